@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report in a real browser: Debian's chromium, driven by an environment of its own below ``build/``. Arguments go to pytest.
+"""The report in a real browser: Debian's chromium, driven by an environment of its own below ``build/``. Arguments go
+to pytest.
 
 ``--pictures`` makes the pictures of the documentation anew.
 """
@@ -30,7 +31,10 @@ def main() -> int:
         install_packages(missing, f"{', '.join(missing)} must be there for the tests in a browser")
     make_environment(ENVIRONMENT, pathlib.Path(__file__).parent / "browser.txt")
     link_checkout()
-    return subprocess.call([str(ENVIRONMENT / "bin" / "python"), "-m", "pytest", "--durations", "5", "tests/browser", *sys.argv[1:]], cwd=ROOT)
+    return subprocess.call(
+        [str(ENVIRONMENT / "bin" / "python"), "-m", "pytest", "--durations", "5", "tests/browser", *sys.argv[1:]],
+        cwd=ROOT,
+    )
 
 
 if __name__ == "__main__":

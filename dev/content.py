@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tables of plugins and roles in docs/content.md, made from their documentation. ``python -m dev.content`` writes them."""
+"""The tables of plugins and roles in docs/content.md, made from their documentation. ``python -m dev.content`` writes
+them."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ from .steps import ROOT
 
 #: headings, folders below plugins, and what stands above the table
 KINDS = (
-    ("Modules", "modules", "Action groups for `module_defaults`: `cluster` (authentication) and `facts` (where facts are stored)."),
+    (
+        "Modules",
+        "modules",
+        "Action groups for `module_defaults`: `cluster` (authentication) and `facts` (where facts are stored).",
+    ),
     ("Filters", "filter", ""),
     ("Lookups", "lookup", ""),
     ("Inventory", "inventory", ""),
@@ -42,7 +47,7 @@ def _part(heading: str, above: str, head: str, rows: typing.Mapping[str, str]) -
     return "\n".join([f"## {heading}", "", *([above, ""] if above else []), *table]) + "\n"
 
 
-def _plugins(folder: str) -> typing.Dict[str, str]:
+def _plugins(folder: str) -> dict[str, str]:
     """Return the short description of each plugin, by name."""
     found = {}
     for path in sorted((ROOT / "plugins" / folder).glob("*.*")):
@@ -54,9 +59,12 @@ def _plugins(folder: str) -> typing.Dict[str, str]:
     return found
 
 
-def _roles() -> typing.Dict[str, str]:
+def _roles() -> dict[str, str]:
     """Return the short descriptions of the entry points of each role that is not a stage, by name."""
-    specs = {path.parents[1].name: yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"] for path in ROOT.glob("roles/*/meta/argument_specs.yml")}
+    specs = {
+        path.parents[1].name: yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]
+        for path in ROOT.glob("roles/*/meta/argument_specs.yml")
+    }
     return {
         f"{role}`, entry point `{entry}" if entry != "main" else role: spec["short_description"]
         for role, entries in specs.items()

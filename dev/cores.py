@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Environments of the releases of ansible-core that are supported. ``python -m dev.cores 2.16 ARGUMENTS...`` runs pytest with the ansible-playbook of one."""
+"""Environments of the releases of ansible-core that are supported. ``python -m dev.cores 2.16 ARGUMENTS...`` runs
+pytest with the ansible-playbook of one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The documentation as a site, in ``build/docs/html``: guides, pages of findings and roles as they are in the repository, plugins and roles by antsibull-docs.
+"""The documentation as a site, in ``build/docs/html``: guides, pages of findings and roles as they are in the
+repository, plugins and roles by antsibull-docs.
 
 ``python -m dev.docs links`` asks the addresses outside of the site as well; nothing else here needs a network.
 """
@@ -25,18 +26,28 @@ SITE = BUILD / "docs"
 SOURCE, HTML = SITE / "source", SITE / "html"
 #: what of the checkout is a page; the folders stay as they are, so that relative links hold
 PAGES = ("*.md", "docs/**/*", "roles/*/README.md")
-#: what the reference leads to outside of it: address below Ansible's documentation, and title. There is no network to ask for them
+#: what the reference leads to outside of it: address below Ansible's documentation, and title. There is no network to
+#: ask for them
 ANSIBLE = {
     "std:label action_plugins": ("plugins/action.html#action-plugins", "Action plugins"),
-    "std:label ansible_configuration_settings": ("reference_appendices/config.html#ansible-configuration-settings", "Ansible Configuration Settings"),
-    "std:label common_return_values": ("reference_appendices/common_return_values.html#common-return-values", "Return Values"),
+    "std:label ansible_configuration_settings": (
+        "reference_appendices/config.html#ansible-configuration-settings",
+        "Ansible Configuration Settings",
+    ),
+    "std:label common_return_values": (
+        "reference_appendices/common_return_values.html#common-return-values",
+        "Return Values",
+    ),
     "std:label callback_plugins": ("plugins/callback.html#callback-plugins", "Callback plugins"),
     **{
         f"std:envvar ANSIBLE_{name}": (f"reference_appendices/config.html#envvar-ANSIBLE_{name}", f"ANSIBLE_{name}")
         for name in ("PIPELINING", "STDOUT_CALLBACK", "DISPLAY_SKIPPED_HOSTS", "SHOW_CUSTOM_STATS")
     },
     **{
-        f"std:label ansible_collections.{name.replace('/', '.')}": (f"collections/{name}.html", name.replace("/", ".").rpartition("_")[0])
+        f"std:label ansible_collections.{name.replace('/', '.')}": (
+            f"collections/{name}.html",
+            name.replace("/", ".").rpartition("_")[0],
+        )
         for name in (
             *[f"community/general/redfish_{what}_module" for what in ("command", "config", "info")],
             "community/okd/k8s_auth_module",
@@ -55,22 +66,50 @@ def main() -> None:
     lay(copy)
     _inventory()
     _reference()
-    sphinx = [str(ENVIRONMENT / "bin" / "sphinx-build"), "-c", str(HERE / "docsite"), "-d", str(SITE / "doctrees"), "-j", "auto", str(SOURCE)]
-    run("sphinx", [*sphinx, "-b", "html", "-W", "--keep-going", "-n", str(HTML)], "Correct the page that it names, in the checkout.")
+    sphinx = [
+        str(ENVIRONMENT / "bin" / "sphinx-build"),
+        "-c",
+        str(HERE / "docsite"),
+        "-d",
+        str(SITE / "doctrees"),
+        "-j",
+        "auto",
+        str(SOURCE),
+    ]
+    run(
+        "sphinx",
+        [*sphinx, "-b", "html", "-W", "--keep-going", "-n", str(HTML)],
+        "Correct the page that it names, in the checkout.",
+    )
     broken = dead_links(HTML)
     if broken:
-        raise StepError("\n".join(broken[:40]), "Correct these links; a heading is linked to by its words in lower case with hyphens.")
+        raise StepError(
+            "\n".join(broken[:40]),
+            "Correct these links; a heading is linked to by its words in lower case with hyphens.",
+        )
     boxes = red_boxes(HTML)
     if boxes:
-        raise StepError("\n".join(boxes[:40]), "The theme shows these as errors; take the tables of contents out, as dev/docsite/conf.py does.")
+        raise StepError(
+            "\n".join(boxes[:40]),
+            "The theme shows these as errors; take the tables of contents out, as dev/docsite/conf.py does.",
+        )
     if "links" in sys.argv[1:]:
-        run("links to outside", [*sphinx, "-b", "linkcheck", str(SITE / "linkcheck")], "Correct or remove the links that it names.")
+        run(
+            "links to outside",
+            [*sphinx, "-b", "linkcheck", str(SITE / "linkcheck")],
+            "Correct or remove the links that it names.",
+        )
     say(f"file://{HTML / 'index.html'}")
 
 
 def lay(copy: pathlib.Path) -> None:
     """Put the pages together at SOURCE. Only what differs is written, so that Sphinx reads no page for nothing."""
-    pages = {path.relative_to(copy).as_posix(): path.read_bytes() for part in PAGES for path in copy.glob(part) if path.is_file()}
+    pages = {
+        path.relative_to(copy).as_posix(): path.read_bytes()
+        for part in PAGES
+        for path in copy.glob(part)
+        if path.is_file()
+    }
     pages["README.md"] = _relative(pages["README.md"].decode(), copy).encode()
     for name in [name for name in pages if name.endswith(".md")]:
         for target in re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", pages[name].decode()):
@@ -96,14 +135,19 @@ def lay(copy: pathlib.Path) -> None:
 
 def _relative(text: str, copy: pathlib.Path) -> str:
     """Addresses of files in the repository as links to them. GitHub alone shows a folder."""
-    return re.sub(re.escape(OURS) + r"([^)#]+)", lambda found: found[1] if (copy / found[1]).is_file() else found[0], text)
+    return re.sub(
+        re.escape(OURS) + r"([^)#]+)", lambda found: found[1] if (copy / found[1]).is_file() else found[0], text
+    )
 
 
 def _inventory() -> None:
     """Where Ansible's own documentation has what the reference leads to, in the form in which Sphinx reads it."""
     told = ((*key.split(" "), *value) for key, value in ANSIBLE.items())
     lines = "".join(f"{name} {kind} -1 {place} {title}\n" for kind, name, place, title in told)
-    head = "# Sphinx inventory version 2\n# Project: Ansible\n# Version: devel\n# The remainder of this file is compressed using zlib.\n"
+    head = (
+        "# Sphinx inventory version 2\n# Project: Ansible\n# Version: devel\n# The remainder of this file is compressed"
+        " using zlib.\n"
+    )
     (SITE / "ansible.inv").write_bytes(head.encode() + zlib.compress(lines.encode()))
 
 
@@ -111,8 +155,22 @@ def _reference() -> None:
     """Modules, other plugins and roles, as ansible-doc knows them."""
     target = SOURCE / "collection"
     target.mkdir(mode=0o755, exist_ok=True)
-    command = [str(BUILD / "venv" / "bin" / "antsibull-docs"), "--config-file", str(HERE / "docsite" / "antsibull-docs.cfg"), "collection", "--use-current"]
-    options = ["--squash-hierarchy", "--fail-on-error", "--cleanup", "everything", "--dest-dir", str(target), "linerate.rdma"]
+    command = [
+        str(BUILD / "venv" / "bin" / "antsibull-docs"),
+        "--config-file",
+        str(HERE / "docsite" / "antsibull-docs.cfg"),
+        "collection",
+        "--use-current",
+    ]
+    options = [
+        "--squash-hierarchy",
+        "--fail-on-error",
+        "--cleanup",
+        "everything",
+        "--dest-dir",
+        str(target),
+        "linerate.rdma",
+    ]
     environment = {**ANSIBLE_ENV, "ANSIBLE_COLLECTIONS_PATH": str(TREE)}
     run("antsibull-docs collection", [*command, *options], "Correct the documentation that it names.", env=environment)
 
@@ -125,23 +183,24 @@ class _Page(html.parser.HTMLParser):
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.links: typing.List[str] = []
-        self.anchors: typing.Set[str] = set()
+        self.links: list[str] = []
+        self.anchors: set[str] = set()
         self.feed(text)
 
-    def handle_starttag(self, tag: str, attrs: typing.List[typing.Tuple[str, typing.Optional[str]]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, typing.Optional[str]]]) -> None:
         given = dict(attrs)
         self.links += [value for value in (given.get("href"), given.get("src")) if value is not None]
         self.anchors |= {value for value in (given.get("id"), given.get("name") if tag == "a" else None) if value}
 
 
-def red_boxes(folder: pathlib.Path) -> typing.List[str]:
-    """Pages of a site with a table of contents of their own, which the theme marks as an error [furo.css, '.contents']."""
+def red_boxes(folder: pathlib.Path) -> list[str]:
+    """Pages of a site with a table of contents of their own, which the theme marks as an error [furo.css,
+    '.contents']."""
     pages = ((path, path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html")))
     return [f"{path.relative_to(folder)}: a table of contents" for path, text in pages if _OWN_CONTENTS.search(text)]
 
 
-def dead_links(folder: pathlib.Path) -> typing.List[str]:
+def dead_links(folder: pathlib.Path) -> list[str]:
     """Links inside of a site that lead nowhere, each with its page. What leads out of it is not asked."""
     pages = {path: _Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
     found = []

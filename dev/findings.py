@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""docs/findings: a page for each finding, made of what stands beside its check and of the faults of the lab. ``python -m dev.findings`` writes it."""
+"""docs/findings: a page for each finding, made of what stands beside its check and of the faults of the lab. ``python
+-m dev.findings`` writes it."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ HCA. Commands on InfiniBand and on PCI want root, on the node.
 """
 
 
-def pages() -> typing.Dict[str, str]:
+def pages() -> dict[str, str]:
     """Texts by the names of their files."""
     found = {f"{name}.md": _page(name, explanation) for name, explanation in EXPLAINED.items()}
     return {"README.md": _index(), **found}
@@ -42,13 +43,20 @@ def pages() -> typing.Dict[str, str]:
 def _index() -> str:
     parts = [_INDEX.rstrip()]
     for kind in dict.fromkeys(name.partition(".")[0] for name in EXPLAINED):
-        rows = [f"| [{name}]({name}.md) | {_first(item.means)} |" for name, item in EXPLAINED.items() if name.startswith(f"{kind}.")]
+        rows = [
+            f"| [{name}]({name}.md) | {_first(item.means)} |"
+            for name, item in EXPLAINED.items()
+            if name.startswith(f"{kind}.")
+        ]
         parts += [f"\n## {_title(kind)}\n", "| finding | what it means |", "|---|---|", *rows]
     return "\n".join(parts) + "\n"
 
 
 def _title(kind: str) -> str:
-    return _KINDS.get(kind) or {"job": "A training job", "nic_map": "A NIC map", "stack": "The stack beside a training job"}[kind]
+    return (
+        _KINDS.get(kind)
+        or {"job": "A training job", "nic_map": "A NIC map", "stack": "The stack beside a training job"}[kind]
+    )
 
 
 def _first(text: str) -> str:
@@ -86,14 +94,22 @@ def _home(kind: str) -> str:
     return "../job.md" if kind in BESIDE else f"../../roles/{kind}/README.md"
 
 
-def _when(name: str) -> typing.List[str]:
+def _when(name: str) -> list[str]:
     """The rows of the role's README: it is told once what closes the gate."""
     kind = name.partition(".")[0]
     if kind == FRAME:
         return []
     home = (FOLDER / _home(kind)).resolve()
-    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in home.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
-    found = [[_moved(cell, home.parent) for cell in row[1:]] for row in rows if name in re.findall(r"`([a-z_]+\.[a-z_]+)`", row[0])]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split(" | ")]
+        for line in home.read_text(encoding="utf-8").splitlines()
+        if line.startswith("| `")
+    ]
+    found = [
+        [_moved(cell, home.parent) for cell in row[1:]]
+        for row in rows
+        if name in re.findall(r"`([a-z_]+\.[a-z_]+)`", row[0])
+    ]
     if kind in BESIDE:
         return [f"A pass says: {row[0]}." for row in found]
     return ["| about | not a pass when |\n|---|---|\n" + "\n".join(f"| {row[0]} | {row[1]} |" for row in found)]
@@ -114,15 +130,20 @@ def _moved(text: str, folder: pathlib.Path) -> str:
     return re.sub(r"\]\(([^)]+)\)", moved, text)
 
 
-def _in_the_lab(name: str) -> typing.List[str]:
+def _in_the_lab(name: str) -> list[str]:
     """How it is injected, and else which test proves it."""
     injected = [
-        f"- {expected.fault}: {lab.how(scenario, index) or 'nothing is injected'}, then `{scenario.playbook}`: {expected.status}"
+        f"- {expected.fault}: {lab.how(scenario, index) or 'nothing is injected'}, then `{scenario.playbook}`:"
+        f" {expected.status}"
         for scenario in (*SCENARIOS, *OLM_SCENARIOS)
         for index, expected in enumerate(scenario.expected)
         if expected.check == name
     ]
-    elsewhere = [f"- {other.fault}: {other.why}; proven by `{other.test}`" for other in ELSEWHERE if name in other.finding.split(", ")]
+    elsewhere = [
+        f"- {other.fault}: {other.why}; proven by `{other.test}`"
+        for other in ELSEWHERE
+        if name in other.finding.split(", ")
+    ]
     if not injected and not elsewhere:
         return ["No fault of [the lab](../lab.md) is asserted to lead to it; the unit tests of its check prove it."]
     told = ["Injected for real, by a test that asserts this finding:" if injected else "", "\n".join(injected)]
@@ -131,7 +152,10 @@ def _in_the_lab(name: str) -> typing.List[str]:
 
 def _waiver(name: str, shown: str) -> str:
     if name.startswith(f"{FRAME}.") or never_waived(name):
-        return "No waiver covers it: a wrong intent can be corrected, and a stage that failed or did not run has proven nothing."
+        return (
+            "No waiver covers it: a wrong intent can be corrected, and a stage that failed or did not run has proven"
+            " nothing."
+        )
     if name.startswith(("teardown.", *[f"{kind}." for kind in BESIDE])):
         return "It closes no gate of a run, so there is nothing to waive."
     lines = (
@@ -141,7 +165,10 @@ def _waiver(name: str, shown: str) -> str:
         "    reason: who decided it, why, and until when",
     )
     example = "\n".join(["```yaml", *lines, "```"])
-    return f"Where it is right to go on all the same. The report prints the reason beside each finding that it covers.\n\n{example}"
+    return (
+        "Where it is right to go on all the same. The report prints the reason beside each finding that it"
+        f" covers.\n\n{example}"
+    )
 
 
 def main() -> None:

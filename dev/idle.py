@@ -2,8 +2,9 @@
 
 """A group of processes that has what of the processors nobody else wants.
 
-``nice`` and an autogroup weigh processes against each other, so that guests that want all of a processor lose some of it. A control group with ``cpu.idle``
-takes none of it. [kernel, Documentation/admin-guide/cgroup-v2.rst, cpu.idle; cgroup v1 has the same file since 5.15]
+``nice`` and an autogroup weigh processes against each other, so that guests that want all of a processor lose some of
+it. A control group with ``cpu.idle`` takes none of it. [kernel, Documentation/admin-guide/cgroup-v2.rst, cpu.idle;
+cgroup v1 has the same file since 5.15]
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def idle_group(roots: typing.Iterable[pathlib.Path] = ROOTS) -> typing.Iterator[
         yield next((group for root in roots for group in [_made(root, stack)] if group), None)
 
 
-def within(group: pathlib.Path, command: typing.Sequence[str]) -> typing.Tuple[str, ...]:
+def within(group: pathlib.Path, command: typing.Sequence[str]) -> tuple[str, ...]:
     """Return the command that runs another one in the group."""
     return ("sh", "-c", _MOVE, str(group / "cgroup.procs"), *command)
 

@@ -54,7 +54,11 @@ def _ansible_lint() -> None:
 
 
 def _changelog() -> None:
-    run("antsibull-changelog", [VENV / "bin" / "antsibull-changelog", "lint"], "Correct the fragment that it names; see CONTRIBUTING.md.")
+    run(
+        "antsibull-changelog",
+        [VENV / "bin" / "antsibull-changelog", "lint"],
+        "Correct the fragment that it names; see CONTRIBUTING.md.",
+    )
     say("- not audited here: what is pinned; 'make audit' asks an index of vulnerabilities, and fails where it can't")
 
 
@@ -67,46 +71,74 @@ def _types() -> None:
 
 
 def _examples() -> None:
-    """What docs/ci.md gives to the CI of others, by the schemas of those systems, which come with the tool; actionlint reads the expressions as well."""
+    """What docs/ci.md gives to the CI of others, by the schemas of those systems, which come with the tool; actionlint
+    reads the expressions as well."""
     for name, schema in (("github", "vendor.github-workflows"), ("gitlab", "vendor.gitlab-ci")):
-        command = [str(VENV / "bin" / "check-jsonschema"), "--verbose", "--builtin-schema", schema, f"docs/examples/ci/{name}.yml"]
+        command = [
+            str(VENV / "bin" / "check-jsonschema"),
+            "--verbose",
+            "--builtin-schema",
+            schema,
+            f"docs/examples/ci/{name}.yml",
+        ]
         run(f"check-jsonschema, {schema}", command, "Correct what it names.")
     environment = {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-mod=readonly"}
     command = ["go", "tool", "actionlint", "-no-color", str(ROOT / "docs/examples/ci/github.yml")]
-    run("actionlint", command, "Correct what it names; it is built by Go 1.25 or newer, from the module proxy.", cwd=ROOT / "dev/actionlint", env=environment)
+    run(
+        "actionlint",
+        command,
+        "Correct what it names; it is built by Go 1.25 or newer, from the module proxy.",
+        cwd=ROOT / "dev/actionlint",
+        env=environment,
+    )
 
 
 def _docs() -> None:
-    """Markup and references of all documentation. The dependencies are found beside the copy, and git must not take them for ignored files of this one."""
-    command = [str(VENV / "bin" / "antsibull-docs"), "lint-collection-docs", "--plugin-docs", "--validate-collection-refs=dependent", "."]
+    """Markup and references of all documentation. The dependencies are found beside the copy, and git must not take
+    them for ignored files of this one."""
+    command = [
+        str(VENV / "bin" / "antsibull-docs"),
+        "lint-collection-docs",
+        "--plugin-docs",
+        "--validate-collection-refs=dependent",
+        ".",
+    ]
     environment = {**ANSIBLE_ENV, "ANSIBLE_COLLECTIONS_PATH": str(TREE), "GIT_CEILING_DIRECTORIES": str(BUILD)}
     run("antsibull-docs", command, "Correct the documentation that it names.", cwd=make_tree(), env=environment)
 
 
 def galaxy(copy: pathlib.Path) -> pathlib.Path:
-    """What a server says of the collection that it takes in: it has no other one beside it. It lints once more what is left.
+    """What a server says of the collection that it takes in: it has no other one beside it. It lints once more what is
+    left.
 
     :returns: the tarball
     """
     built = BUILD / "galaxy"
     archive = tarball(copy, built)
-    (built / "importer.cfg").write_text("[galaxy-importer]\nRUN_FLAKE8 = False\nRUN_ANSIBLE_TEST = False\n", encoding="utf-8")
+    (built / "importer.cfg").write_text(
+        "[galaxy-importer]\nRUN_FLAKE8 = False\nRUN_ANSIBLE_TEST = False\n", encoding="utf-8"
+    )
     environment = {**ANSIBLE_ENV, "GALAXY_IMPORTER_CONFIG": str(built / "importer.cfg")}
     name, remedy = "galaxy-importer", "Correct what it warns of; a server shows it to whoever looks for the collection."
     # its exit code is 0 whatever it warns of
     command = [str(VENV / "bin" / "python"), "-m", "galaxy_importer.main", str(archive)]
     text = run(name, command, remedy, cwd=built, env=environment)
     if _LATE in text:
-        # it gives ansible-lint 180 s and has no option for that; what else the machine does is no fault of the collection
+        # it gives ansible-lint 180 s and has no option for that; what else the machine does is no fault of the
+        # collection
         say("ansible-lint took longer than galaxy-importer allows; once more")
         text = run(name, command, remedy, cwd=built, env=environment)
         if _LATE in text:
             raise StepError(
-                "ansible-lint took longer than galaxy-importer allows (180 s), twice", "End what else this machine does, and give the command again."
+                "ansible-lint took longer than galaxy-importer allows (180 s), twice",
+                "End what else this machine does, and give the command again.",
             )
     warned = [line for line in text.splitlines() if line.startswith(("WARNING", "ERROR", "CRITICAL"))]
     if warned or "Importer processing completed successfully" not in text:
-        raise StepError("\n".join([f"'{name}' is not content; all of its output: {log_of(name).relative_to(ROOT)}", *warned]), remedy)
+        raise StepError(
+            "\n".join([f"'{name}' is not content; all of its output: {log_of(name).relative_to(ROOT)}", *warned]),
+            remedy,
+        )
     return archive
 
 
@@ -125,7 +157,7 @@ def tarball(copy: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
 
 
 #: name, the smallest size that has it, and what runs it; they run beside each other, so that the longest come first
-LINTERS: typing.Tuple[typing.Tuple[str, str, typing.Callable[[], object]], ...] = (
+LINTERS: tuple[tuple[str, str, typing.Callable[[], object]], ...] = (
     ("ruff", CHECK, _ruff),
     ("ansible-lint", CHECK, _ansible_lint),
     ("mypy", CHECK, _types),

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names and types of the options of all roles, in a file that plugins read. ``python -m dev.names`` makes it of roles/*/meta/argument_specs.yml."""
+"""Names and types of the options of all roles, in a file that plugins read. ``python -m dev.names`` makes it of
+roles/*/meta/argument_specs.yml."""
 
 from __future__ import annotations
-
-import typing
 
 import yaml
 
@@ -23,9 +22,9 @@ ROLE_VARIABLES: typing.Dict[str, str] = {
 '''
 
 
-def options() -> typing.Dict[str, str]:
+def options() -> dict[str, str]:
     """Return the options of all entry points of all roles, with their types, by name."""
-    found: typing.Dict[str, str] = {}
+    found: dict[str, str] = {}
     for path in sorted((ROOT / "roles").glob("*/meta/argument_specs.yml")):
         for spec in yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"].values():
             found.update({name: option.get("type", "str") for name, option in (spec.get("options") or {}).items()})

@@ -15,7 +15,7 @@ from .steps import StepError
 _OF_EXECUTION_ENVIRONMENT = range(12, 15)
 
 
-def find(minors: typing.Iterable[int]) -> typing.Dict[int, str]:
+def find(minors: typing.Iterable[int]) -> dict[int, str]:
     """Those that start, by the minor version of Python 3, each with the path of its interpreter."""
     versions = pathlib.Path(os.environ.get("PYENV_ROOT") or pathlib.Path.home() / ".pyenv") / "versions"
     found = {}
@@ -27,8 +27,9 @@ def find(minors: typing.Iterable[int]) -> typing.Dict[int, str]:
     return found
 
 
-def plain_path() -> typing.List[str]:
-    """PATH without pyenv's shims: they are there for Pythons that then refuse to start, and ansible-test takes that for a failure."""
+def plain_path() -> list[str]:
+    """PATH without pyenv's shims: they are there for Pythons that then refuse to start, and ansible-test takes that for
+    a failure."""
     return [folder for folder in os.environ["PATH"].split(os.pathsep) if pathlib.Path(folder).name != "shims"]
 
 
@@ -40,5 +41,6 @@ def of_execution_environment() -> str:
     for path in find(_OF_EXECUTION_ENVIRONMENT).values():
         return path
     raise StepError(
-        "no Python 3.12 or newer is here, which the ansible-core of execution-environment.yml wants", "Install one, for example: pyenv install 3.12"
+        "no Python 3.12 or newer is here, which the ansible-core of execution-environment.yml wants",
+        "Install one, for example: pyenv install 3.12",
     )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""docs/rbac: a file for each power and a table of them, made of what the code asks of the API server. ``python -m dev.rbac`` writes it."""
+"""docs/rbac: a file for each power and a table of them, made of what the code asks of the API server. ``python -m
+dev.rbac`` writes it."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.admission im
 
 from .steps import ROOT
 
-Object = typing.Dict[str, typing.Any]
+Object = dict[str, typing.Any]
 FOLDER = ROOT / powers.FOLDER
 #: what an admin replaces by their own; the namespace of the SR-IOV network operator is that of its chart
 OPERATOR, JOBS, OBSERVERS = "sriov-network-operator", "training", "linerate-observers"
@@ -92,10 +93,23 @@ def variables() -> Object:
         ipam = {"type": "whereabouts", "range": "10.0.0.0/16"}
         network = {"name": name, "namespace": JOBS}
         select = {"hcas_per_node": 1}
-        return {"name": name, "profile": profile, "select": select, "virtual_functions": 4, "resource_name": name, "network": network, "ipam": ipam, **more}
+        return {
+            "name": name,
+            "profile": profile,
+            "select": select,
+            "virtual_functions": 4,
+            "resource_name": name,
+            "network": network,
+            "ipam": ipam,
+            **more,
+        }
 
     def pool(kind: str) -> Object:
-        return {"type": "nv-ipam", "range": "10.0.0.0/16", "pool": {"name": "pool", "kind": kind, "namespace": OPERATOR}}
+        return {
+            "type": "nv-ipam",
+            "range": "10.0.0.0/16",
+            "pool": {"name": "pool", "kind": kind, "namespace": OPERATOR},
+        }
 
     fabrics = [
         fabric("a", "sriov_ethernet"),
@@ -124,12 +138,12 @@ def variables() -> Object:
     return {"fabrics": fabrics, "cluster": cluster}
 
 
-def rights() -> typing.Tuple[Right, ...]:
+def rights() -> tuple[Right, ...]:
     """All rights of all files."""
     return (*needed(everything(), OPERATOR, olm=True), *of_observers(OBSERVERS))
 
 
-def files() -> typing.Dict[str, str]:
+def files() -> dict[str, str]:
     """Texts by the names of the files."""
     made = {f"{power.name}.yml": _file(power) for power in powers.POWERS}
     return {**made, "README.md": _TABLE.format(rows="\n".join(map(_row, powers.POWERS)))}
@@ -143,15 +157,20 @@ def _row(power: powers.Power) -> str:
 def _file(power: powers.Power) -> str:
     equals = power.equals or "neither cluster-admin nor root on the nodes"
     missing = namespaces_before(power)
-    before = f"# Make first what is not there: {'; '.join(f'kubectl create namespace {name}' for name in missing)}.\n" if missing else ""
+    before = (
+        f"# Make first what is not there: {'; '.join(f'kubectl create namespace {name}' for name in missing)}.\n"
+        if missing
+        else ""
+    )
     head = _HEAD.format(what=power.what, when=power.when, equals=equals, why=power.why, before=before).replace("`", "'")
     lines = [line if len(line) <= 150 else _wrapped(line) for line in head.rstrip("\n").splitlines()]
     items = "".join(f"  - {_yaml(item, 2)}" for item in objects(power))
     return "\n".join([*lines, "apiVersion: v1", "kind: List", "items:", items])
 
 
-def namespaces_before(power: powers.Power) -> typing.List[str]:
-    """Return the namespaces that must exist before an admin applies the file: it has objects in them, and does not make them."""
+def namespaces_before(power: powers.Power) -> list[str]:
+    """Return the namespaces that must exist before an admin applies the file: it has objects in them, and does not make
+    them."""
     made = objects(power)
     own = {item["metadata"]["name"] for item in made if item["kind"] == "Namespace"}
     used = {str(item["metadata"].get("namespace", "")) for item in made}
@@ -169,9 +188,9 @@ def _wrapped(line: str) -> str:
     return "\n".join([*done, now])
 
 
-def objects(power: powers.Power) -> typing.List[Object]:
+def objects(power: powers.Power) -> list[Object]:
     """The objects of a file."""
-    before: typing.Dict[str, typing.List[Object]] = {powers.OBSERVERS: _of_observers(), powers.MEASURING: [_of_measuring()]}
+    before: dict[str, list[Object]] = {powers.OBSERVERS: _of_observers(), powers.MEASURING: [_of_measuring()]}
     if power.name == powers.ADMISSION:
         return [_of_measuring(), *map(_unmarked, admission([MEASURING]))]
     if power.name in (powers.HELM, powers.OLM_REMOVAL):
@@ -193,23 +212,28 @@ def objects(power: powers.Power) -> typing.List[Object]:
     return made
 
 
-def rules(mine: typing.Sequence[Right]) -> typing.List[Object]:
+def rules(mine: typing.Sequence[Right]) -> list[Object]:
     """Rules of rights in one namespace: what has the same names and verbs stands in one."""
-    verbs: typing.Dict[typing.Tuple[str, str, str], typing.List[str]] = {}
+    verbs: dict[tuple[str, str, str], list[str]] = {}
     for right in mine:
         spec = attributes(right)
         resource = "/".join(filter(None, (spec["resource"], spec["subresource"])))
         found = verbs.setdefault((spec["group"], resource, spec["name"]), [])
         found += [spec["verb"]] if spec["verb"] not in found else []
-    names: typing.Dict[typing.Tuple[str, str, typing.Tuple[str, ...]], typing.List[str]] = {}
+    names: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
     for (group, resource, name), found in verbs.items():
         names.setdefault((group, resource, tuple(found)), []).append(name)
-    resources: typing.Dict[typing.Tuple[str, typing.Tuple[str, ...], typing.Tuple[str, ...]], typing.List[str]] = {}
+    resources: dict[tuple[str, tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for (group, resource, found_verbs), found in names.items():
         # an unnamed right holds for all names
         resources.setdefault((group, () if "" in found else tuple(found), found_verbs), []).append(resource)
     return [
-        {"apiGroups": [group], "resources": found, **({"resourceNames": list(named)} if named else {}), "verbs": list(found_verbs)}
+        {
+            "apiGroups": [group],
+            "resources": found,
+            **({"resourceNames": list(named)} if named else {}),
+            "verbs": list(found_verbs),
+        }
         for (group, named, found_verbs), found in resources.items()
     ]
 
@@ -235,10 +259,15 @@ def _of_measuring() -> Object:
     return _namespace(MEASURING, **{MEASURING_LABEL: MEASURING_PREPARED})
 
 
-def _of_observers() -> typing.List[Object]:
+def _of_observers() -> list[Object]:
     """The namespace, and OpenShift's admission of the pods; other clusters know no such thing, and take it as it is."""
     name = f"{DAEMON_SET}-privileged"
-    rule = {"apiGroups": ["security.openshift.io"], "resources": ["securitycontextconstraints"], "resourceNames": ["privileged"], "verbs": ["use"]}
+    rule = {
+        "apiGroups": ["security.openshift.io"],
+        "resources": ["securitycontextconstraints"],
+        "resourceNames": ["privileged"],
+        "verbs": ["use"],
+    }
     metadata = {"name": name, "namespace": OBSERVERS}
     return [
         _namespace(OBSERVERS, **{LABEL: PREPARED}),
@@ -259,13 +288,16 @@ def _unmarked(item: Object) -> Object:
 
 
 def _yaml(value: typing.Any, indent: int) -> str:
-    """YAML in the style of the collection: short rows of texts stay in one line. ``indent`` is that of the mapping's keys, less two."""
+    """YAML in the style of the collection: short rows of texts stay in one line. ``indent`` is that of the mapping's
+    keys, less two."""
     pad, lines = " " * (indent + 2), []
     for key, item in value.items():
         if (isinstance(item, dict) and item and len(_flow(item)) > 100 - indent) or key in ("metadata",):
             lines.append(f"{pad}{key}:\n{pad}  {_yaml(item, indent + 2).rstrip()}")
         elif isinstance(item, list) and item and isinstance(item[0], dict):
-            rows = "\n".join(f"{pad}  - {_yaml(row, indent + 4).rstrip() if key == 'rules' else _flow(row)}" for row in item)
+            rows = "\n".join(
+                f"{pad}  - {_yaml(row, indent + 4).rstrip() if key == 'rules' else _flow(row)}" for row in item
+            )
             lines.append(f"{pad}{key}:\n{rows}")
         elif isinstance(item, list) and len(_flow(item)) > 120:
             lines.append("\n".join([f"{pad}{key}:", *(f"{pad}  - {row}" for row in item)]))

@@ -2,8 +2,9 @@
 
 """Makes a release: version, changelog, tarball, checks, commit, tag. ``python -m dev.release 1.2.0 [--dry-run]``.
 
-All of it is made in a worktree of its own and reaches the branch at the end, in one step. So what fails or is interrupted leaves nothing, and a dry run is the
-same up to there. Nothing is pushed or published: the last lines say how.
+All of it is made in a worktree of its own and reaches the branch at the end, in one step. So what fails or is
+interrupted leaves nothing, and a dry run is the same up to there. Nothing is pushed or published: the last lines say
+how.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import re
 import shutil
 import subprocess
 import sys
-import typing
 
 import yaml
 
@@ -37,7 +37,10 @@ def main() -> None:
     given = parser.parse_args()
     refuse(ROOT, given.version, dry_run=given.dry_run)
     if not given.dry_run and subprocess.call([sys.executable, "-m", "dev.test", ALL], cwd=ROOT):
-        raise StepError("the tests of what is to be released have failed", "Correct what they name, commit it, and give the command again.")
+        raise StepError(
+            "the tests of what is to be released have failed",
+            "Correct what they name, commit it, and give the command again.",
+        )
     try:
         archive = _prepare(given.version)
         if given.dry_run:
@@ -51,7 +54,10 @@ def main() -> None:
         git(ROOT, "tag", "--annotate", given.version, "--message", f"linerate.rdma {given.version}")
     finally:
         _forget()
-    say(f"Released. To publish it:\n  git push origin HEAD {given.version}\n  ansible-galaxy collection publish {archive}")
+    say(
+        f"Released. To publish it:\n  git push origin HEAD {given.version}\n  ansible-galaxy collection publish"
+        f" {archive}"
+    )
 
 
 def refuse(root: pathlib.Path, version: str, dry_run: bool = False) -> None:
@@ -61,21 +67,35 @@ def refuse(root: pathlib.Path, version: str, dry_run: bool = False) -> None:
     :raises StepError: it can't; names what is in the way
     """
     if not _VERSION.fullmatch(version):
-        raise StepError(f"'{version}' is no version; expected three numbers, such as 1.2.0", "Give it: make release VERSION=1.2.0")
+        raise StepError(
+            f"'{version}' is no version; expected three numbers, such as 1.2.0", "Give it: make release VERSION=1.2.0"
+        )
     changed = git(root, "status", "--porcelain").splitlines()
     if changed and not dry_run:
-        raise StepError("\n".join(["the checkout has changes that are not committed:", *changed[:10]]), "Commit them or take them away.")
+        raise StepError(
+            "\n".join(["the checkout has changes that are not committed:", *changed[:10]]),
+            "Commit them or take them away.",
+        )
     if version in git(root, "tag", "--list").split():
-        raise StepError(f"there is a tag {version} already", "Take the next version; a release that was published is never made again.")
+        raise StepError(
+            f"there is a tag {version} already",
+            "Take the next version; a release that was published is never made again.",
+        )
     changelog = yaml.safe_load(git(root, "show", "HEAD:changelogs/changelog.yaml"))
     newest = max(map(numbers, changelog["releases"]), default=(0, 0, 0))
     if numbers(version) <= newest:
-        raise StepError(f"{version} is not newer than {'.'.join(map(str, newest))}, the last one in changelogs/changelog.yaml", "Take a higher version.")
+        raise StepError(
+            f"{version} is not newer than {'.'.join(map(str, newest))}, the last one in changelogs/changelog.yaml",
+            "Take a higher version.",
+        )
     if not git(root, "ls-tree", "--name-only", "HEAD", "changelogs/fragments/").split():
-        raise StepError("changelogs/fragments has no fragment, so users would notice nothing", "Add one for each change that users notice.")
+        raise StepError(
+            "changelogs/fragments has no fragment, so users would notice nothing",
+            "Add one for each change that users notice.",
+        )
 
 
-def numbers(version: str) -> typing.Tuple[int, ...]:
+def numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")))
 
 
@@ -89,7 +109,10 @@ def write_version(root: pathlib.Path, version: str) -> None:
         pattern = "^" + re.escape(form).replace(r"\{\}", _VERSION.pattern) + "$"
         text, count = re.subn(pattern, form.format(version), path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         if count != 1:
-            raise StepError(f"{name} has {count} lines of the form '{form.format('1.2.3')}'; expected 1", "Correct it, or PLACES in dev/release.py.")
+            raise StepError(
+                f"{name} has {count} lines of the form '{form.format('1.2.3')}'; expected 1",
+                "Correct it, or PLACES in dev/release.py.",
+            )
         path.write_text(text, encoding="utf-8")
 
 
@@ -126,13 +149,31 @@ def _install(archive: pathlib.Path) -> None:
     target = SITE / "installed"
     shutil.rmtree(target, ignore_errors=True)
     binaries = VENV / "bin"
-    command = [str(binaries / "ansible-galaxy"), "collection", "install", "--no-deps", "--offline", "--collections-path", str(target), str(archive)]
+    command = [
+        str(binaries / "ansible-galaxy"),
+        "collection",
+        "install",
+        "--no-deps",
+        "--offline",
+        "--collections-path",
+        str(target),
+        str(archive),
+    ]
     environment = {**ANSIBLE_ENV, "ANSIBLE_COLLECTIONS_PATH": str(target)}
     run("install the tarball", command, "See what the tarball lacks: build_ignore in galaxy.yml.", env=environment)
-    text = run("list what is installed", [binaries / "ansible-doc", "-t", "module", "-l", "linerate.rdma"], "See build_ignore in galaxy.yml.", env=environment)
-    missing = [path.stem for path in (TREE / "plugins/modules").glob("*.py") if f"linerate.rdma.{path.stem} " not in text]
+    text = run(
+        "list what is installed",
+        [binaries / "ansible-doc", "-t", "module", "-l", "linerate.rdma"],
+        "See build_ignore in galaxy.yml.",
+        env=environment,
+    )
+    missing = [
+        path.stem for path in (TREE / "plugins/modules").glob("*.py") if f"linerate.rdma.{path.stem} " not in text
+    ]
     if missing:
-        raise StepError(f"the tarball does not show the modules {', '.join(missing)}", "See build_ignore in galaxy.yml.")
+        raise StepError(
+            f"the tarball does not show the modules {', '.join(missing)}", "See build_ignore in galaxy.yml."
+        )
 
 
 def _forget() -> None:

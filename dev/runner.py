@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Jobs as AWX runs them, by ansible-runner, where nothing is but what the execution environment has. Arguments go to pytest.
+"""Jobs as AWX runs them, by ansible-runner, where nothing is but what the execution environment has. Arguments go to
+pytest.
 
-The tarball of the collection, and the collections that it wants, are installed into a virtual environment of their own below ``build/``: an execution
-environment without its container.
+The tarball of the collection, and the collections that it wants, are installed into a virtual environment of their own
+below ``build/``: an execution environment without its container.
 """
 
 from __future__ import annotations
@@ -33,14 +34,24 @@ def main() -> int:
     """
     make_environment(ENVIRONMENT, pathlib.Path(__file__).parent / "runner.txt", pythons.of_execution_environment())
     _install(tarball(make_tree(), BUILD / "runner"))
-    return subprocess.call([str(VENV / "bin" / "python"), "-m", "pytest", "--durations", "5", "tests/runner", *sys.argv[1:]], cwd=ROOT)
+    return subprocess.call(
+        [str(VENV / "bin" / "python"), "-m", "pytest", "--durations", "5", "tests/runner", *sys.argv[1:]], cwd=ROOT
+    )
 
 
 def _install(archive: pathlib.Path) -> None:
     shutil.rmtree(INSTALLED, ignore_errors=True)
     for name in OTHERS:
         shutil.copytree(COLLECTIONS / "ansible_collections" / name, INSTALLED / "ansible_collections" / name)
-    command = [str(ENVIRONMENT / "bin" / "ansible-galaxy"), "collection", "install", "--offline", "--collections-path", str(INSTALLED), str(archive)]
+    command = [
+        str(ENVIRONMENT / "bin" / "ansible-galaxy"),
+        "collection",
+        "install",
+        "--offline",
+        "--collections-path",
+        str(INSTALLED),
+        str(archive),
+    ]
     environment = {"ANSIBLE_HOME": str(BUILD / "ansible-home"), "ANSIBLE_COLLECTIONS_PATH": str(INSTALLED)}
     run(
         "install the collection as an image has it",

@@ -2,15 +2,18 @@
 
 """``ansible-test sanity`` without a single ignore, on the ansible-core releases that this Python can install.
 
-``python -m dev.sanity`` does what 'make test' has of it; arguments are sizes (``test-all``: what that one has more) and releases.
+``python -m dev.sanity`` does what 'make test' has of it; arguments are sizes (``test-all``: what that one has more) and
+releases.
 
-Each release has a virtual environment of its own below ``build/``. The newest one runs all tests. What can differ between Pythons is looked at on the
-controller's, and on the oldest one by the oldest release, since a node may have both. The other Pythons, and the oldest one by the newest release, come with
-the largest size. The oldest release runs what can differ between releases: does the collection document itself, and does it import. How validate-modules of the
-older releases sees it comes with the largest size. ansible-test names Python 3.8 as well, and looks at no file there: tests/config.yml says that it is too old.
+Each release has a virtual environment of its own below ``build/``. The newest one runs all tests. What can differ
+between Pythons is looked at on the controller's, and on the oldest one by the oldest release, since a node may have
+both. The other Pythons, and the oldest one by the newest release, come with the largest size. The oldest release runs
+what can differ between releases: does the collection document itself, and does it import. How validate-modules of the
+older releases sees it comes with the largest size. ansible-test names Python 3.8 as well, and looks at no file there:
+tests/config.yml says that it is too old.
 
-Invocations run beside each other: each has a copy of the checkout and a home of its own, since ``ansible-test`` keeps results in the one and makes virtual
-environments in the other without looking whether another one does the same.
+Invocations run beside each other: each has a copy of the checkout and a home of its own, since ``ansible-test`` keeps
+results in the one and makes virtual environments in the other without looking whether another one does the same.
 """
 
 from __future__ import annotations
@@ -49,14 +52,17 @@ class Invocation:
 
     release: str
     size: str
-    tests: typing.Tuple[str, ...] = ()
-    pythons: typing.Tuple[str, ...] = (CONTROLLER,)
+    tests: tuple[str, ...] = ()
+    pythons: tuple[str, ...] = (CONTROLLER,)
 
     @property
     def name(self) -> str:
         """What it does, on a line."""
         on = f" on {' and '.join(self.pythons)}" if set(self.tests) & set(ON_PYTHONS) else ""
-        return f"ansible-core {self.release}: {', '.join(self.tests) or f'all tests but {ON_PYTHONS[0]} and {ON_PYTHONS[1]}'}{on}"
+        return (
+            f"ansible-core {self.release}:"
+            f" {', '.join(self.tests) or f'all tests but {ON_PYTHONS[0]} and {ON_PYTHONS[1]}'}{on}"
+        )
 
     @property
     def place(self) -> str:
@@ -74,7 +80,8 @@ INVOCATIONS = (
     Invocation("2.18", ALL, ("validate-modules", "ansible-doc", "runtime-metadata")),
 )
 
-# ansible-test fetches pip's installer from a server of its own, unless it lies in its cache. This one does the same with what Python carries
+# ansible-test fetches pip's installer from a server of its own, unless it lies in its cache. This one does the same
+# with what Python carries
 _BOOTSTRAP = """
 import subprocess
 import sys
@@ -90,22 +97,34 @@ def main() -> None:
     words = sys.argv[1:] or [TEST]
     known = {*SIZES, *(invocation.release for invocation in INVOCATIONS)}
     if not known.issuperset(words):
-        raise StepError(f"no size and no release: {', '.join(sorted(set(words) - known))}", f"Give some of: {', '.join(sorted(known))}")
+        raise StepError(
+            f"no size and no release: {', '.join(sorted(set(words) - known))}",
+            f"Give some of: {', '.join(sorted(known))}",
+        )
     wanted = [invocation for invocation in INVOCATIONS if invocation.release in words or invocation.size in words]
     versions = _gather_pythons()
     for release in dict.fromkeys(invocation.release for invocation in wanted):
         environment_of(release)
     places = dict.fromkeys(invocation.place for invocation in wanted)
-    together([functools.partial(_sanity, place, [each for each in wanted if each.place == place], versions) for place in places])
+    together(
+        [
+            functools.partial(_sanity, place, [each for each in wanted if each.place == place], versions)
+            for place in places
+        ]
+    )
 
 
-def command_of(invocation: Invocation, versions: typing.Sequence[str]) -> typing.List[str]:
+def command_of(invocation: Invocation, versions: typing.Sequence[str]) -> list[str]:
     """The command line, but for the program; empty when this machine has none of the Pythons that it is for.
 
     :param versions: Pythons of this machine, the oldest first
     """
     controller = f"3.{sys.version_info.minor}"
-    by_name = {OLDEST: versions[:1], CONTROLLER: [controller], BETWEEN: [version for version in versions[1:] if version != controller]}
+    by_name = {
+        OLDEST: versions[:1],
+        CONTROLLER: [controller],
+        BETWEEN: [version for version in versions[1:] if version != controller],
+    }
     targets = dict.fromkeys(version for name in invocation.pythons for version in by_name[name])
     if not targets:
         return []
@@ -122,7 +141,8 @@ def _sanity(place: str, invocations: typing.Sequence[Invocation], versions: typi
     _lay_bootstrap(home)
     environment = environment_of(release)
     variables = {
-        # ansible-test keeps its virtual environments below its home; there they outlive this checkout and touch nothing of the user
+        # ansible-test keeps its virtual environments below its home; there they outlive this checkout and touch nothing
+        # of the user
         "HOME": str(home),
         "PIP_CACHE_DIR": os.environ.get("PIP_CACHE_DIR", str(pathlib.Path.home() / ".cache" / "pip")),
         "PATH": os.pathsep.join([str(environment / "bin"), str(VENV / "bin"), str(PYTHONS), *pythons.plain_path()]),
@@ -133,12 +153,18 @@ def _sanity(place: str, invocations: typing.Sequence[Invocation], versions: typi
     for invocation in invocations:
         command = command_of(invocation, versions)
         if command:
-            run(f"ansible-test sanity, {invocation.name}", [environment / "bin" / "ansible-test", *command], remedy, cwd=copy, env=variables)
+            run(
+                f"ansible-test sanity, {invocation.name}",
+                [environment / "bin" / "ansible-test", *command],
+                remedy,
+                cwd=copy,
+                env=variables,
+            )
         else:
             say(f"- not run, since no Python of this machine is for it: {invocation.name}")
 
 
-def _gather_pythons() -> typing.List[str]:
+def _gather_pythons() -> list[str]:
     """Links to the Pythons of this machine that start, so that modules are compiled and imported by them.
 
     :returns: their versions, the oldest first

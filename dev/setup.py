@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sets up what the project needs of Python: a virtual environment and the collections that this one stands on, all below ``build/``.
+"""Sets up what the project needs of Python: a virtual environment and the collections that this one stands on, all
+below ``build/``.
 
-Uses the standard library only, and does nothing when nothing changed. What is wanted is taken out of the PyPI package ``ansible``,
-which carries them, so that a machine without a Galaxy server can be set up.
+Uses the standard library only, and does nothing when nothing changed. What is wanted is taken out of the PyPI package
+``ansible``, which carries them, so that a machine without a Galaxy server can be set up.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def main() -> None:
 
 
 def make_environment(path: pathlib.Path, requirements: pathlib.Path, interpreter: str = "") -> None:
-    """Make a virtual environment with the pinned ``requirements``, unless it is there already. New pins go into the one that is there: a lab may run on it.
+    """Make a virtual environment with the pinned ``requirements``, unless it is there already. New pins go into the one
+    that is there: a lab may run on it.
 
     :param interpreter: another Python than this one
     """
@@ -45,8 +47,21 @@ def make_environment(path: pathlib.Path, requirements: pathlib.Path, interpreter
         path.parent.mkdir(parents=True, exist_ok=True)
         if not interpreter:
             _ensure_venv_module()
-        run(f"virtual environment {path.name}", [interpreter or sys.executable, "-m", "venv", path], "Install the venv module of your Python.")
-    pip = [str(path / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install", "--no-deps", "--progress-bar", "off"]
+        run(
+            f"virtual environment {path.name}",
+            [interpreter or sys.executable, "-m", "venv", path],
+            "Install the venv module of your Python.",
+        )
+    pip = [
+        str(path / "bin" / "python"),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--no-deps",
+        "--progress-bar",
+        "off",
+    ]
     remedy = "Look whether the Python package index can be reached, then give the command again."
     run(f"Python packages of {requirements.name}", [*pip, "-r", requirements], remedy)
     stamp.write_text(wanted, encoding="utf-8")
@@ -60,9 +75,22 @@ def take_collections() -> None:
     wheel = next(wheels.glob(f"ansible-{ANSIBLE_PACKAGE.partition('==')[2]}-*.whl"), None)
     if wheel is None:
         wheels.mkdir(parents=True, exist_ok=True)
-        command = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--progress-bar", "off"]
+        command = [
+            str(VENV / "bin" / "python"),
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "download",
+            "--no-deps",
+            "--progress-bar",
+            "off",
+        ]
         remedy = "Look whether the Python package index can be reached, then give the command again."
-        run(f"download {ANSIBLE_PACKAGE}, which carries the collections", [*command, "--dest", wheels, ANSIBLE_PACKAGE], remedy)
+        run(
+            f"download {ANSIBLE_PACKAGE}, which carries the collections",
+            [*command, "--dest", wheels, ANSIBLE_PACKAGE],
+            remedy,
+        )
         wheel = next(wheels.glob("ansible-*.whl"))
     target = COLLECTIONS / "ansible_collections"
     for name in WANTED:
@@ -73,7 +101,9 @@ def take_collections() -> None:
             archive.extractall(COLLECTIONS, [name for name in archive.namelist() if name.startswith(prefixes)])
     except zipfile.BadZipFile as error:
         wheel.unlink()
-        raise StepError(f"{wheel} is not complete: {error}", "It was removed; give the command again to download it anew.") from error
+        raise StepError(
+            f"{wheel} is not complete: {error}", "It was removed; give the command again to download it anew."
+        ) from error
     missing = [name for name in WANTED if not (target / name / "MANIFEST.json").exists()]
     if missing:
         raise StepError(f"{wheel.name} does not carry {', '.join(missing)}", "Choose another release in dev/setup.py.")
@@ -96,7 +126,9 @@ def _ensure_venv_module() -> None:
     """Debian leaves ensurepip out of python3; there, take it from the package."""
     if importlib.util.find_spec("ensurepip") is not None:
         return
-    install_packages([f"python{sys.version_info.major}.{sys.version_info.minor}-venv"], "this Python has no venv module")
+    install_packages(
+        [f"python{sys.version_info.major}.{sys.version_info.minor}-venv"], "this Python has no venv module"
+    )
 
 
 if __name__ == "__main__":

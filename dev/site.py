@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""``site.yml`` on the lab in the foreground, then its verdict once more as the last line. Arguments go to ansible-playbook."""
+"""``site.yml`` on the lab in the foreground, then its verdict once more as the last line. Arguments go to
+ansible-playbook."""
 
 from __future__ import annotations
 

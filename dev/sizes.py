@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import typing
-
 CHECK = "check"
 TEST = "test"
 ALL = "test-all"
@@ -13,6 +11,6 @@ ALL = "test-all"
 SIZES = (CHECK, TEST, ALL)
 
 
-def up_to(size: str) -> typing.Tuple[str, ...]:
+def up_to(size: str) -> tuple[str, ...]:
     """This size and the smaller ones."""
     return SIZES[: SIZES.index(size) + 1]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Steps of the set-up, of the linters and of the lab: one line when a step starts, a sign of life every few seconds, its time, and on failure the cause."""
+"""Steps of the set-up, of the linters and of the lab: one line when a step starts, a sign of life every few seconds,
+its time, and on failure the cause."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _TAIL_LINES = 40
 
 
 #: ends a sign of life; of steps in steps, the innermost speaks
-_running: typing.List[threading.Event] = []
+_running: list[threading.Event] = []
 
 
 class StepError(Exception):
@@ -119,7 +120,15 @@ def run(
     path = log_of(name)
     words = [str(word) for word in command]
     with step(name, lambda: _last_line(path)), path.open("wb") as log:
-        code = subprocess.run(words, cwd=cwd, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False).returncode
+        code = subprocess.run(
+            words,
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            check=False,
+        ).returncode
         text = path.read_text(encoding="utf-8", errors="replace")
         if code:
             tail = "\n".join(f"  | {line}" for line in text.splitlines()[-_TAIL_LINES:])

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All tests of a size: ``python -m dev.test [check | test | test-all]``, as the targets of make call it. What they hold is in dev/parts.py.
+"""All tests of a size: ``python -m dev.test [check | test | test-all]``, as the targets of make call it. What they hold
+is in dev/parts.py.
 
-The first part that fails ends it. One lab serves molecule and the tests on the lab, and is taken down at the end. It is built beside all that needs no lab,
-which leaves a processor idle now and then: on a fresh machine that takes longest of all. What runs beside guests makes them lose the packets of stage
-reachability, unless it takes no processor from them (dev/idle.py). Where that can't be had it runs before them.
+The first part that fails ends it. One lab serves molecule and the tests on the lab, and is taken down at the end. It is
+built beside all that needs no lab, which leaves a processor idle now and then: on a fresh machine that takes longest of
+all. What runs beside guests makes them lose the packets of stage reachability, unless it takes no processor from them
+(dev/idle.py). Where that can't be had it runs before them.
 """
 
 from __future__ import annotations
@@ -81,7 +83,7 @@ class Run:
     """
 
     def __init__(self) -> None:
-        self.times: typing.List[times.Time] = []
+        self.times: list[times.Time] = []
 
     def run(self, parts: typing.Iterable[Part]) -> Failed:
         """Run them, each in its place.
@@ -91,7 +93,10 @@ class Run:
         chosen = tuple(parts)
         with idle_group() as group:
             places = {MEANWHILE: ALONE} if group is None else {}
-            at = {place: [part for part in chosen if places.get(part.place, part.place) == place] for place in (BESIDE, ALONE, MEANWHILE, LAB, END)}
+            at = {
+                place: [part for part in chosen if places.get(part.place, part.place) == place]
+                for place in (BESIDE, ALONE, MEANWHILE, LAB, END)
+            }
             with contextlib.ExitStack() as stack:
                 waits = [stack.enter_context(self.beside(part)) for part in at[BESIDE]]
                 failed = self._first(at[ALONE]) or _first_of(waits)
@@ -102,7 +107,8 @@ class Run:
                 try:
                     failed = self._first(at[LAB])
                 finally:
-                    # before the others are waited for: guests that nobody needs any more take two thirds of a processor each
+                    # before the others are waited for: guests that nobody needs any more take two thirds of a processor
+                    # each
                     ends = [self.part(part) for part in at[END]]
                 return failed or next((log for log in ends if log), None) or _first_of(waits)
 
@@ -118,19 +124,28 @@ class Run:
         """
         start = time.monotonic()
         log = log_of(f"test {part.name}")
-        ended: typing.List[typing.Tuple[float, float]] = []
+        ended: list[tuple[float, float]] = []
         command = ("nice", "-n", "19", *part.command)
         command = within(group, command) if group else command
         # with what it starts: a compiler would go on
         with (
             log.open("wb") as kept,
-            subprocess.Popen(command, cwd=ROOT, env=_environment(part.environment), stdout=kept, stderr=subprocess.STDOUT, start_new_session=True) as process,
+            subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=_environment(part.environment),
+                stdout=kept,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            ) as process,
         ):
             # each session has the same share of the processor where the kernel groups by them, whatever nice says
             with contextlib.suppress(OSError):
                 pathlib.Path(f"/proc/{process.pid}/autogroup").write_text("19", encoding="ascii")
             # its end is when it ends, and not when the others have
-            reaper = threading.Thread(target=lambda: ended.append((_reap(process), time.monotonic() - start)), daemon=True)
+            reaper = threading.Thread(
+                target=lambda: ended.append((_reap(process), time.monotonic() - start)), daemon=True
+            )
             reaper.start()
 
             def wait() -> Failed:
@@ -156,7 +171,13 @@ class Run:
         log = log_of(f"test {part.name}")
         with (
             log.open("wb") as kept,
-            subprocess.Popen(part.command, cwd=ROOT, env=_environment(part.environment), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process,
+            subprocess.Popen(
+                part.command,
+                cwd=ROOT,
+                env=_environment(part.environment),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            ) as process,
         ):
             for line in typing.cast(typing.BinaryIO, process.stdout):
                 kept.write(line)
@@ -184,17 +205,18 @@ def _reap(process: subprocess.Popen[bytes]) -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _environment(more: typing.Mapping[str, str]) -> typing.Dict[str, str]:
+def _environment(more: typing.Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, **ANSIBLE_ENV, "PYTHONUNBUFFERED": "1", **more}
 
 
-def _causes(output: str) -> typing.List[str]:
+def _causes(output: str) -> list[str]:
     lines = [line[:_CAUSE_CHARACTERS] for line in output.splitlines() if line.strip()]
     return ([line for line in lines if _CAUSE.match(line)] or lines)[-_CAUSES:]
 
 
 def _findings(begun: float) -> typing.Iterator[str]:
-    """What closed a gate in the last run of site.yml, of whichever part it was. The collection itself says which findings those are."""
+    """What closed a gate in the last run of site.yml, of whichever part it was. The collection itself says which
+    findings those are."""
     folder = BUILD / "report"
     if not (folder / "report.json").exists() or (folder / "report.json").stat().st_mtime < begun:
         return
@@ -204,8 +226,12 @@ def _findings(begun: float) -> typing.Iterator[str]:
 
     report = build(*read_records(str(folder / "stages")), run="", created="")
     yield f"{folder.relative_to(ROOT)}: {report.summary}"
-    for finding in [finding for stage in report.stages if stage.state == "closed" for finding in closing(stage)][:_CAUSES]:
-        yield f"{finding.check} on {finding.subject}: {finding.status}, {finding.measured}. {finding.why}"[:_CAUSE_CHARACTERS]
+    for finding in [finding for stage in report.stages if stage.state == "closed" for finding in closing(stage)][
+        :_CAUSES
+    ]:
+        yield f"{finding.check} on {finding.subject}: {finding.status}, {finding.measured}. {finding.why}"[
+            :_CAUSE_CHARACTERS
+        ]
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each part of the tests took: a table at the end of a run, ``build/times.json``, and what it was before, in docs/lab.md.
+"""What each part of the tests took: a table at the end of a run, ``build/times.json``, and what it was before, in
+docs/lab.md.
 
-``python -m dev.times`` writes the last run into the table of docs/lab.md, which later runs are compared with. Nothing fails by it: a machine has other work.
+``python -m dev.times`` writes the last run into the table of docs/lab.md, which later runs are compared with. Nothing
+fails by it: a machine has other work.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ NEW, FILLED = "new", "filled"
 #: the part that tells; the name of another part that builds begins with it
 BUILDS = "lab build"
 _STATES = (NEW, FILLED)
-_HEAD = "| part | new machine: s | of a processor: s | builds cached: s | of a processor: s |\n|---|---:|---:|---:|---:|\n"
+_HEAD = (
+    "| part | new machine: s | of a processor: s | builds cached: s | of a processor: s |\n|---|---:|---:|---:|---:|\n"
+)
 #: what grew less is the machine's mood
 _GREW, _GREW_SECONDS = 1.2, 10.0
 
@@ -33,7 +37,8 @@ class Time:
     """What a part took.
 
     :ivar wall: seconds
-    :ivar processor: seconds of it and of all that it has waited for; what goes on without it, as guests do, is not in them
+    :ivar processor: seconds of it and of all that it has waited for; what goes on without it, as guests do, is not in
+        them
     :ivar cached: whether all that it builds was there; nothing where it builds nothing or does not say
     """
 
@@ -45,9 +50,9 @@ class Time:
 
 
 #: seconds, and seconds of a processor where they are known
-Before = typing.Tuple[float, typing.Optional[float]]
+Before = tuple[float, typing.Optional[float]]
 #: state, part
-Known = typing.Dict[str, typing.Dict[str, Before]]
+Known = dict[str, dict[str, Before]]
 
 
 def state_of(times: typing.Iterable[Time]) -> str:
@@ -55,7 +60,7 @@ def state_of(times: typing.Iterable[Time]) -> str:
     return NEW if any(time.part == BUILDS and time.cached is False for time in times) else FILLED
 
 
-def show(times: typing.Sequence[Time], known: Known) -> typing.List[str]:
+def show(times: typing.Sequence[Time], known: Known) -> list[str]:
     """Lines of a table: each part, what it took before, and what grew."""
     before = known.get(state_of(times), {})
     width = max(len("part"), *(len(time.part) for time in times)) if times else len("part")
@@ -79,7 +84,13 @@ def keep(size: str, times: typing.Sequence[Time], total: float, path: pathlib.Pa
     :param total: its seconds
     """
     parts = [dataclasses.asdict(time) for time in times]
-    data = {"size": size, "processors": os.cpu_count(), "state": state_of(times), "seconds": round(total, 1), "parts": parts}
+    data = {
+        "size": size,
+        "processors": os.cpu_count(),
+        "state": state_of(times),
+        "seconds": round(total, 1),
+        "parts": parts,
+    }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
 
@@ -93,9 +104,14 @@ def read_page(page: str) -> Known:
     for line in read_block(page, "dev.times", PAGE).splitlines()[2:]:
         part, *figures = (cell.strip() for cell in line.strip("|").split("|"))
         try:
-            (new, new_processor, filled, filled_processor) = (None if figure == "-" else float(figure) for figure in figures)
+            new, new_processor, filled, filled_processor = (
+                None if figure == "-" else float(figure) for figure in figures
+            )
         except ValueError as error:
-            raise StepError(f"{PAGE.name} has a row of times that is none: {line}", "Take it away, or give the command: python -m dev.times") from error
+            raise StepError(
+                f"{PAGE.name} has a row of times that is none: {line}",
+                "Take it away, or give the command: python -m dev.times",
+            ) from error
         for state, wall, processor in ((NEW, new, new_processor), (FILLED, filled, filled_processor)):
             if wall is not None:
                 known[state][part] = (wall, processor)
@@ -117,7 +133,9 @@ def put_times(page: str, times: typing.Sequence[Time], names: typing.Iterable[st
     for name in names:
         figures = [figure for state in _STATES for figure in known[state].get(name, (None, None))]
         if any(figure is not None for figure in figures):
-            rows.append(f"| {name} | {' | '.join('-' if figure is None else f'{figure:.0f}' for figure in figures)} |\n")
+            rows.append(
+                f"| {name} | {' | '.join('-' if figure is None else f'{figure:.0f}' for figure in figures)} |\n"
+            )
     return put_block(page, "dev.times", PAGE, _HEAD + "".join(rows))
 
 
@@ -125,7 +143,9 @@ def main() -> None:
     from .parts import PARTS
 
     if not FILE.exists():
-        raise StepError(f"{FILE.relative_to(ROOT)} is not there: no run has ended here", "Give the command after 'make test'.")
+        raise StepError(
+            f"{FILE.relative_to(ROOT)} is not there: no run has ended here", "Give the command after 'make test'."
+        )
     times = [Time(**part) for part in json.loads(FILE.read_text(encoding="utf-8"))["parts"]]
     PAGE.write_text(put_times(PAGE.read_text(encoding="utf-8"), times, [part.name for part in PARTS]), encoding="utf-8")
     say(f"{PAGE.relative_to(ROOT)}: {len(times)} parts, builds: {state_of(times)}")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A copy of the checkout at ``build/tree/ansible_collections/linerate/rdma``, or below another folder than ``build/tree``.
+"""A copy of the checkout at ``build/tree/ansible_collections/linerate/rdma``, or below another folder than
+``build/tree``.
 
-``ansible-test`` and ``antsibull-docs`` want a collection at a real path of that form, inside a git repository, and take no link for it.
-The copy holds what git tracks and what it would track; so uncommitted work is looked at too.
+``ansible-test`` and ``antsibull-docs`` want a collection at a real path of that form, inside a git repository, and take
+no link for it. The copy holds what git tracks and what it would track; so uncommitted work is looked at too.
 """
 
 from __future__ import annotations
@@ -18,12 +19,16 @@ TREE = BUILD / "tree"
 
 
 def make_tree(tree: pathlib.Path = TREE) -> pathlib.Path:
-    """Make or refresh the copy and return its path. Files that did not change keep their times, so that caches stay good.
+    """Make or refresh the copy and return its path. Files that did not change keep their times, so that caches stay
+    good.
 
-    :param tree: of its own for each ``ansible-test`` that runs beside another one: it keeps results and caches in the copy
+    :param tree: of its own for each ``ansible-test`` that runs beside another one: it keeps results and caches in the
+        copy
     """
     copy = tree / "ansible_collections" / "linerate" / "rdma"
-    listed = subprocess.run(["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True
+    ).stdout
     names = {name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()}
     copy.mkdir(parents=True, exist_ok=True)
     for path in sorted(copy.rglob("*"), reverse=True):
@@ -38,7 +43,11 @@ def make_tree(tree: pathlib.Path = TREE) -> pathlib.Path:
     for name in sorted(names):
         source, target = ROOT / name, copy / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists() or target.read_bytes() != source.read_bytes() or target.stat().st_mode != source.stat().st_mode:
+        if (
+            not target.exists()
+            or target.read_bytes() != source.read_bytes()
+            or target.stat().st_mode != source.stat().st_mode
+        ):
             shutil.copy2(source, target)
     link = tree / "ansible_collections" / "kubernetes"
     if not link.exists():

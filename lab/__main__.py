@@ -67,7 +67,10 @@ EXTRAS: typing.Mapping[str, Extra] = {
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="lab", description="The lab of linerate.rdma: a real cluster with real VFs and simulated InfiniBand fabrics.")
+    parser = argparse.ArgumentParser(
+        prog="lab",
+        description="The lab of linerate.rdma: a real cluster with real VFs and simulated InfiniBand fabrics.",
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="build what is not cached, start what does not run")
     up.add_argument("--nodes", type=int, default=0, metavar="N", help="also N simulated nodes (kwok), for scale")
@@ -76,20 +79,42 @@ def _parser() -> argparse.ArgumentParser:
         only.add_argument(f"--{name}", action="store_true", help=f"also {extra.what}")
     commands.add_parser("down", help="end everything; the logs stay")
     commands.add_parser("status", help="what runs, and what it uses")
-    fault = commands.add_parser("fault", help="inject a fault, or take it back", formatter_class=argparse.RawDescriptionHelpFormatter, epilog=_fault_table())
+    fault = commands.add_parser(
+        "fault",
+        help="inject a fault, or take it back",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=_fault_table(),
+    )
     fault.add_argument("name", choices=sorted(FAULTS), metavar="NAME")
     fault.add_argument("direction", choices=("on", "off"))
     for field in dataclasses.fields(Target):
-        fault.add_argument(f"--{field.name}", default=field.default, type=type(field.default), help="default: %(default)s")
-    kinds = commands.add_parser("definitions", help="serve the kinds of operators that do not run here, or take them back")
+        fault.add_argument(
+            f"--{field.name}", default=field.default, type=type(field.default), help="default: %(default)s"
+        )
+    kinds = commands.add_parser(
+        "definitions", help="serve the kinds of operators that do not run here, or take them back"
+    )
     kinds.add_argument("direction", choices=("on", "off"))
     for name, extra in EXTRAS.items():
-        commands.add_parser(name, help=f"run {extra.what}, or take it back with all that came of it").add_argument("direction", choices=("on", "off"))
-    hca = commands.add_parser("hca", help="boot one guest that has emulated InfiniBand HCAs, with a shell on this terminal; needs no lab")
-    hca.add_argument("--script", type=pathlib.Path, metavar="FILE", help="run a script of bash in it instead, and end with its exit code")
-    hca.add_argument("--limit", type=float, default=900, metavar="SECONDS", help="for the script; default: %(default).0f")
+        commands.add_parser(name, help=f"run {extra.what}, or take it back with all that came of it").add_argument(
+            "direction", choices=("on", "off")
+        )
+    hca = commands.add_parser(
+        "hca", help="boot one guest that has emulated InfiniBand HCAs, with a shell on this terminal; needs no lab"
+    )
+    hca.add_argument(
+        "--script",
+        type=pathlib.Path,
+        metavar="FILE",
+        help="run a script of bash in it instead, and end with its exit code",
+    )
+    hca.add_argument(
+        "--limit", type=float, default=900, metavar="SECONDS", help="for the script; default: %(default).0f"
+    )
     hca.add_argument("--build", action="store_true", help="only build the module, and print its path")
-    hca.add_argument("parameters", nargs="*", metavar="NAME=VALUE", help=f"of the module; default: {' '.join(hca_guest.PARAMETERS)}")
+    hca.add_argument(
+        "parameters", nargs="*", metavar="NAME=VALUE", help=f"of the module; default: {' '.join(hca_guest.PARAMETERS)}"
+    )
     reset = commands.add_parser("reset", help="reset a worker, as its BMC does")
     reset.add_argument("worker")
     reset.add_argument("kind", help="of Redfish: ForceRestart, ForceOff...")
@@ -104,7 +129,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _fault_table() -> str:
-    rows = [f"  {fault.name:20} {fault.what} {' '.join(f'--{name}' for name in fault.uses)}" for fault in FAULTS.values()]
+    rows = [
+        f"  {fault.name:20} {fault.what} {' '.join(f'--{name}' for name in fault.uses)}" for fault in FAULTS.values()
+    ]
     return "faults:\n" + "\n".join(sorted(rows))
 
 

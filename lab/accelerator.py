@@ -2,8 +2,9 @@
 
 """The accelerator of QEMU for the guests: KVM where a guest boots by it, else emulation (TCG).
 
-A ``/dev/kvm`` that opens proves nothing. Without the processor's own virtualization it is a paravirtual one, on which an ordinary kernel never gets to its
-first line, while all else on the host stands still for seconds. With it a small guest is booted, once for each boot of the host.
+A ``/dev/kvm`` that opens proves nothing. Without the processor's own virtualization it is a paravirtual one, on which
+an ordinary kernel never gets to its first line, while all else on the host stands still for seconds. With it a small
+guest is booted, once for each boot of the host.
 """
 
 from __future__ import annotations
@@ -41,16 +42,21 @@ def options() -> typing.Sequence[str]:
     """
     chosen = os.environ.get("LAB_ACCELERATOR") or (KVM if _kvm_boots() else TCG)
     if chosen not in OPTIONS:
-        raise StepError(f"LAB_ACCELERATOR is '{chosen}'", f"Set it to {KVM} or {TCG}, or unset it: the lab finds out by itself.")
+        raise StepError(
+            f"LAB_ACCELERATOR is '{chosen}'", f"Set it to {KVM} or {TCG}, or unset it: the lab finds out by itself."
+        )
     return OPTIONS[chosen]
 
 
 def _kvm_boots() -> bool:
-    """Tell whether a guest boots by KVM. The answer is kept until the host boots anew, or the guests get another kernel."""
+    """Tell whether a guest boots by KVM. The answer is kept until the host boots anew, or the guests get another
+    kernel."""
     if not os.access(DEVICE, os.R_OK | os.W_OK) or not FLAGS & set(PROCESSORS.read_text(encoding="utf-8").split()):
         return False
     known = CACHE / "kvm"
-    question = f"{pathlib.Path('/proc/sys/kernel/random/boot_id').read_text(encoding='ascii').strip()} {kernel.kernel().name}"
+    question = (
+        f"{pathlib.Path('/proc/sys/kernel/random/boot_id').read_text(encoding='ascii').strip()} {kernel.kernel().name}"
+    )
     with contextlib.suppress(OSError):
         asked, _space, answer = known.read_text(encoding="ascii").rpartition(" ")
         if asked == question:
@@ -64,11 +70,34 @@ def _kvm_boots() -> bool:
 def probe_command() -> typing.Sequence[typing.Union[str, pathlib.Path]]:
     """QEMU with a small guest by KVM that has no disk; its console is standard output."""
     folder = kernel.kernel()
-    machine = (*OPTIONS[KVM], "-M", "q35", "-m", "512", "-nodefaults", "-display", "none", "-no-reboot", "-serial", "stdio")
-    return (*debian.qemu_program(), *machine, "-kernel", folder / "vmlinux", "-initrd", folder / "initrd", "-append", "console=ttyS0 panic=-1")
+    machine = (
+        *OPTIONS[KVM],
+        "-M",
+        "q35",
+        "-m",
+        "512",
+        "-nodefaults",
+        "-display",
+        "none",
+        "-no-reboot",
+        "-serial",
+        "stdio",
+    )
+    return (
+        *debian.qemu_program(),
+        *machine,
+        "-kernel",
+        folder / "vmlinux",
+        "-initrd",
+        folder / "initrd",
+        "-append",
+        "console=ttyS0 panic=-1",
+    )
 
 
-def boots_by(command: typing.Sequence[typing.Union[str, pathlib.Path]], first: float = FIRST_SECONDS, last: float = LAST_SECONDS) -> bool:
+def boots_by(
+    command: typing.Sequence[typing.Union[str, pathlib.Path]], first: float = FIRST_SECONDS, last: float = LAST_SECONDS
+) -> bool:
     """Boot a guest; it is ended in any case.
 
     :param first: seconds until it must have said something
@@ -76,7 +105,9 @@ def boots_by(command: typing.Sequence[typing.Union[str, pathlib.Path]], first: f
     """
     start, said = time.monotonic(), b""
     with (
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process,
+        subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process,
         selectors.DefaultSelector() as ready,
     ):
         output = typing.cast(typing.BinaryIO, process.stdout)

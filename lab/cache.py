@@ -34,7 +34,8 @@ def key(inputs: typing.Iterable[Input]) -> str:
 def cached(name: str, inputs: typing.Iterable[Input], build: typing.Callable[[pathlib.Path], None]) -> pathlib.Path:
     """The folder ``<cache>/<name>/<key>``; ``build(folder)`` fills it when it is not there.
 
-    A build that fails or is interrupted leaves nothing that could be taken for a good one; older keys of the name are removed.
+    A build that fails or is interrupted leaves nothing that could be taken for a good one; older keys of the name are
+    removed.
     """
     parent = CACHE / name
     target = parent / key(inputs)

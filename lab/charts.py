@@ -13,10 +13,21 @@ from .build import gotools
 from .run import run
 
 
-def render(chart: pathlib.Path, release: str, namespace: str, values: typing.Mapping[str, typing.Any]) -> typing.List[objects.Object]:
+def render(
+    chart: pathlib.Path, release: str, namespace: str, values: typing.Mapping[str, typing.Any]
+) -> list[objects.Object]:
     """The objects of a chart, its custom resource definitions among them, its hooks left out.
 
     :raises StepError: helm refuses
     """
-    options = ("--namespace", namespace, "--kube-version", gotools.KUBERNETES, "--include-crds", "--no-hooks", "--values", "-")
+    options = (
+        "--namespace",
+        namespace,
+        "--kube-version",
+        gotools.KUBERNETES,
+        "--include-crds",
+        "--no-hooks",
+        "--values",
+        "-",
+    )
     return objects.parse(run([gotools.binary("helm"), "template", release, chart, *options], stdin=json.dumps(values)))

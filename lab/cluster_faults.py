@@ -42,7 +42,7 @@ class Fault:
 
     name: str
     what: str
-    uses: typing.Tuple[str, ...]
+    uses: tuple[str, ...]
     on: Action
     off: Action
 
@@ -194,7 +194,11 @@ def _limit_functions(rate: int) -> Action:
     def act(lab: Lab, target: Target) -> str:
         netdev = lab.description.sriov.netdev
         numbers = f"$(seq 0 $(($(cat /sys/class/net/{netdev}/device/sriov_numvfs) - 1)))"
-        _on_worker(lab, target.worker, f"for number in {numbers}; do ip link set {netdev} vf $number max_tx_rate {rate} || exit 1; done")
+        _on_worker(
+            lab,
+            target.worker,
+            f"for number in {numbers}; do ip link set {netdev} vf $number max_tx_rate {rate} || exit 1; done",
+        )
         return f"the VFs of {target.worker} {netdev} have {f'a limit of {rate} Mb/s' if rate else 'no limit'}"
 
     return act
@@ -205,11 +209,16 @@ _STEADY, _SLOW = "12mbit", "3mbit"
 
 
 def _on_functions(lab: Lab, target: Target, functions: typing.Sequence[str], commands: str) -> None:
-    """Run shell commands for each network interface of these functions of the storage NIC that the host has, which is ``$netdev`` in them."""
+    """Run shell commands for each network interface of these functions of the storage NIC that the host has, which is
+    ``$netdev`` in them."""
     netdev = lab.description.sriov.netdev
     places = {"pf": f"/sys/class/net/{netdev}/device/net/*", "vf": f"/sys/class/net/{netdev}/device/virtfn*/net/*"}
     folders = " ".join(places[one] for one in functions)
-    _on_worker(lab, target.worker, f'for folder in {folders}; do [ -e "$folder" ] || continue; netdev=${{folder##*/}}; {commands}; done')
+    _on_worker(
+        lab,
+        target.worker,
+        f'for folder in {folders}; do [ -e "$folder" ] || continue; netdev=${{folder##*/}}; {commands}; done',
+    )
 
 
 def _limited(rate: str) -> str:
@@ -219,7 +228,10 @@ def _limited(rate: str) -> str:
 def _host_rdma_on(lab: Lab, target: Target) -> str:
     add = 'ip link set "$netdev" up && rdma link add "rxe-$netdev" type rxe netdev "$netdev" || exit 1'
     _on_functions(lab, target, ("pf", "vf"), f"{add}; {_limited(_STEADY)}")
-    return f"{target.worker}: the storage NIC and its virtual functions have RDMA devices on the host, which send {_STEADY}"
+    return (
+        f"{target.worker}: the storage NIC and its virtual functions have RDMA devices on the host, which send"
+        f" {_STEADY}"
+    )
 
 
 def _host_rdma_off(lab: Lab, target: Target) -> str:
@@ -247,7 +259,10 @@ def _in_pods(*commands: str, otherwise: str = "exit 1") -> Action:
 
     def act(lab: Lab, target: Target) -> str:
         inside = "; ".join(f'nsenter --net="$pod" {command} || {otherwise}' for command in commands)
-        script = f'for pod in /run/netns/*; do if nsenter --net="$pod" ip link show net1 > /dev/null 2>&1; then {inside}; fi; done'
+        script = (
+            f'for pod in /run/netns/*; do if nsenter --net="$pod" ip link show net1 > /dev/null 2>&1; then {inside};'
+            " fi; done"
+        )
         _on_worker(lab, target.worker, script)
         return f"{target.worker}: {'; '.join(commands)}"
 
@@ -300,7 +315,8 @@ done
 echo "no observer is looking" >&2
 exit 1
 """
-#: waits until data flows between a server of ib_write_bw and its client, then kills the server: the client prints its table all the same
+#: waits until data flows between a server of ib_write_bw and its client, then kills the server: the client prints its
+#: table all the same
 _KILL_SERVER = r"""
 end=$(($(date +%%s) + %d))
 while [ "$(date +%%s)" -lt "$end" ]; do
@@ -327,7 +343,7 @@ def _kill_server(lab: Lab, target: Target) -> str:
 def _evict_pod(lab: Lab, target: Target) -> str:
     """By the eviction API, as a drain does."""
     pods = _client(lab).resources.get(api_version="v1", kind="Pod")
-    found: typing.List[typing.Any] = []
+    found: list[typing.Any] = []
 
     def running() -> bool:
         items = pods.get(label_selector=_PODS).items
@@ -338,7 +354,12 @@ def _evict_pod(lab: Lab, target: Target) -> str:
         raise StepError(f"{target.worker} runs no pod of stage bandwidth", "inject the fault while the stage measures")
     name, namespace = found[0].metadata.name, found[0].metadata.namespace
     # a drain may cut the pod's own 30 s short as well; in these, a measurement would come to its end
-    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}, "deleteOptions": {"gracePeriodSeconds": 1}}
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name},
+        "deleteOptions": {"gracePeriodSeconds": 1},
+    }
     pods.subresources["eviction"].create(name=name, namespace=namespace, body=body)
     return f"{target.worker}: pod {namespace}/{name} is evicted"
 
@@ -370,11 +391,15 @@ def _leave_webhook(lab: Lab, _target: Target) -> str:
     hook = {
         "name": f"{_LEFT}.{group}",
         "clientConfig": {"service": {"namespace": _LEFT, "name": _LEFT, "path": "/validate"}},
-        "rules": [{"apiGroups": [group], "apiVersions": ["*"], "resources": [plural], "operations": ["CREATE", "UPDATE"]}],
+        "rules": [
+            {"apiGroups": [group], "apiVersions": ["*"], "resources": [plural], "operations": ["CREATE", "UPDATE"]}
+        ],
         "admissionReviewVersions": ["v1"],
         "sideEffects": "None",
     }
-    objects.apply(_client(lab), [{"apiVersion": _HOOKS[0], "kind": _HOOKS[1], "metadata": {"name": _LEFT}, "webhooks": [hook]}])
+    objects.apply(
+        _client(lab), [{"apiVersion": _HOOKS[0], "kind": _HOOKS[1], "metadata": {"name": _LEFT}, "webhooks": [hook]}]
+    )
     return f"webhook {_LEFT} is asked about each of {plural}, and has no Service"
 
 
@@ -387,7 +412,9 @@ def _age_definition(lab: Lab, _target: Target) -> str:
     group, plural = _NETWORKS
     kinds = _client(lab).resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition")
     path = f"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/{_NEWER}"
-    kinds.patch(name=f"{plural}.{group}", body=[{"op": "remove", "path": path}], content_type="application/json-patch+json")
+    kinds.patch(
+        name=f"{plural}.{group}", body=[{"op": "remove", "path": path}], content_type="application/json-patch+json"
+    )
     return f"the definition of {plural} does not know {_NEWER}"
 
 
@@ -461,21 +488,51 @@ _RDMA = "INPUT -i net1 -p tcp -j DROP"
 
 CLUSTER_FAULTS = (
     Fault("worker-off", "a worker loses power; taken back, it boots anew", ("worker",), _power_off, _power_on),
-    Fault("iommu-off", "the IOMMU of a worker is switched off in its BIOS, and its BMC resets it", ("worker",), _iommu(False), _iommu(True)),
+    Fault(
+        "iommu-off",
+        "the IOMMU of a worker is switched off in its BIOS, and its BMC resets it",
+        ("worker",),
+        _iommu(False),
+        _iommu(True),
+    ),
     Fault("bmc-dead", "the BMC of a worker is dead", ("worker",), _bmc_off, _bmc_on),
     Fault("bmc-password", "the BMC of a worker has another password", ("worker",), _change_password, _bmc_on),
     Fault("bmc-slow", f"the BMC of a worker takes {_SLOW_BMC:.0f} s for each answer", ("worker",), _slow_bmc, _bmc_on),
     Fault("bmc-expired", "the certificate of a worker's BMC has expired", ("worker",), _expire_bmc, _bmc_on),
     Fault("bmc-locked", "the BMC of a worker is in lockdown", ("worker",), _lock_bmc(True), _lock_bmc(False)),
-    Fault("bmc-job", "a job of somebody else holds the BIOS of a worker, and never ends", ("worker",), _hold_bios, _release_bios),
-    Fault("bmc-contended", "somebody else changes the settings of a worker's BMC before each write", ("worker",), _contend(True), _contend(False)),
+    Fault(
+        "bmc-job",
+        "a job of somebody else holds the BIOS of a worker, and never ends",
+        ("worker",),
+        _hold_bios,
+        _release_bios,
+    ),
+    Fault(
+        "bmc-contended",
+        "somebody else changes the settings of a worker's BMC before each write",
+        ("worker",),
+        _contend(True),
+        _contend(False),
+    ),
     Fault("sriov-off", "SR-IOV is switched off in the BIOS of a worker", ("worker",), _sriov(False), _sriov(True)),
-    Fault("bios-stubborn", "the BIOS of a worker says yes to SR-IOV, and does not take it at a reset", ("worker",), _stubborn_bios, _willing_bios),
+    Fault(
+        "bios-stubborn",
+        "the BIOS of a worker says yes to SR-IOV, and does not take it at a reset",
+        ("worker",),
+        _stubborn_bios,
+        _willing_bios,
+    ),
     Fault("thp", "transparent hugepages of a worker are off", ("worker",), _huge_pages("never"), _huge_pages("always")),
     Fault("worker-frozen", "a worker hangs: its links are up, it does not answer", ("worker",), _freeze, _thaw),
     Fault("api-down", "the API server is gone", (), _stop_api, _start_api),
     Fault("api-restart", "the API server is restarted; nothing to take back", (), _restart_api, _start_api),
-    Fault("vf-down", "the PF of the storage NIC is down, so its VFs lose their carrier", ("worker",), _storage_link("down"), _storage_link("up")),
+    Fault(
+        "vf-down",
+        "the PF of the storage NIC is down, so its VFs lose their carrier",
+        ("worker",),
+        _storage_link("down"),
+        _storage_link("up"),
+    ),
     Fault(
         "slow-node",
         "the VFs in a worker's pods send and receive 3 Mb/s at most",
@@ -483,11 +540,27 @@ CLUSTER_FAULTS = (
         _in_pods(_SLOW_OUT, *_SLOW_IN),
         _back_in_pods(_FAST_OUT, _FAST_IN),
     ),
-    Fault("vf-limited", "the PF lets each VF of a worker send 3 Mb/s at most", ("worker",), _limit_functions(3), _limit_functions(0)),
     Fault(
-        "host-rdma", "the storage NIC and its virtual functions have RDMA devices on a worker itself, as HCAs do", ("worker",), _host_rdma_on, _host_rdma_off
+        "vf-limited",
+        "the PF lets each VF of a worker send 3 Mb/s at most",
+        ("worker",),
+        _limit_functions(3),
+        _limit_functions(0),
     ),
-    Fault("slow-pf", "the storage NIC of a worker with host-rdma sends 3 Mb/s at most", ("worker",), _host_rate("pf", _SLOW), _host_rate("pf", _STEADY)),
+    Fault(
+        "host-rdma",
+        "the storage NIC and its virtual functions have RDMA devices on a worker itself, as HCAs do",
+        ("worker",),
+        _host_rdma_on,
+        _host_rdma_off,
+    ),
+    Fault(
+        "slow-pf",
+        "the storage NIC of a worker with host-rdma sends 3 Mb/s at most",
+        ("worker",),
+        _host_rate("pf", _SLOW),
+        _host_rate("pf", _STEADY),
+    ),
     Fault(
         "slow-vf",
         "the VFs that no pod has of a worker with host-rdma send 3 Mb/s at most",
@@ -495,7 +568,13 @@ CLUSTER_FAULTS = (
         _host_rate("vf", _SLOW),
         _host_rate("vf", _STEADY),
     ),
-    Fault("slow-direction", "the VFs in a worker's pods send 3 Mb/s at most", ("worker",), _in_pods(_SLOW_OUT), _back_in_pods(_FAST_OUT)),
+    Fault(
+        "slow-direction",
+        "the VFs in a worker's pods send 3 Mb/s at most",
+        ("worker",),
+        _in_pods(_SLOW_OUT),
+        _back_in_pods(_FAST_OUT),
+    ),
     Fault(
         "rdma-dropped",
         "what arrives for RDMA at the VFs in a worker's pods is dropped in silence",
@@ -503,16 +582,45 @@ CLUSTER_FAULTS = (
         _in_pods(f"{_FIREWALL} -I {_RDMA}"),
         _back_in_pods(f"{_FIREWALL} -D {_RDMA}"),
     ),
-    Fault("address-gone", "the VFs in a worker's pods lose their address; nothing to take back", ("worker",), _in_pods("ip addr flush dev net1"), _nothing),
-    Fault("server-killed", "a server of ib_write_bw is killed while it receives; nothing to take back", ("worker",), _kill_server, _nothing),
-    Fault("pod-evicted", "a pod of stage bandwidth is evicted; nothing to take back", ("worker",), _evict_pod, _nothing),
-    Fault("daemon-killed", "the operator's config daemon is killed; its kubelet starts it again", ("worker",), _signal_daemon("KILL"), _nothing),
-    Fault("daemon-frozen", "the operator's config daemon hangs", ("worker",), _signal_daemon("STOP"), _signal_daemon("CONT")),
+    Fault(
+        "address-gone",
+        "the VFs in a worker's pods lose their address; nothing to take back",
+        ("worker",),
+        _in_pods("ip addr flush dev net1"),
+        _nothing,
+    ),
+    Fault(
+        "server-killed",
+        "a server of ib_write_bw is killed while it receives; nothing to take back",
+        ("worker",),
+        _kill_server,
+        _nothing,
+    ),
+    Fault(
+        "pod-evicted", "a pod of stage bandwidth is evicted; nothing to take back", ("worker",), _evict_pod, _nothing
+    ),
+    Fault(
+        "daemon-killed",
+        "the operator's config daemon is killed; its kubelet starts it again",
+        ("worker",),
+        _signal_daemon("KILL"),
+        _nothing,
+    ),
+    Fault(
+        "daemon-frozen",
+        "the operator's config daemon hangs",
+        ("worker",),
+        _signal_daemon("STOP"),
+        _signal_daemon("CONT"),
+    ),
     Fault(
         "observer-killed",
         "the container of a worker's observer is killed while it looks; nothing to take back",
         ("worker",),
-        lambda lab, target: lab.agent(target.worker).check(_KILL_OBSERVER, limit=_THERE_LIMIT + 30) or f"{target.worker}: its observer was killed",
+        lambda lab, target: (
+            lab.agent(target.worker).check(_KILL_OBSERVER, limit=_THERE_LIMIT + 30)
+            or f"{target.worker}: its observer was killed"
+        ),
         _nothing,
     ),
     Fault(
@@ -526,7 +634,10 @@ CLUSTER_FAULTS = (
         "memlock-low",
         "containerd of a worker lets a container lock 8 MiB, whatever earlier drop-ins say",
         ("worker",),
-        _script(f"mkdir -p {_LIMITS} && printf '[Service]\\nLimitMEMLOCK=8M\\n' > {_LIMITS}/{_LOW} && {_RESTART}", "containers may lock 8 MiB"),
+        _script(
+            f"mkdir -p {_LIMITS} && printf '[Service]\\nLimitMEMLOCK=8M\\n' > {_LIMITS}/{_LOW} && {_RESTART}",
+            "containers may lock 8 MiB",
+        ),
         _script(f"rm -f {_LIMITS}/{_LOW} && {_RESTART}", "the limit is what other drop-ins say"),
     ),
     Fault(
@@ -538,18 +649,47 @@ CLUSTER_FAULTS = (
     ),
     Fault(
         "umad-absent",
-        "the tools of a fabric open a worker's device nodes of ib_umad, of which its kernel has none, and not the simulated fabric",
+        "the tools of a fabric open a worker's device nodes of ib_umad, of which its kernel has none, and not the"
+        " simulated fabric",
         ("worker",),
         # the lab's wrapper around the tools looks for it, on the worker and in its observer
         _script("touch /run/lab/without-umad", "its tools find no device node of ib_umad"),
         _script("rm -f /run/lab/without-umad", "its tools ask the simulated fabric"),
     ),
     Fault(
-        "label-absent", "node feature discovery keeps away from a worker, as if it had never been there", ("worker",), _keep_discovery_away, _let_discovery_back
+        "label-absent",
+        "node feature discovery keeps away from a worker, as if it had never been there",
+        ("worker",),
+        _keep_discovery_away,
+        _let_discovery_back,
     ),
-    Fault("label-sources", "node feature discovery is told to make no labels of its source network", (), _leave_out_network, _take_in_network),
-    Fault("catalog-gone", "the server of OLM's catalog is gone, and OLM was started anew since", (), _catalog(False), _catalog(True)),
-    Fault("webhook-left", "the webhook of an operator that is gone is asked about each SriovNetwork", (), _leave_webhook, _remove_webhook),
-    Fault("definition-older", f"the definition of SriovNetwork is one that does not know {_NEWER} yet", (), _age_definition, _renew_definition),
+    Fault(
+        "label-sources",
+        "node feature discovery is told to make no labels of its source network",
+        (),
+        _leave_out_network,
+        _take_in_network,
+    ),
+    Fault(
+        "catalog-gone",
+        "the server of OLM's catalog is gone, and OLM was started anew since",
+        (),
+        _catalog(False),
+        _catalog(True),
+    ),
+    Fault(
+        "webhook-left",
+        "the webhook of an operator that is gone is asked about each SriovNetwork",
+        (),
+        _leave_webhook,
+        _remove_webhook,
+    ),
+    Fault(
+        "definition-older",
+        f"the definition of SriovNetwork is one that does not know {_NEWER} yet",
+        (),
+        _age_definition,
+        _renew_definition,
+    ),
     Fault(_FOREIGN, "somebody else's policy takes VFs of the storage NIC", (), _add_policy, _remove_policy),
 )

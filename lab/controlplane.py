@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler, native, in the lab's network namespace."""
+"""The control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler, native, in the lab's network
+namespace."""
 
 from __future__ import annotations
 
@@ -51,7 +52,13 @@ def audit_log(folder: pathlib.Path) -> pathlib.Path:
     return folder / "audit.log"
 
 
-def start_api(description: Description, folder: pathlib.Path, processes: Processes, authority: Pki, more: typing.Sequence[str] = ()) -> None:
+def start_api(
+    description: Description,
+    folder: pathlib.Path,
+    processes: Processes,
+    authority: Pki,
+    more: typing.Sequence[str] = (),
+) -> None:
     """Start etcd and the API server, and wait until the latter serves.
 
     :param more: options of the API server, of which the last one of a name counts
@@ -61,7 +68,14 @@ def start_api(description: Description, folder: pathlib.Path, processes: Process
         "etcd",
         [
             gotools.binary("etcd"),
-            *("--data-dir", folder / "etcd", "--listen-client-urls", "http://127.0.0.1:2379", "--advertise-client-urls", "http://127.0.0.1:2379"),
+            *(
+                "--data-dir",
+                folder / "etcd",
+                "--listen-client-urls",
+                "http://127.0.0.1:2379",
+                "--advertise-client-urls",
+                "http://127.0.0.1:2379",
+            ),
             *("--listen-peer-urls", "http://127.0.0.1:2380", "--initial-advertise-peer-urls", "http://127.0.0.1:2380"),
             *("--initial-cluster", "default=http://127.0.0.1:2380", "--unsafe-no-fsync", "--log-level", "warn"),
         ],
@@ -70,14 +84,38 @@ def start_api(description: Description, folder: pathlib.Path, processes: Process
         "kube-apiserver",
         [
             gotools.binary("kube-apiserver"),
-            *("--etcd-servers=http://127.0.0.1:2379", f"--secure-port={API_PORT}", f"--advertise-address={description.network.address}"),
-            *(f"--service-cluster-ip-range={description.network.services}", "--authorization-mode=Node,RBAC", "--allow-privileged=true"),
-            *("--enable-admission-plugins=NodeRestriction", "--profiling=false", "--service-account-issuer=https://kubernetes.default.svc"),
-            *(f"--client-ca-file={path('ca.crt')}", f"--tls-cert-file={path('kube-apiserver.crt')}", f"--tls-private-key-file={path('kube-apiserver.key')}"),
+            *(
+                "--etcd-servers=http://127.0.0.1:2379",
+                f"--secure-port={API_PORT}",
+                f"--advertise-address={description.network.address}",
+            ),
+            *(
+                f"--service-cluster-ip-range={description.network.services}",
+                "--authorization-mode=Node,RBAC",
+                "--allow-privileged=true",
+            ),
+            *(
+                "--enable-admission-plugins=NodeRestriction",
+                "--profiling=false",
+                "--service-account-issuer=https://kubernetes.default.svc",
+            ),
+            *(
+                f"--client-ca-file={path('ca.crt')}",
+                f"--tls-cert-file={path('kube-apiserver.crt')}",
+                f"--tls-private-key-file={path('kube-apiserver.key')}",
+            ),
             *(f"--service-account-key-file={path('sa.pub')}", f"--service-account-signing-key-file={path('sa.key')}"),
-            *(f"--kubelet-client-certificate={path('kubelet-client.crt')}", f"--kubelet-client-key={path('kubelet-client.key')}"),
+            *(
+                f"--kubelet-client-certificate={path('kubelet-client.crt')}",
+                f"--kubelet-client-key={path('kubelet-client.key')}",
+            ),
             *(f"--kubelet-certificate-authority={path('ca.crt')}", "--kubelet-preferred-address-types=InternalIP"),
-            *(f"--audit-policy-file={AUDIT_POLICY}", f"--audit-log-path={audit_log(folder)}", "--audit-log-maxsize=50", "--audit-log-maxbackup=1"),
+            *(
+                f"--audit-policy-file={AUDIT_POLICY}",
+                f"--audit-log-path={audit_log(folder)}",
+                "--audit-log-maxsize=50",
+                "--audit-log-maxbackup=1",
+            ),
             *more,
         ],
     )
@@ -128,17 +166,34 @@ def start_controllers(processes: Processes, authority: Pki, wanted: typing.Conta
         if name not in wanted:
             continue
         config = authority.path(f"{name}.kubeconfig")
-        flags = (f"--kubeconfig={config}", f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}")
+        flags = (
+            f"--kubeconfig={config}",
+            f"--authentication-kubeconfig={config}",
+            f"--authorization-kubeconfig={config}",
+        )
         processes.start(name, [gotools.binary(name), *flags, *common, *own])
 
 
 def start_webhook(description: Description, processes: Processes, authority: Pki) -> None:
-    """Start the SR-IOV operator's real admission webhook; it ends while the operator's configuration is not there, so it is started again until it is."""
+    """Start the SR-IOV operator's real admission webhook; it ends while the operator's configuration is not there, so
+    it is started again until it is."""
     processes.start(
         "sriov-network-webhook",
         [
-            *("python3", HERE / "again.py", gotools.binary("sriov-network-webhook"), "start", "--port", str(WEBHOOK_PORT)),
-            *("--tls-cert-file", authority.path("sriov-network-webhook.crt"), "--tls-private-key-file", authority.path("sriov-network-webhook.key")),
+            *(
+                "python3",
+                HERE / "again.py",
+                gotools.binary("sriov-network-webhook"),
+                "start",
+                "--port",
+                str(WEBHOOK_PORT),
+            ),
+            *(
+                "--tls-cert-file",
+                authority.path("sriov-network-webhook.crt"),
+                "--tls-private-key-file",
+                authority.path("sriov-network-webhook.key"),
+            ),
         ],
         env={
             "KUBECONFIG": str(authority.path("sriov-network-webhook.kubeconfig")),
@@ -152,11 +207,18 @@ def start_webhook(description: Description, processes: Processes, authority: Pki
 def apply_base(description: Description, authority: Pki) -> None:
     """The operators' own custom resource definitions, and what the lab itself needs in the API server."""
     client = objects.client(authority.path("admin.kubeconfig"))
-    operator, whereabouts, attachments = (gotools.module_folder(*module) for module in (OPERATOR, WHEREABOUTS, ATTACHMENTS))
+    operator, whereabouts, attachments = (
+        gotools.module_folder(*module) for module in (OPERATOR, WHEREABOUTS, ATTACHMENTS)
+    )
     with step("apply the operators' custom resource definitions"):
         for folder in (operator / "config/crd/bases", whereabouts / "doc/crds"):
             for path in sorted(folder.glob("*.yaml")):
-                objects.apply(client, [item for item in objects.read(path) if item["kind"] == "CustomResourceDefinition"])
+                objects.apply(
+                    client, [item for item in objects.read(path) if item["kind"] == "CustomResourceDefinition"]
+                )
         objects.apply(client, objects.read(attachments / "artifacts/networks-crd.yaml"))
-        values: typing.Dict[str, str] = {"WEBHOOK": f"https://127.0.0.1:{WEBHOOK_PORT}", "CA": objects.encoded(authority.path("ca.crt"))}
+        values: dict[str, str] = {
+            "WEBHOOK": f"https://127.0.0.1:{WEBHOOK_PORT}",
+            "CA": objects.encoded(authority.path("ca.crt")),
+        }
         objects.apply(client, objects.read(HERE / "manifests/base.yaml", values))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A proxy before the lab's API server that cuts streams of exec and says that all went well, as some do: python -m lab.cutting_proxy PORT BYTES
+"""A proxy before the lab's API server that cuts streams of exec and says that all went well, as some do: python -m
+lab.cutting_proxy PORT BYTES
 
-It ends TLS and logs in as the lab's admin, as authenticating proxies do. Whatever is no websocket passes as it is. Of the output of a command BYTES pass;
-then come the API server's own words for success and an orderly close.
+It ends TLS and logs in as the lab's admin, as authenticating proxies do. Whatever is no websocket passes as it is. Of
+the output of a command BYTES pass; then come the API server's own words for success and an orderly close.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from . import controlplane, description
 from .pki import Pki
 from .planes import FOLDER
 
-#: channels of exec, and what the API server says at the end of a command that ended well [k8s.io/apimachinery pkg/util/remotecommand]
+#: channels of exec, and what the API server says at the end of a command that ended well [k8s.io/apimachinery
+#: pkg/util/remotecommand]
 STDOUT, STATUS = 1, 3
 SUCCESS = b'{"metadata":{},"status":"Success"}'
 #: opcodes [RFC 6455 5.2], and the status of an orderly close
@@ -37,7 +39,7 @@ def frame(opcode: int, payload: bytes) -> bytes:
     return bytes((0x80 | opcode, 126)) + length.to_bytes(2, "big") + payload
 
 
-def frames(stream: typing.BinaryIO) -> typing.Iterator[typing.Tuple[bytes, int, bytes]]:
+def frames(stream: typing.BinaryIO) -> typing.Iterator[tuple[bytes, int, bytes]]:
     """Frames of a server as they come: as they are, their opcode, their payload."""
     while len(head := stream.read(2)) == 2:
         length, extended = head[1] & 0x7F, b""
@@ -93,7 +95,10 @@ def serve(port: int, most: int) -> None:
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             plain = socket.create_connection((lab.network.address, controlplane.API_PORT))
-            with outward.wrap_socket(plain, server_hostname=lab.network.address) as server, inward.wrap_socket(self.request, server_side=True) as client:
+            with (
+                outward.wrap_socket(plain, server_hostname=lab.network.address) as server,
+                inward.wrap_socket(self.request, server_side=True) as client,
+            ):
                 asked = client.makefile("rb", buffering=0)
                 head = _head(asked)
                 server.sendall(head)

@@ -7,7 +7,6 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import pathlib
-import typing
 import uuid
 
 import yaml
@@ -42,7 +41,8 @@ class Bmc:
 
     :ivar vendor: whose answers it gives: a file of tests/unit/fixtures/redfish
     :ivar iommu: attribute of its BIOS that decides whether the worker has an IOMMU
-    :ivar sriov: attribute of its BIOS for SR-IOV; the worker boots the same with and without, since no emulated BIOS hides it
+    :ivar sriov: attribute of its BIOS for SR-IOV; the worker boots the same with and without, since no emulated BIOS
+        hides it
     """
 
     vendor: str
@@ -91,10 +91,10 @@ class Description:
     name: str
     network: Network
     guest: Guest
-    workers: typing.Tuple[Worker, ...]
+    workers: tuple[Worker, ...]
     sriov: Sriov
-    hcas: typing.Tuple[SimulatedHca, ...]
-    fabrics: typing.Tuple[Fabric, ...]
+    hcas: tuple[SimulatedHca, ...]
+    fabrics: tuple[Fabric, ...]
     operator_namespace: str = "sriov-network-operator"
 
     @property
@@ -119,7 +119,10 @@ def read(path: pathlib.Path = PATH) -> Description:
         name=data["name"],
         network=Network(**data["network"]),
         guest=Guest(**data["guest"]),
-        workers=tuple(Worker(number=number, **{**worker, "bmc": Bmc(**worker["bmc"])}) for number, worker in enumerate(data["workers"], start=1)),
+        workers=tuple(
+            Worker(number=number, **{**worker, "bmc": Bmc(**worker["bmc"])})
+            for number, worker in enumerate(data["workers"], start=1)
+        ),
         sriov=Sriov(**data["sriov"]),
         hcas=tuple(SimulatedHca(**hca) for hca in data["hcas"]),
         fabrics=tuple(Fabric(**fabric) for fabric in data["fabrics"]),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All faults of the lab by name: those of the cluster plane, of the HCAs, and of the fabrics, after which the kernels of the workers say the same."""
+"""All faults of the lab by name: those of the cluster plane, of the HCAs, and of the fabrics, after which the kernels
+of the workers say the same."""
 
 from __future__ import annotations
 
@@ -26,4 +27,6 @@ def _of_fabric(name: str) -> Fault:
     return Fault(name, fault.what, fault.uses, act(fault.on), act(fault.off))
 
 
-FAULTS: typing.Mapping[str, Fault] = {fault.name: fault for fault in (*CLUSTER_FAULTS, *HCA_FAULTS, *map(_of_fabric, FABRIC_FAULTS))}
+FAULTS: typing.Mapping[str, Fault] = {
+    fault.name: fault for fault in (*CLUSTER_FAULTS, *HCA_FAULTS, *map(_of_fabric, FABRIC_FAULTS))
+}

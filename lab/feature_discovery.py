@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Node feature discovery, for real: its master and its workers are pods, by its own chart, from an image on the workers' disk.
+"""Node feature discovery, for real: its master and its workers are pods, by its own chart, from an image on the
+workers' disk.
 
 The lab itself sets none of its labels: the one by which nodes take part comes from the emulated NIC.
 """
@@ -45,8 +46,12 @@ def await_label(authority: Pki, workers: typing.Iterable[Worker], there: bool = 
     """
     names, nodes = {worker.name for worker in workers}, _client(authority).resources.get(api_version="v1", kind="Node")
 
-    def wrong() -> typing.Set[str]:
-        return {item.metadata.name for item in nodes.get().items if item.metadata.name in names and (LABEL in item.metadata.labels.to_dict()) != there}
+    def wrong() -> set[str]:
+        return {
+            item.metadata.name
+            for item in nodes.get().items
+            if item.metadata.name in names and (LABEL in item.metadata.labels.to_dict()) != there
+        }
 
     if not wait_until(lambda: not wrong(), LABEL_SECONDS, 0.5):
         raise StepError(
@@ -56,17 +61,28 @@ def await_label(authority: Pki, workers: typing.Iterable[Worker], there: bool = 
 
 
 def keep_away(authority: Pki, worker: Worker) -> None:
-    """Its worker keeps away from a node, and what it has told of the node is gone, as of a node on which it has never been."""
+    """Its worker keeps away from a node, and what it has told of the node is gone, as of a node on which it has never
+    been."""
     terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": [worker.name]}]}]
-    _settle(authority, {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}})
+    _settle(
+        authority, {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+    )
     client = _client(authority)
-    pods, told = client.resources.get(api_version="v1", kind="Pod"), client.resources.get(api_version=_VERSION, kind="NodeFeature")
+    pods, told = (
+        client.resources.get(api_version="v1", kind="Pod"),
+        client.resources.get(api_version=_VERSION, kind="NodeFeature"),
+    )
 
     def left() -> bool:
-        return not any(pod.spec.nodeName == worker.name for pod in pods.get(namespace=NAME, label_selector=_WORKERS).items)
+        return not any(
+            pod.spec.nodeName == worker.name for pod in pods.get(namespace=NAME, label_selector=_WORKERS).items
+        )
 
     if not wait_until(left, LABEL_SECONDS, 0.5):
-        raise StepError(f"its worker is still on {worker.name} after {LABEL_SECONDS} s", f"see its pods: lab/kubectl -n {NAME} get pods")
+        raise StepError(
+            f"its worker is still on {worker.name} after {LABEL_SECONDS} s",
+            f"see its pods: lab/kubectl -n {NAME} get pods",
+        )
     if any(item.metadata.name == worker.name for item in told.get(namespace=NAME).items):
         told.delete(name=worker.name, namespace=NAME)
     await_label(authority, [worker], there=False)
@@ -97,11 +113,16 @@ def _settle(authority: Pki, affinity: typing.Optional[typing.Mapping[str, typing
     daemons.patch(name=f"{NAME}-worker", namespace=NAME, body=body, content_type="application/merge-patch+json")
 
 
-def _objects() -> typing.List[objects.Object]:
+def _objects() -> list[objects.Object]:
     repository, _colon, tag = DISCOVERY_IMAGE.partition(":")
-    # nodes of the lab do not leave, so that there is nothing to collect after them; and a look takes seconds of an emulated CPU, which measurements would see
+    # nodes of the lab do not leave, so that there is nothing to collect after them; and a look takes seconds of an
+    # emulated CPU, which measurements would see
     worker = {"config": {"core": {"sleepInterval": "3600s"}}}
-    values = {"worker": worker, "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"}, "gc": {"enable": False}}
+    values = {
+        "worker": worker,
+        "image": {"repository": repository, "tag": tag, "pullPolicy": "Never"},
+        "gc": {"enable": False},
+    }
     return charts.render(gotools.module_folder(*MODULE) / f"deployment/helm/{NAME}", NAME, NAME, values)
 
 

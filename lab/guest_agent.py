@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The lab's own way into a worker: QEMU's guest agent, over a virtual serial port. What is tested never uses it, and a node without sshd has it as well.
+"""The lab's own way into a worker: QEMU's guest agent, over a virtual serial port. What is tested never uses it, and a
+node without sshd has it as well.
 
 Commands and answers are those of the agent's protocol: a line of JSON each. [QEMU docs/interop/qemu-ga-ref]
 """
@@ -49,7 +50,9 @@ class GuestAgent:
         self.name = name
         self.path = socket_path
 
-    def run(self, argv: typing.Sequence[str], stdin: bytes = b"", limit: float = 60, answer_seconds: float = ANSWER_SECONDS) -> Done:
+    def run(
+        self, argv: typing.Sequence[str], stdin: bytes = b"", limit: float = 60, answer_seconds: float = ANSWER_SECONDS
+    ) -> Done:
         """Run a command as root.
 
         :param limit: seconds until it must have ended
@@ -57,7 +60,9 @@ class GuestAgent:
         :raises StepError: the agent does not answer or refuses, or the limit is reached
         """
         given = {"input-data": base64.b64encode(stdin).decode()} if stdin else {}
-        started = self._ask(answer_seconds, "guest-exec", path=argv[0], arg=list(argv[1:]), **{"capture-output": True}, **given)
+        started = self._ask(
+            answer_seconds, "guest-exec", path=argv[0], arg=list(argv[1:]), **{"capture-output": True}, **given
+        )
         deadline = time.monotonic() + limit
         while True:
             status = self._ask(answer_seconds, "guest-exec-status", pid=started["pid"])
@@ -65,7 +70,10 @@ class GuestAgent:
                 code = status["exitcode"] if "exitcode" in status else 128 + int(status["signal"])
                 return Done(code, *(base64.b64decode(status.get(name, "")) for name in ("out-data", "err-data")))
             if time.monotonic() > deadline:
-                raise StepError(f"{self.name}: '{' '.join(argv)[:120]}' did not end within {limit:.0f} s", f"look what it does: lab/on {self.name} ps -ef")
+                raise StepError(
+                    f"{self.name}: '{' '.join(argv)[:120]}' did not end within {limit:.0f} s",
+                    f"look what it does: lab/on {self.name} ps -ef",
+                )
             time.sleep(_POLL_SECONDS)
 
     def check(self, script: str, stdin: bytes = b"", limit: float = 60) -> str:
@@ -76,11 +84,15 @@ class GuestAgent:
         done = self.run(["/bin/sh", "-c", script], stdin, limit)
         if done.code != 0:
             said = (done.output[-2000:] + done.errors[-3000:]).decode(errors="replace").strip()
-            raise StepError(f"{self.name}: a script ended with {done.code}:\n{said}\nthe script: {script[:400]}", "read the output above")
+            raise StepError(
+                f"{self.name}: a script ended with {done.code}:\n{said}\nthe script: {script[:400]}",
+                "read the output above",
+            )
         return done.output.decode(errors="replace")
 
     def _ask(self, seconds: float, command: str, **arguments: typing.Any) -> typing.Any:
-        """One command on a connection of its own: the port takes one client at a time, and others wait their turn in between."""
+        """One command on a connection of its own: the port takes one client at a time, and others wait their turn in
+        between."""
         mark = secrets.randbelow(1 << 31)
         try:
             with socket.socket(socket.AF_UNIX) as port:
@@ -94,11 +106,13 @@ class GuestAgent:
                 return self._answer(answers.readline())
         except OSError as error:
             raise StepError(
-                f"{self.name}: its guest agent does not answer within {seconds:.0f} s: {error}", "see 'make lab-status', and the worker's log in .lab/log"
+                f"{self.name}: its guest agent does not answer within {seconds:.0f} s: {error}",
+                "see 'make lab-status', and the worker's log in .lab/log",
             ) from error
 
     def _synchronised(self, line: bytes, mark: int) -> bool:
-        """Whether the agent speaks to us; before that come answers to others, and its complaint about the delimiter, which is no JSON."""
+        """Whether the agent speaks to us; before that come answers to others, and its complaint about the delimiter,
+        which is no JSON."""
         self._check(line)
         _before, delimiter, answer = line.rpartition(_DELIMITER)
         return bool(delimiter) and self._answer(answer) == mark
@@ -107,12 +121,18 @@ class GuestAgent:
         self._check(line)
         message = json.loads(line)
         if "error" in message:
-            raise StepError(f"{self.name}: its guest agent refuses: {message['error'].get('desc')}", "compare with the documentation of qemu-ga")
+            raise StepError(
+                f"{self.name}: its guest agent refuses: {message['error'].get('desc')}",
+                "compare with the documentation of qemu-ga",
+            )
         return message.get("return")
 
     def _check(self, line: bytes) -> None:
         if not line:
-            raise StepError(f"{self.name}: its guest agent has ended the connection", "see 'make lab-status', and the worker's log in .lab/log")
+            raise StepError(
+                f"{self.name}: its guest agent has ended the connection",
+                "see 'make lab-status', and the worker's log in .lab/log",
+            )
 
 
 def _line(command: str, **arguments: typing.Any) -> bytes:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Faults of the emulated HCAs, injected by what the kernel, iproute2 and pciutils of the worker have for that, each with its way back."""
+"""Faults of the emulated HCAs, injected by what the kernel, iproute2 and pciutils of the worker have for that, each
+with its way back."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ _AGAIN = "bind unbind; bind bind\n"
 _ZERO = "00:00:00:00:00:00:00:00"
 _ONES = "ff:ff:ff:ff:ff:ff:ff:ff"
 _TWICE, _UNREAD = "02:c0:ff:ee:00:00:00:01", "02:c0:ff:ee:00:00:00:02"
-_GUIDS_BACK = f"[ ! -s $$kept ] || {{ read -r node port < $$kept; guids $$node $$port; rm $$kept; {_AGAIN.strip()}; }}\n"
+_GUIDS_BACK = (
+    f"[ ! -s $$kept ] || {{ read -r node port < $$kept; guids $$node $$port; rm $$kept; {_AGAIN.strip()}; }}\n"
+)
 
 
 def _script(text: str, said: str) -> Action:
@@ -57,23 +60,28 @@ def _guids(node: str, port: str, again: str) -> str:
 
 #: what the PF lets the first VF do is kept, and it is let come up
 _LET_UP = "[ -s $$kept.state ] || state link-state > $$kept.state\nip link set dev $netdev vf 0 state auto\n"
-_STATE_BACK = '[ ! -s $$kept.state ] || { ip link set dev $netdev vf 0 state "$$(cat $$kept.state)"; rm $$kept.state; }\n'
+_STATE_BACK = (
+    '[ ! -s $$kept.state ] || { ip link set dev $netdev vf 0 state "$$(cat $$kept.state)"; rm $$kept.state; }\n'
+)
 #: the operator would set the firmware to what it asks for, and reboot the node
 _DAEMON = "pkill -{} -f '^(/usr/bin/)?sriov-network-config-daemon' || true\n"
 #: the card is found anew, as after a reset, and has its names again
 _ANEW = "echo 1 > /sys/bus/pci/devices/$pci/remove\necho 1 > /sys/bus/pci/rescan\n/usr/local/sbin/lab-hcas\n"
-#: the switch above an HCA, its ports downward, and the slot of a GPU; what the ports had is kept until the fault is taken back
+#: the switch above an HCA, its ports downward, and the slot of a GPU; what the ports had is kept until the fault is
+#: taken back
 _ACS = """set -eu
 switch=$$(dirname "$$(readlink -f /sys/bus/pci/devices/$pci/..)")
 kept=/run/lab/acs-beside-$pci
 """
 _ACS_ON = (
-    "[ -s $$kept ] || for port in $$switch/*:*:0[01].0; do setpci -s $${{port##*/}} ECAP_ACS+6.w; done > $$kept\n"
-    "{}\necho 1 > /sys/bus/pci/rescan\nfor port in $$switch/*:*:0[01].0; do setpci -s $${{port##*/}} ECAP_ACS+6.w=1d; done"
+    "[ -s $$kept ] || for port in $$switch/*:*:0[01].0; do setpci -s $${{port##*/}} ECAP_ACS+6.w; done >"
+    " $$kept\n{}\necho 1 > /sys/bus/pci/rescan\nfor port in $$switch/*:*:0[01].0; do setpci -s $${{port##*/}}"
+    " ECAP_ACS+6.w=1d; done"
 )
 _ACS_OFF = (
-    "{}\n[ ! -s $$kept ] || {{ for port in $$switch/*:*:0[01].0; do read -r bits; setpci -s $${{port##*/}} ECAP_ACS+6.w=$$bits; done < $$kept; rm $$kept; }}\n"
-    "for gpu in $$switch/*:01.0/*:00.0; do [ ! -e $$gpu ] || echo 1 > $$gpu/remove; done"
+    "{}\n[ ! -s $$kept ] || {{ for port in $$switch/*:*:0[01].0; do read -r bits; setpci -s $${{port##*/}}"
+    " ECAP_ACS+6.w=$$bits; done < $$kept; rm $$kept; }}\nfor gpu in $$switch/*:01.0/*:00.0; do [ ! -e $$gpu ] || echo 1"
+    " > $$gpu/remove; done"
 )
 _NUMA = "file=/sys/bus/pci/devices/$pci/numa_node\nkept=/run/lab/numa-of-$pci\n"
 #: of the fabric of the HCAs, in the lab's own intent
@@ -84,7 +92,11 @@ _LIMIT = 300.0
 
 
 def _offered(lab: Lab, worker: str) -> int:
-    node = objects.client(lab.authority.path("admin.kubeconfig")).resources.get(api_version="v1", kind="Node").get(name=worker)
+    node = (
+        objects.client(lab.authority.path("admin.kubeconfig"))
+        .resources.get(api_version="v1", kind="Node")
+        .get(name=worker)
+    )
     return int(node.status.allocatable.to_dict().get(_RESOURCE, 0))
 
 
@@ -94,14 +106,18 @@ def _all_of(lab: Lab, target: Target) -> int:
 
 
 def _await_all(lab: Lab, target: Target) -> int:
-    """Wait until the worker offers the VFs of all HCAs of the fabric: a card that was found anew gets its own from the operator, which takes its time.
+    """Wait until the worker offers the VFs of all HCAs of the fabric: a card that was found anew gets its own from the
+    operator, which takes its time.
 
     :returns: how many they are
     :raises StepError: it does not
     """
     wanted = _all_of(lab, target)
     if not wait_until(lambda: _offered(lab, target.worker) >= wanted, _THERE_LIMIT):
-        raise StepError(f"{target.worker} offers {_offered(lab, target.worker)} of {wanted} {_RESOURCE}", "see the log of its device plugin")
+        raise StepError(
+            f"{target.worker} offers {_offered(lab, target.worker)} of {wanted} {_RESOURCE}",
+            "see the log of its device plugin",
+        )
     return wanted
 
 
@@ -122,7 +138,9 @@ _TOLD = "echo '$bus {}' > /sys/module/mlx5_core/parameters/port"
 def _firmware(name: str, what: str, words: str, said: str, before: str, healed: str) -> Fault:
     """The card has it after a reset of it, during which the operator's config daemon stands still."""
     on = f"set -eu\n{_DAEMON.format('STOP')}{_TOLD.format(words)}\n{_ANEW}"
-    off = f"resume() {{ {_DAEMON.format('CONT').strip()}; }}\ntrap resume EXIT\nset -eu\n{_TOLD.format(before)}\n{_ANEW}"
+    off = (
+        f"resume() {{ {_DAEMON.format('CONT').strip()}; }}\ntrap resume EXIT\nset -eu\n{_TOLD.format(before)}\n{_ANEW}"
+    )
     return Fault(name, what, _HCA, _script(on, said), _and_all(_script(off, healed)))
 
 
@@ -157,7 +175,11 @@ def _find_again(lab: Lab, target: Target) -> str:
 
 def _start_plugin_again(lab: Lab, worker: str) -> None:
     pods = objects.client(lab.authority.path("admin.kubeconfig")).resources.get(api_version="v1", kind="Pod")
-    where = {"namespace": "sriov-network-operator", "label_selector": "app=sriov-device-plugin", "field_selector": f"spec.nodeName={worker}"}
+    where = {
+        "namespace": "sriov-network-operator",
+        "label_selector": "app=sriov-device-plugin",
+        "field_selector": f"spec.nodeName={worker}",
+    }
     pods.delete(**where)
 
 
@@ -165,15 +187,22 @@ def _offer_fewer(lab: Lab, target: Target) -> str:
     """The plugin looks at VFs when it starts; the one that has no driver then gets it back afterwards."""
     before, agent = _await_all(lab, target), lab.agent(target.worker)
     hca = lab.fabric.fabrics.hca(target.device)
-    script = string.Template(_VF + "[ $word = bind ] || { pkill -STOP -f '^(/usr/bin/)?sriov-network-config-daemon' || true; }\nbind $word\n")
+    script = string.Template(
+        _VF + "[ $word = bind ] || { pkill -STOP -f '^(/usr/bin/)?sriov-network-config-daemon' || true; }\nbind $word\n"
+    )
     agent.check(script.substitute(pci=hca.pci, netdev=hca.netdev, word="unbind"), limit=_LIMIT)
     try:
         _start_plugin_again(lab, target.worker)
         fewer = wait_until(lambda: 0 < _offered(lab, target.worker) < before, _THERE_LIMIT)
     finally:
-        agent.check(script.substitute(pci=hca.pci, netdev=hca.netdev, word="bind") + _DAEMON.format("CONT"), limit=_LIMIT)
+        agent.check(
+            script.substitute(pci=hca.pci, netdev=hca.netdev, word="bind") + _DAEMON.format("CONT"), limit=_LIMIT
+        )
     if not fewer:
-        raise StepError(f"{target.worker} still offers {_offered(lab, target.worker)} of {before} {_RESOURCE}", "see the log of its device plugin")
+        raise StepError(
+            f"{target.worker} still offers {_offered(lab, target.worker)} of {before} {_RESOURCE}",
+            "see the log of its device plugin",
+        )
     return f"{target.worker} offers {_offered(lab, target.worker)} of {before} {_RESOURCE}"
 
 
@@ -186,9 +215,23 @@ def _offer_all(lab: Lab, target: Target) -> str:
 #: by the stand-in for mstconfig, which keeps there what waits
 _WAITS, _WAITS_FOR_NOTHING = "mstconfig -d $pci -y set {}", "rm -rf /run/lab/firmware/$pci"
 
-HCA_FAULTS: typing.Tuple[Fault, ...] = (
-    _fault("pcie-narrow", "an HCA has 8 lanes of 16", _TOLD.format("pcie_width=8"), "has x8", _TOLD.format("pcie_width=16"), "has x16"),
-    _fault("pcie-gen4", "an HCA runs at Gen4", _TOLD.format("pcie_speed=4"), "has 16 GT/s", _TOLD.format("pcie_speed=5"), "has 32 GT/s"),
+HCA_FAULTS: tuple[Fault, ...] = (
+    _fault(
+        "pcie-narrow",
+        "an HCA has 8 lanes of 16",
+        _TOLD.format("pcie_width=8"),
+        "has x8",
+        _TOLD.format("pcie_width=16"),
+        "has x16",
+    ),
+    _fault(
+        "pcie-gen4",
+        "an HCA runs at Gen4",
+        _TOLD.format("pcie_speed=4"),
+        "has 16 GT/s",
+        _TOLD.format("pcie_speed=5"),
+        "has 32 GT/s",
+    ),
     _fault(
         "read-request-small",
         "an HCA asks for 128 bytes at once",
@@ -206,7 +249,12 @@ HCA_FAULTS: typing.Tuple[Fault, ...] = (
         "has no GPU beside it",
     ),
     _fault(
-        "vf-guid-zero", "the first VF of an HCA has no GUID", _guids(_ZERO, _ZERO, _AGAIN), "has a VF without a GUID", _VF + _GUIDS_BACK, "has the GUIDs it had"
+        "vf-guid-zero",
+        "the first VF of an HCA has no GUID",
+        _guids(_ZERO, _ZERO, _AGAIN),
+        "has a VF without a GUID",
+        _VF + _GUIDS_BACK,
+        "has the GUIDs it had",
     ),
     _fault(
         "vf-guid-unread",
@@ -243,9 +291,13 @@ HCA_FAULTS: typing.Tuple[Fault, ...] = (
     _fault(
         "vf-link-disabled",
         "the PF has the links of its VFs disabled, those that pods have as well",
-        _VF + "for number in $$(seq 0 $$(($$(cat $$pf/sriov_numvfs) - 1))); do ip link set dev $netdev vf $$number state disable; done",
+        _VF
+        + "for number in $$(seq 0 $$(($$(cat $$pf/sriov_numvfs) - 1))); do ip link set dev $netdev vf $$number state"
+        " disable; done",
         "has its VFs' links disabled",
-        _VF + "for number in $$(seq 0 $$(($$(cat $$pf/sriov_numvfs) - 1))); do ip link set dev $netdev vf $$number state auto; done",
+        _VF
+        + "for number in $$(seq 0 $$(($$(cat $$pf/sriov_numvfs) - 1))); do ip link set dev $netdev vf $$number state"
+        " auto; done",
         "lets its VFs' links come up",
     ),
     _fault(
@@ -287,10 +339,36 @@ HCA_FAULTS: typing.Tuple[Fault, ...] = (
         _switch_sriov(emulated.WITHOUT_SRIOV, "STOP", "has no SR-IOV, as with SRIOV_EN off in its firmware"),
         _and_all(_switch_sriov(None, "CONT", "has SR-IOV")),
     ),
-    _firmware("firmware-one-vf", "the firmware of an HCA has one VF", "vfs=1", "has one VF at most", f"vfs={emulated.TOTAL_VFS}", "has the VFs it had"),
-    _firmware("firmware-ethernet", "the firmware of an HCA has its port on Ethernet", "ethernet=1", "is on Ethernet", "ethernet=0", "is on InfiniBand"),
-    Fault("hca-lost-at-reset", "an HCA does not come back from the next reset of its worker", _HCA, _lose_at_reset, _find_again),
-    Fault("plugin-offers-fewer", "the device plugin of a worker was started while a VF of an HCA had no driver", _HCA, _offer_fewer, _offer_all),
+    _firmware(
+        "firmware-one-vf",
+        "the firmware of an HCA has one VF",
+        "vfs=1",
+        "has one VF at most",
+        f"vfs={emulated.TOTAL_VFS}",
+        "has the VFs it had",
+    ),
+    _firmware(
+        "firmware-ethernet",
+        "the firmware of an HCA has its port on Ethernet",
+        "ethernet=1",
+        "is on Ethernet",
+        "ethernet=0",
+        "is on InfiniBand",
+    ),
+    Fault(
+        "hca-lost-at-reset",
+        "an HCA does not come back from the next reset of its worker",
+        _HCA,
+        _lose_at_reset,
+        _find_again,
+    ),
+    Fault(
+        "plugin-offers-fewer",
+        "the device plugin of a worker was started while a VF of an HCA had no driver",
+        _HCA,
+        _offer_fewer,
+        _offer_all,
+    ),
     _fault(
         "firmware-sriov-waits",
         "the firmware of an HCA has SR-IOV switched off for the next reset",

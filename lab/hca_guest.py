@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One small guest that has emulated HCAs and nothing else of the lab: for a shell, or for a script whose output and end are told.
+"""One small guest that has emulated HCAs and nothing else of the lab: for a shell, or for a script whose output and end
+are told.
 
 It needs no network namespace and none of the lab's processes, and the lab may run beside it.
 """
@@ -25,7 +26,8 @@ GUEST = hca.SOURCE / "guest"
 PARAMETERS = ("hcas=3c,4d,bc,dc,5e,9c", "fabrics=0,0,0,0,1,1", "nodes=0,0,1,1,0,1")
 MEMORY_MIB = 512
 _COMMAND_LINE = (
-    "console=ttyS0 quiet loglevel=1 panic=-1 net.ifnames=0 mitigations=off intel_iommu=on iommu=pt tsc=reliable clocksource=tsc no_timer_check"
+    "console=ttyS0 quiet loglevel=1 panic=-1 net.ifnames=0 mitigations=off intel_iommu=on iommu=pt tsc=reliable"
+    " clocksource=tsc no_timer_check"
     # a guest that ends is one that did not pass; a log that holds what a thousand VFs say
     " oops=panic log_buf_len=4M"
 )
@@ -83,7 +85,10 @@ def run_script(
         if not (session / "code").exists() or not (session / "dmesg").exists():
             late = time.monotonic() >= end
             tail = (output + _text(console))[-4000:]
-            raise StepError(f"the guest {f'did not end in {limit:.0f} s' if late else 'ended before its script'}:\n{tail}", "read the output above")
+            raise StepError(
+                f"the guest {f'did not end in {limit:.0f} s' if late else 'ended before its script'}:\n{tail}",
+                "read the output above",
+            )
         return Outcome(int((session / "code").read_text()), output, _text(session / "dmesg"))
 
 
@@ -102,7 +107,9 @@ def _text(path: pathlib.Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
 
-def main(script: typing.Optional[pathlib.Path], parameters: typing.Sequence[str], limit: float, only_build: bool) -> int:
+def main(
+    script: typing.Optional[pathlib.Path], parameters: typing.Sequence[str], limit: float, only_build: bool
+) -> int:
     """Run a script, or give a shell; the script's exit code.
 
     :param parameters: of the module; none: PARAMETERS
@@ -114,13 +121,17 @@ def main(script: typing.Optional[pathlib.Path], parameters: typing.Sequence[str]
     if script is None:
         shell(parameters)
         return 0
-    outcome = run_script(script.read_text(encoding="utf-8"), limit, parameters, lambda piece: print(piece, end="", flush=True))
+    outcome = run_script(
+        script.read_text(encoding="utf-8"), limit, parameters, lambda piece: print(piece, end="", flush=True)
+    )
     if outcome.code:
         say(outcome.log)
     return outcome.code
 
 
-def _prepare(folder: pathlib.Path, parameters: typing.Sequence[str], script: typing.Optional[str], serial: str) -> typing.List[str]:
+def _prepare(
+    folder: pathlib.Path, parameters: typing.Sequence[str], script: typing.Optional[str], serial: str
+) -> list[str]:
     """Write what the guest is given; the command that starts it."""
     session = folder / "session"
     session.mkdir()
@@ -131,14 +142,23 @@ def _prepare(folder: pathlib.Path, parameters: typing.Sequence[str], script: typ
     module = hca.module()
     kernel_folder = kernel.kernel()
     half = MEMORY_MIB // 2
-    words: typing.List[typing.Union[str, pathlib.Path]] = [
+    words: list[typing.Union[str, pathlib.Path]] = [
         *("env", f"QEMU_MODULE_DIR={debian.qemu_modules()}"),
         *debian.qemu_program(),
         *("-name", "hca", "-M", "q35", *accelerator.options(), "-smp", "1", "-m", str(MEMORY_MIB)),
         # two NUMA nodes, so that an HCA can be on the second
         *("-object", f"memory-backend-ram,id=memory0,size={half}M", "-numa", "node,nodeid=0,memdev=memory0,cpus=0"),
         *("-object", f"memory-backend-ram,id=memory1,size={half}M", "-numa", "node,nodeid=1,memdev=memory1"),
-        *("-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel_folder / "vmlinux", "-initrd", hca.initrd()),
+        *(
+            "-nodefaults",
+            "-display",
+            "none",
+            "-no-reboot",
+            "-kernel",
+            kernel_folder / "vmlinux",
+            "-initrd",
+            hca.initrd(),
+        ),
         *("-append", _COMMAND_LINE, "-serial", serial, "-device", "intel-iommu,intremap=on"),
         *_share("root", debian.guest_root(sealed=False), True),
         *_share("modules", kernel_folder / "lib/modules", True),
@@ -148,6 +168,6 @@ def _prepare(folder: pathlib.Path, parameters: typing.Sequence[str], script: typ
     return [str(word) for word in words]
 
 
-def _share(tag: str, path: pathlib.Path, readonly: bool) -> typing.List[str]:
+def _share(tag: str, path: pathlib.Path, readonly: bool) -> list[str]:
     words = f"local,path={path},mount_tag={tag},security_model=none,multidevs=remap"
     return ["-virtfs", f"{words},readonly=on" if readonly else words]

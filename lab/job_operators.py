@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The operators of training jobs, for real: Kubeflow's training operator and Trainer, JobSet and Kueue, as processes of the host, with their own webhooks.
+"""The operators of training jobs, for real: Kubeflow's training operator and Trainer, JobSet and Kueue, as processes of
+the host, with their own webhooks.
 
-They were made for pods, so what a pod would have is put where they look for it: certificates, by a mount that they alone see. The training operator's
-init container, which asks the cluster's DNS for the master's address, is one that waits for nothing: the lab has no such DNS.
+They were made for pods, so what a pod would have is put where they look for it: certificates, by a mount that they
+alone see. The training operator's init container, which asks the cluster's DNS for the master's address, is one that
+waits for nothing: the lab has no such DNS.
 """
 
 from __future__ import annotations
@@ -51,11 +53,11 @@ class Operator:
     :ivar place: folder of the host in whose place it sees its own: not all of them can be told where certificates are
     """
 
-    module: typing.Tuple[str, str]
+    module: tuple[str, str]
     definitions: str
     webhooks: str
     namespace: str
-    arguments: typing.Tuple[str, ...]
+    arguments: tuple[str, ...]
     config: typing.Any
     place: str = "/tmp"
 
@@ -65,7 +67,8 @@ class Operator:
 
 
 def _config(name: str, version: str, **more: typing.Any) -> objects.Object:
-    """Of an operator that reads its settings from a file: nothing but webhooks is served, and certificates are given."""
+    """Of an operator that reads its settings from a file: nothing but webhooks is served, and certificates are
+    given."""
     return {
         "apiVersion": version,
         "kind": "Configuration",
@@ -84,7 +87,11 @@ OPERATORS: typing.Mapping[str, Operator] = {
         webhooks="manifests/base/webhook/manifests.yaml",
         namespace="kubeflow",
         arguments=(
-            *(f"--webhook-server-port={PORTS['training-operator']}", "--enable-scheme=pytorchjob", "--metrics-bind-address=0"),
+            *(
+                f"--webhook-server-port={PORTS['training-operator']}",
+                "--enable-scheme=pytorchjob",
+                "--metrics-bind-address=0",
+            ),
             *("--health-probe-bind-address=0", "--pytorch-init-container-template-file=/tmp/config.yaml"),
         ),
         config=[{"name": "init-pytorch", "image": POD_IMAGE, "command": ["true"]}],
@@ -123,7 +130,16 @@ OPERATORS: typing.Mapping[str, Operator] = {
     ),
 }
 #: kinds of objects that are to go while their operators are there to let them, in the order of use
-EMPTIED = ("PyTorchJob", "TrainJob", "TrainingRuntime", "JobSet", "Workload", "LocalQueue", "ClusterQueue", "ResourceFlavor")
+EMPTIED = (
+    "PyTorchJob",
+    "TrainJob",
+    "TrainingRuntime",
+    "JobSet",
+    "Workload",
+    "LocalQueue",
+    "ClusterQueue",
+    "ResourceFlavor",
+)
 
 
 def build() -> None:
@@ -144,14 +160,22 @@ def start(authority: Pki, folder: pathlib.Path, processes: Processes) -> None:
         served = _definitions()
         definitions.apply(client, served)
         namespaces = [operator.namespace for operator in OPERATORS.values()]
-        objects.apply(client, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in namespaces])
+        objects.apply(
+            client, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in namespaces]
+        )
     with step(f"start {', '.join(OPERATORS)}"):
         # with new certificates; those that run have the old ones
         processes.stop(*OPERATORS)
         certificates = _certificates()
         encoded = {name: base64.b64encode(content).decode() for name, content in certificates.items()}
         secret = {"name": "training-operator-webhook-cert", "namespace": OPERATORS["training-operator"].namespace}
-        objects.apply(client, [{"apiVersion": "v1", "kind": "Secret", "metadata": secret, "data": encoded}, *_webhooks(served, encoded["ca.crt"])])
+        objects.apply(
+            client,
+            [
+                {"apiVersion": "v1", "kind": "Secret", "metadata": secret, "data": encoded},
+                *_webhooks(served, encoded["ca.crt"]),
+            ],
+        )
         for name, operator in OPERATORS.items():
             room, place = folder / "operators" / name, operator.place
             _furnish(room, name, authority, certificates)
@@ -159,7 +183,10 @@ def start(authority: Pki, folder: pathlib.Path, processes: Processes) -> None:
             processes.start(name, [*_MOUNTED, room, place, f"{place}/program", *operator.arguments], environment)
         for name in OPERATORS:
             if not wait_until(functools.partial(_serves, processes, name), READY_SECONDS):
-                raise StepError(f"{name} does not serve its webhooks; its last output:\n{processes.log(name)}", f"its log is {processes.logs / name}.log")
+                raise StepError(
+                    f"{name} does not serve its webhooks; its last output:\n{processes.log(name)}",
+                    f"its log is {processes.logs / name}.log",
+                )
 
 
 def _furnish(room: pathlib.Path, name: str, authority: Pki, certificates: typing.Mapping[str, bytes]) -> None:
@@ -189,8 +216,14 @@ def stop(authority: Pki, folder: pathlib.Path, processes: Processes) -> None:
         for kind in EMPTIED:
             _empty(client, kinds[kind])
         for resource, names in (
-            (_resource(client, "apiextensions.k8s.io/v1", "CustomResourceDefinition"), [item["metadata"]["name"] for item in kinds.values()]),
-            *((_resource(client, item["apiVersion"], item["kind"]), [item["metadata"]["name"]]) for item in _webhooks(kinds.values(), "")),
+            (
+                _resource(client, "apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+                [item["metadata"]["name"] for item in kinds.values()],
+            ),
+            *(
+                (_resource(client, item["apiVersion"], item["kind"]), [item["metadata"]["name"]])
+                for item in _webhooks(kinds.values(), "")
+            ),
             (_resource(client, "v1", "Namespace"), [operator.namespace for operator in OPERATORS.values()]),
         ):
             objects.remove(resource, names)
@@ -208,11 +241,13 @@ def _empty(client: kubernetes.dynamic.DynamicClient, definition: objects.Object)
         objects.remove(_resource(client, definitions.stored(definition), definition["spec"]["names"]["kind"]))
 
 
-def _definitions() -> typing.List[objects.Object]:
-    return definitions.read(path for operator in OPERATORS.values() for path in sorted(operator.sources.glob(operator.definitions)))
+def _definitions() -> list[objects.Object]:
+    return definitions.read(
+        path for operator in OPERATORS.values() for path in sorted(operator.sources.glob(operator.definitions))
+    )
 
 
-def _webhooks(served: typing.Iterable[objects.Object], authority: str) -> typing.List[objects.Object]:
+def _webhooks(served: typing.Iterable[objects.Object], authority: str) -> list[objects.Object]:
     """Their own webhooks for their own kinds, called at the host instead of at a service.
 
     :param served: definitions of these kinds
@@ -223,7 +258,13 @@ def _webhooks(served: typing.Iterable[objects.Object], authority: str) -> typing
     for name, operator in OPERATORS.items():
         for item in objects.read(operator.sources / operator.webhooks):
             # the name by which the training operator looks for its own
-            item["metadata"] = {"name": f"{item['metadata']['name']}.{name}" if name != "training-operator" else "validator.training-operator.kubeflow.org"}
+            item["metadata"] = {
+                "name": (
+                    f"{item['metadata']['name']}.{name}"
+                    if name != "training-operator"
+                    else "validator.training-operator.kubeflow.org"
+                )
+            }
             item["webhooks"] = [hook for hook in item["webhooks"] if _about(hook) <= kinds]
             for hook in item["webhooks"]:
                 path_there = hook["clientConfig"]["service"]["path"]
@@ -232,13 +273,19 @@ def _webhooks(served: typing.Iterable[objects.Object], authority: str) -> typing
     return made
 
 
-def _about(hook: objects.Object) -> typing.Set[typing.Tuple[str, str]]:
+def _about(hook: objects.Object) -> set[tuple[str, str]]:
     """Groups and names of the kinds that it is called for."""
-    return {(group, kind.partition("/")[0]) for rule in hook["rules"] for group in rule["apiGroups"] for kind in rule["resources"]}
+    return {
+        (group, kind.partition("/")[0])
+        for rule in hook["rules"]
+        for group in rule["apiGroups"]
+        for kind in rule["resources"]
+    }
 
 
-def _certificates() -> typing.Dict[str, bytes]:
-    """An authority and a server's certificate, in the form in which the training operator keeps its own (RSA, PKCS #1)."""
+def _certificates() -> dict[str, bytes]:
+    """An authority and a server's certificate, in the form in which the training operator keeps its own (RSA, PKCS
+    #1)."""
     keys = {name: rsa.generate_private_key(public_exponent=65537, key_size=2048) for name in ("ca", "tls")}
     names = {"ca": "training-operator-ca", "tls": f"training-operator.{OPERATORS['training-operator'].namespace}.svc"}
     made = {}
@@ -246,7 +293,9 @@ def _certificates() -> typing.Dict[str, bytes]:
         builder = (
             unsigned(subject_of(names[name]), subject_of(names["ca"]), key.public_key())
             .add_extension(x509.BasicConstraints(ca=name == "ca", path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([host_name(names[name]), host_name("127.0.0.1")]), critical=False)
+            .add_extension(
+                x509.SubjectAlternativeName([host_name(names[name]), host_name("127.0.0.1")]), critical=False
+            )
         )
         made[f"{name}.crt"] = builder.sign(keys["ca"], hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
         made[f"{name}.key"] = pem(key)

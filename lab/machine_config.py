@@ -2,9 +2,10 @@
 
 """OpenShift's machine config controller, for real, as a process of the host.
 
-It renders the MachineConfigs of each pool, makes MachineConfigs of KubeletConfigs, says which node is to go to which configuration and how many at a time,
-and cordons and drains the node when the node's daemon asks for it. The daemon itself, which writes a configuration and reboots its node, runs on Red Hat's
-operating system alone: a stand-in of the tests has its part.
+It renders the MachineConfigs of each pool, makes MachineConfigs of KubeletConfigs, says which node is to go to which
+configuration and how many at a time, and cordons and drains the node when the node's daemon asks for it. The daemon
+itself, which writes a configuration and reboots its node, runs on Red Hat's operating system alone: a stand-in of the
+tests has its part.
 """
 
 from __future__ import annotations
@@ -34,11 +35,24 @@ _PAYLOAD = "payload-manifests/crds"
 _KINDS = (
     *(
         f"{_PAYLOAD}/0000_80_machine-config_01_{name}.crd.yaml"
-        for name in ("containerruntimeconfigs", "controllerconfigs-Default", "kubeletconfigs", "machineconfigpools-Default", "machineconfigs")
+        for name in (
+            "containerruntimeconfigs",
+            "controllerconfigs-Default",
+            "kubeletconfigs",
+            "machineconfigpools-Default",
+            "machineconfigs",
+        )
     ),
     *(
         f"{_PAYLOAD}/0000_10_config-operator_01_{name}.crd.yaml"
-        for name in ("apiservers", "featuregates", "imagecontentsourcepolicies", "imagedigestmirrorsets", "images-Default", "imagetagmirrorsets")
+        for name in (
+            "apiservers",
+            "featuregates",
+            "imagecontentsourcepolicies",
+            "imagedigestmirrorsets",
+            "images-Default",
+            "imagetagmirrorsets",
+        )
     ),
     *(f"{_PAYLOAD}/0000_10_config-operator_01_{name}-Default.crd.yaml" for name in ("nodes", "schedulers")),
     f"{_PAYLOAD}/0000_50_storage_01_storages.crd.yaml",
@@ -61,7 +75,8 @@ def build() -> None:
 
 
 def start(description: Description, authority: Pki, processes: Processes) -> None:
-    """Serve its kinds, and start it; inside of the lab's network namespace. Returns when it has made the MachineConfigs that each cluster begins with.
+    """Serve its kinds, and start it; inside of the lab's network namespace. Returns when it has made the MachineConfigs
+    that each cluster begins with.
 
     :raises StepError: it ends, or has not made them in time
     """
@@ -77,7 +92,11 @@ def start(description: Description, authority: Pki, processes: Processes) -> Non
         objects.apply(client, objects.read(MANIFEST, values))
     with step(f"start {NAME}"):
         kubeconfig = authority.path("admin.kubeconfig")
-        arguments = (f"--kubeconfig={kubeconfig}", f"--templates={_sources() / 'templates'}", f"--resourcelock-namespace={NAMESPACE}")
+        arguments = (
+            f"--kubeconfig={kubeconfig}",
+            f"--templates={_sources() / 'templates'}",
+            f"--resourcelock-namespace={NAMESPACE}",
+        )
         processes.start(NAME, [gotools.binary(NAME), "start", *arguments], {"KUBECONFIG": str(kubeconfig)})
         configs = client.resources.get(api_version=VERSION, kind="MachineConfig")
 
@@ -86,7 +105,10 @@ def start(description: Description, authority: Pki, processes: Processes) -> Non
             return {"00-worker", "01-worker-kubelet"} <= {item.metadata.name for item in configs.get().items}
 
         if not wait_until(made, READY_SECONDS):
-            raise StepError(f"{NAME} makes no MachineConfigs; its last output:\n{processes.log(NAME)}", f"its log is {processes.logs / NAME}.log")
+            raise StepError(
+                f"{NAME} makes no MachineConfigs; its last output:\n{processes.log(NAME)}",
+                f"its log is {processes.logs / NAME}.log",
+            )
 
 
 def stop(authority: Pki, processes: Processes) -> None:
@@ -113,7 +135,11 @@ def forget(client: typing.Any) -> None:
     nodes = client.resources.get(api_version="v1", kind="Node")
     for node in nodes.get().to_dict()["items"]:
         told = dict.fromkeys(key for key in node["metadata"].get("annotations") or {} if key.startswith(ANNOTATIONS))
-        taints = [taint for taint in node["spec"].get("taints") or [] if taint["key"] not in (TAINT, "node.kubernetes.io/unschedulable")]
+        taints = [
+            taint
+            for taint in node["spec"].get("taints") or []
+            if taint["key"] not in (TAINT, "node.kubernetes.io/unschedulable")
+        ]
         if told:
             body = {"metadata": {"annotations": told}, "spec": {"taints": taints, "unschedulable": None}}
             nodes.patch(name=node["metadata"]["name"], body=body, content_type="application/merge-patch+json")
@@ -123,10 +149,10 @@ def _sources() -> pathlib.Path:
     return gotools.module_folder(PINNED_IN, gotools.MACHINE_CONFIG)
 
 
-def _files() -> typing.List[pathlib.Path]:
+def _files() -> list[pathlib.Path]:
     folder = gotools.module_folder(definitions.PINNED_IN, _API)
     return [folder / path for path in _KINDS]
 
 
-def _definitions() -> typing.List[objects.Object]:
+def _definitions() -> list[objects.Object]:
     return definitions.read(_files())

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import typing
 
 from .description import Description
 from .processes import end
@@ -13,7 +12,8 @@ from .run import run
 
 CLUSTER_BRIDGE = "cluster"
 STORAGE_BRIDGE = "storage"
-#: the NICs of a worker, and where each is plugged in: eth0, the igb eth1, and the plain vnic0 that a pod may have as a whole
+#: the NICs of a worker, and where each is plugged in: eth0, the igb eth1, and the plain vnic0 that a pod may have as a
+#: whole
 NICS = {"cluster": CLUSTER_BRIDGE, "storage": STORAGE_BRIDGE, "vnic": STORAGE_BRIDGE}
 
 
@@ -35,7 +35,20 @@ def create(description: Description) -> None:
     links = {link["ifname"] for link in json.loads(_inside(description, "-j", "link", "show"))}
     for bridge in (CLUSTER_BRIDGE, STORAGE_BRIDGE):
         if bridge not in links:
-            _inside(description, "link", "add", bridge, "type", "bridge", "stp_state", "0", "forward_delay", "0", "mcast_snooping", "0")
+            _inside(
+                description,
+                "link",
+                "add",
+                bridge,
+                "type",
+                "bridge",
+                "stp_state",
+                "0",
+                "forward_delay",
+                "0",
+                "mcast_snooping",
+                "0",
+            )
             _inside(description, "link", "set", bridge, "mtu", "9000", "up")
             if bridge == CLUSTER_BRIDGE:
                 _inside(description, "address", "add", f"{network.address}/{network.prefix}", "dev", bridge)
@@ -55,7 +68,7 @@ def tap(worker: str, nic: str) -> str:
     return f"{nic[:4]}-{worker}"[:15]
 
 
-def processes(description: Description) -> typing.List[int]:
+def processes(description: Description) -> list[int]:
     """Ids of all processes in the namespace."""
     if not exists(description):
         return []

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NVIDIA's network operator, for real, as a process of the host: what its controllers make of a NicClusterPolicy and of its networks.
+"""NVIDIA's network operator, for real, as a process of the host: what its controllers make of a NicClusterPolicy and of
+its networks.
 
-They make DaemonSets of the one and NetworkAttachmentDefinitions of the others, and say how far each is. The images of these DaemonSets are in a registry
-that the lab does not have, so that none of its pods ever runs: what they would do on a node is not shown here.
+They make DaemonSets of the one and NetworkAttachmentDefinitions of the others, and say how far each is. The images of
+these DaemonSets are in a registry that the lab does not have, so that none of its pods ever runs: what they would do on
+a node is not shown here.
 """
 
 from __future__ import annotations
@@ -57,17 +59,27 @@ def start(authority: Pki, processes: Processes) -> None:
         processes.start(
             NAME,
             [gotools.binary(NAME), "--metrics-bind-address=0", f"--health-probe-bind-address=127.0.0.1:{PORT}"],
-            {"KUBECONFIG": str(authority.path("admin.kubeconfig")), "POD_NAMESPACE": NAMESPACE, "STATE_MANIFEST_BASE_DIR": str(sources() / "manifests")},
+            {
+                "KUBECONFIG": str(authority.path("admin.kubeconfig")),
+                "POD_NAMESPACE": NAMESPACE,
+                "STATE_MANIFEST_BASE_DIR": str(sources() / "manifests"),
+            },
         )
 
         def ready() -> bool:
             processes.check(NAME)
-            with contextlib.suppress(urllib.error.URLError, OSError), urllib.request.urlopen(f"http://127.0.0.1:{PORT}/readyz", timeout=1):
+            with (
+                contextlib.suppress(urllib.error.URLError, OSError),
+                urllib.request.urlopen(f"http://127.0.0.1:{PORT}/readyz", timeout=1),
+            ):
                 return True
             return False
 
         if not wait_until(ready, READY_SECONDS):
-            raise StepError(f"{NAME} does not answer; its last output:\n{processes.log(NAME)}", f"its log is {processes.logs / NAME}.log")
+            raise StepError(
+                f"{NAME} does not answer; its last output:\n{processes.log(NAME)}",
+                f"its log is {processes.logs / NAME}.log",
+            )
 
 
 def stop(authority: Pki, processes: Processes) -> None:
@@ -77,7 +89,9 @@ def stop(authority: Pki, processes: Processes) -> None:
         kinds = _definitions()
         for item in kinds:
             with contextlib.suppress(kubernetes.dynamic.exceptions.ResourceNotFoundError):
-                objects.remove(client.resources.get(api_version=definitions.stored(item), kind=item["spec"]["names"]["kind"]))
+                objects.remove(
+                    client.resources.get(api_version=definitions.stored(item), kind=item["spec"]["names"]["kind"])
+                )
         definitions.remove(client, kinds)
         objects.remove(client.resources.get(api_version="v1", kind="Namespace"), [NAMESPACE])
         processes.stop(NAME)
@@ -90,8 +104,12 @@ def forget(client: typing.Any) -> None:
     for node in nodes.get().to_dict()["items"]:
         left = dict.fromkeys(key for key in node["metadata"].get("labels") or {} if key.startswith(LABELS))
         if left:
-            nodes.patch(name=node["metadata"]["name"], body={"metadata": {"labels": left}}, content_type="application/merge-patch+json")
+            nodes.patch(
+                name=node["metadata"]["name"],
+                body={"metadata": {"labels": left}},
+                content_type="application/merge-patch+json",
+            )
 
 
-def _definitions() -> typing.List[objects.Object]:
+def _definitions() -> list[objects.Object]:
     return definitions.read(sorted((sources() / "config/crd/bases").glob("*.yaml")))

@@ -22,7 +22,7 @@ from .processes import wait_until
 
 FIELD_MANAGER = "linerate-lab"
 SERVED_SECONDS, GONE_SECONDS = 120, 120
-Object = typing.Dict[str, typing.Any]
+Object = dict[str, typing.Any]
 
 
 def client(kubeconfig: pathlib.Path) -> kubernetes.dynamic.DynamicClient:
@@ -30,16 +30,18 @@ def client(kubeconfig: pathlib.Path) -> kubernetes.dynamic.DynamicClient:
     return kubernetes.dynamic.DynamicClient(api)
 
 
-def read(path: pathlib.Path, values: typing.Optional[typing.Mapping[str, str]] = None) -> typing.List[Object]:
+def read(path: pathlib.Path, values: typing.Optional[typing.Mapping[str, str]] = None) -> list[Object]:
     """The objects of a YAML file, those of a List one by one, with ``$NAME`` replaced by ``values``."""
     text = path.read_text()
     return parse(text if values is None else string.Template(text).substitute(values))
 
 
-def parse(text: str) -> typing.List[Object]:
+def parse(text: str) -> list[Object]:
     """The objects of YAML documents, those of a List one by one."""
     documents = [document for document in yaml.safe_load_all(text) if document]
-    return [item for document in documents for item in (document["items"] if document["kind"] == "List" else [document])]
+    return [
+        item for document in documents for item in (document["items"] if document["kind"] == "List" else [document])
+    ]
 
 
 def apply(dynamic: kubernetes.dynamic.DynamicClient, documents: typing.Iterable[Object]) -> None:
@@ -71,10 +73,12 @@ def await_served(dynamic: kubernetes.dynamic.DynamicClient, api_version: str, ki
         return True
 
     if not wait_until(served, SERVED_SECONDS):
-        raise StepError(f"the API server does not serve {kind}", "look into kube-apiserver.log in the folder log of the lab")
+        raise StepError(
+            f"the API server does not serve {kind}", "look into kube-apiserver.log in the folder log of the lab"
+        )
 
 
-def remove(resource: typing.Any, names: typing.Optional[typing.Collection[str]] = None) -> typing.List[str]:
+def remove(resource: typing.Any, names: typing.Optional[typing.Collection[str]] = None) -> list[str]:
     """Delete objects of a kind, and wait until they are gone.
 
     :param names: None means all of them; those that are not there are left out
@@ -82,7 +86,7 @@ def remove(resource: typing.Any, names: typing.Optional[typing.Collection[str]] 
     :raises StepError: not all are gone in time
     """
 
-    def there() -> typing.List[typing.Any]:
+    def there() -> list[typing.Any]:
         return [item for item in resource.get().items if names is None or item.metadata.name in names]
 
     found = there()
@@ -92,7 +96,10 @@ def remove(resource: typing.Any, names: typing.Optional[typing.Collection[str]] 
             resource.delete(name=item.metadata.name, namespace=item.metadata.namespace)
     if not wait_until(lambda: not there(), GONE_SECONDS):
         left = ", ".join(sorted(item.metadata.name for item in there()))
-        raise StepError(f"{resource.kind}: {left} do not go", "see which of them, or of their objects, has a finalizer, with lab/kubectl")
+        raise StepError(
+            f"{resource.kind}: {left} do not go",
+            "see which of them, or of their objects, has a finalizer, with lab/kubectl",
+        )
     return [item.metadata.name for item in found]
 
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Operator Lifecycle Manager, for real, and a catalog of the lab's own: three processes, which make the operator's pods on the workers.
+"""The Operator Lifecycle Manager, for real, and a catalog of the lab's own: three processes, which make the operator's
+pods on the workers.
 
-What is not here is its server of PackageManifests: without a network of services the API server cannot call one. So nobody tells what the catalog offers,
-and OLM itself has to say that a channel does not exist.
+What is not here is its server of PackageManifests: without a network of services the API server cannot call one. So
+nobody tells what the catalog offers, and OLM itself has to say that a channel does not exist.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ _GROUP = "operators.coreos.com"
 _OPERATORS = ("SriovNetwork", "SriovIBNetwork", "SriovOperatorConfig")
 #: what goes while OLM runs, which alone takes its finalizers off: first what it would make anew
 _EMPTIED = (
-    *((f"{_GROUP}/v1alpha1", kind) for kind in ("Subscription", "ClusterServiceVersion", "InstallPlan", "CatalogSource")),
+    *(
+        (f"{_GROUP}/v1alpha1", kind)
+        for kind in ("Subscription", "ClusterServiceVersion", "InstallPlan", "CatalogSource")
+    ),
     (f"{_GROUP}/v1", "OperatorGroup"),
 )
 
@@ -63,7 +67,8 @@ def start(description: Description, authority: Pki, folder: pathlib.Path, proces
         objects.apply(client, [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in names])
         configuration = bundle.configuration(made)
         objects.await_served(client, configuration["apiVersion"], configuration["kind"])
-        # as an admin's own: the one that the collection makes turns on webhooks behind services, which the lab has none of
+        # as an admin's own: the one that the collection makes turns on webhooks behind services, which the lab has none
+        # of
         objects.apply(client, [configuration])
     with step("start OLM and its catalog"):
         write_catalog(made, folder)
@@ -72,7 +77,9 @@ def start(description: Description, authority: Pki, folder: pathlib.Path, proces
         address = f"{description.network.address}:{CATALOG_PORT}"
         spec = {"sourceType": "grpc", "address": address, "displayName": "the lab's own"}
         metadata = {"name": CATALOG, "namespace": NAMESPACE}
-        objects.apply(client, [{"apiVersion": f"{_GROUP}/v1alpha1", "kind": "CatalogSource", "metadata": metadata, "spec": spec}])
+        objects.apply(
+            client, [{"apiVersion": f"{_GROUP}/v1alpha1", "kind": "CatalogSource", "metadata": metadata, "spec": spec}]
+        )
         await_catalog(authority, processes)
 
 
@@ -98,11 +105,27 @@ def start_operators(authority: Pki, processes: Processes) -> None:
     config = authority.path("admin.kubeconfig")
     environment = {"KUBECONFIG": str(config), "OPERATOR_NAME": NAMESPACE, "OPERATOR_NAMESPACE": NAMESPACE}
     # images of pods that unpack bundles and serve catalogs, of which there are none
-    unused = ("--configmapServerImage", "none", "--util-image", "none", "--opmImage", "none", "--set-workload-user-id=true")
+    unused = (
+        "--configmapServerImage",
+        "none",
+        "--util-image",
+        "none",
+        "--opmImage",
+        "none",
+        "--set-workload-user-id=true",
+    )
     # both end when all that they find bears their label, and want to be started again
     again = ("python3", pathlib.Path(__file__).parent / "again.py")
-    processes.start("catalog", [*again, gotools.binary("catalog"), "--kubeconfig", config, "--namespace", NAMESPACE, *unused], environment)
-    processes.start("olm", [*again, gotools.binary("olm"), "--namespace", NAMESPACE, "--watchedNamespaces", "", "--writeStatusName", ""], environment)
+    processes.start(
+        "catalog",
+        [*again, gotools.binary("catalog"), "--kubeconfig", config, "--namespace", NAMESPACE, *unused],
+        environment,
+    )
+    processes.start(
+        "olm",
+        [*again, gotools.binary("olm"), "--namespace", NAMESPACE, "--watchedNamespaces", "", "--writeStatusName", ""],
+        environment,
+    )
 
 
 def lose_catalog(authority: Pki, processes: Processes) -> None:
@@ -119,7 +142,9 @@ def await_catalog(authority: Pki, processes: Processes, there: bool = True) -> N
     :raises StepError: one of its processes has ended, or not in time
     """
     running = [name for name in TOOLS if there or name != "opm"]
-    catalogs = objects.client(authority.path("admin.kubeconfig")).resources.get(api_version=f"{_GROUP}/v1alpha1", kind="CatalogSource")
+    catalogs = objects.client(authority.path("admin.kubeconfig")).resources.get(
+        api_version=f"{_GROUP}/v1alpha1", kind="CatalogSource"
+    )
 
     def settled() -> bool:
         processes.check(*running)
@@ -128,11 +153,15 @@ def await_catalog(authority: Pki, processes: Processes, there: bool = True) -> N
 
     if not wait_until(settled, READY_SECONDS, 0.5):
         told = f"lab/kubectl -n {NAMESPACE} get catalogsource {CATALOG} -o yaml"
-        raise StepError(f"the catalog is {'not ready' if there else 'still ready'} after {READY_SECONDS} s; {processes.log('opm')}", f"see {told}")
+        raise StepError(
+            f"the catalog is {'not ready' if there else 'still ready'} after {READY_SECONDS} s; {processes.log('opm')}",
+            f"see {told}",
+        )
 
 
 def stop(description: Description, authority: Pki, folder: pathlib.Path, processes: Processes) -> None:
-    """Take back what it has installed while it is there to let it go, then its kinds; then end it. The operator's kinds are served as before."""
+    """Take back what it has installed while it is there to let it go, then its kinds; then end it. The operator's kinds
+    are served as before."""
     client = objects.client(authority.path("admin.kubeconfig"))
     with step("take back OLM and what it has installed"):
         served = _served(client)
@@ -141,23 +170,32 @@ def stop(description: Description, authority: Pki, folder: pathlib.Path, process
                 objects.remove(client.resources.get(api_version=version, kind=kind))
         definitions.remove(client, _definitions())
         processes.stop(*TOOLS)
-        objects.remove(client.resources.get(api_version="v1", kind="Namespace"), [NAMESPACE, description.operator_namespace])
+        objects.remove(
+            client.resources.get(api_version="v1", kind="Namespace"), [NAMESPACE, description.operator_namespace]
+        )
         shutil.rmtree(folder / "olm", ignore_errors=True)
     controlplane.apply_base(description, authority)
 
 
-def _served(client: typing.Any) -> typing.Set[str]:
+def _served(client: typing.Any) -> set[str]:
     """Kinds of custom resources."""
-    found = client.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition").get().to_dict()["items"]
+    found = (
+        client.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition")
+        .get()
+        .to_dict()["items"]
+    )
     return {item["spec"]["names"]["kind"] for item in found}
 
 
-def _definitions() -> typing.List[objects.Object]:
+def _definitions() -> list[objects.Object]:
     return definitions.read(sorted((gotools.module_folder(*MODULE) / "deploy/chart/crds").glob("*.yaml")))
 
 
 def _refuse_beside_helm(client: typing.Any, description: Description) -> None:
     secrets = client.resources.get(api_version="v1", kind="Secret")
     if secrets.get(namespace=description.operator_namespace, label_selector=f"owner=helm,name={bundle.PACKAGE}").items:
-        remedy = "lab/ansible-playbook teardown.yml -i inventory/lab -e teardown_operator=true; or begin anew: make lab-down lab"
+        remedy = (
+            "lab/ansible-playbook teardown.yml -i inventory/lab -e teardown_operator=true; or begin anew: make"
+            " lab-down lab"
+        )
         raise StepError("Helm has installed the SR-IOV operator in this lab, so that OLM would install nothing", remedy)

@@ -34,19 +34,25 @@ class Pki:
         if not self.path("ca.crt").exists():
             key = ec.generate_private_key(ec.SECP256R1())
             name = subject_of("linerate-lab")
-            builder = unsigned(name, name, key.public_key()).add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+            builder = unsigned(name, name, key.public_key()).add_extension(
+                x509.BasicConstraints(ca=True, path_length=None), critical=True
+            )
             self._write("ca.key", pem(key))
             self._write("ca.crt", builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
         if not self.path("sa.key").exists():
             service_accounts = rsa.generate_private_key(public_exponent=65537, key_size=2048)
             self._write("sa.key", pem(service_accounts))
-            public = service_accounts.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+            public = service_accounts.public_key().public_bytes(
+                serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+            )
             self._write("sa.pub", public)
 
     def path(self, name: str) -> pathlib.Path:
         return self.folder / name
 
-    def identity(self, name: str, user: str, group: str = "", hosts: typing.Iterable[str] = (), days: int = DAYS) -> None:
+    def identity(
+        self, name: str, user: str, group: str = "", hosts: typing.Iterable[str] = (), days: int = DAYS
+    ) -> None:
         """``<name>.crt``, ``<name>.key`` and ``<name>.kubeconfig`` of a user or a server.
 
         :param user: common name, the user of Kubernetes
@@ -56,7 +62,9 @@ class Pki:
         """
         if self.path(f"{name}.kubeconfig").exists():
             return
-        authority_key = typing.cast(ec.EllipticCurvePrivateKey, serialization.load_pem_private_key(self.path("ca.key").read_bytes(), None))
+        authority_key = typing.cast(
+            ec.EllipticCurvePrivateKey, serialization.load_pem_private_key(self.path("ca.key").read_bytes(), None)
+        )
         authority = x509.load_pem_x509_certificate(self.path("ca.crt").read_bytes())
         key = ec.generate_private_key(ec.SECP256R1())
         builder = unsigned(subject_of(user, group), authority.subject, key.public_key(), days).add_extension(
@@ -81,10 +89,18 @@ class Pki:
                 "clusters": [
                     {
                         "name": "lab",
-                        "cluster": {"server": self.server, "certificate-authority-data": encoded(self.path("ca.crt").read_bytes())},
+                        "cluster": {
+                            "server": self.server,
+                            "certificate-authority-data": encoded(self.path("ca.crt").read_bytes()),
+                        },
                     }
                 ],
-                "users": [{"name": "user", "user": {"client-certificate-data": encoded(certificate), "client-key-data": encoded(key)}}],
+                "users": [
+                    {
+                        "name": "user",
+                        "user": {"client-certificate-data": encoded(certificate), "client-key-data": encoded(key)},
+                    }
+                ],
                 "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "user"}}],
                 "current-context": "lab",
             }
@@ -104,7 +120,10 @@ def subject_of(user: str, group: str = "") -> x509.Name:
 
 
 def unsigned(
-    subject: x509.Name, issuer: x509.Name, key: typing.Union[ec.EllipticCurvePublicKey, rsa.RSAPublicKey], days: int = DAYS
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: typing.Union[ec.EllipticCurvePublicKey, rsa.RSAPublicKey],
+    days: int = DAYS,
 ) -> x509.CertificateBuilder:
     """A certificate that only lacks its extensions and its signature."""
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -122,7 +141,9 @@ def unsigned(
 
 def pem(key: typing.Union[ec.EllipticCurvePrivateKey, rsa.RSAPrivateKey]) -> bytes:
     """A key in the form of its own kind (SEC 1, PKCS #1), without a password."""
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption())
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+    )
 
 
 def host_name(host: str) -> x509.GeneralName:

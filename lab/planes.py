@@ -17,7 +17,18 @@ import typing
 
 from dev.steps import StepError, say, step
 
-from . import controlplane, feature_discovery, job_operators, machine_config, network, nvidia_operator, objects, olm, scale, workers
+from . import (
+    controlplane,
+    feature_discovery,
+    job_operators,
+    machine_config,
+    network,
+    nvidia_operator,
+    objects,
+    olm,
+    scale,
+    workers,
+)
 from .bmc.plane import Bmc
 from .bmc.server import RESTARTS
 from .build import debian, disk, gotools, ibsim
@@ -53,18 +64,25 @@ class Lab:
         return FabricPlane(self.description.fabric_plane, self.folder, self.processes, ibsim.programs())
 
     def build(self) -> typing.Mapping[str, pathlib.Path]:
-        """Build what is not in the cache; returns the disk of each worker. What is not always there is built when it is asked for."""
+        """Build what is not in the cache; returns the disk of each worker. What is not always there is built when it is
+        asked for."""
         debian.install_host_packages()
         gotools.check_go()
         on_demand = (*scale.TOOLS, *job_operators.OPERATORS, *nvidia_operator.TOOLS, *machine_config.TOOLS, *olm.TOOLS)
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            # packages are fetched and set up, which takes one processor and the network, while the compiler takes what is left
+            # packages are fetched and set up, which takes one processor and the network, while the compiler takes what
+            # is left
             debians = pool.submit(disk.build_roots, [worker.sealed for worker in self.description.workers])
             for name in gotools.TOOL:
                 if name not in on_demand:
                     gotools.binary(name)
             # here, because from inside of the lab's network namespace nothing can be fetched
-            for module in (controlplane.OPERATOR, controlplane.WHEREABOUTS, controlplane.ATTACHMENTS, feature_discovery.MODULE):
+            for module in (
+                controlplane.OPERATOR,
+                controlplane.WHEREABOUTS,
+                controlplane.ATTACHMENTS,
+                feature_discovery.MODULE,
+            ):
                 gotools.module_folder(*module)
             debians.result()
         umad2sim = ibsim.programs().umad2sim
@@ -104,7 +122,10 @@ class Lab:
         with step("wait until node feature discovery has labelled the workers"):
             feature_discovery.await_label(authority, self.description.workers)
         scale.start(self.description, self.processes, authority, nodes)
-        say(f"up after {time.monotonic() - start:.0f} s; next: 'make site', 'lab/kubectl get nodes', 'lab/on {self.description.workers[0].name} ps -ef'")
+        say(
+            f"up after {time.monotonic() - start:.0f} s; next: 'make site', 'lab/kubectl get nodes', 'lab/on"
+            f" {self.description.workers[0].name} ps -ef'"
+        )
 
     def down(self) -> None:
         """End everything, by process ids, and remove all but the logs."""
@@ -117,14 +138,18 @@ class Lab:
                     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
             left = [name for name, there in self._leftovers().items() if there]
             if left:
-                raise StepError(f"still there: {', '.join(left)}", "run it again; what it cannot take away has to go by hand")
+                raise StepError(
+                    f"still there: {', '.join(left)}", "run it again; what it cannot take away has to go by hand"
+                )
 
     def worker(self, name: str) -> Worker:
         """:raises StepError: there is none of that name"""
         for worker in self.description.workers:
             if worker.name == name:
                 return worker
-        raise StepError(f"no worker '{name}'", f"use one of {', '.join(worker.name for worker in self.description.workers)}")
+        raise StepError(
+            f"no worker '{name}'", f"use one of {', '.join(worker.name for worker in self.description.workers)}"
+        )
 
     def agent(self, name: str) -> GuestAgent:
         """The lab's own way into a worker.
@@ -138,7 +163,9 @@ class Lab:
         return Bmc(self.worker(name), self.folder, self.processes)
 
     def start_worker(self, worker: Worker, disks: typing.Mapping[str, pathlib.Path]) -> None:
-        workers.start(self.description, self.folder, self.processes, worker, disks[worker.name], self.bmc(worker.name).has_iommu)
+        workers.start(
+            self.description, self.folder, self.processes, worker, disks[worker.name], self.bmc(worker.name).has_iommu
+        )
 
     def boot(self, name: str) -> None:
         """Start a worker, and wait until it is whole.
@@ -169,20 +196,30 @@ class Lab:
         self.processes.stop(worker.name)
         if kind in RESTARTS:
             with open(self.processes.logs / f"{name}.boot.log", "ab") as log:
-                subprocess.Popen([sys.executable, "-m", "lab", "boot", name], stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+                subprocess.Popen(
+                    [sys.executable, "-m", "lab", "boot", name],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                )
 
     def wait_workers(self, disks: typing.Mapping[str, pathlib.Path]) -> None:
         """Wait until all workers are Ready; one that ends while it boots is started again."""
-        workers.wait_ready(self.processes, self.description.workers, self.authority, lambda worker: self.start_worker(worker, disks))
+        workers.wait_ready(
+            self.processes, self.description.workers, self.authority, lambda worker: self.start_worker(worker, disks)
+        )
 
-    def _leftovers(self) -> typing.Dict[str, bool]:
+    def _leftovers(self) -> dict[str, bool]:
         """What must be gone when the lab is down, and whether it is there."""
         mounts = pathlib.Path("/proc/self/mountinfo").read_text()
         return {
             f"network namespace {self.description.network.namespace}": network.exists(self.description),
             "processes": any(self.processes.alive(name) for name in self.processes.names()),
             f"mounts below {self.folder}": f" {self.folder}" in mounts,
-            f"files in {self.folder} other than logs": any(path != self.processes.logs for path in self.folder.iterdir()),
+            f"files in {self.folder} other than logs": any(
+                path != self.processes.logs for path in self.folder.iterdir()
+            ),
         }
 
     def refresh(self) -> None:
@@ -201,7 +238,9 @@ class Lab:
         try:
             with open(f"/run/netns/{self.processes.namespace}", "rb") as handle:
                 if ctypes.CDLL(None, use_errno=True).setns(handle.fileno(), CLONE_NEWNET) != 0:
-                    raise StepError(f"cannot enter the lab's network namespace: {os.strerror(ctypes.get_errno())}", "run it as root")
+                    raise StepError(
+                        f"cannot enter the lab's network namespace: {os.strerror(ctypes.get_errno())}", "run it as root"
+                    )
         except FileNotFoundError as error:
             raise StepError("the lab is down", "start it with 'make lab'") from error
 
@@ -219,11 +258,22 @@ class Lab:
         if not controlplane.ready(self.description, self.authority):
             say("the API server does not answer")
             return False
-        for node in objects.client(self.authority.path("admin.kubeconfig")).resources.get(api_version="v1", kind="Node").get().items:
+        for node in (
+            objects.client(self.authority.path("admin.kubeconfig"))
+            .resources.get(api_version="v1", kind="Node")
+            .get()
+            .items
+        ):
             if scale.LABEL in (node.metadata.labels or {}):
                 continue
-            ready = any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions or [])
-            resources = {key: value for key, value in node.status.allocatable.to_dict().items() if key.startswith("openshift.io/")}
+            ready = any(
+                condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions or []
+            )
+            resources = {
+                key: value
+                for key, value in node.status.allocatable.to_dict().items()
+                if key.startswith("openshift.io/")
+            }
             whole = whole and ready
             say(f"{node.metadata.name:28} {'Ready' if ready else 'NOT READY'} {resources or 'no VF resources'}")
         for fabric in self.fabric.status():
@@ -241,7 +291,8 @@ class Lab:
             link.symlink_to(target)
 
     def _end_strays(self) -> None:
-        """End processes of an interrupted start that were not written down; not whoever started this one from within, as molecule does."""
+        """End processes of an interrupted start that were not written down; not whoever started this one from within,
+        as molecule does."""
         known, mine = {self.processes.pid(name) for name in self.processes.names()}, os.getpid()
         strays = [pid for pid in network.processes(self.description) if pid not in known and not _descends(pid, known)]
         end([pid for pid in strays if pid != mine and not _descends(mine, [pid])])

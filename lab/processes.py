@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The lab's processes on the host: started in its network namespace, remembered by id and start time, ended by their own ids."""
+"""The lab's processes on the host: started in its network namespace, remembered by id and start time, ended by their
+own ids."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class Processes:
         self.logs = folder / "log"
         self.namespace = namespace
         # those that this program started itself: of them alone it learns how they end
-        self._children: typing.Dict[str, "subprocess.Popen[bytes]"] = {}
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
         for path in (self.records, self.logs):
             path.mkdir(parents=True, exist_ok=True)
 
@@ -66,7 +67,8 @@ class Processes:
         return process.pid
 
     def pid(self, name: str) -> typing.Optional[int]:
-        """Process id, or None when it does not run. A number that another process has since been given is not taken for it."""
+        """Process id, or None when it does not run. A number that another process has since been given is not taken for
+        it."""
         try:
             record = json.loads(self._record(name).read_text())
         except FileNotFoundError:
@@ -77,7 +79,7 @@ class Processes:
     def alive(self, name: str) -> bool:
         return self.pid(name) is not None
 
-    def names(self) -> typing.List[str]:
+    def names(self) -> list[str]:
         return sorted(path.stem for path in self.records.glob("*.json"))
 
     def signal(self, name: str, number: signal.Signals) -> None:

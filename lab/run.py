@@ -28,7 +28,9 @@ def run(
     :raises StepError: exit code other than 0, or limit reached; with the end of the output
     """
     words = [str(word) for word in argv]
-    source: typing.Dict[str, typing.Any] = {"input": stdin} if isinstance(stdin, str) else {"stdin": stdin or subprocess.DEVNULL}
+    source: dict[str, typing.Any] = (
+        {"input": stdin} if isinstance(stdin, str) else {"stdin": stdin or subprocess.DEVNULL}
+    )
     try:
         done: subprocess.CompletedProcess[str] = subprocess.run(
             words,
@@ -44,7 +46,9 @@ def run(
     except subprocess.TimeoutExpired as error:
         raise StepError(f"'{' '.join(words[:6])}' did not end within {limit:.0f} s", remedy) from error
     except FileNotFoundError as error:
-        raise StepError(f"'{words[0]}' is not installed", "run 'make lab', which installs what lab/packages.txt names") from error
+        raise StepError(
+            f"'{words[0]}' is not installed", "run 'make lab', which installs what lab/packages.txt names"
+        ) from error
     if done.returncode != 0:
         tail = (done.stdout[-2000:] + done.stderr[-3000:]).strip()
         raise StepError(f"'{' '.join(words[:6])}' ended with {done.returncode}:\n{tail}", remedy)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The scale plane: nodes by the hundred that are only objects (kwok). For load and faults of status; they run nothing, so they prove nothing else."""
+"""The scale plane: nodes by the hundred that are only objects (kwok). For load and faults of status; they run nothing,
+so they prove nothing else."""
 
 from __future__ import annotations
 
@@ -57,17 +58,42 @@ def start(description: Description, processes: Processes, authority: Pki, nodes:
         def ready() -> bool:
             processes.check("kwok")
             items = resource.get(label_selector=LABEL).items
-            return sum(any(c.type == "Ready" and c.status == "True" for c in item.status.conditions or []) for item in items) >= nodes
+            return (
+                sum(
+                    any(c.type == "Ready" and c.status == "True" for c in item.status.conditions or [])
+                    for item in items
+                )
+                >= nodes
+            )
 
         if not wait_until(ready, READY_SECONDS, 0.5):
-            raise StepError(f"simulated nodes not Ready after {READY_SECONDS} s:\n{processes.log('kwok')}", "ask for fewer, or run it again")
+            raise StepError(
+                f"simulated nodes not Ready after {READY_SECONDS} s:\n{processes.log('kwok')}",
+                "ask for fewer, or run it again",
+            )
 
 
-def _command(description: Description, authority: Pki) -> "list[str | pathlib.Path]":
+def _command(description: Description, authority: Pki) -> list[str | pathlib.Path]:
     return [
-        *(gotools.binary("kwok"), f"--kubeconfig={authority.path('kwok.kubeconfig')}", f"--manage-nodes-with-label-selector={LABEL}"),
-        *("--node-ip", description.network.address, "--node-port", "10247", "--node-lease-duration-seconds", "40", "--enable-crds=Stage"),
-        *(f"--tls-cert-file={authority.path('kwok.crt')}", f"--tls-private-key-file={authority.path('kwok.key')}", "--server-address=127.0.0.1:10247"),
+        *(
+            gotools.binary("kwok"),
+            f"--kubeconfig={authority.path('kwok.kubeconfig')}",
+            f"--manage-nodes-with-label-selector={LABEL}",
+        ),
+        *(
+            "--node-ip",
+            description.network.address,
+            "--node-port",
+            "10247",
+            "--node-lease-duration-seconds",
+            "40",
+            "--enable-crds=Stage",
+        ),
+        *(
+            f"--tls-cert-file={authority.path('kwok.crt')}",
+            f"--tls-private-key-file={authority.path('kwok.key')}",
+            "--server-address=127.0.0.1:10247",
+        ),
     ]
 
 
@@ -75,7 +101,11 @@ def _node(node: str) -> objects.Object:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": {"name": node, "labels": {LABEL: "true", "kubernetes.io/hostname": node}, "annotations": {"node.alpha.kubernetes.io/ttl": "0"}},
+        "metadata": {
+            "name": node,
+            "labels": {LABEL: "true", "kubernetes.io/hostname": node},
+            "annotations": {"node.alpha.kubernetes.io/ttl": "0"},
+        },
         # nothing that was not meant for a simulated node lands on one
         "spec": {"taints": [{"key": LABEL, "effect": "NoSchedule"}]},
         "status": {"allocatable": CAPACITY, "capacity": CAPACITY},

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The workers: QEMU guests with a real kubelet, an igb with SR-IOV behind an IOMMU, and a share with all that is a worker's own."""
+"""The workers: QEMU guests with a real kubelet, an igb with SR-IOV behind an IOMMU, and a share with all that is a
+worker's own."""
 
 from __future__ import annotations
 
@@ -66,7 +67,9 @@ def put_ports(agent: GuestAgent, ports: str) -> None:
     agent.check("/usr/local/sbin/lab-ports", stdin=ports.encode())
 
 
-def prepare(description: Description, folder: pathlib.Path, authority: Pki, topologies: typing.Mapping[str, Topology]) -> None:
+def prepare(
+    description: Description, folder: pathlib.Path, authority: Pki, topologies: typing.Mapping[str, Topology]
+) -> None:
     """Write the workers' shares: identities, keys, addresses, what HCAs they have; and the host's known_hosts for them.
 
     :param topologies: of the fabrics, by name
@@ -107,7 +110,9 @@ def _key(path: pathlib.Path) -> None:
 
 def _environment(description: Description, worker: Worker, hcas: str) -> str:
     """:param hcas: parameters of the module that emulates them"""
-    routes = ";".join(f"{description.pod_subnet(other)} {other.address}" for other in description.workers if other != worker)
+    routes = ";".join(
+        f"{description.pod_subnet(other)} {other.address}" for other in description.workers if other != worker
+    )
     values = {
         "NODE": worker.name,
         "ADDRESS": worker.address,
@@ -125,8 +130,16 @@ def _environment(description: Description, worker: Worker, hcas: str) -> str:
     return "".join(f'{name}="{value}"\n' for name, value in values.items())
 
 
-def start(description: Description, folder: pathlib.Path, processes: Processes, worker: Worker, disk: pathlib.Path, iommu: bool) -> None:
-    """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node, but for its boot entry.
+def start(
+    description: Description,
+    folder: pathlib.Path,
+    processes: Processes,
+    worker: Worker,
+    disk: pathlib.Path,
+    iommu: bool,
+) -> None:
+    """Start a worker, unless it runs. Its disk is thrown away when it ends: each start is a fresh node, but for its
+    boot entry.
 
     :param iommu: as its BIOS says
     """
@@ -135,7 +148,8 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
         "console=ttyS0 quiet panic=-1 net.ifnames=0 mitigations=off systemd.show_status=0 intel_iommu=on iommu=pt "
         # with another clock, perftest prints zero and inf as results
         "tsc=reliable clocksource=tsc "
-        # the kernel counts timer interrupts for a moment and panics when there are too few, as on a host that just then has other work to do
+        # the kernel counts timer interrupts for a moment and panics when there are too few, as on a host that just then
+        # has other work to do
         f"no_timer_check lab.number={worker.number}"
     )
     if (_kept(folder, worker) / "arguments").exists():
@@ -147,7 +161,16 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
             *debian.qemu_program(),
             *("-uuid", worker.uuid, "-smbios", f"type=1,serial={worker.serial}"),
             *("-name", worker.name, "-M", "q35", *accelerator.options(), *_size(description.guest)),
-            *("-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel_folder / "vmlinux", "-initrd", kernel_folder / "initrd"),
+            *(
+                "-nodefaults",
+                "-display",
+                "none",
+                "-no-reboot",
+                "-kernel",
+                kernel_folder / "vmlinux",
+                "-initrd",
+                kernel_folder / "initrd",
+            ),
             *("-append", command_line, "-drive", f"file={disk},if=virtio,format=raw,snapshot=on"),
             *_virtio_nic("cluster", worker, f"52:54:00:78:00:{number}"),
             *(("-device", "intel-iommu,intremap=on") if iommu else ()),
@@ -155,17 +178,33 @@ def start(description: Description, folder: pathlib.Path, processes: Processes, 
             *("-netdev", f"tap,id=storage,ifname={network.tap(worker.name, 'storage')},script=no,downscript=no"),
             *("-device", f"igb,bus=rp0,netdev=storage,mac=52:54:00:88:00:{number},romfile="),
             *_virtio_nic("vnic", worker, f"52:54:00:98:00:{number}"),
-            *("-virtfs", f"local,path={share(folder, worker)},mount_tag=lab,security_model=none,readonly=on,multidevs=remap"),
-            *("-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={agent(processes, worker).path},server=on,wait=off"),
+            *(
+                "-virtfs",
+                f"local,path={share(folder, worker)},mount_tag=lab,security_model=none,readonly=on,multidevs=remap",
+            ),
+            *(
+                "-device",
+                "virtio-serial-pci",
+                "-chardev",
+                f"socket,id=agent,path={agent(processes, worker).path},server=on,wait=off",
+            ),
             *("-device", f"virtserialport,chardev=agent,name={PORT}"),
-            *("-device", "virtio-rng-pci", "-serial", "stdio", "-monitor", f"unix:{processes.records / worker.name}.monitor,server,nowait"),
+            *(
+                "-device",
+                "virtio-rng-pci",
+                "-serial",
+                "stdio",
+                "-monitor",
+                f"unix:{processes.records / worker.name}.monitor,server,nowait",
+            ),
         ],
         env={"QEMU_MODULE_DIR": str(debian.qemu_modules()), "TMPDIR": str(_temporary(folder))},
     )
 
 
 def keep_boot(folder: pathlib.Path, worker: Worker, agent: GuestAgent) -> None:
-    """Before a reset: what the worker's disk has of its boot entry, and of who set it. Of a worker that hangs, what was kept last stays."""
+    """Before a reset: what the worker's disk has of its boot entry, and of who set it. Of a worker that hangs, what was
+    kept last stays."""
     there = "cd / && { [ ! -e boot/arguments ] || %s; }"
     try:
         arguments = agent.check(there % "cat boot/arguments")
@@ -208,7 +247,7 @@ def _size(guest: Guest) -> typing.Iterator[str]:
         yield from ("-numa", f"node,nodeid={node},memdev=memory{node}", "-numa", f"cpu,node-id={node},socket-id={node}")
 
 
-def _virtio_nic(name: str, worker: Worker, mac: str) -> typing.List[str]:
+def _virtio_nic(name: str, worker: Worker, mac: str) -> list[str]:
     return [
         "-netdev",
         f"tap,id={name},ifname={network.tap(worker.name, name)},script=no,downscript=no",
@@ -217,17 +256,21 @@ def _virtio_nic(name: str, worker: Worker, mac: str) -> typing.List[str]:
     ]
 
 
-def wait_ready(processes: Processes, workers: typing.Sequence[Worker], authority: Pki, start_again: typing.Callable[[Worker], None]) -> None:
-    """Wait until the workers are Ready in the API server, as booted now: a worker that lost its power stays Ready there for 40 s.
+def wait_ready(
+    processes: Processes, workers: typing.Sequence[Worker], authority: Pki, start_again: typing.Callable[[Worker], None]
+) -> None:
+    """Wait until the workers are Ready in the API server, as booted now: a worker that lost its power stays Ready there
+    for 40 s.
 
-    :param start_again: starts a worker that ended before it was Ready; emulation on a busy host is not always kind to a kernel that boots
+    :param start_again: starts a worker that ended before it was Ready; emulation on a busy host is not always kind to a
+        kernel that boots
     :raises StepError: one ends again and again, or is not Ready in time; with its last output, its console's among it
     """
     client = objects.client(authority.path("admin.kubeconfig"))
     nodes = client.resources.get(api_version="v1", kind="Node")
     left = dict.fromkeys((worker.name for worker in workers), STARTS - 1)
 
-    def missing() -> typing.Set[str]:
+    def missing() -> set[str]:
         for worker in workers:
             if not left[worker.name]:
                 processes.check(worker.name)
@@ -241,7 +284,11 @@ def wait_ready(processes: Processes, workers: typing.Sequence[Worker], authority
             for condition in node.status.conditions or []
             if condition.type == "Ready" and condition.status == "True"
         }
-        return {worker.name for worker in workers if boots.get(worker.name, "") != _boot_id(agent(processes, worker), worker.name in boots)}
+        return {
+            worker.name
+            for worker in workers
+            if boots.get(worker.name, "") != _boot_id(agent(processes, worker), worker.name in boots)
+        }
 
     if not wait_until(lambda: not missing(), READY_SECONDS, 0.5):
         late = sorted(missing())
@@ -253,7 +300,11 @@ def wait_ready(processes: Processes, workers: typing.Sequence[Worker], authority
 
 def boot_of(authority: Pki, worker: Worker) -> str:
     """The boot that the API server knows as Ready; empty where it is not Ready."""
-    node = objects.client(authority.path("admin.kubeconfig")).resources.get(api_version="v1", kind="Node").get(name=worker.name)
+    node = (
+        objects.client(authority.path("admin.kubeconfig"))
+        .resources.get(api_version="v1", kind="Node")
+        .get(name=worker.name)
+    )
     ready = any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions or [])
     return str(node.status.nodeInfo.bootID) if ready else ""
 
@@ -271,11 +322,15 @@ def wait_booted(processes: Processes, worker: Worker, authority: Pki, before: st
         return agent(processes, worker).run(["test", "-d", f"{SYSFS}/class"], limit=30).code == 0
 
     if not wait_until(whole, READY_SECONDS, 0.5):
-        raise StepError(f"{worker.name} is not back after {READY_SECONDS} s; the last output:\n{processes.log(worker.name)}", f"see {processes.logs}")
+        raise StepError(
+            f"{worker.name} is not back after {READY_SECONDS} s; the last output:\n{processes.log(worker.name)}",
+            f"see {processes.logs}",
+        )
 
 
 def _boot_id(agent: GuestAgent, asked: bool) -> typing.Optional[str]:
-    """The worker's own word for its boot; None when it does not answer, or is not asked since nobody holds it for ready."""
+    """The worker's own word for its boot; None when it does not answer, or is not asked since nobody holds it for
+    ready."""
     if not asked:
         return None
     try:
@@ -290,4 +345,6 @@ def label(description: Description, authority: Pki) -> None:
     nodes = client.resources.get(api_version="v1", kind="Node")
     for worker in description.workers:
         labels = {"node-role.kubernetes.io/worker": ""}
-        nodes.patch(name=worker.name, body={"metadata": {"labels": labels}}, content_type="application/merge-patch+json")
+        nodes.patch(
+            name=worker.name, body={"metadata": {"labels": labels}}, content_type="application/merge-patch+json"
+        )

@@ -12,7 +12,12 @@ project = "linerate.rdma"
 copyright = "The linerate.rdma authors"
 extensions = ["myst_parser", "sphinx.ext.intersphinx", "sphinx_antsibull_ext"]
 # made by dev/docs.py, since there may be no network
-intersphinx_mapping = {"ansible": ("https://docs.ansible.com/projects/ansible/devel/", str(pathlib.Path(__file__).parents[2] / "build/docs/ansible.inv"))}
+intersphinx_mapping = {
+    "ansible": (
+        "https://docs.ansible.com/projects/ansible/devel/",
+        str(pathlib.Path(__file__).parents[2] / "build/docs/ansible.inv"),
+    )
+}
 html_theme = "furo"
 html_title = "linerate.rdma"
 html_show_sphinx = False
@@ -27,7 +32,8 @@ myst_links_external_new_tab = False
 # no extension of Markdown: GitHub must show the same text
 myst_enable_extensions: list[str] = []
 
-# antsibull-docs begins each page with one; the theme has it beside each page, and marks a second one as an error, in red
+# antsibull-docs begins each page with one; the theme has it beside each page, and marks a second one as an error, in
+# red
 _CONTENTS = re.compile(r"^\.\. contents::[^\n]*\n(?:[ \t]+:[^\n]*\n)*", re.MULTILINE)
 
 

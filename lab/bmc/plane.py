@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The workers' BMCs: what a vendor's BMC answers, a BIOS that is kept, and a reset that starts the worker anew as its BIOS says."""
+"""The workers' BMCs: what a vendor's BMC answers, a BIOS that is kept, and a reset that starts the worker anew as its
+BIOS says."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Bmc:
         self._processes = processes
 
     def prepare(self, authority: Pki) -> None:
-        """Write what it needs: its resources, its certificate, and the password, which all BMCs of the lab share as those of many a site do."""
+        """Write what it needs: its resources, its certificate, and the password, which all BMCs of the lab share as
+        those of many a site do."""
         self.folder.mkdir(parents=True, exist_ok=True)
         if not self._credentials.exists():
             self._credentials.touch(mode=0o600)
@@ -58,7 +60,8 @@ class Bmc:
     def start(self, **others: typing.Any) -> None:
         """Start it, unless it runs.
 
-        :param others: options of the server that are not as the inventory expects them; then nobody waits until it answers
+        :param others: options of the server that are not as the inventory expects them; then nobody waits until it
+            answers
         :raises StepError: it does not answer
         """
         usual = {
@@ -73,10 +76,17 @@ class Bmc:
         options.append("--forever")
         # its last argument is the kind of reset
         reset = [sys.executable, "-m", "lab", "reset", self.worker.name]
-        self._processes.start(self.name, [sys.executable, "-m", server.__name__, *options, "--reset", *reset], cwd=pathlib.Path(__file__).parents[2])
+        self._processes.start(
+            self.name,
+            [sys.executable, "-m", server.__name__, *options, "--reset", *reset],
+            cwd=pathlib.Path(__file__).parents[2],
+        )
         if not others and not wait_until(self._answers, _READY_SECONDS):
             self._processes.check(self.name)
-            raise StepError(f"{self.name} does not answer after {_READY_SECONDS:.0f} s", f"see {self._processes.logs / self.name}.log")
+            raise StepError(
+                f"{self.name} does not answer after {_READY_SECONDS:.0f} s",
+                f"see {self._processes.logs / self.name}.log",
+            )
 
     def stop(self) -> None:
         self._processes.stop(self.name)
@@ -121,7 +131,9 @@ class Bmc:
         bios = self._bios
         change(bios)
         made = json.loads((self.folder / "tree.json").read_text())
-        (self.folder / server.STATE).write_text(json.dumps({path: resource for path, resource in bios.answers.items() if resource != made.get(path)}))
+        (self.folder / server.STATE).write_text(
+            json.dumps({path: resource for path, resource in bios.answers.items() if resource != made.get(path)})
+        )
         self.start()
 
     def _certificate(self, authority: Pki, name: str) -> pathlib.Path:
@@ -178,7 +190,9 @@ class Bmc:
         """
         self._ask("POST", self._bios.system + server.RESET, {"ResetType": "ForceRestart"})
 
-    def _ask(self, method: str, path: str, body: typing.Any = None, headers: typing.Optional[typing.Mapping[str, str]] = None) -> str:
+    def _ask(
+        self, method: str, path: str, body: typing.Any = None, headers: typing.Optional[typing.Mapping[str, str]] = None
+    ) -> str:
         """Answers with the ETag of the resource; empty where it has none."""
         who = server.Credentials(**json.loads(self._credentials.read_text()))
         trust = ssl.create_default_context(cafile=str(self._authority))
@@ -193,7 +207,9 @@ class Bmc:
         finally:
             connection.close()
         if answer.status >= 300:
-            raise StepError(f"{self.name} answers {method} {path} with {answer.status}: {said[:300]}", "correct what it names")
+            raise StepError(
+                f"{self.name} answers {method} {path} with {answer.status}: {said[:300]}", "correct what it names"
+            )
         return answer.headers.get("ETag") or ""
 
     def _answers(self) -> bool:

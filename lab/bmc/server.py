@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A BMC over TLS: a tree of resources as a vendor's BMC answers it, whose BIOS can be set, and a reset that applies what waits.
+"""A BMC over TLS: a tree of resources as a vendor's BMC answers it, whose BIOS can be set, and a reset that applies
+what waits.
 
-What a vendor does in its own way is told by its tree: a settings object that holds a full copy, only what waits, or no attributes at all; an ETag, without
-which nothing is taken; a queue of jobs, of which one holds the BIOS until the reset; lockdown. The standard library alone, so that the lab can start it:
+What a vendor does in its own way is told by its tree: a settings object that holds a full copy, only what waits, or no
+attributes at all; an ETag, without which nothing is taken; a queue of jobs, of which one holds the BIOS until the
+reset; lockdown. The standard library alone, so that the lab can start it:
 
-    python3 -m lab.bmc.server --tree FILE --certificate FILE --credentials FILE [--address A] [--port N] [--forever] [--state FOLDER] [--latency S]
+    python3 -m lab.bmc.server --tree FILE --certificate FILE --credentials FILE [--address A] [--port N] [--forever]
+    [--state FOLDER] [--latency S]
         [--reset COMMAND ARGUMENT...]
 """
 
@@ -30,8 +33,8 @@ import threading
 import time
 import typing
 
-Tree = typing.Dict[str, typing.Any]
-Headers = typing.Tuple[typing.Tuple[str, str], ...]
+Tree = dict[str, typing.Any]
+Headers = tuple[tuple[str, str], ...]
 Server = typing.TypeVar("Server", bound="BmcServer")
 
 #: kinds of reset after which the BIOS runs; of DMTF's Resource.ResetType
@@ -106,13 +109,22 @@ class Bios:
     def __init__(self, answers: Tree) -> None:
         self.answers = answers
         self.forgets = False
-        self.stubborn: typing.FrozenSet[str] = frozenset()
+        self.stubborn: frozenset[str] = frozenset()
         self.contended = False
-        systems = [path for path, resource in answers.items() if isinstance(resource, dict) and "SystemType" in resource and "Bios" in resource]
+        systems = [
+            path
+            for path, resource in answers.items()
+            if isinstance(resource, dict) and "SystemType" in resource and "Bios" in resource
+        ]
         self.system = systems[0] if systems else ""
         self.path = _plain(answers[self.system]["Bios"]["@odata.id"]) if self.system else ""
-        self.settings = _plain(self._bios.get("@Redfish.Settings", {}).get("SettingsObject", {}).get("@odata.id", "")) if self.system else ""
-        # of a full copy or of what waits alone; absent where the settings object shows no attributes while nothing waits
+        self.settings = (
+            _plain(self._bios.get("@Redfish.Settings", {}).get("SettingsObject", {}).get("@odata.id", ""))
+            if self.system
+            else ""
+        )
+        # of a full copy or of what waits alone; absent where the settings object shows no attributes while nothing
+        # waits
         self._shown = copy.deepcopy(answers.get(self.settings, {}).get("Attributes"))
 
     def call(self, uuid: str, serial: str) -> None:
@@ -138,21 +150,36 @@ class Bios:
     @property
     def jobs(self) -> str:
         """Path of the queue of jobs; empty where the vendor has none."""
-        managers = [resource.get("Links", {}).get("Oem", {}).get("Dell", {}) for resource in self.answers.values() if isinstance(resource, dict)]
+        managers = [
+            resource.get("Links", {}).get("Oem", {}).get("Dell", {})
+            for resource in self.answers.values()
+            if isinstance(resource, dict)
+        ]
         return next((_plain(manager["Jobs"]["@odata.id"]) for manager in managers if "Jobs" in manager), "")
 
     @property
     def is_locked(self) -> bool:
         """Whether lockdown is on, in Dell's words or in Supermicro's."""
         resources = [resource for resource in self.answers.values() if isinstance(resource, dict)]
-        dell = any(one.get("Attributes", {}).get("Lockdown.1.SystemLockdown") == "Enabled" for one in resources if isinstance(one.get("Attributes"), dict))
+        dell = any(
+            one.get("Attributes", {}).get("Lockdown.1.SystemLockdown") == "Enabled"
+            for one in resources
+            if isinstance(one.get("Attributes"), dict)
+        )
         return dell or any(one.get("SysLockdownEnabled") is True for one in resources)
 
     def job(self) -> typing.Optional[Tree]:
         """The one that holds the BIOS."""
         members = self.answers.get(self.jobs, {}).get("Members", ())
         found = [self.answers[_plain(member["@odata.id"])] for member in members]
-        return next((one for one in found if one.get("JobType") == _JOB["JobType"] and one.get("JobState") in ("Scheduled", "New", "Running")), None)
+        return next(
+            (
+                one
+                for one in found
+                if one.get("JobType") == _JOB["JobType"] and one.get("JobState") in ("Scheduled", "New", "Running")
+            ),
+            None,
+        )
 
     def write(self, body: typing.Any, match: typing.Optional[str]) -> Answer:
         """New values.
@@ -161,18 +188,28 @@ class Bios:
         """
         attributes = body.get("Attributes") if isinstance(body, dict) else None
         if not isinstance(attributes, dict) or not attributes:
-            return _refusal("PropertyMissing", "The property Attributes is a required property and must be included in the request.")
+            return _refusal(
+                "PropertyMissing", "The property Attributes is a required property and must be included in the request."
+            )
         if self.contended:
             self._touch()
         if self.etag and match is None:
             return _refusal("PreconditionRequired", "The request requires an If-Match header.", 428)
         if match is not None and match != self.etag:
-            return _refusal("PreconditionFailed", "The ETag supplied did not match the ETag required to change this resource.", 412)
+            return _refusal(
+                "PreconditionFailed", "The ETag supplied did not match the ETag required to change this resource.", 412
+            )
         if self.is_locked:
-            return _refusal("ServerInLockdown", "Unable to complete the operation because the system is in lockdown mode.")
+            return _refusal(
+                "ServerInLockdown", "Unable to complete the operation because the system is in lockdown mode."
+            )
         held = self.job()
         if held:
-            return _refusal("PendingJob", f"Pending configuration values are already committed, unable to perform another set operation: {held['Id']}.")
+            return _refusal(
+                "PendingJob",
+                "Pending configuration values are already committed, unable to perform another set operation:"
+                f" {held['Id']}.",
+            )
         wrong = self._wrong(attributes)
         if wrong:
             return wrong
@@ -208,29 +245,46 @@ class Bios:
         if self.jobs and not job:
             return
         settings = self.answers.get(self.settings, {})
-        waiting = {name: value for name, value in (settings.get("Attributes") or {}).items() if name not in self.stubborn}
+        waiting = {
+            name: value for name, value in (settings.get("Attributes") or {}).items() if name not in self.stubborn
+        }
         current = self._bios["Attributes"]
         current.update(waiting)
         if self._shown is None:
             settings.pop("Attributes", None)
         else:
             settings["Attributes"] = {name: current[name] for name in self._shown if name in current}
-        refused = {"MessageId": "BIOS.1.0.SettingNotApplied", "Message": f"The BIOS did not take {', '.join(sorted(self.stubborn))}."}
-        self._bios.setdefault("@Redfish.Settings", {})["Messages"] = [refused] if self.stubborn else [{"MessageId": "Base.1.0.Success"}]
+        refused = {
+            "MessageId": "BIOS.1.0.SettingNotApplied",
+            "Message": f"The BIOS did not take {', '.join(sorted(self.stubborn))}.",
+        }
+        self._bios.setdefault("@Redfish.Settings", {})["Messages"] = (
+            [refused] if self.stubborn else [{"MessageId": "Base.1.0.Success"}]
+        )
         if job:
-            job.update(JobState="Failed" if self.stubborn else "Completed", CompletionTime=time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()))
+            job.update(
+                JobState="Failed" if self.stubborn else "Completed",
+                CompletionTime=time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()),
+            )
         self._touch()
 
     def changed(self) -> Tree:
         """All resources that writes and resets change."""
         members = self.answers.get(self.jobs, {}).get("Members", ())
-        paths = (self.path, self.settings, *([self.jobs] if self.jobs else []), *(_plain(member["@odata.id"]) for member in members))
+        paths = (
+            self.path,
+            self.settings,
+            *([self.jobs] if self.jobs else []),
+            *(_plain(member["@odata.id"]) for member in members),
+        )
         return {path: self.answers[path] for path in paths if path in self.answers}
 
     def _touch(self) -> None:
         settings = self.answers.get(self.settings, {})
         if "@odata.etag" in settings:
-            digest = hashlib.sha256(json.dumps([settings.get("Attributes"), settings["@odata.etag"]]).encode()).hexdigest()
+            digest = hashlib.sha256(
+                json.dumps([settings.get("Attributes"), settings["@odata.etag"]]).encode()
+            ).hexdigest()
             settings["@odata.etag"] = f'"{digest[:12]}"'
 
     def _wrong(self, attributes: typing.Mapping[str, typing.Any]) -> typing.Optional[Answer]:
@@ -238,16 +292,30 @@ class Bios:
         for name, value in attributes.items():
             row = rows.get(name, {})
             if name not in self._bios["Attributes"]:
-                return _refusal("PropertyUnknown", f"The property {name} is not in the list of valid properties for the resource.")
+                return _refusal(
+                    "PropertyUnknown", f"The property {name} is not in the list of valid properties for the resource."
+                )
             if row.get("ReadOnly"):
-                return _refusal("PropertyNotWritable", f"The property {name} is a read only property and cannot be assigned a value.")
-            allowed = {word for one in row.get("Value") or () for word in (one.get("ValueName"), one.get("ValueDisplayName"))}
+                return _refusal(
+                    "PropertyNotWritable",
+                    f"The property {name} is a read only property and cannot be assigned a value.",
+                )
+            allowed = {
+                word for one in row.get("Value") or () for word in (one.get("ValueName"), one.get("ValueDisplayName"))
+            }
             if allowed and value not in allowed:
-                return _refusal("PropertyValueNotInList", f"The value {value} for the property {name} is not in the list of acceptable values.")
+                return _refusal(
+                    "PropertyValueNotInList",
+                    f"The value {value} for the property {name} is not in the list of acceptable values.",
+                )
         return None
 
-    def _registry(self) -> typing.List[Tree]:
-        found = [one["RegistryEntries"]["Attributes"] for one in self.answers.values() if isinstance(one, dict) and "RegistryEntries" in one]
+    def _registry(self) -> list[Tree]:
+        found = [
+            one["RegistryEntries"]["Attributes"]
+            for one in self.answers.values()
+            if isinstance(one, dict) and "RegistryEntries" in one
+        ]
         return list(found[0]) if found else []
 
     def _schedule(self) -> Answer:
@@ -266,7 +334,8 @@ class BmcServer:
     :param certificate: file with certificate and key
     :param address: on which it listens
     :param latency: seconds before each answer
-    :param state: folder in which the BIOS is kept, so that it outlives this process; a file faults.json there has what goes wrong
+    :param state: folder in which the BIOS is kept, so that it outlives this process; a file faults.json there has what
+        goes wrong
     :param reset: command that really resets the node; the kind of reset is its last argument
     :ivar faults: by path, with its query
     :ivar asked: paths of GET in the order in which they came
@@ -295,11 +364,11 @@ class BmcServer:
             action = {"target": self.bios.system + RESET, "ResetType@Redfish.AllowableValues": [*RESTARTS, *STOPS]}
             self.answers[self.bios.system].setdefault("Actions", {"#ComputerSystem.Reset": action})
         self.credentials = credentials
-        self.faults: typing.Dict[str, Fault] = {}
+        self.faults: dict[str, Fault] = {}
         self.latency = latency
-        self.asked: typing.List[str] = []
-        self.written: typing.List[typing.Any] = []
-        self.resets: typing.List[str] = []
+        self.asked: list[str] = []
+        self.written: list[typing.Any] = []
+        self.resets: list[str] = []
         self.expands = False
         self.connections = 0
         self._reset = tuple(reset)
@@ -337,7 +406,10 @@ class BmcServer:
     def knows(self, headers: email.message.Message) -> bool:
         """Whether somebody may ask."""
         token = self.credentials.token
-        return bool(token and headers.get("X-Auth-Token") == token) or headers.get("Authorization") == self.credentials.basic
+        return (
+            bool(token and headers.get("X-Auth-Token") == token)
+            or headers.get("Authorization") == self.credentials.basic
+        )
 
     def get(self, path: str) -> Answer:
         """A resource, by a path with or without a slash at its end."""
@@ -346,7 +418,9 @@ class BmcServer:
         if found is None:
             return self.message(404, "ResourceMissingAtURI")
         if query.startswith("$expand") and self.expands:
-            return Answer(200, {**found, "Members": [self.answers[_plain(member["@odata.id"])] for member in found["Members"]]})
+            return Answer(
+                200, {**found, "Members": [self.answers[_plain(member["@odata.id"])] for member in found["Members"]]}
+            )
         tag = found.get("@odata.etag") if isinstance(found, dict) else None
         return Answer(200, found, (("ETag", tag),) if tag and _plain(bare) == self.bios.settings else ())
 
@@ -367,7 +441,9 @@ class BmcServer:
         if not self.bios.system or _plain(path) != self.bios.system + RESET:
             return self.message(404, "ResourceMissingAtURI")
         if kind not in (*RESTARTS, *STOPS):
-            return _refusal("ActionParameterNotSupported", f"The value {kind} for the parameter ResetType is not supported.")
+            return _refusal(
+                "ActionParameterNotSupported", f"The value {kind} for the parameter ResetType is not supported."
+            )
         with self._lock:
             self._read_faults()
             self.resets.append(kind)
@@ -375,7 +451,12 @@ class BmcServer:
             if kind in RESTARTS:
                 self.bios.reset()
             self._save()
-        if self._reset and subprocess.run([*self._reset, kind], check=False, timeout=_RESET_SECONDS, stdin=subprocess.DEVNULL).returncode:
+        if (
+            self._reset
+            and subprocess.run(
+                [*self._reset, kind], check=False, timeout=_RESET_SECONDS, stdin=subprocess.DEVNULL
+            ).returncode
+        ):
             return self.message(500, "InternalError")
         return Answer(204)
 
@@ -418,78 +499,86 @@ class _Server(http.server.ThreadingHTTPServer):
             pass
 
 
-def _handler(bmc: BmcServer) -> typing.Type[http.server.BaseHTTPRequestHandler]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+class _Handler(http.server.BaseHTTPRequestHandler):
+    bmc: BmcServer
+    protocol_version = "HTTP/1.1"
 
-        def setup(self) -> None:
-            super().setup()
-            bmc.connections += 1
-            self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def setup(self) -> None:
+        super().setup()
+        self.bmc.connections += 1
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-        def do_GET(self) -> None:
-            self._do(lambda _body: bmc.get(self.path))
+    def do_GET(self) -> None:
+        self._do(lambda _body: self.bmc.get(self.path))
 
-        def do_PATCH(self) -> None:
-            self._do(lambda body: bmc.patch(self.path, body, self.headers.get("If-Match")))
+    def do_PATCH(self) -> None:
+        self._do(lambda body: self.bmc.patch(self.path, body, self.headers.get("If-Match")))
 
-        def do_POST(self) -> None:
-            self._do(lambda body: bmc.post(self.path, body))
+    def do_POST(self) -> None:
+        self._do(lambda body: self.bmc.post(self.path, body))
 
-        def _do(self, work: typing.Callable[[typing.Any], Answer]) -> None:
-            body = self._body()
-            fault = bmc.fault(self.command, self.path)
-            time.sleep(bmc.latency)
-            if fault and fault.reached:
-                fault.reached.set()
-            if fault and fault.gate:
-                fault.gate.wait(30)
-            if fault and fault.drop:
-                if fault.late:
-                    work(body)
-                self.close_connection = True
-            elif fault and fault.drip:
-                self._drip()
-            elif not bmc.knows(self.headers):
-                self._say(bmc.message(401, "AccessDenied"))
-            elif fault and not fault.gate:
-                answer = bmc.message(fault.status, "Fault")
-                self._say(answer if fault.body is None else Answer(fault.status, fault.body), fault.headers, fault.cut)
-            else:
-                self._say(work(body))
+    def _do(self, work: typing.Callable[[typing.Any], Answer]) -> None:
+        body = self._body()
+        fault = self.bmc.fault(self.command, self.path)
+        time.sleep(self.bmc.latency)
+        if fault and fault.reached:
+            fault.reached.set()
+        if fault and fault.gate:
+            fault.gate.wait(30)
+        if fault and fault.drop:
+            if fault.late:
+                work(body)
+            self.close_connection = True
+        elif fault and fault.drip:
+            self._drip()
+        elif not self.bmc.knows(self.headers):
+            self._say(self.bmc.message(401, "AccessDenied"))
+        elif fault and not fault.gate:
+            answer = self.bmc.message(fault.status, "Fault")
+            self._say(answer if fault.body is None else Answer(fault.status, fault.body), fault.headers, fault.cut)
+        else:
+            self._say(work(body))
 
-        def _body(self) -> typing.Any:
-            try:
-                return json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"null")
-            except ValueError:
-                return None
+    def _body(self) -> typing.Any:
+        try:
+            return json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"null")
+        except ValueError:
+            return None
 
-        def _say(self, answer: Answer, more: Headers = (), cut: typing.Optional[int] = None) -> None:
-            body = answer.body if isinstance(answer.body, bytes) else b"" if answer.body is None else json.dumps(answer.body).encode()
-            self.send_response(answer.status)
-            for name, value in (*answer.headers, *more):
-                self.send_header(name, value)
-            if answer.status != 204:
-                self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body[:cut])
-            self.close_connection = self.close_connection or cut is not None
+    def _say(self, answer: Answer, more: Headers = (), cut: typing.Optional[int] = None) -> None:
+        body = (
+            answer.body
+            if isinstance(answer.body, bytes)
+            else b""
+            if answer.body is None
+            else json.dumps(answer.body).encode()
+        )
+        self.send_response(answer.status)
+        for name, value in (*answer.headers, *more):
+            self.send_header(name, value)
+        if answer.status != 204:
+            self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[:cut])
+        self.close_connection = self.close_connection or cut is not None
 
-        def _drip(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", "1000000")
-            self.end_headers()
-            try:
-                while True:
-                    self.wfile.write(b" ")
-                    time.sleep(0.02)
-            except OSError:
-                self.close_connection = True
+    def _drip(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "1000000")
+        self.end_headers()
+        try:
+            while True:
+                self.wfile.write(b" ")
+                time.sleep(0.02)
+        except OSError:
+            self.close_connection = True
 
-        def log_message(self, format: str, *arguments: typing.Any) -> None:
-            """Who wants to know asks ``asked``."""
+    def log_message(self, format: str, *arguments: typing.Any) -> None:
+        """Who wants to know asks ``asked``."""
 
-    return Handler
+
+def _handler(bmc: BmcServer) -> type[http.server.BaseHTTPRequestHandler]:
+    return type("Handler", (_Handler,), {"bmc": bmc})
 
 
 def _plain(path: str) -> str:
@@ -509,17 +598,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tree", type=pathlib.Path, required=True, help="JSON: resources by path")
     parser.add_argument("--certificate", type=pathlib.Path, required=True, help="PEM with certificate and key")
-    parser.add_argument("--credentials", type=pathlib.Path, required=True, help="JSON: user, password, and perhaps token")
+    parser.add_argument(
+        "--credentials", type=pathlib.Path, required=True, help="JSON: user, password, and perhaps token"
+    )
     parser.add_argument("--address", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--forever", action="store_true", help="until it is ended by a signal")
     parser.add_argument("--state", type=pathlib.Path, help="folder in which the BIOS is kept")
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
-    parser.add_argument("--reset", nargs=argparse.REMAINDER, default=[], help="command that resets the node, with its arguments; must come last")
+    parser.add_argument(
+        "--reset",
+        nargs=argparse.REMAINDER,
+        default=[],
+        help="command that resets the node, with its arguments; must come last",
+    )
     options = parser.parse_args()
     who = Credentials(**json.loads(options.credentials.read_text(encoding="utf-8")))
     answers = json.loads(options.tree.read_text(encoding="utf-8"))
-    with BmcServer(answers, options.certificate, options.latency, who, options.address, options.port, options.state, options.reset) as bmc:
+    with BmcServer(
+        answers, options.certificate, options.latency, who, options.address, options.port, options.state, options.reset
+    ) as bmc:
         print(json.dumps({"port": bmc.port}), flush=True)
         while options.forever:
             signal.pause()

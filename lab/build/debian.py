@@ -24,13 +24,19 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 QEMU_PACKAGES = ("qemu-system-x86", "seabios")
 #: of each worker; the agent is the lab's own way in
 SEALED_PACKAGES = (
-    "systemd-sysv dbus udev iproute2 rdma-core ethtool pciutils kmod iptables iputils-ping procps containerd crun containernetworking-plugins mount "
+    "systemd-sysv dbus udev iproute2 rdma-core ethtool pciutils kmod iptables iputils-ping procps containerd crun "
+    "containernetworking-plugins mount "
     "ca-certificates busybox-static jq qemu-guest-agent"
 ).split()
 #: of a worker that is reached by ssh
-GUEST_PACKAGES = (*SEALED_PACKAGES, *"openssh-server sudo python3 ibverbs-utils ibverbs-providers perftest rdmacm-utils infiniband-diags opensm".split())
+GUEST_PACKAGES = (
+    *SEALED_PACKAGES,
+    *"openssh-server sudo python3 ibverbs-utils ibverbs-providers perftest rdmacm-utils infiniband-diags "
+    "opensm".split(),
+)
 POD_PACKAGES = (
-    "iproute2 ibverbs-utils ibverbs-providers perftest rdmacm-utils rdma-core iperf3 iputils-ping ethtool kmod pciutils jq procps "
+    "iproute2 ibverbs-utils ibverbs-providers perftest rdmacm-utils rdma-core iperf3 iputils-ping ethtool kmod "
+    "pciutils jq procps "
     # for observers
     "python3 infiniband-diags"
 ).split()
@@ -44,7 +50,12 @@ def install_host_packages() -> None:
     :raises StepError: not root, or apt fails
     """
     wanted = [line for line in PACKAGES.read_text().splitlines() if line and not line.startswith("#")]
-    states = subprocess.run(["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted], capture_output=True, text=True, check=False).stdout
+    states = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${Package} ${db:Status-Status}\n", *wanted],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout
     missing = sorted(set(wanted) - {line.split()[0] for line in states.splitlines() if line.endswith(" installed")})
     if not missing:
         return
@@ -52,10 +63,14 @@ def install_host_packages() -> None:
         raise StepError("the lab needs root: for a network namespace, and to install packages", "run it as root")
     with step(f"install {' '.join(missing)}"):
         run(["apt-get", "update", "-q"], remedy=MIRROR_REMEDY)
-        run(["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing], env={"DEBIAN_FRONTEND": "noninteractive"}, remedy=MIRROR_REMEDY)
+        run(
+            ["apt-get", "install", "-y", "-q", "--no-install-recommends", *missing],
+            env={"DEBIAN_FRONTEND": "noninteractive"},
+            remedy=MIRROR_REMEDY,
+        )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def mirror() -> str:
     """Base address of the mirror in the host's own sources; apt takes a second of a processor to tell it.
 
@@ -66,14 +81,21 @@ def mirror() -> str:
         base, release, created_by = line.split(" ")
         if release == "bookworm" and created_by == "Packages":
             return base.split("/dists/")[0]
-    raise StepError("this system's apt sources name no Debian 12 (bookworm) mirror", "run the lab on Debian 12, or add its sources to /etc/apt")
+    raise StepError(
+        "this system's apt sources name no Debian 12 (bookworm) mirror",
+        "run the lab on Debian 12, or add its sources to /etc/apt",
+    )
 
 
-def _apt_options(root: pathlib.Path, suites: typing.Iterable[str]) -> typing.List[str]:
+def _apt_options(root: pathlib.Path, suites: typing.Iterable[str]) -> list[str]:
     for name in ("state/lists/partial", "cache/archives/partial", "etc"):
         (root / name).mkdir(parents=True, exist_ok=True)
     sources = root / "etc/sources.list"
-    sources.write_text("".join(f"{kind} [signed-by={KEYRING}] {mirror()} {suite} main\n" for suite in suites for kind in ("deb", "deb-src")))
+    sources.write_text(
+        "".join(
+            f"{kind} [signed-by={KEYRING}] {mirror()} {suite} main\n" for suite in suites for kind in ("deb", "deb-src")
+        )
+    )
     settings = {
         "Dir::State": root / "state",
         # what the host has is not fetched again
@@ -95,16 +117,17 @@ def _unpack(archives: typing.Iterable[pathlib.Path], target: pathlib.Path) -> No
 
 
 def qemu() -> pathlib.Path:
-    """Root folder of QEMU 11 from Debian 13's backports, with all its libraries: nothing of it is installed, it runs by its own loader.
+    """Root folder of QEMU 11 from Debian 13's backports, with all its libraries: nothing of it is installed, it runs by
+    its own loader.
 
-    Debian 12's own 7.2 has no igb, the one emulated NIC with SR-IOV. Debian's 10.0 aborts now and then while a guest with several processors
-    moves the BARs of its PCI devices ("iotlb_to_section: Assertion `section_index < d->map.sections_nb' failed"): it takes a section's number
-    from one memory map and looks it up in the next.
+    Debian 12's own 7.2 has no igb, the one emulated NIC with SR-IOV. Debian's 10.0 aborts now and then while a guest
+    with several processors moves the BARs of its PCI devices ("iotlb_to_section: Assertion `section_index <
+    d->map.sections_nb' failed"): it takes a section's number from one memory map and looks it up in the next.
     """
     return _root_folder("qemu", QEMU_PACKAGES, "extract", "trixie", "trixie-backports")
 
 
-def qemu_program() -> typing.Tuple[typing.Union[str, pathlib.Path], ...]:
+def qemu_program() -> tuple[typing.Union[str, pathlib.Path], ...]:
     """How a command line of it begins: Debian 13's program on Debian 12, by its own loader."""
     root, libraries = qemu(), _qemu_libraries()
     program = (libraries / "ld-linux-x86-64.so.2", "--library-path", libraries, root / "usr/bin/qemu-system-x86_64")
@@ -133,7 +156,13 @@ def kernel_packages() -> pathlib.Path:
         depends = run(["apt-cache", *options, "depends", "linux-image-amd64"])
         release = next(word for word in depends.split() if word.startswith("linux-image-6")).replace("linux-image-", "")
         version = release.replace("-amd64", "")
-        names = [f"linux-image-{release}", f"linux-headers-{release}", f"linux-headers-{version}-common", "linux-kbuild-6.1", "linux-source-6.1"]
+        names = [
+            f"linux-image-{release}",
+            f"linux-headers-{release}",
+            f"linux-headers-{version}-common",
+            "linux-kbuild-6.1",
+            "linux-source-6.1",
+        ]
         run(["apt-get", *options, "download", "-q", *names], cwd=root)
         _unpack(sorted(root.glob("*.deb")), target)
         (target / "version").write_text(release)
@@ -162,7 +191,8 @@ def development_files(packages: typing.Sequence[str], name: str = "development-f
 def _root_folder(name: str, packages: typing.Sequence[str], variant: str, *suites: str) -> pathlib.Path:
     """Folder with packages of Debian 13 and what they depend on; the last suite goes first.
 
-    :param variant: mmdebstrap's: ``minbase`` for a root file system, ``extract`` for files alone, without running a package's scripts
+    :param variant: mmdebstrap's: ``minbase`` for a root file system, ``extract`` for files alone, without running a
+        package's scripts
     """
 
     def build(target: pathlib.Path) -> None:
@@ -170,8 +200,18 @@ def _root_folder(name: str, packages: typing.Sequence[str], variant: str, *suite
         options = ["--aptopt=APT::Install-Recommends=false", f'--aptopt=APT::Default-Release "{suites[-1]}"']
         run(
             [
-                # what it mounts goes with it, however it ends: else the next build would remove /proc and /sys of this machine with the rest
-                *("unshare", "--mount", "--", "mmdebstrap", "--mode=root", f"--variant={variant}", *options, *WITHOUT_DOCUMENTATION),
+                # what it mounts goes with it, however it ends: else the next build would remove /proc and /sys of this
+                # machine with the rest
+                *(
+                    "unshare",
+                    "--mount",
+                    "--",
+                    "mmdebstrap",
+                    "--mode=root",
+                    f"--variant={variant}",
+                    *options,
+                    *WITHOUT_DOCUMENTATION,
+                ),
                 *("--include=" + ",".join(packages), "--format=directory", suites[0], str(target / "root"), *sources),
             ],
             remedy=MIRROR_REMEDY,
@@ -195,5 +235,6 @@ def collectives_root() -> pathlib.Path:
 
 
 def pod_root() -> pathlib.Path:
-    """Root file system of the pod image: what measures (perftest, rping, ping) and what observes (Python, infiniband-diags)."""
+    """Root file system of the pod image: what measures (perftest, rping, ping) and what observes (Python,
+    infiniband-diags)."""
     return _root_folder("pod-root", POD_PACKAGES, "minbase", "trixie")

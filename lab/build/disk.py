@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The workers' disk: Debian 13 with kubelet, containerd, multus and the images already imported. Holds no secret and no address:
-what is a worker's own comes to it at boot (lab/guest/lab-boot), so one disk serves all workers of a kind, and all labs."""
+"""The workers' disk: Debian 13 with kubelet, containerd, multus and the images already imported. Holds no secret and no
+address: what is a worker's own comes to it at boot (lab/guest/lab-boot), so one disk serves all workers of a kind, and
+all labs."""
 
 from __future__ import annotations
 
@@ -20,10 +21,14 @@ GUEST = HERE.parent.parent / "guest"
 FABRIC_GUEST = pathlib.Path(fabric.__file__).parent
 #: units that cost boot time and do nothing here, or that would start a subnet manager
 MASKED = (
-    "apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer getty@tty1.service "
-    "ibacm.service ibacm.socket iscsid.service iwpmd.service networking.service opensm.service proc-sys-fs-binfmt_misc.automount rdma-ndd.service "
-    "srp_daemon.service sshd-keygen.service systemd-binfmt.service systemd-firstboot.service systemd-journal-flush.service systemd-pstore.service "
-    "systemd-timesyncd.service systemd-tpm2-setup.service systemd-tpm2-setup-early.service systemd-networkd-wait-online.service"
+    "apt-daily.timer apt-daily-upgrade.timer dpkg-db-backup.timer e2scrub_all.timer e2scrub_reap.service fstrim.timer "
+    "getty@tty1.service "
+    "ibacm.service ibacm.socket iscsid.service iwpmd.service networking.service opensm.service "
+    "proc-sys-fs-binfmt_misc.automount rdma-ndd.service "
+    "srp_daemon.service sshd-keygen.service systemd-binfmt.service systemd-firstboot.service "
+    "systemd-journal-flush.service systemd-pstore.service "
+    "systemd-timesyncd.service systemd-tpm2-setup.service systemd-tpm2-setup-early.service "
+    "systemd-networkd-wait-online.service"
 ).split()
 ENABLED = ("lab-boot.service", "kubelet.service", "containerd.service")
 SIZE = "6G"
@@ -55,7 +60,12 @@ def disk(umad2sim: pathlib.Path, sealed: bool) -> pathlib.Path:
     kernel_folder = kernel.kernel()
     image_folder = images.images(umad2sim)
     binaries = [gotools.binary(name) for name in ("kubelet", "multus", "whereabouts")]
-    inputs: typing.List[typing.Union[str, pathlib.Path]] = [root.parent.name, kernel_folder.name, image_folder.name, *map(str, binaries)]
+    inputs: list[typing.Union[str, pathlib.Path]] = [
+        root.parent.name,
+        kernel_folder.name,
+        image_folder.name,
+        *map(str, binaries),
+    ]
     inputs += [umad2sim, hca.module(), GUEST, FABRIC_GUEST, HERE]
 
     def build(target: pathlib.Path) -> None:
@@ -78,7 +88,21 @@ def disk(umad2sim: pathlib.Path, sealed: bool) -> pathlib.Path:
         _settle(work, (*ENABLED, *(() if sealed else ("ssh.service",))))
         _import_images(work, image_folder)
         run(["truncate", "-s", SIZE, target / "disk.ext4"])
-        run(["mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", "-E", "lazy_itable_init=1", "-d", work, target / "disk.ext4"])
+        run(
+            [
+                "mke2fs",
+                "-q",
+                "-t",
+                "ext4",
+                "-O",
+                "^has_journal",
+                "-E",
+                "lazy_itable_init=1",
+                "-d",
+                work,
+                target / "disk.ext4",
+            ]
+        )
         shutil.rmtree(work)
 
     return cached("sealed-disk" if sealed else "disk", inputs, build) / "disk.ext4"
@@ -124,14 +148,18 @@ def _add_admin(work: pathlib.Path) -> None:
 
 
 def _with_rdma_devices(spec: str) -> str:
-    """runc's default spec, and the device cgroup also allows uverbs (231) and rdma_cm (misc, 10): RDMA without privileged pods."""
+    """runc's default spec, and the device cgroup also allows uverbs (231) and rdma_cm (misc, 10): RDMA without
+    privileged pods."""
     document = json.loads(spec)
-    document["linux"]["resources"]["devices"] += [{"allow": True, "type": "c", "major": major, "access": "rw"} for major in (231, 10)]
+    document["linux"]["resources"]["devices"] += [
+        {"allow": True, "type": "c", "major": major, "access": "rw"} for major in (231, 10)
+    ]
     return json.dumps(document)
 
 
 def _import_images(work: pathlib.Path, image_folder: pathlib.Path) -> None:
-    """Import with the guest's own containerd, run natively in a chroot: at the first boot it would cost half a minute under emulation."""
+    """Import with the guest's own containerd, run natively in a chroot: at the first boot it would cost half a minute
+    under emulation."""
     archives = work / "opt/images"
     archives.mkdir()
     for path in image_folder.glob("*.tar"):

@@ -44,8 +44,8 @@ class Tool:
     module: str
     package: str
     ready: typing.Optional[str] = None
-    variables: typing.Tuple[str, ...] = ()
-    tags: typing.Tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
 
     @property
     def output(self) -> str:
@@ -95,7 +95,11 @@ TOOL = {
     "olm": Tool("olm", f"{LIFECYCLE}/cmd/olm"),
     "catalog": Tool("olm", f"{LIFECYCLE}/cmd/catalog"),
     # the tags leave out what needs C: it takes no image from a registry
-    "opm": Tool("operator-registry", "github.com/operator-framework/operator-registry/cmd/opm", tags=("json1", "containers_image_openpgp")),
+    "opm": Tool(
+        "operator-registry",
+        "github.com/operator-framework/operator-registry/cmd/opm",
+        tags=("json1", "containers_image_openpgp"),
+    ),
     "kwok": Tool("kwok", "sigs.k8s.io/kwok/cmd/kwok", r"v0\.7\."),
 }
 
@@ -105,7 +109,8 @@ _ATTEMPTS = 3
 
 
 def binary(name: str) -> pathlib.Path:
-    """Path of the binary: a ready one from KUBEBUILDER_ASSETS or PATH where its version fits, else compiled and cached."""
+    """Path of the binary: a ready one from KUBEBUILDER_ASSETS or PATH where its version fits, else compiled and
+    cached."""
     tool = TOOL[name]
     found = _ready(name, tool)
     if found:
@@ -123,15 +128,19 @@ def binary(name: str) -> pathlib.Path:
     return cached(f"tools-{tool.module}", [folder, *flags(list(beside.values()))], build) / name
 
 
-def flags(tools: typing.Sequence[Tool]) -> typing.List[str]:
-    """Arguments of ``go build`` for tools of one module. A variable of a package that is not in a binary is passed over at its linking."""
-    linked = " ".join(["-s -w", VERSION_FLAGS, *dict.fromkeys(f"-X {variable}" for tool in tools for variable in tool.variables)])
+def flags(tools: typing.Sequence[Tool]) -> list[str]:
+    """Arguments of ``go build`` for tools of one module. A variable of a package that is not in a binary is passed over
+    at its linking."""
+    linked = " ".join(
+        ["-s -w", VERSION_FLAGS, *dict.fromkeys(f"-X {variable}" for tool in tools for variable in tool.variables)]
+    )
     tags = list(dict.fromkeys(tag for tool in tools for tag in tool.tags))
     return ["-trimpath", *(("-tags", ",".join(tags)) if tags else ()), "-ldflags", linked]
 
 
 def module_folder(module: str, path: str) -> pathlib.Path:
-    """Source folder of a Go module in the module cache, fetched when it is not there; for the charts and CRDs that it brings.
+    """Source folder of a Go module in the module cache, fetched when it is not there; for the charts and CRDs that it
+    brings.
 
     :param module: folder of lab/go that pins it
     """
@@ -141,9 +150,11 @@ def module_folder(module: str, path: str) -> pathlib.Path:
 
 
 def _compile(folder: pathlib.Path, tools: typing.Sequence[Tool], target: pathlib.Path) -> None:
-    """Compile tools of one module at once: what they share is compiled once, and one is linked while another is compiled.
+    """Compile tools of one module at once: what they share is compiled once, and one is linked while another is
+    compiled.
 
-    A download that breaks off is asked for again: beside other work a connection may not get the processor in time, and Go keeps what it has.
+    A download that breaks off is asked for again: beside other work a connection may not get the processor in time, and
+    Go keeps what it has.
     """
     command = ["go", "build", *flags(tools), "-o", f"{target}/", *(tool.package for tool in tools)]
     remedy = "is the Go module proxy reachable, and is 'go version' 1.25 or newer? 'make lab' goes on where it stopped"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The emulated HCA: ``lab/hca`` and the kernel's own siw, patched, as one module for the guests' kernel; a matter of seconds."""
+"""The emulated HCA: ``lab/hca`` and the kernel's own siw, patched, as one module for the guests' kernel; a matter of
+seconds."""
 
 from __future__ import annotations
 
@@ -46,6 +47,8 @@ def initrd() -> pathlib.Path:
 
     def build(target: pathlib.Path) -> None:
         release = (kernel_folder / "release").read_text()
-        kernel_module.write_initrd(target / "initrd", kernel_folder, release, BOOT_MODULES, INIT, ("proc", "dev", "lower", "upper", "root"))
+        kernel_module.write_initrd(
+            target / "initrd", kernel_folder, release, BOOT_MODULES, INIT, ("proc", "dev", "lower", "upper", "root")
+        )
 
     return cached("hca-initrd", [kernel_folder.name, INIT, HERE], build) / "initrd"

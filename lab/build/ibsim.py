@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""ibsim and the library through which diagnostics reach it, compiled from Debian's source with the lab's patch; a matter of seconds.
+"""ibsim and the library through which diagnostics reach it, compiled from Debian's source with the lab's patch; a
+matter of seconds.
 
-Debian 12's ibsim knows no NDR, and no release can have ibping servers beside a live subnet manager: ``ibsim.patch`` says why.
+Debian 12's ibsim knows no NDR, and no release can have ibping servers beside a live subnet manager: ``ibsim.patch``
+says why.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ def _fetch(address: str, digest: str) -> bytes:
 
 
 def _compile(source_tarball: pathlib.Path, dev_root: pathlib.Path, out: pathlib.Path) -> None:
-    """Write ``ibsim`` (runs on this machine) and ``libumad2sim.so`` (preloaded by tools of this or a newer Debian) to ``out``.
+    """Write ``ibsim`` (runs on this machine) and ``libumad2sim.so`` (preloaded by tools of this or a newer Debian) to
+    ``out``.
 
     :param source_tarball: SOURCE, its digest checked by the caller
     :param dev_root: folder with DEVELOPMENT_PACKAGES unpacked
@@ -72,7 +75,30 @@ def _compile(source_tarball: pathlib.Path, dev_root: pathlib.Path, out: pathlib.
         flags = [*_FLAGS, f"-I{source / 'include'}", f"-I{dev_root / 'usr/include'}"]
         # static: this machine has no libibmad of its own
         archives = [libraries / "libibmad.a", libraries / "libibumad.a"]
-        run(["gcc", *flags, f"-I{source / 'ibsim'}", "-o", out / "ibsim", *sorted((source / "ibsim").glob("*.c")), *archives, "-lpthread"])
+        run(
+            [
+                "gcc",
+                *flags,
+                f"-I{source / 'ibsim'}",
+                "-o",
+                out / "ibsim",
+                *sorted((source / "ibsim").glob("*.c")),
+                *archives,
+                "-lpthread",
+            ]
+        )
         client = [source / "umad2sim/umad2sim.c", source / "umad2sim/sim_client.c"]
         libs = [f"-L{libraries}", "-libmad", "-libumad", "-ldl", "-lpthread"]
-        run(["gcc", *flags, "-fPIC", "-shared", f"-I{source / 'umad2sim'}", "-o", out / "libumad2sim.so", *client, *libs])
+        run(
+            [
+                "gcc",
+                *flags,
+                "-fPIC",
+                "-shared",
+                f"-I{source / 'umad2sim'}",
+                "-o",
+                out / "libumad2sim.so",
+                *client,
+                *libs,
+            ]
+        )

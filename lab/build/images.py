@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Container images, made from root file systems and from the binaries that were compiled; no registry and no container engine.
+"""Container images, made from root file systems and from the binaries that were compiled; no registry and no container
+engine.
 
-An image is a docker archive, which ``ctr images import`` reads. The pod image is the lower layer of the node image, and of that of observers and
-measuring pods, which has the way to the simulated fabrics besides.
+An image is a docker archive, which ``ctr images import`` reads. The pod image is the lower layer of the node image, and
+of that of observers and measuring pods, which has the way to the simulated fabrics besides.
 """
 
 from __future__ import annotations
@@ -27,7 +28,12 @@ POD_IMAGE = "localhost/rdma-tools:1"
 NODE_IMAGE = "localhost/sriov-node:1"
 DISCOVERY_IMAGE = "localhost/node-feature-discovery:1"
 PAUSE_IMAGE = "registry.k8s.io/pause:3.10"
-NODE_BINARIES = ("sriov-network-operator", "sriov-network-operator-config-cleanup", "sriov-network-config-daemon", "sriovdp")
+NODE_BINARIES = (
+    "sriov-network-operator",
+    "sriov-network-operator-config-cleanup",
+    "sriov-network-config-daemon",
+    "sriovdp",
+)
 DISCOVERY_BINARIES = ("nfd-master", "nfd-worker")
 #: for the workers, the operator and whoever looks at a node through a pod
 MSTCONFIG = LAB / "image/mstconfig"
@@ -43,7 +49,7 @@ def images(umad2sim: pathlib.Path) -> pathlib.Path:
     pod_root = debian.pod_root()
     binaries, discovery = ([gotools.binary(name) for name in names] for names in (NODE_BINARIES, DISCOVERY_BINARIES))
     operator = gotools.module_folder(gotools.CLUSTER, gotools.OPERATOR)
-    inputs: typing.List[typing.Union[str, pathlib.Path]] = [pod_root.parent.name, str(operator), LAB / "image", HERE]
+    inputs: list[typing.Union[str, pathlib.Path]] = [pod_root.parent.name, str(operator), LAB / "image", HERE]
     inputs += [umad2sim, pathlib.Path(fabric.__file__).parent, *map(str, (*binaries, *discovery))]
 
     def build(target: pathlib.Path) -> None:
@@ -58,14 +64,20 @@ def images(umad2sim: pathlib.Path) -> pathlib.Path:
         _archive(target / "pause.tar", PAUSE_IMAGE, [_layer(work / "pause.layer", pause)], {"Entrypoint": ["/pause"]})
         _archive(target / "pod.tar", POD_IMAGE, [pod, tools], {"Cmd": ["/bin/bash"]}, {"LAB_UMAD2SIM": "/tmp/umad2sim"})
         _archive(target / "node.tar", NODE_IMAGE, [pod, node], {"Entrypoint": ["/entrypoint"]})
-        _archive(target / "discovery.tar", DISCOVERY_IMAGE, [_layer(work / "discovery.layer", _programs(work / "discovery", discovery))], {"User": NOBODY})
+        _archive(
+            target / "discovery.tar",
+            DISCOVERY_IMAGE,
+            [_layer(work / "discovery.layer", _programs(work / "discovery", discovery))],
+            {"User": NOBODY},
+        )
         shutil.rmtree(work)
 
     return cached("images", inputs, build)
 
 
 def _tools_root(root: pathlib.Path, umad2sim: pathlib.Path) -> pathlib.Path:
-    """What a site's image does not have: the way to the simulated HCAs of the worker, whose map and sysfs an observer finds below /host."""
+    """What a site's image does not have: the way to the simulated HCAs of the worker, whose map and sysfs an observer
+    finds below /host."""
     fabric.install(root, umad2sim)
     for link, target in ((fabric.HCAS, "/host/opt/lab/hcas"), ("run/lab", "/host/run/lab")):
         (root / link).parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +88,8 @@ def _tools_root(root: pathlib.Path, umad2sim: pathlib.Path) -> pathlib.Path:
 
 
 def _node_root(root: pathlib.Path, binaries: typing.Iterable[pathlib.Path], operator: pathlib.Path) -> pathlib.Path:
-    """What the operator's own images hold, as one: its manager, its config daemon, the device plugin, its bindata, and the CNI shim."""
+    """What the operator's own images hold, as one: its manager, its config daemon, the device plugin, its bindata, and
+    the CNI shim."""
     _programs(root, binaries)
     # the daemon's scripts expect the /bin/sh of Red Hat, which is bash
     (root / "usr/bin/sh").symlink_to("bash")
@@ -99,11 +112,30 @@ def _programs(root: pathlib.Path, binaries: typing.Iterable[pathlib.Path]) -> pa
 
 
 def _layer(target: pathlib.Path, root: pathlib.Path) -> pathlib.Path:
-    run(["tar", "-C", root, "--owner=0", "--group=0", "--numeric-owner", "--sort=name", "--exclude=./dev/*", "-cf", target, "."])
+    run(
+        [
+            "tar",
+            "-C",
+            root,
+            "--owner=0",
+            "--group=0",
+            "--numeric-owner",
+            "--sort=name",
+            "--exclude=./dev/*",
+            "-cf",
+            target,
+            ".",
+        ]
+    )
     return target
 
 
-def archive(target: pathlib.Path, name: str, layers: typing.Mapping[pathlib.Path, pathlib.Path], config: typing.Mapping[str, typing.Any]) -> None:
+def archive(
+    target: pathlib.Path,
+    name: str,
+    layers: typing.Mapping[pathlib.Path, pathlib.Path],
+    config: typing.Mapping[str, typing.Any],
+) -> None:
     """Write the archive of an image.
 
     :param layers: by file of a layer the folder that it is made of, the lowest first

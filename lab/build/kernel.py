@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The guests' kernel: an uncompressed vmlinux (boots 2 s faster by PVH), the modules that the lab needs, siw, and an initrd."""
+"""The guests' kernel: an uncompressed vmlinux (boots 2 s faster by PVH), the modules that the lab needs, siw, and an
+initrd."""
 
 from __future__ import annotations
 
@@ -18,11 +19,15 @@ INIT = HERE.parent.parent / "guest/init"
 SIW_PATCH = HERE.parent / "siw.patch"
 #: folders and files of the module tree that guests need; the rest is 300 MB of other hardware
 KEEP = (
-    "arch crypto lib net/802 net/8021q net/9p net/bridge net/core net/ipv4 net/ipv6 net/llc net/netfilter net/sched net/tls net/xfrm net/packet "
+    "arch crypto lib net/802 net/8021q net/9p net/bridge net/core net/ipv4 net/ipv6 net/llc net/netfilter net/sched "
+    "net/tls net/xfrm net/packet "
     "fs/9p fs/configfs fs/ext4 fs/fscache fs/fuse fs/jbd2 fs/mbcache.ko fs/netfs fs/overlayfs "
-    "drivers/block/virtio_blk.ko drivers/block/loop.ko drivers/char/hw_random drivers/char/virtio_console.ko drivers/dca drivers/i2c/algos "
-    "drivers/infiniband/core drivers/infiniband/sw drivers/infiniband/ulp/ipoib drivers/iommu drivers/net/dummy.ko drivers/net/ethernet/intel/igb "
-    "drivers/net/ethernet/intel/igbvf drivers/net/ipvlan drivers/net/macvlan.ko drivers/net/tun.ko drivers/net/veth.ko drivers/net/virtio_net.ko "
+    "drivers/block/virtio_blk.ko drivers/block/loop.ko drivers/char/hw_random drivers/char/virtio_console.ko "
+    "drivers/dca drivers/i2c/algos "
+    "drivers/infiniband/core drivers/infiniband/sw drivers/infiniband/ulp/ipoib drivers/iommu drivers/net/dummy.ko "
+    "drivers/net/ethernet/intel/igb "
+    "drivers/net/ethernet/intel/igbvf drivers/net/ipvlan drivers/net/macvlan.ko drivers/net/tun.ko drivers/net/veth.ko "
+    "drivers/net/virtio_net.ko "
     "drivers/net/net_failover.ko drivers/net/vxlan drivers/pps "
     "drivers/ptp drivers/vfio drivers/virtio drivers/vhost virt net/core/failover.ko"
 ).split()
@@ -41,13 +46,16 @@ def kernel() -> pathlib.Path:
         _modules(packages / f"lib/modules/{release}", target / f"lib/modules/{release}")
         _siw(packages, release, target)
         run(["depmod", "-b", target, release])
-        kernel_module.write_initrd(target / "initrd", target, release, BOOT_MODULES, INIT, ("proc", "sys", "dev", "root"))
+        kernel_module.write_initrd(
+            target / "initrd", target, release, BOOT_MODULES, INIT, ("proc", "sys", "dev", "root")
+        )
 
     return cached("kernel", [packages.name, HERE, kernel_module.HERE, INIT, SIW_PATCH], build)
 
 
 def uncompressed(image: bytes) -> bytes:
-    """The ELF kernel inside a bzImage (Linux Documentation/arch/x86/boot.rst: setup_sects, payload_offset, payload_length)."""
+    """The ELF kernel inside a bzImage (Linux Documentation/arch/x86/boot.rst: setup_sects, payload_offset,
+    payload_length)."""
     sectors = image[0x1F1] or 4
     offset, length = struct.unpack_from("<II", image, 0x248)
     start = (sectors + 1) * 512 + offset
@@ -74,9 +82,11 @@ def _modules(source: pathlib.Path, target: pathlib.Path) -> None:
 
 
 def _siw(packages: pathlib.Path, release: str, target: pathlib.Path) -> None:
-    """siw (software iWARP): Debian does not ship it, so it is compiled from Debian's own kernel source for Debian's own kernel.
+    """siw (software iWARP): Debian does not ship it, so it is compiled from Debian's own kernel source for Debian's own
+    kernel.
 
-    User space knows the devices of the emulated HCA for siw's, and so does siw: a patch of one line has it leave their netdevs alone.
+    User space knows the devices of the emulated HCA for siw's, and so does siw: a patch of one line has it leave their
+    netdevs alone.
     """
     work = target / "siw"
     shutil.copytree(kernel_module.siw_source(packages), work)

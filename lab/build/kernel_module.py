@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What guests have of the kernel and Debian does not ship: modules that are compiled for it, and an initrd that loads modules before its root is there."""
+"""What guests have of the kernel and Debian does not ship: modules that are compiled for it, and an initrd that loads
+modules before its root is there."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ HERE = pathlib.Path(__file__)
 
 
 def siw_source(packages: pathlib.Path) -> pathlib.Path:
-    """Folder with the kernel's own siw (software iWARP): to find it in the sources of all of the kernel takes longer than to compile it.
+    """Folder with the kernel's own siw (software iWARP): to find it in the sources of all of the kernel takes longer
+    than to compile it.
 
     :param packages: of ``debian.kernel_packages``
     """
@@ -33,25 +35,47 @@ def compile_module(packages: pathlib.Path, folder: pathlib.Path, *settings: str)
     :param packages: of ``debian.kernel_packages``
     :param settings: of the kernel's configuration, as ``CONFIG_RDMA_SIW=m``
     """
-    # the headers package points to /usr/src and /usr/lib by absolute paths: mount them there, in a mount namespace that ends with the build
+    # the headers package points to /usr/src and /usr/lib by absolute paths: mount them there, in a mount namespace that
+    # ends with the build
     script = (
-        'set -eu; mount --make-rprivate /; mount --bind "$1/usr/src" /usr/src; mount -t tmpfs tmpfs /usr/lib/modules 2>/dev/null || true; '
+        'set -eu; mount --make-rprivate /; mount --bind "$1/usr/src" /usr/src; mount -t tmpfs tmpfs /usr/lib/modules '
+        "2>/dev/null || true; "
         'mkdir -p /usr/lib/linux-kbuild-6.1; mount --bind "$1/usr/lib/linux-kbuild-6.1" /usr/lib/linux-kbuild-6.1; '
-        'release=$2 folder=$3; shift 3; make -s -j2 -C "/usr/src/linux-headers-$release" M="$folder" "$@" CONFIG_DEBUG_INFO_BTF_MODULES= modules'
+        'release=$2 folder=$3; shift 3; make -s -j2 -C "/usr/src/linux-headers-$release" M="$folder" "$@" '
+        "CONFIG_DEBUG_INFO_BTF_MODULES= modules"
     )
     kbuild = pathlib.Path("/usr/lib/linux-kbuild-6.1")
     existed = kbuild.exists()
     try:
-        run(["unshare", "-m", "bash", "-c", script, "module", packages, (packages / "version").read_text(), folder, *settings])
+        run(
+            [
+                "unshare",
+                "-m",
+                "bash",
+                "-c",
+                script,
+                "module",
+                packages,
+                (packages / "version").read_text(),
+                folder,
+                *settings,
+            ]
+        )
     finally:
         if not existed and kbuild.exists():
             kbuild.rmdir()
 
 
 def write_initrd(
-    path: pathlib.Path, modules: pathlib.Path, release: str, names: typing.Iterable[str], init: pathlib.Path, folders: typing.Iterable[str]
+    path: pathlib.Path,
+    modules: pathlib.Path,
+    release: str,
+    names: typing.Iterable[str],
+    init: pathlib.Path,
+    folders: typing.Iterable[str],
 ) -> None:
-    """Write an initrd with busybox, a first process, and modules in the order in which it loads them (``/modules/order``).
+    """Write an initrd with busybox, a first process, and modules in the order in which it loads them
+    (``/modules/order``).
 
     :param modules: folder with ``lib/modules/<release>``
     :param names: of modules; those that they depend on come along

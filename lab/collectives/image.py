@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The image of the pods of stage collectives, on demand: that of the pods, with Debian's Open MPI and the stand-in for nccl-tests (stand_in.c) above it.
+"""The image of the pods of stage collectives, on demand: that of the pods, with Debian's Open MPI and the stand-in for
+nccl-tests (stand_in.c) above it.
 
-The workers run and their disks are made: so the image comes to them by the folder that they see of the host, and their containerd imports it there.
+The workers run and their disks are made: so the image comes to them by the folder that they see of the host, and their
+containerd imports it there.
 """
 
 from __future__ import annotations
@@ -47,10 +49,18 @@ def build() -> pathlib.Path:
         compile_stand_in(root, development, programs / PROGRAMS[0])
         for name in PROGRAMS[1:]:
             (programs / name).symlink_to(PROGRAMS[0])
-        images.archive(target / "collectives.tar", IMAGE, {work / "pod.layer": pod_root, work / "upper.layer": upper}, {"Cmd": ["/bin/bash"]})
+        images.archive(
+            target / "collectives.tar",
+            IMAGE,
+            {work / "pod.layer": pod_root, work / "upper.layer": upper},
+            {"Cmd": ["/bin/bash"]},
+        )
         shutil.rmtree(work)
 
-    return cached("collectives", [pod_root.parent.name, root.parent.name, development.name, SOURCE, HERE], fill) / "collectives.tar"
+    return (
+        cached("collectives", [pod_root.parent.name, root.parent.name, development.name, SOURCE, HERE], fill)
+        / "collectives.tar"
+    )
 
 
 def compile_stand_in(root: pathlib.Path, development: pathlib.Path, program: pathlib.Path) -> None:
@@ -63,13 +73,17 @@ def compile_stand_in(root: pathlib.Path, development: pathlib.Path, program: pat
     headers = [f"-I{development / 'usr/include'}", f"-I{development / LIBRARIES / 'openmpi/include'}"]
     libraries = [root / LIBRARIES / name for name in ("libmpi.so.40", "librdmacm.so.1", "libibverbs.so.1")]
     # what these need in turn is of a newer Debian than this one
-    run(["gcc", "-O2", "-Wall", *headers, "-o", program, SOURCE, *libraries, "-lpthread", "-Wl,--allow-shlib-undefined"])
+    run(
+        ["gcc", "-O2", "-Wall", *headers, "-o", program, SOURCE, *libraries, "-lpthread", "-Wl,--allow-shlib-undefined"]
+    )
 
 
 def copy_differences(root: pathlib.Path, lower: pathlib.Path, upper: pathlib.Path) -> None:
     """Copy what a root file system has beside or otherwise than another one, with the folders on the way."""
     unused = [word for name in UNUSED for word in ("!", "-name", name)]
-    for line in run(["find", root, "(", "-type", "f", "-o", "-type", "l", ")", *unused, "-printf", "%P\\n"]).splitlines():
+    for line in run(
+        ["find", root, "(", "-type", "f", "-o", "-type", "l", ")", *unused, "-printf", "%P\\n"]
+    ).splitlines():
         path, other, target = root / line, lower / line, upper / line
         if _same(path, other):
             continue
@@ -95,12 +109,16 @@ def start(description: Description, folder: pathlib.Path, processes: Processes) 
             there = workers.share(folder, worker) / archive.name
             shutil.copy2(archive, there)
             done = workers.agent(processes, worker).run(
-                ["/bin/sh", "-c", f"ctr -n k8s.io images import /opt/lab/{archive.name} > /dev/null"], limit=_IMPORT_SECONDS
+                ["/bin/sh", "-c", f"ctr -n k8s.io images import /opt/lab/{archive.name} > /dev/null"],
+                limit=_IMPORT_SECONDS,
             )
             there.unlink()
             if done.code:
                 said = (done.output + done.errors).decode(errors="replace").strip()
-                raise StepError(f"{worker.name} does not import {IMAGE}: {said[-1000:]}", f"see lab/on {worker.name} df -h, and its containerd")
+                raise StepError(
+                    f"{worker.name} does not import {IMAGE}: {said[-1000:]}",
+                    f"see lab/on {worker.name} df -h, and its containerd",
+                )
 
 
 def stop(description: Description, processes: Processes) -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the emulated HCAs of a worker (lab/hca) are told: their places and GUIDs when the kernel makes them, then what ibsim says of their ports."""
+"""What the emulated HCAs of a worker (lab/hca) are told: their places and GUIDs when the kernel makes them, then what
+ibsim says of their ports."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from .topology import Node, Topology
 
 FIRMWARE = "28.41.1000"
 HCA_TYPE = "MT4129"
-#: that each HCA can have by its firmware: as many as the lab's intent asks for, since the operator would set another number there and reboot the node
+#: that each HCA can have by its firmware: as many as the lab's intent asks for, since the operator would set another
+#: number there and reboot the node
 TOTAL_VFS = 2
 # what can be wrong with an HCA, beside its port
 MISSING, WITHOUT_SRIOV, WITHOUT_ROOM = "missing", "without-sriov", "without-room"
@@ -35,7 +37,9 @@ def parameters(fabrics: Fabrics, topologies: typing.Mapping[str, Topology], work
         "guids": [f"{node.guid:x}" for node in nodes],
         "port_guids": [f"{node.port_guid:x}" for node in nodes],
     }
-    return " ".join([*(f"{name}={','.join(values)}" for name, values in lists.items()), f"host={number}", f"total_vfs={TOTAL_VFS}"])
+    return " ".join(
+        [*(f"{name}={','.join(values)}" for name, values in lists.items()), f"host={number}", f"total_vfs={TOTAL_VFS}"]
+    )
 
 
 def table(fabrics: Fabrics, worker: str) -> str:
@@ -44,7 +48,11 @@ def table(fabrics: Fabrics, worker: str) -> str:
 
 
 def ports(
-    fabrics: Fabrics, topologies: typing.Mapping[str, Topology], worker: str, states: typing.Mapping[Node, PortState], flaws: typing.Mapping[str, str]
+    fabrics: Fabrics,
+    topologies: typing.Mapping[str, Topology],
+    worker: str,
+    states: typing.Mapping[Node, PortState],
+    flaws: typing.Mapping[str, str],
 ) -> str:
     """A line for each HCA: its bus, whether it is there, and what the module is told of it.
 
@@ -55,7 +63,9 @@ def ports(
     for hca in fabrics.hcas:
         state, flaw = states[topologies[hca.fabric].hca(worker, hca.name)], flaws.get(hca.name)
         there = MISSING if flaw == MISSING else "there"
-        lines.append(f"{_bus(hca)} {there} sriov={int(flaw != WITHOUT_SRIOV)} room={int(flaw != WITHOUT_ROOM)} {_words(state)}\n")
+        lines.append(
+            f"{_bus(hca)} {there} sriov={int(flaw != WITHOUT_SRIOV)} room={int(flaw != WITHOUT_ROOM)} {_words(state)}\n"
+        )
     return "".join(lines)
 
 

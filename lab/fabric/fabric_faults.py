@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Faults of the fabric: each is injected for real, waits until it can be seen, and can be taken back. Both ways can be repeated."""
+"""Faults of the fabric: each is injected for real, waits until it can be seen, and can be taken back. Both ways can be
+repeated."""
 
 from __future__ import annotations
 
@@ -76,17 +77,20 @@ class Fault:
 
     name: str
     what: str
-    uses: typing.Tuple[str, ...]
+    uses: tuple[str, ...]
     on: typing.Callable[[FabricPlane, Target], str]
     off: typing.Callable[[FabricPlane, Target], str]
 
 
 def _await(what: str, condition: typing.Callable[[], bool]) -> None:
     if not wait_until(condition, SEEN_LIMIT):
-        raise StepError(f"after {SEEN_LIMIT:.0f} s it is still not so that {what}", "read the logs in .lab/log; 'make lab-down' and start the lab again")
+        raise StepError(
+            f"after {SEEN_LIMIT:.0f} s it is still not so that {what}",
+            "read the logs in .lab/log; 'make lab-down' and start the lab again",
+        )
 
 
-def _hca(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node]:
+def _hca(plane: FabricPlane, target: Target) -> tuple[Topology, Node]:
     item = plane.topologies[plane.fabrics.hca(target.device).fabric]
     return item, item.hca(target.worker, target.device)
 
@@ -116,7 +120,10 @@ def _clean(plane: FabricPlane, item: Topology) -> None:
 def _silent(plane: FabricPlane, item: Topology, hosts: typing.Sequence[str]) -> None:
     for host, manager in zip(SUBNET_MANAGERS, item.managers):
         if host in hosts:
-            _await(f"the subnet manager of {host} does not answer", lambda lid=manager.lid: plane.subnet_manager(item, lid) is None)  # type: ignore[misc]
+            _await(
+                f"the subnet manager of {host} does not answer",
+                lambda lid=manager.lid: plane.subnet_manager(item, lid) is None,
+            )  # type: ignore[misc]
 
 
 # subnet managers
@@ -175,7 +182,10 @@ def _second_master(plane: FabricPlane, target: Target) -> str:
         return all(manager is not None and manager.state == "MASTER" for manager in found)
 
     _await(f"{SUBNET_MANAGERS[0]} and {node.description} are both master", two)
-    return f"{item.fabric.name} has two masters: {SUBNET_MANAGERS[0]} (LID {lids[0]}) and {node.description} (LID {lids[1]})"
+    return (
+        f"{item.fabric.name} has two masters: {SUBNET_MANAGERS[0]} (LID {lids[0]}) and {node.description} (LID"
+        f" {lids[1]})"
+    )
 
 
 def _second_master_gone(plane: FabricPlane, target: Target) -> str:
@@ -196,7 +206,10 @@ def _link_cut(plane: FabricPlane, target: Target) -> str:
     if _port(plane, item, node).state != 1:
         plane.console(item, f'Unlink "{node.id}"[1]')
     _await(f"the port of {node.description} is down", lambda: _port(plane, item, node).state == 1)
-    _await(f"the subnet manager has seen it: {node.description} is no longer in its list", lambda: not _listed(plane, item, node))
+    _await(
+        f"the subnet manager has seen it: {node.description} is no longer in its list",
+        lambda: not _listed(plane, item, node),
+    )
     return f"{node.description}: the link is down"
 
 
@@ -236,12 +249,14 @@ def _is_at(plane: FabricPlane, item: Topology, node: Node, leaf: Node) -> bool:
     return found is not None and int(found[1], 16) == leaf.guid
 
 
-def _neighbours(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node, Node]:
+def _neighbours(plane: FabricPlane, target: Target) -> tuple[Topology, Node, Node]:
     """The HCA, and the next of its host on the same fabric."""
     item, node = _hca(plane, target)
     names = [hca.name for hca in plane.fabrics.hcas_on(item.fabric.name)]
     if len(names) < 2:
-        raise StepError(f"{target.device} is the only HCA on {item.fabric.name}", "use an HCA of a fabric with two rails or more")
+        raise StepError(
+            f"{target.device} is the only HCA on {item.fabric.name}", "use an HCA of a fabric with two rails or more"
+        )
     return item, node, item.hca(target.worker, names[(names.index(target.device) + 1) % len(names)])
 
 
@@ -249,7 +264,10 @@ def _cables_swapped(plane: FabricPlane, target: Target) -> str:
     item, one, other = _neighbours(plane, target)
     first, second = _cable(item, one), _cable(item, other)
     _cross(plane, item, {one: second, other: first})
-    return f"{one.description} is at {second.switch.description} port {second.port}, {other.description} at {first.switch.description} port {first.port}"
+    return (
+        f"{one.description} is at {second.switch.description} port {second.port}, {other.description} at"
+        f" {first.switch.description} port {first.port}"
+    )
 
 
 def _cables_right(plane: FabricPlane, target: Target) -> str:
@@ -266,12 +284,16 @@ def _cross(plane: FabricPlane, item: Topology, places: typing.Mapping[Node, Link
         for node, place in places.items():
             _plug(plane, item, node, place)
     for node, place in places.items():
-        _await(f"{node.description} is at {place.switch.description}", functools.partial(_is_at, plane, item, node, place.switch))
+        _await(
+            f"{node.description} is at {place.switch.description}",
+            functools.partial(_is_at, plane, item, node, place.switch),
+        )
     _wait_linked(plane, item, list(places))
 
 
-def _set_width(plane: FabricPlane, target: Target, enabled: str, width: str) -> typing.Tuple[Node, PortState]:
-    """Allow both ends of the HCA's cable so many lanes; of ibsim's ports the one that was told last decides for both."""
+def _set_width(plane: FabricPlane, target: Target, enabled: str, width: str) -> tuple[Node, PortState]:
+    """Allow both ends of the HCA's cable so many lanes; of ibsim's ports the one that was told last decides for
+    both."""
     item, node = _hca(plane, target)
     place = _cable(item, node)
 
@@ -301,7 +323,7 @@ def _link_wide(plane: FabricPlane, target: Target) -> str:
     return f"{node.description}: {state.rate}"
 
 
-def _leaf(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node, typing.List[Link], typing.List[Node]]:
+def _leaf(plane: FabricPlane, target: Target) -> tuple[Topology, Node, list[Link], list[Node]]:
     """A leaf, its uplinks, and the HCAs at it."""
     item = _fabric(plane, target)
     if not 1 <= target.leaf <= item.fabric.leaves:
@@ -310,7 +332,10 @@ def _leaf(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node, ty
     links = [link for link in item.links if link.switch == leaf]
     hcas = [link.peer for link in links if link.peer.kind == "hca"]
     if set(hcas) & set(item.managers):
-        raise StepError(f"a subnet manager's server is at leaf {target.leaf}: the rest would be cut off from it", "use a leaf between the first and the last")
+        raise StepError(
+            f"a subnet manager's server is at leaf {target.leaf}: the rest would be cut off from it",
+            "use a leaf between the first and the last",
+        )
     return item, leaf, [link for link in links if link.peer.kind == "switch"], hcas
 
 
@@ -320,7 +345,10 @@ def _leaf_cut(plane: FabricPlane, target: Target) -> str:
         plane.console(item, f'Unlink "{leaf.id}"[{link.port}]')
     for node in hcas:
         _await(f"the subnet manager has lost {node.description}", functools.partial(_lost, plane, item, node))
-    return f"{leaf.description}: all {len(uplinks)} uplinks are down; cut off are {', '.join(node.description for node in hcas)}"
+    return (
+        f"{leaf.description}: all {len(uplinks)} uplinks are down; cut off are"
+        f" {', '.join(node.description for node in hcas)}"
+    )
 
 
 def _leaf_back(plane: FabricPlane, target: Target) -> str:
@@ -359,8 +387,14 @@ def _ping_unreachable(plane: FabricPlane, target: Target) -> str:
     item, node = _hca(plane, target)
     plane.console(item, f'Error "{node.id}"[1] 100 0 {PING_CLASS:#x}')
     if not _port(plane, item, node).active:
-        raise StepError(f"the port of {node.description} is not active, so its silence says nothing", "take back the fault that is on it first")
-    return f"{node.description}: the port is active, but messages of ibping's class to it are lost, so no server behind it is reached"
+        raise StepError(
+            f"the port of {node.description} is not active, so its silence says nothing",
+            "take back the fault that is on it first",
+        )
+    return (
+        f"{node.description}: the port is active, but messages of ibping's class to it are lost, so no server behind it"
+        " is reached"
+    )
 
 
 def _no_loss(plane: FabricPlane, target: Target) -> str:
@@ -368,12 +402,15 @@ def _no_loss(plane: FabricPlane, target: Target) -> str:
     plane.console(item, f'Error "{node.id}"[1] 0')
     _await(f"no message to {node.description} is lost", lambda: not _loses(plane, item, node))
     # what was lost may have made the subnet manager give up on the port
-    _await(f"the port of {node.description} is active", lambda: _port(plane, item, node).active and _listed(plane, item, node))
+    _await(
+        f"the port of {node.description} is active",
+        lambda: _port(plane, item, node).active and _listed(plane, item, node),
+    )
     _clean(plane, item)
     return f"{node.description}: all messages come through"
 
 
-def _counter(plane: FabricPlane, target: Target) -> typing.Tuple[Topology, Node, str, int]:
+def _counter(plane: FabricPlane, target: Target) -> tuple[Topology, Node, str, int]:
     """Where the counter is, ibsim's command that sets it, without the value, and the largest value."""
     item, node = _hca(plane, target)
     name = _CONSOLE_COUNTERS.get(target.counter)
@@ -387,7 +424,10 @@ def _set_counter(plane: FabricPlane, target: Target, value: int) -> str:
     if not 0 <= value <= largest:
         raise StepError(f"{target.counter} can't be {value}", f"it holds 0 to {largest}")
     plane.console(item, f"{command}={value}")
-    _await(f"{target.counter} of {node.description} is {value}", lambda: _port(plane, item, node).counters.get(target.counter) == value)
+    _await(
+        f"{target.counter} of {node.description} is {value}",
+        lambda: _port(plane, item, node).counters.get(target.counter) == value,
+    )
     return f"{node.description}: {target.counter} is {value}"
 
 
@@ -395,7 +435,10 @@ def _errors_grow(plane: FabricPlane, target: Target) -> str:
     item, node, command, largest = _counter(plane, target)
     before = _port(plane, item, node).counters.get(target.counter, 0)
     plane.raise_counter(item, command, before, largest)
-    _await(f"{target.counter} of {node.description} rises", lambda: _port(plane, item, node).counters.get(target.counter, 0) > before)
+    _await(
+        f"{target.counter} of {node.description} rises",
+        lambda: _port(plane, item, node).counters.get(target.counter, 0) > before,
+    )
     return f"{node.description}: {target.counter} rises all the time"
 
 
@@ -421,7 +464,10 @@ def _hca_back(plane: FabricPlane, target: Target) -> str:
 
 def _without_room(plane: FabricPlane, target: Target) -> str:
     plane.set_flaw(target.worker, target.device, emulated.WITHOUT_ROOM)
-    return f"{_hca(plane, target)[1].description}: the BARs of its VFs get no addresses, as with SR-IOV or Above 4G decoding off in the BIOS"
+    return (
+        f"{_hca(plane, target)[1].description}: the BARs of its VFs get no addresses, as with SR-IOV or Above 4G"
+        " decoding off in the BIOS"
+    )
 
 
 def _with_room(plane: FabricPlane, target: Target) -> str:
@@ -431,17 +477,67 @@ def _with_room(plane: FabricPlane, target: Target) -> str:
 
 _ALL = (
     Fault("sm-killed", "both subnet managers of a fabric crash", ("fabric",), _sm_killed, _sm_restored),
-    Fault("sm-master-killed", "the master crashes and the standby takes over", ("fabric",), _sm_master_killed, _sm_restored),
-    Fault("sm-stopped", "both subnet managers hang: running, but no answer and no sweep", ("fabric",), _sm_stopped, _sm_restored),
-    Fault("second-master", "an opensm on a worker ignores the others: two masters", ("worker", "device"), _second_master, _second_master_gone),
+    Fault(
+        "sm-master-killed",
+        "the master crashes and the standby takes over",
+        ("fabric",),
+        _sm_master_killed,
+        _sm_restored,
+    ),
+    Fault(
+        "sm-stopped",
+        "both subnet managers hang: running, but no answer and no sweep",
+        ("fabric",),
+        _sm_stopped,
+        _sm_restored,
+    ),
+    Fault(
+        "second-master",
+        "an opensm on a worker ignores the others: two masters",
+        ("worker", "device"),
+        _second_master,
+        _second_master_gone,
+    ),
     Fault("link-cut", "the cable of an HCA is pulled", ("worker", "device"), _link_cut, _link_back),
-    Fault("hca-missing", "an HCA is gone from a worker, as a card that is dead", ("worker", "device"), _hca_missing, _hca_back),
-    Fault("pf-without-room", "the VFs of an HCA get no addresses, as by its BIOS", ("worker", "device"), _without_room, _with_room),
-    Fault("link-narrow", "the link of an HCA has one lane left of four", ("worker", "device"), _link_narrow, _link_wide),
+    Fault(
+        "hca-missing",
+        "an HCA is gone from a worker, as a card that is dead",
+        ("worker", "device"),
+        _hca_missing,
+        _hca_back,
+    ),
+    Fault(
+        "pf-without-room",
+        "the VFs of an HCA get no addresses, as by its BIOS",
+        ("worker", "device"),
+        _without_room,
+        _with_room,
+    ),
+    Fault(
+        "link-narrow", "the link of an HCA has one lane left of four", ("worker", "device"), _link_narrow, _link_wide
+    ),
     Fault("leaf-cut", "a leaf switch loses all its uplinks", ("fabric", "leaf"), _leaf_cut, _leaf_back),
-    Fault("swapped-cables", "an HCA and the next of its host are at each other's leaf", ("worker", "device"), _cables_swapped, _cables_right),
-    Fault("mad-loss", "part of the management messages to an HCA is lost", ("worker", "device", "percent"), _mad_loss, _no_loss),
-    Fault("ibping-unreachable", "an HCA is active, but no ibping server behind it is reached", ("worker", "device"), _ping_unreachable, _no_loss),
+    Fault(
+        "swapped-cables",
+        "an HCA and the next of its host are at each other's leaf",
+        ("worker", "device"),
+        _cables_swapped,
+        _cables_right,
+    ),
+    Fault(
+        "mad-loss",
+        "part of the management messages to an HCA is lost",
+        ("worker", "device", "percent"),
+        _mad_loss,
+        _no_loss,
+    ),
+    Fault(
+        "ibping-unreachable",
+        "an HCA is active, but no ibping server behind it is reached",
+        ("worker", "device"),
+        _ping_unreachable,
+        _no_loss,
+    ),
     Fault(
         "error-counters",
         "an error counter of an HCA is not 0",
@@ -449,6 +545,12 @@ _ALL = (
         lambda plane, target: _set_counter(plane, target, target.value),
         lambda plane, target: _set_counter(plane, target, 0),
     ),
-    Fault("errors-growing", "an error counter of an HCA rises all the time", ("worker", "device", "counter"), _errors_grow, _errors_stop),
+    Fault(
+        "errors-growing",
+        "an error counter of an HCA rises all the time",
+        ("worker", "device", "counter"),
+        _errors_grow,
+        _errors_stop,
+    ),
 )
 FABRIC_FAULTS: typing.Mapping[str, Fault] = {fault.name: fault for fault in _ALL}

@@ -63,9 +63,9 @@ class Fabrics:
     """
 
     address: str
-    workers: typing.Tuple[str, ...]
-    hcas: typing.Tuple[SimulatedHca, ...]
-    fabrics: typing.Tuple[Fabric, ...]
+    workers: tuple[str, ...]
+    hcas: tuple[SimulatedHca, ...]
+    fabrics: tuple[Fabric, ...]
 
     def __post_init__(self) -> None:
         _unique("fabrics: name", [fabric.name for fabric in self.fabrics])
@@ -74,32 +74,49 @@ class Fabrics:
         names = [fabric.name for fabric in self.fabrics]
         for hca in self.hcas:
             if hca.fabric not in names:
-                raise StepError(f"hcas: {hca.name} is on fabric '{hca.fabric}', which is not among {', '.join(names)}", REMEDY)
+                raise StepError(
+                    f"hcas: {hca.name} is on fabric '{hca.fabric}', which is not among {', '.join(names)}", REMEDY
+                )
             if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", hca.pci):
-                raise StepError(f"hcas: {hca.name} has the PCI address '{hca.pci}', expected one as 0000:3c:00.0", REMEDY)
+                raise StepError(
+                    f"hcas: {hca.name} has the PCI address '{hca.pci}', expected one as 0000:3c:00.0", REMEDY
+                )
         ports = sorted((fabric.port, fabric.name) for fabric in self.fabrics)
         for (first, one), (second, other) in zip(ports, ports[1:]):
             if second - first <= CLIENTS:
-                raise StepError(f"fabrics: {one} needs the UDP ports {first} to {first + CLIENTS}, and {other} begins at {second}", REMEDY)
+                raise StepError(
+                    f"fabrics: {one} needs the UDP ports {first} to {first + CLIENTS}, and {other} begins at {second}",
+                    REMEDY,
+                )
         for fabric in self.fabrics:
             self._check(fabric)
 
     def _check(self, fabric: Fabric) -> None:
         rails = len(self.hcas_on(fabric.name))
         if fabric.speed not in SPEEDS:
-            raise StepError(f"fabrics: {fabric.name} has the speed '{fabric.speed}', ibsim knows {', '.join(SPEEDS)}", REMEDY)
+            raise StepError(
+                f"fabrics: {fabric.name} has the speed '{fabric.speed}', ibsim knows {', '.join(SPEEDS)}", REMEDY
+            )
         if rails == 0:
             raise StepError(f"fabrics: no HCA is on {fabric.name}", REMEDY)
         if fabric.leaves < 1 or fabric.spines < 0 or fabric.extra_hosts < 0:
             raise StepError(f"fabrics: {fabric.name} needs at least one leaf, and no number below 0", REMEDY)
         if fabric.leaves > 1 and fabric.spines == 0:
-            raise StepError(f"fabrics: {fabric.name} has {fabric.leaves} leaves and no spine, so it would be {fabric.leaves} subnets", REMEDY)
+            raise StepError(
+                f"fabrics: {fabric.name} has {fabric.leaves} leaves and no spine, so it would be {fabric.leaves}"
+                " subnets",
+                REMEDY,
+            )
         if fabric.leaves > rails and fabric.leaves % rails:
-            raise StepError(f"fabrics: {fabric.name} has {fabric.leaves} leaves, which is no multiple of its {rails} rails", REMEDY)
+            raise StepError(
+                f"fabrics: {fabric.name} has {fabric.leaves} leaves, which is no multiple of its {rails} rails", REMEDY
+            )
         if fabric.leaves > SWITCH_PORTS:
-            raise StepError(f"fabrics: {fabric.name} has {fabric.leaves} leaves, a spine has {SWITCH_PORTS} ports", REMEDY)
+            raise StepError(
+                f"fabrics: {fabric.name} has {fabric.leaves} leaves, a spine has {SWITCH_PORTS} ports", REMEDY
+            )
 
-    def hcas_on(self, fabric: str) -> typing.Tuple[SimulatedHca, ...]:
+    def hcas_on(self, fabric: str) -> tuple[SimulatedHca, ...]:
         """In the order of the rails."""
         return tuple(hca for hca in self.hcas if hca.fabric == fabric)
 

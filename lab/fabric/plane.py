@@ -142,7 +142,8 @@ class FabricPlane:
     # start and stop
 
     def start(self) -> None:
-        """Start what does not run, and wait until both subnet managers of each fabric have found their place and all HCA ports are active.
+        """Start what does not run, and wait until both subnet managers of each fabric have found their place and all
+        HCA ports are active.
 
         :raises StepError: it did not come to that in time; with what was seen
         """
@@ -166,7 +167,7 @@ class FabricPlane:
             self.processes.stop(self.simulator_process(item))
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def status(self) -> typing.Tuple[FabricStatus, ...]:
+    def status(self) -> tuple[FabricStatus, ...]:
         return tuple(self._status(item) for item in self.topologies.values())
 
     def _status(self, item: Topology) -> FabricStatus:
@@ -207,7 +208,14 @@ class FabricPlane:
         end = os.open(console, os.O_RDWR)
         try:
             nodes, switches = len(item.switches) + len(item.hcas), len(item.switches)
-            size = ["-N", str(nodes), "-S", str(switches), "-P", str(switches * (topology.SWITCH_ALL_PORTS + 1) + len(item.hcas))]
+            size = [
+                "-N",
+                str(nodes),
+                "-S",
+                str(switches),
+                "-P",
+                str(switches * (topology.SWITCH_ALL_PORTS + 1) + len(item.hcas)),
+            ]
             argv = [str(self.programs.ibsim), "-r", "-l", str(item.fabric.port), *size, "-s", str(netfile)]
             self.processes.start(self.simulator_process(item), argv, cwd=folder, stdin=end)
         finally:
@@ -215,8 +223,13 @@ class FabricPlane:
 
     def _wait_simulator(self, item: Topology) -> None:
         name = self.simulator_process(item)
-        if not wait_until(lambda: not self.processes.alive(name) or self._answers(item), READY_LIMIT) or not self.processes.alive(name):
-            raise StepError(f"{name} does not serve; its last output:\n{self.processes.log(name)}", f"its log is {self.processes.logs / name}.log")
+        if not wait_until(
+            lambda: not self.processes.alive(name) or self._answers(item), READY_LIMIT
+        ) or not self.processes.alive(name):
+            raise StepError(
+                f"{name} does not serve; its last output:\n{self.processes.log(name)}",
+                f"its log is {self.processes.logs / name}.log",
+            )
 
     def _answers(self, item: Topology) -> bool:
         return self._ask(item, [item.managers[0].id]).returncode == 0
@@ -238,7 +251,9 @@ class FabricPlane:
         settings = folder / "opensm.conf"
         settings.write_text(opensm_settings(node.port_guid, priority, folder, more))
         env = {**self._client(item, node), "OSM_CACHE_DIR": str(folder), "OSM_TMP_DIR": str(folder)}
-        self.processes.start(self.manager_process(item, host), [*self._tool("opensm"), "-F", str(settings)], env=env, cwd=folder)
+        self.processes.start(
+            self.manager_process(item, host), [*self._tool("opensm"), "-F", str(settings)], env=env, cwd=folder
+        )
 
     def sweep(self, item: Topology) -> None:
         """Make the first manager set all ports anew, also where it sees no change: SIGHUP is opensm's order for it."""
@@ -250,8 +265,11 @@ class FabricPlane:
 
     # what is asked
 
-    def wait_ready(self, item: Topology, master: str = SUBNET_MANAGERS[0], standby: typing.Optional[str] = SUBNET_MANAGERS[1]) -> None:
-        """Wait until one manager is master, the other standby, all ports know it and are active, and the master knows the other.
+    def wait_ready(
+        self, item: Topology, master: str = SUBNET_MANAGERS[0], standby: typing.Optional[str] = SUBNET_MANAGERS[1]
+    ) -> None:
+        """Wait until one manager is master, the other standby, all ports know it and are active, and the master knows
+        the other.
 
         :param standby: None: there is none
         :raises StepError: it did not come to that within 30 s
@@ -259,12 +277,15 @@ class FabricPlane:
         wanted = {master: "MASTER", **({standby: "STANDBY"} if standby else {})}
         managers = dict(zip(SUBNET_MANAGERS, item.managers))
         names = [self.simulator_process(item), *(self.manager_process(item, host) for host in wanted)]
-        seen: typing.List[str] = []
+        seen: list[str] = []
 
-        def missing() -> typing.List[str]:
+        def missing() -> list[str]:
             for name in names:
                 if not self.processes.alive(name):
-                    raise StepError(f"{name} has ended; its last output:\n{self.processes.log(name)}", f"its log is {self.processes.logs / name}.log")
+                    raise StepError(
+                        f"{name} has ended; its last output:\n{self.processes.log(name)}",
+                        f"its log is {self.processes.logs / name}.log",
+                    )
             lacks = []
             for host, state in wanted.items():
                 found = self.subnet_manager(item, managers[host].lid)
@@ -272,8 +293,13 @@ class FabricPlane:
                     lacks.append(f"the subnet manager of {host} is {found.state if found else 'silent'}, not {state}")
             if not lacks:
                 for node, seen_port in self.ports(item).items():
-                    if not (seen_port.active and seen_port.lid == node.lid and seen_port.sm_lid == managers[master].lid):
-                        lacks.append(f"{node.description}: state {seen_port.state}, LID {seen_port.lid}, LID of its subnet manager {seen_port.sm_lid}")
+                    if not (
+                        seen_port.active and seen_port.lid == node.lid and seen_port.sm_lid == managers[master].lid
+                    ):
+                        lacks.append(
+                            f"{node.description}: state {seen_port.state}, LID {seen_port.lid}, LID of its subnet"
+                            f" manager {seen_port.sm_lid}"
+                        )
             # a master that swept before the other was up learns of it by a trap alone, and a trap may be lost
             if not lacks and self._listed_managers(item) < len(wanted):
                 lacks.append("the subnet administration does not list the other manager")
@@ -298,14 +324,14 @@ class FabricPlane:
         """How many managers the subnet administration has a record of."""
         return self.run(item, item.managers[-1], "saquery", "SMIR").stdout.count("SMInfoRecord dump")
 
-    def ports(self, item: Topology) -> typing.Dict[Node, port.PortState]:
+    def ports(self, item: Topology) -> dict[Node, port.PortState]:
         """State of the port of each HCA, also of those that no MAD reaches.
 
         :raises StepError: ibsim does not answer
         """
         return self.port_states(item, item.hcas)
 
-    def port_states(self, item: Topology, nodes: typing.Sequence[Node]) -> typing.Dict[Node, port.PortState]:
+    def port_states(self, item: Topology, nodes: typing.Sequence[Node]) -> dict[Node, port.PortState]:
         """As :meth:`ports`, of some HCAs."""
         return dict(zip(nodes, self._answer(item, [node.id for node in nodes])))
 
@@ -313,10 +339,13 @@ class FabricPlane:
         """How many of so many messages to a port, from the second manager's server, are not answered."""
         return sum(not state.counters for state in self._answer(item, [f"{item.managers[-1].id}@{node.lid}"] * times))
 
-    def _answer(self, item: Topology, nodes: typing.Sequence[str]) -> typing.Tuple[port.PortState, ...]:
+    def _answer(self, item: Topology, nodes: typing.Sequence[str]) -> tuple[port.PortState, ...]:
         done = self._ask(item, nodes)
         if done.returncode:
-            raise StepError(f"{item.fabric.name}: {done.stderr.strip()}", f"see {self.processes.logs / self.simulator_process(item)}.log; start the lab again")
+            raise StepError(
+                f"{item.fabric.name}: {done.stderr.strip()}",
+                f"see {self.processes.logs / self.simulator_process(item)}.log; start the lab again",
+            )
         return port.parse_answer(done.stdout, len(nodes))
 
     def _ask(self, item: Topology, nodes: typing.Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -349,15 +378,23 @@ class FabricPlane:
         # ibsim takes turns: whoever is answered twice after it, is answered by a simulator that has read the console
         self.port_states(item, item.managers[:1])
 
-    def refresh(self) -> typing.Dict[str, str]:
-        """What the emulated HCAs of each worker are to be told now, after a start or a fault: see ``emulated.ports``. Their part of sysfs is written."""
-        states: typing.Dict[Node, port.PortState] = {}
+    def refresh(self) -> dict[str, str]:
+        """What the emulated HCAs of each worker are to be told now, after a start or a fault: see ``emulated.ports``.
+        Their part of sysfs is written."""
+        states: dict[Node, port.PortState] = {}
         for item in self.topologies.values():
-            states.update(self.port_states(item, [node for (host, _device), node in item.hosts.items() if host in self.fabrics.workers]))
+            states.update(
+                self.port_states(
+                    item, [node for (host, _device), node in item.hosts.items() if host in self.fabrics.workers]
+                )
+            )
         flaws = {worker: self._flaws(worker) for worker in self.fabrics.workers}
         for worker, found in flaws.items():
             sysfs.write(self.sysfs(worker), sysfs.tree(self.fabrics, found))
-        return {worker: emulated.ports(self.fabrics, self.topologies, worker, states, found) for worker, found in flaws.items()}
+        return {
+            worker: emulated.ports(self.fabrics, self.topologies, worker, states, found)
+            for worker, found in flaws.items()
+        }
 
     def set_flaw(self, worker: str, device: str, flaw: typing.Optional[str]) -> None:
         """Say what is wrong with an HCA, beside its port, until it is taken back; shown from the next refresh on.
@@ -370,7 +407,7 @@ class FabricPlane:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(flaw)
 
-    def _flaws(self, worker: str) -> typing.Dict[str, str]:
+    def _flaws(self, worker: str) -> dict[str, str]:
         return {path.name: path.read_text() for path in (self.folder / "flaws" / worker).glob("*")}
 
     def sysfs(self, worker: str) -> pathlib.Path:
@@ -382,13 +419,13 @@ class FabricPlane:
     def _console(self, item: Topology) -> pathlib.Path:
         return self.folder / item.fabric.name / "console"
 
-    def _tool(self, name: str) -> typing.List[str]:
+    def _tool(self, name: str) -> list[str]:
         root = self.programs.root
         loader = [str(root / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path", str(root / _LIBRARIES)]
         # their own name, not the loader's, in what they print
         return [*loader, "--preload", str(self.programs.umad2sim), "--argv0", name, str(root / "usr/sbin" / name)]
 
-    def _client(self, item: Topology, node: Node) -> typing.Dict[str, str]:
+    def _client(self, item: Topology, node: Node) -> dict[str, str]:
         return {
             "IBSIM_SERVER_NAME": self.fabrics.address,
             "IBSIM_SERVER_PORT": str(item.fabric.port),
@@ -397,11 +434,23 @@ class FabricPlane:
             "SIM_SYSFS_DIR": str(self.folder / "clients"),
         }
 
-    def _inside(self, argv: typing.Sequence[str], env: typing.Mapping[str, str], cwd: pathlib.Path, limit: float) -> subprocess.CompletedProcess[str]:
+    def _inside(
+        self, argv: typing.Sequence[str], env: typing.Mapping[str, str], cwd: pathlib.Path, limit: float
+    ) -> subprocess.CompletedProcess[str]:
         words = ["ip", "netns", "exec", self.processes.namespace, *argv]
         try:
             return subprocess.run(
-                words, env={**os.environ, **env}, cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=limit, check=False
+                words,
+                env={**os.environ, **env},
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=limit,
+                check=False,
             )
         except subprocess.TimeoutExpired as error:
-            raise StepError(f"'{' '.join(argv[-3:])}' did not end within {limit:.0f} s", "see 'make lab-status'; start the lab again") from error
+            raise StepError(
+                f"'{' '.join(argv[-3:])}' did not end within {limit:.0f} s",
+                "see 'make lab-status'; start the lab again",
+            ) from error

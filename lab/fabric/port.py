@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a simulated port is like, asked of ibsim itself: what firmware and driver of a real HCA would know of their own port.
+"""What a simulated port is like, asked of ibsim itself: what firmware and driver of a real HCA would know of their own
+port.
 
-It is told even where the link is cut and no MAD comes through. ``python -m lab.fabric.port ADDRESS PORT NODE[@LID]...`` asks (run
-in the lab's network namespace) and prints hexadecimal data as JSON; :func:`parse_answer` reads them. With a LID, the counters are
-those of that port, asked for over the fabric. ibsim's protocol is in its ``include/ibsim.h``: datagrams, numbers in the machine's
-byte order.
+It is told even where the link is cut and no MAD comes through. ``python -m lab.fabric.port ADDRESS PORT NODE[@LID]...``
+asks (run in the lab's network namespace) and prints hexadecimal data as JSON; :func:`parse_answer` reads them. With a
+LID, the counters are those of that port, asked for over the fabric. ibsim's protocol is in its ``include/ibsim.h``:
+datagrams, numbers in the machine's byte order.
 """
 
 from __future__ import annotations
@@ -93,14 +94,20 @@ def parse(port_info: bytes, counters: typing.Optional[bytes]) -> PortState:
     :raises StepError: they are too short, or have a width or speed that no port has
     """
     if len(port_info) < 64 or (counters is not None and len(counters) < 44):
-        raise StepError(f"ibsim answered {len(port_info)} bytes of PortInfo, expected 64", "'make lab-down', then start the lab again")
+        raise StepError(
+            f"ibsim answered {len(port_info)} bytes of PortInfo, expected 64",
+            "'make lab-down', then start the lab again",
+        )
     lid, sm_lid, capabilities = struct.unpack_from(">HHI", port_info, 16)
     width, slow, fast = port_info[31], port_info[35] >> 4, port_info[62] >> 4
     try:
         speed, lane = EXTENDED_SPEEDS[fast] if fast else SPEEDS[slow]
         lanes = WIDTHS[width]
     except KeyError as error:
-        raise StepError(f"ibsim tells of a port with width {width}, speed {slow} and extended speed {fast}", "see lab/build/ibsim.patch") from error
+        raise StepError(
+            f"ibsim tells of a port with width {width}, speed {slow} and extended speed {fast}",
+            "see lab/build/ibsim.patch",
+        ) from error
     return PortState(
         lid=lid,
         sm_lid=sm_lid,
@@ -112,7 +119,11 @@ def parse(port_info: bytes, counters: typing.Optional[bytes]) -> PortState:
         rate=f"{lane * int(lanes[:-1]):g} Gb/sec ({lanes} {speed})",
         speed=speed,
         width=lanes,
-        counters={} if counters is None else {name: _bits(counters, first, number) for name, (first, number) in COUNTERS.items()},
+        counters=(
+            {}
+            if counters is None
+            else {name: _bits(counters, first, number) for name, (first, number) in COUNTERS.items()}
+        ),
     )
 
 
@@ -121,15 +132,18 @@ def _bits(data: bytes, first: int, number: int) -> int:
     return value >> (len(data) * 8 - first - number) & (1 << number) - 1
 
 
-def parse_answer(text: str, expected: int) -> typing.Tuple[PortState, ...]:
+def parse_answer(text: str, expected: int) -> tuple[PortState, ...]:
     """What this module prints as a program: the states, in the order asked for.
 
     :param expected: how many were asked for
     :raises StepError: it is no such thing
     """
     try:
-        answer: typing.List[typing.Mapping[str, str]] = json.loads(text)
-        rows = [(bytes.fromhex(row["port_info"]), bytes.fromhex(row["counters"]) if row["counters"] else None) for row in answer]
+        answer: list[typing.Mapping[str, str]] = json.loads(text)
+        rows = [
+            (bytes.fromhex(row["port_info"]), bytes.fromhex(row["counters"]) if row["counters"] else None)
+            for row in answer
+        ]
     except (ValueError, KeyError, TypeError) as error:
         raise StepError(f"no port states in '{text[:200]}'", "see the log of ibsim in .lab/log") from error
     if len(rows) != expected:
@@ -205,7 +219,9 @@ def main(arguments: typing.Sequence[str]) -> int:
                 counters = client.counters(lid) if lid else None
                 rows.append({"port_info": port_info.hex(), "counters": counters and counters.hex()})
     except OSError as error:
-        print(f"no answer from ibsim at {address} port {port} for the nodes {' '.join(nodes)}: {error}", file=sys.stderr)
+        print(
+            f"no answer from ibsim at {address} port {port} for the nodes {' '.join(nodes)}: {error}", file=sys.stderr
+        )
         return 1
     print(json.dumps(rows))
     return 0

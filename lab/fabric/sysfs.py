@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""sysfs of ``ib_umad`` of a worker's HCAs, which the emulated HCA has not: it has no queue pairs for MADs, and the diagnostics talk to ibsim.
+"""sysfs of ``ib_umad`` of a worker's HCAs, which the emulated HCA has not: it has no queue pairs for MADs, and the
+diagnostics talk to ibsim.
 
 The workers see it read-only, at a place of its own: a user's ``rdma_sysfs`` names it beside /sys.
 """
@@ -14,7 +15,7 @@ from .emulated import MISSING
 from .model import Fabrics
 
 
-def tree(fabrics: Fabrics, flaws: typing.Mapping[str, str]) -> typing.Dict[str, str]:
+def tree(fabrics: Fabrics, flaws: typing.Mapping[str, str]) -> dict[str, str]:
     """Contents of files by path below the root of the tree. Pure.
 
     :param flaws: see ``emulated.ports``

@@ -2,8 +2,8 @@
 
 """Description to topology, and topology to the files of ibsim and opensm. Pure: nothing is read or written here.
 
-A fabric is a two-level fat tree: HCA k of each host on leaf k (its rail), each leaf linked to each spine. GUIDs and LIDs are
-made of the place in the description, so they stay the same from start to start and when extra hosts are added.
+A fabric is a two-level fat tree: HCA k of each host on leaf k (its rail), each leaf linked to each spine. GUIDs and
+LIDs are made of the place in the description, so they stay the same from start to start and when extra hosts are added.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Link:
 @dataclasses.dataclass(frozen=True)
 class Topology:
     fabric: Fabric
-    switches: typing.Tuple[Node, ...]
-    managers: typing.Tuple[Node, ...]
-    hosts: typing.Mapping[typing.Tuple[str, str], Node]
-    links: typing.Tuple[Link, ...]
+    switches: tuple[Node, ...]
+    managers: tuple[Node, ...]
+    hosts: typing.Mapping[tuple[str, str], Node]
+    links: tuple[Link, ...]
 
     @property
-    def hcas(self) -> typing.Tuple[Node, ...]:
+    def hcas(self) -> tuple[Node, ...]:
         """All HCAs: of the subnet managers' servers, of the workers, of the extra hosts."""
         return (*self.managers, *self.hosts.values())
 
@@ -78,7 +78,9 @@ class Topology:
         try:
             return self.hosts[host, device]
         except KeyError as error:
-            raise StepError(f"{host} has no HCA {device} on {self.fabric.name}", "'make lab-status' lists the hosts and their HCAs") from error
+            raise StepError(
+                f"{host} has no HCA {device} on {self.fabric.name}", "'make lab-status' lists the hosts and their HCAs"
+            ) from error
 
 
 def extra_host(number: int) -> str:
@@ -107,11 +109,13 @@ def build(fabrics: Fabrics, name: str) -> Topology:
     managers = tuple(node("hca", _SERVER, index, f"{host} mlx5_0") for index, host in enumerate(SUBNET_MANAGERS))
     names = [*fabrics.workers, *(extra_host(extra + 1) for extra in range(fabric.extra_hosts))]
     hosts = {
-        (host, hca.name): node("hca", _HOST, place << 4 | rail, f"{host} {hca.name}") for place, host in enumerate(names) for rail, hca in enumerate(rails)
+        (host, hca.name): node("hca", _HOST, place << 4 | rail, f"{host} {hca.name}")
+        for place, host in enumerate(names)
+        for rail, hca in enumerate(rails)
     }
 
     used = {leaf.guid: 0 for leaf in leaves}
-    links: typing.List[Link] = []
+    links: list[Link] = []
 
     def plug(leaf: Node, peer: Node, peer_port: int) -> None:
         used[leaf.guid] += 1
@@ -137,9 +141,10 @@ def build(fabrics: Fabrics, name: str) -> Topology:
 
 
 def netfile(topology: Topology) -> str:
-    """The fabric in the format of ibnetdiscover's output, which ibsim reads; without LIDs, for those the subnet manager gives."""
+    """The fabric in the format of ibnetdiscover's output, which ibsim reads; without LIDs, for those the subnet manager
+    gives."""
     width = f"4x{topology.fabric.speed}"
-    ends: typing.Dict[int, typing.Dict[int, typing.Tuple[Node, int]]] = {}
+    ends: dict[int, dict[int, tuple[Node, int]]] = {}
     for link in topology.links:
         ends.setdefault(link.switch.guid, {})[link.port] = (link.peer, link.peer_port)
         ends.setdefault(link.peer.guid, {})[link.peer_port] = (link.switch, link.port)
@@ -168,4 +173,6 @@ def netfile(topology: Topology) -> str:
 
 def lid_file(topology: Topology) -> str:
     """opensm's guid2lid: ``<port GUID> <first LID> <last LID>``, one line a port, each followed by an empty one."""
-    return "".join(f"{node.port_guid:#018x} {node.lid:#06x} {node.lid:#06x}\n\n" for node in (*topology.switches, *topology.hcas))
+    return "".join(
+        f"{node.port_guid:#018x} {node.lid:#06x} {node.lid:#06x}\n\n" for node in (*topology.switches, *topology.hcas)
+    )

@@ -13,10 +13,16 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import C
 
 
 class ActionModule(ControllerAction):
-    """AWX copies the text of the approval's template when the workflow comes to it: this must run between the plan and the approval."""
+    """AWX copies the text of the approval's template when the workflow comes to it: this must run between the plan and
+    the approval."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {**AWX_SPEC, "text": {"type": "str", "required": True}}
 
     def work(self, options: Result, variables: Result) -> Result:
-        wanted = AwxWanted(name=options["name"], organization=options["organization"], approval_seconds=options["approval_seconds"])
-        return {"changed": Awx(self, options, variables).bring(approval(wanted, options["text"])), "text": options["text"]}
+        wanted = AwxWanted(
+            name=options["name"], organization=options["organization"], approval_seconds=options["approval_seconds"]
+        )
+        return {
+            "changed": Awx(self, options, variables).bring(approval(wanted, options["text"])),
+            "text": options["text"],
+        }

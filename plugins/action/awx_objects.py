@@ -18,7 +18,8 @@ _NEEDED = ("site_url", "image", "cluster_credential")
 
 
 class ActionModule(ControllerAction):
-    """Calls the modules of awx.awx one after the other. What they shall make holds braces that AWX fills in: no template of Ansible sees them."""
+    """Calls the modules of awx.awx one after the other. What they shall make holds braces that AWX fills in: no
+    template of Ansible sees them."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **AWX_SPEC,
@@ -44,11 +45,18 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, options: Result, variables: Result) -> Result:
-        given: Result = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items() if name in _NAMES}
+        given: Result = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in options.items()
+            if name in _NAMES
+        }
         wanted = AwxWanted(**given)
         lacking = [name for name in _NEEDED if not options[name]] if options["state"] == "present" else []
         if lacking:
-            raise RdmaError(f"{', '.join(lacking)}: not given", f"Set {', '.join(f'awx_{name}' for name in lacking)}; see docs/awx.md")
+            raise RdmaError(
+                f"{', '.join(lacking)}: not given",
+                f"Set {', '.join(f'awx_{name}' for name in lacking)}; see docs/awx.md",
+            )
         awx = Awx(self, options, variables)
         changed = [one for one in (objects if options["state"] == "present" else removals)(wanted) if awx.bring(one)]
         return {"changed": bool(changed), "objects": [{"kind": one.kind, "name": one.name} for one in changed]}

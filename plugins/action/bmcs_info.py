@@ -17,7 +17,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """Takes addresses and credentials from the inventory itself: they are no arguments, so that no log, callback or result ever has them."""
+    """Takes addresses and credentials from the inventory itself: they are no arguments, so that no log, callback or
+    result ever has them."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FOLDER_SPEC,
@@ -33,7 +34,14 @@ class ActionModule(ControllerAction):
         bmcs, errors = bmcs_of_nodes(nodes, variables)
         # what can't be trusted is no BMC's fault; without a BMC nobody has to be trusted
         outcomes = (
-            read(bmcs, trust_of(options), Asked(seconds=options["seconds"], claims=Claims(looked=looked(folder, nodes))), options["parallel"]) if bmcs else ()
+            read(
+                bmcs,
+                trust_of(options),
+                Asked(seconds=options["seconds"], claims=Claims(looked=looked(folder, nodes))),
+                options["parallel"],
+            )
+            if bmcs
+            else ()
         )
         for bmc, outcome in outcomes:
             if isinstance(outcome, BmcError):

@@ -27,7 +27,9 @@ class ActionModule(ControllerAction):
             "options": {name: {"type": "str", "default": ""} for name in ("customer", "cluster", "contractor")},
         },
     }
-    RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {"required_if": [("state", "packed", ["report_dir"]), ("state", "unpacked", ["archive"])]}
+    RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        "required_if": [("state", "packed", ["report_dir"]), ("state", "unpacked", ["archive"])]
+    }
 
     def work(self, options: Result, variables: Result) -> Result:
         return self._unpacked(options) if options["state"] == "unpacked" else self._packed(options)
@@ -37,7 +39,14 @@ class ActionModule(ControllerAction):
         archive = os.path.abspath(options["archive"])
         folder = os.path.abspath(options["report_dir"] or f"{_stem(archive)}.run")
         found = unpack(archive, folder, lambda fresh: pages(fresh, ansible_version), options["sha256"] or "")
-        return {"archive": archive, "report_dir": folder, "run": start_of(folder).run, "files": len(found.sums), "left_out": [], "sha256": found.sha256}
+        return {
+            "archive": archive,
+            "report_dir": folder,
+            "run": start_of(folder).run,
+            "files": len(found.sums),
+            "left_out": [],
+            "sha256": found.sha256,
+        }
 
     @staticmethod
     def _packed(options: Result) -> Result:

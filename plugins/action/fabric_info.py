@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keeps what fabric_info saw as facts, and asks the ports that were chosen for it. The module itself is an ordinary one."""
+"""Keeps what fabric_info saw as facts, and asks the ports that were chosen for it. The module itself is an ordinary
+one."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Obs
 
 
 class ActionModule(Observer):
-    """Without ``ports`` a node looks from those that fabric_ports chose; most nodes have none, and are not even asked."""
+    """Without ``ports`` a node looks from those that fabric_ports chose; most nodes have none, and are not even
+    asked."""
 
     MODULE = "linerate.rdma.fabric_info"
     KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"topology": "topologies"}

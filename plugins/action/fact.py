@@ -20,8 +20,18 @@ class ActionModule(ControllerAction):
         "value": {"type": "raw"},
         "error": {"type": "str"},
     }
-    RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {"mutually_exclusive": [("value", "error")], "required_one_of": [("value", "error")]}
+    RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        "mutually_exclusive": [("value", "error")],
+        "required_one_of": [("value", "error")],
+    }
 
     def work(self, options: Result, variables: Result) -> Result:
         folder = FactFolder(options["facts_dir"], options["run"])
-        return {"path": folder.write(options["kind"], options["node"] or str(variables["inventory_hostname"]), options["value"], options["error"])}
+        return {
+            "path": folder.write(
+                options["kind"],
+                options["node"] or str(variables["inventory_hostname"]),
+                options["value"],
+                options["error"],
+            )
+        }

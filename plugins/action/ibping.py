@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Keeps what ibping measured as facts, and gives each node its part of the plan. The module itself is an ordinary one."""
+"""Keeps what ibping measured as facts, and gives each node its part of the plan. The module itself is an ordinary
+one."""
 
 from __future__ import annotations
 

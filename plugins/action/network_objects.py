@@ -28,11 +28,19 @@ class ActionModule(ControllerAction):
     }
 
     def work(self, options: Result, variables: Result) -> Result:
-        folder, intent = FactFolder(options["facts_dir"], options["run"]), parse_intent(options["fabrics"], options["waivers"], options["cluster"])
+        folder, intent = (
+            FactFolder(options["facts_dir"], options["run"]),
+            parse_intent(options["fabrics"], options["waivers"], options["cluster"]),
+        )
         addresses = load(AddressFacts, value_of(folder, "addresses", "addresses"), "addresses")
         operators = load(OperatorFacts, value_of(folder, "operators_before_network", "operators"), "operators")
         nodes = folder.start().nodes
-        platforms = load(typing.Dict[str, ObservedPlatform], folder.of_nodes("platform", nodes), "platform")
+        platforms = load(dict[str, ObservedPlatform], folder.of_nodes("platform", nodes), "platform")
         planned = plan(intent, nodes, ground_of(folder), addresses, operators, platforms)
         folder.write("network_objects", value=planned)
-        return {"objects": len(planned.objects), "hosts": len(planned.hosts), "held": sorted(planned.lint.held), "unmade": sorted(planned.unmade)}
+        return {
+            "objects": len(planned.objects),
+            "hosts": len(planned.hosts),
+            "held": sorted(planned.lint.held),
+            "unmade": sorted(planned.unmade),
+        }

@@ -29,7 +29,9 @@ class ActionModule(Observer):
         if folder is None or any(given.get(name) is not None for name in _OWN):
             return given
         fact = folder.read(FIRMWARE_SETTINGS, node)
-        plan: NodeFirmwarePlan = load(NodeFirmwarePlan, fact.value if fact is not None and fact.value is not None else {}, FIRMWARE_SETTINGS)
+        plan: NodeFirmwarePlan = load(
+            NodeFirmwarePlan, fact.value if fact is not None and fact.value is not None else {}, FIRMWARE_SETTINGS
+        )
         return {**given, "plan": plan}
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
@@ -42,7 +44,13 @@ class ActionModule(Observer):
             return {"changed": False, "made": {"hcas": [], "refusal": plan.refusal}}
         if plan is not None:
             try:
-                confirm("nic_firmware", self._task.args, bool(self._task.check_mode), task_vars, self._low_level_execute_command)
+                confirm(
+                    "nic_firmware",
+                    self._task.args,
+                    bool(self._task.check_mode),
+                    task_vars,
+                    self._low_level_execute_command,
+                )
             except RdmaError as error:
                 return {"failed": True, "msg": str(error)}
         answer = super().ask({**options, "by_device": plan.settings} if plan is not None else options, task_vars)

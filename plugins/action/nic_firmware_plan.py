@@ -12,7 +12,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.g
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import cluster_spec, connect
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FIRMWARE_PLAN, FIRMWARE_SETTINGS, NodeFirmwarePlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+    FIRMWARE_PLAN,
+    FIRMWARE_SETTINGS,
+    NodeFirmwarePlan,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nic_configuration_operator import templates
@@ -20,17 +24,32 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import mark
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import ByOperator, by_operator
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import Before, OfHost, hosts_of, of_nodes, to_set
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import (
+    Before,
+    OfHost,
+    hosts_of,
+    of_nodes,
+    to_set,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import read_stand
 from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, Caller, ControllerAction, Result, by_pods
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
+    FOLDER_SPEC,
+    Caller,
+    ControllerAction,
+    Result,
+    by_pods,
+)
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, firmware_of
 
 
 class ActionModule(ControllerAction):
-    """Reads the facts of the run, and leaves each node's part as a fact of the node. It asks the API server only where something has to be set."""
+    """Reads the facts of the run, and leaves each node's part as a fact of the node. It asks the API server only where
+    something has to be set."""
 
-    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = cluster_spec(**FOLDER_SPEC, fabrics={"type": "raw", "required": True}, cluster={"type": "raw"})
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = cluster_spec(
+        **FOLDER_SPEC, fabrics={"type": "raw", "required": True}, cluster={"type": "raw"}
+    )
 
     def work(self, options: Result, variables: Result) -> Result:
         folder = FactFolder(options["facts_dir"], options["run"])
@@ -44,10 +63,14 @@ class ActionModule(ControllerAction):
     def _plan(self, options: Result, variables: Result, folder: FactFolder) -> Result:
         nodes = folder.start().nodes
         known = firmware_of(folder, nodes, options["fabrics"], options["cluster"])
-        api: typing.List[Cluster] = []
+        api: list[Cluster] = []
 
         def cluster() -> Cluster:
-            api.extend([] if api else [connect(typing.cast(typing.Any, Caller(FIRMWARE_PLAN, options, bool(self._task.check_mode))))])
+            api.extend(
+                []
+                if api
+                else [connect(typing.cast(typing.Any, Caller(FIRMWARE_PLAN, options, bool(self._task.check_mode))))]
+            )
             return api[0]
 
         operator = _by_operator(known, cluster)
@@ -62,7 +85,9 @@ class ActionModule(ControllerAction):
                 folder.write(FIRMWARE_SETTINGS, node, planned.get(node, NodeFirmwarePlan()))
         objects = [{"fabric": fabric, "object": made} for fabric, made in operator.objects]
         templated = sorted(node for node, one in planned.items() if one.templates)
-        folder.write(FIRMWARE_PLAN, value={"templates": objects, "templated": templated, "wanted": dict(operator.wanted)})
+        folder.write(
+            FIRMWARE_PLAN, value={"templates": objects, "templated": templated, "wanted": dict(operator.wanted)}
+        )
         counts = {
             "set": sum(bool(one.settings) for one in planned.values()),
             "refused": sum(bool(one.refusal) for one in planned.values()),
@@ -81,7 +106,7 @@ def _by_operator(known: Known, cluster: typing.Callable[[], Cluster]) -> ByOpera
     return by_operator(known.memberships, known.platforms, known.fleet, known.nics, there, unread)
 
 
-def _ask_gate(going: typing.Tuple[str, ...], cluster: Cluster, known: Known, nodes: typing.Sequence[str]) -> None:
+def _ask_gate(going: tuple[str, ...], cluster: Cluster, known: Known, nodes: typing.Sequence[str]) -> None:
     """NVIDIA's operator reboots nodes by itself, one at a time unless its maintenance operator is told otherwise.
 
     :raises RdmaError: the cluster does not bear that they go
@@ -92,12 +117,16 @@ def _ask_gate(going: typing.Tuple[str, ...], cluster: Cluster, known: Known, nod
     why = closed([turn], (), stand, (), known.fleet.intent.cluster, nodes)
     if why:
         raise RdmaError(
-            f"NVIDIA's operator would reboot nodes that may not go now: {' '.join(why[:5])}", "Do what is said there, and run again: nothing is set"
+            f"NVIDIA's operator would reboot nodes that may not go now: {' '.join(why[:5])}",
+            "Do what is said there, and run again: nothing is set",
         )
 
 
-def _before(known: Known, hosts: typing.Mapping[str, OfHost], cluster: typing.Callable[[], Cluster]) -> typing.Tuple[typing.Dict[str, Before], str]:
-    """For what the nodes with something to set were reset before; and why nothing may be set, which is empty where it may."""
+def _before(
+    known: Known, hosts: typing.Mapping[str, OfHost], cluster: typing.Callable[[], Cluster]
+) -> tuple[dict[str, Before], str]:
+    """For what the nodes with something to set were reset before; and why nothing may be set, which is empty where it
+    may."""
     # two who set one HCA would undo each other's settings
     unread = f"whether NVIDIA's operator sets them is not known: {known.nics.errors[0]}" if known.nics.errors else ""
     if not any(to_set(host, ()) for host in hosts.values()):

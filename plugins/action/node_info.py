@@ -26,8 +26,9 @@ _NAMED = 5
 
 
 class ActionModule(Observer):
-    """With ``moment`` the facts are of kinds of their own: what is seen after a change does not replace what was seen before it. With ``since`` the answer
-    says what of the HCAs of that moment is missing, and with ``wait_seconds`` the node is asked until nothing is.
+    """With ``moment`` the facts are of kinds of their own: what is seen after a change does not replace what was seen
+    before it. With ``since`` the answer says what of the HCAs of that moment is missing, and with ``wait_seconds`` the
+    node is asked until nothing is.
     """
 
     MODULE = "linerate.rdma.node_info"
@@ -59,9 +60,10 @@ class ActionModule(Observer):
         return {} if lost is None else {"missing": [folded(lost, _NAMED)] if lost else []}
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
-        """The first answer in which nothing is missing, or the last one before the end of the wait. A driver and a link need a moment after a reset."""
+        """The first answer in which nothing is missing, or the last one before the end of the wait. A driver and a link
+        need a moment after a reset."""
 
-        def lost(answer: Result) -> typing.Tuple[str, ...]:
+        def lost(answer: Result) -> tuple[str, ...]:
             if self._folder is None or answer.get("failed"):
                 return ()
             try:
@@ -74,10 +76,13 @@ class ActionModule(Observer):
             Display().display(f"  {escape.line(self._node)}: {escape.line(line)}")
 
         look = functools.partial(self._ask_once, arguments, task_vars)
-        return poll(look, lost, "it has all that it had", self._wait, LOOK_AGAIN_SECONDS, time.monotonic, time.sleep, say)
+        return poll(
+            look, lost, "it has all that it had", self._wait, LOOK_AGAIN_SECONDS, time.monotonic, time.sleep, say
+        )
 
     def _ask_once(self, arguments: Result, task_vars: Variables) -> Result:
-        """Stamp the node's clock with the controller's: only between asking and answer is it known what it is compared with."""
+        """Stamp the node's clock with the controller's: only between asking and answer is it known what it is compared
+        with."""
         asked = time.time()
         answer = super().ask(arguments, task_vars)
         clock = answer.get("clock")

@@ -20,7 +20,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import Fact
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FIRMWARE_PLAN, FIRMWARE_SETTINGS, NodeFirmwarePlan, ObservedFirmwareSet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+    FIRMWARE_PLAN,
+    FIRMWARE_SETTINGS,
+    NodeFirmwarePlan,
+    ObservedFirmwareSet,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import ObservedKernelArguments
@@ -45,7 +50,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn impor
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS, May
 from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes, looked
-from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, Caller, ControllerAction, Result
+from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import (
+    FOLDER_SPEC,
+    Caller,
+    ControllerAction,
+    Result,
+)
 from ansible_collections.linerate.rdma.plugins.plugin_utils._firmware import Known, firmware_of
 
 FACT = "node_roll"
@@ -54,7 +64,8 @@ BEFORE = "hcas_before_reset"
 
 
 class ActionModule(ControllerAction):
-    """Takes addresses and credentials of BMCs from the inventory itself: they are no arguments, so that no log, callback or result ever has them."""
+    """Takes addresses and credentials of BMCs from the inventory itself: they are no arguments, so that no log,
+    callback or result ever has them."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = cluster_spec(
         **FOLDER_SPEC,
@@ -78,7 +89,9 @@ class ActionModule(ControllerAction):
         folder = FactFolder(options["facts_dir"], options["run"])
         if options["prove"]:
             before: NodeRoll = load(NodeRoll, folder.value(FACT), FACT)
-            done = self._roll(options, variables, folder, tuple(one.node for one in before.outcomes if one.state == "unproven"))
+            done = self._roll(
+                options, variables, folder, tuple(one.node for one in before.outcomes if one.state == "unproven")
+            )
             folder.write(FACT, value=to_data(proven(before, done)))
         else:
             # a run that is killed has not found out what became of its nodes
@@ -96,7 +109,14 @@ class ActionModule(ControllerAction):
         after = "".join(f"{change}\n" for change in done.changes)
         diff = {"diff": {"before": "", "after": after}} if done.changes else {}
         counts = {state: states.count(state) for state in dict.fromkeys(states)}
-        return {"changed": bool(done.changes), "plan": list(lines(done.plan)), "changes": list(done.changes), "reset": reset, "counts": counts, **diff}
+        return {
+            "changed": bool(done.changes),
+            "plan": list(lines(done.plan)),
+            "changes": list(done.changes),
+            "reset": reset,
+            "counts": counts,
+            **diff,
+        }
 
     def _resume_checks(self, options: Result) -> Result:
         """Only let go on what a roll has paused that was killed, or whose node did not come back."""
@@ -104,22 +124,44 @@ class ActionModule(ControllerAction):
         with working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held:
             checks = HealthChecks(held.cluster, lambda line: Display().display(f"  {line}"))
             done = checks.ours() if caller.check_mode else checks.release_all(True)
-        return {"changed": bool(done), "plan": [], "changes": [f"{check} goes on" for check in done], "reset": [], "counts": {}}
+        return {
+            "changed": bool(done),
+            "plan": [],
+            "changes": [f"{check} goes on" for check in done],
+            "reset": [],
+            "counts": {},
+        }
 
     def _begun(self, options: Result, nodes: typing.Container[str]) -> bool:
         """Whether a run that was killed has left a node begun, though nothing is asked of it any more."""
         cluster = connect(typing.cast(typing.Any, Caller("node_roll", options, bool(self._task.check_mode))))
-        return any(name_of(node) in nodes and ANNOTATION in mapping_at(node, "metadata", "annotations") for node in cluster.list("Node").items)
+        return any(
+            name_of(node) in nodes and ANNOTATION in mapping_at(node, "metadata", "annotations")
+            for node in cluster.list("Node").items
+        )
 
-    def _roll(self, options: Result, variables: Result, folder: FactFolder, nodes: typing.Tuple[str, ...]) -> NodeRoll:
+    def _roll(self, options: Result, variables: Result, folder: FactFolder, nodes: tuple[str, ...]) -> NodeRoll:
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
-        intent = dataclasses.replace(intent, drain=dataclasses.replace(intent.drain, force=intent.drain.force or options["delete_unmanaged"]))
+        intent = dataclasses.replace(
+            intent, drain=dataclasses.replace(intent.drain, force=intent.drain.force or options["delete_unmanaged"])
+        )
         known = firmware_of(folder, nodes, options["fabrics"], options["cluster"]) if options["fabrics"] else None
-        wanted, kernel, firmware = wanted_by(intent.bios), _kernel(folder, nodes, intent), _firmware(folder, known, options["prove"])
+        wanted, kernel, firmware = (
+            wanted_by(intent.bios),
+            _kernel(folder, nodes, intent),
+            _firmware(folder, known, options["prove"]),
+        )
         operator = {} if options["prove"] else _by_operator(folder, intent, bool(self._task.check_mode))
         notes = _notes(folder, None if options["prove"] else known)
-        waits = kernel or operator or any(notes) or any(seen.differences or seen.error or seen.unset or seen.notes for seen in firmware.values())
-        bmcs, errors = bmcs_of_nodes(nodes, variables) if wanted or waits or options["prove"] else (typing.cast(typing.List[Bmc], []), {})
+        waits = (
+            kernel
+            or operator
+            or any(notes)
+            or any(seen.differences or seen.error or seen.unset or seen.notes for seen in firmware.values())
+        )
+        bmcs, errors = (
+            bmcs_of_nodes(nodes, variables) if wanted or waits or options["prove"] else (typing.cast(list[Bmc], []), {})
+        )
         if not nodes or not (bmcs or errors or waits or self._begun(options, nodes)):
             # nothing is asked for, or nobody could be asked
             return NodeRoll()
@@ -127,7 +169,10 @@ class ActionModule(ControllerAction):
         trust = trust_of({"validate_certs": options["bmc_validate_certs"], "ca_path": options["bmc_ca_path"]})
         told = {node: str(error) for node, error in errors.items()}
         caller = Caller("node_roll", options, bool(self._task.check_mode))
-        with working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held, _stops() as stop:
+        with (
+            working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held,
+            _stops() as stop,
+        ):
             limits = Limits(drain=options["drain_seconds"], back=options["reset_seconds"])
 
             def say(line: str) -> None:
@@ -137,7 +182,9 @@ class ActionModule(ControllerAction):
             cluster = held.cluster.guarded(held.guard.check)
             reported = {name_of(node): core.system_uuid(node) for node in cluster.list("Node").items}
             claims = Claims(reported, looked(folder, nodes), {bmc.node: bmc.place for bmc in bmcs})
-            bioses = Bioses(bmcs, told, wanted, trust, May(claims, held.guard), options["bmc_seconds"], options["parallel"])
+            bioses = Bioses(
+                bmcs, told, wanted, trust, May(claims, held.guard), options["bmc_seconds"], options["parallel"]
+            )
             roller = Roller(
                 cluster,
                 [bioses, Looked(kernel, of_pools=False), Looked(firmware), Looked(operator), *notes],
@@ -155,47 +202,76 @@ class ActionModule(ControllerAction):
             return roller.prove(planned) if options["prove"] else roller.roll(planned, caller.check_mode)
 
 
-def _kernel(folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterIntent) -> typing.Dict[str, Seen]:
+def _kernel(folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterIntent) -> dict[str, Seen]:
     """What the nodes say of the kernel arguments that are wanted of them; nothing where none is."""
     wanted = intent.host.kernel_arguments
     seen = folder.of_nodes("kernel_arguments", nodes) if wanted else {}
-    return {node: of_kernel(load(ObservedKernelArguments, data, f"kernel_arguments of {node}"), wanted) for node, data in seen.items()}
+    return {
+        node: of_kernel(load(ObservedKernelArguments, data, f"kernel_arguments of {node}"), wanted)
+        for node, data in seen.items()
+    }
 
 
-def _firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) -> typing.Dict[str, Seen]:
+def _firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) -> dict[str, Seen]:
     """What of the firmware of their HCAs waits for a reset; without the nodes of which no tool says so."""
     if known is None:
         return {}
     # what was set before a reset is seen by the look after it
     told = {} if prove else {node: folder.read("nic_firmware", node) for node in known.platforms}
-    made = {node: load(ObservedFirmwareSet, {"value": fact.value, "error": fact.error}, f"nic_firmware of {node}") for node, fact in told.items() if fact}
-    found = {node: of_firmware(node, known.memberships, platform, known.fleet, made.get(node)) for node, platform in known.platforms.items()}
+    made = {
+        node: load(ObservedFirmwareSet, {"value": fact.value, "error": fact.error}, f"nic_firmware of {node}")
+        for node, fact in told.items()
+        if fact
+    }
+    found = {
+        node: of_firmware(node, known.memberships, platform, known.fleet, made.get(node))
+        for node, platform in known.platforms.items()
+    }
     return {node: seen for node, seen in found.items() if seen is not None}
 
 
-def _by_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> typing.Dict[str, Seen]:
-    """What NVIDIA's operator does to the nodes by templates that this run has planned; nothing where it has planned none."""
+def _by_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> dict[str, Seen]:
+    """What NVIDIA's operator does to the nodes by templates that this run has planned; nothing where it has planned
+    none."""
     planned = folder.read(FIRMWARE_PLAN)
     if planned is not None and planned.error is not None:
         raise RdmaError(f"what has to be set in the firmware of HCAs is not known: {planned.error}")
     facts = {node: folder.read(FIRMWARE_SETTINGS, node) for node in folder.start().nodes} if planned is not None else {}
-    nodes: typing.Dict[str, NodeFirmwarePlan] = {node: load(NodeFirmwarePlan, fact.value or {}, fact.kind) for node, fact in facts.items() if fact is not None}
-    applied: typing.Tuple[AppliedObject, ...] = load(typing.Tuple[AppliedObject, ...], _part(folder.read("nic_templates"), "applied") or (), "nic_templates")
-    left: typing.Dict[str, str] = load(typing.Dict[str, str], _part(folder.read("nic_devices"), "left"), "nic_devices")
+    nodes: dict[str, NodeFirmwarePlan] = {
+        node: load(NodeFirmwarePlan, fact.value or {}, fact.kind) for node, fact in facts.items() if fact is not None
+    }
+    applied: tuple[AppliedObject, ...] = load(
+        tuple[AppliedObject, ...], _part(folder.read("nic_templates"), "applied") or (), "nic_templates"
+    )
+    left: dict[str, str] = load(dict[str, str], _part(folder.read("nic_devices"), "left"), "nic_devices")
     actions = {one.name: (one.action, one.refusal) for one in applied}
     allowed = intent.disruption == "reboot"
-    found = {node: of_operator(one.templates, one.cards, actions, left if allowed else {}, allowed, dry) for node, one in nodes.items()}
-    return {node: seen + Seen(notes=nodes[node].notes) for node, seen in found.items() if seen != Seen() or nodes[node].notes}
+    found = {
+        node: of_operator(one.templates, one.cards, actions, left if allowed else {}, allowed, dry)
+        for node, one in nodes.items()
+    }
+    return {
+        node: seen + Seen(notes=nodes[node].notes)
+        for node, seen in found.items()
+        if seen != Seen() or nodes[node].notes
+    }
 
 
-def _notes(folder: FactFolder, known: typing.Optional[Known]) -> typing.Tuple[Looked, Looked]:
+def _notes(folder: FactFolder, known: typing.Optional[Known]) -> tuple[Looked, Looked]:
     """What else restarts or drains the nodes in this run: nodes of no MachineConfigPool, and all of them."""
     if known is None:
         return Looked({}), Looked({})
-    intent, tunings = known.fleet.intent, load(typing.Dict[str, ObservedTuning], folder.of_nodes("tuning", known.platforms), "tuning")
+    intent, tunings = (
+        known.fleet.intent,
+        load(dict[str, ObservedTuning], folder.of_nodes("tuning", known.platforms), "tuning"),
+    )
     restarts = {node: of_restarts(tuning, intent) for node, tuning in tunings.items()}
-    drains = {node: of_functions(node, known.memberships, platform, intent) for node, platform in known.platforms.items()}
-    alone, all_of = ({node: Seen(notes=notes) for node, notes in found.items() if notes} for found in (restarts, drains))
+    drains = {
+        node: of_functions(node, known.memberships, platform, intent) for node, platform in known.platforms.items()
+    }
+    alone, all_of = (
+        {node: Seen(notes=notes) for node, notes in found.items() if notes} for found in (restarts, drains)
+    )
     return Looked(alone, of_pools=False), Looked(all_of)
 
 
@@ -205,7 +281,8 @@ def _part(fact: typing.Optional[Fact], name: str) -> typing.Any:
 
 
 def _keep(folder: FactFolder, node: str) -> None:
-    """What a node had that was reset: the stages so far have judged that, and it must be there again. Nobody has looked at the node since."""
+    """What a node had that was reset: the stages so far have judged that, and it must be there again. Nobody has looked
+    at the node since."""
     fact = folder.read("hcas", node)
     if fact is not None and fact.error is None:
         folder.write(BEFORE, node, fact.value)
@@ -213,8 +290,9 @@ def _keep(folder: FactFolder, node: str) -> None:
 
 @contextlib.contextmanager
 def _stops() -> typing.Iterator[typing.Callable[[], bool]]:
-    """Whether to end before the next node: after the first signal. The second one ends at once, and the next run takes the node up where it is."""
-    told: typing.List[int] = []
+    """Whether to end before the next node: after the first signal. The second one ends at once, and the next run takes
+    the node up where it is."""
+    told: list[int] = []
 
     def note(number: int, _frame: typing.Any) -> None:
         if told:

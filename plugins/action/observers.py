@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Shows how many nodes have an observer, and why the others have none, while the module observers waits. The module itself is an ordinary one."""
+"""Shows how many nodes have an observer, and why the others have none, while the module observers waits. The module
+itself is an ordinary one."""
 
 from __future__ import annotations
 

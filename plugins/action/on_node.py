@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs another module, and takes the power over the run out of its answer. Documented in the module of the same name."""
+"""Runs another module, and takes the power over the run out of its answer. Documented in the module of the same
+name."""
 
 from __future__ import annotations
 
@@ -12,10 +13,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, marked_loss, without_effects
 
-Result = typing.Dict[str, typing.Any]
+Result = dict[str, typing.Any]
 
-#: bytes of an answer, on both streams of a command. Roles register it, a failed one is shown as a whole, and before ansible-core 2.19 a text that stands alone
-#: in a template is parsed as Python, which takes 500 times its length. Modules with long answers have action plugins of their own, which write facts
+#: bytes of an answer, on both streams of a command. Roles register it, a failed one is shown as a whole, and before
+#: ansible-core 2.19 a text that stands alone in a template is parsed as Python, which takes 500 times its length.
+#: Modules with long answers have action plugins of their own, which write facts
 MOST_BYTES = 128 * 1024
 
 

@@ -30,7 +30,9 @@ class ActionModule(ControllerAction):
         folder, intent = FactFolder(options["facts_dir"], options["run"]), parse_intent(options["fabrics"])
         applies = any(is_infiniband(fabric) for fabric in intent.fabrics)
         ground = ground_of(folder)
-        planned = ping_schedule(intent, ground, options["most_rounds"], options["parallel"], options["limit"], options["forks"])
+        planned = ping_schedule(
+            intent, ground, options["most_rounds"], options["parallel"], options["limit"], options["forks"]
+        )
         for node, part in planned.nodes.items() if applies else ():
             folder.write("ping_plan", node, part)
         return {

@@ -30,9 +30,23 @@ class ActionModule(ControllerAction):
         folder = FactFolder(options["facts_dir"], options["run"])
         there = options["fabrics"] is not None or options["cluster"] is not None
         # where nothing is written, it does not matter whether there is a place for it
-        path = os.path.abspath(options["path"]) if options["path"] else "" if there else default_path(_inventory_dir(variables))
+        path = (
+            os.path.abspath(options["path"])
+            if options["path"]
+            else ""
+            if there
+            else default_path(_inventory_dir(variables))
+        )
         cause = options["cause"] if variables.get("groups", {}).get("rdma_nodes") else first()
-        return propose_intent(folder, path, options["namespace"], options["fabrics"], options["cluster"], bool(self._task.check_mode), cause)
+        return propose_intent(
+            folder,
+            path,
+            options["namespace"],
+            options["fabrics"],
+            options["cluster"],
+            bool(self._task.check_mode),
+            cause,
+        )
 
 
 def _inventory_dir(variables: Result) -> str:

@@ -31,8 +31,16 @@ class ActionModule(ControllerAction):
         known = (*start.nodes, CLUSTER)
         unknown = sorted(set(options["nodes"] or ()) - set(known))
         if unknown:
-            raise RdmaError(f"{', '.join(unknown)} took no part in run {start.run}", f"Name some of: {', '.join(known)}")
+            raise RdmaError(
+                f"{', '.join(unknown)} took no part in run {start.run}", f"Name some of: {', '.join(known)}"
+            )
         # one node at a time: the facts of all of them may not fit into memory
         asked = ((node, *folder.all_of(node)) for node in options["nodes"] or known)
         answers, unread = ask(question, asked)
-        return {"run": start.run, "answers": answers, "unread": unread, "count": len(answers), "lines": [plain(line) for line in show(answers, unread)]}
+        return {
+            "run": start.run,
+            "answers": answers,
+            "unread": unread,
+            "count": len(answers),
+            "lines": [plain(line) for line in show(answers, unread)],
+        }

@@ -24,7 +24,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import F
 
 
 class ActionModule(ControllerAction):
-    """Takes address and credentials from the variable and the environment itself: they are no arguments, so that no log, callback or result ever has them."""
+    """Takes address and credentials from the variable and the environment itself: they are no arguments, so that no
+    log, callback or result ever has them."""
 
     SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
         **FOLDER_SPEC,
@@ -66,11 +67,31 @@ class ActionModule(ControllerAction):
             return {"place": place.shown, "lines": [line], "sent": False}
         try:
             attempts = Attempts(options["retries"], options["delay"], options["total_seconds"])
-            sent = send(options["facts_dir"], options["run"], place, _login(), options["ca_path"] or "", options["keep"], options["seconds"], attempts)
+            sent = send(
+                options["facts_dir"],
+                options["run"],
+                place,
+                _login(),
+                options["ca_path"] or "",
+                options["keep"],
+                options["seconds"],
+                attempts,
+            )
         except ArchiveError as error:
             failure = {"kind": type(error).__name__, "seen": error.seen, "remedy": error.remedy}
-            return {"failed": True, "msg": str(error), "failure": failure, "again": error.again, "place": place.shown, "lines": [], "sent": False}
-        lines = [f"archive: {sent.place}, {sent.size} bytes", f"SHA-256: {sent.sha256}{f', in {sent.sum_place}' if sent.sum_place else ''}"]
+            return {
+                "failed": True,
+                "msg": str(error),
+                "failure": failure,
+                "again": error.again,
+                "place": place.shown,
+                "lines": [],
+                "sent": False,
+            }
+        lines = [
+            f"archive: {sent.place}, {sent.size} bytes",
+            f"SHA-256: {sent.sha256}{f', in {sent.sum_place}' if sent.sum_place else ''}",
+        ]
         lines += [f"{len(sent.removed)} older archives removed"] if sent.removed else []
         return {"place": sent.place, "sha256": sent.sha256, "removed": list(sent.removed), "lines": lines, "sent": True}
 
@@ -85,13 +106,17 @@ class ActionModule(ControllerAction):
             said = str(said) if isinstance(said, str) else said
         except AnsibleError as error:
             seen = f"the variable {VARIABLE} can't be read ({type(error).__name__})"
-            raise ArchiveError(seen, "Look at it: ansible-inventory --host localhost; give the password of its vault") from None
+            raise ArchiveError(
+                seen, "Look at it: ansible-inventory --host localhost; give the password of its vault"
+            ) from None
         return os.environ.get(ENVIRONMENT) if said is None else said
 
 
 def _look_at_keep(keep: int) -> None:
     if keep < 1:
-        raise ArchiveError(f"{VARIABLE}_keep is {keep}, and not even the archive of this run would stay", "Give 1 or more")
+        raise ArchiveError(
+            f"{VARIABLE}_keep is {keep}, and not even the archive of this run would stay", "Give 1 or more"
+        )
 
 
 def _login() -> Login:

@@ -17,11 +17,18 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import C
 class ActionModule(ControllerAction):
     """Takes the nodes from the inventory itself: they are no arguments."""
 
-    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {name: FRAME_SPEC[name] for name in ("report_dir", "fabrics", "waivers", "cluster")}
+    SPEC: typing.ClassVar[typing.Mapping[str, typing.Any]] = {
+        name: FRAME_SPEC[name] for name in ("report_dir", "fabrics", "waivers", "cluster")
+    }
 
     def work(self, options: Result, variables: Result) -> Result:
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         pods = by_pods(nodes, variables)
         start = RunStart("", "", bool(self._task.check_mode), tuple(map(str, nodes)), by_pods=tuple(pods))
         folder = start_run(options, start, ansible_version)
-        return {"run": folder.run, "report_dir": os.path.abspath(folder.report_dir), "holder": holder(), "by_pods": bool(pods)}
+        return {
+            "run": folder.run,
+            "report_dir": os.path.abspath(folder.report_dir),
+            "holder": holder(),
+            "by_pods": bool(pods),
+        }

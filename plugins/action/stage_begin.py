@@ -10,14 +10,26 @@ import typing
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.release import __version__ as ansible_version
 
-from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, begin, pass_over, resume_run, start_run
+from ansible_collections.linerate.rdma.plugins.module_utils._frame import (
+    FRAME_SPEC,
+    begin,
+    pass_over,
+    resume_run,
+    start_run,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import DISRUPTION, heed
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first
-from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import by_whom, misspelt_of_nodes, mistyped, names_of, origins
+from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
+    by_whom,
+    misspelt_of_nodes,
+    mistyped,
+    names_of,
+    origins,
+)
 
 #: variables that name an image, beside the intent
 IMAGES = ("rdma_observers_image",)
@@ -39,15 +51,25 @@ class ActionModule(ControllerAction):
     RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {"required_if": [("later", True, ["run"])]}
 
     def work(self, options: Result, variables: Result) -> Result:
-        """:raises RdmaError: localhost is another machine, by a variable of the inventory: what the run does by the API server would be done there"""
+        """:raises RdmaError: localhost is another machine, by a variable of the inventory: what the run does by the API
+        server would be done there"""
         transport = str(getattr(self._connection, "transport", ""))
         if transport != _HERE:
-            remedy = "Take ansible_connection of localhost out of the inventory, and out of the variables of the group all"
-            raise RdmaError(f"localhost is reached by the connection {transport}; expected {_HERE}. Nothing was begun", remedy)
+            remedy = (
+                "Take ansible_connection of localhost out of the inventory, and out of the variables of the group all"
+            )
+            raise RdmaError(
+                f"localhost is reached by the connection {transport}; expected {_HERE}. Nothing was begun", remedy
+            )
         check_mode = bool(self._task.check_mode)
         if options["later"]:
             of_run = FactFolder(options["report_dir"], options["run"])
-            return pass_over(options, of_run, check_mode, *(variables.get(name) or () for name in ("ansible_run_tags", "ansible_skip_tags")))
+            return pass_over(
+                options,
+                of_run,
+                check_mode,
+                *(variables.get(name) or () for name in ("ansible_run_tags", "ansible_skip_tags")),
+            )
         folder = self._folder(options, variables, check_mode)
         return {**begin(options, folder, check_mode), "holder": holder(), "by_pods": bool(folder.start().by_pods)}
 
@@ -63,9 +85,20 @@ class ActionModule(ControllerAction):
         names = (*names_of(variables), *of_nodes)
         strict = "rdma_strict_images" in values or boolean(self._said(variables, "rdma_strict_images", False))
         images = {name: str(self._said(variables, name, "")) for name in IMAGES if name in variables}
-        start = RunStart("", "", check_mode, tuple(map(str, nodes)), names, by_pods=tuple(by_pods(nodes, variables)), images=images, strict_images=strict)
+        start = RunStart(
+            "",
+            "",
+            check_mode,
+            tuple(map(str, nodes)),
+            names,
+            by_pods=tuple(by_pods(nodes, variables)),
+            images=images,
+            strict_images=strict,
+        )
         places = {**of_nodes, **origins(variables, (*INTENT, *names, *values))}
-        start = dataclasses.replace(start, mistyped=values, origins=places, by=by_whom(variables), inventory_error="" if nodes else first())
+        start = dataclasses.replace(
+            start, mistyped=values, origins=places, by=by_whom(variables), inventory_error="" if nodes else first()
+        )
         return start_run(options, start, ansible_version)
 
     def _said(self, variables: Result, name: str, unsaid: typing.Any) -> typing.Any:

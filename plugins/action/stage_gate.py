@@ -24,4 +24,8 @@ class ActionModule(ControllerAction):
 
     def work(self, options: Result, variables: Result) -> Result:
         folder = FactFolder(options["report_dir"], options["run"])
-        return {**judge_facts(options, folder, bool(self._task.check_mode)), "holder": holder(), "by_pods": bool(folder.start().by_pods)}
+        return {
+            **judge_facts(options, folder, bool(self._task.check_mode)),
+            "holder": holder(),
+            "by_pods": bool(folder.start().by_pods),
+        }

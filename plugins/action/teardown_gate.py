@@ -38,5 +38,8 @@ class ActionModule(ControllerAction):
         answer: Result = {"findings": counts(gate.judged), "stats": told}
         if gate.open:
             return answer
-        lines = [escape.line(f"{item.check} {item.subject}: {item.status}, {item.measured}. {item.why} {item.remedy}") for item in gate.closing()]
+        lines = [
+            escape.line(f"{item.check} {item.subject}: {item.status}, {item.measured}. {item.why} {item.remedy}")
+            for item in gate.closing()
+        ]
         return {**answer, "failed": True, "msg": "The teardown is not complete.\n" + "\n".join(lines)}

@@ -7,7 +7,12 @@ from __future__ import annotations
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.variables import mistakes
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result
-from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import misspelt_of_nodes, mistyped, names_of, origins
+from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
+    misspelt_of_nodes,
+    mistyped,
+    names_of,
+    origins,
+)
 
 
 class ActionModule(ControllerAction):

@@ -12,18 +12,22 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Shows a run of the playbooks of this collection as stages. Each stage has a heading, progress, its findings as they come, and one line at the end of
-    the run.
-  - A task that takes long says what it waits for and how long its stage usually takes, by the runs that the report has kept.
+  - Shows a run of the playbooks of this collection as stages. Each stage has a heading, progress, its findings as they
+    come, and one line at the end of the run.
+  - A task that takes long says what it waits for and how long its stage usually takes, by the runs that the report has
+    kept.
   - Shows what a task changes, and each task that fails with its full message, also if the stage goes on without it.
-  - The last line of a run that fails is its verdict, or names the stage or playbook in which it stopped, and the message of the task that stopped it.
+  - The last line of a run that fails is its verdict, or names the stage or playbook in which it stopped, and the
+    message of the task that stopped it.
   - Plain lines, one after the other, so that logs of CI systems and the output of AWX jobs read the same.
-  - With C(-v), and for plays that are not of this collection, the output is that of the callback P(ansible.builtin.default#callback).
+  - With C(-v), and for plays that are not of this collection, the output is that of the callback
+    P(ansible.builtin.default#callback).
 extends_documentation_fragment:
   - default_callback
   - result_format_callback
 requirements:
-  - Set as stdout callback in the configuration, O(ignore:stdout_callback=linerate.rdma.stages) in C([defaults]) or E(ANSIBLE_STDOUT_CALLBACK).
+  - Set as stdout callback in the configuration, O(ignore:stdout_callback=linerate.rdma.stages) in C([defaults]) or
+    E(ANSIBLE_STDOUT_CALLBACK).
 seealso:
   - plugin: ansible.builtin.default
     plugin_type: callback
@@ -71,7 +75,8 @@ _LOOK_SECONDS = 1.0
 
 
 def _stage_of(play: typing.Any) -> typing.Optional[str]:
-    """The stage that a play is a part of: some of its plays are shared with the other stages, and have its name as a variable."""
+    """The stage that a play is a part of: some of its plays are shared with the other stages, and have its name as a
+    variable."""
     path = os.path.basename(play.get_path())
     for name in (play.vars.get("stage_name"), path.partition(".yml:")[0]):
         if name in STAGES:
@@ -92,13 +97,13 @@ class CallbackModule(Default):
         self._all_quiet = True
         self._starting = False
         self._go = True
-        self._stages: typing.List[Stage] = []
+        self._stages: list[Stage] = []
         self._stage: typing.Optional[Stage] = None
         self._heading = ""
         # stage or playbook
         self._where = ""
-        self._shown: typing.List[str] = []
-        self._verdict: typing.Optional[typing.Tuple[typing.List[str], str]] = None
+        self._shown: list[str] = []
+        self._verdict: typing.Optional[tuple[list[str], str]] = None
         self._ours = False
         # the first that nothing goes on from: what fails after it, fails because of it
         self._cause = ""
@@ -107,7 +112,7 @@ class CallbackModule(Default):
         self._task = ""
         self._since = 0.0
         self._silence = FIRST_SILENCE
-        self._hosts: typing.Dict[str, None] = {}
+        self._hosts: dict[str, None] = {}
         self._done = threading.Event()
         self._watcher: typing.Optional[threading.Thread] = None
 
@@ -262,7 +267,11 @@ class CallbackModule(Default):
         """Hosts that were not reached, or on which a task failed: of a fleet, the others are nothing to read."""
         for host in sorted(stats.processed):
             counts = stats.summarize(host)
-            trouble = [f"{counts[name]} {word}" for name, word in (("unreachable", "unreachable"), ("failures", "failed")) if counts[name]]
+            trouble = [
+                f"{counts[name]} {word}"
+                for name, word in (("unreachable", "unreachable"), ("failures", "failed"))
+                if counts[name]
+            ]
             if trouble:
                 self._show(f"{host}: {', '.join(trouble)}", color=constants.COLOR_ERROR)
 
@@ -272,11 +281,13 @@ class CallbackModule(Default):
         """The heading, above the first line of what it is of."""
         if self._heading:
             heading, self._heading = self._heading, ""
-            # no colour: with a log file, Ansible 2.16 refuses those that stand for no level of a log, and the line below would be lost
+            # no colour: with a log file, Ansible 2.16 refuses those that stand for no level of a log, and the line
+            # below would be lost
             self._show(heading, gap=True)
 
     def _show(self, text: str, color: typing.Optional[str] = None, gap: bool = False) -> None:
-        """Show text, whose names and words may come from a node or an API: nothing in it drives the terminal or begins a line of its own.
+        """Show text, whose names and words may come from a node or an API: nothing in it drives the terminal or begins
+        a line of its own.
 
         :param gap: an empty line comes before it
         """
@@ -318,12 +329,13 @@ class CallbackModule(Default):
             self._lines(lines)
 
     def _item(self, label: typing.Any, found: typing.Mapping[str, typing.Any]) -> None:
-        """Give a stage that was judged again its heading. One that was not run has none, as in a run: its line says all."""
+        """Give a stage that was judged again its heading. One that was not run has none, as in a run: its line says
+        all."""
         lines = lines_of(found) or []
         if label in STAGES and (len(lines) > 1 or tone("".join(lines), "good") == "good"):
             self._heading = f"== {label}"
 
-    def _lines(self, lines: typing.List[str]) -> None:
+    def _lines(self, lines: list[str]) -> None:
         self._shown = lines
         how = "good"
         for line in in_short(lines, self._go):
@@ -348,7 +360,8 @@ class CallbackModule(Default):
             self._task = task.get_name().rpartition(" : ")[2].strip()
             self._since, self._silence = time.monotonic(), FIRST_SILENCE
             self._hosts.clear()
-        # Ansible checks the arguments of a role whatever the tags are; of a stage that these leave out there is no other task
+        # Ansible checks the arguments of a role whatever the tags are; of a stage that these leave out there is no
+        # other task
         if task.action not in _ARGUMENTS and self._stage is not None and self._stage not in self._stages:
             self._stages.append(self._stage)
 

@@ -10,18 +10,23 @@ short_description: Run tasks in a container of a pod, through the API server
 version_added: "1.0.0"
 author: The linerate.rdma authors (@linerate)
 description:
-  - For nodes that Ansible cannot reach by ssh, or that have no Python. A privileged pod on each node has Python, and is reached through the API server.
+  - For nodes that Ansible cannot reach by ssh, or that have no Python. A privileged pod on each node has Python, and is
+    reached through the API server.
   - The controller needs neither C(kubectl) nor another program. No token appears on a command line.
-  - A task succeeds only if the container itself confirms how the command ended and that all of its input arrived. The answer of the API server does not
-    count, because it also reports success for a stream that a proxy cut off. The host is then unreachable, with the number of bytes that arrived.
-  - The plugin starts a command again only if it certainly had not begun, because the API server refused or was overloaded.
+  - A task succeeds only if the container itself confirms how the command ended and that all of its input arrived. The
+    answer of the API server does not count, because it also reports success for a stream that a proxy cut off. The host
+    is then unreachable, with the number of bytes that arrived.
+  - The plugin starts a command again only if it certainly had not begun, because the API server refused or was
+    overloaded.
 notes:
-  - Enable O(pipelining) and set C(ansible_python_interpreter), so that a task needs only one connection. Without pipelining, and for file transfers, the
-    container needs a writable folder. Set it in C(ansible_remote_tmp), for example C(/tmp/.ansible).
-  - More than 16 MiB of output of one command is an error, and so are more than 64 MiB of the module M(linerate.rdma.fabric_info).
+  - Enable O(pipelining) and set C(ansible_python_interpreter), so that a task needs only one connection. Without
+    pipelining, and for file transfers, the container needs a writable folder. Set it in C(ansible_remote_tmp), for
+    example C(/tmp/.ansible).
+  - More than 16 MiB of output of one command is an error, and so are more than 64 MiB of the module
+    M(linerate.rdma.fabric_info).
   - A file passes through the memory of the controller as a whole. More than 256 MiB of a file is an error.
-  - Each worker of Ansible loads the library C(kubernetes) again. This needs half a second of CPU time per host and task. If the parent process has already
-    loaded the library, as the inventory plugin does, the workers inherit it.
+  - Each worker of Ansible loads the library C(kubernetes) again. This needs half a second of CPU time per host and
+    task. If the parent process has already loaded the library, as the inventory plugin does, the workers inherit it.
   - C(become) works if it asks for no password.
   - The user needs the rights C(get) and C(create) on C(pods/exec) in the namespace.
 requirements:
@@ -157,7 +162,8 @@ options:
     vars:
       - name: ansible_pod_no_proxy
   proxy_headers:
-    description: Headers for the proxy, as the modules of C(kubernetes.core) take them. The variables C(K8S_AUTH_PROXY_HEADERS_*) count as well.
+    description: Headers for the proxy, as the modules of C(kubernetes.core) take them. The variables
+      C(K8S_AUTH_PROXY_HEADERS_*) count as well.
     type: dict
     vars:
       - name: ansible_pod_proxy_headers
@@ -243,7 +249,9 @@ class Connection(ConnectionBase):
         if self._connected:
             return self
         if not HAS_KUBERNETES:
-            raise Unreachable("The Python that runs Ansible lacks the library kubernetes. Install it there: pip install kubernetes")
+            raise Unreachable(
+                "The Python that runs Ansible lacks the library kubernetes. Install it there: pip install kubernetes"
+            )
         wanted = {name: self.get_option(name) for name in cluster_spec() if name not in _NOT_HERE}
         options = {name: value for name, value in wanted.items() if value is not None}
         try:
@@ -259,7 +267,11 @@ class Connection(ConnectionBase):
     def _container(self) -> Container:
         """As it is named; of a node, as it was last found."""
         node = self.get_option("node")
-        named = Container(self.get_option("namespace"), f"of node {node}" if node else self.get_option("pod"), self.get_option("container"))
+        named = Container(
+            self.get_option("namespace"),
+            f"of node {node}" if node else self.get_option("pod"),
+            self.get_option("container"),
+        )
         return self._found or named
 
     def _run(self, command: typing.Sequence[str], stdin: bytes = b"", most: int = MOST_ANSWER) -> Answer:
@@ -274,11 +286,16 @@ class Connection(ConnectionBase):
         except RdmaError as error:
             raise Unreachable(self._credentials.masked(str(error))) from None
 
-    def exec_command(self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True) -> typing.Tuple[int, bytes, bytes]:
+    def exec_command(
+        self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True
+    ) -> tuple[int, bytes, bytes]:
         """Run a command line in the container's shell."""
         super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
         if sudoable and self.become and self.become.expect_prompt():
-            raise AnsibleError("become asks for a password, and nobody can type one in a container. Run as root there, or let sudo ask for none (NOPASSWD)")
+            raise AnsibleError(
+                "become asks for a password, and nobody can type one in a container. Run as root there, or let sudo ask"
+                " for none (NOPASSWD)"
+            )
         display.vvv(f"EXEC {escape.line(cmd)}", host=str(self._container))
         answer = self._run(("/bin/sh", "-c", cmd), in_data or b"", self.most_output)
         return answer.rc, answer.stdout, answer.stderr

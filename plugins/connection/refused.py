@@ -10,8 +10,9 @@ short_description: Refuse to connect to a node, with the cause
 version_added: "1.0.0"
 author: The linerate.rdma authors (@linerate)
 description:
-  - The inventory plugin P(linerate.rdma.nodes#inventory) gives this connection to a node that Ansible would reach by ssh, but whose address is not valid.
-    The node stays in its groups, each of its tasks is unreachable with the cause, and no other machine is reached in its place.
+  - The inventory plugin P(linerate.rdma.nodes#inventory) gives this connection to a node that Ansible would reach by
+    ssh, but whose address is not valid. The node stays in its groups, each of its tasks is unreachable with the cause,
+    and no other machine is reached in its place.
 options:
   cause:
     description: Why Ansible does not connect to the node.
@@ -44,9 +45,13 @@ class Connection(ConnectionBase):
 
     def _connect(self) -> Connection:
         """:raises Unreachable: always"""
-        raise Unreachable(f"{self.get_option('cause')}. Ansible does not connect to it. Look at the node: kubectl get node -o yaml")
+        raise Unreachable(
+            f"{self.get_option('cause')}. Ansible does not connect to it. Look at the node: kubectl get node -o yaml"
+        )
 
-    def exec_command(self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True) -> typing.Tuple[int, bytes, bytes]:
+    def exec_command(
+        self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True
+    ) -> tuple[int, bytes, bytes]:
         """:raises Unreachable: always"""
         self._connect()
         return 255, b"", b""

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """``reads``: a module that only reads. ``records``: one of the frame, which writes nothing but the record of the run.
+    """``reads``: a module that only reads. ``records``: one of the frame, which writes nothing but the record of the
+    run.
 
-    ``changes``: a module that changes something, and does all that it should; it says what it does otherwise, and the details.
+    ``changes``: a module that changes something, and does all that it should; it says what it does otherwise, and the
+    details.
     """
 
     READS = r"""

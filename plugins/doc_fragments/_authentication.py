@@ -6,7 +6,8 @@
 
 """kubernetes.core's authentication options, as that collection documents them.
 
-A copy, since a server that shows documentation has no other collection: modules that extend a fragment of another one have none there.
+A copy, since a server that shows documentation has no other collection: modules that extend a fragment of another one
+have none there.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ options:
       options are provided, the Kubernetes client will attempt to load the default
       configuration file from I(~/.kube/config). Can also be specified via K8S_AUTH_KUBECONFIG environment
       variable.
-    - Multiple Kubernetes config file can be provided using separator ';' for Windows platform or ':' for others platforms.
-    - The kubernetes configuration can be provided as dictionary. This feature requires a python kubernetes client version >= 17.17.0. Added in version 2.2.0.
+    - Multiple Kubernetes config file can be provided using separator ';' for Windows platform or ':' for others
+      platforms.
+    - The kubernetes configuration can be provided as dictionary. This feature requires a python kubernetes client
+      version >= 17.17.0. Added in version 2.2.0.
     type: raw
   context:
     description:
@@ -83,15 +86,18 @@ options:
     type: str
   no_proxy:
     description:
-    - The comma separated list of hosts/domains/IP/CIDR that shouldn't go through proxy. Can also be specified via K8S_AUTH_NO_PROXY environment variable.
+    - The comma separated list of hosts/domains/IP/CIDR that shouldn't go through proxy. Can also be specified via
+      K8S_AUTH_NO_PROXY environment variable.
     - Please note that this module does not pick up typical proxy settings from the environment (e.g. NO_PROXY).
-    - This feature requires kubernetes>=19.15.0. When kubernetes library is less than 19.15.0, it fails even no_proxy set in correct.
+    - This feature requires kubernetes>=19.15.0. When kubernetes library is less than 19.15.0, it fails even no_proxy
+      set in correct.
     - example value is "localhost,.local,.example.com,127.0.0.1,127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
     type: str
   proxy_headers:
     description:
     - The Header used for the HTTP proxy.
-    - Documentation can be found here U(https://urllib3.readthedocs.io/en/latest/reference/urllib3.util.html?highlight=proxy_headers#urllib3.util.make_headers).
+    - Documentation can be found here
+      U(https://urllib3.readthedocs.io/en/latest/reference/urllib3.util.html?highlight=proxy_headers#urllib3.util.make_headers).
     type: dict
     suboptions:
       proxy_basic_auth:
@@ -118,7 +124,8 @@ options:
       expire and the next auth might fail. Setting this flag to true will tell the k8s python client to save the
       new refresh token to the kube config file.
     - Default to false.
-    - Please note that the current version of the k8s python client library does not support setting this flag to True yet.
+    - Please note that the current version of the k8s python client library does not support setting this flag to True
+      yet.
     - "The fix for this k8s python library is here: https://github.com/kubernetes-client/python-base/pull/169"
     type: bool
   impersonate_user:

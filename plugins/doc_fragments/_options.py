@@ -10,10 +10,11 @@ from __future__ import annotations
 
 
 class ModuleDocFragment:
-    """``intent``: what to do. ``pods``: of a module that works in pods on the nodes. ``frame``: of the frame around the stages.
+    """``intent``: what to do. ``pods``: of a module that works in pods on the nodes. ``frame``: of the frame around the
+    stages.
 
-    ``progress``: of a module that reports while it works. ``objects``: of a module that takes Kubernetes objects. ``bmcs``: of a module that asks BMCs.
-    ``awx``: of a module that makes objects of AWX.
+    ``progress``: of a module that reports while it works. ``objects``: of a module that takes Kubernetes objects.
+    ``bmcs``: of a module that asks BMCs. ``awx``: of a module that makes objects of AWX.
     """
 
     INTENT = r"""
@@ -30,11 +31,13 @@ options:
     PODS = r"""
 options:
   nodes:
-    description: Kubernetes names of the nodes that take part. The default is all nodes of the run, if O(facts_dir) and O(run) are set.
+    description: Kubernetes names of the nodes that take part. The default is all nodes of the run, if O(facts_dir) and
+      O(run) are set.
     type: list
     elements: str
   pod_seconds:
-    description: Maximum time in seconds to wait until the pods run. Their removal takes as long at most, and no more than 120 seconds.
+    description: Maximum time in seconds to wait until the pods run. Their removal takes as long at most, and no more
+      than 120 seconds.
     type: int
     default: 300
 """
@@ -53,7 +56,8 @@ options:
   objects:
     description:
       - Kubernetes objects, in the order in which they are applied. See O(objects_from) for an alternative.
-      - The filters P(linerate.rdma.render_host#filter), P(linerate.rdma.render_job#filter) and P(linerate.rdma.render_pods#filter) return such lists.
+      - The filters P(linerate.rdma.render_host#filter), P(linerate.rdma.render_job#filter) and
+        P(linerate.rdma.render_pods#filter) return such lists.
     type: list
     elements: dict
     default: []
@@ -67,7 +71,8 @@ options:
         type: dict
         required: true
   objects_from:
-    description: Read the objects from the fact of this kind instead of O(objects). M(linerate.rdma.network_objects) writes the fact C(network_objects).
+    description: Read the objects from the fact of this kind instead of O(objects). M(linerate.rdma.network_objects)
+      writes the fact C(network_objects).
     type: str
 """
 
@@ -78,7 +83,8 @@ options:
     type: str
     required: true
     choices:
-      [validate, discover, fabric, reachability, platform, tuning, operators, network, virtual_functions, host, bandwidth, collectives, compare, training]
+      [validate, discover, fabric, reachability, platform, tuning, operators, network, virtual_functions, host,
+      bandwidth, collectives, compare, training]
   fabrics:
     description: The variable C(rdma_fabrics).
     type: raw
@@ -103,7 +109,8 @@ options:
       - Set it for large fleets. Results of a thousand nodes slow Ansible down for hours.
     type: path
   run:
-    description: ID of the run to which the facts belong, as returned by M(linerate.rdma.stage_begin) or M(linerate.rdma.run_begin).
+    description: ID of the run to which the facts belong, as returned by M(linerate.rdma.stage_begin) or
+      M(linerate.rdma.run_begin).
     type: str
 """
 
@@ -116,7 +123,8 @@ options:
       - The module also reads earlier facts from this folder, such as the names of the nodes.
     type: path
   run:
-    description: ID of the run to which the facts belong, as returned by M(linerate.rdma.stage_begin) or M(linerate.rdma.run_begin).
+    description: ID of the run to which the facts belong, as returned by M(linerate.rdma.stage_begin) or
+      M(linerate.rdma.run_begin).
     type: str
   fact:
     description: Kind of the fact. Set it if a run calls the module more than once. Each module has its own default.
@@ -130,7 +138,8 @@ options:
     type: path
     required: true
   run:
-    description: ID of the run to which the facts belong, as returned by M(linerate.rdma.stage_begin) or M(linerate.rdma.run_begin).
+    description: ID of the run to which the facts belong, as returned by M(linerate.rdma.stage_begin) or
+      M(linerate.rdma.run_begin).
     type: str
     required: true
 """
@@ -139,9 +148,10 @@ options:
 options:
   holder:
     description:
-      - ID of the C(ansible-playbook) process, as returned by M(linerate.rdma.stage_begin) or M(linerate.rdma.run_begin).
-      - A module that changes the cluster holds the C(Lease) of the run; see M(linerate.rdma.cluster_lease). The ID shows other runs whether the holder
-        is still alive.
+      - ID of the C(ansible-playbook) process, as returned by M(linerate.rdma.stage_begin) or
+        M(linerate.rdma.run_begin).
+      - A module that changes the cluster holds the C(Lease) of the run; see M(linerate.rdma.cluster_lease). The ID
+        shows other runs whether the holder is still alive.
     type: str
 """
 
@@ -175,21 +185,26 @@ options:
         description: Token of a session that already exists on the BMC, in place of a user. The default is O(token).
         type: str
       fingerprint:
-        description: SHA-256 fingerprint of the certificate of the BMC. It then needs no authority, no matching name and no valid date.
+        description: SHA-256 fingerprint of the certificate of the BMC. It then needs no authority, no matching name and
+          no valid date.
         type: str
       system:
-        description: ID of the system that is the node. Needed only where a BMC has several systems with a BIOS, and none is known to be the node.
+        description: ID of the system that is the node. Needed only where a BMC has several systems with a BIOS, and
+          none is known to be the node.
         type: str
       uuid:
         description:
-          - UUID of the node, as C(/sys/class/dmi/id/product_uuid) of the node and the fact C(ansible_product_uuid) show it. Either order of bytes is right.
+          - UUID of the node, as C(/sys/class/dmi/id/product_uuid) of the node and the fact C(ansible_product_uuid) show
+            it. Either order of bytes is right.
           - The BMC is compared with it, so that the BMC of another machine is not taken for that of the node.
         type: str
       serial:
-        description: Serial number of the node, as the fact C(ansible_product_serial) shows it. It counts where there is no UUID to be compared.
+        description: Serial number of the node, as the fact C(ansible_product_serial) shows it. It counts where there is
+          no UUID to be compared.
         type: str
       identity:
-        description: V(asserted) if you have checked by hand that the BMC is that of the node. It counts only where nothing can be compared.
+        description: V(asserted) if you have checked by hand that the BMC is that of the node. It counts only where
+          nothing can be compared.
         type: str
         choices: [asserted]
       wanted:
@@ -203,14 +218,16 @@ options:
     description: Password of O(user). The default is the environment variable E(RDMA_BMC_PASSWORD).
     type: str
   token:
-    description: Token for all BMCs that name neither a token nor a user. The default is the environment variable E(RDMA_BMC_TOKEN).
+    description: Token for all BMCs that name neither a token nor a user. The default is the environment variable
+      E(RDMA_BMC_TOKEN).
     type: str
   validate_certs:
     description: Check the certificate of each BMC. A fingerprint is always checked.
     type: bool
     default: true
   ca_path:
-    description: File with the authorities of the certificates, or folder with such files. The default is the authorities of the controller.
+    description: File with the authorities of the certificates, or folder with such files. The default is the
+      authorities of the controller.
     type: path
   parallel:
     description: How many BMCs to ask at the same time. 512 take about 120 MiB of memory, and as many open files.
@@ -221,7 +238,8 @@ options:
     AWX = r"""
 options:
   controller_host:
-    description: Address of AWX. The default is the environment variable E(CONTROLLER_HOST), which a credential of AWX for itself sets.
+    description: Address of AWX. The default is the environment variable E(CONTROLLER_HOST), which a credential of AWX
+      for itself sets.
     type: str
   controller_username:
     description: User. The default is E(CONTROLLER_USERNAME).
@@ -236,7 +254,8 @@ options:
     description: Whether to check the certificate of AWX. The default is E(CONTROLLER_VERIFY_SSL).
     type: bool
   collection:
-    description: Collection whose modules make the objects. V(ansible.controller) is that of Red Hat Ansible Automation Platform. It is not a dependency.
+    description: Collection whose modules make the objects. V(ansible.controller) is that of Red Hat Ansible Automation
+      Platform. It is not a dependency.
     type: str
     choices: [awx.awx, ansible.controller]
     default: awx.awx

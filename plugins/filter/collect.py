@@ -13,9 +13,11 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Turns the registered results of one task on many hosts into one mapping. Filters and modules of this collection accept this mapping.
+  - Turns the registered results of one task on many hosts into one mapping. Filters and modules of this collection
+    accept this mapping.
   - Use it in your own plays. The stages store results as facts instead.
-  - The result contains every host of O(hosts). If a host was unreachable, failed, was skipped or did not run the task, C(error) says so.
+  - The result contains every host of O(hosts). If a host was unreachable, failed, was skipped or did not run the task,
+    C(error) says so.
 positional: hosts, register, key
 options:
   _input:
@@ -64,7 +66,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filt
 
 
 @filter_of
-def collect(hostvars: typing.Any, hosts: typing.Any, register: str, key: str) -> typing.Dict[str, typing.Dict[str, typing.Any]]:
+def collect(hostvars: typing.Any, hosts: typing.Any, register: str, key: str) -> dict[str, dict[str, typing.Any]]:
     """See DOCUMENTATION."""
     if not isinstance(hostvars, Mapping):
         raise RdmaError(f"the input is {kind_of(hostvars)}; expected the variable hostvars")
@@ -73,7 +75,7 @@ def collect(hostvars: typing.Any, hosts: typing.Any, register: str, key: str) ->
     return {str(host): _answer(hostvars, host, register, key) for host in hosts}
 
 
-def _answer(hostvars: typing.Any, host: str, register: str, key: str) -> typing.Dict[str, typing.Any]:
+def _answer(hostvars: typing.Any, host: str, register: str, key: str) -> dict[str, typing.Any]:
     if host not in hostvars:
         return _error("is not in the inventory")
     variables = hostvars[host]
@@ -99,12 +101,12 @@ def _text(result: typing.Any) -> str:
     return "; ".join(part for part in parts if part) or "no message"
 
 
-def _error(text: str) -> typing.Dict[str, typing.Any]:
+def _error(text: str) -> dict[str, typing.Any]:
     return {"value": None, "error": text}
 
 
 class FilterModule:
     """Filters of the collection."""
 
-    def filters(self) -> typing.Dict[str, typing.Any]:
+    def filters(self) -> dict[str, typing.Any]:
         return {"collect": collect}

@@ -23,27 +23,40 @@ def _needs(cluster: typing.Any) -> HostNeeds:
 
 
 @filter_of
-def render_host(cluster: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
+def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
     """The MachineConfigs and the KubeletConfig that the hosts need."""
     return [{"fabric": "", "object": item} for item in host.host_configs(_needs(cluster))]
 
 
 @filter_of
-def containerd_drop_in(cluster: typing.Any) -> typing.Dict[str, str]:
+def containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
     """Where containerd's drop-in is, and its text; empty where the intent asks for none."""
     memlock = _needs(cluster).memlock
-    return {"path": DROP_IN, "content": host.containerd_drop_in(memlock) if memlock is not None and memlock.by == "containerd" else ""}
+    return {
+        "path": DROP_IN,
+        "content": host.containerd_drop_in(memlock) if memlock is not None and memlock.by == "containerd" else "",
+    }
 
 
 @filter_of
-def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> typing.Dict[str, typing.Any]:
-    """What of the host under the network is to be set without a reboot, and the options by which the module kernel_settings sets it."""
+def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> dict[str, typing.Any]:
+    """What of the host under the network is to be set without a reboot, and the options by which the module
+    kernel_settings sets it."""
     found = settings(parse_intent(fabrics, None, cluster or {}))
-    return {"asked": bool(found.rows), "rows": list(found.rows), "sections": found.sections, "kernel_settings": kernel_settings(found)}
+    return {
+        "asked": bool(found.rows),
+        "rows": list(found.rows),
+        "sections": found.sections,
+        "kernel_settings": kernel_settings(found),
+    }
 
 
 class FilterModule:
     """Filters of the collection."""
 
-    def filters(self) -> typing.Dict[str, typing.Any]:
-        return {"render_host": render_host, "containerd_drop_in": containerd_drop_in, "tuning_settings": tuning_settings}
+    def filters(self) -> dict[str, typing.Any]:
+        return {
+            "render_host": render_host,
+            "containerd_drop_in": containerd_drop_in,
+            "tuning_settings": tuning_settings,
+        }

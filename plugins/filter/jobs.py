@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filters that write a training job and its NIC map. Thin doors: no decision is made here. Each is documented in the .yml file of its name."""
+"""Filters that write a training job and its NIC map. Thin doors: no decision is made here. Each is documented in the
+.yml file of its name."""
 
 from __future__ import annotations
 
@@ -19,23 +20,36 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map i
 from ansible_collections.linerate.rdma.plugins.module_utils._render import job, nic_map
 from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 
 @filter_of
-def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> typing.List[Data]:
+def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> list[Data]:
     """The objects of a training job."""
     intent, job_intent = parse_intent(fabrics, None, cluster), load(Job, wanted, "rdma_job")
-    return [{"fabric": job_intent.fabric or "", "object": item} for item in job.render(job_intent, intent.fabrics, intent.cluster)]
+    return [
+        {"fabric": job_intent.fabric or "", "object": item}
+        for item in job.render(job_intent, intent.fabrics, intent.cluster)
+    ]
 
 
 @filter_of
-def render_nic_map(fabrics: typing.Any, name: typing.Any, fabric: typing.Any, hcas: typing.Any, subnets: typing.Any = None, before: typing.Any = "") -> Data:
+def render_nic_map(
+    fabrics: typing.Any,
+    name: typing.Any,
+    fabric: typing.Any,
+    hcas: typing.Any,
+    subnets: typing.Any = None,
+    before: typing.Any = "",
+) -> Data:
     """The ConfigMap with the NIC map of one fabric."""
     wanted = next((item for item in parse_intent(fabrics).fabrics if item.name == fabric), None)
     if wanted is None:
         raise RdmaError(f"no fabric is named '{fabric}'")
-    nodes, seen = load(typing.Dict[str, ObservedHcas], hcas, "hcas"), load(typing.Dict[str, ObservedSubnets], subnets or {}, "subnets")
+    nodes, seen = (
+        load(dict[str, ObservedHcas], hcas, "hcas"),
+        load(dict[str, ObservedSubnets], subnets or {}, "subnets"),
+    )
     members, why = members_of(wanted, nodes, seen)
     unread = [f"{node}: {item.error}" for node, item in nodes.items() if item.value is None]
     if why or unread:
@@ -47,5 +61,5 @@ def render_nic_map(fabrics: typing.Any, name: typing.Any, fabric: typing.Any, hc
 class FilterModule:
     """Filters of the collection."""
 
-    def filters(self) -> typing.Dict[str, typing.Any]:
+    def filters(self) -> dict[str, typing.Any]:
         return {"render_job": render_job, "render_nic_map": render_nic_map}

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Filter that opens the renderer for NVIDIA's NIC configuration operator to playbooks. Documented in render_nic_configuration.yml."""
+"""Filter that opens the renderer for NVIDIA's NIC configuration operator to playbooks. Documented in
+render_nic_configuration.yml."""
 
 from __future__ import annotations
 
@@ -19,15 +20,15 @@ NAMESPACE = "nvidia-network-operator"
 @filter_of
 def render_nic_configuration(
     fabrics: typing.Any, cluster: typing.Any = None, nic_types: typing.Any = None, namespace: str = NAMESPACE
-) -> typing.List[typing.Dict[str, typing.Any]]:
+) -> list[dict[str, typing.Any]]:
     """The NicConfigurationTemplates of the fabrics that make VFs."""
     intent = parse_intent(fabrics, None, cluster)
-    types = load(typing.Dict[str, typing.Tuple[str, ...]], nic_types or {}, "nic_types")
+    types = load(dict[str, tuple[str, ...]], nic_types or {}, "nic_types")
     return [{"fabric": "", "object": item} for item in templates(intent.fabrics, intent.cluster, types, str(namespace))]
 
 
 class FilterModule:
     """Filters of the collection."""
 
-    def filters(self) -> typing.Dict[str, typing.Any]:
+    def filters(self) -> dict[str, typing.Any]:
         return {"render_nic_configuration": render_nic_configuration}

@@ -14,14 +14,18 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filt
 
 
 @filter_of
-def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
+def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> list[dict[str, typing.Any]]:
     """The pods of the bandwidth stage, one a node and fabric."""
     intent = parse_intent(fabrics, None, cluster)
-    return [{"fabric": fabric.name, "object": pods.pod(fabric, intent.cluster, str(node))} for fabric in intent.fabrics for node in nodes]
+    return [
+        {"fabric": fabric.name, "object": pods.pod(fabric, intent.cluster, str(node))}
+        for fabric in intent.fabrics
+        for node in nodes
+    ]
 
 
 class FilterModule:
     """Filters of the collection."""
 
-    def filters(self) -> typing.Dict[str, typing.Any]:
+    def filters(self) -> dict[str, typing.Any]:
         return {"render_pods": render_pods}

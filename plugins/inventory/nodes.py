@@ -11,15 +11,19 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Adds the nodes of a Kubernetes or OpenShift cluster to the group C(rdma_nodes), under their Kubernetes names. It needs only a kubeconfig.
-  - Ansible reaches a node through its observer, a pod (see R(linerate.rdma.pod,ansible_collections.linerate.rdma.pod_connection)). The node needs neither
-    ssh nor Python. Ansible reaches nodes that O(ssh) selects by ssh, at their internal IP address.
-  - Sets the variable C(rdma_listed_by_cluster) to C(true) for each node. If the C(Node) is deleted afterwards, nothing is written on the host by ssh.
-  - Texts of a node that are not valid are left out, with a warning that names the node. If that leaves a node of O(ssh) without an address, it has the
-    connection P(linerate.rdma.refused#connection), so that its tasks are unreachable with the cause. Ansible never takes a text of a node for a template.
+  - Adds the nodes of a Kubernetes or OpenShift cluster to the group C(rdma_nodes), under their Kubernetes names. It
+    needs only a kubeconfig.
+  - Ansible reaches a node through its observer, a pod (see
+    R(linerate.rdma.pod,ansible_collections.linerate.rdma.pod_connection)). The node needs neither ssh nor Python.
+    Ansible reaches nodes that O(ssh) selects by ssh, at their internal IP address.
+  - Sets the variable C(rdma_listed_by_cluster) to C(true) for each node. If the C(Node) is deleted afterwards, nothing
+    is written on the host by ssh.
+  - Texts of a node that are not valid are left out, with a warning that names the node. If that leaves a node of O(ssh)
+    without an address, it has the connection P(linerate.rdma.refused#connection), so that its tasks are unreachable
+    with the cause. Ansible never takes a text of a node for a template.
   - The name of the file must end with C(linerate.rdma.yml) or C(linerate.rdma.yaml).
-  - Finds the API server like the modules of the collection. It uses O(kubeconfig) and O(context), or the environment variables C(K8S_AUTH_*) and
-    C(KUBECONFIG), or the same default as C(kubectl).
+  - Finds the API server like the modules of the collection. It uses O(kubeconfig) and O(context), or the environment
+    variables C(K8S_AUTH_*) and C(KUBECONFIG), or the same default as C(kubectl).
 options:
   plugin:
     description: Name of this plugin.
@@ -35,14 +39,16 @@ options:
     description: Context of the kubeconfig. The default is the current context.
     type: str
   selector:
-    description: Label selector of the nodes. The default leaves out the control plane. An empty string selects all nodes.
+    description: Label selector of the nodes. The default leaves out the control plane. An empty string selects all
+      nodes.
     type: str
     default: "!node-role.kubernetes.io/control-plane"
   ssh:
     description: Label selector of the nodes that Ansible reaches by ssh. By default, there are none.
     type: str
   namespace:
-    description: Namespace of the observers. If it is not the default, the plugin also sets the variable C(rdma_observers_namespace).
+    description: Namespace of the observers. If it is not the default, the plugin also sets the variable
+      C(rdma_observers_namespace).
     type: str
     default: linerate-observers
   python:
@@ -53,8 +59,8 @@ extends_documentation_fragment:
   - ansible.builtin.constructed
 notes:
   - >-
-    A node is also in groups for its operating system (C(os_...)), its model (C(model_...)), its MachineConfigPool (C(pool_...)), its zone (C(zone_...)) and
-    its leaf (C(leaf_...)), if the cluster provides the value.
+    A node is also in groups for its operating system (C(os_...)), its model (C(model_...)), its MachineConfigPool
+    (C(pool_...)), its zone (C(zone_...)) and its leaf (C(leaf_...)), if the cluster provides the value.
   - O(compose), O(groups) and O(keyed_groups) can use the variables C(labels), C(address) and C(node) of a node.
 requirements:
   - kubernetes >= 24.2.0
@@ -84,7 +90,12 @@ from ansible.plugins.inventory import BaseInventoryPlugin, Constructable
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of
 from ansible_collections.linerate.rdma.plugins.module_utils._credentials import credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import LISTED, Inventory, InventoryNode, refuse_shared_addresses
+from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import (
+    LISTED,
+    Inventory,
+    InventoryNode,
+    refuse_shared_addresses,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import nearest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import NAMESPACE
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
@@ -118,7 +129,9 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         given = self._read_config_data(path)
         unknown = sorted(set(given) - set(self.get_options()))
         if unknown:
-            raise AnsibleParserError(f"{path}: '{unknown[0]}' is no option of linerate.rdma.nodes{nearest(unknown[0], self.get_options())}")
+            raise AnsibleParserError(
+                f"{path}: '{unknown[0]}' is no option of linerate.rdma.nodes{nearest(unknown[0], self.get_options())}"
+            )
         try:
             found, by_ssh = self._read()
         except RdmaError as error:
@@ -127,7 +140,10 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             self.display.warning(f"{path}: {refused}. It is left out.")
         if not found.nodes:
             selector = self.get_option("selector")
-            raise AnsibleParserError(f"{path}: no node of the cluster has the labels '{selector}'. Compare with: kubectl get nodes --show-labels")
+            raise AnsibleParserError(
+                f"{path}: no node of the cluster has the labels '{selector}'. Compare with: kubectl get nodes"
+                " --show-labels"
+            )
         self.inventory.add_group(GROUP)
         if self.get_option("kubeconfig"):
             self.inventory.set_variable("all", "rdma_kubeconfig", self.get_option("kubeconfig"))
@@ -138,10 +154,13 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
                 self.display.warning(f"{path}: {node.error}. These texts are left out.")
             self._add(node, node.name in by_ssh)
 
-    def _read(self) -> typing.Tuple[Inventory, typing.Set[str]]:
+    def _read(self) -> tuple[Inventory, set[str]]:
         """The nodes, and the names of those that are reached by ssh."""
         if not HAS_KUBERNETES:
-            raise RdmaError("the Python that runs ansible-playbook lacks the library kubernetes", "Install it there: pip install kubernetes")
+            raise RdmaError(
+                "the Python that runs ansible-playbook lacks the library kubernetes",
+                "Install it there: pip install kubernetes",
+            )
         options = {name: self.get_option(name) for name in ("kubeconfig", "context") if self.get_option(name)}
         cluster = Cluster(client_of(options, credentials(options, os.environ)).client)
         selector, ssh = self.get_option("selector") or "", self.get_option("ssh")
@@ -149,24 +168,30 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
         if not ssh:
             return found, set()
         everyone = inventory_of(cluster.pages("Node")).nodes
-        return refuse_shared_addresses(found, everyone), {node.name for node in inventory_of(cluster.pages("Node", selector=ssh)).nodes}
+        return refuse_shared_addresses(found, everyone), {
+            node.name for node in inventory_of(cluster.pages("Node", selector=ssh)).nodes
+        }
 
     def _add(self, node: InventoryNode, by_ssh: bool) -> None:
-        """Add one node. All that a node says of itself is marked: cores before 2.19 take a variable for a template, and run what is in it."""
-        known: typing.Dict[str, typing.Any] = outside({"node": node.name, "address": node.address, "labels": node.labels})
+        """Add one node. All that a node says of itself is marked: cores before 2.19 take a variable for a template, and
+        run what is in it."""
+        known: dict[str, typing.Any] = outside({"node": node.name, "address": node.address, "labels": node.labels})
         name = self.inventory.add_host(known["node"], group=GROUP)
         self.inventory.set_variable(name, LISTED, True)
         for variable, value in self._way(name, known["address"], outside(node.error), by_ssh).items():
             self.inventory.set_variable(name, variable, value)
         for kind, value in node.groups.items():
-            self.inventory.add_host(name, group=self.inventory.add_group(self._sanitize_group_name(f"{kind}_{value}".lower())))
+            self.inventory.add_host(
+                name, group=self.inventory.add_group(self._sanitize_group_name(f"{kind}_{value}".lower()))
+            )
         strict = self.get_option("strict")
         self._set_composite_vars(self.get_option("compose"), known, name, strict=strict)
         self._add_host_to_composed_groups(self.get_option("groups"), known, name, strict=strict)
         self._add_host_to_keyed_groups(self.get_option("keyed_groups"), known, name, strict=strict)
 
-    def _way(self, name: str, address: str, error: str, by_ssh: bool) -> typing.Dict[str, typing.Any]:
-        """Variables that say how the node is reached: marked texts of the node beside options of the user, who may write templates."""
+    def _way(self, name: str, address: str, error: str, by_ssh: bool) -> dict[str, typing.Any]:
+        """Variables that say how the node is reached: marked texts of the node beside options of the user, who may
+        write templates."""
         if by_ssh and error and not address:
             return {"ansible_connection": "linerate.rdma.refused", "ansible_refused_cause": error}
         if by_ssh:

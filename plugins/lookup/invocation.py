@@ -11,9 +11,10 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Part of the playbook C(linerate.rdma.site). Checks the options C(--tags), C(--skip-tags) and C(--start-at-task) of C(ansible-playbook).
-  - Fails if a tag is not the name of a stage, if no stage remains, or with C(--start-at-task). The message lists the stages. Ansible itself would run
-    nothing and exit with 0.
+  - Part of the playbook C(linerate.rdma.site). Checks the options C(--tags), C(--skip-tags) and C(--start-at-task) of
+    C(ansible-playbook).
+  - Fails if a tag is not the name of a stage, if no stage remains, or with C(--start-at-task). The message lists the
+    stages. Ansible itself would run nothing and exit with 0.
   - Use it in C(hosts) of a play, because Ansible evaluates C(hosts) regardless of the tags.
 options:
   _terms:
@@ -48,7 +49,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import O
 class LookupModule(LookupBase):
     """Reads the command line."""
 
-    def run(self, terms: typing.List[str], variables: typing.Any = None, **kwargs: typing.Any) -> typing.List[str]:
+    def run(self, terms: list[str], variables: typing.Any = None, **kwargs: typing.Any) -> list[str]:
         # tags may come out of the configuration as well; the command line has what counts
         given = ansible.context.CLIARGS
         if any(given.get(name) for name in ONLY_LISTS):

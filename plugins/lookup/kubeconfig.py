@@ -11,9 +11,11 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - The modules support all authentication options of C(kubernetes.core) and the environment variables C(K8S_AUTH_*). Helm supports only some of them.
+  - The modules support all authentication options of C(kubernetes.core) and the environment variables C(K8S_AUTH_*).
+    Helm supports only some of them.
   - If the credentials are only a kubeconfig with its current context, the lookup returns its path.
-  - Otherwise, it writes the credentials to a temporary kubeconfig that only its owner can read. Ansible deletes the file when C(ansible-playbook) ends.
+  - Otherwise, it writes the credentials to a temporary kubeconfig that only its owner can read. Ansible deletes the
+    file when C(ansible-playbook) ends.
 options:
   _terms:
     description: The variable C(rdma_kubeconfig). A path, the content of a kubeconfig, or an empty string.
@@ -59,7 +61,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 class LookupModule(LookupBase):
     """The environment is that of ansible-playbook, which modules on localhost have as well."""
 
-    def run(self, terms: typing.List[typing.Any], variables: typing.Any = None, **kwargs: typing.Any) -> typing.List[typing.Any]:
+    def run(self, terms: list[typing.Any], variables: typing.Any = None, **kwargs: typing.Any) -> list[typing.Any]:
         try:
             return [self._one(term) for term in terms]
         except RdmaError as error:
@@ -68,14 +70,21 @@ class LookupModule(LookupBase):
     @staticmethod
     def _one(kubeconfig: typing.Any) -> typing.Any:
         if not HAS_KUBERNETES:
-            raise AnsibleLookupError("The Python that runs ansible-playbook lacks the library kubernetes. Install it there: pip install kubernetes")
+            raise AnsibleLookupError(
+                "The Python that runs ansible-playbook lacks the library kubernetes. Install it there: pip install"
+                " kubernetes"
+            )
         options = {"kubeconfig": kubeconfig} if kubeconfig else {}
         found = credentials(options, os.environ)
         if found.bare:
             alone = found.kubeconfig
             return _written(alone) if isinstance(alone, dict) else os.path.abspath(os.path.expanduser(alone))
         client = client_of(options, found)
-        made = as_kubeconfig(client.configuration, client.client.client.default_headers, str(found.given.get("context") or "linerate.rdma"))
+        made = as_kubeconfig(
+            client.configuration,
+            client.client.client.default_headers,
+            str(found.given.get("context") or "linerate.rdma"),
+        )
         return _written(made)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judges a run again by its folder alone, and compares it with another. Sits above all layers, below modules and plugins."""
+"""Judges a run again by its folder alone, and compares it with another. Sits above all layers, below modules and
+plugins."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from ._report.difference_page import difference_html, difference_json
 from ._report.signature import Evidence, render_signature
 from ._report.verdict import Since
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 #: of the facts that are compared
 _FORMS: typing.Mapping[str, type] = {
     "hcas_after_network": ObservedHcas,
@@ -63,19 +64,26 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
 
     :param report_dir: folder of the run; nothing of it is changed
     :param target: folder for records and report; empty for ``judged`` in ``report_dir``
-    :param wishes: ``fabrics``, ``waivers``, ``cluster``; what is None is taken from the run. ``applied`` is False for an intent that is to be applied yet
+    :param wishes: ``fabrics``, ``waivers``, ``cluster``; what is None is taken from the run. ``applied`` is False for
+        an intent that is to be applied yet
     :raises FileError: no run is there, or a file can't be read or written
     """
     start = start_of(report_dir)
     target = os.path.abspath(target or os.path.join(report_dir, JUDGED))
     if os.path.realpath(target) == os.path.realpath(report_dir):
-        raise FileError(f"{target} is the folder of the run itself; to judge again there would overwrite its records", "Give rdma_judged_dir another folder")
+        raise FileError(
+            f"{target} is the folder of the run itself; to judge again there would overwrite its records",
+            "Give rdma_judged_dir another folder",
+        )
     below = base_of(target, report_dir)
     _clear(target, below)
     folder = FactFolder(report_dir, start.run)
     records, unreadable = read_records(records_dir(report_dir))
     of_run = {stage: record for stage, record in records.items() if record.run == start.run}
-    chosen = {name: getattr(start, name) if wishes.get(name) is None else wishes[name] for name in ("fabrics", "waivers", "cluster")}
+    chosen = {
+        name: getattr(start, name) if wishes.get(name) is None else wishes[name]
+        for name in ("fabrics", "waivers", "cluster")
+    }
     applied = wishes.get("applied") is not False
 
     def refused(stage: str) -> typing.Sequence[str]:
@@ -84,7 +92,8 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
         return found
 
     def facts(stage: str) -> typing.Any:
-        """What the stage is judged by. The lines in which the run's own intent was written are none of another intent."""
+        """What the stage is judged by. The lines in which the run's own intent was written are none of another
+        intent."""
         found, counts = facts_of(folder, stage)
         own = all(wishes.get(name) is None for name in chosen)
         return (found if own else {name: value for name, value in found.items() if name != "origins"}), counts
@@ -107,7 +116,8 @@ def _told(record: Record) -> typing.Sequence[str]:
 
 
 def pages(report_dir: str, ansible_version: str) -> None:
-    """Make the report of a run anew from its facts and records, which stay as they are: of a run that was unpacked, nobody knows who made its pages.
+    """Make the report of a run anew from its facts and records, which stay as they are: of a run that was unpacked,
+    nobody knows who made its pages.
 
     :raises FileError: no run is there, or a file can't be read or written
     """
@@ -116,8 +126,11 @@ def pages(report_dir: str, ansible_version: str) -> None:
     publish(FactFolder(report_dir, start.run), report_dir, records, unreadable, _versions(start, ansible_version))
 
 
-def _versions(start: RunStart, ansible_version: str) -> typing.Dict[str, str]:
-    return {"ansible-core": ansible_version, **{f"{name} of the run": version for name, version in start.versions.items()}}
+def _versions(start: RunStart, ansible_version: str) -> dict[str, str]:
+    return {
+        "ansible-core": ansible_version,
+        **{f"{name} of the run": version for name, version in start.versions.items()},
+    }
 
 
 def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing.Mapping[str, str]) -> None:
@@ -148,11 +161,15 @@ def snapshot(report_dir: str) -> Snapshot:
         there = [node for node in start.nodes if os.path.lexists(folder.path(kind, node))]
         asked = folder.of_nodes(kind, there)
         # a file that an older run left is no look of this one
-        facts[kind] = {node: item for node, item in asked.items() if not (item["error"] or "").startswith("was not asked")}
+        facts[kind] = {
+            node: item for node, item in asked.items() if not (item["error"] or "").startswith("was not asked")
+        }
         form = _FORMS.get(kind)
         if form is not None:
             facts[kind] = {node: _of_this_form(form, f"{kind} of {node}", item) for node, item in facts[kind].items()}
-    records = {stage: record for stage, record in read_records(records_dir(report_dir))[0].items() if record.run == start.run}
+    records = {
+        stage: record for stage, record in read_records(records_dir(report_dir))[0].items() if record.run == start.run
+    }
     return Snapshot(start, facts, records)
 
 
@@ -169,11 +186,18 @@ def compare_folders(before_dir: str, report_dir: str) -> Data:
     """
     before, after = snapshot(before_dir), snapshot(report_dir)
     found, paths = _written(before, after, report_dir)
-    return {"before": before.start.run, "after": after.start.run, "count": len(found), "lines": show(found), "paths": paths}
+    return {
+        "before": before.start.run,
+        "after": after.start.run,
+        "count": len(found),
+        "lines": show(found),
+        "paths": paths,
+    }
 
 
 def since(before_dir: str, report_dir: str) -> Since:
-    """What changed since a run that is kept. One that can't be compared, as of another version, is no reason to have no report: it says why.
+    """What changed since a run that is kept. One that can't be compared, as of another version, is no reason to have no
+    report: it says why.
 
     :raises FileError: the folder of the report can't be written
     """
@@ -186,7 +210,7 @@ def since(before_dir: str, report_dir: str) -> Since:
     return Since(run, before.start.started, len(found), tuple(show(found)))
 
 
-def _written(before: Snapshot, after: Snapshot, report_dir: str) -> typing.Tuple[typing.List[Difference], typing.Dict[str, str]]:
+def _written(before: Snapshot, after: Snapshot, report_dir: str) -> tuple[list[Difference], dict[str, str]]:
     """The differences, and where they were written, by format."""
     found = differences(before, after)
     paths = {name: os.path.join(os.path.abspath(report_dir), f"difference.{name}") for name in ("json", "html")}
@@ -196,7 +220,8 @@ def _written(before: Snapshot, after: Snapshot, report_dir: str) -> typing.Tuple
 
 
 def _clear(target: str, below: str) -> None:
-    """Remove what an earlier judgement left, or a stranger: if this one ends early, nothing is there that looks like its report."""
+    """Remove what an earlier judgement left, or a stranger: if this one ends early, nothing is there that looks like
+    its report."""
     for stage in STAGES:
         remove_record(records_dir(target), stage, below)
     names = [f"report.{name}" for name in FORMATS]

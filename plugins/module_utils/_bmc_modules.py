@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What leads to BMCs: options of the modules that ask many of them at once, and variables of nodes. A secret is in nothing but what is sent to a BMC."""
+"""What leads to BMCs: options of the modules that ask many of them at once, and variables of nodes. A secret is in
+nothing but what is sent to a BMC."""
 
 from __future__ import annotations
 
@@ -25,17 +26,17 @@ OF_NODE = ("address", "port", "user", "password", "token", "fingerprint", "syste
 ASSERTED = "asserted"
 
 
-def _secret(name: str) -> typing.Dict[str, typing.Any]:
+def _secret(name: str) -> dict[str, typing.Any]:
     return {"type": "str", "no_log": True, "fallback": (env_fallback, [ENVIRONMENT[name]])}
 
 
-def bmc_spec(seconds: float, **more: typing.Any) -> typing.Dict[str, typing.Any]:
+def bmc_spec(seconds: float, **more: typing.Any) -> dict[str, typing.Any]:
     """Options of such a module; their documentation is the fragment linerate.rdma._options.bmcs.
 
     :param seconds: that one BMC has in all
     :param more: options of this module alone
     """
-    of_one: typing.Dict[str, typing.Any] = {
+    of_one: dict[str, typing.Any] = {
         "node": {"type": "str", "required": True},
         "address": {"type": "str", "required": True},
         "port": {"type": "int", "default": 443},
@@ -62,7 +63,7 @@ def bmc_spec(seconds: float, **more: typing.Any) -> typing.Dict[str, typing.Any]
     }
 
 
-def bmcs_of(module: AnsibleModule) -> typing.List[Bmc]:
+def bmcs_of(module: AnsibleModule) -> list[Bmc]:
     """The BMCs that a module is asked for.
 
     :raises RdmaError: one of them can't be asked so
@@ -80,7 +81,7 @@ def claims_of(module: AnsibleModule, bmcs: typing.Iterable[Bmc]) -> Claims:
     return Claims(looked=told, places={bmc.node: bmc.place for bmc in bmcs})
 
 
-def wanted_by_node(module: AnsibleModule) -> typing.Dict[str, Wanted]:
+def wanted_by_node(module: AnsibleModule) -> dict[str, Wanted]:
     """What is wanted of each node: of all, and of it alone.
 
     :raises RdmaError: no such key, or no such value
@@ -107,11 +108,24 @@ def bmc_of(one: Options, options: Options) -> Bmc:
     token = one.get("token") if own else options["token"]
     user, password = one.get("user") or options["user"], one.get("password") or options["password"]
     if not token and not (user and password):
-        raise RdmaError(f"bmcs: {node} has no user and password, and no token", "Set them there, for all BMCs, or in RDMA_BMC_USER and RDMA_BMC_PASSWORD")
+        raise RdmaError(
+            f"bmcs: {node} has no user and password, and no token",
+            "Set them there, for all BMCs, or in RDMA_BMC_USER and RDMA_BMC_PASSWORD",
+        )
     try:
         pin = fingerprint_of(one["fingerprint"]) if one.get("fingerprint") else ""
         asserted = one.get("identity") == ASSERTED
-        return Bmc(node, address_of(one["address"]), one["port"], user or "", password or "", token or "", pin, one.get("system") or "", asserted)
+        return Bmc(
+            node,
+            address_of(one["address"]),
+            one["port"],
+            user or "",
+            password or "",
+            token or "",
+            pin,
+            one.get("system") or "",
+            asserted,
+        )
     except RdmaError as error:
         raise RdmaError(f"bmcs: {node}: {error.seen}", error.remedy) from None
 
@@ -127,6 +141,9 @@ def bmc_of_node(node: str, variables: Options) -> Bmc:
     if not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) < 65536:
         raise RdmaError(f"{node}: rdma_bmc_port is no port", "Give a number from 1 to 65535")
     if told.get("identity") not in (None, "", ASSERTED):
-        raise RdmaError(f"{node}: rdma_bmc_identity is no '{ASSERTED}'", f"Set it to '{ASSERTED}', or leave it out: the BMC is then compared with the node")
+        raise RdmaError(
+            f"{node}: rdma_bmc_identity is no '{ASSERTED}'",
+            f"Set it to '{ASSERTED}', or leave it out: the BMC is then compared with the node",
+        )
     of_all = {name: os.environ.get(variable, "") for name, variable in ENVIRONMENT.items()}
     return bmc_of({**told, "node": node, "port": int(port)}, of_all)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the modules that talk to the API server share: authentication as in kubernetes.core, a file for progress, and an end that cleans up."""
+"""What the modules that talk to the API server share: authentication as in kubernetes.core, a file for progress, and an
+end that cleans up."""
 
 from __future__ import annotations
 
@@ -45,18 +46,20 @@ except ImportError:
         """Stands for that of urllib3."""
 
 
-def cluster_spec(**options: typing.Any) -> typing.Dict[str, typing.Any]:
+def cluster_spec(**options: typing.Any) -> dict[str, typing.Any]:
     """Argument spec with kubernetes.core's authentication options; the doc fragment is _authentication.options."""
     return {**copy.deepcopy(AUTH_ARG_SPEC), **options}
 
 
-def facts_spec(**options: typing.Any) -> typing.Dict[str, typing.Any]:
-    """The same of a module whose answer can become a fact; the doc fragment is linerate.rdma._options.cluster_facts besides."""
+def facts_spec(**options: typing.Any) -> dict[str, typing.Any]:
+    """The same of a module whose answer can become a fact; the doc fragment is linerate.rdma._options.cluster_facts
+    besides."""
     return cluster_spec(**FACT_SPEC, **options)
 
 
-def pods_spec(**options: typing.Any) -> typing.Dict[str, typing.Any]:
-    """The same of a module that works for the intent in pods on the nodes; the doc fragments are linerate.rdma._options.intent and .pods besides."""
+def pods_spec(**options: typing.Any) -> dict[str, typing.Any]:
+    """The same of a module that works for the intent in pods on the nodes; the doc fragments are
+    linerate.rdma._options.intent and .pods besides."""
     nodes = {"type": "list", "elements": "str"}
     return facts_spec(**INTENT_SPEC, nodes=nodes, pod_seconds={"type": "int", "default": 300}, **options)
 
@@ -75,7 +78,7 @@ def connect(module: AnsibleModule) -> Cluster:
     return Cluster(client_of(options, found).client)
 
 
-def options_of(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def options_of(module: AnsibleModule) -> dict[str, typing.Any]:
     """Those of kubernetes.core's options that the module was given."""
     return {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
 
@@ -99,7 +102,12 @@ def client_of(options: typing.Mapping[str, typing.Any], found: Credentials) -> t
     except (HTTPError, OSError) as problem:
         words = found.masked(cause_of(str(problem)) or str(problem))
         unreadable = isinstance(problem, OSError) and getattr(problem, "filename", None)
-        error = ApiError(0, "Configuration" if unreadable else "Unreachable", words if unreadable else f"no answer from the API server: {words}", found.where)
+        error = ApiError(
+            0,
+            "Configuration" if unreadable else "Unreachable",
+            words if unreadable else f"no answer from the API server: {words}",
+            found.where,
+        )
     except (CoreException, ConfigException, ValueError, TypeError, LookupError, AttributeError) as problem:
         # the client reads a kubeconfig as if it had the right form
         error = ApiError(0, "Configuration", found.masked(str(problem) or type(problem).__name__), found.where)
@@ -134,7 +142,7 @@ def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str
         yield say
 
 
-def difference(outcomes: typing.Iterable[Outcome]) -> typing.List[typing.Dict[str, str]]:
+def difference(outcomes: typing.Iterable[Outcome]) -> list[dict[str, str]]:
     """Each object that was written, or would be, before and after, as Ansible shows it with --diff."""
 
     def text(resource: typing.Any) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Looks at what the controller has for the stages that ask the API server. What is not there is an answer, never an error."""
+"""Looks at what the controller has for the stages that ask the API server. What is not there is an answer, never an
+error."""
 
 from __future__ import annotations
 
@@ -24,13 +25,18 @@ from ._observe.kubernetes import ApiError, Cluster
 from ._observe.rights import observe
 from ._observe.sriov_operator import namespace_of_operator
 
-#: seconds for the first answer of the API server. The client itself tries an address that swallows everything for minutes
+#: seconds for the first answer of the API server. The client itself tries an address that swallows everything for
+#: minutes
 LIMIT = 30.0
 _Answer = typing.TypeVar("_Answer")
 
 
 def look(
-    module: AnsibleModule, intent: typing.Optional[Intent], helm: typing.Optional[str], stages: typing.Sequence[str], limit: float = LIMIT
+    module: AnsibleModule,
+    intent: typing.Optional[Intent],
+    helm: typing.Optional[str],
+    stages: typing.Sequence[str],
+    limit: float = LIMIT,
 ) -> ControllerFacts:
     """:param intent: whose rights are asked about; None where it is wrong
     :param helm: its path or name; None where it is not needed
@@ -52,12 +58,15 @@ def look(
     if intent is None:
         return seen
     try:
-        return dataclasses.replace(seen, rights=observe(cluster, needed(intent, namespace_of_operator(cluster, intent.cluster.operator_namespace))))
+        return dataclasses.replace(
+            seen,
+            rights=observe(cluster, needed(intent, namespace_of_operator(cluster, intent.cluster.operator_namespace))),
+        )
     except ApiError as error:
         return dataclasses.replace(seen, rights_error=error.seen)
 
 
-def _first_answer(module: AnsibleModule) -> typing.Tuple[Cluster, str]:
+def _first_answer(module: AnsibleModule) -> tuple[Cluster, str]:
     cluster = _cluster.connect(module)
     return cluster, cluster.version()
 
@@ -67,8 +76,8 @@ def _within(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Ans
 
     :raises ApiError: it does not
     """
-    answers: typing.List[_Answer] = []
-    errors: typing.List[BaseException] = []
+    answers: list[_Answer] = []
+    errors: list[BaseException] = []
 
     def work() -> None:
         try:
@@ -92,7 +101,16 @@ def helm_of(binary: str) -> HelmFacts:
     """Helm's version, in its own words (``v3.19.4+g7cfb6e4``)."""
     path = shutil.which(os.path.expanduser(binary))
     if path is None:
-        return HelmFacts(binary, error="there is no such program in the PATH of the controller" if os.sep not in binary else "there is no such program")
+        return HelmFacts(
+            binary,
+            error=(
+                "there is no such program in the PATH of the controller"
+                if os.sep not in binary
+                else "there is no such program"
+            ),
+        )
     done = run([path, "version", "--short"], 20)
     match = re.search(r"\bv(\d[^\s+]*)", done.stdout)
-    return HelmFacts(binary, match[1] if match and not done.failure else "", done.failure or ("" if match else "it says no version"))
+    return HelmFacts(
+        binary, match[1] if match and not done.failure else "", done.failure or ("" if match else "it says no version")
+    )

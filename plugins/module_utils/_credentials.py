@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What leads to the API server, by the rules of kubernetes.core: options, the variables K8S_AUTH_* of the environment, a kubeconfig, a pod's service account.
+"""What leads to the API server, by the rules of kubernetes.core: options, the variables K8S_AUTH_* of the environment,
+a kubeconfig, a pod's service account.
 
-kubernetes.core makes the client. What is here says beforehand which of them it will take, so that a mistake is named by its place, and gives the
-same credentials to Helm. [kubernetes.core plugins/module_utils/k8s/client.py]
+kubernetes.core makes the client. What is here says beforehand which of them it will take, so that a mistake is named by
+its place, and gives the same credentials to Helm. [kubernetes.core plugins/module_utils/k8s/client.py]
 """
 
 from __future__ import annotations
@@ -58,23 +59,32 @@ class Credentials:
         server = self.given.get("host")
         if self.source == "options":
             return f"API server {shown_url(server)}"
-        told = "service account of this pod" if self.source == "service account" else f"kubeconfig {shown(self.kubeconfig)}"
+        told = (
+            "service account of this pod"
+            if self.source == "service account"
+            else f"kubeconfig {shown(self.kubeconfig)}"
+        )
         if self.source == "kubeconfig" and self.by:
             told = f"{told} ({self.by})"
         return f"{told}, API server {shown_url(server)}" if server else told
 
     @property
     def bare(self) -> bool:
-        """Whether one kubeconfig and its own context are all there is, so that any tool that takes one has the same credentials."""
+        """Whether one kubeconfig and its own context are all there is, so that any tool that takes one has the same
+        credentials."""
         several = os.pathsep in _text(self.kubeconfig)
         return self.source == "kubeconfig" and not several and not set(self.given) - set(_ALONE)
 
     @property
-    def secrets(self) -> typing.FrozenSet[str]:
+    def secrets(self) -> frozenset[str]:
         """Texts that nobody may see."""
         headers = self.given.get("proxy_headers") or {}
         pairs = [_text(headers.get(name)) for name in ("proxy_basic_auth", "basic_auth")]
-        texts = [_text(self.given.get(name)) for name in ("api_key", "password")] + pairs + [pair.partition(":")[2] for pair in pairs]
+        texts = (
+            [_text(self.given.get(name)) for name in ("api_key", "password")]
+            + pairs
+            + [pair.partition(":")[2] for pair in pairs]
+        )
         for name in ("proxy", "host"):
             user = _split(_text(self.given.get(name)))[1]
             texts += [user, user.partition(":")[2]]
@@ -90,11 +100,18 @@ class Credentials:
         """:raises ApiError: something that will be used can't be; its text is not quoted where it may hold secrets"""
         for name in ("host", "api_key", "impersonate_user"):
             if _CONTROL.search(_text(self.given.get(name))):
-                raise ApiError(0, "Configuration", f"{name} holds a blank or a line break{_origin(name)}, and no header can", self.where)
+                raise ApiError(
+                    0,
+                    "Configuration",
+                    f"{name} holds a blank or a line break{_origin(name)}, and no header can",
+                    self.where,
+                )
         for name in ("ca_cert", "client_cert", "client_key"):
             path = self.given.get(name)
             if path and not os.path.isfile(path):
-                raise ApiError(0, "Configuration", f"{name}{_origin(name)} is {path}, and there is no such file", self.where)
+                raise ApiError(
+                    0, "Configuration", f"{name}{_origin(name)} is {path}, and there is no such file", self.where
+                )
         if self.source == "kubeconfig" and isinstance(self.kubeconfig, str):
             _examine(self.kubeconfig, self.where)
 
@@ -116,21 +133,33 @@ def credentials(options: typing.Mapping[str, typing.Any], environment: Environme
     return Credentials(given, "kubeconfig", bool(given or environment.get("KUBECONFIG") or present), path, by)
 
 
-def _kubeconfig(options: typing.Mapping[str, typing.Any], given: typing.Mapping[str, typing.Any], environment: Environment) -> typing.Tuple[typing.Any, str]:
-    """The kubeconfig that counts, and who names it: the first of the option, which the playbooks take from rdma_kubeconfig, two variables, and the default."""
+def _kubeconfig(
+    options: typing.Mapping[str, typing.Any], given: typing.Mapping[str, typing.Any], environment: Environment
+) -> tuple[typing.Any, str]:
+    """The kubeconfig that counts, and who names it: the first of the option, which the playbooks take from
+    rdma_kubeconfig, two variables, and the default."""
     if given.get("kubeconfig"):
-        return given["kubeconfig"], "from rdma_kubeconfig or the option kubeconfig" if options.get("kubeconfig") else "from K8S_AUTH_KUBECONFIG"
+        return given["kubeconfig"], (
+            "from rdma_kubeconfig or the option kubeconfig" if options.get("kubeconfig") else "from K8S_AUTH_KUBECONFIG"
+        )
     if environment.get("KUBECONFIG"):
         return environment["KUBECONFIG"], "from KUBECONFIG"
     return "~/.kube/config", "the default"
 
 
-def _given(options: typing.Mapping[str, typing.Any], environment: Environment) -> typing.Dict[str, typing.Any]:
-    found: typing.Dict[str, typing.Any] = {}
-    for true_name, name in [*AUTH_ARG_MAP.items(), *((name, name) for name in ("impersonate_user", "impersonate_groups"))]:
+def _given(options: typing.Mapping[str, typing.Any], environment: Environment) -> dict[str, typing.Any]:
+    found: dict[str, typing.Any] = {}
+    for true_name, name in [
+        *AUTH_ARG_MAP.items(),
+        *((name, name) for name in ("impersonate_user", "impersonate_groups")),
+    ]:
         value = options.get(name)
         if value is None and name == "proxy_headers":
-            value = {key: environment[_variable(f"{name}_{key}")] for key in AUTH_PROXY_HEADERS_SPEC if _variable(f"{name}_{key}") in environment}
+            value = {
+                key: environment[_variable(f"{name}_{key}")]
+                for key in AUTH_PROXY_HEADERS_SPEC
+                if _variable(f"{name}_{key}") in environment
+            }
         elif value is None:
             value = environment.get(_variable(name)) or environment.get(_variable(true_name))
         if value not in (None, "", {}, []):
@@ -161,7 +190,8 @@ def _in_pod() -> bool:
 
 
 def shown(path: typing.Any) -> str:
-    """A path as name and folder: Ansible hides the option's own text, since it may also hold the whole configuration."""
+    """A path as name and folder: Ansible hides the option's own text, since it may also hold the whole
+    configuration."""
     if not isinstance(path, str):
         return "given as a mapping"
     folder, name = os.path.split(os.path.abspath(os.path.expanduser(path)))
@@ -174,7 +204,7 @@ def shown_url(url: typing.Any) -> str:
     return scheme + rest
 
 
-def _split(url: str) -> typing.Tuple[str, str, str]:
+def _split(url: str) -> tuple[str, str, str]:
     """Scheme, user with password, and what is behind them; of any text, which need not be a URL."""
     scheme, mark, rest = url.rpartition("://")
     place, slash, path = rest.partition("/")
@@ -202,20 +232,28 @@ def _examine(path: str, where: str) -> None:
         except OSError as error:
             raise ApiError(0, "Configuration", f"it can't be read: {error.strerror}", where) from None
         if isinstance(config, str) and config.startswith("$ANSIBLE_VAULT"):
-            text = "it is encrypted by Ansible Vault; give it as a mapping: \"{{ lookup('ansible.builtin.file', path) | from_yaml }}\""
+            text = (
+                "it is encrypted by Ansible Vault; give it as a mapping: \"{{ lookup('ansible.builtin.file', path) |"
+                ' from_yaml }}"'
+            )
             raise ApiError(0, "Configuration", text, where)
         if not isinstance(config, dict) or config.get("kind", "Config") != "Config":
-            raise ApiError(0, "Configuration", f"it holds {'nothing' if config is None else 'something else'}, not a mapping of kind Config", where)
+            raise ApiError(
+                0,
+                "Configuration",
+                f"it holds {'nothing' if config is None else 'something else'}, not a mapping of kind Config",
+                where,
+            )
 
 
-def as_kubeconfig(configuration: typing.Any, headers: typing.Mapping[str, str], context: str) -> typing.Dict[str, typing.Any]:
+def as_kubeconfig(configuration: typing.Any, headers: typing.Mapping[str, str], context: str) -> dict[str, typing.Any]:
     """The credentials of a client as a kubeconfig, for a tool that takes nothing else. It holds secrets.
 
     :param configuration: kubernetes.client.Configuration
     :param headers: that the client adds to each request
     :param context: name of its one context
     """
-    cluster: typing.Dict[str, typing.Any] = {"server": configuration.host}
+    cluster: dict[str, typing.Any] = {"server": configuration.host}
     if not configuration.verify_ssl:
         # client-go refuses a certificate authority beside it
         cluster["insecure-skip-tls-verify"] = True
@@ -237,9 +275,12 @@ def as_kubeconfig(configuration: typing.Any, headers: typing.Mapping[str, str], 
     }
 
 
-def _user(configuration: typing.Any) -> typing.Dict[str, typing.Any]:
-    user: typing.Dict[str, typing.Any] = {}
-    for key, path in (("client-certificate-data", configuration.cert_file), ("client-key-data", configuration.key_file)):
+def _user(configuration: typing.Any) -> dict[str, typing.Any]:
+    user: dict[str, typing.Any] = {}
+    for key, path in (
+        ("client-certificate-data", configuration.cert_file),
+        ("client-key-data", configuration.key_file),
+    ):
         if path:
             user[key] = _encoded(path)
     # also calls the hook that renews a token
@@ -253,9 +294,9 @@ def _user(configuration: typing.Any) -> typing.Dict[str, typing.Any]:
     return user
 
 
-def _impersonated(headers: typing.Mapping[str, str]) -> typing.Dict[str, typing.Any]:
+def _impersonated(headers: typing.Mapping[str, str]) -> dict[str, typing.Any]:
     """kubernetes.core writes a header for each group."""
-    found: typing.Dict[str, typing.Any] = {}
+    found: dict[str, typing.Any] = {}
     for name, value in headers.items():
         if str(name).lower() == "impersonate-user":
             found["as"] = value

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the modules on the controller share that read facts and leave some: the answer of such a module is a fact, and Ansible gets what stays small."""
+"""What the modules on the controller share that read facts and leave some: the answer of such a module is a fact, and
+Ansible gets what stays small."""
 
 from __future__ import annotations
 
@@ -17,11 +18,14 @@ from ._observe.facts import FactFolder
 from ._plan.observed import Rails, rails
 
 #: options of such a module; the doc fragment is linerate.rdma._options.cluster_facts
-FACT_SPEC: typing.Dict[str, typing.Any] = {"facts_dir": {"type": "path"}, "run": {"type": "str"}, "fact": {"type": "str"}}
+FACT_SPEC: dict[str, typing.Any] = {"facts_dir": {"type": "path"}, "run": {"type": "str"}, "fact": {"type": "str"}}
 #: items of an option with objects to apply
-OBJECT_SPEC: typing.Dict[str, typing.Any] = {"fabric": {"type": "str", "default": ""}, "object": {"type": "dict", "required": True}}
+OBJECT_SPEC: dict[str, typing.Any] = {
+    "fabric": {"type": "str", "default": ""},
+    "object": {"type": "dict", "required": True},
+}
 
-Result = typing.Dict[str, typing.Any]
+Result = dict[str, typing.Any]
 
 
 def folder_of(module: AnsibleModule) -> typing.Optional[FactFolder]:
@@ -30,8 +34,11 @@ def folder_of(module: AnsibleModule) -> typing.Optional[FactFolder]:
     return FactFolder(options["facts_dir"], options["run"]) if options.get("facts_dir") and options.get("run") else None
 
 
-def run_with_fact(module: AnsibleModule, work: typing.Callable[[], Result], fact: str, keep: typing.Container[str] = ()) -> None:
-    """Do the work of a module and end it. With a folder its answer becomes a fact, and Ansible gets what does not grow with the nodes.
+def run_with_fact(
+    module: AnsibleModule, work: typing.Callable[[], Result], fact: str, keep: typing.Container[str] = ()
+) -> None:
+    """Do the work of a module and end it. With a folder its answer becomes a fact, and Ansible gets what does not grow
+    with the nodes.
 
     :param fact: kind of the fact, unless the user names another one; empty: none is kept
     :param keep: lists and mappings of the answer that Ansible gets all the same
@@ -48,21 +55,33 @@ def run_with_fact(module: AnsibleModule, work: typing.Callable[[], Result], fact
                 folder.write(module.params["fact"] or fact, error=str(error))
             raise
         except Exception as error:
-            # a defect, or an answer that nobody foresaw: Ansible shows where it was met, and the stage has an error in place of the fact
+            # a defect, or an answer that nobody foresaw: Ansible shows where it was met, and the stage has an error in
+            # place of the fact
             if fact:
                 folder.write(module.params["fact"] or fact, error=str(unforeseen(error, module._name)))
             raise
         shown = {"changed", *(["diff"] if module._diff else [])}
         if fact:
-            folder.write(module.params["fact"] or fact, value={name: value for name, value in answer.items() if name not in ("changed", "diff")})
-        counts = {name: len(value) for name, value in answer.items() if isinstance(value, (list, tuple, dict)) and name != "diff"}
-        small = {name: value for name, value in answer.items() if name in shown or name in keep or not isinstance(value, (list, tuple, dict))}
+            folder.write(
+                module.params["fact"] or fact,
+                value={name: value for name, value in answer.items() if name not in ("changed", "diff")},
+            )
+        counts = {
+            name: len(value)
+            for name, value in answer.items()
+            if isinstance(value, (list, tuple, dict)) and name != "diff"
+        }
+        small = {
+            name: value
+            for name, value in answer.items()
+            if name in shown or name in keep or not isinstance(value, (list, tuple, dict))
+        }
         return {**small, "counts": counts}
 
     run(module, kept)
 
 
-def nodes_of(module: AnsibleModule) -> typing.Tuple[str, ...]:
+def nodes_of(module: AnsibleModule) -> tuple[str, ...]:
     """The nodes that take part: those that the caller names, else those of the run.
 
     :raises RdmaError: neither is there
@@ -84,7 +103,7 @@ def rails_of(module: AnsibleModule, intent: Intent) -> Rails:
     return rails(intent, ground_of(folder))
 
 
-def objects_of(module: AnsibleModule, *parts: str) -> typing.List[Result]:
+def objects_of(module: AnsibleModule, *parts: str) -> list[Result]:
     """Objects to apply, each with its fabric: those that the caller hands over, else what network_objects has written.
 
     :param parts: of the fact: ``hosts``, ``objects``

@@ -10,7 +10,20 @@ from __future__ import annotations
 import typing
 
 from ._check.platform.returned import missing
-from ._check.sources import CHANGES, NEIGHBOURS, SOURCES, Chosen, Joined, OfCluster, OfNodes, OfRun, Planned, Source, listens, shared
+from ._check.sources import (
+    CHANGES,
+    NEIGHBOURS,
+    SOURCES,
+    Chosen,
+    Joined,
+    OfCluster,
+    OfNodes,
+    OfRun,
+    Planned,
+    Source,
+    listens,
+    shared,
+)
 from ._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from ._model.facts import FactCount, RunStart
 from ._model.hca import NodeHcas, ObservedHcas
@@ -20,10 +33,12 @@ from ._observe.facts import FactFolder
 from ._observe.files import FileError
 from ._plan.observed import Observed, observed
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 
-def facts_of(folder: FactFolder, stage: str, parts: typing.Optional[typing.Iterable[str]] = None) -> typing.Tuple[Data, typing.Tuple[FactCount, ...]]:
+def facts_of(
+    folder: FactFolder, stage: str, parts: typing.Optional[typing.Iterable[str]] = None
+) -> tuple[Data, tuple[FactCount, ...]]:
     """The data of a stage's ``Facts``, and how many facts it was made of.
 
     :param parts: fields that are needed; None: all. To read all of a large cluster takes its time
@@ -46,7 +61,7 @@ def facts_of(folder: FactFolder, stage: str, parts: typing.Optional[typing.Itera
     return data, tuple(counts)
 
 
-def changes_of(folder: FactFolder, stage: str) -> typing.List[str]:
+def changes_of(folder: FactFolder, stage: str) -> list[str]:
     """What the stage made, by its facts, or in check mode what it would make; one line of text each, none twice.
 
     :raises FileError: a file can't be read
@@ -60,13 +75,18 @@ def changes_of(folder: FactFolder, stage: str) -> typing.List[str]:
         there, value = _read(folder, start, source)
         if there and isinstance(source, OfNodes):
             # a node whose answer has another form is told of by the judgement
-            lines += [line for item in value.values() for line in item["value"] or () if isinstance(item["value"], list) and isinstance(line, str)]
+            lines += [
+                line
+                for item in value.values()
+                for line in item["value"] or ()
+                if isinstance(item["value"], list) and isinstance(line, str)
+            ]
         elif there:
             lines += value
     return list(dict.fromkeys(lines))
 
 
-def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> typing.List[str]:
+def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) -> list[str]:
     """Kinds of what nodes show that the stage needs and this run has not looked at yet on each node.
 
     :param intent: makes it; it is asked for by few stages
@@ -80,8 +100,9 @@ def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) 
     return kinds
 
 
-def missing_since(folder: FactFolder, node: str, moment: str, hcas: typing.Any) -> typing.Optional[typing.Tuple[str, ...]]:
-    """What of its HCAs and links a node had at an earlier moment of the run and lacks now, in words; None where one of the two is not known.
+def missing_since(folder: FactFolder, node: str, moment: str, hcas: typing.Any) -> typing.Optional[tuple[str, ...]]:
+    """What of its HCAs and links a node had at an earlier moment of the run and lacks now, in words; None where one of
+    the two is not known.
 
     :param moment: they were kept as ``hcas_<moment>``
     :param hcas: that it has now, as data of the fact ``hcas``
@@ -104,11 +125,15 @@ def ground_of(folder: FactFolder) -> Observed:
     if nodes and not any(folder.has("hcas", node) for node in nodes):
         seen = "this run has not looked at the HCAs of any node, and nothing can be planned without them"
         raise FileError(seen, "Name the nodes in --limit, or leave it out")
-    hcas = load(typing.Dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
-    return observed(hcas, _subnets(folder), lambda: load(typing.Dict[str, ObservedTopologies], folder.of_nodes("topologies", nodes), "topologies"))
+    hcas = load(dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
+    return observed(
+        hcas,
+        _subnets(folder),
+        lambda: load(dict[str, ObservedTopologies], folder.of_nodes("topologies", nodes), "topologies"),
+    )
 
 
-def subnets_of(folder: FactFolder) -> typing.Mapping[str, typing.Tuple[SeenSubnet, ...]]:
+def subnets_of(folder: FactFolder) -> typing.Mapping[str, tuple[SeenSubnet, ...]]:
     """Subnet managers alone: HCAs are a hundred times as large.
 
     :raises LoadError: a fact has not the form that this version gives it
@@ -116,8 +141,10 @@ def subnets_of(folder: FactFolder) -> typing.Mapping[str, typing.Tuple[SeenSubne
     return observed({}, _subnets(folder)).subnets
 
 
-def _subnets(folder: FactFolder) -> typing.Dict[str, ObservedSubnets]:
-    seen: typing.Dict[str, ObservedSubnets] = load(typing.Dict[str, ObservedSubnets], folder.of_nodes("subnets", folder.start().nodes), "subnets")
+def _subnets(folder: FactFolder) -> dict[str, ObservedSubnets]:
+    seen: dict[str, ObservedSubnets] = load(
+        dict[str, ObservedSubnets], folder.of_nodes("subnets", folder.start().nodes), "subnets"
+    )
     return seen
 
 
@@ -138,7 +165,7 @@ def _all_seen(folder: FactFolder, source: OfNodes, nodes: typing.Iterable[str]) 
     return all(folder.has(source.kind, node) for node in nodes)
 
 
-def _read(folder: FactFolder, start: RunStart, source: Source) -> typing.Tuple[bool, typing.Any]:
+def _read(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, typing.Any]:
     """Whether there is such a fact, and its value."""
     if isinstance(source, OfRun):
         return True, getattr(start, source.field)
@@ -173,11 +200,14 @@ def _names(folder: FactFolder, kind: str) -> typing.Any:
     """
     value = folder.value(kind)
     if value is not None and not isinstance(value, (list, dict)):
-        raise FileError(f"{folder.path(kind)}: its value is no list and no mapping of nodes", "Remove the file and run the stage again")
+        raise FileError(
+            f"{folder.path(kind)}: its value is no list and no mapping of nodes",
+            "Remove the file and run the stage again",
+        )
     return value
 
 
-def _of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) -> typing.Dict[str, Data]:
+def _of_nodes(folder: FactFolder, nodes: typing.Iterable[str], source: OfNodes) -> dict[str, Data]:
     chosen = _names(folder, source.chosen) if source.chosen else None
     asked = [node for node in nodes if chosen is None or node in chosen]
     answers = folder.of_nodes(source.kind, asked)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the frame around the stages does: begin a run, let a stage start, judge it. Sits above all layers, below modules and plugins."""
+"""What the frame around the stages does: begin a run, let a stage start, judge it. Sits above all layers, below modules
+and plugins."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from ._report.approval import plan_text
 from ._report.verdict import build, stats
 
 #: options of both modules of the frame; their documentation is the fragment linerate.rdma._options.frame
-FRAME_SPEC: typing.Dict[str, typing.Any] = {
+FRAME_SPEC: dict[str, typing.Any] = {
     "stage": {"type": "str", "required": True, "choices": list(STAGES)},
     "run": {"type": "str"},
     # raw: the intent's own loader names the path of what is wrong; Ansible's conversion would hide it
@@ -46,7 +47,7 @@ MOST_LINES = 400
 #: the verdict over a stage that has no report after it: its gate is open. Only a run of all stages is ever green
 STAGE_OPEN = "OPEN"
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 
 def new_run() -> str:
@@ -74,7 +75,8 @@ def start_run(options: Data, start: RunStart, ansible_version: str) -> FactFolde
 
 
 def resume_run(options: Data, nodes: typing.Sequence[str], check_mode: bool) -> FactFolder:
-    """Go on with the run of the folder, at the stage ``resume_from``. Records and facts of it and of the stages after it are removed.
+    """Go on with the run of the folder, at the stage ``resume_from``. Records and facts of it and of the stages after
+    it are removed.
 
     :param options: of ``stage_begin``, as the user gave them
     :raises ResumeError: there is none, or something is in the way
@@ -84,7 +86,10 @@ def resume_run(options: Data, nodes: typing.Sequence[str], check_mode: bool) -> 
     check_stage(resume_from, options["stage"], check_mode)
     start = read_start(report_dir)
     if start is None:
-        raise ResumeError(f"rdma_from is {resume_from}, and {report_dir} holds no run to go on with: there is no run.json in it", "Run all stages first")
+        raise ResumeError(
+            f"rdma_from is {resume_from}, and {report_dir} holds no run to go on with: there is no run.json in it",
+            "Run all stages first",
+        )
     records, unreadable = read_records(records_dir(report_dir))
     damaged = [unreadable[stage] for stage in before(resume_from) if stage in unreadable]
     if damaged:
@@ -96,7 +101,9 @@ def resume_run(options: Data, nodes: typing.Sequence[str], check_mode: bool) -> 
     for stage in STAGES[len(before(resume_from)) :]:
         remove_record(records_dir(report_dir), stage)
     folder = FactFolder(report_dir, start.run)
-    folder.resume(dataclasses.replace(start, resumes=(*start.resumes, Resume(resume_from, moment))), kept_kinds(resume_from))
+    folder.resume(
+        dataclasses.replace(start, resumes=(*start.resumes, Resume(resume_from, moment))), kept_kinds(resume_from)
+    )
     return folder
 
 
@@ -120,13 +127,18 @@ def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     context, start = _context(options, folder.run, check_mode), folder.start()
     record = may_start(context, _raw(options), ground_of(start))
     look = [] if record else unseen(folder, options["stage"], _raw(options).intent)
-    asks = record is None and (bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent))
+    asks = record is None and (
+        bool(look) or asks_nodes(options["stage"]) or looks_again(options["stage"], _raw(options).intent)
+    )
     usual = _usual(options, folder.run, check_mode) if record is None else {}
     return {**_conclude(context, record, folder), **usual, "look": look, "observers": asks and bool(start.by_pods)}
 
 
-def pass_over(options: Data, folder: FactFolder, check_mode: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> Data:
-    """Record the stages after this one as not run, since a gate is closed: what they would do at their turn, without their turn.
+def pass_over(
+    options: Data, folder: FactFolder, check_mode: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]
+) -> Data:
+    """Record the stages after this one as not run, since a gate is closed: what they would do at their turn, without
+    their turn.
 
     :param tags: of the run; a stage that these leave out has no record, as ever
     :raises FileError: the folder can't be read or written
@@ -152,14 +164,16 @@ def judge_facts(options: Data, folder: FactFolder, check_mode: bool) -> Data:
     return _conclude(context, record, folder)
 
 
-def cut(lines: typing.List[str]) -> typing.List[str]:
+def cut(lines: list[str]) -> list[str]:
     """Return the lines of a judgement that a terminal gets."""
     if len(lines) <= MOST_LINES:
         return lines
     return [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more lines, all of them in the record"]
 
 
-def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]) -> Data:
+def verdict(
+    module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]
+) -> Data:
     """The result of a module that judges by itself, beside the stages. A closed gate fails the module.
 
     :param subject: what the findings are about, for the first line
@@ -177,21 +191,37 @@ def verdict(module: AnsibleModule, subject: str, findings: typing.Iterable[Findi
 def _kept(options: Data, run: str) -> Data:
     """The result of a stage that a resumed run keeps: nothing is run, and its record stays."""
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
-    line = f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} - {outcome(record)}"
-    return {"stage": record.stage, "run": run, "started": record.started, "go": False, "gate": record.gate, "lines": [line], "look": [], "observers": False}
+    line = (
+        f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} -"
+        f" {outcome(record)}"
+    )
+    return {
+        "stage": record.stage,
+        "run": run,
+        "started": record.started,
+        "go": False,
+        "gate": record.gate,
+        "lines": [line],
+        "look": [],
+        "observers": False,
+    }
 
 
 def _usual(options: Data, run: str, check_mode: bool) -> Data:
-    """How long the stage took in the runs that are kept, where it ran to its end: the median of their seconds, and how many these are."""
+    """How long the stage took in the runs that are kept, where it ran to its end: the median of their seconds, and how
+    many these are."""
     report_dir, stage = options["report_dir"], options["stage"]
     heads = (read_head(records_dir(folder_of(report_dir, name)), stage) for name in kept(report_dir) if name != run)
-    done = [duration(head) for head in heads if head is not None and head.check_mode is check_mode and head.gate != CLOSED]
+    done = [
+        duration(head) for head in heads if head is not None and head.check_mode is check_mode and head.gate != CLOSED
+    ]
     seconds = [value for value in done if value is not None]
     return {"usual_seconds": round(statistics.median(seconds), 1), "usual_runs": len(seconds)} if seconds else {}
 
 
 def _context(options: Data, run: str, check_mode: bool) -> StageContext:
-    """Where the stage stands. A record that can't be read counts as none: the report says why, and judges it as not run."""
+    """Where the stage stands. A record that can't be read counts as none: the report says why, and judges it as not
+    run."""
     heads = read_heads(records_dir(options["report_dir"]))
     return StageContext(
         stage=options["stage"],
@@ -208,7 +238,8 @@ def _raw(options: Data) -> RawIntent:
 
 
 def _conclude(context: StageContext, record: typing.Optional[Record], folder: FactFolder) -> Data:
-    """The result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not what the user asked to change.
+    """The result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not what
+    the user asked to change.
 
     :raises FileError: the record can't be written
     """
@@ -232,11 +263,19 @@ def _told(record: Record, folder: FactFolder, path: str) -> Data:
 
     :param path: of the record, in place of the page that is not there
     """
-    of_run = build({record.stage: record}, {}, record.run, record.finished, facts=lambda stage, parts: facts_of(folder, stage, parts)[0])
+    of_run = build(
+        {record.stage: record},
+        {},
+        record.run,
+        record.finished,
+        facts=lambda stage, parts: facts_of(folder, stage, parts)[0],
+    )
     # the stages that were not run say nothing about this one
     alone = dataclasses.replace(of_run, stages=tuple(stage for stage in of_run.stages if stage.record))
     if record.gate == OPEN and not record.check_mode:
-        alone = dataclasses.replace(alone, verdict=f"{STAGE_OPEN}, {alone.waived} WAIVED" if alone.waived else STAGE_OPEN)
+        alone = dataclasses.replace(
+            alone, verdict=f"{STAGE_OPEN}, {alone.waived} WAIVED" if alone.waived else STAGE_OPEN
+        )
     if record.gate != CLOSED or record.closed_by:
         alone = dataclasses.replace(alone, summary=f"{alone.verdict} - stage {describe(record)[0]}")
     return stats(alone, path, plan_text(alone) if record.stage == "network" else "")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where modules get the right to change a cluster: the one place in which they take, keep and give back the Lease of their run.
+"""Where modules get the right to change a cluster: the one place in which they take, keep and give back the Lease of
+their run.
 
-That a run holds the Lease is also kept in its folder, as ``lease.json``. A run that held it and finds another one in it has lost what it built on, and
-a report that nobody needs a cluster for gives nothing back.
+That a run holds the Lease is also kept in its folder, as ``lease.json``. A run that held it and finds another one in it
+has lost what it built on, and a report that nobody needs a cluster for gives nothing back.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from ._observe.kubernetes import Cluster
 from ._run.lease import Keeper
 
 #: option of a module that needs the Lease; its documentation is the fragment linerate.rdma._options.lease
-LEASE_SPEC: typing.Dict[str, typing.Any] = {"holder": {"type": "str"}}
+LEASE_SPEC: dict[str, typing.Any] = {"holder": {"type": "str"}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +79,8 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Held]:
 
 @contextlib.contextmanager
 def waiting(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Cluster]:
-    """For a module that changes nothing, and may take longer than a Lease lasts between two modules: keep it, if the run holds it.
+    """For a module that changes nothing, and may take longer than a Lease lasts between two modules: keep it, if the
+    run holds it.
 
     :raises LeaseLost: it was lost
     """

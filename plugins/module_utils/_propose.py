@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Proposes an intent by the facts of a run, and writes it where there is none. Sits above all layers, below modules and plugins."""
+"""Proposes an intent by the facts of a run, and writes it where there is none. Sits above all layers, below modules and
+plugins."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from ._plan.propose.propose import propose
 from ._plan.propose.seen import Seen
 from ._render.proposal import render
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 _NOT_ASKED = "could not be asked for"
 
@@ -36,14 +37,21 @@ def default_path(inventory_dir: str) -> str:
     """Where variables of all hosts are, which localhost needs as well.
 
     :param inventory_dir: folder of the inventory; empty where it is in none
-    :raises ProposalError: a file there would no longer be read: Ansible takes the folder ``group_vars/all`` or the file ``group_vars/all.yml``, never both
+    :raises ProposalError: a file there would no longer be read: Ansible takes the folder ``group_vars/all`` or the file
+        ``group_vars/all.yml``, never both
     """
     folder = os.path.join(inventory_dir or ".", "group_vars")
     if not os.path.isdir(os.path.join(folder, "all")):
         for name in ("all.yml", "all.yaml", "all.json"):
             if os.path.exists(os.path.join(folder, name)):
-                seen = f"{os.path.join(folder, name)} is there, and Ansible would no longer read it beside a folder group_vars/all"
-                raise ProposalError(seen, f"Make the folder {folder}/all, move {name} into it, or name another file: -e rdma_proposal=<file>")
+                seen = (
+                    f"{os.path.join(folder, name)} is there, and Ansible would no longer read it beside a folder"
+                    " group_vars/all"
+                )
+                raise ProposalError(
+                    seen,
+                    f"Make the folder {folder}/all, move {name} into it, or name another file: -e rdma_proposal=<file>",
+                )
     return os.path.abspath(os.path.join(folder, "all", "rdma.yml"))
 
 
@@ -55,7 +63,7 @@ def seen_of(folder: FactFolder, namespace: str = "") -> Seen:
     :raises LoadError: a fact has not the form that this version gives it
     """
     nodes = folder.start().nodes
-    unread: typing.List[str] = []
+    unread: list[str] = []
 
     def of_cluster(cls: typing.Any, kind: str, key: str, what: str) -> typing.Any:
         try:
@@ -68,24 +76,37 @@ def seen_of(folder: FactFolder, namespace: str = "") -> Seen:
             return None
         return load(cls, value[key], kind)
 
-    hcas = load(typing.Dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
-    subnets = load(typing.Dict[str, ObservedSubnets], folder.of_nodes("subnets", nodes), "subnets")
+    hcas = load(dict[str, ObservedHcas], folder.of_nodes("hcas", nodes), "hcas")
+    subnets = load(dict[str, ObservedSubnets], folder.of_nodes("subnets", nodes), "subnets")
     chosen = folder.value("vantage_points") or {}
-    topologies = load(typing.Dict[str, ObservedTopologies], folder.of_nodes("topologies", [node for node in nodes if node in chosen]), "topologies")
-    neighbours = load(typing.Dict[str, ObservedNeighbours], folder.of_nodes("neighbours", nodes), "neighbours")
+    topologies = load(
+        dict[str, ObservedTopologies],
+        folder.of_nodes("topologies", [node for node in nodes if node in chosen]),
+        "topologies",
+    )
+    neighbours = load(dict[str, ObservedNeighbours], folder.of_nodes("neighbours", nodes), "neighbours")
     addresses = of_cluster(AddressFacts, "addresses", "addresses", "addresses in use")
     operators = of_cluster(OperatorFacts, "operators", "operators", "operators of the cluster")
     return Seen(hcas, subnets, topologies, addresses, operators, tuple(unread), namespace, neighbours)
 
 
-def propose_intent(folder: FactFolder, path: str, namespace: str, fabrics: typing.Any, cluster: typing.Any, check_mode: bool, cause: str = "") -> Data:
+def propose_intent(
+    folder: FactFolder,
+    path: str,
+    namespace: str,
+    fabrics: typing.Any,
+    cluster: typing.Any,
+    check_mode: bool,
+    cause: str = "",
+) -> Data:
     """Propose, and write the proposal where nobody has an intent yet. No file is ever overwritten.
 
     :param path: of the file
     :param namespace: of the pods; empty where nobody has said so
     :param fabrics: value of ``rdma_fabrics``, and ``cluster`` that of ``rdma_cluster``; None where there is none
     :param cause: why nodes could not be found or seen, where that is known; nothing comes before it
-    :returns: ``changed``, ``written``, ``path``, ``text`` of the file, ``lines`` to show, ``blanks``: paths to fill in, and ``diff``
+    :returns: ``changed``, ``written``, ``path``, ``text`` of the file, ``lines`` to show, ``blanks``: paths to fill in,
+        and ``diff``
     :raises ProposalError: nothing can be proposed
     :raises FileError: a fact can't be read, or the file is there or can't be written
     """
@@ -95,20 +116,32 @@ def propose_intent(folder: FactFolder, path: str, namespace: str, fabrics: typin
     if not proposal.fabrics.items:
         if not folder.start().nodes:
             # without nodes the cluster is not asked for anything
-            left_out = ["the group rdma_nodes is empty", *(line for line in seen.unread if not line.endswith(_NOT_ASKED))]
+            left_out = [
+                "the group rdma_nodes is empty",
+                *(line for line in seen.unread if not line.endswith(_NOT_ASKED)),
+            ]
         # what came first is the cause of the rest, which is in the output above
         why = cause.rstrip(". ") or "; ".join(left_out)
         raise ProposalError(plain(f"nothing can be proposed; {why}"), "Correct what is named, and run it again")
     text = render(proposal)
     blanks = {place: entry for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
-    lines = [*left_out, *(f"note: {note}" for note in proposal.notes), *(f"to fill in: {place}: {entry.hint}" for place, entry in blanks.items())]
+    lines = [
+        *left_out,
+        *(f"note: {note}" for note in proposal.notes),
+        *(f"to fill in: {place}: {entry.hint}" for place, entry in blanks.items()),
+    ]
     result: Data = {"path": path, "text": text, "blanks": list(blanks), "changed": False, "written": False}
     if fabrics is not None or cluster is not None:
         found = [f"differs: {line}" for line in difference(proposal, fabrics, cluster)]
-        first = "there is an intent already, so nothing was written" + ("; it says what is proposed" if not found else "")
+        first = "there is an intent already, so nothing was written" + (
+            "; it says what is proposed" if not found else ""
+        )
         return {**result, "lines": [*map(plain, (first, *found, *left_out))]}
     if os.path.lexists(path):
-        raise FileError(f"{path} is there already, and no file is overwritten", "Name another file, -e rdma_proposal=<file>, or move this one away")
+        raise FileError(
+            f"{path} is there already, and no file is overwritten",
+            "Name another file, -e rdma_proposal=<file>, or move this one away",
+        )
     result["diff"] = {"before": "", "after": text, "before_header": path, "after_header": path}
     if not check_mode:
         write_new(path, text)

@@ -28,10 +28,15 @@ from ._report.verdict import Report, Since, build, stats, times, verdict_line
 
 FORMATS = {"html": render_html, "json": render_json, "xml": render_junit, "prom": render_metrics, "md": render_markdown}
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 
-def report_of(facts: FactFolder, records: typing.Mapping[str, Record], unreadable: typing.Mapping[str, str], versions: typing.Mapping[str, str]) -> Report:
+def report_of(
+    facts: FactFolder,
+    records: typing.Mapping[str, Record],
+    unreadable: typing.Mapping[str, str],
+    versions: typing.Mapping[str, str],
+) -> Report:
     """The report of a run, before it has a format.
 
     :param facts: folder and run that the figures are of
@@ -41,8 +46,14 @@ def report_of(facts: FactFolder, records: typing.Mapping[str, Record], unreadabl
     """
     start = read_start(facts.report_dir)
     resumes = start.resumes if start is not None and start.run == facts.run else ()
-    report = build(records, unreadable, facts.run, now(), versions, lambda stage, parts: facts_of(facts, stage, parts)[0], resumes)
-    return dataclasses.replace(report, about=_about(facts, start)) if start is not None and start.run == facts.run else report
+    report = build(
+        records, unreadable, facts.run, now(), versions, lambda stage, parts: facts_of(facts, stage, parts)[0], resumes
+    )
+    return (
+        dataclasses.replace(report, about=_about(facts, start))
+        if start is not None and start.run == facts.run
+        else report
+    )
 
 
 def _about(facts: FactFolder, start: RunStart) -> Data:
@@ -83,7 +94,9 @@ def publish(
     :raises FileError: a file can't be written
     """
     everything = {"linerate.rdma": COLLECTION_VERSION, **versions, "python": platform.python_version()}
-    report = dataclasses.replace(report_of(facts, records, unreadable, everything), since=since, pages=pages, errors=errors or EarlierErrors())
+    report = dataclasses.replace(
+        report_of(facts, records, unreadable, everything), since=since, pages=pages, errors=errors or EarlierErrors()
+    )
     paths = {name: os.path.join(os.path.abspath(target), f"report.{name}") for name in FORMATS}
     for name, render in FORMATS.items():
         write_text(paths[name], render(report), base_of(target, facts.report_dir))

@@ -12,12 +12,14 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Asks the API server about each right that the stages and the teardown need for O(fabrics). It uses C(SelfSubjectAccessReview).
+  - Asks the API server about each right that the stages and the teardown need for O(fabrics). It uses
+    C(SelfSubjectAccessReview).
   - It does not check the rights that Helm needs to install an operator.
 options:
   install:
     description:
-      - How operators are to be installed. If M(linerate.rdma.olm) is to do it, the module also checks the rights for that.
+      - How operators are to be installed. If M(linerate.rdma.olm) is to do it, the module also checks the rights for
+        that.
       - V(auto) is OLM on OpenShift, and Helm elsewhere.
     type: str
     choices: [none, auto, helm, olm]
@@ -53,7 +55,8 @@ rights:
         - C(power) is the file of C(docs/rbac) that has the right.
       type: list
       elements: dict
-      sample: [{need: network, text: "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator", power: network-sriov}]
+      sample: [{need: network, text: "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator", power:
+        network-sriov}]
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
@@ -75,7 +78,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_opera
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     intent = parse_intent(module.params["fabrics"], None, module.params["cluster"])
     cluster = connect(module)
     namespace = namespace_of_operator(cluster, intent.cluster.operator_namespace)

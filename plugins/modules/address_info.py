@@ -17,7 +17,8 @@ description:
   - Reports in C(addresses.errors) what the API server does not let the user read.
 options:
   ranges:
-    description: IP ranges, in the form of the intent. The result lists pods of the cluster network that have an address in one of the ranges.
+    description: IP ranges, in the form of the intent. The result lists pods of the cluster network that have an address
+      in one of the ranges.
     type: list
     elements: str
     default: []
@@ -82,7 +83,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.addresses i
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError, parse_network
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     try:
         # a-b/prefix: the network is that of b
         networks = [parse_network(text.rpartition("-")[2]) for text in module.params["ranges"]]

@@ -12,8 +12,8 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Sets the description of the approval in the workflow that M(linerate.rdma.awx_objects) made. AWX copies it when the workflow comes to the approval, and
-    shows it to whoever approves.
+  - Sets the description of the approval in the workflow that M(linerate.rdma.awx_objects) made. AWX copies it when the
+    workflow comes to the approval, and shows it to whoever approves.
   - The playbook C(linerate.rdma.awx_approval) uses it. Runs on the controller.
 options:
   text:

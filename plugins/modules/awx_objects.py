@@ -12,19 +12,22 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Makes two projects, an execution environment, a credential type, an inventory with its source, a job template for each stage and for each task beside
-    them, a workflow with an approval, a schedule and a notification template. With O(state=absent), removes them.
+  - Makes two projects, an execution environment, a credential type, an inventory with its source, a job template for
+    each stage and for each task beside them, a workflow with an approval, a schedule and a notification template. With
+    O(state=absent), removes them.
   - Calls the modules of O(collection), one after the other. It makes no credentials and no organization.
   - The role P(linerate.rdma.awx#role) uses it. Runs on the controller.
 options:
   state:
     description:
-      - With V(absent), removes all that an earlier call with the same O(name) and O(organization) made. Only these two are needed then.
+      - With V(absent), removes all that an earlier call with the same O(name) and O(organization) made. Only these two
+        are needed then.
     type: str
     choices: [present, absent]
     default: present
   site_url:
-    description: Git repository with the file of the inventory, and C(group_vars) with the intent beside it. Needed with O(state=present).
+    description: Git repository with the file of the inventory, and C(group_vars) with the intent beside it. Needed with
+      O(state=present).
     type: str
     default: ""
   site_branch:
@@ -32,7 +35,8 @@ options:
     type: str
     default: ""
   inventory_file:
-    description: Path of the file of the inventory in that repository. Its name ends with C(linerate.rdma.yml) if it is one of P(linerate.rdma.nodes#inventory).
+    description: Path of the file of the inventory in that repository. Its name ends with C(linerate.rdma.yml) if it is
+      one of P(linerate.rdma.nodes#inventory).
     type: str
     default: linerate.rdma.yml
   scm_credential:
@@ -44,7 +48,8 @@ options:
     type: str
     default: ""
   playbooks_branch:
-    description: Its branch, tag or commit. The default is the tag of the release of this collection, which should be the one in O(image).
+    description: Its branch, tag or commit. The default is the tag of the release of this collection, which should be
+      the one in O(image).
     type: str
     default: ""
   image:
@@ -56,7 +61,8 @@ options:
     type: str
     default: ""
   cluster_credential:
-    description: Name of the credential of AWX for the API server, of AWX's type C(OpenShift or Kubernetes API Bearer Token). Needed with O(state=present).
+    description: Name of the credential of AWX for the API server, of AWX's type C(OpenShift or Kubernetes API Bearer
+      Token). Needed with O(state=present).
     type: str
     default: ""
   credentials:
@@ -67,7 +73,8 @@ options:
   controller_credential:
     description:
       - Name of a credential for AWX itself, of AWX's type C(Red Hat Ansible Automation Platform).
-      - If it is set, a job of the workflow puts the text of the plan into the approval. Otherwise, the approval leads to the output of the plan.
+      - If it is set, a job of the workflow puts the text of the plan into the approval. Otherwise, the approval leads
+        to the output of the plan.
     type: str
     default: ""
   schedule:
@@ -96,7 +103,8 @@ options:
     type: int
     default: 0
   wait:
-    description: Wait for the first update of the projects. The job templates name their playbooks, so that AWX refuses them before that.
+    description: Wait for the first update of the projects. The job templates name their playbooks, so that AWX refuses
+      them before that.
     type: bool
     default: true
 extends_documentation_fragment:
@@ -112,7 +120,8 @@ attributes:
       - RV(objects) names what changed.
   idempotent:
     details:
-      - AWX does not show the secrets of O(notification_configuration). If it has any, AWX's module reports a change each time.
+      - AWX does not show the secrets of O(notification_configuration). If it has any, AWX's module reports a change
+        each time.
 seealso:
   - module: linerate.rdma.awx_approval
 """

@@ -12,45 +12,54 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Sets settings of the BIOS that have another name with each vendor, on many nodes at the same time, over Redfish. Runs on the controller.
-  - Finds the attributes of a setting as M(linerate.rdma.bios_info) does, and writes each value in the words of that BIOS.
-  - Before each write the module reads the UUID and the serial number of the system behind the BMC again, and compares them with O(bmcs[].uuid) and
-    O(bmcs[].serial). It writes nothing to a BMC that is that of another machine, that two nodes share, or that cannot be compared, unless
-    O(bmcs[].identity) says V(asserted) for the last case.
-  - Holds no C(Lease), because it needs no cluster and resets no node. Do not use it beside a run with C(platform_settle).
+  - Sets settings of the BIOS that have another name with each vendor, on many nodes at the same time, over Redfish.
+    Runs on the controller.
+  - Finds the attributes of a setting as M(linerate.rdma.bios_info) does, and writes each value in the words of that
+    BIOS.
+  - Before each write the module reads the UUID and the serial number of the system behind the BMC again, and compares
+    them with O(bmcs[].uuid) and O(bmcs[].serial). It writes nothing to a BMC that is that of another machine, that two
+    nodes share, or that cannot be compared, unless O(bmcs[].identity) says V(asserted) for the last case.
+  - Holds no C(Lease), because it needs no cluster and resets no node. Do not use it beside a run with
+    C(platform_settle).
   - Never resets a node. RV(bmcs[].reset_required) says that something waits for a reset. Drain the node, then reset it.
-  - Is idempotent before the reset, too. A value that waits counts, unless the BMC would only apply it by a job and has none.
-  - Writes nothing to a BMC if one thing that is wanted of it is not to be had, such as an attribute that is missing or read-only, a value that is not
-    allowed, a job that holds the BIOS, or lockdown.
+  - Is idempotent before the reset, too. A value that waits counts, unless the BMC would only apply it by a job and has
+    none.
+  - Writes nothing to a BMC if one thing that is wanted of it is not to be had, such as an attribute that is missing or
+    read-only, a value that is not allowed, a job that holds the BIOS, or lockdown.
   - Has new values applied at the next reset, if the BMC supports that time. An iDRAC then makes a job for them.
-  - Sends the ETag of what it read. If somebody else has changed the settings since, it reads and decides once more. The second time is an error.
+  - Sends the ETag of what it read. If somebody else has changed the settings since, it reads and decides once more. The
+    second time is an error.
   - Reads what waits after each write. A BMC that says yes and keeps nothing is an error.
   - A BMC with an error does not delay the others. The module fails at the end, and RV(bmcs) has all results.
 options:
   wanted:
     description:
       - Value of each key, or a list of values, each of which is right. The first one that the BIOS has is written.
-      - The keys are C(sriov), C(iommu), C(acs), C(ari), C(above_4g), C(numa_per_socket), C(smt), C(c_states), C(relaxed_ordering), C(max_read_request) and
-        C(profile).
-      - V(true) and V(false) stand for on and off in the words of each vendor. V(numa_per_socket) and V(max_read_request) take numbers.
-        Other texts are words of the BIOS, whatever their case.
+      - The keys are C(sriov), C(iommu), C(acs), C(ari), C(above_4g), C(numa_per_socket), C(smt), C(c_states),
+        C(relaxed_ordering), C(max_read_request) and C(profile).
+      - V(true) and V(false) stand for on and off in the words of each vendor. V(numa_per_socket) and
+        V(max_read_request) take numbers. Other texts are words of the BIOS, whatever their case.
       - A setting that says neither on nor off, such as C(Auto), is set.
     type: dict
     default: {}
   seconds:
-    description: Limit for all answers of one BMC together, which is read twice. A BMC that answers nothing at all is given up after 10 seconds.
+    description: Limit for all answers of one BMC together, which is read twice. A BMC that answers nothing at all is
+      given up after 10 seconds.
     type: float
     default: 120
 extends_documentation_fragment:
   - linerate.rdma._options.bmcs
   - linerate.rdma._attributes.changes
 notes:
-  - Keep passwords in a vault, in the environment, or in a credential of AWX that sets the environment. They never appear in results or errors.
-  - P(community.general.redfish_config#module) with its command C(SetBiosAttributes) sends an ETag and can set any attribute by its name. It compares with
-    the current values only, so that it is not idempotent before the reset. It warns of an attribute that is unknown, and does not look into the registry.
-    It sets a time on Dell servers only. Use it for attributes that this module has no key for.
-  - The module C(dellemc.openmanage.idrac_bios) checks values by the registry, counts what waits, makes, follows and deletes jobs, and resets a server. It
-    sets Dell servers only, one for each task, and needs the names of the attributes. Use it where a job has to be deleted or followed to its end.
+  - Keep passwords in a vault, in the environment, or in a credential of AWX that sets the environment. They never
+    appear in results or errors.
+  - P(community.general.redfish_config#module) with its command C(SetBiosAttributes) sends an ETag and can set any
+    attribute by its name. It compares with the current values only, so that it is not idempotent before the reset. It
+    warns of an attribute that is unknown, and does not look into the registry. It sets a time on Dell servers only. Use
+    it for attributes that this module has no key for.
+  - The module C(dellemc.openmanage.idrac_bios) checks values by the registry, counts what waits, makes, follows and
+    deletes jobs, and resets a server. It sets Dell servers only, one for each task, and needs the names of the
+    attributes. Use it where a job has to be deleted or followed to its end.
   - Neither of them reads after a write whether the value waits.
 seealso:
   - module: linerate.rdma.bios_info
@@ -96,7 +105,8 @@ bmcs:
       description: ID of the job that applies it. Empty if the BMC needs none.
       type: str
     writes:
-      description: Each new value with its C(key), C(attribute), C(before), C(after) and C(reset_required). C(before) is the value that waited, if any.
+      description: Each new value with its C(key), C(attribute), C(before), C(after) and C(reset_required). C(before) is
+        the value that waited, if any.
       type: list
       elements: dict
     error:
@@ -105,11 +115,12 @@ bmcs:
     cause:
       description:
         - Kind of the error. Each cause of M(linerate.rdma.bios_info), or one of these.
-        - V(attribute) if there is no such attribute, V(value) if the attribute cannot have the value, V(read_only) if it cannot be written now, V(lockdown)
-          if the BMC refuses all changes, and V(job) if a job holds the BIOS. Then nothing was written.
+        - V(attribute) if there is no such attribute, V(value) if the attribute cannot have the value, V(read_only) if
+          it cannot be written now, V(lockdown) if the BMC refuses all changes, and V(job) if a job holds the BIOS. Then
+          nothing was written.
         - V(identity) if the BMC is not proven to be that of the node. Then nothing was written.
-        - V(changed) if somebody else changes the settings at the same time, V(not_taken) if the BMC refused the values, and V(not_kept) if it said yes and
-          a value neither holds nor waits.
+        - V(changed) if somebody else changes the settings at the same time, V(not_taken) if the BMC refused the values,
+          and V(not_kept) if it said yes and a value neither holds nor waits.
         - Empty if there is no error.
       type: str
 reset_required:
@@ -124,14 +135,20 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import run
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import bmc_spec, bmcs_of, claims_of, trust_of, wanted_by_node
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import (
+    bmc_spec,
+    bmcs_of,
+    claims_of,
+    trust_of,
+    wanted_by_node,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosChange
 from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS, May, set_all
 
-Result = typing.Dict[str, typing.Any]
+Result = dict[str, typing.Any]
 
 
 def result_of(node: str, outcome: typing.Union[BiosChange, BmcError]) -> Result:
@@ -151,7 +168,11 @@ def work(module: AnsibleModule) -> Result:
     outcomes = set_all(bmcs, wanted, trust_of(options), may, module.check_mode, options["parallel"], options["seconds"])
     by_node = {bmc.node: result_of(bmc.node, outcome) for bmc, outcome in outcomes}
     found = [by_node[bmc.node] for bmc in bmcs]
-    result: Result = {"changed": any(one["changed"] for one in found), "bmcs": found, "reset_required": sum(one["reset_required"] for one in found)}
+    result: Result = {
+        "changed": any(one["changed"] for one in found),
+        "bmcs": found,
+        "reset_required": sum(one["reset_required"] for one in found),
+    }
     if module._diff:
         result["diff"] = [diff_of(one) for one in found if one["writes"]]
     errors = [one["error"] for one in found if one["error"]]
@@ -161,7 +182,9 @@ def work(module: AnsibleModule) -> Result:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=bmc_spec(SECONDS, wanted={"type": "dict", "default": {}}), supports_check_mode=True)
+    module = AnsibleModule(
+        argument_spec=bmc_spec(SECONDS, wanted={"type": "dict", "default": {}}), supports_check_mode=True
+    )
     run(module, lambda: work(module))
 
 

@@ -12,32 +12,40 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Asks many BMCs over Redfish at the same time for the settings of the BIOS that have another name with each vendor, such as SR-IOV and the IOMMU.
-    Runs on the controller.
-  - Finds the attributes of a setting by what the registry of the BIOS calls them on the screen. There may be several, and then all of them count.
-    If the BMC has no body of that registry, a table of names of Dell, HPE, Lenovo, NVIDIA and Supermicro takes its place.
-  - Shows of each attribute the current value, the value that waits for a reset, the allowed values, and why it cannot be written now. With O(wanted) it
-    adds a state.
-  - Reads the registry of each BMC from that BMC, since what a BMC says of its model and version proves nothing for another one.
-  - A BMC that gives no answer is an entry with an error of its own, which names the cause. It neither fails the module nor delays the others.
+  - Asks many BMCs over Redfish at the same time for the settings of the BIOS that have another name with each vendor,
+    such as SR-IOV and the IOMMU. Runs on the controller.
+  - Finds the attributes of a setting by what the registry of the BIOS calls them on the screen. There may be several,
+    and then all of them count. If the BMC has no body of that registry, a table of names of Dell, HPE, Lenovo, NVIDIA
+    and Supermicro takes its place.
+  - Shows of each attribute the current value, the value that waits for a reset, the allowed values, and why it cannot
+    be written now. With O(wanted) it adds a state.
+  - Reads the registry of each BMC from that BMC, since what a BMC says of its model and version proves nothing for
+    another one.
+  - A BMC that gives no answer is an entry with an error of its own, which names the cause. It neither fails the module
+    nor delays the others.
   - Only sends GET. It opens no session on a BMC, and uses no proxy.
 options:
   keys:
     description: Settings to show.
     type: list
     elements: str
-    choices: [sriov, iommu, acs, ari, above_4g, numa_per_socket, smt, c_states, relaxed_ordering, max_read_request, profile]
-    default: [sriov, iommu, acs, ari, above_4g, numa_per_socket, smt, c_states, relaxed_ordering, max_read_request, profile]
+    choices: [sriov, iommu, acs, ari, above_4g, numa_per_socket, smt, c_states, relaxed_ordering, max_read_request,
+      profile]
+    default: [sriov, iommu, acs, ari, above_4g, numa_per_socket, smt, c_states, relaxed_ordering, max_read_request,
+      profile]
   wanted:
     description:
-      - Wanted value of each key, or a list of values, each of which is right. A key that is missing here is shown and not judged.
-      - V(true) and V(false) stand for on and off in the words of each vendor. V(numa_per_socket) and V(max_read_request) take numbers.
-        Other texts are compared with the names of the value in the registry, whatever their case.
+      - Wanted value of each key, or a list of values, each of which is right. A key that is missing here is shown and
+        not judged.
+      - V(true) and V(false) stand for on and off in the words of each vendor. V(numa_per_socket) and
+        V(max_read_request) take numbers. Other texts are compared with the names of the value in the registry, whatever
+        their case.
       - A value that says neither on nor off, such as C(Auto), is unknown.
     type: dict
     default: {}
   seconds:
-    description: Limit for all answers of one BMC together. A BMC that answers nothing at all is given up after 10 seconds.
+    description: Limit for all answers of one BMC together. A BMC that answers nothing at all is given up after 10
+      seconds.
     type: float
     default: 60
 extends_documentation_fragment:
@@ -45,10 +53,12 @@ extends_documentation_fragment:
   - linerate.rdma._options.facts
   - linerate.rdma._attributes.reads
 notes:
-  - Keep passwords in a vault, in the environment, or in a credential of AWX that sets the environment. They never appear in results, facts or errors.
-  - P(community.general.redfish_info#module) shows all attributes of one BIOS with their current values by its command C(GetBiosAttributes), and suits to
-    look at one BMC. It shows neither pending values nor jobs. Its command C(GetBiosRegistries) opens the registry by the name in C(Bios), which is not
-    that of a registry on some BMCs, and missing on others.
+  - Keep passwords in a vault, in the environment, or in a credential of AWX that sets the environment. They never
+    appear in results, facts or errors.
+  - P(community.general.redfish_info#module) shows all attributes of one BIOS with their current values by its command
+    C(GetBiosAttributes), and suits to look at one BMC. It shows neither pending values nor jobs. Its command
+    C(GetBiosRegistries) opens the registry by the name in C(Bios), which is not that of a registry on some BMCs, and
+    missing on others.
   - It does not find an attribute by what it is called on the screen, or ask many BMCs in one task.
 seealso:
   - module: linerate.rdma.bios
@@ -89,8 +99,9 @@ bmcs:
       type: str
     cause:
       description:
-        - Kind of the error, V(address), V(controller), V(no_route), V(refused), V(timeout), V(closed), V(tls), V(tls_expired), V(tls_authority),
-          V(tls_name), V(tls_pin), V(password), V(rights), V(not_found), V(busy), V(status), V(not_json), V(too_large) or V(not_understood).
+        - Kind of the error, V(address), V(controller), V(no_route), V(refused), V(timeout), V(closed), V(tls),
+          V(tls_expired), V(tls_authority), V(tls_name), V(tls_pin), V(password), V(rights), V(not_found), V(busy),
+          V(status), V(not_json), V(too_large) or V(not_understood).
         - Empty if there is no error.
       type: str
     bios:
@@ -107,7 +118,8 @@ bmcs:
           description: Version of the BIOS.
           type: str
         registry:
-          description: Path of the registry of attributes. Empty if its body is missing; C(registry_error) then says why.
+          description: Path of the registry of attributes. Empty if its body is missing; C(registry_error) then says
+            why.
           type: str
         registry_error:
           description: Why there is no registry.
@@ -127,7 +139,8 @@ bmcs:
           description: Whether the BMC refuses all changes. V(null) if it has no such mode or does not say.
           type: bool
         last_apply:
-          description: What went wrong when values were applied last. Empty if nothing did, or if the BMC does not say so.
+          description: What went wrong when values were applied last. Empty if nothing did, or if the BMC does not say
+            so.
           type: str
         pending_error:
           description: Why the pending values are not known.
@@ -137,23 +150,25 @@ bmcs:
           type: list
           elements: str
         identity:
-          description: C(uuid) and C(serials) of the system, as the BMC tells them. What boards have whose maker has set none is left out.
+          description: C(uuid) and C(serials) of the system, as the BMC tells them. What boards have whose maker has set
+            none is left out.
           type: dict
         asserted:
           description: Whether O(bmcs[].identity) says that the BMC is that of the node.
           type: bool
         settings:
           description:
-            - One entry for each key with its C(attributes), each with C(name), C(display_name), C(current), C(pending), C(allowed), C(read_only) and
-              C(reset_required). C(read_only) is the reason why it cannot be written now.
+            - One entry for each key with its C(attributes), each with C(name), C(display_name), C(current), C(pending),
+              C(allowed), C(read_only) and C(reset_required). C(read_only) is the reason why it cannot be written now.
             - C(looked_for) lists the patterns of display names, or the names, that were compared.
           type: list
           elements: dict
     states:
       description:
         - One entry for each wanted key, with C(key), C(state), C(wanted), C(measured), C(why) and C(job).
-        - C(state) is V(ok) if the value is as wanted and nothing else waits for a reset, V(pending) if the next reset makes it so, V(wrong),
-          V(read_only) if it is wrong and cannot be written now, and V(unknown) if the attribute was not found or its value does not say.
+        - C(state) is V(ok) if the value is as wanted and nothing else waits for a reset, V(pending) if the next reset
+          makes it so, V(wrong), V(read_only) if it is wrong and cannot be written now, and V(unknown) if the attribute
+          was not found or its value does not say.
       type: list
       elements: dict
 states:
@@ -178,7 +193,13 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._ansible import OBSERVER_SPEC, run
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import bmc_spec, bmcs_of, claims_of, trust_of, wanted_by_node
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import (
+    bmc_spec,
+    bmcs_of,
+    claims_of,
+    trust_of,
+    wanted_by_node,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS, STATES
@@ -187,11 +208,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import SECONDS, Asked, read
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options, folder = module.params, folder_of(module)
     bmcs, wanted = bmcs_of(module), wanted_by_node(module)
     counts = dict.fromkeys(STATES, 0)
-    shown: typing.Dict[str, typing.Any] = {}
+    shown: dict[str, typing.Any] = {}
     unanswered = 0
     keys = tuple(key for key in KEYS if key in options["keys"] or any(key in one for one in wanted.values()))
     asked = Asked(keys, options["seconds"], claims_of(module, bmcs))
@@ -205,7 +226,12 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         if folder:
             folder.write("bios", bmc.node, bios, f"failed: {error}" if error else None)
         else:
-            shown[bmc.node] = {"node": bmc.node, "error": str(error or ""), "cause": error.cause if error else "", **to_data({"bios": bios, "states": judged})}
+            shown[bmc.node] = {
+                "node": bmc.node,
+                "error": str(error or ""),
+                "cause": error.cause if error else "",
+                **to_data({"bios": bios, "states": judged}),
+            }
     result = {"states": counts, "asked": len(bmcs), "unanswered": unanswered}
     return result if folder else {**result, "bmcs": [shown[bmc.node] for bmc in bmcs]}
 

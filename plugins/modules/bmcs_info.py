@@ -12,26 +12,34 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Asks the BMCs of all nodes of a run over Redfish at the same time, as M(linerate.rdma.bios_info) does. Runs on the controller, and only sends GET.
-  - Takes address and credentials of each BMC from the variables of its node. They are no options, so that no log and no result ever has them.
-  - The variables of a node are C(rdma_bmc_address), C(rdma_bmc_port), C(rdma_bmc_user), C(rdma_bmc_password), C(rdma_bmc_token), C(rdma_bmc_fingerprint),
-    C(rdma_bmc_system) and C(rdma_bmc_identity).
-  - User, password and token default to the environment variables E(RDMA_BMC_USER), E(RDMA_BMC_PASSWORD) and E(RDMA_BMC_TOKEN).
-  - The answer holds UUID and serial number of the system. Stage C(platform) compares them with the DMI of the node, so that the BIOS of another machine proves
-    nothing. If a BMC has several systems with a BIOS, the one with the identity of the node is read.
-  - If nothing can be compared, C(rdma_bmc_identity=asserted) says that you have checked by hand that the BMC is that of the node.
+  - Asks the BMCs of all nodes of a run over Redfish at the same time, as M(linerate.rdma.bios_info) does. Runs on the
+    controller, and only sends GET.
+  - Takes address and credentials of each BMC from the variables of its node. They are no options, so that no log and no
+    result ever has them.
+  - The variables of a node are C(rdma_bmc_address), C(rdma_bmc_port), C(rdma_bmc_user), C(rdma_bmc_password),
+    C(rdma_bmc_token), C(rdma_bmc_fingerprint), C(rdma_bmc_system) and C(rdma_bmc_identity).
+  - User, password and token default to the environment variables E(RDMA_BMC_USER), E(RDMA_BMC_PASSWORD) and
+    E(RDMA_BMC_TOKEN).
+  - The answer holds UUID and serial number of the system. Stage C(platform) compares them with the DMI of the node, so
+    that the BIOS of another machine proves nothing. If a BMC has several systems with a BIOS, the one with the identity
+    of the node is read.
+  - If nothing can be compared, C(rdma_bmc_identity=asserted) says that you have checked by hand that the BMC is that of
+    the node.
   - A node without C(rdma_bmc_address) is not asked. If no node has one, nothing is asked at all.
-  - Writes the fact C(bios) of each node that was asked, with the answer or with the reason why there is none, and their names as the fact C(bmcs).
+  - Writes the fact C(bios) of each node that was asked, with the answer or with the reason why there is none, and their
+    names as the fact C(bmcs).
 options:
   validate_certs:
     description: Check the certificate of each BMC. A fingerprint is always checked.
     type: bool
     default: true
   ca_path:
-    description: File with the authorities of the certificates, or folder with such files. The default is the authorities of the controller.
+    description: File with the authorities of the certificates, or folder with such files. The default is the
+      authorities of the controller.
     type: path
   seconds:
-    description: Limit for all answers of one BMC together. A BMC that answers nothing at all is given up after 10 seconds.
+    description: Limit for all answers of one BMC together. A BMC that answers nothing at all is given up after 10
+      seconds.
     type: float
     default: 60
   parallel:

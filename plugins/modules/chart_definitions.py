@@ -12,8 +12,10 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads what C(helm template --include-crds) prints, and returns the custom resource definitions from the C(crds) folders of the chart and its subcharts.
-  - Helm installs these once, and never upgrades them. Definitions among the templates of the chart are left out, because Helm upgrades them.
+  - Reads what C(helm template --include-crds) prints, and returns the custom resource definitions from the C(crds)
+    folders of the chart and its subcharts.
+  - Helm installs these once, and never upgrades them. Definitions among the templates of the chart are left out,
+    because Helm upgrades them.
   - Leaves out the definition of C(NetworkAttachmentDefinition), which multus owns.
   - Helm has 120 seconds and may print 8 MiB. Then it is ended, and the module fails.
   - The role P(linerate.rdma.operators#role) calls this module. It is of little use elsewhere.
@@ -87,9 +89,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.operators imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import definitions
 
 
-def work(options: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+def work(options: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     chart = Chart(options["chart"], options["version"], options["namespace"], options["release"], options["repository"])
-    return {"definitions": list(definitions(options["helm_binary"], chart, options["values"], options["kubernetes_version"]))}
+    return {
+        "definitions": list(
+            definitions(options["helm_binary"], chart, options["values"], options["kubernetes_version"])
+        )
+    }
 
 
 def main() -> None:

@@ -12,20 +12,22 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Two runs that change one cluster at the same time would undo each other's work. A run therefore holds the C(Lease) C(linerate-rdma) in the namespace
-    C(default), from its first change to its end. To see it, run C(kubectl get lease linerate-rdma -n default -o yaml).
+  - Two runs that change one cluster at the same time would undo each other's work. A run therefore holds the C(Lease)
+    C(linerate-rdma) in the namespace C(default), from its first change to its end. To see it, run C(kubectl get lease
+    linerate-rdma -n default -o yaml).
   - Every module that changes the cluster takes the Lease by itself and renews it while it works.
-  - O(state=held) takes the Lease before a stage reads the state of the cluster. If another run holds it, the module waits up to 90 seconds. Then it fails
-    and names that run, its host and the time since when it holds the Lease.
-  - A holder counts as dead when its C(ansible-playbook) process no longer runs on this machine, or when its Lease has expired. A Lease expires after
-    60 seconds without renewal while a module works, and after 900 seconds between two modules.
+  - O(state=held) takes the Lease before a stage reads the state of the cluster. If another run holds it, the module
+    waits up to 90 seconds. Then it fails and names that run, its host and the time since when it holds the Lease.
+  - A holder counts as dead when its C(ansible-playbook) process no longer runs on this machine, or when its Lease has
+    expired. A Lease expires after 60 seconds without renewal while a module works, and after 900 seconds between two
+    modules.
   - The next run takes over the Lease of a dead holder. A module that has lost the Lease stops before its next change.
-  - O(state=confirmed) fails unless the run holds the Lease and nobody else can take it for the next O(seconds). It belongs right before a task of
-    another collection that writes, such as one that runs Helm, because that does not ask for the Lease. It only reads, unless the Lease has to be
-    renewed for that time.
-    A single task is better given to M(linerate.rdma.on_node) with O(linerate.rdma.on_node#module:writes). That looks right before each write.
-  - O(state=released) releases the Lease. If the run does not hold it, the module does not contact the API server. If the release fails, the module only
-    warns, and the Lease expires.
+  - O(state=confirmed) fails unless the run holds the Lease and nobody else can take it for the next O(seconds). It
+    belongs right before a task of another collection that writes, such as one that runs Helm, because that does not ask
+    for the Lease. It only reads, unless the Lease has to be renewed for that time. A single task is better given to
+    M(linerate.rdma.on_node) with O(linerate.rdma.on_node#module:writes). That looks right before each write.
+  - O(state=released) releases the Lease. If the run does not hold it, the module does not contact the API server. If
+    the release fails, the module only warns, and the Lease expires.
 options:
   state:
     description: Whether to hold, to confirm or to release the Lease.
@@ -96,7 +98,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     # never 'changed': the Lease is no more what the user asked for than a record is
     if module.check_mode:
         return {"held": False}

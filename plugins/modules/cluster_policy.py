@@ -15,7 +15,8 @@ description:
   - If C(rdma_cluster.host.gpudirect) is V(peermem), sets C(spec.driver.rdma.enabled) in the existing C(ClusterPolicy).
   - Never creates a C(ClusterPolicy), because the GPU operator accepts only one.
   - Never overwrites the field if another field manager owns it, such as Helm.
-  - The operator then recreates its driver pods, which evicts pods that use GPUs. If C(rdma_cluster.disruption) is V(none), the module changes nothing.
+  - The operator then recreates its driver pods, which evicts pods that use GPUs. If C(rdma_cluster.disruption) is
+    V(none), the module changes nothing.
   - The module does not fail if the field cannot be set. The result says why, and the check of the stage judges it.
 options:
   cluster:
@@ -78,7 +79,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.gpu_operato
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import cluster_policy
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
     if intent.host.gpudirect != "peermem":
         return {"changed": False, "policies": to_data(ClusterPolicies()), "changes": []}
@@ -86,7 +87,11 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     with working(module, connect(module)) as lease:
         seen = enable_rdma(lease.cluster, cluster_policy, module.check_mode or held)
     if seen.changed and held:
-        seen = ClusterPolicies(seen.names, seen.state, error="the driver's pods would be renewed, and rdma_cluster.disruption is none; set it to drain")
+        seen = ClusterPolicies(
+            seen.names,
+            seen.state,
+            error="the driver's pods would be renewed, and rdma_cluster.disruption is none; set it to drain",
+        )
     changes = [f"ClusterPolicy {seen.names[0]} driver.rdma.enabled"] if seen.changed else []
     return {"changed": seen.changed, "policies": to_data(seen), "changes": changes}
 

@@ -12,9 +12,10 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Looks for the Python library C(kubernetes), the credentials of the API server and Helm. Asks the API server for its version and for the user's rights.
-  - Does not fail if something is missing. The check of the stage C(validate) judges the result. It considers only the stages that this invocation of
-    C(ansible-playbook) runs.
+  - Looks for the Python library C(kubernetes), the credentials of the API server and Helm. Asks the API server for its
+    version and for the user's rights.
+  - Does not fail if something is missing. The check of the stage C(validate) judges the result. It considers only the
+    stages that this invocation of C(ansible-playbook) runs.
 options:
   fabrics:
     description: The variable C(rdma_fabrics). If the intent is invalid, the module checks no rights.
@@ -114,7 +115,7 @@ def intent_of(options: typing.Mapping[str, typing.Any]) -> typing.Optional[Inten
         return None
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     stages = asking(options["in_site"], options["run_tags"], options["skip_tags"])
     return {"controller": to_data(look(module, intent_of(options), options["helm_binary"], stages))}

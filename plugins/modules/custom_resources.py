@@ -12,15 +12,17 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Applies a list of objects with server-side apply. A server-side dry run of all objects comes first, so that admission webhooks judge them too.
-  - If the API server or a webhook refuses an object, the module still applies the others. Then it fails with the message of the server. To report the
-    refusal without failing, set O(on_refusal=tell).
-  - A webhook may need a moment to see a new object. If an object is refused because another one of O(objects) is missing, the module retries for
-    10 seconds.
-  - O(state=absent) deletes all objects of O(kinds) that have O(label_selector), in the order of O(kinds). It waits until they are gone.
+  - Applies a list of objects with server-side apply. A server-side dry run of all objects comes first, so that
+    admission webhooks judge them too.
+  - If the API server or a webhook refuses an object, the module still applies the others. Then it fails with the
+    message of the server. To report the refusal without failing, set O(on_refusal=tell).
+  - A webhook may need a moment to see a new object. If an object is refused because another one of O(objects) is
+    missing, the module retries for 10 seconds.
+  - O(state=absent) deletes all objects of O(kinds) that have O(label_selector), in the order of O(kinds). It waits
+    until they are gone.
   - The module neither changes nor deletes an existing namespace without the label of the collection.
-  - A cluster has only one C(NicClusterPolicy). The module adds the fields of the collection to it, and O(state=absent) removes only these fields.
-    The API server refuses a field that another field manager owns with another value.
+  - A cluster has only one C(NicClusterPolicy). The module adds the fields of the collection to it, and O(state=absent)
+    removes only these fields. The API server refuses a field that another field manager owns with another value.
 options:
   state:
     description: Whether to apply O(objects), or to remove the objects that have O(label_selector).
@@ -37,10 +39,12 @@ options:
   kinds:
     description:
       - Kinds to remove, in this order.
-      - A V(Namespace) with objects that the collection did not make is not removed. RV(applied[].refusal) lists them. The user needs the right to list all
-        resources in the namespace. Otherwise it is not removed either. In check mode the module does not look for such objects.
-      - V(SecurityContextConstraints) can be the only kind. It includes the C(ServiceAccount), the C(Role) and the C(RoleBinding) in O(namespaces) that let
-        OpenShift admit the pods that measure. A run removes them itself, unless it is killed.
+      - A V(Namespace) with objects that the collection did not make is not removed. RV(applied[].refusal) lists them.
+        The user needs the right to list all resources in the namespace. Otherwise it is not removed either. In check
+        mode the module does not look for such objects.
+      - V(SecurityContextConstraints) can be the only kind. It includes the C(ServiceAccount), the C(Role) and the
+        C(RoleBinding) in O(namespaces) that let OpenShift admit the pods that measure. A run removes them itself,
+        unless it is killed.
     type: list
     elements: str
     choices:
@@ -85,14 +89,17 @@ options:
       - Namespace
   absent_namespaces:
     description:
-      - Namespaces that were not there when somebody looked whose they are, see RV(linerate.rdma.operators_info#module:absent).
-      - With O(state=present), the module makes these. If one is there now, somebody else made it, and the API server is asked for nothing in it.
+      - Namespaces that were not there when somebody looked whose they are, see
+        RV(linerate.rdma.operators_info#module:absent).
+      - With O(state=present), the module makes these. If one is there now, somebody else made it, and the API server is
+        asked for nothing in it.
     type: list
     elements: str
     default: []
   find_leftovers:
     description:
-      - With O(state=present), whether to look for networks, policies and pools that have O(label_selector) and are not in O(objects).
+      - With O(state=present), whether to look for networks, policies and pools that have O(label_selector) and are not
+        in O(objects).
       - RV(leftovers) lists them. The module does not remove them.
       - The user needs the right to list these kinds in all namespaces.
     type: bool
@@ -104,7 +111,8 @@ options:
   namespaces:
     description:
       - Search only these namespaces.
-      - By default, the module searches all namespaces. The user then needs the right to list each kind in all namespaces.
+      - By default, the module searches all namespaces. The user then needs the right to list each kind in all
+        namespaces.
     type: list
     elements: str
     default: []
@@ -170,9 +178,11 @@ applied:
       type: str
     action:
       description:
-        - V(created), V(changed), V(unchanged), V(deleted), V(released), V(absent) or V(refused). In check mode, what would happen.
+        - V(created), V(changed), V(unchanged), V(deleted), V(released), V(absent) or V(refused). In check mode, what
+          would happen.
         - V(released) means that the object also has fields of others. Only the fields of the collection were removed.
-        - V(unjudged) occurs in check mode only. The kind, the namespace or an object that it needs does not exist yet, so the API server cannot judge it.
+        - V(unjudged) occurs in check mode only. The kind, the namespace or an object that it needs does not exist yet,
+          so the API server cannot judge it.
       type: str
     refusal:
       description: Message of the API server or of its webhook, if the object was refused.
@@ -191,7 +201,8 @@ leftovers:
   type: dict
   contains:
     objects:
-      description: The objects, with RV(applied[].kind), RV(applied[].name), RV(applied[].namespace) and RV(applied[].fabric).
+      description: The objects, with RV(applied[].kind), RV(applied[].name), RV(applied[].namespace) and
+        RV(applied[].fabric).
       type: list
       elements: dict
     errors:
@@ -219,14 +230,27 @@ from ansible_collections.linerate.rdma.plugins.module_utils._cluster import conn
 from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, objects_of, run_with_fact
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, apply_all, leftovers, remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import (
+    Outcome,
+    Removal,
+    apply_all,
+    leftovers,
+    remove_all,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.admission import take_back
 
 LABEL = "app.kubernetes.io/managed-by=linerate.rdma"
 POOLS = ["IPPool.nv-ipam.nvidia.com", "CIDRPool.nv-ipam.nvidia.com"]
-NETWORKS = ["SriovNetwork", "SriovIBNetwork", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"]
-Wanted = typing.Sequence[typing.Tuple[str, Resource]]
+NETWORKS = [
+    "SriovNetwork",
+    "SriovIBNetwork",
+    "MacvlanNetwork",
+    "IPoIBNetwork",
+    "HostDeviceNetwork",
+    "NetworkAttachmentDefinition",
+]
+Wanted = typing.Sequence[tuple[str, Resource]]
 JOBS = ["PyTorchJob", "TrainJob", "TrainingRuntime"]
 OF_FABRICS = [*NETWORKS, "NicClusterPolicy", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", *POOLS]
 KINDS = [*JOBS, "Pod", *OF_FABRICS, "NicConfigurationTemplate", "Tuned", "Namespace"]
@@ -239,21 +263,33 @@ ADMISSION = "SecurityContextConstraints"
 def describe(outcome: Outcome) -> str:
     applied = outcome.applied
     name = f"{applied.kind} {applied.namespace + '/' if applied.namespace else ''}{applied.name}"
-    return f"created {name}, not judged by the API server yet" if applied.action == "unjudged" else f"{applied.action} {name}"
+    return (
+        f"created {name}, not judged by the API server yet"
+        if applied.action == "unjudged"
+        else f"{applied.action} {name}"
+    )
 
 
 def is_of_runs(module: AnsibleModule, kinds: typing.Iterable[str]) -> bool:
-    """Whether the module changes what runs prove. Jobs and their NIC maps are no run's: whoever submits one waits for none, and needs no right to the Lease."""
+    """Whether the module changes what runs prove. Jobs and their NIC maps are no run's: whoever submits one waits for
+    none, and needs no right to the Lease."""
     return bool(module.params["run"]) or not set(kinds) <= {*JOBS, NIC_MAP}
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     cluster, options = connect(module), module.params
     selector = options["label_selector"]
     if ADMISSION in options["kinds"] and options["kinds"] != [ADMISSION]:
-        module.fail_json(msg=f"kinds is {', '.join(options['kinds'])}; {ADMISSION} must be the only kind, since its account goes with it")
+        module.fail_json(
+            msg=(
+                f"kinds is {', '.join(options['kinds'])}; {ADMISSION} must be the only kind, since its account goes"
+                " with it"
+            )
+        )
     if LABEL not in selector.split(","):
-        module.fail_json(msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted")
+        module.fail_json(
+            msg=f"label_selector is '{selector}'; it must contain {LABEL}, so that nothing else is deleted"
+        )
     present = options["state"] == "present"
     wanted = [(item["fabric"], item["object"]) for item in objects_of(module, "hosts", "objects")] if present else []
     kinds = [str(definition.get("kind")) for _fabric, definition in wanted] if present else options["kinds"]
@@ -263,17 +299,25 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         return change(module, held.cluster, wanted)
 
 
-def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> typing.Dict[str, typing.Any]:
+def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> dict[str, typing.Any]:
     options, selector = module.params, module.params["label_selector"]
-    beside: typing.Dict[str, typing.Any] = {}
+    beside: dict[str, typing.Any] = {}
     if options["state"] == "present":
         outcomes = apply_all(cluster, wanted, module.check_mode, absent=options["absent_namespaces"])
         if options["find_leftovers"]:
-            beside["leftovers"] = to_data(leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted]))
+            beside["leftovers"] = to_data(
+                leftovers(cluster, OF_FABRICS, selector, [definition for _fabric, definition in wanted])
+            )
     elif options["kinds"] == [ADMISSION]:
         outcomes = take_back(cluster, options["namespaces"], module.check_mode)
     else:
-        removal = Removal(tuple(options["kinds"]), selector, tuple(options["keep_namespaces"]), options["wait_seconds"], tuple(options["namespaces"]))
+        removal = Removal(
+            tuple(options["kinds"]),
+            selector,
+            tuple(options["keep_namespaces"]),
+            options["wait_seconds"],
+            tuple(options["namespaces"]),
+        )
         outcomes = remove_all(cluster, removal, module.check_mode, time.monotonic, time.sleep)
     changed = [outcome for outcome in outcomes if outcome.changed]
     answer = {
@@ -283,7 +327,9 @@ def change(module: AnsibleModule, cluster: Cluster, wanted: Wanted) -> typing.Di
         "diff": difference(outcomes),
         **beside,
     }
-    refused = [f"{describe(outcome)}: {outcome.applied.refusal}" for outcome in outcomes if outcome.applied.action == "refused"]
+    refused = [
+        f"{describe(outcome)}: {outcome.applied.refusal}" for outcome in outcomes if outcome.applied.action == "refused"
+    ]
     if refused and options["on_refusal"] == "fail":
         module.fail_json(msg="; ".join(refused), **answer)
     return answer

@@ -14,8 +14,10 @@ author:
 description:
   - Compares the report folders of two runs.
   - Reports differences in the intent, the nodes, the facts of the nodes, the cables, the gates and the findings.
-  - Ignores values that differ between any two runs. These are times, error counters, traffic counters and activity counts of subnet managers.
-  - Writes C(difference.json) and C(difference.html) to O(report_dir). Runs on the controller. It needs no inventory, no nodes and no cluster.
+  - Ignores values that differ between any two runs. These are times, error counters, traffic counters and activity
+    counts of subnet managers.
+  - Writes C(difference.json) and C(difference.html) to O(report_dir). Runs on the controller. It needs no inventory, no
+    nodes and no cluster.
 options:
   report_dir:
     description: Report folder of the later run, on the controller.

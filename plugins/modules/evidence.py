@@ -12,11 +12,13 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Packs facts, records, report and C(run.json) of a run into a C(tar.gz) archive. The archive contains SHA-256 checksums and no secrets.
+  - Packs facts, records, report and C(run.json) of a run into a C(tar.gz) archive. The archive contains SHA-256
+    checksums and no secrets.
   - The same folder always gives the same archive, byte for byte.
-  - Beside the archive, the module writes a sheet to sign. It prints on one page A4 and has the verdict, the figures of each fabric, the waivers, the versions,
-    and the checksums of the intent and of the archive.
-  - Before it unpacks an archive, the module verifies all checksums and that no path leads out of the folder. If a check fails, it unpacks nothing.
+  - Beside the archive, the module writes a sheet to sign. It prints on one page A4 and has the verdict, the figures of
+    each fabric, the waivers, the versions, and the checksums of the intent and of the archive.
+  - Before it unpacks an archive, the module verifies all checksums and that no path leads out of the folder. If a check
+    fails, it unpacks nothing.
   - Runs on the controller. It needs no inventory, no nodes and no cluster.
 options:
   state:
@@ -27,18 +29,21 @@ options:
   report_dir:
     description:
       - Report folder of the run, on the controller. Required with O(state=packed).
-      - With O(state=unpacked), the target folder. It must not exist yet, or must already have the same content. The default is the name of the archive
-        with C(.run) instead of C(.tar.gz).
+      - With O(state=unpacked), the target folder. It must not exist yet, or must already have the same content. The
+        default is the name of the archive with C(.run) instead of C(.tar.gz).
       - The pages of the report are made anew from facts and records. They are not unpacked.
     type: path
   archive:
-    description: Path of the archive. Required with O(state=unpacked). With O(state=packed), the default is C(rdma-evidence-<run>.tar.gz) beside the folder.
+    description: Path of the archive. Required with O(state=unpacked). With O(state=packed), the default is
+      C(rdma-evidence-<run>.tar.gz) beside the folder.
     type: path
   sha256:
-    description: With O(state=unpacked), the SHA-256 checksum of the archive on the signed sheet. The module fails if the archive has another one.
+    description: With O(state=unpacked), the SHA-256 checksum of the archive on the signed sheet. The module fails if
+      the archive has another one.
     type: str
   signature:
-    description: With O(state=packed), what the sheet says of the parties. What is empty is a line on the sheet, to fill in by hand.
+    description: With O(state=packed), what the sheet says of the parties. What is empty is a line on the sheet, to fill
+      in by hand.
     type: dict
     suboptions:
       customer:

@@ -14,13 +14,15 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads the switches, the HCAs and their links (C(ibnetdiscover)), as seen from the given ports. One port per fabric is enough.
+  - Reads the switches, the HCAs and their links (C(ibnetdiscover)), as seen from the given ports. One port per fabric
+    is enough.
   - Reports links that run below the maximum that both ends support (C(iblinkinfo)). It discovers the fabric only once.
   - Reads the forwarding tables of all switches (C(dump_fts)).
   - Reads the error counters of all ports twice (C(ibqueryerrors)).
   - Queries every port that runs a subnet manager (C(saquery -s), C(sminfo)).
-  - Waits for a sign that the subnet managers still sweep, up to O(activity) seconds. The sign is that the activity count of the manager rises and that
-    its record of another manager changes (C(saquery SMIR)). A manager that answers but no longer sweeps does not update its records.
+  - Waits for a sign that the subnet managers still sweep, up to O(activity) seconds. The sign is that the activity
+    count of the manager rises and that its record of another manager changes (C(saquery SMIR)). A manager that answers
+    but no longer sweeps does not update its records.
   - A fabric of thousands of nodes gives a large result. Run the module on one node of each fabric, not on all nodes.
 requirements:
   - infiniband-diags on the node
@@ -46,11 +48,13 @@ options:
     type: int
     default: 120
   activity:
-    description: Maximum time in seconds to wait for a sweep of the subnet manager. By default, opensm sweeps every 10 seconds.
+    description: Maximum time in seconds to wait for a sweep of the subnet manager. By default, opensm sweeps every 10
+      seconds.
     type: int
     default: 40
   errors:
-    description: Minimum time in seconds between the two readings of the error counters. It includes the wait for a sweep.
+    description: Minimum time in seconds between the two readings of the error counters. It includes the wait for a
+      sweep.
     type: int
     default: 10
 extends_documentation_fragment:
@@ -89,7 +93,8 @@ topology:
       type: dict
       contains:
         nodes:
-          description: Switches, HCAs and routers. RV(topology[].topology.nodes[].aggregation) marks SHARP aggregation nodes, which are not HCAs.
+          description: Switches, HCAs and routers. RV(topology[].topology.nodes[].aggregation) marks SHARP aggregation
+            nodes, which are not HCAs.
           returned: success
           type: list
           elements: dict
@@ -123,14 +128,16 @@ topology:
     managers:
       description:
         - The ports with the IsSM bit, each with the answer of its subnet manager.
-        - C(activity_first) and C(activity_later) are two readings of the activity count of the port's own manager, from its SMInfo record.
-        - C(others_refreshed) says whether the record of another manager changed between the readings. Only a sweep changes it. V(null) if there is no other
-          manager.
+        - C(activity_first) and C(activity_later) are two readings of the activity count of the port's own manager, from
+          its SMInfo record.
+        - C(others_refreshed) says whether the record of another manager changed between the readings. Only a sweep
+          changes it. V(null) if there is no other manager.
       returned: success
       type: dict
       sample:
         ports:
-          - {lid: 1, manager: {lid: 1, guid: "0xe89e491ff5d50000", state: MASTER, priority: 15, activity: 6306612}, error: null}
+          - {lid: 1, manager: {lid: 1, guid: "0xe89e491ff5d50000", state: MASTER, priority: 15, activity: 6306612},
+            error: null}
         error: null
         master: "0xe89e491ff5d50000"
         activity_first: 6306612
@@ -138,7 +145,8 @@ topology:
         activity_seconds: 10.1
         others_refreshed: null
     capabilities:
-      description: Links that run below the maximum that both ends support. C(links) is the number of link ends that were compared.
+      description: Links that run below the maximum that both ends support. C(links) is the number of link ends that
+        were compared.
       returned: success
       type: dict
       sample:
@@ -153,7 +161,8 @@ topology:
       returned: success
       type: dict
       sample:
-        first: {ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 123}, wide: false}], checked: 65, failures: 0, unread: []}
+        first: {ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 123}, wide: false}],
+          checked: 65, failures: 0, unread: []}
         later:
           ports: [{guid: "0xb83fd20300e00011", port: 1, counters: {SymbolErrorCounter: 140}, wide: false}]
           checked: 65
@@ -163,7 +172,8 @@ topology:
         error: null
     forwarding:
       description:
-        - The forwarding table of each switch. C(ports) has one byte for each LID from 0, in base64. It is the number of the port, or 255 if that is unknown.
+        - The forwarding table of each switch. C(ports) has one byte for each LID from 0, in base64. It is the number of
+          the port, or 255 if that is unknown.
         - C(unread) lists the blocks of 64 LIDs that the switch did not give.
       returned: success
       type: dict
@@ -186,9 +196,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import subnet
 
 
-def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+def read(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
     names = [PortName(item["device"], item["port"]) for item in params["ports"]]
-    return {"topology": to_data(subnet.read_fabrics(names, subnet.Limits(params["timeout"], params["activity"], params["errors"])))}
+    return {
+        "topology": to_data(
+            subnet.read_fabrics(names, subnet.Limits(params["timeout"], params["activity"], params["errors"]))
+        )
+    }
 
 
 def main() -> None:

@@ -12,8 +12,10 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - A discovery reads a whole fabric, so one port per fabric is enough. The subnet manager that a port sees identifies its fabric.
-  - Reads the facts of M(linerate.rdma.subnet_manager_info) on each node. M(linerate.rdma.fabric_info) then queries the chosen ports.
+  - A discovery reads a whole fabric, so one port per fabric is enough. The subnet manager that a port sees identifies
+    its fabric.
+  - Reads the facts of M(linerate.rdma.subnet_manager_info) on each node. M(linerate.rdma.fabric_info) then queries the
+    chosen ports.
   - Runs on the controller.
 extends_documentation_fragment:
   - linerate.rdma._options.folder

@@ -14,12 +14,14 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - O(mode=serve) starts an ibping server on each port of O(servers). It first stops servers that an interrupted run left. It returns when all servers
-    accept requests. Each server ends by itself after O(lifetime) seconds.
+  - O(mode=serve) starts an ibping server on each port of O(servers). It first stops servers that an interrupted run
+    left. It returns when all servers accept requests. Each server ends by itself after O(lifetime) seconds.
   - O(mode=ping) pings the LIDs of O(clients), each from its port.
   - O(mode=stop) stops all servers that this module started on the node, and no others.
-  - Run O(mode=serve) on all nodes first, then O(mode=ping), then O(mode=stop). One call of each mode covers any number of ports and destinations.
-  - The module ignores the exit code and the times of C(ibping). C(ibping) exits with 0 even if every packet is lost, and its times are wrong.
+  - Run O(mode=serve) on all nodes first, then O(mode=ping), then O(mode=stop). One call of each mode covers any number
+    of ports and destinations.
+  - The module ignores the exit code and the times of C(ibping). C(ibping) exits with 0 even if every packet is lost,
+    and its times are wrong.
   - C(changed) is always false, because the servers are part of the measurement and do not remain on the node.
 requirements:
   - C(ibping) of infiniband-diags on the node
@@ -78,7 +80,8 @@ options:
     type: int
     default: 500
   timeout_ms:
-    description: Time in milliseconds after which a packet is sent again. A packet is sent three times before it counts as lost. Used with O(mode=ping).
+    description: Time in milliseconds after which a packet is sent again. A packet is sent three times before it counts
+      as lost. Used with O(mode=ping).
     type: int
     default: 200
   parallel:
@@ -166,13 +169,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import ibping
 
 
-def work(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+def work(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
     if params["mode"] == "serve":
-        return {"servers": to_data(ibping.start([PortName(item["device"], item["port"]) for item in params["servers"]], params["lifetime"]))}
+        return {
+            "servers": to_data(
+                ibping.start([PortName(item["device"], item["port"]) for item in params["servers"]], params["lifetime"])
+            )
+        }
     if params["mode"] == "stop":
         return {"servers": to_data(ibping.stop())}
     tasks = [PingTask(item["device"], item["port"], tuple(item["lids"])) for item in params["clients"]]
-    return {"pings": to_data(ibping.ping(tasks, params["count"], params["timeout_ms"], params["parallel"], params["limit"]))}
+    return {
+        "pings": to_data(ibping.ping(tasks, params["count"], params["timeout_ms"], params["parallel"], params["limit"]))
+    }
 
 
 def main() -> None:
@@ -182,7 +191,12 @@ def main() -> None:
             "mode": {"type": "str", "required": True, "choices": ["serve", "ping", "stop"]},
             "servers": {"type": "list", "elements": "dict", "default": [], "options": port},
             "lifetime": {"type": "int", "default": 300},
-            "clients": {"type": "list", "elements": "dict", "default": [], "options": {**port, "lids": {"type": "list", "elements": "int", "required": True}}},
+            "clients": {
+                "type": "list",
+                "elements": "dict",
+                "default": [],
+                "options": {**port, "lids": {"type": "list", "elements": "int", "required": True}},
+            },
             "count": {"type": "int", "default": 500},
             "timeout_ms": {"type": "int", "default": 200},
             "parallel": {"type": "int", "default": 8},

@@ -12,16 +12,18 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Lists what a disconnected site must mirror. The list covers the operators that the intent needs, the observers, the pods that measure, the
-    C(NicClusterPolicy) of the profiles, and the job.
+  - Lists what a disconnected site must mirror. The list covers the operators that the intent needs, the observers, the
+    pods that measure, the C(NicClusterPolicy) of the profiles, and the job.
   - Reads the images of a chart from C(helm template). Installs nothing.
-  - Contacts the cluster only if O(by=auto), to find out who installs operators there. It can run where the cluster is not reachable.
+  - Contacts the cluster only if O(by=auto), to find out who installs operators there. It can run where the cluster is
+    not reachable.
 options:
   job:
     description: The variable C(rdma_job).
     type: raw
   images:
-    description: Images other than those of the fabrics. The key is the variable that names the image. An empty value is left out.
+    description: Images other than those of the fabrics. The key is the variable that names the image. An empty value is
+      left out.
     type: dict
     default: {}
   by:
@@ -58,13 +60,15 @@ options:
     default: true
   ask_mirror:
     description:
-      - Ask the C(mirror) of O(cluster) whether it has each image and chart of the list. Charts are then read from the mirror.
+      - Ask the C(mirror) of O(cluster) whether it has each image and chart of the list. Charts are then read from the
+        mirror.
       - The module does not fail if something is missing. RV(mirror) shows it.
     type: bool
     default: false
   registry_auth_file:
     description:
-      - File with users and passwords of registries, in the format of C(docker login), C(podman login) or C(skopeo login). Its content is never shown.
+      - File with users and passwords of registries, in the format of C(docker login), C(podman login) or C(skopeo
+        login). Its content is never shown.
       - Credential helpers are not supported.
     type: path
   registry_ca:
@@ -143,12 +147,14 @@ notes:
   type: list
   elements: str
 unlisted:
-  description: What a run would pull and the list lacks, each with the cause and the next step. If it is not empty, the list is not complete.
+  description: What a run would pull and the list lacks, each with the cause and the next step. If it is not empty, the
+    list is not complete.
   returned: success
   type: list
   elements: str
 commands:
-  description: Commands for charts that neither C(oc-mirror) nor C(skopeo) copies to a registry. Replace C(MIRROR) in them.
+  description: Commands for charts that neither C(oc-mirror) nor C(skopeo) copies to a registry. Replace C(MIRROR) in
+    them.
   returned: success
   type: list
   elements: str
@@ -167,7 +173,8 @@ mirror:
   type: dict
   contains:
     answers:
-      description: Each image and chart with its C(source), its C(place) on the mirror, its C(state) and the commands in C(put) that put it there.
+      description: Each image and chart with its C(source), its C(place) on the mirror, its C(state) and the commands in
+        C(put) that put it there.
       type: list
       elements: dict
     unlisted:
@@ -220,30 +227,46 @@ def logins_of(module: AnsibleModule) -> Logins:
         with open(path, encoding="utf-8") as stream:
             known = logins(stream.read())
     except (OSError, UnicodeDecodeError) as error:
-        raise RdmaError(f"{path}: {getattr(error, 'strerror', None) or 'it is no text in UTF-8'}", "Correct operators_registry_auth_file") from None
+        raise RdmaError(
+            f"{path}: {getattr(error, 'strerror', None) or 'it is no text in UTF-8'}",
+            "Correct operators_registry_auth_file",
+        ) from None
     except RdmaError as error:
         raise RdmaError(f"{path}: {error.seen}", "Make it with: skopeo login --authfile FILE REGISTRY") from None
     module.no_log_values.update(secrets_of(known))
     return known
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     mirror = parse_intent(options["fabrics"], None, options["cluster"]).cluster.mirror
     # as the sources name it all: that is what is copied to the mirror
-    here = {key: value for key, value in options["cluster"].items() if key != "mirror"} if isinstance(options["cluster"], dict) else options["cluster"]
+    here = (
+        {key: value for key, value in options["cluster"].items() if key != "mirror"}
+        if isinstance(options["cluster"], dict)
+        else options["cluster"]
+    )
     intent = parse_intent(options["fabrics"], None, here)
-    images = load(typing.Dict[str, str], options["images"], "images")
+    images = load(dict[str, str], options["images"], "images")
     job = load(Job, options["job"], "rdma_job") if options["job"] else None
-    olm, kubernetes, asks = options["by"] == "olm", options["kubernetes_version"], options["ask_mirror"] and bool(mirror)
+    olm, kubernetes, asks = (
+        options["by"] == "olm",
+        options["kubernetes_version"],
+        options["ask_mirror"] and bool(mirror),
+    )
     if options["by"] == "auto" and options["operators"]:
         cluster = connect(module)
         olm, kubernetes = by_olm(cluster), kubernetes or cluster.version()
     # what a package pulls its catalog alone knows, and the module olm says what the catalog lacks
     none = not options["operators"] or (olm and asks)
-    wishes = plan.wishes(options["charts"], options["packages"], [operator.name for operator in TABLE] if none else options["leave"])
+    wishes = plan.wishes(
+        options["charts"], options["packages"], [operator.name for operator in TABLE] if none else options["leave"]
+    )
     if olm and not asks and not options["openshift_version"]:
-        raise RdmaError("openshift_version is empty, and the catalogs of OLM have it as their tag", "Give it: -e operators_openshift_version=4.20")
+        raise RdmaError(
+            "openshift_version is empty, and the catalogs of OLM have it as their tag",
+            "Give it: -e operators_openshift_version=4.20",
+        )
     needs, helm = job_needs(job) if job else None, options["helm_binary"]
     charts = {} if olm else listed.charts(intent, needs, wishes)
     charts = on_the_mirror(charts, mirror) if asks else charts
@@ -253,12 +276,22 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     copied = render.to_copy(pulls, mirror)
     contents = {render.OC_MIRROR: render.image_set(copied), render.SKOPEO: render.sync(copied)}
     heads = render.heads(copied, mirror)
-    files = {name: "".join(f"# {line}\n" for line in heads[name]) + f"---\n{yaml_dump(content, sort_keys=False)}" for name, content in contents.items()}
-    answer = {**to_data(pulls), "commands": list(render.commands(copied, mirror)), "files": files, "lines": list(render.lines(pulls))}
+    files = {
+        name: "".join(f"# {line}\n" for line in heads[name]) + f"---\n{yaml_dump(content, sort_keys=False)}"
+        for name, content in contents.items()
+    }
+    answer = {
+        **to_data(pulls),
+        "commands": list(render.commands(copied, mirror)),
+        "files": files,
+        "lines": list(render.lines(pulls)),
+    }
     if not asks:
         return answer
     unchanged = elsewhere(helm, charts, seen, mirror, kubernetes)
-    facts = ask_mirror(pulls, mirror, logins_of(module), options["registry_ca"] or "", options["registry_seconds"], unchanged)
+    facts = ask_mirror(
+        pulls, mirror, logins_of(module), options["registry_ca"] or "", options["registry_seconds"], unchanged
+    )
     return {**answer, "mirror": to_data(facts), "complete": facts.complete}
 
 

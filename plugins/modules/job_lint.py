@@ -12,8 +12,9 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads a job of any kind that creates pods, such as C(PyTorchJob), C(TrainJob), C(MPIJob), C(JobSet), C(Job), C(StatefulSet) or C(Pod). The job comes from
-    a file, from the playbook or from the cluster. The module compares it with the cluster.
+  - Reads a job of any kind that creates pods, such as C(PyTorchJob), C(TrainJob), C(MPIJob), C(JobSet), C(Job),
+    C(StatefulSet) or C(Pod). The job comes from a file, from the playbook or from the cluster. The module compares it
+    with the cluster.
   - Finds variables that NCCL does not know, interfaces that no attachment creates, and resources that no node offers.
   - Finds requests that differ from limits, a missing C(IPC_LOCK) or annotation, and HCAs that the pods did not get.
   - Finds C(NCCL_IB_DISABLE=1) and a default route over the secondary network.
@@ -30,7 +31,8 @@ options:
     type: list
     elements: dict
   kind:
-    description: Kind of the job in the cluster. Required with O(name). If the job runs, the module judges what its pods really got.
+    description: Kind of the job in the cluster. Required with O(name). If the job runs, the module judges what its pods
+      really got.
     type: str
     choices: [PyTorchJob, TrainJob, MPIJob, JobSet, Job, StatefulSet, Pod]
   name:
@@ -103,14 +105,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe, observe_stack, read_job, runtimes
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import (
+    observe,
+    observe_stack,
+    read_job,
+    runtimes,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import MOST_FILE, read_documents
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import namespace_of
 
 KINDS = ["PyTorchJob", "TrainJob", "MPIJob", "JobSet", "Job", "StatefulSet", "Pod"]
 
 
-def read_file(path: str) -> typing.List[typing.Dict[str, typing.Any]]:
+def read_file(path: str) -> list[dict[str, typing.Any]]:
     """:raises RdmaError: it can't be read, or holds no objects"""
     try:
         with open(path, encoding="utf-8") as file:
@@ -122,10 +129,10 @@ def read_file(path: str) -> typing.List[typing.Dict[str, typing.Any]]:
         raise RdmaError(f"{path}: {error.seen}", error.remedy) from error
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
-    waivers = load(typing.Tuple[Waiver, ...], options["waivers"] or [], "rdma_waivers")
-    answers = load(typing.Dict[str, ObservedHcas], options["hcas"], "hcas")
+    waivers = load(tuple[Waiver, ...], options["waivers"] or [], "rdma_waivers")
+    answers = load(dict[str, ObservedHcas], options["hcas"], "hcas")
     if options["offline"] and options["name"]:
         module.fail_json(msg="name: a job in the cluster can't be read offline; expected path or objects")
     cluster = None if options["offline"] else connect(module)
@@ -135,7 +142,7 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         resources = read_file(options["path"]) if options["path"] else list(options["objects"] or [])
     jobs = jobs_of(resources)
     world: typing.Optional[JobSurroundings] = None
-    findings: typing.Tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
     if cluster is not None:
         resources += runtimes(cluster, jobs)
         namespaces = set(filter(None, map(namespace_of, jobs)))

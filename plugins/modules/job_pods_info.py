@@ -20,7 +20,8 @@ options:
     type: str
     required: true
   label_selectors:
-    description: Labels of the pods, such as C(training.kubeflow.org/job-name=llama). If the list is empty, the module reads all pods of the namespace.
+    description: Labels of the pods, such as C(training.kubeflow.org/job-name=llama). If the list is empty, the module
+      reads all pods of the namespace.
     type: list
     elements: str
     default: []
@@ -42,7 +43,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 pods:
-  description: For each pod its name, host name, node, job and PCI functions, or the reason why these are not known. The job is empty with O(label_selectors).
+  description: For each pod its name, host name, node, job and PCI functions, or the reason why these are not known. The
+    job is empty with O(label_selectors).
   returned: success
   type: list
   elements: dict
@@ -63,7 +65,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import t
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import training_pods
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     found = connect(module).pages("Pod", module.params["namespace"], ",".join(module.params["label_selectors"]))
     pods = training_pods(found)
     if module.params["label_selectors"]:

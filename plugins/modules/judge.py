@@ -12,13 +12,17 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads the facts and records of the run in O(report_dir) and runs the checks again. Writes new records and a new report to O(judged_dir).
-  - Runs on the controller. It needs no inventory, no nodes and no cluster. It changes nothing in the folders C(facts) and C(stages) of the run.
-  - With the intent and the waivers of the run, the verdict is the same as before. With others, you see what the verdict would have been.
+  - Reads the facts and records of the run in O(report_dir) and runs the checks again. Writes new records and a new
+    report to O(judged_dir).
+  - Runs on the controller. It needs no inventory, no nodes and no cluster. It changes nothing in the folders C(facts)
+    and C(stages) of the run.
+  - With the intent and the waivers of the run, the verdict is the same as before. With others, you see what the verdict
+    would have been.
   - A stage whose role failed keeps its error. A stage that did not run still has no result.
 options:
   report_dir:
-    description: Report folder of the run, on the controller. It contains C(run.json) and the folders C(facts) and C(stages).
+    description: Report folder of the run, on the controller. It contains C(run.json) and the folders C(facts) and
+      C(stages).
     type: path
     required: true
   judged_dir:
@@ -36,8 +40,10 @@ options:
     type: raw
   applied:
     description:
-      - Set V(false) to test an intent before it is applied. The facts of the stage C(network) and of all later stages then belong to another intent.
-      - The module then judges as in check mode. The stages before C(network) decide, even if the run has no other stages. The others are pending.
+      - Set V(false) to test an intent before it is applied. The facts of the stage C(network) and of all later stages
+        then belong to another intent.
+      - The module then judges as in check mode. The stages before C(network) decide, even if the run has no other
+        stages. The others are pending.
     type: bool
     default: true
 extends_documentation_fragment:
@@ -78,7 +84,8 @@ verdict:
   type: str
   returned: success
 success:
-  description: Whether the run would end with success. This is the case if it is green, or if check mode found nothing wrong.
+  description: Whether the run would end with success. This is the case if it is green, or if check mode found nothing
+    wrong.
   type: bool
   returned: success
 line:
@@ -90,7 +97,8 @@ same:
   type: bool
   returned: success
 lines:
-  description: Gates and findings that differ from the run, as text for a terminal. With O(applied=false), only those of stages before C(network).
+  description: Gates and findings that differ from the run, as text for a terminal. With O(applied=false), only those of
+    stages before C(network).
   type: list
   elements: str
   returned: success
@@ -110,7 +118,8 @@ stages:
       type: str
       sample: closed
     lines:
-      description: The judgement as text for a terminal. A stage that did not run because of an earlier gate has one line.
+      description: The judgement as text for a terminal. A stage that did not run because of an earlier gate has one
+        line.
       type: list
       elements: str
 counts:

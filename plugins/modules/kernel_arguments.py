@@ -12,18 +12,22 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Sets kernel arguments for the next boot, and shows which of them the running kernel lacks. It never reboots the node.
-  - Uses the tool of the distribution. On Debian and Ubuntu it writes C(/etc/default/grub.d/99-linerate.cfg) and runs C(update-grub). On RHEL and similar
-    systems it runs C(grubby), and notes what it added in C(/etc/linerate-rdma/kernel-arguments).
+  - Sets kernel arguments for the next boot, and shows which of them the running kernel lacks. It never reboots the
+    node.
+  - Uses the tool of the distribution. On Debian and Ubuntu it writes C(/etc/default/grub.d/99-linerate.cfg) and runs
+    C(update-grub). On RHEL and similar systems it runs C(grubby), and notes what it added in
+    C(/etc/linerate-rdma/kernel-arguments).
   - Removes only arguments that it added. An argument that all boot entries already have is left to whoever set it.
-  - Does not fail if it cannot set the boot loader. RV(refusal) says why, and nothing is changed. Reasons are a node without one of these tools, a node whose
-    system is an image (ostree), which a C(MachineConfig) sets, and boot entries of C(grubby) that have another value of the same name.
-  - The role C(bootloader) of the linux-system-roles covers RHEL and similar systems only, and keeps no list of what it added. For those systems alone, it is
-    a good choice too.
+  - Does not fail if it cannot set the boot loader. RV(refusal) says why, and nothing is changed. Reasons are a node
+    without one of these tools, a node whose system is an image (ostree), which a C(MachineConfig) sets, and boot
+    entries of C(grubby) that have another value of the same name.
+  - The role C(bootloader) of the linux-system-roles covers RHEL and similar systems only, and keeps no list of what it
+    added. For those systems alone, it is a good choice too.
 options:
   arguments:
     description:
-      - The arguments, each without spaces and quotes. Arguments that this module added before, and that are not listed any more, are removed.
+      - The arguments, each without spaces and quotes. Arguments that this module added before, and that are not listed
+        any more, are removed.
       - Required if O(state=present).
     type: list
     elements: str
@@ -91,10 +95,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.set_kernel_argu
 ROOT = "/"
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     wanted = module.params["arguments"] if module.params["state"] == "present" else []
     done = set_kernel_arguments(wanted, ROOT, module.check_mode)
-    answer = {"arguments": done.after, "missing": done.missing, "refusal": done.refusal, "boot": done.boot, "boot_loader": done.loader}
+    answer = {
+        "arguments": done.after,
+        "missing": done.missing,
+        "refusal": done.refusal,
+        "boot": done.boot,
+        "boot_loader": done.loader,
+    }
     before, after = ("".join(f"{argument}\n" for argument in side) for side in (done.before, done.after))
     return {"changed": done.changed, **answer, **({"diff": {"before": before, "after": after}} if module._diff else {})}
 

@@ -12,8 +12,8 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Sets sysctls and files below C(/sys) of the running kernel. Has systemd set them again at each boot, by C(/etc/sysctl.d/90-linerate-rdma.conf) and
-    C(/etc/tmpfiles.d/linerate-rdma.conf).
+  - Sets sysctls and files below C(/sys) of the running kernel. Has systemd set them again at each boot, by
+    C(/etc/sysctl.d/90-linerate-rdma.conf) and C(/etc/tmpfiles.d/linerate-rdma.conf).
   - Replaces what these two files had before. It changes no other file.
   - Reads each value again after it was set. If the kernel has another value then, the module fails.
   - What the kernel of the node does not have is left out, and RV(absent) names it.
@@ -79,9 +79,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.set_kernel_sett
 ROOT = "/"
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     present = module.params["state"] == "present"
-    wanted = [{str(key): str(value) for key, value in module.params[name].items()} if present else {} for name in ("sysctl", "sysfs")]
+    wanted = [
+        {str(key): str(value) for key, value in module.params[name].items()} if present else {}
+        for name in ("sysctl", "sysfs")
+    ]
     done = set_kernel_settings(wanted[0], wanted[1], ROOT, module.check_mode)
     answer = {"changed": bool(done.changes), "changes": list(done.changes), "absent": list(done.absent)}
     return {**answer, **({"diff": {"before": done.before, "after": done.after}} if module._diff else {})}

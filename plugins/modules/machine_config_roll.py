@@ -12,18 +12,20 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - O(state=prepared) pauses each C(MachineConfigPool) that one of O(objects) changes. It then applies O(objects) and waits until the machine config
-    operator has rendered them for the pools.
+  - O(state=prepared) pauses each C(MachineConfigPool) that one of O(objects) changes. It then applies O(objects) and
+    waits until the machine config operator has rendered them for the pools.
   - O(state=prepared) pauses nothing if nothing would change, or if the API server refuses an object.
     If the operator does not accept a C(KubeletConfig), RV(error) contains its message.
   - O(state=removed) does the same, but deletes O(objects).
-  - O(state=released) unpauses O(pools) and all pools that an interrupted run left paused. It waits until all of their nodes have the new configuration.
-    It counts how often the configuration of the nodes changed. It also reports the state of the C(KubeletConfigs) in O(objects), even if nothing changed.
-  - No pool rolls while the cluster does not bear it. The rules are those of M(linerate.rdma.node_roll) for resets, by O(cluster).
-    Nodes that are away count against C(node_pool.max_unavailable). Control-plane nodes go one at a time, and only while etcd is whole.
-    A health check that would remediate a node is paused with C(pause_health_checks), and keeps the pool otherwise.
-  - If a pool may not roll, O(state=prepared) and O(state=removed) fail before they change anything. With O(state=released) the pool stays paused,
-    RV(rolls) says why, and the next run unpauses it.
+  - O(state=released) unpauses O(pools) and all pools that an interrupted run left paused. It waits until all of their
+    nodes have the new configuration. It counts how often the configuration of the nodes changed. It also reports the
+    state of the C(KubeletConfigs) in O(objects), even if nothing changed.
+  - No pool rolls while the cluster does not bear it. The rules are those of M(linerate.rdma.node_roll) for resets, by
+    O(cluster). Nodes that are away count against C(node_pool.max_unavailable). Control-plane nodes go one at a time,
+    and only while etcd is whole. A health check that would remediate a node is paused with C(pause_health_checks), and
+    keeps the pool otherwise.
+  - If a pool may not roll, O(state=prepared) and O(state=removed) fail before they change anything. With
+    O(state=released) the pool stays paused, RV(rolls) says why, and the next run unpauses it.
   - Between O(state=prepared) and O(state=released) you can apply other objects that reboot nodes.
   - The module does not unpause a pool that somebody else has paused. M(linerate.rdma.sriov_plan) finds such pools.
   - The module ignores all objects other than MachineConfigs and KubeletConfigs.
@@ -103,16 +105,18 @@ error:
   type: str
 rolls:
   description:
-    - For each released pool C(rolls), C(config), C(machines), C(updated), C(seconds) and C(error). C(error) is empty on success.
-    - C(others) are nodes outside the run that do not have the configuration, although all nodes of the run have it. The module does not wait for those of
-      them that are C(NotReady).
+    - For each released pool C(rolls), C(config), C(machines), C(updated), C(seconds) and C(error). C(error) is empty on
+      success.
+    - C(others) are nodes outside the run that do not have the configuration, although all nodes of the run have it. The
+      module does not wait for those of them that are C(NotReady).
   returned: success
   type: list
   elements: dict
 kubelet:
   description:
     - With O(state=released), the state of the C(KubeletConfigs).
-    - C(wanted) are those of O(objects), with the status that the operator reports. C(others) are all other C(KubeletConfigs).
+    - C(wanted) are those of O(objects), with the status that the operator reports. C(others) are all other
+      C(KubeletConfigs).
     - C(pools) are all C(MachineConfigPools). C(error) says why they could not be read.
   returned: success
   type: dict
@@ -128,7 +132,12 @@ import typing
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, folder_of, objects_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
+    OBJECT_SPEC,
+    folder_of,
+    objects_of,
+    run_with_fact,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS, KubeletStand
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
@@ -138,10 +147,17 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import Gat
 from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import Roller
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     configs = [item["object"] for item in objects_of(module, "hosts") if item["object"].get("kind") in HOST_KINDS]
-    answer = {"changed": False, "paused": [], "error": "", "rolls": [], "changes": [], "kubelet": to_data(KubeletStand())}
+    answer = {
+        "changed": False,
+        "paused": [],
+        "error": "",
+        "rolls": [],
+        "changes": [],
+        "kubelet": to_data(KubeletStand()),
+    }
     if options["state"] != "released" and not configs:
         return answer
     with working(module, connect(module)) as held, progress(options["progress_file"]) as say:
@@ -153,10 +169,25 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         roller = Roller(cluster, time.monotonic, time.sleep, say, Gate(cluster, intent, nodes, say))
         if options["state"] == "released":
             rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"], nodes)
-            return {**answer, "changed": bool(rolls), "rolls": to_data(rolls), "kubelet": to_data(roller.kubelet(configs, nodes))}
+            return {
+                **answer,
+                "changed": bool(rolls),
+                "rolls": to_data(rolls),
+                "kubelet": to_data(roller.kubelet(configs, nodes)),
+            }
         prepared = (roller.prepare if options["state"] == "prepared" else roller.remove)(configs, module.check_mode)
-        changes = [f"{item.applied.action} {item.applied.kind} {item.applied.name}" for item in prepared.outcomes if item.changed]
-        return {**answer, "changed": bool(changes), "paused": list(prepared.paused), "error": prepared.error, "changes": changes}
+        changes = [
+            f"{item.applied.action} {item.applied.kind} {item.applied.name}"
+            for item in prepared.outcomes
+            if item.changed
+        ]
+        return {
+            **answer,
+            "changed": bool(changes),
+            "paused": list(prepared.paused),
+            "error": prepared.error,
+            "changes": changes,
+        }
 
 
 def main() -> None:
@@ -173,7 +204,12 @@ def main() -> None:
         ),
         supports_check_mode=True,
     )
-    run_with_fact(module, lambda: work(module), "rolls" if module.params["state"] == "released" else "roll_prepared", keep=("paused",))
+    run_with_fact(
+        module,
+        lambda: work(module),
+        "rolls" if module.params["state"] == "released" else "roll_prepared",
+        keep=("paused",),
+    )
 
 
 if __name__ == "__main__":

@@ -12,11 +12,13 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Starts one pod per node and RDMA fabric, in the namespace C(linerate-measure), which the module creates and removes. The pod does not run as root,
-    has no C(IPC_LOCK), and has one virtual function.
-  - The pod reads C(ulimit -l). Then C(ibv_rc_pingpong) registers a buffer of C(rdma_cluster.host.memlock.proof_mib) MiB.
+  - Starts one pod per node and RDMA fabric, in the namespace C(linerate-measure), which the module creates and removes.
+    The pod does not run as root, has no C(IPC_LOCK), and has one virtual function.
+  - The pod reads C(ulimit -l). Then C(ibv_rc_pingpong) registers a buffer of C(rdma_cluster.host.memlock.proof_mib)
+    MiB.
   - If O(cluster) has no C(host.memlock), the module starts no pod.
-  - The module always removes the pods. It does not fail if the verification of a pod fails. The check of the stage judges the result.
+  - The module always removes the pods. It does not fail if the verification of a pod fails. The check of the stage
+    judges the result.
 extends_documentation_fragment:
   - linerate.rdma._options.intent
   - linerate.rdma._options.pods
@@ -107,7 +109,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import 
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import sweep
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     memlock = intent.cluster.host.memlock
@@ -117,7 +119,15 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         sweep(held.cluster, options["pod_seconds"], time.monotonic, time.sleep)
         place = Place(held.cluster, held.run, options["pod_seconds"], time.monotonic, time.sleep)
         with measuring(place, held.cluster, proven(intent), intent.cluster, held.run) as seats:
-            task = Task(seats.fabrics, intent.cluster, memlock, nodes_of(module), options["pod_seconds"], held.run, seats.refused)
+            task = Task(
+                seats.fabrics,
+                intent.cluster,
+                memlock,
+                nodes_of(module),
+                options["pod_seconds"],
+                held.run,
+                seats.refused,
+            )
             return {"proofs": to_data(Prover(held.cluster, task, time.monotonic, time.sleep).run())}
 
 

@@ -7,22 +7,27 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: nccl_log_info
-short_description: Show the transport of each channel of each rank of a job, and what nccl-tests printed, from the NCCL log
+short_description: Show the transport of each channel of each rank of a job, and what nccl-tests printed, from the NCCL
+  log
 version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
   - Reads the log that NCCL 2.8 to 2.30 writes with C(NCCL_DEBUG=INFO), and that of RCCL, the library of AMD.
-  - Returns versions, processes with their devices, communicators, ranks, and the transport of every channel. For each channel over the network it shows
-    whether GPUDirect RDMA is used, and if not, why. It returns warnings with their known causes.
-  - Lines of several ranks may be mixed. They may have prefixes of C(kubectl logs), C(torchrun), C(mpirun) or other tools.
-  - A listed device proves nothing; only channels do. The result does not contain what is missing in the log because lines were torn or cut off.
-  - Where a program of nccl-tests 2.0 to 2.19 or rccl-tests wrote into the same log, the module returns its table beside the transport that the log proves.
-    A document of its option C(-J) can be one of the files.
+  - Returns versions, processes with their devices, communicators, ranks, and the transport of every channel. For each
+    channel over the network it shows whether GPUDirect RDMA is used, and if not, why. It returns warnings with their
+    known causes.
+  - Lines of several ranks may be mixed. They may have prefixes of C(kubectl logs), C(torchrun), C(mpirun) or other
+    tools.
+  - A listed device proves nothing; only channels do. The result does not contain what is missing in the log because
+    lines were torn or cut off.
+  - Where a program of nccl-tests 2.0 to 2.19 or rccl-tests wrote into the same log, the module returns its table beside
+    the transport that the log proves. A document of its option C(-J) can be one of the files.
   - The module only shows the log. The stage C(training) judges it against the intent and the pods.
   - The module reads the log once. Its memory depends on the number of ranks and channels, not on the size of the log.
-  - Any program of the job may write into the log. The module needs 128 MiB of memory and 8 bytes for each character of the log at most. It fails if the log
-    names more processes, ranks and channels than that allows, which NCCL itself does not write.
+  - Any program of the job may write into the log. The module needs 128 MiB of memory and 8 bytes for each character of
+    the log at most. It fails if the log names more processes, ranks and channels than that allows, which NCCL itself
+    does not write.
 options:
   paths:
     description:
@@ -50,7 +55,8 @@ EXAMPLES = r"""
 
 - name: Show what nccl-tests measured, and by which transport
   ansible.builtin.debug:
-    msg: "{{ item.average_bus_gbs }} GB/s over {{ item.transport.transports | join(', ') }}, proven: {{ item.transport.proven }}"
+    msg: "{{ item.average_bus_gbs }} GB/s over {{ item.transport.transports | join(', ') }}, proven: {{
+      item.transport.proven }}"
   loop: "{{ nccl.tests }}"
 """
 
@@ -70,9 +76,11 @@ log:
       description:
         - Processes with the network that each one chose, and the devices that it opened.
         - C(oob_interface) is the interface of its out-of-band connections.
-        - C(choices) lists the algorithm that NCCL chose for each collective and size. It needs C(TUNING) in C(NCCL_DEBUG_SUBSYS).
+        - C(choices) lists the algorithm that NCCL chose for each collective and size. It needs C(TUNING) in
+          C(NCCL_DEBUG_SUBSYS).
         - C(mtus) and C(gid_indexes) are those of its queue pairs. They need C(NET) in C(NCCL_DEBUG_SUBSYS).
-        - C(files) and C(beside) are empty for a single log. Otherwise they list the files with lines of the process, and other hosts with lines in them.
+        - C(files) and C(beside) are empty for a single log. Otherwise they list the files with lines of the process,
+          and other hosts with lines in them.
       returned: success
       type: list
       elements: dict
@@ -95,7 +103,8 @@ log:
           files: [job-worker-0.log]
           beside: []
     communicators:
-      description: Communicators with their ranks. Ranks without an identity in the log are in a communicator whose C(size) is V(null).
+      description: Communicators with their ranks. Ranks without an identity in the log are in a communicator whose
+        C(size) is V(null).
       returned: success
       type: list
       elements: dict
@@ -181,8 +190,10 @@ log:
       sample: 0
 tests:
   description:
-    - Runs of programs of nccl-tests or rccl-tests in the log. Sizes are in bytes, times in us, bandwidths in GB/s. Empty without such a run.
-    - A figure is one of a whole run where C(lacks) is empty, and it went the way of C(transport.transports) where C(transport.proven) is V(true).
+    - Runs of programs of nccl-tests or rccl-tests in the log. Sizes are in bytes, times in us, bandwidths in GB/s.
+      Empty without such a run.
+    - A figure is one of a whole run where C(lacks) is empty, and it went the way of C(transport.transports) where
+      C(transport.proven) is V(true).
   returned: success
   type: list
   elements: dict
@@ -221,8 +232,10 @@ tests:
       sample: false
     rows:
       description:
-        - Rows of the table. C(root) is V(null) where the collective has none; C(out_of_place) and C(in_place) are V(null) where the test leaves it out.
-        - C(wrong) is V(null) where the values were not checked. Versions before 2.13 print C(largest_error) in its place.
+        - Rows of the table. C(root) is V(null) where the collective has none; C(out_of_place) and C(in_place) are
+          V(null) where the test leaves it out.
+        - C(wrong) is V(null) where the values were not checked. Versions before 2.13 print C(largest_error) in its
+          place.
       returned: success
       type: list
       elements: dict
@@ -274,14 +287,17 @@ tests:
       sample: []
     transport:
       description:
-        - C(proven) is V(true) where the log shows each channel of each rank of the test, and none of them uses TCP. C(reasons) says why not, 4 reasons at most.
-        - C(transports) lists the transports of the channels that the log shows. Within a host that is P2P or SHM, and no network.
+        - C(proven) is V(true) where the log shows each channel of each rank of the test, and none of them uses TCP.
+          C(reasons) says why not, 4 reasons at most.
+        - C(transports) lists the transports of the channels that the log shows. Within a host that is P2P or SHM, and
+          no network.
       returned: success
       type: dict
       sample:
         proven: false
         transports: [NET/Socket]
-        reasons: ["vm rank 0: NET/Socket 4. NCCL found no RDMA device that it may use in the pod, and fell back to TCP in silence."]
+        reasons: ["vm rank 0: NET/Socket 4. NCCL found no RDMA device that it may use in the pod, and fell back to TCP
+          in silence."]
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
@@ -309,7 +325,7 @@ def main() -> None:
     )
     paths, text = module.params["paths"], module.params["text"]
 
-    def work() -> typing.Dict[str, typing.Any]:
+    def work() -> dict[str, typing.Any]:
         reader = nccl_tests.Reader()
         files = [("text", io.StringIO(text, newline="\n"))] if paths is None else read_files(paths)
         log = nccl_log.parse_files((name, reader.watch(lines)) for name, lines in files)

@@ -12,14 +12,16 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Renders the namespaces of the pods and the objects that the profile of each fabric needs, such as C(SriovNetworkNodePolicy) and C(SriovNetwork),
-    C(MacvlanNetwork) or C(NetworkAttachmentDefinition). One C(NicClusterPolicy) contains what all fabrics need from it.
+  - Renders the namespaces of the pods and the objects that the profile of each fabric needs, such as
+    C(SriovNetworkNodePolicy) and C(SriovNetwork), C(MacvlanNetwork) or C(NetworkAttachmentDefinition). One
+    C(NicClusterPolicy) contains what all fabrics need from it.
   - If C(rdma_cluster.node_pool) is set, renders a C(SriovNetworkPoolConfig) for the nodes that take part.
   - If C(rdma_cluster.host) asks for it, renders C(MachineConfigs) and a C(KubeletConfig).
   - If the PCI addresses of the physical functions differ between nodes, each node gets its own policy.
-  - Renders no objects for a fabric whose addresses are already in use, or that fails the linter, unless O(waivers) cover the finding.
-  - Reads the facts of the nodes, of M(linerate.rdma.address_info) (C(addresses)) and of M(linerate.rdma.sriov_operator_info)
-    (C(operators_before_network)).
+  - Renders no objects for a fabric whose addresses are already in use, or that fails the linter, unless O(waivers)
+    cover the finding.
+  - Reads the facts of the nodes, of M(linerate.rdma.address_info) (C(addresses)) and of
+    M(linerate.rdma.sriov_operator_info) (C(operators_before_network)).
   - Writes the fact C(network_objects) for M(linerate.rdma.sriov_plan) and M(linerate.rdma.custom_resources).
   - Runs on the controller and applies nothing.
 options:

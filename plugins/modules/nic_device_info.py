@@ -15,16 +15,19 @@ description:
   - Reads the objects C(NicDevice) of the NIC configuration operator, one for each card of each node.
   - A cluster without this operator has none, and the result is an empty list.
   - Does not fail if the API server cannot be asked. RV(nics.errors) then says why.
-  - With O(wanted), waits first until the operator has brought cards to what they must have. The operator drains and reboots their nodes meanwhile.
+  - With O(wanted), waits first until the operator has brought cards to what they must have. The operator drains and
+    reboots their nodes meanwhile.
 options:
   wanted:
     description:
       - C(spec.template) of a C(NicConfigurationTemplate), by the name of each C(NicDevice) that must have it.
-      - The wait ends when each of them has it, or when the operator has failed with it for two minutes. RV(left) names the cards that do not have it.
+      - The wait ends when each of them has it, or when the operator has failed with it for two minutes. RV(left) names
+        the cards that do not have it.
     type: dict
     default: {}
   planned:
-    description: Take O(wanted) from what M(linerate.rdma.nic_firmware_plan) has planned in this run. Needs O(facts_dir) and O(run).
+    description: Take O(wanted) from what M(linerate.rdma.nic_firmware_plan) has planned in this run. Needs O(facts_dir)
+      and O(run).
     type: bool
     default: false
   wait_seconds:
@@ -55,7 +58,8 @@ nics:
       description:
         - One entry for each C(NicDevice), with its node and the PCI addresses of its functions.
         - C(firmware) is the version that is stored on the card.
-        - C(configured) is whether a C(NicConfigurationTemplate) decides on its settings, C(updated) whether a C(NicFirmwareTemplate) decides on its version.
+        - C(configured) is whether a C(NicConfigurationTemplate) decides on its settings, C(updated) whether a
+          C(NicFirmwareTemplate) decides on its version.
         - C(waits) is the reason why a change is not in force yet. It is empty if no change waits.
       type: list
       elements: dict
@@ -75,7 +79,8 @@ nics:
       type: list
       elements: str
 left:
-  description: Why a card does not have what O(wanted) says, by the name of its C(NicDevice). Empty if all cards have it.
+  description: Why a card does not have what O(wanted) says, by the name of its C(NicDevice). Empty if all cards have
+    it.
   returned: success
   type: dict
   sample:
@@ -100,21 +105,30 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.nic_configu
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_nics import wait_for_nics
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     folder = folder_of(module) if module.params["planned"] else None
     given = (folder.value(FIRMWARE_PLAN) or {}).get("wanted") or {} if folder is not None else module.params["wanted"]
-    wanted = load(typing.Dict[str, typing.Dict[str, typing.Any]], given, "wanted")
+    wanted = load(dict[str, dict[str, typing.Any]], given, "wanted")
     try:
         cluster = connect(module)
-        left = wait_for_nics(cluster, {} if module.check_mode else wanted, module.params["wait_seconds"], time.monotonic, time.sleep)
+        left = wait_for_nics(
+            cluster, {} if module.check_mode else wanted, module.params["wait_seconds"], time.monotonic, time.sleep
+        )
         return {"nics": to_data(observe(cluster)), "left": left}
     except RdmaError as error:
         # nodes prove by themselves what a stage needs of them
-        return {"nics": to_data(NicDevices(errors=(error.seen,))), "left": dict.fromkeys(wanted, f"it could not be asked: {error.seen}")}
+        return {
+            "nics": to_data(NicDevices(errors=(error.seen,))),
+            "left": dict.fromkeys(wanted, f"it could not be asked: {error.seen}"),
+        }
 
 
 def main() -> None:
-    spec = facts_spec(wanted={"type": "dict", "default": {}}, planned={"type": "bool", "default": False}, wait_seconds={"type": "int", "default": 3600})
+    spec = facts_spec(
+        wanted={"type": "dict", "default": {}},
+        planned={"type": "bool", "default": False},
+        wait_seconds={"type": "int", "default": 3600},
+    )
     module = AnsibleModule(argument_spec=spec, supports_check_mode=True)
     run_with_fact(module, lambda: work(module), "nic_devices")
 

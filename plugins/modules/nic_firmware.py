@@ -16,12 +16,16 @@ description:
   - Compares with the values after the next reset. If they are as wanted, it sets nothing.
   - Refuses unknown and read-only settings, and a BlueField in DPU mode. It then sets nothing on any HCA.
   - Never resets an HCA. RV(resets) says how the settings come into force.
-  - With O(facts_dir) and O(run), and without O(settings) and O(by_device), sets what M(linerate.rdma.nic_firmware_plan) has planned for the node.
+  - With O(facts_dir) and O(run), and without O(settings) and O(by_device), sets what M(linerate.rdma.nic_firmware_plan)
+    has planned for the node.
   - With O(facts_dir) and O(run), the result is the fact C(nic_firmware) of the node.
-  - What the plan says is set only if the run holds the C(Lease) of the cluster and nobody else can take it for the next 720 seconds. This is checked on the
-    controller right before, for each node. With O(settings) or O(by_device), no Lease is asked for.
-  - Begins no write that may not end within 600 seconds after the start of the module. It then fails and names what is set.
-  - Do not use it where the NIC configuration operator of NVIDIA decides on the settings. Use P(linerate.rdma.render_nic_configuration#filter) there.
+  - What the plan says is set only if the run holds the C(Lease) of the cluster and nobody else can take it for the next
+    720 seconds. This is checked on the controller right before, for each node. With O(settings) or O(by_device), no
+    Lease is asked for.
+  - Begins no write that may not end within 600 seconds after the start of the module. It then fails and names what is
+    set.
+  - Do not use it where the NIC configuration operator of NVIDIA decides on the settings. Use
+    P(linerate.rdma.render_nic_configuration#filter) there.
 options:
   settings:
     description:
@@ -39,7 +43,8 @@ options:
     type: dict
   managed_by_operator:
     description:
-      - Whether the NIC configuration operator of NVIDIA decides on the settings of this node. The module then refuses to set anything.
+      - Whether the NIC configuration operator of NVIDIA decides on the settings of this node. The module then refuses
+        to set anything.
       - M(linerate.rdma.nic_device_info) shows it as C(configured).
     type: bool
     default: false
@@ -81,7 +86,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 hcas:
-  description: For each PF what was set, or would be set in check mode. C(before) and C(after) are the values after the next reset.
+  description: For each PF what was set, or would be set in check mode. C(before) and C(after) are the values after the
+    next reset.
   returned: success
   type: list
   elements: dict
@@ -91,14 +97,17 @@ hcas:
       before: {NUM_OF_VFS: "8"}
       after: {NUM_OF_VFS: "16"}
 reset_required:
-  description: Whether at least one HCA must be reset before the settings are in force. It stays V(true) until the reset.
+  description: Whether at least one HCA must be reset before the settings are in force. It stays V(true) until the
+    reset.
   returned: success
   type: bool
 resets:
-  description: For each PF that must be reset, how to do it. A BlueField must not be reset by C(mstfwreset), because it may fall back to DPU mode.
+  description: For each PF that must be reset, how to do it. A BlueField must not be reset by C(mstfwreset), because it
+    may fall back to DPU mode.
   returned: success
   type: dict
-  sample: {"0000:3c:00.0": "Drain the node, then mstfwreset -d 0000:3c:00.0 -y reset, or power-cycle it: a warm reboot does not always do."}
+  sample: {"0000:3c:00.0": "Drain the node, then mstfwreset -d 0000:3c:00.0 -y reset, or power-cycle it: a warm reboot
+    does not always do."}
 counts:
   description: Number of HCAs in the fact C(nic_firmware). The result itself is then that fact, in O(facts_dir).
   returned: if O(facts_dir) and O(run) are set
@@ -116,25 +125,39 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sysfs import read_node
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_firmware import Outcome, set_firmware
 
-Result = typing.Dict[str, typing.Any]
+Result = dict[str, typing.Any]
 
 
 def work(module: AnsibleModule) -> Result:
     options = module.params
     if options["managed_by_operator"]:
-        why = "NVIDIA's NIC configuration operator decides on the settings of this node, and undoes what anybody else sets"
+        why = (
+            "NVIDIA's NIC configuration operator decides on the settings of this node, and undoes what anybody else"
+            " sets"
+        )
         raise RdmaError(why, "Change its NicConfigurationTemplate instead: see the filter render_nic_configuration")
-    own = load(typing.Dict[str, typing.Dict[str, typing.Any]], options["by_device"] or {}, "by_device")
+    own = load(dict[str, dict[str, typing.Any]], options["by_device"] or {}, "by_device")
     wishes = {address.lower(): _texts(settings) for address, settings in own.items()}
     for_all = _texts(options["settings"] or {})
     chosen = [*wishes, *(address.lower() for address in options["devices"])]
-    outcome = set_firmware(read_node(options["sysfs"]), options["sysfs"][0], chosen, lambda address: wishes.get(address, for_all), module.check_mode)
+    outcome = set_firmware(
+        read_node(options["sysfs"]),
+        options["sysfs"][0],
+        chosen,
+        lambda address: wishes.get(address, for_all),
+        module.check_mode,
+    )
     changed = any(change.after for change in outcome.changes)
-    result = {"changed": changed, "hcas": to_data(outcome.changes), "reset_required": bool(outcome.resets), "resets": outcome.resets}
+    result = {
+        "changed": changed,
+        "hcas": to_data(outcome.changes),
+        "reset_required": bool(outcome.resets),
+        "resets": outcome.resets,
+    }
     return {**result, "diff": _diff(outcome)} if module._diff else result
 
 
-def _texts(settings: typing.Mapping[str, typing.Any]) -> typing.Dict[str, str]:
+def _texts(settings: typing.Mapping[str, typing.Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in settings.items()}
 
 
@@ -143,7 +166,9 @@ def _diff(outcome: Outcome) -> Result:
     sides = {"before": "", "after": ""}
     for change in outcome.changes:
         for side in sides:
-            sides[side] += "".join(f"{change.address} {name}={value}\n" for name, value in getattr(change, side).items())
+            sides[side] += "".join(
+                f"{change.address} {name}={value}\n" for name, value in getattr(change, side).items()
+            )
     return sides
 
 
@@ -156,7 +181,8 @@ def main() -> None:
             "managed_by_operator": {"type": "bool", "default": False},
             "sysfs": {"type": "list", "elements": "path", "default": ["/sys"]},
             **_ansible.OBSERVER_SPEC,
-            # the action plugin takes these, asks for the Lease by them on the controller, and hands none of them on to the node
+            # the action plugin takes these, asks for the Lease by them on the controller, and hands none of them on to
+            # the node
             **AUTH_ARG_SPEC,
             "holder": {"type": "str"},
         },

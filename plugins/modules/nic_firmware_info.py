@@ -12,8 +12,10 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Shows PSID, running and stored version, and settings of the firmware of each physical function (PF). Each value has its source.
-  - Asks C(devlink) (iproute2), C(mstconfig) (mstflint 4.21 or later) or C(mlxconfig) (MFT), and sysfs. A tool that is not installed is not an error.
+  - Shows PSID, running and stored version, and settings of the firmware of each physical function (PF). Each value has
+    its source.
+  - Asks C(devlink) (iproute2), C(mstconfig) (mstflint 4.21 or later) or C(mlxconfig) (MFT), and sysfs. A tool that is
+    not installed is not an error.
   - C(mstconfig) reads only HCAs of NVIDIA. It takes a second or more for each HCA. The HCAs are asked at the same time.
   - It changes nothing and loads no kernel module.
 options:
@@ -80,7 +82,8 @@ firmware:
           type: dict
           sample: {value: 28.41.1000, source: devlink}
         settings:
-          description: Settings with the value after the next reset, the value in force, and the default. V(null) means that the value is not known.
+          description: Settings with the value after the next reset, the value in force, and the default. V(null) means
+            that the value is not known.
           type: list
           elements: dict
           sample:
@@ -125,14 +128,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.firmware im
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sysfs import read_node
 
 
-def work(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+def work(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
     chosen = [address.lower() for address in params["devices"]]
     seen = read_firmware(read_node(params["sysfs"]), params["sysfs"][0], chosen, params["every"])
     missing = sorted({*chosen} - {hca.address for hca in seen.hcas})
     if missing:
         raise RdmaError(f"no physical function {', '.join(missing)}", "Take addresses that lspci -D shows on this node")
     pending = ([setting.name for setting in hca.settings if setting.pending] for hca in seen.hcas)
-    return {"firmware": {"hcas": [{**to_data(hca), "pending": names, "dpu_mode": hca.dpu} for hca, names in zip(seen.hcas, pending)]}}
+    return {
+        "firmware": {
+            "hcas": [{**to_data(hca), "pending": names, "dpu_mode": hca.dpu} for hca, names in zip(seen.hcas, pending)]
+        }
+    }
 
 
 def main() -> None:

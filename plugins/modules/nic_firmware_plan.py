@@ -12,17 +12,22 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Compares the facts C(firmware), C(platform) and C(nic_devices) of a run with what the fabrics and C(rdma_cluster.firmware) want. It sets nothing.
-  - The part of a node is its fact C(nic_firmware_settings). Its C(settings) are what M(linerate.rdma.nic_firmware) must set on the node, by PCI address. The
-    next value counts, so that a setting that waits for a reset is not in it.
-  - C(refusal) of the fact says why the node cannot set them. C(templates) and C(cards) name the templates and the C(NicDevices) by which the operator sets the
-    others.
-  - What each C(NicDevice) must have is in the fact C(nic_firmware_plan), for O(linerate.rdma.nic_device_info#module:planned).
-  - A setting that did not take at a reset is not in it either, by the annotation C(linerate.rdma/roll) of the node. Remove the annotation to try again.
-  - An HCA of which the NIC configuration operator of NVIDIA has a C(NicDevice) is set by a C(NicConfigurationTemplate) instead. There is one for each fabric
-    and model, where an HCA is not known to be as wanted, or where the template exists already. It selects the HCAs by their PCI addresses.
+  - Compares the facts C(firmware), C(platform) and C(nic_devices) of a run with what the fabrics and
+    C(rdma_cluster.firmware) want. It sets nothing.
+  - The part of a node is its fact C(nic_firmware_settings). Its C(settings) are what M(linerate.rdma.nic_firmware) must
+    set on the node, by PCI address. The next value counts, so that a setting that waits for a reset is not in it.
+  - C(refusal) of the fact says why the node cannot set them. C(templates) and C(cards) name the templates and the
+    C(NicDevices) by which the operator sets the others.
+  - What each C(NicDevice) must have is in the fact C(nic_firmware_plan), for
+    O(linerate.rdma.nic_device_info#module:planned).
+  - A setting that did not take at a reset is not in it either, by the annotation C(linerate.rdma/roll) of the node.
+    Remove the annotation to try again.
+  - An HCA of which the NIC configuration operator of NVIDIA has a C(NicDevice) is set by a C(NicConfigurationTemplate)
+    instead. There is one for each fabric and model, where an HCA is not known to be as wanted, or where the template
+    exists already. It selects the HCAs by their PCI addresses.
   - If it is not known which HCAs have a C(NicDevice), nothing is set.
-  - There is no template if it would match an HCA of no fabric, or one of a node that is not in the run, or where a template of somebody else decides.
+  - There is no template if it would match an HCA of no fabric, or one of a node that is not in the run, or where a
+    template of somebody else decides.
   - A BlueField in DPU mode is left alone.
 options:
   fabrics:

@@ -14,7 +14,8 @@ author:
 description:
   - Reads a NIC map from a C(ConfigMap) or as text. Each line has the form C(<node>:<host netdev>:<pod interface>:<ip>).
   - Finds lines whose interface does not exist on their node, and interfaces without a line.
-  - Finds duplicate addresses, addresses outside the network of the fabric, and interfaces that only some of the nodes have.
+  - Finds duplicate addresses, addresses outside the network of the fabric, and interfaces that only some of the nodes
+    have.
   - Fails unless every finding is a pass, a warning or waived. See C(docs/job.md) for the checks.
 options:
   text:
@@ -32,14 +33,16 @@ options:
     type: dict
     required: true
   subnets:
-    description: Results of M(linerate.rdma.subnet_manager_info) by node. Needed to find the HCAs of an InfiniBand fabric.
+    description: Results of M(linerate.rdma.subnet_manager_info) by node. Needed to find the HCAs of an InfiniBand
+      fabric.
     type: dict
     default: {}
   fabrics:
     description: The variable C(rdma_fabrics). Required with O(fabric).
     type: raw
   fabric:
-    description: Name of the fabric of the map. If it is not set, the module does not compare the map with the interfaces and addresses of a fabric.
+    description: Name of the fabric of the map. If it is not set, the module does not compare the map with the
+      interfaces and addresses of a fabric.
     type: str
   waivers:
     description: The variable C(rdma_waivers).
@@ -101,11 +104,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import nic_map, text_of
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
-    waivers = load(typing.Tuple[Waiver, ...], options["waivers"] or [], "rdma_waivers")
-    hcas = load(typing.Dict[str, ObservedHcas], options["hcas"], "hcas")
-    subnets = load(typing.Dict[str, ObservedSubnets], options["subnets"], "subnets")
+    waivers = load(tuple[Waiver, ...], options["waivers"] or [], "rdma_waivers")
+    hcas = load(dict[str, ObservedHcas], options["hcas"], "hcas")
+    subnets = load(dict[str, ObservedSubnets], options["subnets"], "subnets")
     fabric = None
     if options["fabric"]:
         fabrics = parse_intent(options["fabrics"]).fabrics
@@ -115,7 +118,9 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     text = options["text"]
     if text is None:
         text = text_of(connect(module).get("ConfigMap", options["namespace"], options["name"]))
-    return verdict(module, "nic_map", lint(options["name"] or "NIC map", nic_map(text), ground_of(fabric, hcas, subnets)), waivers)
+    return verdict(
+        module, "nic_map", lint(options["name"] or "NIC map", nic_map(text), ground_of(fabric, hcas, subnets)), waivers
+    )
 
 
 def main() -> None:

@@ -14,13 +14,16 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads sysfs, procfs, PCI configuration space, and the VF settings from C(ip link). It changes nothing and reads everything in one connection.
-  - Shows every RDMA device. Shows every PCI network function that has SR-IOV, is a virtual function (VF), is of class InfiniBand, or is from a vendor
-    of HCAs. Leaves out plain network cards unless O(netdevs) names them.
-  - Files may disappear or become unreadable while VFs are created. The module leaves out files that disappeared. A value that could not be read is C(null)
-    and appears in RV(hcas.hcas[].unread) and RV(hcas.errors).
-  - For the platform, shows whether the firmware provides an IOMMU, whether the kernel uses it, and which network functions support VFs.
-  - For the firmware of the HCAs, asks C(devlink) and C(mstconfig) where they are installed. See M(linerate.rdma.nic_firmware_info).
+  - Reads sysfs, procfs, PCI configuration space, and the VF settings from C(ip link). It changes nothing and reads
+    everything in one connection.
+  - Shows every RDMA device. Shows every PCI network function that has SR-IOV, is a virtual function (VF), is of class
+    InfiniBand, or is from a vendor of HCAs. Leaves out plain network cards unless O(netdevs) names them.
+  - Files may disappear or become unreadable while VFs are created. The module leaves out files that disappeared. A
+    value that could not be read is C(null) and appears in RV(hcas.hcas[].unread) and RV(hcas.errors).
+  - For the platform, shows whether the firmware provides an IOMMU, whether the kernel uses it, and which network
+    functions support VFs.
+  - For the firmware of the HCAs, asks C(devlink) and C(mstconfig) where they are installed. See
+    M(linerate.rdma.nic_firmware_info).
   - Does not read the settings of the BIOS. See M(linerate.rdma.bios_info).
 options:
   gather_subset:
@@ -28,17 +31,19 @@ options:
       - Subsets to read. The prefix C(!) excludes a subset.
       - V(hcas) reads HCAs, ports, physical functions (PFs) and VFs.
       - V(platform) reads IOMMU, SR-IOV support and the NVIDIA driver.
-      - V(firmware) reads versions and settings of the firmware of the HCAs. C(mstconfig) takes a second or more for each HCA.
-        The HCAs are asked at the same time, and all of them together may take 90 seconds.
+      - V(firmware) reads versions and settings of the firmware of the HCAs. C(mstconfig) takes a second or more for
+        each HCA. The HCAs are asked at the same time, and all of them together may take 90 seconds.
       - V(clock) reads the time, and whether a time service synchronises the clock.
-      - V(tuning) reads how CPUs, memory, kernel, PCI, GPUs, kubelet and network interfaces are tuned. Runs C(nvidia-smi) if there are GPUs,
-        and C(dcb) if there are RDMA devices on Ethernet.
-      - V(neighbours) listens on Ethernet NICs with RDMA for switches that speak LLDP, half a minute at most, and reads the neighbours that the kernel knows.
-        It needs root, does nothing on nodes with InfiniBand unless O(beside_infiniband) is set, and is no part of V(all).
+      - V(tuning) reads how CPUs, memory, kernel, PCI, GPUs, kubelet and network interfaces are tuned. Runs
+        C(nvidia-smi) if there are GPUs, and C(dcb) if there are RDMA devices on Ethernet.
+      - V(neighbours) listens on Ethernet NICs with RDMA for switches that speak LLDP, half a minute at most, and reads
+        the neighbours that the kernel knows. It needs root, does nothing on nodes with InfiniBand unless
+        O(beside_infiniband) is set, and is no part of V(all).
     type: list
     elements: str
     choices:
-      [all, hcas, platform, firmware, clock, tuning, neighbours, "!hcas", "!platform", "!firmware", "!clock", "!tuning", "!neighbours"]
+      [all, hcas, platform, firmware, clock, tuning, neighbours, "!hcas", "!platform", "!firmware", "!clock", "!tuning",
+      "!neighbours"]
     default: [all]
   sysfs:
     description: Mount point of sysfs. If you give several, the result lists the devices of all of them.
@@ -53,8 +58,8 @@ options:
     default: []
   kernel_arguments:
     description:
-      - Kernel arguments to look for. Those of them that the kernel runs with are reported beside those about IOMMU and PCI. All others stay on the node,
-        because a command line can have secrets.
+      - Kernel arguments to look for. Those of them that the kernel runs with are reported beside those about IOMMU and
+        PCI. All others stay on the node, because a command line can have secrets.
     type: list
     elements: str
     default: []
@@ -63,15 +68,18 @@ options:
     type: bool
     default: false
   moment:
-    description: Name of the point in time within the run. With O(facts_dir), it becomes part of the kind of the fact, such as C(hcas_<moment>).
+    description: Name of the point in time within the run. With O(facts_dir), it becomes part of the kind of the fact,
+      such as C(hcas_<moment>).
     type: str
   since:
     description:
-      - Name of an earlier point in time of the run, at which the HCAs were kept as C(hcas_<since>). RV(missing) then says what the node had and lacks now.
+      - Name of an earlier point in time of the run, at which the HCAs were kept as C(hcas_<since>). RV(missing) then
+        says what the node had and lacks now.
       - Needs O(facts_dir). V(before_reset) is what M(linerate.rdma.node_roll) keeps of each node that it resets.
     type: str
   wait_seconds:
-    description: With O(since), time in seconds in which the node is asked again until nothing is missing. A driver and a link need a moment after a reset.
+    description: With O(since), time in seconds in which the node is asked again until nothing is missing. A driver and
+      a link need a moment after a reset.
     type: int
     default: 0
 extends_documentation_fragment:
@@ -115,7 +123,8 @@ hcas:
           description:
             - Network interfaces of the function. Each has the port of the RDMA device and the bond to which it belongs.
             - For IPoIB, the queue pair, subnet prefix and port GUID come from the 20-byte hardware address.
-            - For Ethernet, the speed of the link, and the maximum speeds that the port and its link partner offer, in Gb/s.
+            - For Ethernet, the speed of the link, and the maximum speeds that the port and its link partner offer, in
+              Gb/s.
           returned: success
           type: list
           elements: dict
@@ -135,7 +144,8 @@ hcas:
         pci:
           description:
             - The PCI function with its driver, its NUMA node and its PCIe link.
-            - C(current_*) is the present state of the link, C(max_*) the limit of the card, C(slot_*) the limit of the slot.
+            - C(current_*) is the present state of the link, C(max_*) the limit of the card, C(slot_*) the limit of the
+              slot.
             - Speeds are in GT/s, widths in lanes, packet payloads in bytes.
             - V(null) if the device is not a PCI function.
           returned: success
@@ -184,7 +194,8 @@ hcas:
         ports:
           description:
             - Ports of the RDMA device. Rates are in Gb/s. If a port has no LID or SM LID, the value is V(null).
-            - The MTU in bytes is the largest MTU of the network interfaces of the port. sysfs does not show the MTU of the port itself.
+            - The MTU in bytes is the largest MTU of the network interfaces of the port. sysfs does not show the MTU of
+              the port itself.
           returned: success
           type: list
           elements: dict
@@ -202,7 +213,8 @@ hcas:
               pkeys: ["0xffff"]
               mtu: 4092
         sriov:
-          description: Maximum and current number of VFs. V(null) if the firmware or the BIOS has disabled SR-IOV, or if the function does not support it.
+          description: Maximum and current number of VFs. V(null) if the firmware or the BIOS has disabled SR-IOV, or if
+            the function does not support it.
           returned: success
           type: dict
           sample:
@@ -220,9 +232,11 @@ hcas:
           sample: 0
         administration:
           description:
-            - For a VF, the settings that its PF has made. They come from C(ip link) and, with NVIDIA's own driver packages, from sysfs.
+            - For a VF, the settings that its PF has made. They come from C(ip link) and, with NVIDIA's own driver
+              packages, from sysfs.
             - V(null) if the driver does not show them.
-            - C(link_policy) is C(Follow), C(Up) or C(Down). Rates are in Mb/s, and 0 means no limit. VLAN 0 means no VLAN.
+            - C(link_policy) is C(Follow), C(Up) or C(Down). Rates are in Mb/s, and 0 means no limit. VLAN 0 means no
+              VLAN.
           returned: success
           type: dict
           sample:
@@ -237,7 +251,8 @@ hcas:
             max_tx_rate: 0
         sriov_absence:
           description:
-            - Why a PF has no SR-IOV files, from its PCI configuration space. V(null) if it has them, or if the configuration space cannot be read.
+            - Why a PF has no SR-IOV files, from its PCI configuration space. V(null) if it has them, or if the
+              configuration space cannot be read.
             - C(hidden) means that a bridge or the BIOS hides all extended capabilities.
             - C(off) means that the function has no SR-IOV capability, or one with 0 VFs.
             - C(unused) means that the function offers VFs, but the kernel does not use them.
@@ -246,8 +261,10 @@ hcas:
           sample: "off"
         held:
           description:
-            - Parts of the function that a pod has in its network namespace, so that the node does not show them. V(null) if the node shows the whole function.
-            - C(netdevs) are the interfaces by their names in the pod. C(names) are their former names on the node, if known.
+            - Parts of the function that a pod has in its network namespace, so that the node does not show them.
+              V(null) if the node shows the whole function.
+            - C(netdevs) are the interfaces by their names in the pod. C(names) are their former names on the node, if
+              known.
             - With RDMA in exclusive mode, also C(rdma_device), C(node_guid) and C(ports).
           returned: success
           type: dict
@@ -264,7 +281,8 @@ hcas:
       elements: str
       sample: ["/sys/class/infiniband/mlx5_0/ports/1/state: Invalid argument"]
 platform:
-  description: IOMMU and SR-IOV support. V(null) means that a value could not be read. An empty list means that there is none.
+  description: IOMMU and SR-IOV support. V(null) means that a value could not be read. An empty list means that there is
+    none.
   returned: with the subset V(platform)
   type: dict
   contains:
@@ -309,9 +327,11 @@ platform:
     functions:
       description:
         - Network functions, the same as in RV(hcas.hcas).
-        - For a PF, C(capability) is the SR-IOV capability in its PCI configuration space, C(memory) lists the BARs of its VFs that have an address and those
-          that have none, C(last_bus) is the last bus number below the port above it, and C(acs) are the Access Control Services of that port.
-        - These are V(null) if they do not exist, or if they cannot be read. C(capability) and C(acs) can be read only as root.
+        - For a PF, C(capability) is the SR-IOV capability in its PCI configuration space, C(memory) lists the BARs of
+          its VFs that have an address and those that have none, C(last_bus) is the last bus number below the port above
+          it, and C(acs) are the Access Control Services of that port.
+        - These are V(null) if they do not exist, or if they cannot be read. C(capability) and C(acs) can be read only
+          as root.
       returned: success
       type: list
       elements: dict
@@ -343,7 +363,8 @@ platform:
       type: bool
       sample: false
     uplinks:
-      description: Interfaces of the default routes, and the interfaces that those are made of. V(null) if the routes could not be read.
+      description: Interfaces of the default routes, and the interfaces that those are made of. V(null) if the routes
+        could not be read.
       returned: success
       type: list
       elements: str
@@ -385,7 +406,8 @@ clock:
       returned: success
       type: bool
     error_seconds:
-      description: Maximum error of the clock in seconds, as estimated by the kernel. Valid only if the clock is synchronised.
+      description: Maximum error of the clock in seconds, as estimated by the kernel. Valid only if the clock is
+        synchronised.
       returned: success
       type: float
       sample: 0.018
@@ -406,7 +428,8 @@ neighbours:
   contains:
     netdevs:
       description:
-        - Interfaces of HCAs on Ethernet that have a link. Empty if the node has InfiniBand and O(beside_infiniband) is not set.
+        - Interfaces of HCAs on Ethernet that have a link. Empty if the node has InfiniBand and O(beside_infiniband) is
+          not set.
         - C(switch_ports) is what was heard by LLDP, C(hardware_addresses) are the neighbours that the kernel knows.
       returned: success
       type: list
@@ -435,7 +458,8 @@ tuning:
   contains:
     rows:
       description:
-        - By name of the row, its values. Each has the parts of the node that show it, such as CPUs, HCAs or GPUs. If there are none, it is the whole node.
+        - By name of the row, its values. Each has the parts of the node that show it, such as CPUs, HCAs or GPUs. If
+          there are none, it is the whole node.
         - An empty list means that the node has no such thing.
       returned: success
       type: dict
@@ -461,15 +485,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import
 SUBSETS = (*NODE, NEIGHBOURS)
 
 
-def chosen(words: typing.Sequence[str]) -> typing.List[str]:
+def chosen(words: typing.Sequence[str]) -> list[str]:
     """Subsets that are asked for, as gather_subset of ansible.builtin.setup reads its words."""
     taken = [word for word in words if not word.startswith("!")]
     everything = not taken or "all" in taken
     return [name for name in SUBSETS if ((everything and name in NODE) or name in taken) and f"!{name}" not in words]
 
 
-def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
-    look = Look(params["sysfs"], params["netdevs"], kernel_arguments=params["kernel_arguments"], beside_infiniband=params["beside_infiniband"])
+def read(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
+    look = Look(
+        params["sysfs"],
+        params["netdevs"],
+        kernel_arguments=params["kernel_arguments"],
+        beside_infiniband=params["beside_infiniband"],
+    )
     return {kind: look.at(kind) for kind in chosen(params["gather_subset"])}
 
 

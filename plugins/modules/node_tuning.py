@@ -12,14 +12,15 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - If C(rdma_cluster.tuning.set) is V(true), applies one C(Tuned) for the nodes of the intent. It contains each row of stage C(tuning) that has a rule and can
-    be set without a reboot. The filter P(linerate.rdma.tuning_settings#filter) returns the same settings.
-  - Then waits until the C(Profile) of each node shows that TuneD has applied them. The wait ends early for a node that cannot get them, for example if
-    another C(Tuned) has a higher priority or TuneD reports an error.
+  - If C(rdma_cluster.tuning.set) is V(true), applies one C(Tuned) for the nodes of the intent. It contains each row of
+    stage C(tuning) that has a rule and can be set without a reboot. The filter P(linerate.rdma.tuning_settings#filter)
+    returns the same settings.
+  - Then waits until the C(Profile) of each node shows that TuneD has applied them. The wait ends early for a node that
+    cannot get them, for example if another C(Tuned) has a higher priority or TuneD reports an error.
   - Applies nothing if a C(PerformanceProfile) selects one of the nodes, because a node gets only one profile.
   - Never changes a C(Tuned) without the label of the collection.
-  - If the cluster does not have the Node Tuning Operator, the module changes nothing and returns in RV(plain) the nodes to set by the module
-    M(linerate.rdma.kernel_settings).
+  - If the cluster does not have the Node Tuning Operator, the module changes nothing and returns in RV(plain) the nodes
+    to set by the module M(linerate.rdma.kernel_settings).
   - The module does not fail if nothing can be set. The result says why, and the check of the stage judges it.
 options:
   fabrics:
@@ -64,7 +65,8 @@ RETURN = r"""
 set:
   description:
     - C(way) is V(tuned), V(kernel_settings) or V(nothing).
-    - For V(tuned), C(nodes) contains the C(state) of each node, and C(why) and C(remedy) if the node does not have the settings.
+    - For V(tuned), C(nodes) contains the C(state) of each node, and C(why) and C(remedy) if the node does not have the
+      settings.
     - C(refusal) says why nothing was set, and C(remedy) what to do.
   returned: success
   type: dict
@@ -107,11 +109,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_setting
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_tuning import TuningSetter
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
-    wanted, outcomes, look = settings(intent), typing.cast(typing.Tuple[Outcome, ...], ()), typing.cast(typing.Tuple[str, ...], ())
-    found, plain = TuningSet("nothing"), typing.cast(typing.List[str], [])
+    wanted, outcomes, look = settings(intent), typing.cast(tuple[Outcome, ...], ()), typing.cast(tuple[str, ...], ())
+    found, plain = TuningSet("nothing"), typing.cast(list[str], [])
     folder = folder_of(module)
     if wanted.rows:
         nodes, cluster = nodes_of(module), connect(module)

@@ -12,13 +12,17 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads HCAs, platform, firmware, clock, tuning and subnet managers of all nodes that have an observer, and stores them as facts. Each node is asked
-    with one command in its pod.
-  - The kind V(drop_in) is whether the drop-in that the role P(linerate.rdma.host#role) writes for containerd's unit is on the node.
-  - The kind V(kernel_arguments_left) is which kernel arguments M(linerate.rdma.kernel_arguments) has added for the next boot of the node.
-  - The kind V(firmware) takes C(devlink) and C(mstconfig) from the image of the observers. Reading all settings of an HCA takes a second or more.
+  - Reads HCAs, platform, firmware, clock, tuning and subnet managers of all nodes that have an observer, and stores
+    them as facts. Each node is asked with one command in its pod.
+  - The kind V(drop_in) is whether the drop-in that the role P(linerate.rdma.host#role) writes for containerd's unit is
+    on the node.
+  - The kind V(kernel_arguments_left) is which kernel arguments M(linerate.rdma.kernel_arguments) has added for the next
+    boot of the node.
+  - The kind V(firmware) takes C(devlink) and C(mstconfig) from the image of the observers. Reading all settings of an
+    HCA takes a second or more.
   - Asks many nodes at the same time from one process. This costs a fraction of what a task for each node costs.
-  - Needs the fact of M(linerate.rdma.observers) from the same run. A node without an observer gets the reason in place of its facts.
+  - Needs the fact of M(linerate.rdma.observers) from the same run. A node without an observer gets the reason in place
+    of its facts.
 options:
   kinds:
     description: Which facts to read.
@@ -28,19 +32,23 @@ options:
     default: [hcas, platform, firmware, clock, tuning, subnets]
   nodes:
     description:
-      - Names of nodes to look at again. The module looks at those that the run reaches through observers, and leaves the others to M(linerate.rdma.node_info).
-      - What was seen of them before is forgotten, even if no answer comes. The default is to look at all nodes that have an observer.
+      - Names of nodes to look at again. The module looks at those that the run reaches through observers, and leaves
+        the others to M(linerate.rdma.node_info).
+      - What was seen of them before is forgotten, even if no answer comes. The default is to look at all nodes that
+        have an observer.
     type: list
     elements: str
   since:
     description:
-      - Name of an earlier point in time of the run, at which the HCAs were kept as C(hcas_<since>). RV(missing) then says how many nodes lack something
-        that they had. V(before_reset) is what M(linerate.rdma.node_roll) keeps of each node that it resets.
+      - Name of an earlier point in time of the run, at which the HCAs were kept as C(hcas_<since>). RV(missing) then
+        says how many nodes lack something that they had. V(before_reset) is what M(linerate.rdma.node_roll) keeps of
+        each node that it resets.
       - Needs O(nodes).
     type: str
   wait_seconds:
     description:
-      - With O(since), time in seconds in which nodes that lack something are asked again. An observer, a driver and a link need a moment after a reset.
+      - With O(since), time in seconds in which nodes that lack something are asked again. An observer, a driver and a
+        link need a moment after a reset.
       - A look that has begun is not cut short.
     type: int
     default: 0
@@ -56,8 +64,8 @@ options:
     default: []
   kernel_arguments:
     description:
-      - Kernel arguments to look for. Those of them that the kernel runs with are reported beside those about IOMMU and PCI. All others stay on the node,
-        because a command line can have secrets.
+      - Kernel arguments to look for. Those of them that the kernel runs with are reported beside those about IOMMU and
+        PCI. All others stay on the node, because a command line can have secrets.
     type: list
     elements: str
     default: []
@@ -110,7 +118,8 @@ unanswered:
   type: int
   sample: 0
 missing:
-  description: Number of nodes that lack HCAs or links that they had at the moment O(since), or that lack at least one of the facts.
+  description: Number of nodes that lack HCAs or links that they had at the moment O(since), or that lack at least one
+    of the facts.
   returned: if O(since) is set
   type: int
   sample: 0
@@ -134,12 +143,17 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import HOST, Observer, ObserversFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import DROP_IN, KINDS, LEFT_ARGUMENTS, NEIGHBOURS
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import (
+    DROP_IN,
+    KINDS,
+    LEFT_ARGUMENTS,
+    NEIGHBOURS,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import PYTHON, Asked, look
 from ansible_collections.linerate.rdma.plugins.module_utils._run.poll import LOOK_AGAIN_SECONDS, poll
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options, start = module.params, time.monotonic()
     folder = FactFolder(options["facts_dir"], options["run"])
     chosen = None if options["nodes"] is None else set(options["nodes"]).intersection(folder.start().by_pods)
@@ -147,45 +161,76 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     for node in chosen or ():
         for kind in options["kinds"]:
             folder.write(kind, node, error="failed: it was asked again, and nothing came back")
-    kinds, roots, netdevs, arguments = (tuple(options[name]) for name in ("kinds", "sysfs", "netdevs", "kernel_arguments"))
-    asked = Asked(kinds, roots, netdevs, options["python"], options["seconds"], options["host_files"], arguments, options["beside_infiniband"])
+    kinds, roots, netdevs, arguments = (
+        tuple(options[name]) for name in ("kinds", "sysfs", "netdevs", "kernel_arguments")
+    )
+    asked = Asked(
+        kinds,
+        roots,
+        netdevs,
+        options["python"],
+        options["seconds"],
+        options["host_files"],
+        arguments,
+        options["beside_infiniband"],
+    )
     namespace, observers = ("", ()) if chosen == set() else _observers(folder, chosen)
-    unanswered: typing.Dict[str, bool] = {}
-    lacks: typing.Dict[str, bool] = {}
+    unanswered: dict[str, bool] = {}
+    lacks: dict[str, bool] = {}
 
-    def look_again() -> typing.Tuple[str, ...]:
-        """Look at the nodes that lack something, at first at all of them, and return those that lack something still."""
+    def look_again() -> tuple[str, ...]:
+        """Look at the nodes that lack something, at first at all of them, and return those that lack something
+        still."""
         todo = [one for one in observers if lacks.get(one.node, True)]
         for node, shown in look(connect(module), namespace, todo, asked, options["parallel"]) if todo else ():
             for kind, one in shown.items():
                 folder.write(kind, node, one.value, one.error)
             failed = any(one.error is not None for one in shown.values())
             unanswered[node] = failed
-            lacks[node] = bool(options["since"] and (failed or ("hcas" in shown and _lacks(folder, node, options["since"], shown["hcas"].value))))
+            lacks[node] = bool(
+                options["since"]
+                and (failed or ("hcas" in shown and _lacks(folder, node, options["since"], shown["hcas"].value)))
+            )
         return tuple(node for node, lacking in lacks.items() if lacking)
 
-    def words(nodes: typing.Tuple[str, ...]) -> typing.Tuple[str, ...]:
+    def words(nodes: tuple[str, ...]) -> tuple[str, ...]:
         return (f"{len(nodes)} nodes lack something that they had: {', '.join(nodes[:5])}",) if nodes else ()
 
     with progress(options["progress_file"]) as say:
-        missing = poll(look_again, words, "they have all that they had", options["wait_seconds"], LOOK_AGAIN_SECONDS, time.monotonic, time.sleep, say)
-    counts = {"asked": len(observers), "unanswered": sum(unanswered.values()), **({"missing": len(missing)} if options["since"] else {})}
+        missing = poll(
+            look_again,
+            words,
+            "they have all that they had",
+            options["wait_seconds"],
+            LOOK_AGAIN_SECONDS,
+            time.monotonic,
+            time.sleep,
+            say,
+        )
+    counts = {
+        "asked": len(observers),
+        "unanswered": sum(unanswered.values()),
+        **({"missing": len(missing)} if options["since"] else {}),
+    }
     return {**counts, "seconds": round(time.monotonic() - start, 1)}
 
 
 def _lacks(folder: FactFolder, node: str, since: str, hcas: typing.Any) -> bool:
-    """Whether a node lacks something that it had; so does one whose answer has another form, which is no matter of the others."""
+    """Whether a node lacks something that it had; so does one whose answer has another form, which is no matter of the
+    others."""
     try:
         return bool(missing_since(folder, node, since, hcas))
     except RdmaError:
         return True
 
 
-def _observers(folder: FactFolder, chosen: typing.Optional[typing.Container[str]]) -> typing.Tuple[str, typing.Tuple[Observer, ...]]:
+def _observers(folder: FactFolder, chosen: typing.Optional[typing.Container[str]]) -> tuple[str, tuple[Observer, ...]]:
     """Their namespace, and those of the nodes that are chosen, or all."""
     fact = folder.value("observers")
     if fact is None:
-        raise RdmaError("this run has no observers", "Start them in the same run with the module linerate.rdma.observers")
+        raise RdmaError(
+            "this run has no observers", "Start them in the same run with the module linerate.rdma.observers"
+        )
     # the fact is the module's whole answer, and says besides what it changed
     known = {field.name for field in dataclasses.fields(ObserversFacts)}
     found = load(ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers")
@@ -197,7 +242,12 @@ def main() -> None:
         argument_spec=cluster_spec(
             facts_dir={"type": "path", "required": True},
             run={"type": "str", "required": True},
-            kinds={"type": "list", "elements": "str", "choices": [*KINDS, DROP_IN, LEFT_ARGUMENTS, NEIGHBOURS], "default": list(KINDS)},
+            kinds={
+                "type": "list",
+                "elements": "str",
+                "choices": [*KINDS, DROP_IN, LEFT_ARGUMENTS, NEIGHBOURS],
+                "default": list(KINDS),
+            },
             nodes={"type": "list", "elements": "str"},
             since={"type": "str"},
             wait_seconds={"type": "int", "default": 0},

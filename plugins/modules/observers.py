@@ -12,16 +12,20 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - O(state=present) creates a namespace with a DaemonSet whose pods see the host. The pods are privileged and use the network and the processes of the
-    host. They mount C(/) of the host read-only at C(/host). They tolerate every taint. They have no token, so they cannot use the API server.
+  - O(state=present) creates a namespace with a DaemonSet whose pods see the host. The pods are privileged and use the
+    network and the processes of the host. They mount C(/) of the host read-only at C(/host). They tolerate every taint.
+    They have no token, so they cannot use the API server.
   - The module changes nothing outside of this namespace. It labels no node and creates no custom resource.
-  - It waits until every node has an observer, or until waiting cannot help the remaining nodes. It does not fail if a node has no observer.
-    RV(nodes) shows the reason, with the message of the API server, the scheduler or the kubelet.
-  - It first removes observers of a run that was killed. Observers that belong to no run remain until somebody removes them; see O(keep).
-  - O(state=absent) removes the namespace and waits until it is gone. The module refuses to remove a namespace that the collection did not create.
-  - If the user may not create a privileged namespace, an admin prepares one with C(docs/rbac/observers.yml). In such a namespace the module creates and
-    removes only its DaemonSet and its ServiceAccount.
-  - On OpenShift, which it recognises by the API group C(security.openshift.io), a Role in this namespace admits the pods with the SCC C(privileged).
+  - It waits until every node has an observer, or until waiting cannot help the remaining nodes. It does not fail if a
+    node has no observer. RV(nodes) shows the reason, with the message of the API server, the scheduler or the kubelet.
+  - It first removes observers of a run that was killed. Observers that belong to no run remain until somebody removes
+    them; see O(keep).
+  - O(state=absent) removes the namespace and waits until it is gone. The module refuses to remove a namespace that the
+    collection did not create.
+  - If the user may not create a privileged namespace, an admin prepares one with C(docs/rbac/observers.yml). In such a
+    namespace the module creates and removes only its DaemonSet and its ServiceAccount.
+  - On OpenShift, which it recognises by the API group C(security.openshift.io), a Role in this namespace admits the
+    pods with the SCC C(privileged).
 options:
   state:
     description: Whether to start or to remove the observers.
@@ -34,9 +38,10 @@ options:
     default: linerate-observers
   image:
     description:
-      - Image of the observers, with its digest. A tag may stand for different images on different nodes, so the module warns of tags.
-      - The default on OpenShift is the image of the cluster, C(openshift/tools:latest). Other clusters have no default. C(docs/observers.md) has a
-        Containerfile.
+      - Image of the observers, with its digest. A tag may stand for different images on different nodes, so the module
+        warns of tags.
+      - The default on OpenShift is the image of the cluster, C(openshift/tools:latest). Other clusters have no default.
+        C(docs/observers.md) has a Containerfile.
     type: str
   mirror:
     description:
@@ -55,7 +60,8 @@ options:
     default: IfNotPresent
   nodes:
     description:
-      - Kubernetes names of the nodes that need an observer. The default is the nodes of the run, with O(facts_dir), unless O(node_selector) is set.
+      - Kubernetes names of the nodes that need an observer. The default is the nodes of the run, with O(facts_dir),
+        unless O(node_selector) is set.
       - If none of these is set, all Linux nodes need one.
     type: list
     elements: str
@@ -66,15 +72,18 @@ options:
     default: {}
   priority_class:
     description:
-      - Priority class of the pods. V(system-node-critical) starts them also on full nodes. Some clusters forbid it outside of their own namespaces.
+      - Priority class of the pods. V(system-node-critical) starts them also on full nodes. Some clusters forbid it
+        outside of their own namespaces.
     type: str
     default: ""
   lifetime:
-    description: Time in seconds after which a container ends itself and everything that runs in it. The kubelet then restarts it.
+    description: Time in seconds after which a container ends itself and everything that runs in it. The kubelet then
+      restarts it.
     type: int
     default: 14400
   resources:
-    description: Requests and limits of the container, in Kubernetes syntax. The default requests 10m CPU and 64Mi memory, and limits memory to 512Mi.
+    description: Requests and limits of the container, in Kubernetes syntax. The default requests 10m CPU and 64Mi
+      memory, and limits memory to 512Mi.
     type: dict
   keep:
     description: Whether the observers remain after the run. They then belong to no run.
@@ -130,8 +139,10 @@ changes:
   sample: [created Namespace linerate-observers]
 nodes:
   description:
-    - For each node its C(phase) (V(ready), V(waiting) or V(failed)), the C(reason) as one word, the C(detail) as a message, and the C(remedy).
-    - If the node has an observer, also its C(pod), C(uid), C(container), C(image_id) and the C(restarts) of the container.
+    - For each node its C(phase) (V(ready), V(waiting) or V(failed)), the C(reason) as one word, the C(detail) as a
+      message, and the C(remedy).
+    - If the node has an observer, also its C(pod), C(uid), C(container), C(image_id) and the C(restarts) of the
+      container.
   returned: O(state=present)
   type: list
   elements: dict
@@ -178,7 +189,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.images import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import on_mirror
-from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LIFETIME_SECONDS, NAMESPACE, RESOURCES, Wanted
+from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import (
+    LIFETIME_SECONDS,
+    NAMESPACE,
+    RESOURCES,
+    Wanted,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import mirror_of
@@ -189,9 +205,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.observers impor
 def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
     """What is asked for. Modules beside the run belong to none, and so do observers that are to stay."""
     options, folder, openshift = module.params, folder_of(module), cluster.serves(OPENSHIFT_GROUP)
-    image = on_mirror(options["image"], mirror_of(options["mirror"])) if options["image"] else own_image(cluster, openshift)
+    image = (
+        on_mirror(options["image"], mirror_of(options["mirror"])) if options["image"] else own_image(cluster, openshift)
+    )
     if not by_digest(image):
-        module.warn(f"the image {image} is named by a tag, which may be another image on another node; name it with its digest (@sha256:...)")
+        module.warn(
+            f"the image {image} is named by a tag, which may be another image on another node; name it with its digest"
+            " (@sha256:...)"
+        )
     of_run = _nodes_of_run(folder.start()) if folder and not options["node_selector"] else ()
     return Wanted(
         image=image,
@@ -209,27 +230,34 @@ def wanted_of(module: AnsibleModule, cluster: Cluster) -> Wanted:
     )
 
 
-def _nodes_of_run(start: RunStart) -> typing.Tuple[str, ...]:
+def _nodes_of_run(start: RunStart) -> tuple[str, ...]:
     """Those that are reached by observers; all of them where none is so far."""
     return start.by_pods or start.nodes
 
 
-def described(outcomes: typing.Iterable[Outcome]) -> typing.Dict[str, typing.Any]:
+def described(outcomes: typing.Iterable[Outcome]) -> dict[str, typing.Any]:
     changed = [outcome for outcome in outcomes if outcome.changed]
     names = {"unjudged": "created"}
-    lines = [f"{names.get(item.applied.action, item.applied.action)} {item.applied.kind} {item.applied.name}" for item in changed]
+    lines = [
+        f"{names.get(item.applied.action, item.applied.action)} {item.applied.kind} {item.applied.name}"
+        for item in changed
+    ]
     return {"changed": bool(changed), "changes": lines, "diff": difference(changed)}
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options, cluster = module.params, connect(module)
     present = options["state"] == "present"
     wanted = wanted_of(module, cluster) if present else None
     with working(module, cluster) as held, progress(options["progress_file"]) as say:
-        observers = Observers(held.cluster, options["namespace"], options["wait_seconds"], time.monotonic, time.sleep, say)
+        observers = Observers(
+            held.cluster, options["namespace"], options["wait_seconds"], time.monotonic, time.sleep, say
+        )
         if wanted is None:
             return described(observers.absent(module.check_mode))
-        outcomes, facts = observers.present(wanted, options["run"] or "", nodes_to_observe(held.cluster, wanted), module.check_mode)
+        outcomes, facts = observers.present(
+            wanted, options["run"] or "", nodes_to_observe(held.cluster, wanted), module.check_mode
+        )
     ready = sum(node.phase == "ready" for node in facts.nodes)
     return {**described(outcomes), **to_data(facts), "ready": ready, "missing": len(facts.nodes) - ready}
 
@@ -243,7 +271,11 @@ def main() -> None:
             image={"type": "str"},
             mirror={"type": "raw"},
             image_pull_secrets={"type": "list", "elements": "str", "default": [], "no_log": False},
-            image_pull_policy={"type": "str", "choices": ["Always", "IfNotPresent", "Never"], "default": "IfNotPresent"},
+            image_pull_policy={
+                "type": "str",
+                "choices": ["Always", "IfNotPresent", "Never"],
+                "default": "IfNotPresent",
+            },
             nodes={"type": "list", "elements": "str", "default": []},
             node_selector={"type": "dict", "default": {}},
             priority_class={"type": "str", "default": ""},

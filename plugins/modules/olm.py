@@ -12,18 +12,26 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Installs operators by the Operator Lifecycle Manager (OLM v0), which OpenShift has and other clusters may have. Applies a namespace, an C(OperatorGroup) and
-    a C(Subscription) for each operator. Then waits until its C(ClusterServiceVersion) has succeeded and its webhooks serve.
-  - The approval of each C(Subscription) is V(Manual). The module approves an C(InstallPlan) only if it contains nothing but the versions of O(operators).
-  - Never upgrades an operator unless O(operators[].version) asks for it. RV(olm.operators[].upgrade) shows a newer version.
-  - Uses an C(OperatorGroup) that exists, and a C(Subscription) of the same package in any namespace. Never changes one without the label of the collection.
-  - Applies nothing for an operator that its catalog does not offer, because a C(Subscription) without a solution blocks the other ones in its namespace.
-  - The module does not fail if an operator cannot be installed. The result names the cause, and the check of the stage judges it.
-  - O(state=absent) removes each operator whose C(Subscription) has the label of the collection. The order is labelled objects of the operator,
-    C(ClusterServiceVersion), C(Subscription), custom resource definitions without objects, C(Operator), C(OperatorGroup). RV(stays) lists what remains.
+  - Installs operators by the Operator Lifecycle Manager (OLM v0), which OpenShift has and other clusters may have.
+    Applies a namespace, an C(OperatorGroup) and a C(Subscription) for each operator. Then waits until its
+    C(ClusterServiceVersion) has succeeded and its webhooks serve.
+  - The approval of each C(Subscription) is V(Manual). The module approves an C(InstallPlan) only if it contains nothing
+    but the versions of O(operators).
+  - Never upgrades an operator unless O(operators[].version) asks for it. RV(olm.operators[].upgrade) shows a newer
+    version.
+  - Uses an C(OperatorGroup) that exists, and a C(Subscription) of the same package in any namespace. Never changes one
+    without the label of the collection.
+  - Applies nothing for an operator that its catalog does not offer, because a C(Subscription) without a solution blocks
+    the other ones in its namespace.
+  - The module does not fail if an operator cannot be installed. The result names the cause, and the check of the stage
+    judges it.
+  - O(state=absent) removes each operator whose C(Subscription) has the label of the collection. The order is labelled
+    objects of the operator, C(ClusterServiceVersion), C(Subscription), custom resource definitions without objects,
+    C(Operator), C(OperatorGroup). RV(stays) lists what remains.
 options:
   state:
-    description: Whether to install O(operators), to remove the operators of the collection, or only to show which ones there are.
+    description: Whether to install O(operators), to remove the operators of the collection, or only to show which ones
+      there are.
     type: str
     choices: [present, absent, shown]
     default: present
@@ -42,12 +50,14 @@ options:
         type: str
         required: true
       channel:
-        description: Channel of updates. The default is that of the existing C(Subscription), and without one the default channel of the catalog.
+        description: Channel of updates. The default is that of the existing C(Subscription), and without one the
+          default channel of the catalog.
         type: str
         default: ""
       version:
         description:
-          - Version to install, as the name of its C(ClusterServiceVersion) or as its version. No other version is installed.
+          - Version to install, as the name of its C(ClusterServiceVersion) or as its version. No other version is
+            installed.
           - By default, the module installs the newest version of the channel once, and then leaves it as it is.
           - To upgrade an operator, set this option to the version in RV(olm.operators[].upgrade).
         type: str
@@ -57,7 +67,8 @@ options:
         type: str
         default: ""
       source_namespace:
-        description: Namespace of the C(CatalogSource). The default is C(openshift-marketplace) if it has one of this name, and otherwise where it is.
+        description: Namespace of the C(CatalogSource). The default is C(openshift-marketplace) if it has one of this
+          name, and otherwise where it is.
         type: str
         default: ""
       target_namespaces:
@@ -68,8 +79,9 @@ options:
   trusted_namespaces:
     description:
       - Namespaces that an admin of the cluster made for the operators.
-      - In any other namespace that exists, the module makes nothing if others have rights there, or if it holds a C(Pod), a C(ServiceAccount) or a
-        C(CatalogSource) before the operator is installed. It reads C(RoleBindings), and the roles that they name.
+      - In any other namespace that exists, the module makes nothing if others have rights there, or if it holds a
+        C(Pod), a C(ServiceAccount) or a C(CatalogSource) before the operator is installed. It reads C(RoleBindings),
+        and the roles that they name.
     type: list
     elements: str
     default: []
@@ -154,7 +166,8 @@ olm:
           description: Name of a newer one. The module does not install it by itself.
           type: str
 applied:
-  description: Result for each object that was removed. It has the keys of RV(linerate.rdma.custom_resources#module:applied).
+  description: Result for each object that was removed. It has the keys of
+    RV(linerate.rdma.custom_resources#module:applied).
   returned: with O(state=absent) or O(state=shown)
   type: list
   elements: dict
@@ -203,7 +216,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.olm import Inst
 from ansible_collections.linerate.rdma.plugins.module_utils._run.remove_olm import Remover
 
 TEXT = {"type": "str", "default": ""}
-OPERATOR_SPEC: typing.Dict[str, typing.Any] = {
+OPERATOR_SPEC: dict[str, typing.Any] = {
     "package": {"type": "str", "required": True},
     "namespace": {"type": "str", "required": True},
     **dict.fromkeys(("channel", "version", "source", "source_namespace"), TEXT),
@@ -211,14 +224,21 @@ OPERATOR_SPEC: typing.Dict[str, typing.Any] = {
 }
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options, cluster = module.params, connect(module)
-    limit, answer = options["wait_seconds"], typing.cast(typing.Dict[str, typing.Any], {})
-    outcomes: typing.Tuple[Outcome, ...] = ()
+    limit, answer = options["wait_seconds"], typing.cast(dict[str, typing.Any], {})
+    outcomes: tuple[Outcome, ...] = ()
     if options["state"] == "present":
-        wishes = load(typing.Tuple[OperatorWish, ...], options["operators"], "operators")
+        wishes = load(tuple[OperatorWish, ...], options["operators"], "operators")
         with working(module, cluster) as held, progress(options["progress_file"]) as say:
-            installer = Installer(held.cluster, time.monotonic, time.sleep, say, lambda: secrets.token_hex(4), trusted=options["trusted_namespaces"])
+            installer = Installer(
+                held.cluster,
+                time.monotonic,
+                time.sleep,
+                say,
+                lambda: secrets.token_hex(4),
+                trusted=options["trusted_namespaces"],
+            )
             found, outcomes = installer.run(wishes, module.check_mode, limit)
         answer["olm"] = to_data(found)
     elif options["state"] == "absent":

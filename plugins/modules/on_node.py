@@ -12,15 +12,18 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Runs another module. A node that is under the control of an attacker answers what it likes in place of the module. An answer with C(ansible_facts) sets
-    variables of the host, which then take the place of those of the inventory, also in tasks on the controller. This module takes C(ansible_facts),
-    C(add_host), C(add_group) and C(ansible_stats) out of the answer.
+  - Runs another module. A node that is under the control of an attacker answers what it likes in place of the module.
+    An answer with C(ansible_facts) sets variables of the host, which then take the place of those of the inventory,
+    also in tasks on the controller. This module takes C(ansible_facts), C(add_host), C(add_group) and C(ansible_stats)
+    out of the answer.
   - If the connection is lost, the message of the result holds words of the node, such as the banner of its ssh server.
-  - ansible-core before 2.19 takes this message for a template if a task with C(ignore_unreachable) registers it. A node could run commands on the controller
-    in this way. This module marks the message as unsafe.
-  - With O(writes), the module runs only if the run holds the C(Lease) of the cluster and nobody else can take it for the next 720 seconds. This is checked
-    on the controller right before, for each node. No API server would refuse what is written on a node.
-  - Use it for each task on nodes whose module is not of this collection, unless the task needs the facts that the module returns.
+  - ansible-core before 2.19 takes this message for a template if a task with C(ignore_unreachable) registers it. A node
+    could run commands on the controller in this way. This module marks the message as unsafe.
+  - With O(writes), the module runs only if the run holds the C(Lease) of the cluster and nobody else can take it for
+    the next 720 seconds. This is checked on the controller right before, for each node. No API server would refuse what
+    is written on a node.
+  - Use it for each task on nodes whose module is not of this collection, unless the task needs the facts that the
+    module returns.
 options:
   module:
     description: Full name of the module.

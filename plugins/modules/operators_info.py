@@ -12,8 +12,10 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Derives from the profiles of the fabrics, from C(rdma_cluster) and from C(rdma_job) which operators are needed, and in which order.
-  - Looks for each of them in all namespaces, whether it was installed by Helm, by OLM, as part of the NVIDIA network operator, or by hand.
+  - Derives from the profiles of the fabrics, from C(rdma_cluster) and from C(rdma_job) which operators are needed, and
+    in which order.
+  - Looks for each of them in all namespaces, whether it was installed by Helm, by OLM, as part of the NVIDIA network
+    operator, or by hand.
   - Returns what is to be installed for those that are missing. It installs nothing.
   - Never returns an operator that somebody else installed. If there are two of one kind, it returns nothing to install.
 options:
@@ -32,14 +34,17 @@ options:
     default: auto
   charts:
     description:
-      - Helm charts other than those of RV(releases) by default. The key is the name of an operator, such as V(node-feature-discovery).
-      - Each value can have the keys C(chart), C(repository), C(version), C(namespace), C(release) and C(values). C(values) replaces those of the intent.
+      - Helm charts other than those of RV(releases) by default. The key is the name of an operator, such as
+        V(node-feature-discovery).
+      - Each value can have the keys C(chart), C(repository), C(version), C(namespace), C(release) and C(values).
+        C(values) replaces those of the intent.
     type: dict
     default: {}
   packages:
     description:
       - Packages of OLM other than those of RV(packages) by default. The key is the name of an operator.
-      - Each value can have the keys C(package), C(namespace), C(channel), C(version), C(source) and C(source_namespace).
+      - Each value can have the keys C(package), C(namespace), C(channel), C(version), C(source) and
+        C(source_namespace).
     type: dict
     default: {}
   helm_binary:
@@ -54,25 +59,29 @@ options:
     default: []
   install:
     description:
-      - Whether RV(releases) will be installed. The module then examines their namespaces, and leaves out those that may be of a tenant.
-      - These are a namespace in which others have rights, one with a Helm release that no C(ClusterRoleBinding) is of, and one that holds more than data
-        and limits before the operator is installed.
+      - Whether RV(releases) will be installed. The module then examines their namespaces, and leaves out those that may
+        be of a tenant.
+      - These are a namespace in which others have rights, one with a Helm release that no C(ClusterRoleBinding) is of,
+        and one that holds more than data and limits before the operator is installed.
       - To look needs the right to list all resources in these namespaces.
     type: bool
     default: false
   trusted_namespaces:
-    description: Namespaces that the module does not examine, because an admin of the cluster made them for the operators.
+    description: Namespaces that the module does not examine, because an admin of the cluster made them for the
+      operators.
     type: list
     elements: str
     default: []
   namespaces_made:
-    description: With O(install), whether the namespaces have been made. One that is not there is not used then, because somebody else can make it at any time.
+    description: With O(install), whether the namespaces have been made. One that is not there is not used then, because
+      somebody else can make it at any time.
     type: bool
     default: false
   wait_seconds:
     description:
       - Maximum time in seconds to wait until the operators serve.
-      - V(0) reads the state once, without a wait. The module does not fail if the time is over. The result then shows what is missing.
+      - V(0) reads the state once, without a wait. The module does not fail if the time is over. The result then shows
+        what is missing.
     type: int
     default: 0
 extends_documentation_fragment:
@@ -118,8 +127,8 @@ table:
       type: str
 releases:
   description:
-    - Helm releases to install or upgrade, in this order. Each has its C(operator), C(release), C(namespace), C(chart), C(repository), C(version) and
-      C(values).
+    - Helm releases to install or upgrade, in this order. Each has its C(operator), C(release), C(namespace), C(chart),
+      C(repository), C(version) and C(values).
     - Only operators that are missing, and those that an earlier run installed. Empty if OLM installs operators.
   returned: success
   type: list
@@ -131,19 +140,21 @@ namespaces:
   elements: dict
 packages:
   description:
-    - Packages of OLM to subscribe to, in this order. Each has its C(package), C(namespace), C(channel), C(version), C(source), C(source_namespace) and
-      C(target_namespaces).
+    - Packages of OLM to subscribe to, in this order. Each has its C(package), C(namespace), C(channel), C(version),
+      C(source), C(source_namespace) and C(target_namespaces).
     - Empty if Helm installs operators.
   returned: success
   type: list
   elements: dict
 configurations:
-  description: Objects without which operators that OLM installed do nothing, and that are missing. For M(linerate.rdma.custom_resources).
+  description: Objects without which operators that OLM installed do nothing, and that are missing. For
+    M(linerate.rdma.custom_resources).
   returned: success
   type: list
   elements: dict
 absent:
-  description: With O(install), namespaces of RV(releases) that are not there. For the option C(absent_namespaces) of M(linerate.rdma.custom_resources).
+  description: With O(install), namespaces of RV(releases) that are not there. For the option C(absent_namespaces) of
+    M(linerate.rdma.custom_resources).
   returned: success
   type: list
   elements: str
@@ -187,7 +198,8 @@ operators:
       type: list
       elements: dict
     hosts:
-      description: Operating system, kernel and architecture of the nodes that take part. They decide on the image of a driver container.
+      description: Operating system, kernel and architecture of the nodes that take part. They decide on the image of a
+        driver container.
       type: list
       elements: dict
     errors:
@@ -195,7 +207,8 @@ operators:
       type: list
       elements: str
     untrusted:
-      description: Operators that are left out because of their namespace, each with its C(namespace) and the reason C(why).
+      description: Operators that are left out because of their namespace, each with its C(namespace) and the reason
+        C(why).
       type: dict
 counts:
   description: Number of items in each list or mapping of the result. The result itself is then a fact in O(facts_dir).
@@ -216,14 +229,23 @@ from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import Mirror
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart, OperatorsSeen, UntrustedNamespace, job_needs
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import (
+    Chart,
+    OperatorsSeen,
+    UntrustedNamespace,
+    job_needs,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.helm import default_values
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operator_namespaces import examine, find_absent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.operators import by_olm, examples, observe
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import chart_on_mirror, merged, values_on_mirror
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import (
+    chart_on_mirror,
+    merged,
+    values_on_mirror,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._render.operators import configuration
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operators import wait_until_all_serve
 
@@ -233,14 +255,21 @@ KEPT = ("table", "releases", "namespaces", "packages", "configurations", "untrus
 
 def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
     """:raises RdmaError: the chart is not on the mirror, or Helm is not here"""
-    chart = chart_on_mirror(Chart(release.chart, release.version, release.namespace, release.release, release.repository), mirror)
+    chart = chart_on_mirror(
+        Chart(release.chart, release.version, release.namespace, release.release, release.repository), mirror
+    )
     images = values_on_mirror(default_values(helm, chart), mirror)
-    return dataclasses.replace(release, chart=chart.reference, repository=chart.repository, values=merged(images, release.values))
+    return dataclasses.replace(
+        release, chart=chart.reference, repository=chart.repository, values=merged(images, release.values)
+    )
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options, folder = module.params, folder_of(module)
-    intent, wishes = parse_intent(options["fabrics"], None, options["cluster"]), plan.wishes(options["charts"], options["packages"], options["leave"])
+    intent, wishes = (
+        parse_intent(options["fabrics"], None, options["cluster"]),
+        plan.wishes(options["charts"], options["packages"], options["leave"]),
+    )
     job = job_needs(load(Job, options["job"], "rdma_job")) if options["job"] else None
     nodes = options["nodes"] or (folder.start().nodes if folder else [])
     cluster = connect(module)
@@ -249,11 +278,13 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     def look(on: Cluster = cluster) -> OperatorsSeen:
         return dataclasses.replace(observe(on, intent, job, nodes, olm), untrusted=untrusted)
 
-    untrusted: typing.Dict[str, UntrustedNamespace] = {}
-    absent: typing.Tuple[str, ...] = ()
+    untrusted: dict[str, UntrustedNamespace] = {}
+    absent: tuple[str, ...] = ()
     seen = look()
     if options["install"]:
-        places = {release.operator: (release.namespace, release.release) for release in plan.releases(intent, seen, wishes)}
+        places = {
+            release.operator: (release.namespace, release.release) for release in plan.releases(intent, seen, wishes)
+        }
         absent = find_absent(cluster, [namespace for namespace, _release in places.values()])
         untrusted = examine(cluster, places, options["trusted_namespaces"], options["namespaces_made"])
         seen = dataclasses.replace(seen, untrusted=untrusted)
@@ -265,7 +296,10 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         helm = options["helm_binary"]
         releases = tuple(on_mirror(release, intent.cluster.mirror, helm) for release in releases) if helm else ()
     lacking = plan.unconfigured(intent, seen, wishes)
-    made = [configuration(item, where, intent, job, examples(cluster, item, seen.packages.get(item.name, ()))) for item, where in lacking]
+    made = [
+        configuration(item, where, intent, job, examples(cluster, item, seen.packages.get(item.name, ())))
+        for item, where in lacking
+    ]
     return {
         "table": list(plan.table(intent, seen, nodes)),
         "releases": to_data(releases),

@@ -12,12 +12,12 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Every port of a fabric runs a server and pings its partners. Its partners are the ports of the same rail on other nodes. The pairs meet in rounds, and in
-    each round a port has at most one partner.
-  - The subnet manager that a port sees decides to which fabric the port belongs. If a fabric cannot be identified, it is not in the plan, and the stage
-    C(reachability) reports it as not measured.
-  - Reads the facts of M(linerate.rdma.node_info) and M(linerate.rdma.subnet_manager_info). M(linerate.rdma.ibping) then reads the tasks of its node from
-    the report folder.
+  - Every port of a fabric runs a server and pings its partners. Its partners are the ports of the same rail on other
+    nodes. The pairs meet in rounds, and in each round a port has at most one partner.
+  - The subnet manager that a port sees decides to which fabric the port belongs. If a fabric cannot be identified, it
+    is not in the plan, and the stage C(reachability) reports it as not measured.
+  - Reads the facts of M(linerate.rdma.node_info) and M(linerate.rdma.subnet_manager_info). M(linerate.rdma.ibping) then
+    reads the tasks of its node from the report folder.
   - Runs on the controller.
 options:
   fabrics:
@@ -79,7 +79,8 @@ most_seconds:
   type: int
   returned: success
 lifetime:
-  description: Time in seconds after which the servers end by themselves. It is longer than RV(most_seconds), because a slow node starts them late.
+  description: Time in seconds after which the servers end by themselves. It is longer than RV(most_seconds), because a
+    slow node starts them late.
   type: int
   returned: success
 """

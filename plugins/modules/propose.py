@@ -13,10 +13,13 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Writes C(rdma_fabrics) and C(rdma_cluster) as YAML. The comment of each line says from what it was concluded.
-  - Uses the facts of a run. These are the HCAs, the subnet managers and topologies, the IP addresses in use, and the SR-IOV network operator.
-  - A value that nothing shows starts with C(FILL_IN). The stage C(validate) refuses the file until each of them is replaced.
+  - Uses the facts of a run. These are the HCAs, the subnet managers and topologies, the IP addresses in use, and the
+    SR-IOV network operator.
+  - A value that nothing shows starts with C(FILL_IN). The stage C(validate) refuses the file until each of them is
+    replaced.
   - Names hardware and nodes that it leaves out, each with the reason.
-  - Never overwrites a file. If there is an intent already, the module writes nothing and shows the differences. Runs on the controller.
+  - Never overwrites a file. If there is an intent already, the module writes nothing and shows the differences. Runs on
+    the controller.
 options:
   path:
     description:
@@ -24,7 +27,8 @@ options:
       - The default is C(group_vars/all/rdma.yml) in the folder of the inventory.
     type: path
   namespace:
-    description: Namespace of the pods that will use the fabrics. Nothing shows it, so that without it the proposal has a line to fill in for each fabric.
+    description: Namespace of the pods that will use the fabrics. Nothing shows it, so that without it the proposal has
+      a line to fill in for each fabric.
     type: str
     default: ""
   fabrics:
@@ -66,7 +70,8 @@ blanks:
   returned: success
   sample: ["rdma_fabrics[0].network.namespace"]
 lines:
-  description: What was left out, and what has to be filled in, as text for a terminal. If there is an intent already, the differences.
+  description: What was left out, and what has to be filled in, as text for a terminal. If there is an intent already,
+    the differences.
   type: list
   elements: str
   returned: success

@@ -13,8 +13,9 @@ author:
   - The linerate.rdma authors (@linerate)
 description:
   - Evaluates a JMESPath expression over the facts of each node of a run. Returns each result with its node.
-  - The root object maps the kinds of facts of one node to their values, with keys such as C(hcas), C(platform) and C(subnets). A value is the key C(value)
-    of the file C(facts/<kind>/<node>.json). The module uses only facts of this run.
+  - The root object maps the kinds of facts of one node to their values, with keys such as C(hcas), C(platform) and
+    C(subnets). A value is the key C(value) of the file C(facts/<kind>/<node>.json). The module uses only facts of this
+    run.
   - Facts about the whole cluster have the node name V(cluster).
   - Runs on the controller. It needs no inventory, no nodes and no cluster.
 requirements:
@@ -29,7 +30,8 @@ options:
     type: str
     required: true
   nodes:
-    description: Nodes to query. V(cluster) stands for the facts about the whole cluster. The default is all nodes and V(cluster).
+    description: Nodes to query. V(cluster) stands for the facts about the whole cluster. The default is all nodes and
+      V(cluster).
     type: list
     elements: str
 extends_documentation_fragment:
@@ -57,7 +59,8 @@ run:
   type: str
   returned: success
 answers:
-  description: Nodes with a result, each with its result. Nodes whose result is null, an empty list or an empty mapping are left out.
+  description: Nodes with a result, each with its result. Nodes whose result is null, an empty list or an empty mapping
+    are left out.
   type: list
   elements: dict
   returned: success

@@ -12,31 +12,37 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Starts one pod per node and rail, each with one interface on the fabric. The pods are in the namespace C(linerate-measure), which the module creates
-    and removes, and into which it copies the network of each fabric. A network that differs from O(fabrics) is not copied.
+  - Starts one pod per node and rail, each with one interface on the fabric. The pods are in the namespace
+    C(linerate-measure), which the module creates and removes, and into which it copies the network of each fabric. A
+    network that differs from O(fabrics) is not copied.
   - Finds the RDMA device, the address and the HCA of each pod.
   - Measures the fabrics one after the other, so that the nodes run the pods of only one fabric at a time.
-  - First, C(rping) verifies the RDMA connection of a pair. Then C(ib_write_bw) measures the pair. Pairs without a common node are measured in parallel,
-    in rounds.
+  - First, C(rping) verifies the RDMA connection of a pair. Then C(ib_write_bw) measures the pair. Pairs without a
+    common node are measured in parallel, in rounds.
   - Measures TCP with C(iperf3) if a network has no RDMA by intent and its pods have no RDMA device.
-  - With more than 16 nodes on InfiniBand, or with C(rounds) V(auto) in O(fabrics), measures the rounds that use each link of the fabric in both directions, and
-    then the suspected links alone. This needs the facts of stage fabric in O(facts_dir).
-  - On Ethernet with RDMA it does so if O(facts_dir) has the facts C(neighbours) of M(linerate.rdma.node_info), and the ports of most nodes hear a switch.
-    Each flow has a flow label of its own then, if perftest in the pods has the option C(--flow_label).
+  - With more than 16 nodes on InfiniBand, or with C(rounds) V(auto) in O(fabrics), measures the rounds that use each
+    link of the fabric in both directions, and then the suspected links alone. This needs the facts of stage fabric in
+    O(facts_dir).
+  - On Ethernet with RDMA it does so if O(facts_dir) has the facts C(neighbours) of M(linerate.rdma.node_info), and the
+    ports of most nodes hear a switch. Each flow has a flow label of its own then, if perftest in the pods has the
+    option C(--flow_label).
   - If the pairs of an HCA fail, measures it again with partners that passed, until it is clear which end is at fault.
-  - Measures suspect pairs again from the physical function on the host to the pod if the run has observers, as C(layers) in O(fabrics) says. On the hosts,
-    the observers run C(ib_write_bw).
-  - Measures again, with the counters of the ports on the way read before and after, where the measurements of InfiniBand name no link and the run has an
-    observer on the node that saw the fabric. This observer runs C(perfquery).
+  - Measures suspect pairs again from the physical function on the host to the pod if the run has observers, as
+    C(layers) in O(fabrics) says. On the hosts, the observers run C(ib_write_bw).
+  - Measures again, with the counters of the ports on the way read before and after, where the measurements of
+    InfiniBand name no link and the run has an observer on the node that saw the fabric. This observer runs
+    C(perfquery).
   - Uses one connection to each pod for all commands in the pod, to limit the load on the API server.
-  - The exit code of a command decides whether it failed, whatever its output. A result of zero, inf or nan is not a measurement.
+  - The exit code of a command decides whether it failed, whatever its output. A result of zero, inf or nan is not a
+    measurement.
   - Every command has a time limit inside and outside of the pod.
   - Always removes the pods, also after an interrupt. Removes and reports pods that an earlier run left.
   - Does not fail if a measurement fails. The check of the stage judges the result.
 options:
   rails:
     description:
-      - Rail of each HCA, by fabric, node and PCI address. The default comes from the facts of the run, if O(facts_dir) and O(run) are set.
+      - Rail of each HCA, by fabric, node and PCI address. The default comes from the facts of the run, if O(facts_dir)
+        and O(run) are set.
       - A node without an entry has one rail, and any of its HCAs can be used.
     type: dict
     default: {}
@@ -102,24 +108,28 @@ bandwidth:
   type: dict
   contains:
     pods:
-      description: Each pod with its rail, RDMA device, address, port rate and PCIe rate in Gb/s, or the reason why it could not be used.
+      description: Each pod with its rail, RDMA device, address, port rate and PCIe rate in Gb/s, or the reason why it
+        could not be used.
       type: list
       elements: dict
     pairs:
       description:
         - Each ordered pair with its transport, its round trips, and its average and peak bandwidth in Gb/s.
         - If a pair failed, the kind of the failure and the output line that shows it.
-        - C(wider) is the second figure of a pair that was too slow, with more queue pairs and larger messages, or the reason why there is none.
+        - C(wider) is the second figure of a pair that was too slow, with more queue pairs and larger messages, or the
+          reason why there is none.
       type: list
       elements: dict
     layers:
       description:
-        - Each pair that was measured layer by layer, with a figure in Gb/s for each step or the reason why there is none, and what is known of both ends.
+        - Each pair that was measured layer by layer, with a figure in Gb/s for each step or the reason why there is
+          none, and what is known of both ends.
       type: list
       elements: dict
     counted:
       description:
-        - Each pair that was measured with counters of ports. For each port, how much its counters rose, which were cleared, or why it was not read.
+        - Each pair that was measured with counters of ports. For each port, how much its counters rose, which were
+          cleared, or why it was not read.
       type: list
       elements: dict
     leftovers:
@@ -132,8 +142,10 @@ bandwidth:
       elements: str
     plans:
       description:
-        - For each fabric, the number of planned rounds, the number of possible rounds, and their typical and maximum duration in seconds.
-        - C(cover) says how many directions of links rounds of V(auto) use. C(why) says why they are rounds of pairs instead.
+        - For each fabric, the number of planned rounds, the number of possible rounds, and their typical and maximum
+          duration in seconds.
+        - C(cover) says how many directions of links rounds of V(auto) use. C(why) says why they are rounds of pairs
+          instead.
       type: list
       elements: dict
 counts:
@@ -151,8 +163,18 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import NOTHING, Facts, sound
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import bandwidths
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, nodes_of, rails_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
+    connect,
+    end_by_interrupt,
+    pods_spec,
+    progress,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
+    folder_of,
+    nodes_of,
+    rails_of,
+    run_with_fact,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts
@@ -167,10 +189,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring impor
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, sweep, unstarted
 
 
-def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = None) -> typing.Dict[str, typing.Any]:
+def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = None) -> dict[str, typing.Any]:
     """:param figures: the same without figures that are no measurement"""
     changes = [f"removed leftover pod {name}" for name in facts.leftovers]
-    return {"changed": bool(changes), "bandwidth": to_data(facts), "fabrics": to_data(bandwidths(figures or facts)), "changes": changes}
+    return {
+        "changed": bool(changes),
+        "bandwidth": to_data(facts),
+        "fabrics": to_data(bandwidths(figures or facts)),
+        "changes": changes,
+    }
 
 
 def _seen(module: AnsibleModule) -> Facts:
@@ -192,14 +219,23 @@ def _observers(folder: typing.Optional[FactFolder]) -> typing.Optional[Observers
     if fact is None:
         return None
     known = {field.name for field in dataclasses.fields(ObserversFacts)}
-    found: ObserversFacts = load(ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers")
+    found: ObserversFacts = load(
+        ObserversFacts, {name: value for name, value in fact.items() if name in known}, "observers"
+    )
     return found
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
-    plan = Plan(intent.fabrics, intent.cluster, nodes_of(module), rails_of(module, intent), options["parallel"], options["pod_seconds"])
+    plan = Plan(
+        intent.fabrics,
+        intent.cluster,
+        nodes_of(module),
+        rails_of(module, intent),
+        options["parallel"],
+        options["pod_seconds"],
+    )
     if module.check_mode:
         return answer(BandwidthFacts(unstarted(plan, NOT_CHECKED), (), plans=plans_of(plan, _seen(module))))
     # two connections or so for each pair at once, where 1024 files are all that a process may usually have open

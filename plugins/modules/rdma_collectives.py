@@ -12,12 +12,15 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Starts one pod per node with the GPUs of the node and an interface on each rail of the fabric. The pods are in the namespace C(linerate-measure), which the
-    module creates and removes, and into which it copies the network of the fabric.
-  - Runs the programs of nccl-tests that C(rdma_cluster.collectives) names, one collective after the other. C(mpirun) runs in the pod of the first node of a
-    group. The module starts its daemons in the other pods, so that the image needs no sshd.
-  - Begins with each node alone, then runs two nodes rail by rail, all nodes of a leaf, one node of each leaf, and all nodes. Each step takes only nodes that
-    the steps before have proven. If a group is slow, it is halved rail by rail until a port, node, leaf, uplink or rail is named.
+  - Starts one pod per node with the GPUs of the node and an interface on each rail of the fabric. The pods are in the
+    namespace C(linerate-measure), which the module creates and removes, and into which it copies the network of the
+    fabric.
+  - Runs the programs of nccl-tests that C(rdma_cluster.collectives) names, one collective after the other. C(mpirun)
+    runs in the pod of the first node of a group. The module starts its daemons in the other pods, so that the image
+    needs no sshd.
+  - Begins with each node alone, then runs two nodes rail by rail, all nodes of a leaf, one node of each leaf, and all
+    nodes. Each step takes only nodes that the steps before have proven. If a group is slow, it is halved rail by rail
+    until a port, node, leaf, uplink or rail is named.
   - Reads the log of NCCL of every rank. A figure counts only if the log proves its transport, so the module keeps both.
   - Needs the facts of stage bandwidth in O(facts_dir) for the floors, and those of stage fabric for the leaves.
   - Every command has a time limit inside and outside of the pod.
@@ -26,7 +29,8 @@ description:
 options:
   rails:
     description:
-      - Rail of each HCA, by fabric, node and PCI address. The default comes from the facts of the run, if O(facts_dir) and O(run) are set.
+      - Rail of each HCA, by fabric, node and PCI address. The default comes from the facts of the run, if O(facts_dir)
+        and O(run) are set.
     type: dict
     default: {}
 extends_documentation_fragment:
@@ -114,8 +118,18 @@ from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.wanted import pick_fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, end_by_interrupt, pods_spec, progress
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import folder_of, nodes_of, rails_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import (
+    connect,
+    end_by_interrupt,
+    pods_spec,
+    progress,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
+    folder_of,
+    nodes_of,
+    rails_of,
+    run_with_fact,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import Collectives, CollectivesFacts
@@ -128,13 +142,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring impor
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, sweep
 
 
-def answer(facts: CollectivesFacts) -> typing.Dict[str, typing.Any]:
+def answer(facts: CollectivesFacts) -> dict[str, typing.Any]:
     """Return the answer of the module."""
     changes = [f"removed leftover pod {name}" for name in facts.leftovers]
     return {"changed": bool(changes), "collectives": to_data(facts), "changes": changes}
 
 
-def _wanted(intent: Intent) -> typing.Tuple[Collectives, Fabric]:
+def _wanted(intent: Intent) -> tuple[Collectives, Fabric]:
     """Return what is wanted, and the fabric over which.
 
     :raises RdmaError: nothing is, or it is not said over which
@@ -142,7 +156,11 @@ def _wanted(intent: Intent) -> typing.Tuple[Collectives, Fabric]:
     wanted = intent.cluster.collectives
     fabric = pick_fabric(wanted, intent.fabrics) if wanted is not None else None
     if wanted is None or fabric is None:
-        seen = "rdma_cluster.collectives is not set" if wanted is None else "rdma_cluster.collectives.fabric names no fabric with RDMA"
+        seen = (
+            "rdma_cluster.collectives is not set"
+            if wanted is None
+            else "rdma_cluster.collectives.fabric names no fabric with RDMA"
+        )
         raise RdmaError(seen, "Set it as docs/intent.md describes")
     return wanted, fabric
 
@@ -157,12 +175,14 @@ def _seen(module: AnsibleModule) -> Facts:
     return seen
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     """Run the collectives of the intent."""
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     wanted, fabric = _wanted(intent)
-    plan = Plan((fabric,), intent.cluster, nodes_of(module), rails_of(module, intent), pod_seconds=options["pod_seconds"])
+    plan = Plan(
+        (fabric,), intent.cluster, nodes_of(module), rails_of(module, intent), pod_seconds=options["pod_seconds"]
+    )
     if module.check_mode:
         return answer(unstarted(plan, NOT_CHECKED))
     # some connections for each pod of a round at once, where 1024 files are all that a process may usually have open

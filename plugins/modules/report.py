@@ -12,11 +12,14 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Part of the frame around the stages. The role P(linerate.rdma.report#role) uses it. Runs on the controller and does not contact any host.
-  - Combines the records of one run into C(report.html), C(report.json), C(report.xml) (JUnit), C(report.prom) (OpenMetrics)
-    and C(report.md), which has 20 lines at most.
-  - C(report.html) has a sheet for each node, or in large fleets for each sort of nodes, and a table of groups with the odd ones.
-  - The run is green only if every stage has a record of this run with an open gate. The report lists records of older runs, but does not count them.
+  - Part of the frame around the stages. The role P(linerate.rdma.report#role) uses it. Runs on the controller and does
+    not contact any host.
+  - Combines the records of one run into C(report.html), C(report.json), C(report.xml) (JUnit), C(report.prom)
+    (OpenMetrics) and C(report.md), which has 20 lines at most.
+  - C(report.html) has a sheet for each node, or in large fleets for each sort of nodes, and a table of groups with the
+    odd ones.
+  - The run is green only if every stage has a record of this run with an open gate. The report lists records of older
+    runs, but does not count them.
 options:
   run:
     description:
@@ -29,15 +32,18 @@ options:
     required: true
   keep:
     description:
-      - Number of runs that stay, this one included, each under its own name in the folder C(runs) of O(report_dir). C(runs/latest) leads to the newest.
+      - Number of runs that stay, this one included, each under its own name in the folder C(runs) of O(report_dir).
+        C(runs/latest) leads to the newest.
       - The oldest are removed. With V(0) no run is kept, and none is removed.
-      - The page says what changed since the newest of them that is of this kind. Runs in check mode are compared with each other only.
+      - The page says what changed since the newest of them that is of this kind. Runs in check mode are compared with
+        each other only.
     type: int
     default: 0
   pages:
     description:
       - Address of the page that explains a finding, with C({page}) in place of its name. The report leads there.
-      - The default is the documentation of the collection. A disconnected site names its own, such as C(https://docs.example/findings/{page}.html).
+      - The default is the documentation of the collection. A disconnected site names its own, such as
+        C(https://docs.example/findings/{page}.html).
     type: str
     default: ""
 extends_documentation_fragment:
@@ -60,7 +66,8 @@ EXAMPLES = r"""
 
 RETURN = r"""
 verdict:
-  description: V(GREEN), V(NOT GREEN) or V(CHECK MODE). V(GREEN) is followed by the number of waived findings, if there are any.
+  description: V(GREEN), V(NOT GREEN) or V(CHECK MODE). V(GREEN) is followed by the number of waived findings, if there
+    are any.
   type: str
   returned: always
   sample: GREEN, 39 WAIVED
@@ -73,16 +80,19 @@ waived:
   type: int
   returned: always
 success:
-  description: Whether the run should end with success. This is the case if it is green, or if check mode found nothing wrong.
+  description: Whether the run should end with success. This is the case if it is green, or if check mode found nothing
+    wrong.
   type: bool
   returned: always
 line:
   description: The verdict and the path of the report in one line.
   type: str
   returned: always
-  sample: "linerate.rdma: NOT GREEN - stage fabric: 1 fail (fabric.one_master on compute) - report: /srv/build/report/report.html"
+  sample: "linerate.rdma: NOT GREEN - stage fabric: 1 fail (fabric.one_master on compute) - report:
+    /srv/build/report/report.html"
 stats:
-  description: What a job that follows needs of the run. The role P(linerate.rdma.report#role) hands it over as C(linerate_rdma).
+  description: What a job that follows needs of the run. The role P(linerate.rdma.report#role) hands it over as
+    C(linerate_rdma).
   type: dict
   returned: always
   contains:
@@ -110,7 +120,8 @@ stats:
         C(null) if no finding does.
       type: dict
     plan:
-      description: In check mode, which nodes would be disturbed and what would be made, as text for whoever approves it. Empty otherwise.
+      description: In check mode, which nodes would be disturbed and what would be made, as text for whoever approves
+        it. Empty otherwise.
       type: str
     report:
       description: Path of the page.
@@ -158,14 +169,23 @@ from ansible_collections.linerate.rdma.plugins.module_utils._publish import publ
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import newest
 
 
-def write_report(params: typing.Dict[str, typing.Any], ansible_version: str) -> typing.Dict[str, typing.Any]:
+def write_report(params: dict[str, typing.Any], ansible_version: str) -> dict[str, typing.Any]:
     folder = params["report_dir"]
     records, unreadable = read_records(records_dir(folder))
     facts = FactFolder(folder, params["run"] or newest(records))
     earlier = before(folder, facts.run) if params["keep"] else None
     compared = since(earlier, folder) if earlier else None
     errors = earlier_errors(folder, facts.run) if params["keep"] else None
-    answer = publish(facts, folder, records, unreadable, {"ansible-core": ansible_version}, compared, params.get("pages") or PAGES, errors)
+    answer = publish(
+        facts,
+        folder,
+        records,
+        unreadable,
+        {"ansible-core": ansible_version},
+        compared,
+        params.get("pages") or PAGES,
+        errors,
+    )
     return {**answer, "removed": keep(folder, facts.run, params["keep"])}
 
 

@@ -12,8 +12,10 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads the state of the SR-IOV network operator, whether it was installed by Helm, by OLM or as part of the NVIDIA network operator.
-  - Reads custom resource definitions, Deployments, the config daemon, C(SriovOperatorConfig), multus, and the nodes with their labels and extended resources.
+  - Reads the state of the SR-IOV network operator, whether it was installed by Helm, by OLM or as part of the NVIDIA
+    network operator.
+  - Reads custom resource definitions, Deployments, the config daemon, C(SriovOperatorConfig), multus, and the nodes
+    with their labels and extended resources.
   - Reports in C(operators.errors) what the API server does not let the user read.
   - Reads on OpenShift which mirrors and which registries the nodes may pull images from, if O(images) is set.
 options:
@@ -21,11 +23,12 @@ options:
     description:
       - Namespace of the operator.
       - The default is the namespace of its C(SriovOperatorConfig) or of itself.
-      - If there is neither, the default is where the guide for this kind of cluster installs it. That is C(openshift-sriov-network-operator) on OpenShift
-        and C(sriov-network-operator) elsewhere.
+      - If there is neither, the default is where the guide for this kind of cluster installs it. That is
+        C(openshift-sriov-network-operator) on OpenShift and C(sriov-network-operator) elsewhere.
     type: str
   nodes:
-    description: Nodes that the operator must serve. If a node lacks a label of O(node_selector), the module also reads Node Feature Discovery (NFD).
+    description: Nodes that the operator must serve. If a node lacks a label of O(node_selector), the module also reads
+      Node Feature Discovery (NFD).
     type: list
     elements: str
     default: []
@@ -35,16 +38,20 @@ options:
     default: {}
   images:
     description:
-      - Images other than those of the fabrics that pods are started from. The key is the variable that names the image. An empty image is ignored.
-      - If set, the module also reads C(ImageDigestMirrorSet), C(ImageTagMirrorSet), C(ImageContentSourcePolicy) and the C(Image) named C(cluster).
+      - Images other than those of the fabrics that pods are started from. The key is the variable that names the image.
+        An empty image is ignored.
+      - If set, the module also reads C(ImageDigestMirrorSet), C(ImageTagMirrorSet), C(ImageContentSourcePolicy) and the
+        C(Image) named C(cluster).
     type: dict
   release:
-    description: Name of a Helm release of the operator. If set, the result says whether a run of the collection made it.
+    description: Name of a Helm release of the operator. If set, the result says whether a run of the collection made
+      it.
     type: str
   wait_seconds:
     description:
       - Maximum time in seconds to wait until the operator serves the nodes.
-      - V(0) reads the state once, without a wait. The module does not fail if the time is over. The result then shows what is missing.
+      - V(0) reads the state once, without a wait. The module does not fail if the time is over. The result then shows
+        what is missing.
     type: int
     default: 0
 extends_documentation_fragment:
@@ -90,7 +97,8 @@ operators:
   type: dict
   contains:
     crds:
-      description: Established custom resource definitions of the operator, of C(NetworkAttachmentDefinition) and of whereabouts.
+      description: Established custom resource definitions of the operator, of C(NetworkAttachmentDefinition) and of
+        whereabouts.
       type: list
       elements: str
     installations:
@@ -102,7 +110,8 @@ operators:
       type: list
       elements: str
     daemon:
-      description: DaemonSet of the config daemon in its namespace, with the nodes on which it is ready. V(null) if there is none.
+      description: DaemonSet of the config daemon in its namespace, with the nodes on which it is ready. V(null) if
+        there is none.
       type: dict
     multus:
       description: DaemonSets that appear to be multus.
@@ -119,7 +128,8 @@ operators:
       type: list
       elements: dict
     states:
-      description: For each node, its C(SriovNetworkNodeState), with the desired state and the state that the config daemon reports.
+      description: For each node, its C(SriovNetworkNodeState), with the desired state and the state that the config
+        daemon reports.
       type: list
       elements: dict
     policies:
@@ -127,11 +137,13 @@ operators:
       type: list
       elements: dict
     supported_nics:
-      description: PCI IDs of the NICs that the operator supports, from its ConfigMap C(supported-nic-ids). V(null) if there is no such ConfigMap.
+      description: PCI IDs of the NICs that the operator supports, from its ConfigMap C(supported-nic-ids). V(null) if
+        there is no such ConfigMap.
       type: list
       elements: dict
     discovery:
-      description: NFD workers with their configuration and the nodes on which they are ready. V(null) if no node lacks a label.
+      description: NFD workers with their configuration and the nodes on which they are ready. V(null) if no node lacks
+        a label.
       type: list
       elements: dict
     olm:
@@ -152,7 +164,8 @@ images:
   type: dict
   contains:
     rules:
-      description: Mirror rules. Each has its source, its mirrors, and the form of the image names that it applies to (V(digest) or V(tag)).
+      description: Mirror rules. Each has its source, its mirrors, and the form of the image names that it applies to
+        (V(digest) or V(tag)).
       type: list
       elements: dict
     registries:
@@ -187,7 +200,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_opera
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options, cluster, folder = module.params, connect(module), folder_of(module)
     nodes = options["nodes"] or (folder.start().nodes if folder else [])
     selector = {key: str(value) for key, value in options["node_selector"].items()}
@@ -199,9 +212,16 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
             facts = wait_until_serving(cluster, intent, nodes, options["wait_seconds"], time.monotonic, time.sleep, say)
     namespaces = sorted({item.deployment.namespace for item in facts.installations})
     seen = with_discovery(cluster, facts, selector, nodes)
-    answer = {"operators": to_data(seen), "namespace": seen.namespace, "namespaces": namespaces, "configs": list(seen.configs)}
+    answer = {
+        "operators": to_data(seen),
+        "namespace": seen.namespace,
+        "namespaces": namespaces,
+        "configs": list(seen.configs),
+    }
     if options["images"] is not None:
-        answer["images"] = to_data(observe_images(cluster, {key: str(image) for key, image in options["images"].items()}))
+        answer["images"] = to_data(
+            observe_images(cluster, {key: str(image) for key, image in options["images"].items()})
+        )
     if options["release"]:
         answer["release_stays"] = to_data(kept_release(cluster, seen.namespace, options["release"])) or {}
     return answer
@@ -221,7 +241,9 @@ def main() -> None:
         ),
         supports_check_mode=True,
     )
-    run_with_fact(module, lambda: work(module), "operators", keep=("namespace", "namespaces", "configs", "release_stays"))
+    run_with_fact(
+        module, lambda: work(module), "operators", keep=("namespace", "namespaces", "configs", "release_stays")
+    )
 
 
 if __name__ == "__main__":

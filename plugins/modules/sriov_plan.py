@@ -12,20 +12,24 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads the cluster and determines what applying O(objects) would do to each node. It changes nothing. It follows the rules of release 1.6.0 of the
-    SR-IOV network operator.
-  - Lists each node that would be drained or rebooted, with the reason. Reasons are the number of virtual functions, the MTU, the driver, the firmware,
-    the RDMA mode and the systemd mode.
+  - Reads the cluster and determines what applying O(objects) would do to each node. It changes nothing. It follows the
+    rules of release 1.6.0 of the SR-IOV network operator.
+  - Lists each node that would be drained or rebooted, with the reason. Reasons are the number of virtual functions, the
+    MTU, the driver, the firmware, the RDMA mode and the systemd mode.
   - Lists the pods that would be evicted, and the order of the nodes (C(maxUnavailable) of C(SriovNetworkPoolConfigs)).
-  - Lists what blocks the change. Blockers are C(PodDisruptionBudgets), a C(maxUnavailable) that rounds down to 0, and C(MachineConfigPools) that are paused
-    or degraded.
-  - RV(allowed) says whether C(rdma_cluster.disruption) allows the change and nothing blocks it. If something could not be read, the change is not allowed.
-  - The plan includes new C(MachineConfigs) and C(KubeletConfigs), with the C(MachineConfigPool) that rolls them out. A pool that another C(KubeletConfig)
-    also selects blocks the change, because only one C(KubeletConfig) takes effect on a node.
-  - Of O(objects), only C(SriovNetworkNodePolicies), C(SriovNetworkPoolConfigs), C(MachineConfigs) and C(KubeletConfigs) matter.
+  - Lists what blocks the change. Blockers are C(PodDisruptionBudgets), a C(maxUnavailable) that rounds down to 0, and
+    C(MachineConfigPools) that are paused or degraded.
+  - RV(allowed) says whether C(rdma_cluster.disruption) allows the change and nothing blocks it. If something could not
+    be read, the change is not allowed.
+  - The plan includes new C(MachineConfigs) and C(KubeletConfigs), with the C(MachineConfigPool) that rolls them out. A
+    pool that another C(KubeletConfig) also selects blocks the change, because only one C(KubeletConfig) takes effect on
+    a node.
+  - Of O(objects), only C(SriovNetworkNodePolicies), C(SriovNetworkPoolConfigs), C(MachineConfigs) and C(KubeletConfigs)
+    matter.
 options:
   nodes:
-    description: Nodes that must be in the plan. The plan also includes other nodes that the policies select. The default is all nodes of the run.
+    description: Nodes that must be in the plan. The plan also includes other nodes that the policies select. The
+      default is all nodes of the run.
     type: list
     elements: str
   cluster:
@@ -56,22 +60,24 @@ allowed:
   type: bool
 refused:
   description:
-    - Why the objects may not be applied, for each node or pool, with the remedy. It names the key of C(rdma_cluster) that would allow them.
+    - Why the objects may not be applied, for each node or pool, with the remedy. It names the key of C(rdma_cluster)
+      that would allow them.
     - Empty if the objects may be applied.
   returned: success
   type: list
   elements: str
   sample:
     - >-
-      worker-1: drain and reboot: mlx5_0 0000:3c:00.0 firmware NUM_OF_VFS 0 -> 8. The node's wanted state changes in a way that needs a reboot of it.
-      The intent does not allow that, so nothing was applied.
-      When the nodes may go down, set rdma_cluster.disruption to reboot; else undo what is named beside 'measured'.
+      worker-1: drain and reboot: mlx5_0 0000:3c:00.0 firmware NUM_OF_VFS 0 -> 8. The node's wanted state changes in a
+      way that needs a reboot of it. The intent does not allow that, so nothing was applied. When the nodes may go down,
+      set rdma_cluster.disruption to reboot; else undo what is named beside 'measured'.
 lines:
   description: The plan as text. Empty if no node would be drained or rebooted.
   returned: success
   type: list
   elements: str
-  sample: ["worker-1 is drained: ens1f0 0000:3b:00.0 virtual functions 4 -> 8", "default pool: 2 nodes, 1 at a time, in 2 waves"]
+  sample: ["worker-1 is drained: ens1f0 0000:3b:00.0 virtual functions 4 -> 8", "default pool: 2 nodes, 1 at a time, in
+    2 waves"]
 plan:
   description: The plan as data, for the check of the stage.
   returned: success
@@ -79,12 +85,14 @@ plan:
   contains:
     nodes:
       description:
-        - For each node its C(action) (V(nothing), V(configure), V(drain), V(reboot) or V(unknown)), C(reasons), C(pods), C(lost), C(blockers) and C(pool).
+        - For each node its C(action) (V(nothing), V(configure), V(drain), V(reboot) or V(unknown)), C(reasons),
+          C(pods), C(lost), C(blockers) and C(pool).
         - C(rolled_by) is the C(MachineConfigPool) that reboots the node.
       type: list
       elements: dict
     pools:
-      description: For each pool its C(nodes), C(at_once), C(waves), C(limit) and C(blockers). A C(MachineConfigPool) also has C(machines).
+      description: For each pool its C(nodes), C(at_once), C(waves), C(limit) and C(blockers). A C(MachineConfigPool)
+        also has C(machines).
       type: list
       elements: dict
     drains:
@@ -103,9 +111,18 @@ import typing
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import lines, refusal, untouched
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import (
+    lines,
+    refusal,
+    untouched,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import connect, facts_spec
-from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import OBJECT_SPEC, nodes_of, objects_of, run_with_fact
+from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import (
+    OBJECT_SPEC,
+    nodes_of,
+    objects_of,
+    run_with_fact,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -114,7 +131,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sr
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import Rendered, read_plan
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     nodes = nodes_of(module)
     intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
     objects = [item["object"] for item in objects_of(module, "hosts", "objects")]

@@ -12,24 +12,29 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - For networks with virtual functions (VFs), waits until each node of each fabric is ready. A node is ready when the operator has processed the policy, the
-    config daemon has created the VFs, the kubelet reports them as allocatable, and the C(NetworkAttachmentDefinition) exists.
-  - For networks without VFs, waits until the NVIDIA network operator reports C(ready) for its objects, multus can read the attachment, nv-ipam has assigned
-    each node its block of addresses, and the kubelet reports the devices as allocatable.
-  - Watches the API server. A failure ends the wait within a second, and a long wait does not cause more requests. The wait continues after a restart of the
-    API server.
-  - Ends early if waiting cannot help, and reports the cause. Examples are a failed sync with the log of the config daemon, a missing label, a refused policy,
-    a policy that selects no interface, a blocked drain, a paused or degraded C(MachineConfigPool), and a node that is lost or reboots repeatedly.
-  - Does not trust a C(Succeeded) from before the operator processed the policy. It compares the desired state of the node with the whole policy, and the
-    reported state with the whole desired state.
-  - A node that becomes ready must stay ready for 12 seconds. The config daemon stops the device plugin before it reports C(Succeeded), and the kubelet
-    updates the node status only every 10 seconds. Until then, the kubelet may report devices that are already gone.
-  - Reads C(SriovNetworkPoolConfigs), C(MachineConfigPools), C(PodDisruptionBudgets), pods and their logs only to explain. If they cannot be read, the wait
-    continues.
+  - For networks with virtual functions (VFs), waits until each node of each fabric is ready. A node is ready when the
+    operator has processed the policy, the config daemon has created the VFs, the kubelet reports them as allocatable,
+    and the C(NetworkAttachmentDefinition) exists.
+  - For networks without VFs, waits until the NVIDIA network operator reports C(ready) for its objects, multus can read
+    the attachment, nv-ipam has assigned each node its block of addresses, and the kubelet reports the devices as
+    allocatable.
+  - Watches the API server. A failure ends the wait within a second, and a long wait does not cause more requests. The
+    wait continues after a restart of the API server.
+  - Ends early if waiting cannot help, and reports the cause. Examples are a failed sync with the log of the config
+    daemon, a missing label, a refused policy, a policy that selects no interface, a blocked drain, a paused or degraded
+    C(MachineConfigPool), and a node that is lost or reboots repeatedly.
+  - Does not trust a C(Succeeded) from before the operator processed the policy. It compares the desired state of the
+    node with the whole policy, and the reported state with the whole desired state.
+  - A node that becomes ready must stay ready for 12 seconds. The config daemon stops the device plugin before it
+    reports C(Succeeded), and the kubelet updates the node status only every 10 seconds. Until then, the kubelet may
+    report devices that are already gone.
+  - Reads C(SriovNetworkPoolConfigs), C(MachineConfigPools), C(PodDisruptionBudgets), pods and their logs only to
+    explain. If they cannot be read, the wait continues.
   - Does not fail if a node fails or the time is over. The check of the stage judges the result.
 options:
   targets:
-    description: Nodes and networks to wait for. With O(facts_dir), the default follows from O(fabrics) and from the result of applying their objects.
+    description: Nodes and networks to wait for. With O(facts_dir), the default follows from O(fabrics) and from the
+      result of applying their objects.
     type: list
     elements: dict
     suboptions:
@@ -62,12 +67,14 @@ options:
       predicates:
         description:
           - Names of the conditions to wait for.
-          - V(virtual_functions) waits for the SR-IOV network operator. Networks without VFs use V(objects), V(attachment), V(pool), V(resource) and V(ready).
+          - V(virtual_functions) waits for the SR-IOV network operator. Networks without VFs use V(objects),
+            V(attachment), V(pool), V(resource) and V(ready).
         type: list
         elements: str
         default: [virtual_functions]
       objects:
-        description: Kind and name of each object that its operator must report as ready, such as C(NicClusterPolicy nic-cluster-policy).
+        description: Kind and name of each object that its operator must report as ready, such as C(NicClusterPolicy
+          nic-cluster-policy).
         type: list
         elements: str
         default: []
@@ -80,7 +87,8 @@ options:
         type: str
         default: ""
   fabrics:
-    description: The variable C(rdma_fabrics), as an alternative to O(targets). The module derives the targets from it and from the facts of the run.
+    description: The variable C(rdma_fabrics), as an alternative to O(targets). The module derives the targets from it
+      and from the facts of the run.
     type: raw
   cluster:
     description: The variable C(rdma_cluster). Used with O(fabrics).
@@ -93,7 +101,8 @@ options:
     description: Namespace of the operator. The default is the one where it is seen.
     type: str
   state:
-    description: V(present) waits until the networks are ready. V(absent) waits until no VF is left after the policies were deleted.
+    description: V(present) waits until the networks are ready. V(absent) waits until no VF is left after the policies
+      were deleted.
     type: str
     choices: [present, absent]
     default: present
@@ -141,7 +150,8 @@ sync:
       type: float
     nodes:
       description:
-        - For each fabric and node its C(phase) (V(ready), V(waiting) or V(failed)), C(detail), C(remedy) and C(allocatable).
+        - For each fabric and node its C(phase) (V(ready), V(waiting) or V(failed)), C(detail), C(remedy) and
+          C(allocatable).
         - C(matched) lists the PCI addresses that the policies select.
       type: list
       elements: dict
@@ -167,7 +177,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.network import targets
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, SELECTORS, kinds_of, look, only_of, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import (
+    IN_NAMESPACE,
+    SELECTORS,
+    kinds_of,
+    look,
+    only_of,
+    wait,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, WatchFeed
 
 TARGET = {
@@ -184,14 +201,14 @@ TARGET = {
 }
 
 
-def targets_of(module: AnsibleModule) -> typing.Tuple[Target, ...]:
+def targets_of(module: AnsibleModule) -> tuple[Target, ...]:
     """Those that the caller names, else those of the intent, by what became of its objects."""
     options, folder = module.params, folder_of(module)
     if options["targets"] is not None or folder is None:
-        given: typing.Tuple[Target, ...] = load(typing.Tuple[Target, ...], options["targets"] or [], "targets")
+        given: tuple[Target, ...] = load(tuple[Target, ...], options["targets"] or [], "targets")
         return given
     intent = parse_intent(options["fabrics"], None, options["cluster"])
-    applied = load(typing.Tuple[AppliedObject, ...], value_of(folder, options["applied"], "applied"), "applied")
+    applied = load(tuple[AppliedObject, ...], value_of(folder, options["applied"], "applied"), "applied")
     return targets(intent, folder.start().nodes, applied, every=options["state"] == "absent")
 
 
@@ -200,11 +217,11 @@ def rolled(module: AnsibleModule) -> bool:
     folder = folder_of(module)
     if folder is None or not folder.has("rolls"):
         return False
-    rolls: typing.Tuple[Roll, ...] = load(typing.Tuple[Roll, ...], value_of(folder, "rolls", "rolls"), "rolls")
+    rolls: tuple[Roll, ...] = load(tuple[Roll, ...], value_of(folder, "rolls", "rolls"), "rolls")
     return any(roll.rolls for roll in rolls)
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     targets = targets_of(module)
     cluster, release = connect(module), options["state"] == "absent"
@@ -212,11 +229,22 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
     if module.check_mode:
         return {"sync": to_data(look(cluster, namespaces, targets, release))}
     # a teardown may have taken the operator's definitions before
-    feed = WatchFeed(cluster, namespaces, kinds_of(targets), selectors=SELECTORS, needed=() if release else REQUIRED, only=only_of(targets))
+    feed = WatchFeed(
+        cluster,
+        namespaces,
+        kinds_of(targets),
+        selectors=SELECTORS,
+        needed=() if release else REQUIRED,
+        only=only_of(targets),
+    )
     with waiting(module, cluster), progress(options["progress_file"]) as say:
         feed.start()
         try:
-            return {"sync": to_data(wait(feed, targets, options["wait_seconds"], time.monotonic, say, release, rolled=rolled(module)))}
+            return {
+                "sync": to_data(
+                    wait(feed, targets, options["wait_seconds"], time.monotonic, say, release, rolled=rolled(module))
+                )
+            }
         finally:
             feed.stop()
 

@@ -12,11 +12,12 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Part of the frame around the stages. The role P(linerate.rdma.stage#role) uses it. Runs on the controller and does not contact any host.
+  - Part of the frame around the stages. The role P(linerate.rdma.stage#role) uses it. Runs on the controller and does
+    not contact any host.
   - A stage can start if no earlier stage of the run closed its gate and the intent is valid.
   - If it cannot start, the module writes a record with the reason to the folder C(stages) in O(report_dir).
-  - Without O(run), begins a new run. It then writes the nodes that take part (the inventory group C(rdma_nodes)) and the intent to C(run.json) in
-    O(report_dir).
+  - Without O(run), begins a new run. It then writes the nodes that take part (the inventory group C(rdma_nodes)) and
+    the intent to C(run.json) in O(report_dir).
 options:
   run:
     description:
@@ -25,19 +26,21 @@ options:
     type: str
   resume_from:
     description:
-      - Resume the run in O(report_dir) at this stage, instead of beginning a new run. Earlier stages do not run again, and their records count.
-        Used without O(run).
-      - The module fails if there is no such run, if the gate of an earlier stage is not open, or if a record is missing or too old. It also fails if the
-        intent, the waivers or the nodes have changed.
+      - Resume the run in O(report_dir) at this stage, instead of beginning a new run. Earlier stages do not run again,
+        and their records count. Used without O(run).
+      - The module fails if there is no such run, if the gate of an earlier stage is not open, or if a record is missing
+        or too old. It also fails if the intent, the waivers or the nodes have changed.
     type: str
     default: ""
   facts_max_age:
-    description: With O(resume_from), the maximum age in seconds of the records of the earlier stages, measured from the beginning of each stage.
+    description: With O(resume_from), the maximum age in seconds of the records of the earlier stages, measured from the
+      beginning of each stage.
     type: int
     default: 3600
   later:
     description:
-      - Write a record for each later stage that the tags of the run name, instead of starting O(stage). Use it if the gate of O(stage) is closed.
+      - Write a record for each later stage that the tags of the run name, instead of starting O(stage). Use it if the
+        gate of O(stage) is closed.
       - Requires O(run). The result then has only RV(stages) and RV(lines).
     type: bool
     default: false
@@ -84,7 +87,8 @@ started:
   type: str
   returned: always
 gate:
-  description: V(open), or V(closed) if the stage cannot start. V(open) with RV(go=false) if a resumed run keeps the earlier result of the stage.
+  description: V(open), or V(closed) if the stage cannot start. V(open) with RV(go=false) if a resumed run keeps the
+    earlier result of the stage.
   type: str
   returned: always
 lines:
@@ -98,8 +102,10 @@ path:
   returned: if the stage cannot start
 stats:
   description:
-    - What a job that follows needs of the stage, if no report follows. It has the keys of RV(linerate.rdma.report#module:stats).
-    - C(verdict) is V(OPEN), V(NOT GREEN) or V(CHECK MODE). V(OPEN) is followed by the number of waived findings, if there are any. C(green) is never true.
+    - What a job that follows needs of the stage, if no report follows. It has the keys of
+      RV(linerate.rdma.report#module:stats).
+    - C(verdict) is V(OPEN), V(NOT GREEN) or V(CHECK MODE). V(OPEN) is followed by the number of waived findings, if
+      there are any. C(green) is never true.
     - C(report) is the path of the record.
   type: dict
   returned: if the stage cannot start
@@ -113,7 +119,8 @@ observers:
   type: bool
   returned: always
 usual_seconds:
-  description: How many seconds this stage took in the runs that the report has kept and in which it ran to its end. The median of them.
+  description: How many seconds this stage took in the runs that the report has kept and in which it ran to its end. The
+    median of them.
   type: float
   returned: if a run is kept in which it did, and the stage can start
 usual_runs:

@@ -12,8 +12,10 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Part of the frame around the stages. The role P(linerate.rdma.stage#role) uses it. Runs on the controller and does not contact any host.
-  - Reads the facts of the run and runs the check of the stage on them. Judges the findings, with the waivers, and writes the record.
+  - Part of the frame around the stages. The role P(linerate.rdma.stage#role) uses it. Runs on the controller and does
+    not contact any host.
+  - Reads the facts of the run and runs the check of the stage on them. Judges the findings, with the waivers, and
+    writes the record.
   - The task does not fail if the gate is closed, so that the run can still write a report. See RV(gate).
 options:
   run:
@@ -25,7 +27,8 @@ options:
     type: str
   changes:
     description:
-      - Changes of the stage that are not in a fact, one line of text each. In check mode, the changes that the stage would make.
+      - Changes of the stage that are not in a fact, one line of text each. In check mode, the changes that the stage
+        would make.
       - If a stage would change something in check mode, its gate and the gates of all later stages are V(pending).
     type: list
     elements: str
@@ -102,8 +105,10 @@ path:
   returned: always
 stats:
   description:
-    - What a job that follows needs of the stage, if no report follows. It has the keys of RV(linerate.rdma.report#module:stats).
-    - C(verdict) is V(OPEN), V(NOT GREEN) or V(CHECK MODE). V(OPEN) is followed by the number of waived findings, if there are any. C(green) is never true.
+    - What a job that follows needs of the stage, if no report follows. It has the keys of
+      RV(linerate.rdma.report#module:stats).
+    - C(verdict) is V(OPEN), V(NOT GREEN) or V(CHECK MODE). V(OPEN) is followed by the number of waived findings, if
+      there are any. C(green) is never true.
     - C(report) is the path of the record.
   type: dict
   returned: always

@@ -14,9 +14,10 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Queries the subnet manager through each port (C(sminfo)). M(linerate.rdma.fabric_info) shows all subnet managers of a fabric.
-  - If no subnet manager answers, queries the port at the LID of the last one (C(smpquery)). The answer shows whether the manager hangs, has ended or is
-    unreachable.
+  - Queries the subnet manager through each port (C(sminfo)). M(linerate.rdma.fabric_info) shows all subnet managers of
+    a fabric.
+  - If no subnet manager answers, queries the port at the LID of the last one (C(smpquery)). The answer shows whether
+    the manager hangs, has ended or is unreachable.
   - Does not fail if a subnet has no manager. Each port without an answer has the error message of the tool.
 requirements:
   - C(sminfo) and C(smpquery) of infiniband-diags on the node
@@ -39,7 +40,8 @@ options:
         default: 1
   sysfs:
     description:
-      - Mount point of sysfs, used to find the ports if O(ports) is not set. If you give several, the module uses the devices of all of them.
+      - Mount point of sysfs, used to find the ports if O(ports) is not set. If you give several, the module uses the
+        devices of all of them.
     type: list
     elements: path
     default:
@@ -93,13 +95,15 @@ subnets:
       type: str
       sample: "sminfo -C mlx5_0 -P 1 ended with 255: sminfo: iberror: failed: query"
     silent:
-      description: Whether the query was sent and nobody answered. V(false) with an error means that the query could not be sent.
+      description: Whether the query was sent and nobody answered. V(false) with an error means that the query could not
+        be sent.
       returned: success
       type: bool
       sample: false
     lost:
       description:
-        - If RV(subnets[].silent), the last LID of the manager, and the description of the port with this LID. C(is_manager) is the IsSM bit of the port.
+        - If RV(subnets[].silent), the last LID of the manager, and the description of the port with this LID.
+          C(is_manager) is the IsSM bit of the port.
         - If the description is V(null), the port does not answer.
       returned: success
       type: dict
@@ -115,8 +119,8 @@ subnets:
     barrier:
       description:
         - Why the port could not be queried. V(null) if nothing prevents it.
-        - V(module) means that C(ib_umad) is not loaded. V(port) means that C(ib_umad) does not know the port. V(device) means that the port has no
-          C(/dev/infiniband/umad*). V(right) means that the user may not open it.
+        - V(module) means that C(ib_umad) is not loaded. V(port) means that C(ib_umad) does not know the port. V(device)
+          means that the port has no C(/dev/infiniband/umad*). V(right) means that the user may not open it.
       returned: success
       type: str
       sample: module
@@ -136,7 +140,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import subnet, sysfs
 
 
-def read(params: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+def read(params: dict[str, typing.Any]) -> dict[str, typing.Any]:
     if params["ports"] is None:
         ports = subnet.infiniband_ports(sysfs.read_node(params["sysfs"]))
     else:

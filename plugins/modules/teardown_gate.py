@@ -12,7 +12,8 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - Reads the facts of the role P(linerate.rdma.teardown#role) and turns them into findings. Fails if a finding does not pass.
+  - Reads the facts of the role P(linerate.rdma.teardown#role) and turns them into findings. Fails if a finding does not
+    pass.
   - Findings of a teardown cannot be waived. Runs on the controller.
 options:
   operator_removed:
@@ -48,8 +49,10 @@ findings:
   type: dict
 stats:
   description:
-    - What a job that follows needs of the teardown. It has the keys of RV(linerate.rdma.report#module:stats), and is never green.
-    - C(verdict) is V(COMPLETE), V(NOT COMPLETE) or V(CHECK MODE), C(changes) the number of objects that were removed, C(report) the folder of the facts.
+    - What a job that follows needs of the teardown. It has the keys of RV(linerate.rdma.report#module:stats), and is
+      never green.
+    - C(verdict) is V(COMPLETE), V(NOT COMPLETE) or V(CHECK MODE), C(changes) the number of objects that were removed,
+      C(report) the folder of the facts.
     - The role P(linerate.rdma.teardown#role) hands it over as C(linerate_rdma).
   returned: always
   type: dict

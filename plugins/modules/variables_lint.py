@@ -12,13 +12,14 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - The first task of each playbook of this collection that runs no stage. The stages have the same check in M(linerate.rdma.stage_begin).
-  - Fails if the name of a variable looks like a misspelt variable C(rdma_*), or like a misspelt option of a role of this collection. Ansible itself
-    ignores such a variable.
-  - Also fails if a variable has a value that is no truth value or no number where one is needed. The message names the variable that the user set,
-    and with ansible-core 2.19 or newer its file and line.
-  - Reads the names of the variables of the host of the task, and of the nodes in the group C(rdma_nodes). Variables whose names do not look like those
-    of this collection are ignored.
+  - The first task of each playbook of this collection that runs no stage. The stages have the same check in
+    M(linerate.rdma.stage_begin).
+  - Fails if the name of a variable looks like a misspelt variable C(rdma_*), or like a misspelt option of a role of
+    this collection. Ansible itself ignores such a variable.
+  - Also fails if a variable has a value that is no truth value or no number where one is needed. The message names the
+    variable that the user set, and with ansible-core 2.19 or newer its file and line.
+  - Reads the names of the variables of the host of the task, and of the nodes in the group C(rdma_nodes). Variables
+    whose names do not look like those of this collection are ignored.
   - Runs on the controller and does not contact any host.
 extends_documentation_fragment:
   - linerate.rdma._attributes.reads

@@ -12,10 +12,10 @@ version_added: "1.0.0"
 author:
   - The linerate.rdma authors (@linerate)
 description:
-  - The CNI plugin sets VLAN, trust, spoof check and rates of a virtual function (VF) when a pod gets the VF. It resets them when the pod ends.
-    M(linerate.rdma.node_info) can therefore read them on the node only while a pod has the VF.
-  - O(state=present) starts one pod per node and rail of each fabric whose network sets one of these values. It first removes pods that an earlier run left.
-    The pods are in the namespace C(linerate-measure), which the module creates.
+  - The CNI plugin sets VLAN, trust, spoof check and rates of a virtual function (VF) when a pod gets the VF. It resets
+    them when the pod ends. M(linerate.rdma.node_info) can therefore read them on the node only while a pod has the VF.
+  - O(state=present) starts one pod per node and rail of each fabric whose network sets one of these values. It first
+    removes pods that an earlier run left. The pods are in the namespace C(linerate-measure), which the module creates.
   - O(state=absent) removes these pods and all other pods that measure, and the namespace.
 options:
   state:
@@ -24,7 +24,8 @@ options:
     choices: [present, absent]
     default: present
   rails:
-    description: Rail of each HCA, by fabric, node and PCI address. The default comes from the facts of the run, if O(facts_dir) and O(run) are set.
+    description: Rail of each HCA, by fabric, node and PCI address. The default comes from the facts of the run, if
+      O(facts_dir) and O(run) are set.
     type: dict
     default: {}
 extends_documentation_fragment:
@@ -79,7 +80,8 @@ changes:
   elements: str
 pods:
   description:
-    - For each fabric, node and rail, the C(name) of the pod and the C(pci) address of its VF. C(error) is empty if the pod has a VF.
+    - For each fabric, node and rail, the C(name) of the pod and the C(pci) address of its VF. C(error) is empty if the
+      pod has a VF.
   returned: success
   type: list
   elements: dict
@@ -110,14 +112,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring impor
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, Pods, unstarted
 
 
-def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
+def work(module: AnsibleModule) -> dict[str, typing.Any]:
     options = module.params
     intent = parse_intent(options["fabrics"], None, options["cluster"])
     fabrics = tuple(fabric for fabric in intent.fabrics if fabric.network.vf_settings)
     plan = Plan(fabrics, intent.cluster, nodes_of(module), rails_of(module, intent), pod_seconds=options["pod_seconds"])
     present = options["state"] == "present"
     if not fabrics or module.check_mode:
-        return {"changed": False, "pods": to_data(unstarted(plan, NOT_CHECKED)) if present else [], "removed": [], "changes": []}
+        return {
+            "changed": False,
+            "pods": to_data(unstarted(plan, NOT_CHECKED)) if present else [],
+            "removed": [],
+            "changes": [],
+        }
     with working(module, connect(module)) as held:
         plan = dataclasses.replace(plan, run=held.run)
         pods = Pods(held.cluster, plan, time.monotonic, time.sleep, lambda line: None)
@@ -129,7 +136,12 @@ def work(module: AnsibleModule) -> typing.Dict[str, typing.Any]:
         with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run, stays=True) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused)
             held_pods = hold(Pods(held.cluster, there, time.monotonic, time.sleep, lambda line: None), there)
-        return {"changed": True, "pods": to_data(held_pods), "removed": removed, "changes": [f"removed leftover pod {name}" for name in removed]}
+        return {
+            "changed": True,
+            "pods": to_data(held_pods),
+            "removed": removed,
+            "changes": [f"removed leftover pod {name}" for name in removed],
+        }
 
 
 def main() -> None:

@@ -4,9 +4,11 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Brings the archive of a run to where it survives the job: a folder, or an address that takes PUT. Runs on the controller.
+"""Brings the archive of a run to where it survives the job: a folder, or an address that takes PUT. Runs on the
+controller.
 
-An answer elsewhere (a redirection) is not followed: what was meant for one host, a signature or a token, is no other host's business.
+An answer elsewhere (a redirection) is not followed: what was meant for one host, a signature or a token, is no other
+host's business.
 """
 
 from __future__ import annotations
@@ -31,7 +33,14 @@ import urllib.parse
 
 from ansible.module_utils.urls import open_url
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import VARIABLE, Address, ArchiveError, Folder, Login, Place
+from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import (
+    VARIABLE,
+    Address,
+    ArchiveError,
+    Folder,
+    Login,
+    Place,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import plain
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import write_text
@@ -39,7 +48,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive impor
 
 #: seconds in which a server must give a sign
 PATIENCE = 60.0
-#: seconds that an upload may take in all attempts, and as many more as its size has at SLOWEST: one exchange may take so long as well
+#: seconds that an upload may take in all attempts, and as many more as its size has at SLOWEST: one exchange may take
+#: so long as well
 IN_ALL = 3 * PATIENCE
 #: seconds in which it must give a sign to a look at it, before the run
 _PATIENCE_FOR_A_LOOK = 15.0
@@ -65,7 +75,7 @@ class Sent(typing.NamedTuple):
     sha256: str
     size: int
     sum_place: str = ""
-    removed: typing.Tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 class Attempts(typing.NamedTuple):
@@ -90,7 +100,9 @@ class _Upload:
     :param size: of the archive, in bytes
     """
 
-    def __init__(self, place: Address, login: Login, authority: str, patience: float, attempts: Attempts, size: int) -> None:
+    def __init__(
+        self, place: Address, login: Login, authority: str, patience: float, attempts: Attempts, size: int
+    ) -> None:
         self._place, self._login, self._authority, self._patience = place, login, authority, patience
         self._left, self._delay = attempts.retries, attempts.delay
         self._end = time.monotonic() + attempts.in_all + size / SLOWEST
@@ -100,7 +112,16 @@ class _Upload:
         while True:
             seconds = max(0.0, self._end - time.monotonic())
             try:
-                return _request(self._place, "PUT", base, self._login, self._authority, self._patience, content, most_seconds=seconds)
+                return _request(
+                    self._place,
+                    "PUT",
+                    base,
+                    self._login,
+                    self._authority,
+                    self._patience,
+                    content,
+                    most_seconds=seconds,
+                )
             except ArchiveError as error:
                 # an attempt that has less time than a server may be silent would tell nothing new
                 if not error.again or self._left < 1 or time.monotonic() + self._delay + self._patience > self._end:
@@ -124,7 +145,10 @@ def look(place: Place, login: Login, authority: str, dry: bool) -> None:
         try:
             ssl.create_default_context(cafile=authority)
         except (OSError, ValueError) as error:
-            seen = f"{authority} holds no certificate that can be trusted: {getattr(error, 'strerror', None) or type(error).__name__}"
+            seen = (
+                f"{authority} holds no certificate that can be trusted:"
+                f" {getattr(error, 'strerror', None) or type(error).__name__}"
+            )
             raise ArchiveError(seen, f"Name a file of PEM in {VARIABLE}_ca, or leave it out") from None
     until = expiry(place)
     if until is not None and until <= datetime.datetime.now(datetime.timezone.utc):
@@ -134,7 +158,16 @@ def look(place: Place, login: Login, authority: str, dry: bool) -> None:
     _request(place, "HEAD", place.of("look", ""), Login(), authority, _PATIENCE_FOR_A_LOOK, None, bare=True)
 
 
-def send(report_dir: str, run: str, place: Place, login: Login, authority: str, keep: int, patience: float = PATIENCE, attempts: Attempts = _ONCE) -> Sent:
+def send(
+    report_dir: str,
+    run: str,
+    place: Place,
+    login: Login,
+    authority: str,
+    keep: int,
+    patience: float = PATIENCE,
+    attempts: Attempts = _ONCE,
+) -> Sent:
     """Pack the folder of a run, and bring it there, the checksum after it: where one is, the archive is whole.
 
     :param keep: archives that stay in a folder, this one included; addresses keep what they keep
@@ -194,7 +227,8 @@ def _look_at_folder(place: Folder, dry: bool) -> None:
             raise PermissionError(13, "Permission denied")
     except OSError as error:
         raise ArchiveError(
-            f"the folder {path} can't be written: {error.strerror}", f"Make it, and let this user write there; name another one, {_OFF}"
+            f"the folder {path} can't be written: {error.strerror}",
+            f"Make it, and let this user write there; name another one, {_OFF}",
         ) from error
 
 
@@ -202,12 +236,19 @@ def _look_at_login(place: Address, login: Login) -> None:
     """:raises ArchiveError: it contradicts itself, or would be sent for all to read"""
     if login.token and (login.user or login.password):
         raise ArchiveError(
-            f"{place.shown}: both a token and a user are in the environment", "Set RDMA_REPORT_ARCHIVE_TOKEN, or user and password, and not both"
+            f"{place.shown}: both a token and a user are in the environment",
+            "Set RDMA_REPORT_ARCHIVE_TOKEN, or user and password, and not both",
         )
     if bool(login.user) != bool(login.password):
-        raise ArchiveError(f"{place.shown}: a user without a password, or a password without a user, is in the environment", "Set both, or none")
+        raise ArchiveError(
+            f"{place.shown}: a user without a password, or a password without a user, is in the environment",
+            "Set both, or none",
+        )
     if not (login.token + login.user + login.password).isprintable() or not login.token.isascii():
-        raise ArchiveError(f"{place.shown}: user, password or token in the environment has a sign that no header has", "Set it again, on one line")
+        raise ArchiveError(
+            f"{place.shown}: user, password or token in the environment has a sign that no header has",
+            "Set it again, on one line",
+        )
     if login.is_named and place.is_clear:
         seen = f"{place.shown} is not encrypted, and whoever is on the way would read password or token"
         raise ArchiveError(seen, "Give an https address, or leave the credentials out")
@@ -224,18 +265,28 @@ def _request(
     bare: bool = False,
     most_seconds: float = math.inf,
 ) -> None:
-    """Ask within a time for the whole exchange: each socket gives up after its own silence, and a server that drips is never silent.
+    """Ask within a time for the whole exchange: each socket gives up after its own silence, and a server that drips is
+    never silent.
 
     :param bare: without the query, and any answer will do
     :param most_seconds: that are left for it
     :raises ArchiveError: no answer, or a refusal
     """
     seconds = min(3 * patience + len(content or b"") / SLOWEST, most_seconds)
-    failures: typing.List[BaseException] = []
+    failures: list[BaseException] = []
 
     def exchange() -> None:
         try:
-            _exchange(place, method, base, login, authority, patience, _Body(content, time.monotonic() + seconds, seconds), bare)
+            _exchange(
+                place,
+                method,
+                base,
+                login,
+                authority,
+                patience,
+                _Body(content, time.monotonic() + seconds, seconds),
+                bare,
+            )
         except BaseException as error:
             failures.append(error)
 
@@ -254,7 +305,8 @@ class _Late(TimeoutError):
 
 
 class _Body:
-    """What is sent, in pieces: the time of a socket is that of one call, and one for all of it would bound the whole upload.
+    """What is sent, in pieces: the time of a socket is that of one call, and one for all of it would bound the whole
+    upload.
 
     :param end: by a monotonic clock; after it nothing more is sent
     :param seconds: from the beginning to that end
@@ -272,9 +324,13 @@ class _Body:
         return self._stream.read(size)
 
 
-def _exchange(place: Address, method: str, base: str, login: Login, authority: str, patience: float, body: _Body, bare: bool) -> None:
+def _exchange(
+    place: Address, method: str, base: str, login: Login, authority: str, patience: float, body: _Body, bare: bool
+) -> None:
     content = body.content
-    headers = {} if content is None else {"Content-Type": "application/gzip" if content[:2] == b"\x1f\x8b" else "text/plain"}
+    headers = (
+        {} if content is None else {"Content-Type": "application/gzip" if content[:2] == b"\x1f\x8b" else "text/plain"}
+    )
     headers.update({} if content is None else {"Content-Length": str(len(content))})
     if login.token:
         headers["Authorization"] = f"Bearer {login.token}"
@@ -334,18 +390,38 @@ def _late(shown: str, seconds: float) -> ArchiveError:
 
 
 def _without_secrets(words: str, place: Address, login: Login) -> str:
-    """What a server says, without what it was sent, in whichever of its forms: as it is, percent-encoded or decoded, and in base64."""
+    """What a server says, without what it was sent, in whichever of its forms: as it is, percent-encoded or decoded,
+    and in base64."""
     parts = [part for item in place.query[1:].split("&") for part in (item, item.partition("=")[2])]
     given = {login.password, login.token, place.query, *parts}
-    bare = {form for secret in given for form in (secret, urllib.parse.unquote(secret), urllib.parse.unquote_plus(secret))}
+    bare = {
+        form for secret in given for form in (secret, urllib.parse.unquote(secret), urllib.parse.unquote_plus(secret))
+    }
     forms = {
-        form for secret in bare for form in (secret, *(quote(secret, safe) for quote in (urllib.parse.quote, urllib.parse.quote_plus) for safe in ("", "/")))
+        form
+        for secret in bare
+        for form in (
+            secret,
+            *(quote(secret, safe) for quote in (urllib.parse.quote, urllib.parse.quote_plus) for safe in ("", "/")),
+        )
     }
     # as XML and JSON escape it, and in hexadecimal digits
-    forms |= {form for secret in bare for form in (html.escape(secret), json.dumps(secret)[1:-1], secret.encode("utf-8", "surrogateescape").hex())}
-    for secret in (f"{login.user}:{login.password}" if login.password else "", f"Bearer {login.token}" if login.token else "", *bare):
+    forms |= {
+        form
+        for secret in bare
+        for form in (html.escape(secret), json.dumps(secret)[1:-1], secret.encode("utf-8", "surrogateescape").hex())
+    }
+    for secret in (
+        f"{login.user}:{login.password}" if login.password else "",
+        f"Bearer {login.token}" if login.token else "",
+        *bare,
+    ):
         coded = base64.b64encode(secret.encode("utf-8", "surrogateescape")).decode("ascii")
-        forms |= {form for one in (coded, coded.replace("+", "-").replace("/", "_")) for form in (one, one.rstrip("="), urllib.parse.quote(one, ""))}
+        forms |= {
+            form
+            for one in (coded, coded.replace("+", "-").replace("/", "_"))
+            for form in (one, one.rstrip("="), urllib.parse.quote(one, ""))
+        }
     # the escapes of a percent-encoded text have letters of either case
     for form in sorted((form for form in forms if len(form) > 3), key=len, reverse=True):
         words = re.sub("".join(_either_case(part) for part in re.split(r"(%[0-9A-Fa-f]{2})", form)), "...", words)
@@ -361,11 +437,20 @@ def _remedy(error: urllib.error.HTTPError, place: Address, login: Login) -> str:
     code = error.code
     if 300 <= code < 400:
         to = _without_secrets(_elsewhere(error.headers.get("Location")), place, login)
-        return f"It is elsewhere{f', on {to}' if to else ''}: give the address of that place itself, signed for it where it is signed"
+        return (
+            f"It is elsewhere{f', on {to}' if to else ''}: give the address of that place itself, signed for it where"
+            " it is signed"
+        )
     if code in (400, 403) and place.query:
-        return "Sign the address anew: for PUT, for this very file, for longer than the run takes, and by somebody who may write it"
+        return (
+            "Sign the address anew: for PUT, for this very file, for longer than the run takes, and by somebody who may"
+            " write it"
+        )
     if code == 401 or (code == 403 and not place.query):
-        return "Look at user and password, or the token, in the environment of ansible-playbook (RDMA_REPORT_ARCHIVE_*), and whether they may write there"
+        return (
+            "Look at user and password, or the token, in the environment of ansible-playbook (RDMA_REPORT_ARCHIVE_*),"
+            " and whether they may write there"
+        )
     if code in (404, 409):
         return "Make the folder, or the bucket, and look whether the address is right"
     if code in (405, 501):
@@ -378,7 +463,8 @@ def _remedy(error: urllib.error.HTTPError, place: Address, login: Login) -> str:
 
 
 def _elsewhere(location: typing.Optional[str]) -> str:
-    """Scheme and host to which a server sends; empty where it is no address. It may write what it was sent into the path."""
+    """Scheme and host to which a server sends; empty where it is no address. It may write what it was sent into the
+    path."""
     try:
         found = place_of(location)
     except ArchiveError:
@@ -391,25 +477,44 @@ def _silent(shown: str, error: Exception, patience: float, seconds: float) -> Ar
     cause = reason if isinstance(reason, Exception) else error
     if isinstance(cause, ssl.SSLCertVerificationError):
         seen = f"{shown}: its certificate is not trusted: {plain(cause.verify_message or 'no reason is given', 200)}"
-        return ArchiveError(seen, f"Name the authority in {VARIABLE}_ca, a file of PEM, and the host as the certificate does")
+        return ArchiveError(
+            seen, f"Name the authority in {VARIABLE}_ca, a file of PEM, and the host as the certificate does"
+        )
     if isinstance(cause, ssl.SSLError):
         return ArchiveError(
-            f"{shown}: no TLS: {plain(str(cause.reason or 'no reason is given'), 100)}", "Look whether that port speaks TLS, or needs http:// instead"
+            f"{shown}: no TLS: {plain(str(cause.reason or 'no reason is given'), 100)}",
+            "Look whether that port speaks TLS, or needs http:// instead",
         )
     if isinstance(cause, _Late):
         return _late(shown, seconds)
     if isinstance(cause, (socket.timeout, TimeoutError)):
-        return ArchiveError(f"{shown} gave no sign within {patience:g} s", "Look whether it is up, and whether a firewall or a proxy is on the way", True)
+        return ArchiveError(
+            f"{shown} gave no sign within {patience:g} s",
+            "Look whether it is up, and whether a firewall or a proxy is on the way",
+            True,
+        )
     if isinstance(cause, socket.gaierror):
-        return ArchiveError(f"{shown}: nobody knows this host: {cause.strerror}", "Correct the name, or the DNS of where ansible-playbook runs", True)
+        return ArchiveError(
+            f"{shown}: nobody knows this host: {cause.strerror}",
+            "Correct the name, or the DNS of where ansible-playbook runs",
+            True,
+        )
     if isinstance(cause, ConnectionRefusedError):
-        return ArchiveError(f"{shown}: the connection is refused", "Look whether it is up, and whether the port is right", True)
+        return ArchiveError(
+            f"{shown}: the connection is refused", "Look whether it is up, and whether the port is right", True
+        )
     if isinstance(cause, (BrokenPipeError, ConnectionResetError, http.client.RemoteDisconnected)):
         seen = f"{shown} ended the connection before it had all of it, and without an answer"
         return ArchiveError(seen, "Look at its log; a limit of size is the likeliest cause", True)
     if isinstance(cause, OSError) and cause.strerror:
-        return ArchiveError(f"{shown} is not reached: {plain(str(cause.strerror), 200)}", "Look whether it is up, and the way there", True)
-    return ArchiveError(f"{shown} is not reached: {type(cause).__name__}", "Look whether it is up, and whether it speaks HTTP", True)
+        return ArchiveError(
+            f"{shown} is not reached: {plain(str(cause.strerror), 200)}",
+            "Look whether it is up, and the way there",
+            True,
+        )
+    return ArchiveError(
+        f"{shown} is not reached: {type(cause).__name__}", "Look whether it is up, and whether it speaks HTTP", True
+    )
 
 
 def _prune(folder: str, run: str, keep: int) -> typing.Iterator[str]:

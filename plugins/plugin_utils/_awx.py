@@ -9,7 +9,6 @@
 from __future__ import annotations
 
 import os
-import typing
 
 from ansible.plugins.action import ActionBase
 
@@ -50,7 +49,9 @@ class Awx:
         if not found.resolved:
             seen = f"the collection {self._collection}, whose modules make the objects of AWX, is not installed"
             raise RdmaError(seen, f"Install it beside this one: ansible-galaxy collection install {self._collection}")
-        if not self._where.get("controller_host") and not any(os.environ.get(name) for name in ("CONTROLLER_HOST", "TOWER_HOST")):
+        if not self._where.get("controller_host") and not any(
+            os.environ.get(name) for name in ("CONTROLLER_HOST", "TOWER_HOST")
+        ):
             raise RdmaError("nobody says which AWX", "Set awx_controller_host, or CONTROLLER_HOST in the environment")
 
     def bring(self, one: AwxObject) -> bool:
@@ -60,7 +61,9 @@ class Awx:
         :raises RdmaError: AWX or the module refuses
         """
         arguments = {**self._where, **one.arguments}
-        answer: Result = self._action._execute_module(module_name=f"{self._collection}.{one.kind}", module_args=arguments, task_vars=self._variables)
+        answer: Result = self._action._execute_module(
+            module_name=f"{self._collection}.{one.kind}", module_args=arguments, task_vars=self._variables
+        )
         if answer.get("failed") and self._pending:
             # what it names is not there yet
             return True
@@ -81,8 +84,11 @@ _GOING = "already pending deletion"
 _LONGEST = 2000
 
 #: what AWX says, and what to do
-_REMEDIES: typing.Tuple[typing.Tuple[str, str], ...] = (
-    ("Playbook not found for project", "Look at the project's last update in AWX: it must have found the repository of the playbooks, at that branch"),
+_REMEDIES: tuple[tuple[str, str], ...] = (
+    (
+        "Playbook not found for project",
+        "Look at the project's last update in AWX: it must have found the repository of the playbooks, at that branch",
+    ),
     ("being used by running jobs", "Wait until its jobs and updates have ended, or cancel them, then run it again"),
     ("in use", "Delete what uses it first: credentials of this type"),
     ("Failed to get token", "Look at the address, the user and the password, or give a token"),
@@ -91,4 +97,7 @@ _REMEDIES: typing.Tuple[typing.Tuple[str, str], ...] = (
 
 
 def _remedy(said: str) -> str:
-    return next((remedy for text, remedy in _REMEDIES if text in said), "Correct what it names, then run it again: what is there already stays")
+    return next(
+        (remedy for text, remedy in _REMEDIES if text in said),
+        "Correct what it names, then run it again: what is there already stays",
+    )

@@ -4,7 +4,8 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""The BMCs that the inventory names. Read in ansible-playbook itself: addresses and credentials are no arguments of any module."""
+"""The BMCs that the inventory names. Read in ansible-playbook itself: addresses and credentials are no arguments of any
+module."""
 
 from __future__ import annotations
 
@@ -21,13 +22,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 
 
-def bmcs_of_nodes(nodes: typing.Iterable[str], variables: typing.Mapping[str, typing.Any]) -> typing.Tuple[typing.List[Bmc], typing.Dict[str, RdmaError]]:
+def bmcs_of_nodes(
+    nodes: typing.Iterable[str], variables: typing.Mapping[str, typing.Any]
+) -> tuple[list[Bmc], dict[str, RdmaError]]:
     """The BMCs of those nodes whose address the inventory has, and why others of them can't be asked.
 
     :param variables: of the host that the task runs for
     """
-    bmcs: typing.List[Bmc] = []
-    errors: typing.Dict[str, RdmaError] = {}
+    bmcs: list[Bmc] = []
+    errors: dict[str, RdmaError] = {}
     for node in nodes:
         try:
             told = _told(node, variables.get("hostvars", {}).get(node, {}))
@@ -37,18 +40,22 @@ def bmcs_of_nodes(nodes: typing.Iterable[str], variables: typing.Mapping[str, ty
     return bmcs, errors
 
 
-def looked(folder: FactFolder, nodes: typing.Iterable[str]) -> typing.Dict[str, Identity]:
+def looked(folder: FactFolder, nodes: typing.Iterable[str]) -> dict[str, Identity]:
     """What DMI calls each node, as the run has seen it; without the nodes that it has not seen."""
-    facts = {node: load(ObservedPlatform, data, f"platform of {node}") for node, data in folder.of_nodes("platform", nodes).items()}
+    facts = {
+        node: load(ObservedPlatform, data, f"platform of {node}")
+        for node, data in folder.of_nodes("platform", nodes).items()
+    }
     return {node: fact.value.identity for node, fact in facts.items() if fact.value is not None and fact.error is None}
 
 
-def _told(node: str, variables: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
-    """What the inventory says of the BMC of a node. Without an address nothing else is read: a secret that nobody needs stays in its vault.
+def _told(node: str, variables: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+    """What the inventory says of the BMC of a node. Without an address nothing else is read: a secret that nobody needs
+    stays in its vault.
 
     :raises RdmaError: a variable that can't be read, as one of a vault without its password
     """
-    found: typing.Dict[str, typing.Any] = {}
+    found: dict[str, typing.Any] = {}
     for name in OF_NODE:
         variable = f"rdma_bmc_{name}"
         try:
@@ -57,7 +64,9 @@ def _told(node: str, variables: typing.Mapping[str, typing.Any]) -> typing.Dict[
             found[name] = None if value is None else str(value)
         except AnsibleError as error:
             seen = f"{node}: the variable {variable} can't be read ({type(error).__name__})"
-            raise RdmaError(seen, f"Look at it: ansible-inventory --host {node}; give the password of its vault") from None
+            raise RdmaError(
+                seen, f"Look at it: ansible-inventory --host {node}; give the password of its vault"
+            ) from None
         if name == "address" and not found["address"]:
             break
     return found

@@ -2,12 +2,15 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""What is asked right before a module writes on a node, in the process that runs that module: no API server would refuse the write.
+"""What is asked right before a module writes on a node, in the process that runs that module: no API server would
+refuse the write.
 
-Does the run still hold the Lease, and is the machine that answers the node. A node says itself at which address it is, and a key of SSH proves the machine
-that is there. Each boot has a random ID, which the kubelet tells of its node, and which the machine shows. DMI and the kubelet tell the UUID of the machine.
+Does the run still hold the Lease, and is the machine that answers the node. A node says itself at which address it is,
+and a key of SSH proves the machine that is there. Each boot has a random ID, which the kubelet tells of its node, and
+which the machine shows. DMI and the kubelet tell the UUID of the machine.
 
-A kubelet may be compromised. One that tells no boot ID, or that of another node, or whose Node is gone, leads to no write.
+A kubelet may be compromised. One that tells no boot ID, or that of another node, or whose Node is gone, leads to no
+write.
 """
 
 from __future__ import annotations
@@ -32,36 +35,53 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import Caller
 from ansible_collections.linerate.rdma.plugins.plugin_utils._own_files import path_of
 
-#: [src Linux drivers/char/random.c, drivers/firmware/dmi-id.c]; only root can read the second one, and not each machine has it
+#: [src Linux drivers/char/random.c, drivers/firmware/dmi-id.c]; only root can read the second one, and not each machine
+#: has it
 SHOW = "cat /proc/sys/kernel/random/boot_id /sys/class/dmi/id/product_uuid 2>/dev/null"
-#: seconds for which the boot IDs of the other nodes count as read: all nodes of a large cluster are 30 MB, which not each write on each node can cost
+#: seconds for which the boot IDs of the other nodes count as read: all nodes of a large cluster are 30 MB, which not
+#: each write on each node can cost
 OTHERS_AGE = 60.0
 #: runs a command, and has its ``rc`` and ``stdout``
 Say = typing.Callable[[str], typing.Mapping[str, typing.Any]]
 
 #: options of who confirms: the run, and what leads to its cluster
-CONFIRM_SPEC: typing.Dict[str, typing.Any] = cluster_spec(**LEASE_SPEC, facts_dir={"type": "path"}, run={"type": "str"})
+CONFIRM_SPEC: dict[str, typing.Any] = cluster_spec(**LEASE_SPEC, facts_dir={"type": "path"}, run={"type": "str"})
 
 
-def confirm(name: str, given: typing.Mapping[str, typing.Any], check_mode: bool, variables: typing.Optional[typing.Mapping[str, typing.Any]], say: Say) -> None:
-    """See that the machine is the node, that the run holds the Lease, and that nobody else can take it while the write may last. Check mode writes nothing.
+def confirm(
+    name: str,
+    given: typing.Mapping[str, typing.Any],
+    check_mode: bool,
+    variables: typing.Optional[typing.Mapping[str, typing.Any]],
+    say: Say,
+) -> None:
+    """See that the machine is the node, that the run holds the Lease, and that nobody else can take it while the write
+    may last. Check mode writes nothing.
 
     :param name: of the action, without that of the collection
     :param given: options; those of CONFIRM_SPEC count
-    :param variables: of the host. Where the cluster has no Node of its name, and the host does not come from there, an admin has given the address, and there
-        is nothing to compare with
+    :param variables: of the host. Where the cluster has no Node of its name, and the host does not come from there, an
+        admin has given the address, and there is nothing to compare with
     :param say: runs a command on the machine
     :raises RdmaError: it does not, it is another machine, or nobody knows
     """
     if check_mode:
         return
-    checked = ArgumentSpecValidator(CONFIRM_SPEC).validate({option: given[option] for option in CONFIRM_SPEC if given.get(option) is not None})
+    checked = ArgumentSpecValidator(CONFIRM_SPEC).validate(
+        {option: given[option] for option in CONFIRM_SPEC if given.get(option) is not None}
+    )
     if checked.error_messages:
         raise RdmaError("; ".join(checked.error_messages), "Correct the option")
     caller = typing.cast(typing.Any, Caller(name, checked.validated_parameters, False))
     cluster = connect(caller)
     host = variables or {}
-    _compare(cluster, str(host["inventory_hostname"]), bool(host.get(LISTED)), str(checked.validated_parameters.get("run") or ""), say)
+    _compare(
+        cluster,
+        str(host["inventory_hostname"]),
+        bool(host.get(LISTED)),
+        str(checked.validated_parameters.get("run") or ""),
+        say,
+    )
     assure(caller, cluster, LONGEST + START)
 
 
@@ -70,8 +90,13 @@ def _compare(cluster: Cluster, node: str, listed: bool, run: str, say: Say) -> N
     told = _told(cluster, node)
     if told is None:
         if listed:
-            seen = f"the cluster has no Node {node}, and the inventory has taken the host from there: nothing is written on it"
-            raise RdmaError(seen, f"kubectl get node {node}. Find out who has deleted it; restart its kubelet, and run again")
+            seen = (
+                f"the cluster has no Node {node}, and the inventory has taken the host from there: nothing is written"
+                " on it"
+            )
+            raise RdmaError(
+                seen, f"kubectl get node {node}. Find out who has deleted it; restart its kubelet, and run again"
+            )
         return
     shown = shown_boot(say(SHOW).get("stdout"))
     others = _others(cluster, run) if told.boot else {}
@@ -97,8 +122,9 @@ def _told(cluster: Cluster, node: str) -> typing.Optional[Boot]:
     return next((boot_of(item) for item in found if name_of(item) == node), None)
 
 
-def _others(cluster: Cluster, run: str) -> typing.Dict[str, str]:
-    """Boot ID by node, of all that tell one; read a minute ago at most. It is kept in the folder of this ansible-playbook alone, which goes with it.
+def _others(cluster: Cluster, run: str) -> dict[str, str]:
+    """Boot ID by node, of all that tell one; read a minute ago at most. It is kept in the folder of this
+    ansible-playbook alone, which goes with it.
 
     :raises RdmaError: the API server refuses, or can't be reached
     """

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The seam between Ansible and the action plugins that run on the controller alone, without a module: they read and write the report's folder."""
+"""The seam between Ansible and the action plugins that run on the controller alone, without a module: they read and
+write the report's folder."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import process
 
-Result = typing.Dict[str, typing.Any]
+Result = dict[str, typing.Any]
 Spec = typing.Mapping[str, typing.Any]
 
 #: where the facts of a run lie; the documentation is the fragment linerate.rdma._options.facts
@@ -26,7 +27,7 @@ FOLDER_SPEC: Spec = {"facts_dir": {"type": "path", "required": True}, "run": {"t
 POD_CONNECTION = "linerate.rdma.pod"
 
 
-def by_pods(nodes: typing.Iterable[str], variables: Result) -> typing.List[str]:
+def by_pods(nodes: typing.Iterable[str], variables: Result) -> list[str]:
     """The nodes that are reached by observers: once a run, since the variables of a thousand hosts cost seconds."""
     hosts = variables.get("hostvars", {})
     return [name for name in nodes if hosts.get(name, {}).get("ansible_connection") == POD_CONNECTION]
@@ -47,7 +48,7 @@ class Caller:
         self._name = f"linerate.rdma.{name}"
         self.params = params
         self.check_mode = check_mode
-        self.no_log_values: typing.Set[str] = set()
+        self.no_log_values: set[str] = set()
 
     def fail_json(self, msg: str) -> typing.NoReturn:
         raise RdmaError(msg)
@@ -77,15 +78,24 @@ class ControllerAction(ActionBase):
 
     def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
         result: Result = super().run(tmp, task_vars)
-        secrets = {text for name, one in self.SPEC.items() if one.get("no_log") for text in _texts(self._task.args.get(name))}
+        secrets = {
+            text for name, one in self.SPEC.items() if one.get("no_log") for text in _texts(self._task.args.get(name))
+        }
         try:
             return {**result, "changed": False, **self._worked(task_vars or {})}
         except LoadError as error:
-            failed: Result = {"msg": str(error), "failure": {"kind": "LoadError", "path": error.path, "seen": error.seen, "expected": error.expected}}
+            failed: Result = {
+                "msg": str(error),
+                "failure": {"kind": "LoadError", "path": error.path, "seen": error.seen, "expected": error.expected},
+            }
         except RdmaError as error:
-            failed = {"msg": str(error), "failure": {"kind": type(error).__name__, "seen": error.seen, "remedy": error.remedy}}
+            failed = {
+                "msg": str(error),
+                "failure": {"kind": type(error).__name__, "seen": error.seen, "remedy": error.remedy},
+            }
         except AnsibleActionFail as error:
-            # the message quotes the value that was refused, and ansible-core before 2.19 marks only what an action returns
+            # the message quotes the value that was refused, and ansible-core before 2.19 marks only what an action
+            # returns
             failed = {"msg": error.message}
         return {**result, "failed": True, **remove_values(failed, secrets)}
 

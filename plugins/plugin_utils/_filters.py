@@ -19,7 +19,8 @@ Filter = typing.TypeVar("Filter", bound=typing.Callable[..., typing.Any])
 
 
 def filter_of(work: Filter) -> Filter:
-    """The filter named as ``work`` is: what the collection raises on purpose becomes Ansible's error, with the filter's name before it."""
+    """The filter named as ``work`` is: what the collection raises on purpose becomes Ansible's error, with the filter's
+    name before it."""
 
     @functools.wraps(work)
     def filtered(*arguments: typing.Any, **options: typing.Any) -> typing.Any:

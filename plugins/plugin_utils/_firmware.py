@@ -24,8 +24,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 class Known(typing.NamedTuple):
     """:ivar memberships: of the fabrics that make VFs"""
 
-    memberships: typing.Tuple[Membership, ...]
-    platforms: typing.Dict[str, ObservedPlatform]
+    memberships: tuple[Membership, ...]
+    platforms: dict[str, ObservedPlatform]
     fleet: Fleet
     nics: NicDevices
 
@@ -39,8 +39,10 @@ def firmware_of(folder: FactFolder, nodes: typing.Iterable[str], fabrics: typing
     """
     named = tuple(nodes)
     intent, ground = parse_intent(fabrics, None, cluster), ground_of(folder)
-    memberships = tuple(resolve(fabric, ground.hcas, ground.subnets) for fabric in intent.fabrics if traits(fabric).functions)
-    firmware = load(typing.Dict[str, ObservedFirmware], folder.of_nodes("firmware", named), "firmware")
-    platforms = load(typing.Dict[str, ObservedPlatform], folder.of_nodes("platform", named), "platform")
+    memberships = tuple(
+        resolve(fabric, ground.hcas, ground.subnets) for fabric in intent.fabrics if traits(fabric).functions
+    )
+    firmware = load(dict[str, ObservedFirmware], folder.of_nodes("firmware", named), "firmware")
+    platforms = load(dict[str, ObservedPlatform], folder.of_nodes("platform", named), "platform")
     nics: NicDevices = load(NicDevices, (folder.value("nic_devices") or {}).get("nics") or {}, "nic_devices")
     return Known(memberships, platforms, fleet(intent, memberships, firmware, nics), nics)

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why the inventory has no nodes. Ansible makes a warning of it and goes on; tasks are done by children of the process in which the inventory was read."""
+"""Why the inventory has no nodes. Ansible makes a warning of it and goes on; tasks are done by children of the process
+in which the inventory was read."""
 
 from __future__ import annotations
 
-import typing
-
 #: in the order in which they came
-_causes: typing.List[str] = []
+_causes: list[str] = []
 
 
 def note(cause: str) -> None:

@@ -4,8 +4,8 @@
 
 """Which nodes have held a task of this ansible-playbook up until its time was over: they are not asked again.
 
-A run has a dozen tasks for each node that it reads by ssh, and all nodes wait for the last one. Each task runs in a process of its own, so that what is known
-lies in the folder of this ansible-playbook alone, which goes with it.
+A run has a dozen tasks for each node that it reads by ssh, and all nodes wait for the last one. Each task runs in a
+process of its own, so that what is known lies in the folder of this ansible-playbook alone, which goes with it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._own_files import pa
 LEAST_SECONDS = 300
 #: characters of the name of a task
 _MOST_NAME = 200
-#: what ansible-core raises in the middle of a task whose ``timeout`` is over [executor/task_executor.py; from 2.19 on _internal/_errors/_task_timeout.py]
+#: what ansible-core raises in the middle of a task whose ``timeout`` is over [executor/task_executor.py; from 2.19 on
+#: _internal/_errors/_task_timeout.py]
 _TIMED_OUT = "TaskTimeoutError"
 
 

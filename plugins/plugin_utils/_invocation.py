@@ -19,17 +19,23 @@ ONLY_LISTS = ("listtags", "listtasks", "listhosts", "syntax")
 def refusal(tags: typing.Iterable[str], skip_tags: typing.Iterable[str], start_at_task: typing.Optional[str]) -> str:
     """Why this invocation of site.yml would run less than it seems to; empty when it can be run.
 
-    An unknown tag runs nothing, and Ansible ends with 0. To leave out what is not there is harmless: molecule leaves out tags of its own.
+    An unknown tag runs nothing, and Ansible ends with 0. To leave out what is not there is harmless: molecule leaves
+    out tags of its own.
     """
     tags, skip_tags = list(dict.fromkeys(map(str, tags))), list(dict.fromkeys(map(str, skip_tags)))
     stages = f"the stages are {', '.join(STAGES)}, and then comes report"
     if start_at_task:
         return (
-            f"--start-at-task '{start_at_task}' was given. A stage that is entered in its middle proves nothing, and Ansible ends with 0 when no task has that "
-            f"name. Go on at a stage with -e rdma_from=<stage>, or run some with --tags; {stages}"
+            f"--start-at-task '{start_at_task}' was given. A stage that is entered in its middle proves nothing, and"
+            " Ansible ends with 0 when no task has that name. Go on at a stage with -e rdma_from=<stage>, or run some"
+            f" with --tags; {stages}"
         )
     unknown = [tag for tag in tags if tag not in KNOWN]
     if unknown:
         return f"--tags names {', '.join(unknown)}, which is no stage{nearest(unknown[0], KNOWN)}; {stages}"
     left = [name for name in (*STAGES, "report") if runs(name, tags, skip_tags)]
-    return "" if left else f"--tags {','.join(tags) or 'all'} and --skip-tags {','.join(skip_tags)} leave no stage to run; {stages}"
+    return (
+        ""
+        if left
+        else f"--tags {','.join(tags) or 'all'} and --skip-tags {','.join(skip_tags)} leave no stage to run; {stages}"
+    )

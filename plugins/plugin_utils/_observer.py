@@ -18,8 +18,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped, heard, marked_loss, without_effects
 
-Result = typing.Dict[str, typing.Any]
-Variables = typing.Optional[typing.Dict[str, typing.Any]]
+Result = dict[str, typing.Any]
+Variables = typing.Optional[dict[str, typing.Any]]
 
 #: options of an observer that its action plugin takes, and its module never sees
 FOLDER_OPTIONS = ("facts_dir", "run")
@@ -28,7 +28,8 @@ FOLDER_OPTIONS = ("facts_dir", "run")
 class Observer(ActionBase):
     """Action plugin of a module that looks at a node.
 
-    With the options ``facts_dir`` and ``run`` each key of ``KINDS`` becomes a fact of the node. Without them the module answers as any module does.
+    With the options ``facts_dir`` and ``run`` each key of ``KINDS`` becomes a fact of the node. Without them the module
+    answers as any module does.
     """
 
     TRANSFERS_FILES = False
@@ -49,7 +50,9 @@ class Observer(ActionBase):
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
         """The module's answer; a subclass may add what only the controller knows."""
-        return without_effects(self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars))
+        return without_effects(
+            self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars)
+        )
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
         """What the result says beside counts; a subclass may hold an answer against facts."""
@@ -61,21 +64,39 @@ class Observer(ActionBase):
         options = {name: given.pop(name, None) for name in FOLDER_OPTIONS}
         node = str((task_vars or {})["inventory_hostname"])
         try:
-            folder = FactFolder(str(options["facts_dir"]), str(options["run"])) if options["facts_dir"] and options["run"] else None
+            folder = (
+                FactFolder(str(options["facts_dir"]), str(options["run"]))
+                if options["facts_dir"] and options["run"]
+                else None
+            )
             arguments = self.arguments(folder, node, given)
             kinds = self.kinds(arguments)
             # ssh shows what the node says before the login
             with marked_loss(), heard(self, node, self.MOST_BYTES):
-                return {**result, **(self._kept(folder, node, kinds, arguments, task_vars) if folder else self.ask(arguments, task_vars))}
+                return {
+                    **result,
+                    **(
+                        self._kept(folder, node, kinds, arguments, task_vars)
+                        if folder
+                        else self.ask(arguments, task_vars)
+                    ),
+                }
         except RdmaError as error:
             return {**result, "failed": True, "msg": str(error)}
 
-    def _kept(self, folder: FactFolder, node: str, kinds: typing.Mapping[str, str], arguments: Result, task_vars: Variables) -> Result:
+    def _kept(
+        self, folder: FactFolder, node: str, kinds: typing.Mapping[str, str], arguments: Result, task_vars: Variables
+    ) -> Result:
         """Run the module and write its facts, also when nothing came back."""
         if not kinds:
             return {"changed": False, "counts": {}}
         # whatever ends the look: what was seen at another moment must not stay in place of this answer
-        _fail(folder, node, [kind for kind in kinds.values() if folder.holds(kind, node)], "failed: it was asked again, and nothing came back")
+        _fail(
+            folder,
+            node,
+            [kind for kind in kinds.values() if folder.holds(kind, node)],
+            "failed: it was asked again, and nothing came back",
+        )
         try:
             answer = self.ask(arguments, task_vars)
         except AnsibleConnectionFailure as error:
@@ -92,10 +113,19 @@ class Observer(ActionBase):
             if answer.get(state):
                 _fail(folder, node, kinds.values(), f"{state}: {_text(answer)}")
                 # nothing else of it: ansible-core keeps the result
-                return {state: True, "changed": bool(answer.get("changed")), "msg": escaped(cut(_text(answer), MOST_WORDS))}
+                return {
+                    state: True,
+                    "changed": bool(answer.get("changed")),
+                    "msg": escaped(cut(_text(answer), MOST_WORDS)),
+                }
         for key, kind in kinds.items():
             if answer.get(key) is None:
-                _fail(folder, node, [kind], f"the module's answer has no '{key}'; it has: {', '.join(sorted(map(str, answer)))}")
+                _fail(
+                    folder,
+                    node,
+                    [kind],
+                    f"the module's answer has no '{key}'; it has: {', '.join(sorted(map(str, answer)))}",
+                )
             else:
                 folder.write(kind, node, answer[key])
         counts = {kind: size(answer.get(key)) for key, kind in kinds.items()}

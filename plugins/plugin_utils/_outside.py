@@ -8,19 +8,24 @@
 
 What ansible-core marks by itself, read in the sources of 2.16.19, 2.18.19 and 2.19.14:
 
-- 2.19 and newer: a string is a template only if something trusted it (_internal/_datatag/_tags.py, TrustedAsTemplate). Modules, actions, lookups, filters and
-  inventory plugins make strings without that tag (``trusted_by_default = False`` in plugins/inventory/__init__.py). Nothing is left for us to mark.
+- 2.19 and newer: a string is a template only if something trusted it (_internal/_datatag/_tags.py, TrustedAsTemplate).
+  Modules, actions, lookups, filters and inventory plugins make strings without that tag (``trusted_by_default = False``
+  in plugins/inventory/__init__.py). Nothing is left for us to mark.
 - 2.16 and 2.18: each string is a template unless it is marked as unsafe. These cores mark
-  - the result of a module or action that returned it, its facts too (executor/task_executor.py, ``result = wrap_var(result)``), and facts from the cache;
+  - the result of a module or action that returned it, its facts too (executor/task_executor.py, ``result =
+    wrap_var(result)``), and facts from the cache;
   - what a lookup returns (template/__init__.py, ``_lookup``), unless the caller says ``allow_unsafe``;
   - the message of an AnsibleError of an action or a filter (executor/task_executor.py, ``run``);
-  - what comes out of a template into which an unsafe value went, so what filters make of such values (template/__init__.py, ``AnsibleContext.unsafe``).
+  - what comes out of a template into which an unsafe value went, so what filters make of such values
+    (template/__init__.py, ``AnsibleContext.unsafe``).
   They do not mark
-  - variables that an inventory plugin sets (inventory/data.py), nor the values that ``compose``, ``groups`` and ``keyed_groups`` see
-    (plugins/inventory/__init__.py): plugins/inventory/nodes.py marks them;
-  - the message of a lost connection, ``dict(unreachable=True, msg=to_text(e))``, which by ssh holds the banner of the node: ``Unreachable`` marks it. What
-    ansible.builtin.ssh raises in a module of others becomes one only in the module on_node, which our roles use where they register such a result;
-  - the message of an AnsibleActionFail, which ``validate_argument_spec`` raises with the value that it refuses: _controller.py makes a result of it.
+  - variables that an inventory plugin sets (inventory/data.py), nor the values that ``compose``, ``groups`` and
+    ``keyed_groups`` see (plugins/inventory/__init__.py): plugins/inventory/nodes.py marks them;
+  - the message of a lost connection, ``dict(unreachable=True, msg=to_text(e))``, which by ssh holds the banner of the
+    node: ``Unreachable`` marks it. What ansible.builtin.ssh raises in a module of others becomes one only in the module
+    on_node, which our roles use where they register such a result;
+  - the message of an AnsibleActionFail, which ``validate_argument_spec`` raises with the value that it refuses:
+    _controller.py makes a result of it.
 """
 
 from __future__ import annotations
@@ -48,9 +53,10 @@ except ImportError:  # pragma: no cover
 
 Value = typing.TypeVar("Value")
 
-#: keys by which the result of any module changes a run: variables of hosts, hosts, groups, custom statistics, tasks, the outcome of the task, its loop and its
-#: attempts [ansible-core plugins/strategy/__init__.py _process_pending_results, executor/task_executor.py, executor/task_result.py,
-#: playbook/included_file.py, plugins/callback/__init__.py]. Beside these, keys that begin with _INTERNAL
+#: keys by which the result of any module changes a run: variables of hosts, hosts, groups, custom statistics, tasks,
+#: the outcome of the task, its loop and its attempts [ansible-core plugins/strategy/__init__.py
+#: _process_pending_results, executor/task_executor.py, executor/task_result.py, playbook/included_file.py,
+#: plugins/callback/__init__.py]. Beside these, keys that begin with _INTERNAL
 _ACTED_ON = frozenset(
     {"ansible_facts", "add_host", "add_group", "ansible_stats", "include", "include_args"}
     | {"results", "failed_when_result", "changed_when_result", "failed_when_suppressed_exception"}
@@ -59,16 +65,19 @@ _ACTED_ON = frozenset(
 _INTERNAL = "_ansible_"
 #: characters of the words about a lost connection, and of what a module printed that is no JSON
 _MOST_LOSS = _MOST_JUNK = 4000
-#: warnings of one answer, and characters of each: ansible-playbook itself prints them, and no other node is served meanwhile
+#: warnings of one answer, and characters of each: ansible-playbook itself prints them, and no other node is served
+#: meanwhile
 _MOST_WARNINGS, _MOST_WARNING = 20, 2000
-#: differences of one answer, and characters and lines of each side: difflib takes the cube of what differs, in ansible-playbook itself
+#: differences of one answer, and characters and lines of each side: difflib takes the cube of what differs, in
+#: ansible-playbook itself
 _MOST_DIFFERENCES, _MOST_DIFFERENCE, _MOST_DIFFERENCE_LINES = 8, 8000, 200
 #: what ends a line for str.splitlines, and other white space
 _ENDS, _BLANKS = r"[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", r"[^\S\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]*"
 #: the first line that begins with JSON, and all up to the last that ends with an object
 _JSON_BEGIN = re.compile(rf"(?:\A|{_ENDS})(?P<json>{_BLANKS}[{{\[])")
 _JSON_END = re.compile(rf".*\}}{_BLANKS}(?:{_ENDS}|\Z)", re.DOTALL)
-#: an action plugin asks with it that its result is not shown. The answer of a module never has it [ansible-core vars/clean.py, remove_internal_keys]
+#: an action plugin asks with it that its result is not shown. The answer of a module never has it [ansible-core
+#: vars/clean.py, remove_internal_keys]
 _NO_LOG = "_ansible_no_log"
 #: keys that ansible-core takes for true or false
 _FLAGS = frozenset({"changed", "failed", "skipped", "unreachable"})
@@ -76,14 +85,19 @@ _FLAGS = frozenset({"changed", "failed", "skipped", "unreachable"})
 _SHOWN = frozenset({"msg", "module_stdout", "module_stderr", "skip_reason"})
 #: keys that ansible-core takes for text, and for lists of it
 _TEXTS, _LINES = frozenset({"stdout", "stderr"}), frozenset({"stdout_lines", "stderr_lines"})
-#: what a deprecation may have, so that it can be shown [ansible-core utils/display.py, deprecated]: with ``removed`` it raises
+#: what a deprecation may have, so that it can be shown [ansible-core utils/display.py, deprecated]: with ``removed`` it
+#: raises
 _DEPRECATION = ("msg", "version", "date", "collection_name")
 #: texts of a difference, and sizes in it [ansible-core plugins/callback/__init__.py, _get_diff]
-_DIFF_TEXTS, _DIFF_SIZES = ("before_header", "after_header", "prepared"), ("dst_binary", "src_binary", "dst_larger", "src_larger")
+_DIFF_TEXTS, _DIFF_SIZES = (
+    ("before_header", "after_header", "prepared"),
+    ("dst_binary", "src_binary", "dst_larger", "src_larger"),
+)
 
 
 def outside(value: Value) -> Value:
-    """Mark all texts in ``value``, which may hold lists and dictionaries, keys of dictionaries included. The value stays equal to what it was."""
+    """Mark all texts in ``value``, which may hold lists and dictionaries, keys of dictionaries included. The value
+    stays equal to what it was."""
     return typing.cast(Value, wrap_var(value))
 
 
@@ -94,15 +108,17 @@ class Unreachable(AnsibleConnectionFailure):  # type: ignore[misc]
         return outside(str(super().__str__()))
 
 
-def without_effects(answer: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
-    """Return what a module answered on a node without the keys that ansible-core acts on. Others that it reads have the type that it expects.
+def without_effects(answer: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+    """Return what a module answered on a node without the keys that ansible-core acts on. Others that it reads have the
+    type that it expects.
 
-    The Python of a node belongs to the node. An answer with ``ansible_facts`` would set variables of the host above those of the inventory, such as the
-    kubeconfig that tasks on the controller take, or the address of the node's BMC. A key of another type, such as ``results`` with a number in it, ends
-    ansible-playbook before 2.19 with all nodes. ansible-core shows some of the words as they are, so that what does not print is escaped in these; of an
-    answer that failed it shows all, the names of keys among them.
+    The Python of a node belongs to the node. An answer with ``ansible_facts`` would set variables of the host above
+    those of the inventory, such as the kubeconfig that tasks on the controller take, or the address of the node's BMC.
+    A key of another type, such as ``results`` with a number in it, ends ansible-playbook before 2.19 with all nodes.
+    ansible-core shows some of the words as they are, so that what does not print is escaped in these; of an answer that
+    failed it shows all, the names of keys among them.
     """
-    kept: typing.Dict[str, typing.Any] = {}
+    kept: dict[str, typing.Any] = {}
     for key, value in answer.items():
         if key in _ACTED_ON or (key.startswith(_INTERNAL) and not (key == _NO_LOG and isinstance(value, bool))):
             continue
@@ -114,7 +130,7 @@ def without_effects(answer: typing.Mapping[str, typing.Any]) -> typing.Dict[str,
         # what is no exit code is not 0, as ansible-core sees it
         kept["failed"] = code not in (0, "0")
     if kept.get("failed") or kept.get("unreachable"):
-        return typing.cast(typing.Dict[str, typing.Any], escaped(kept))
+        return typing.cast(dict[str, typing.Any], escaped(kept))
     return kept
 
 
@@ -135,15 +151,25 @@ def _held(key: str, value: typing.Any) -> typing.Any:
     if key == "exception":
         return escaped(value) if isinstance(value, str) or _is_summary(value) else None
     if key == "warnings":
-        return [escaped(item if _is_summary(item) else cut(said(item), _MOST_WARNING)) for item in _few(value)] if isinstance(value, (list, tuple)) else None
+        return (
+            [escaped(item if _is_summary(item) else cut(said(item), _MOST_WARNING)) for item in _few(value)]
+            if isinstance(value, (list, tuple))
+            else None
+        )
     if key == "deprecations":
-        return list(filter(None, map(_deprecation, value[:_MOST_WARNINGS]))) if isinstance(value, (list, tuple)) else None
+        return (
+            list(filter(None, map(_deprecation, value[:_MOST_WARNINGS]))) if isinstance(value, (list, tuple)) else None
+        )
     if key == "diff":
-        return [_difference(item) for item in value[:_MOST_DIFFERENCES] if isinstance(item, dict)] if isinstance(value, list) else _difference(value)
+        return (
+            [_difference(item) for item in value[:_MOST_DIFFERENCES] if isinstance(item, dict)]
+            if isinstance(value, list)
+            else _difference(value)
+        )
     return value
 
 
-def _few(warnings: typing.Sequence[typing.Any]) -> typing.List[typing.Any]:
+def _few(warnings: typing.Sequence[typing.Any]) -> list[typing.Any]:
     """Return the first of some warnings, and how many there are besides."""
     more = len(warnings) - _MOST_WARNINGS
     return [*warnings[:_MOST_WARNINGS], *([f"and {more} more warnings"] if more > 0 else [])]
@@ -164,13 +190,17 @@ def _deprecation(item: typing.Any) -> typing.Any:
         return escaped(item)
     if not isinstance(item, dict) or "msg" not in item:
         return None
-    return {key: escaped(cut(said(item[key]), _MOST_WARNING)) if item[key] is not None else None for key in _DEPRECATION if key in item}
+    return {
+        key: escaped(cut(said(item[key]), _MOST_WARNING)) if item[key] is not None else None
+        for key in _DEPRECATION
+        if key in item
+    }
 
 
 def _difference(item: typing.Any) -> typing.Any:
     if not isinstance(item, dict):
         return None
-    kept: typing.Dict[str, typing.Any] = {key: _side(item[key]) for key in _DIFF_TEXTS if key in item}
+    kept: dict[str, typing.Any] = {key: _side(item[key]) for key in _DIFF_TEXTS if key in item}
     kept.update({key: item[key] for key in _DIFF_SIZES if isinstance(item.get(key), int)})
     # a mapping is shown as JSON; nothing is shown as an empty text
     kept.update({key: _side(item[key] or "") for key in ("before", "after") if key in item})
@@ -183,11 +213,14 @@ def _side(value: typing.Any) -> typing.Any:
     if isinstance(value, dict) and len(text) <= _MOST_DIFFERENCE and values_of(text) <= _MOST_DIFFERENCE_LINES:
         return escaped(value)
     shown = "".join(text[:_MOST_DIFFERENCE].splitlines(keepends=True)[:_MOST_DIFFERENCE_LINES])
-    return escaped(shown if len(shown) == len(text) else shown.rstrip("\n") + f"\n... cut: it has {len(text)} characters\n")
+    return escaped(
+        shown if len(shown) == len(text) else shown.rstrip("\n") + f"\n... cut: it has {len(text)} characters\n"
+    )
 
 
 def escaped(value: typing.Any) -> typing.Any:
-    """The same with an escape for each character that does not print, in keys as well. A text that prints, of whatever class, is left as it is."""
+    """The same with an escape for each character that does not print, in keys as well. A text that prints, of whatever
+    class, is left as it is."""
     kind = type(value)
     if isinstance(value, str):
         seen = escape.visible(value, "\n\t")
@@ -200,16 +233,20 @@ def escaped(value: typing.Any) -> typing.Any:
         return {escaped(key): escaped(item) for key, item in value.items()}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         # a warning of ansible-core 2.19 and later
-        return dataclasses.replace(value, **{field.name: escaped(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init})
+        return dataclasses.replace(
+            value,
+            **{field.name: escaped(getattr(value, field.name)) for field in dataclasses.fields(value) if field.init},
+        )
     return value
 
 
 @contextlib.contextmanager
 def marked_loss() -> typing.Iterator[None]:
-    """Make an Unreachable of each lost connection, whatever connection plugin it is of, and bound and escape the words of each other error of Ansible.
+    """Make an Unreachable of each lost connection, whatever connection plugin it is of, and bound and escape the words
+    of each other error of Ansible.
 
-    What a host says before the login may have any length, and so may what it says of a file that it does not take. ansible-core shows both as they are, and
-    the error that led to one as well.
+    What a host says before the login may have any length, and so may what it says of a file that it does not take.
+    ansible-core shows both as they are, and the error that led to one as well.
     """
     try:
         yield
@@ -232,8 +269,8 @@ def _words(error: AnsibleError) -> str:
 def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
     """Bound what a node answers to an action, and escape what it says beside the JSON of a module.
 
-    The connection plugin of pods stops at the limit. Those of ansible-core hold the whole answer by now; what is too large is not decoded at least. A node that
-    held an earlier task of the run up until its time was over is not asked.
+    The connection plugin of pods stops at the limit. Those of ansible-core hold the whole answer by now; what is too
+    large is not decoded at least. A node that held an earlier task of the run up until its time was over is not asked.
 
     :param action: an action plugin, whose connection is asked for the time of the context
     :param most: bytes of one command, on both of its streams
@@ -242,13 +279,16 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
     ask, parse = connection.exec_command, action._parse_returned_data
     held_up = why_not_asked(node)
 
-    def exec_command(*words: typing.Any, **options: typing.Any) -> typing.Tuple[int, bytes, bytes]:
+    def exec_command(*words: typing.Any, **options: typing.Any) -> tuple[int, bytes, bytes]:
         if held_up:
             raise AnsibleConnectionFailure(held_up)
-        answer: typing.Tuple[int, bytes, bytes] = ask(*words, **options)
+        answer: tuple[int, bytes, bytes] = ask(*words, **options)
         size = len(answer[1]) + len(answer[2])
         if size > most:
-            raise AnsibleConnectionFailure(f"{node} answered with {size} bytes, expected {most} at most: look at what its Python and its login shell print")
+            raise AnsibleConnectionFailure(
+                f"{node} answered with {size} bytes, expected {most} at most: look at what its Python and its login"
+                " shell print"
+            )
         return answer
 
     def parsed(said: typing.Mapping[str, typing.Any], *options: typing.Any) -> typing.Any:
@@ -256,21 +296,30 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
         values = values_of(output)
         if values > most // BYTES_A_VALUE:
             # decoded they would take many times the memory of the text
-            raise AnsibleConnectionFailure(f"{node} answered with JSON of {values} values, expected {most // BYTES_A_VALUE} at most: look at its Python")
+            raise AnsibleConnectionFailure(
+                f"{node} answered with JSON of {values} values, expected {most // BYTES_A_VALUE} at most: look at its"
+                " Python"
+            )
         return parse({**said, "stdout": output}, *options)
 
     with watched(node, getattr(action, "_task", None)), contextlib.ExitStack() as after:
-        for owner, name, value in ((connection, "exec_command", exec_command), (connection, "most_output", most), (action, "_parse_returned_data", parsed)):
+        for owner, name, value in (
+            (connection, "exec_command", exec_command),
+            (connection, "most_output", most),
+            (action, "_parse_returned_data", parsed),
+        ):
             after.callback(setattr, owner, name, getattr(owner, name, None))
             setattr(owner, name, value)
         yield
 
 
 def without_junk(output: str) -> str:
-    """Return what a module printed from the line in which its JSON begins, and of what is behind the JSON the begin, with an escape for what does not print.
+    """Return what a module printed from the line in which its JSON begins, and of what is behind the JSON the begin,
+    with an escape for what does not print.
 
-    ansible-core drops the lines before the JSON, and warns of those behind it with the words of the node. It goes through all of them, line by line, so that
-    16 MiB of short lines would cost a gigabyte. [ansible-core module_utils/json_utils.py, _filter_non_json_lines]
+    ansible-core drops the lines before the JSON, and warns of those behind it with the words of the node. It goes
+    through all of them, line by line, so that 16 MiB of short lines would cost a gigabyte. [ansible-core
+    module_utils/json_utils.py, _filter_non_json_lines]
     """
     begin = _JSON_BEGIN.search(output)
     end = _JSON_END.match(output) if begin else None

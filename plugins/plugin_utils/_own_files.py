@@ -2,7 +2,8 @@
 #
 # PRIVATE to the collection linerate.rdma: no other code may import this.
 
-"""Files of this ansible-playbook alone, which go with it. Its tasks are processes of their own: these files are what they all know."""
+"""Files of this ansible-playbook alone, which go with it. Its tasks are processes of their own: these files are what
+they all know."""
 
 from __future__ import annotations
 

@@ -23,11 +23,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 LOOK_SECONDS = 0.5
 
 
-def run_with_progress(action: ActionBase, module: str, task_vars: typing.Optional[typing.Dict[str, typing.Any]]) -> typing.Dict[str, typing.Any]:
+def run_with_progress(
+    action: ActionBase, module: str, task_vars: typing.Optional[dict[str, typing.Any]]
+) -> dict[str, typing.Any]:
     """Run the module of an action plugin with the option ``progress_file``, and show each line that it writes there."""
     arguments = dict(action._task.args)
     # a file of this machine is of no use to a module on another one
-    if arguments.get("progress_file") or not getattr(action._connection, "transport", "") == "local":
+    if arguments.get("progress_file") or getattr(action._connection, "transport", "") != "local":
         return action._execute_module(module_name=module, module_args=arguments, task_vars=task_vars)
     # below Ansible's own folder, which goes when ansible-playbook ends, also when this process was killed before it
     handle, path = tempfile.mkstemp(prefix="linerate-progress-", dir=constants.DEFAULT_LOCAL_TMP)
@@ -36,7 +38,9 @@ def run_with_progress(action: ActionBase, module: str, task_vars: typing.Optiona
     follower = threading.Thread(target=follow, args=(path, done, Display().display), daemon=True)
     follower.start()
     try:
-        return action._execute_module(module_name=module, module_args={**arguments, "progress_file": path}, task_vars=task_vars)
+        return action._execute_module(
+            module_name=module, module_args={**arguments, "progress_file": path}, task_vars=task_vars
+        )
     finally:
         done.set()
         follower.join(5)
@@ -44,14 +48,17 @@ def run_with_progress(action: ActionBase, module: str, task_vars: typing.Optiona
 
 
 class ProgressAction(ActionBase):
-    """Action plugin of a module with a progress file: it gets one of its own, unless the task names one. The module itself is an ordinary one."""
+    """Action plugin of a module with a progress file: it gets one of its own, unless the task names one. The module
+    itself is an ordinary one."""
 
     TRANSFERS_FILES = False
     _supports_async = True
     #: full name of the module
     MODULE = ""
 
-    def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[typing.Dict[str, typing.Any]] = None) -> typing.Dict[str, typing.Any]:
+    def run(
+        self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[dict[str, typing.Any]] = None
+    ) -> dict[str, typing.Any]:
         return {**super().run(tmp, task_vars), **run_with_progress(self, self.MODULE, task_vars)}
 
 

@@ -16,7 +16,7 @@ try:
 except ImportError:  # pragma: no cover
     jmespath = None  # type: ignore[assignment]
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 #: lines on a terminal; the result has all
 MOST_LINES = 500
 #: characters of an error, which quotes the fact
@@ -33,7 +33,9 @@ def compiled(query: str) -> typing.Any:
     :raises QueryError: it is no JMESPath, or the library is not there
     """
     if jmespath is None:
-        raise QueryError("the Python library jmespath is not installed on the controller", "Install it: pip install jmespath")
+        raise QueryError(
+            "the Python library jmespath is not installed on the controller", "Install it: pip install jmespath"
+        )
     try:
         return jmespath.compile(query)
     except jmespath.exceptions.JMESPathError as error:
@@ -42,10 +44,15 @@ def compiled(query: str) -> typing.Any:
         # an empty question, or one that ends too early, is wrong at its end
         mark = " " * (len(shown) if place is None or place > len(shown) else place) + "^"
         cause = " ".join(str(error).split("\n", maxsplit=1)[0].split())
-        raise QueryError(f"rdma_query is no JMESPath expression: {cause}\n  {shown}\n  {mark}\n", "See https://jmespath.org for its grammar") from error
+        raise QueryError(
+            f"rdma_query is no JMESPath expression: {cause}\n  {shown}\n  {mark}\n",
+            "See https://jmespath.org for its grammar",
+        ) from error
 
 
-def ask(question: typing.Any, facts: typing.Iterable[typing.Tuple[str, Data, typing.Dict[str, str]]]) -> typing.Tuple[typing.List[Data], typing.List[Data]]:
+def ask(
+    question: typing.Any, facts: typing.Iterable[tuple[str, Data, dict[str, str]]]
+) -> tuple[list[Data], list[Data]]:
     """Ask for one node after the other.
 
     :param facts: of each node: its name, ``{kind: value}``, and ``{kind: error}`` of what was not seen
@@ -58,8 +65,11 @@ def ask(question: typing.Any, facts: typing.Iterable[typing.Tuple[str, Data, typ
         try:
             answer = question.search(values)
         except (jmespath.exceptions.JMESPathError, TypeError, ValueError, ArithmeticError) as error:
-            # the facts of a node may have any form, and the others are asked all the same; what the library compares and counts, it does as Python does
-            refused.append({"node": node, "kind": "the answer", "error": cut(" ".join(str(error).split()), _MOST_OF_AN_ERROR)})
+            # the facts of a node may have any form, and the others are asked all the same; what the library compares
+            # and counts, it does as Python does
+            refused.append(
+                {"node": node, "kind": "the answer", "error": cut(" ".join(str(error).split()), _MOST_OF_AN_ERROR)}
+            )
             continue
         # the cluster, and nodes that were not seen, prove nothing of the question
         asked += answer is not None
@@ -71,16 +81,18 @@ def ask(question: typing.Any, facts: typing.Iterable[typing.Tuple[str, Data, typ
     return answers, [*unread, *refused]
 
 
-def show(answers: typing.Sequence[Data], unread: typing.Sequence[Data]) -> typing.List[str]:
+def show(answers: typing.Sequence[Data], unread: typing.Sequence[Data]) -> list[str]:
     """As lines for a terminal: the node beside each item of its answer, and what could not be asked."""
     lines = []
     for item in answers:
         parts = item["answer"] if isinstance(item["answer"], list) else [item["answer"]]
-        lines += [f"{item['node']}: {part if isinstance(part, str) else json.dumps(part, sort_keys=True)}" for part in parts]
+        lines += [
+            f"{item['node']}: {part if isinstance(part, str) else json.dumps(part, sort_keys=True)}" for part in parts
+        ]
     lines = lines or ["No answer: no node shows anything of this kind."]
     missing = [f"not seen: {item['kind']} of {item['node']}: {item['error']}" for item in unread]
     return [part for found in (lines, missing) for part in _cut(found)]
 
 
-def _cut(lines: typing.List[str]) -> typing.List[str]:
+def _cut(lines: list[str]) -> list[str]:
     return lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], f"and {len(lines) - MOST_LINES} more"]

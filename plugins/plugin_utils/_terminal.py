@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The words in which a run reads as its stages, for the callback plugin of that name. Pure: what is shown when is for the plugin to say."""
+"""The words in which a run reads as its stages, for the callback plugin of that name. Pure: what is shown when is for
+the plugin to say."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class Stage:
 
     name: str
     began: float
-    usual: typing.Optional[typing.Tuple[float, int]] = None
+    usual: typing.Optional[tuple[float, int]] = None
     seconds: typing.Optional[float] = None
     end: str = ""
 
@@ -46,13 +47,13 @@ class Stage:
         return f"  {self.name:<20}{seconds}  {self.end or 'not judged'}"
 
 
-def usual(result: Result) -> typing.Optional[typing.Tuple[float, int]]:
+def usual(result: Result) -> typing.Optional[tuple[float, int]]:
     """What the result of ``stage_begin`` says of the runs before."""
     seconds, runs = result.get("usual_seconds"), result.get("usual_runs")
     return (float(seconds), int(runs)) if isinstance(seconds, (int, float)) and isinstance(runs, int) and runs else None
 
 
-def usually(known: typing.Tuple[float, int]) -> str:
+def usually(known: tuple[float, int]) -> str:
     seconds, runs = known
     return f"usually {span(seconds)}, by {runs} run{'' if runs == 1 else 's'} before"
 
@@ -68,7 +69,8 @@ def span(seconds: float) -> str:
 
 
 def changed(by_host: typing.Mapping[str, int]) -> str:
-    """How many tasks changed something, as Ansible's own recap counts them: the line that shows whether a second run left all as it was.
+    """How many tasks changed something, as Ansible's own recap counts them: the line that shows whether a second run
+    left all as it was.
 
     >>> changed({"localhost": 3, "worker-1": 0})
     '  changed             3 tasks: localhost 3'
@@ -91,7 +93,7 @@ def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typin
     return f"{seconds:7.0f} s  {task}{names}{known}"
 
 
-def lines_of(result: Result) -> typing.Optional[typing.List[str]]:
+def lines_of(result: Result) -> typing.Optional[list[str]]:
     """The message of a result as lines; None where it has none, as one that is hidden."""
     said = result.get("msg")
     if isinstance(said, str):
@@ -117,7 +119,8 @@ def stopped(where: str, said: typing.Optional[typing.Sequence[str]]) -> str:
 
 
 def goes_on(task: typing.Any) -> bool:
-    """Tell whether the run goes on where this task fails: a block around it has a rescue, and the task is not in that itself."""
+    """Tell whether the run goes on where this task fails: a block around it has a rescue, and the task is not in that
+    itself."""
     inner, outer = task, getattr(task, "_parent", None)
     while outer is not None:
         if getattr(outer, "rescue", None) and any(item._uuid == inner._uuid for item in outer.block):
@@ -127,7 +130,8 @@ def goes_on(task: typing.Any) -> bool:
 
 
 def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
-    """The judgement over a stage that did not start because of one before it is a line; whatever else a stage says, it says in full."""
+    """The judgement over a stage that did not start because of one before it is a line; whatever else a stage says, it
+    says in full."""
     statuses = [line[1:].partition("]")[0] for line in lines if line.startswith("[")]
     only_skipped = SKIPPED in statuses and not {FAIL, UNKNOWN} & set(statuses)
     return lines[:1] if not go and only_skipped else lines

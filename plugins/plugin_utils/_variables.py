@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The user's variables as Ansible has them: which are misspelt, which have a value that they can't have, and in which line each was written."""
+"""The user's variables as Ansible has them: which are misspelt, which have a value that they can't have, and in which
+line each was written."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ _MOST_PLACES, _DEEPEST = 10_000, 20
 
 
 def by_whom(variables: Variables) -> str:
-    """Return who runs this, for the head of the report: the user of AWX and the job, else the user and the name of this machine."""
+    """Return who runs this, for the head of the report: the user of AWX and the job, else the user and the name of this
+    machine."""
     for prefix in ("awx", "tower"):
         user, job = (variables.get(f"{prefix}_{name}") for name in ("user_name", "job_id"))
         if user and job:
@@ -40,30 +42,35 @@ def by_whom(variables: Variables) -> str:
     return f"{user} on {socket.gethostname()}"
 
 
-def names_of(variables: Variables) -> typing.Tuple[str, ...]:
+def names_of(variables: Variables) -> tuple[str, ...]:
     """Return the names that belong to the collection, or look like a misspelt one of it."""
     return ours(map(str, variables))
 
 
-def misspelt_of_nodes(nodes: typing.Iterable[str], variables: Variables) -> typing.Dict[str, str]:
-    """Return the misspelt names among the variables of nodes that localhost does not have, and where each is written: ``rdma_bmc_adress`` in ``host_vars``.
+def misspelt_of_nodes(nodes: typing.Iterable[str], variables: Variables) -> dict[str, str]:
+    """Return the misspelt names among the variables of nodes that localhost does not have, and where each is written:
+    ``rdma_bmc_adress`` in ``host_vars``.
 
-    Where Ansible knows of no file, it is the first node that has it. The values of nodes are not looked at, since a thousand nodes would take long.
+    Where Ansible knows of no file, it is the first node that has it. The values of nodes are not looked at, since a
+    thousand nodes would take long.
     """
     hosts = variables.get("hostvars", {})
     # as they are written: to make values of templates is what takes long
     raw = getattr(hosts, "raw_get", lambda node: hosts.get(node, {}))
-    first: typing.Dict[str, typing.Tuple[str, typing.Any, typing.Any]] = {}
+    first: dict[str, tuple[str, typing.Any, typing.Any]] = {}
     for node in map(str, nodes):
         of_node = raw(node)
         for name in of_node if isinstance(of_node, typing.Mapping) else ():
             if str(name) not in first:
                 first[str(name)] = (node, name, of_node[name])
     unknown = (name for name in first if name not in variables and meant(name))
-    return {name: _place(first[name][1]) or _place(first[name][2]) or f"the variables of node {first[name][0]}" for name in sorted(unknown)}
+    return {
+        name: _place(first[name][1]) or _place(first[name][2]) or f"the variables of node {first[name][0]}"
+        for name in sorted(unknown)
+    }
 
 
-def mistyped(variables: Variables, template: typing.Callable[[typing.Any], typing.Any]) -> typing.Dict[str, str]:
+def mistyped(variables: Variables, template: typing.Callable[[typing.Any], typing.Any]) -> dict[str, str]:
     """Return the values, as text, of public variables that these can't have, by variable.
 
     :param template: makes the value of what a user wrote
@@ -80,19 +87,21 @@ def mistyped(variables: Variables, template: typing.Callable[[typing.Any], typin
     return found
 
 
-def origins(variables: Variables, names: typing.Iterable[str]) -> typing.Dict[str, str]:
-    """Return where the user wrote each of these variables, and each part of them, by path: ``{"rdma_fabrics[0].name": "group_vars/all.yml, line 3"}``.
+def origins(variables: Variables, names: typing.Iterable[str]) -> dict[str, str]:
+    """Return where the user wrote each of these variables, and each part of them, by path: ``{"rdma_fabrics[0].name":
+    "group_vars/all.yml, line 3"}``.
 
-    A part that is written as a template has no parts of its own. ansible-core before 2.19 knows of no line: then there is none.
+    A part that is written as a template has no parts of its own. ansible-core before 2.19 knows of no line: then there
+    is none.
     """
-    found: typing.Dict[str, str] = {}
+    found: dict[str, str] = {}
     for name in names:
         if name in variables:
             _note(found, name, None, variables[name], _DEEPEST)
     return found
 
 
-def _note(found: typing.Dict[str, str], path: str, key: typing.Any, value: typing.Any, depth: int) -> None:
+def _note(found: dict[str, str], path: str, key: typing.Any, value: typing.Any, depth: int) -> None:
     place = _place(key) or _place(value)
     if len(found) >= _MOST_PLACES or not depth:
         return
@@ -107,7 +116,8 @@ def _note(found: typing.Dict[str, str], path: str, key: typing.Any, value: typin
 
 
 def _place(value: typing.Any) -> str:
-    """Return file and line of what was read; empty where they are not known. A file below the folder of the run is named from there."""
+    """Return file and line of what was read; empty where they are not known. A file below the folder of the run is
+    named from there."""
     origin = Origin.get_tag(value) if Origin is not None and value is not None else None
     if origin is None:
         return ""

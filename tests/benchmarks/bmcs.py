@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How long the BIOS of many nodes takes to read over Redfish: build/venv/bin/python tests/benchmarks/bmcs.py [--bmcs 1000] [--latency 2] [--pools 128 256 512]
+"""How long the BIOS of many nodes takes to read over Redfish: build/venv/bin/python tests/benchmarks/bmcs.py [--bmcs
+1000] [--latency 2] [--pools 128 256 512]
 
-One server in a process of its own stands for all BMCs, and lets each answer wait. Some BMCs are dead: they take the connection and say nothing. Each pool is
-measured in a process of its own, for the sake of its memory; the time is that of the last BMC that is not dead. The baseline is one BMC after the other,
-measured on a few and scaled by their number.
+One server in a process of its own stands for all BMCs, and lets each answer wait. Some BMCs are dead: they take the
+connection and say nothing. Each pool is measured in a process of its own, for the sake of its memory; the time is that
+of the last BMC that is not dead. The baseline is one BMC after the other, measured on a few and scaled by their number.
 """
 
 from __future__ import annotations
@@ -52,13 +53,13 @@ class Figures(typing.NamedTuple):
 
 
 @contextlib.contextmanager
-def served(latency: float) -> typing.Iterator[typing.Dict[str, typing.Any]]:
+def served(latency: float) -> typing.Iterator[dict[str, typing.Any]]:
     """Port and authority of the server. Each BMC that answers is asked once for its registry."""
     command = [sys.executable, "-m", "tests.unit.bmc_server", "--latency", str(latency)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as server:
         try:
             assert server.stdout is not None and server.stdin is not None
-            where: typing.Dict[str, typing.Any] = json.loads(server.stdout.readline())
+            where: dict[str, typing.Any] = json.loads(server.stdout.readline())
             yield where
             server.stdin.close()
             asked = json.loads(server.stdout.read())["asked"].count(REGISTRY)
@@ -93,16 +94,34 @@ def in_process(where: typing.Mapping[str, typing.Any], *arguments: typing.Any) -
     return Figures(*json.loads(done.stdout))
 
 
-def compare(bmcs: int, dead: int, latency: float, pools: typing.Sequence[int], seconds: float) -> typing.Iterator[Result]:
+def compare(
+    bmcs: int, dead: int, latency: float, pools: typing.Sequence[int], seconds: float
+) -> typing.Iterator[Result]:
     size = f"{bmcs} BMCs, {dead} of them dead, {latency:g} s an answer"
     with served(latency) as where:
         where["registries"] = FEW + (bmcs - dead) * len(pools)
         base = in_process(where, FEW, 0, 1, seconds)
-        yield Result(BASELINE, size, base.wall * bmcs / FEW, "s", 1.0, BASELINE, f"{FEW} BMCs, scaled; the first one also parses the registry")
+        yield Result(
+            BASELINE,
+            size,
+            base.wall * bmcs / FEW,
+            "s",
+            1.0,
+            BASELINE,
+            f"{FEW} BMCs, scaled; the first one also parses the registry",
+        )
         yield Result(BASELINE, size, base.memory, "MiB", 1.0, BASELINE)
         for pool in pools:
             what, found = f"{pool} at once", in_process(where, bmcs, dead, pool, seconds)
-            yield Result(what, size, found.wall, "s", found.wall / (base.wall * bmcs / FEW), BASELINE, f"{found.processor:.1f} processor s")
+            yield Result(
+                what,
+                size,
+                found.wall,
+                "s",
+                found.wall / (base.wall * bmcs / FEW),
+                BASELINE,
+                f"{found.processor:.1f} processor s",
+            )
             yield Result(what, size, found.memory, "MiB", found.memory / base.memory, BASELINE)
 
 

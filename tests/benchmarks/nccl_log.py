@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Speed and memory of reading NCCL's logs: build/venv/bin/python tests/benchmarks/nccl_log.py [--ranks 64 256 1024] [--mib 256]
+"""Speed and memory of reading NCCL's logs: build/venv/bin/python tests/benchmarks/nccl_log.py [--ranks 64 256 1024]
+[--mib 256]
 
-A job of so many ranks, eight a host, and between its lines as many of a training program as make the size; and a log of channels alone, as alltoall
-writes them. Each figure is of a process of its own. The baseline is one regular expression over the same file, line by line: what grep-like scripts do.
+A job of so many ranks, eight a host, and between its lines as many of a training program as make the size; and a log of
+channels alone, as alltoall writes them. Each figure is of a process of its own. The baseline is one regular expression
+over the same file, line by line: what grep-like scripts do.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/collections"))
 
@@ -47,10 +48,16 @@ def write(path: pathlib.Path, kind: str, ranks: int, mib: int) -> None:
                 rank, peer = number // ranks % ranks, number % ranks
                 head = f"job-worker-{rank // 8}:{100 + rank % 8}:{200 + rank % 8} [{rank % 8}] NCCL INFO"
                 for channel in range(P2P_CHANNELS):
-                    text = f"Channel {channel:02d}/1 : {rank}[{rank % 8}] -> {peer}[{peer % 8}] [send] via NET/IB/{channel}/GDRDMA/Shared"
+                    text = (
+                        f"Channel {channel:02d}/1 : {rank}[{rank % 8}] -> {peer}[{peer % 8}] [send] via"
+                        f" NET/IB/{channel}/GDRDMA/Shared"
+                    )
                     size += file.write(f"{head} {text}\n")
             else:
-                size += file.write(f"[rank{number % ranks}]: step {number} loss 2.{number % 977:03d} lr 3.0e-04 tokens/s 41{number % 997:03d} mem 71.3 GiB\n")
+                size += file.write(
+                    f"[rank{number % ranks}]: step {number} loss 2.{number % 977:03d} lr 3.0e-04 tokens/s"
+                    f" 41{number % 997:03d} mem 71.3 GiB\n"
+                )
             number += 1
 
 
@@ -68,7 +75,10 @@ def measure(what: str, path: str) -> None:
             times.append(time.process_time() - start)
             start = time.process_time()
             findings = check(Intent(()), Facts(found))
-            note = f"{sum(len(item.ranks) for item in found.communicators)} ranks, {len(findings)} findings in {time.process_time() - start:.2f} s"
+            note = (
+                f"{sum(len(item.ranks) for item in found.communicators)} ranks, {len(findings)} findings in"
+                f" {time.process_time() - start:.2f} s"
+            )
             del found, findings
     growth = peak() - before
     print(json.dumps([min(times), growth, note]))
@@ -80,7 +90,7 @@ def main(arguments: Arguments = None) -> Results:
         measure(*options.one)
         return ()
     ranks_of_all, mib = ((16,), 1) if options.smallest else (options.ranks, options.mib)
-    results: typing.List[Result] = []
+    results: list[Result] = []
     for kind in ("training", "alltoall"):
         for ranks in ranks_of_all:
             with tempfile.TemporaryDirectory() as folder:
@@ -88,11 +98,26 @@ def main(arguments: Arguments = None) -> Results:
                 write(path, kind, ranks, mib)
                 size, baseline = path.stat().st_size / 2**20, 0.0
                 for what in ("one expression", "parse"):
-                    done = subprocess.run([sys.executable, __file__, "--one", what, str(path)], stdout=subprocess.PIPE, text=True, check=True)
+                    done = subprocess.run(
+                        [sys.executable, __file__, "--one", what, str(path)],
+                        stdout=subprocess.PIPE,
+                        text=True,
+                        check=True,
+                    )
                     seconds, memory, note = json.loads(done.stdout)
                     baseline = baseline or seconds
                     more = f"{size / seconds:.0f} MiB/s, peak memory +{memory:.0f} MiB, {note}"
-                    results.append(Result(what, f"{kind}, {ranks} ranks, {size:.0f} MiB", seconds, "processor s", seconds / baseline, "one expression", more))
+                    results.append(
+                        Result(
+                            what,
+                            f"{kind}, {ranks} ranks, {size:.0f} MiB",
+                            seconds,
+                            "processor s",
+                            seconds / baseline,
+                            "one expression",
+                            more,
+                        )
+                    )
     return show(results, options.json)
 
 

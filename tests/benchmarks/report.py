@@ -2,9 +2,10 @@
 
 """Time and size of the report of a large fleet: build/venv/bin/python tests/benchmarks/report.py [--nodes 100 1000]
 
-A made-up fleet of nodes with 8 HCAs and 8 GPUs each, one of them slow, a leaf cut off; facts of stages discover, fabric, reachability, platform, tuning and
-bandwidth, findings of the real checks. Each format is made of the same report in memory; seconds are of the processor, the fastest of some rounds. The
-baseline of the same run is ``json.dumps`` of all findings as plain data, which is C and leaves nothing out.
+A made-up fleet of nodes with 8 HCAs and 8 GPUs each, one of them slow, a leaf cut off; facts of stages discover,
+fabric, reachability, platform, tuning and bandwidth, findings of the real checks. Each format is made of the same
+report in memory; seconds are of the processor, the fastest of some rounds. The baseline of the same run is
+``json.dumps`` of all findings as plain data, which is C and leaves nothing out.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ NODES, SMALLEST = (16, 100, 1_000), (8,)
 BASELINE = "json.dumps of all findings"
 RAILS, ON_LEAF = 8, 32
 ROUNDS = 3
-FORMATS: typing.Dict[str, typing.Callable[[Report], str]] = {"html": render_html, "json": render_json, "junit": render_junit}
+FORMATS: dict[str, typing.Callable[[Report], str]] = {"html": render_html, "json": render_json, "junit": render_junit}
 
 
-def fastest(work: typing.Callable[[], str]) -> typing.Tuple[float, float]:
+def fastest(work: typing.Callable[[], str]) -> tuple[float, float]:
     """Processor seconds, and megabytes of what it makes."""
     times, text = [], ""
     for _round in range(ROUNDS):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a round of many pairs costs beyond the tests themselves: build/venv/bin/python tests/benchmarks/rounds.py [--pairs 500] [--seconds 10]
+"""What a round of many pairs costs beyond the tests themselves: build/venv/bin/python tests/benchmarks/rounds.py
+[--pairs 500] [--seconds 10]
 
-All of the stage's own code runs, down to its websockets. What it talks to is a small API server in a process of its own, in whose pods rping and
-ib_write_bw only take their time: a node that is but an object, as kwok makes them, can run no command. The baseline is measured in the same run: one
-pair after the other, a new exec for each command, on a few pairs, and scaled by their number.
+All of the stage's own code runs, down to its websockets. What it talks to is a small API server in a process of its
+own, in whose pods rping and ib_write_bw only take their time: a node that is but an object, as kwok makes them, can run
+no command. The baseline is measured in the same run: one pair after the other, a new exec for each command, on a few
+pairs, and scaled by their number.
 """
 
 from __future__ import annotations
@@ -68,8 +70,8 @@ class Pods:
     def __init__(self, nodes: int, seconds: float) -> None:
         self.nodes = [f"node-{number}" for number in range(nodes)]
         self.seconds = seconds
-        self.pods: typing.Dict[str, typing.Any] = {}
-        self.served: typing.Dict[typing.Tuple[str, str], asyncio.Event] = {}
+        self.pods: dict[str, typing.Any] = {}
+        self.served: dict[tuple[str, str], asyncio.Event] = {}
         self.counts: typing.Counter[str] = collections.Counter()
 
     def application(self) -> web.Application:
@@ -110,9 +112,13 @@ class Pods:
         self.counts["create pod"] += 1
         pod = await request.json()
         number = len(self.pods)
-        status = [{"name": "linerate-measure/net", "interface": "net1", "ips": [f"10.0.{number // 250}.{number % 250 + 1}"]}]
+        status = [
+            {"name": "linerate-measure/net", "interface": "net1", "ips": [f"10.0.{number // 250}.{number % 250 + 1}"]}
+        ]
         pod["metadata"]["annotations"]["k8s.v1.cni.cncf.io/network-status"] = json.dumps(status)
-        pod["status"] = {"conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]}
+        pod["status"] = {
+            "conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]
+        }
         pod["metadata"]["uid"] = f"uid-{self.counts['create pod']}"
         self.pods[pod["metadata"]["name"]] = pod
         return web.json_response(pod)
@@ -184,7 +190,9 @@ class Timed(Bench):
 
     seconds = processor = 0.0
 
-    def _measure(self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod], planned: RoundPlan) -> typing.List[PairResult]:
+    def _measure(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, pods: typing.Sequence[RdmaPod], planned: RoundPlan
+    ) -> list[PairResult]:
         start, processor = time.monotonic(), time.process_time()
         try:
             return super()._measure(pool, fabric, pods, planned)
@@ -192,13 +200,20 @@ class Timed(Bench):
             self.seconds, self.processor = time.monotonic() - start, time.process_time() - processor
 
 
-def measure(client: ApiClient, nodes: typing.Sequence[str]) -> typing.Tuple[float, float, float]:
-    """Seconds of one round of all nodes, each pair in both directions; those of them on a processor; and of all with the life of the pods."""
+def measure(client: ApiClient, nodes: typing.Sequence[str]) -> tuple[float, float, float]:
+    """Seconds of one round of all nodes, each pair in both directions; those of them on a processor; and of all with
+    the life of the pods."""
     intent = parse_intent([FABRIC])
     # no discovery: the stage's paths are fixed
     dynamic = DynamicClient.__new__(DynamicClient)
     dynamic.client, dynamic.configuration = client, client.configuration
-    bench = Timed(Cluster(dynamic), Plan(intent.fabrics, intent.cluster, tuple(nodes)), time.monotonic, time.sleep, lambda line: None)
+    bench = Timed(
+        Cluster(dynamic),
+        Plan(intent.fabrics, intent.cluster, tuple(nodes)),
+        time.monotonic,
+        time.sleep,
+        lambda line: None,
+    )
     start = time.monotonic()
     facts = bench.run()
     assert len(facts.pairs) == len(nodes) and all(pair.average_gbps == 373.64 for pair in facts.pairs), facts.pairs[:3]
@@ -211,7 +226,14 @@ def one_after_the_other(client: ApiClient, pairs: int) -> float:
 
     def run(pod: str, command: typing.Sequence[str]) -> typing.Any:
         core = CoreV1Api(ApiClient(client.configuration))
-        options = {"command": list(command), "stdin": False, "stdout": True, "stderr": True, "tty": False, "_preload_content": False}
+        options = {
+            "command": list(command),
+            "stdin": False,
+            "stdout": True,
+            "stderr": True,
+            "tty": False,
+            "_preload_content": False,
+        }
         return stream(core.connect_get_namespaced_pod_exec, pod, "linerate-measure", **options)
 
     start = time.monotonic()
@@ -275,7 +297,15 @@ def _results(url: str, pairs: int, seconds: float) -> typing.Iterator[Result]:
     yield Result("one pair after the other", size, serial, "s", serial / own, tools, note)
     all_requests = ", ".join(f"{number} x {what}" for what, number in sorted(ours.items()))
     each = "an exec for each command"
-    yield Result("requests", size, sum(ours.values()), "requests", sum(ours.values()) / execs, each, f"{all_requests}; no more of them for a further round")
+    yield Result(
+        "requests",
+        size,
+        sum(ours.values()),
+        "requests",
+        sum(ours.values()) / execs,
+        each,
+        f"{all_requests}; no more of them for a further round",
+    )
     yield Result(each, size, execs, "requests", 1.0, each, "for each round")
 
 

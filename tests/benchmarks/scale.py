@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What site.yml costs the controller with many nodes: build/venv/bin/python tests/benchmarks/scale.py [--nodes 100 300] [--save FOLDER]
+"""What site.yml costs the controller with many nodes: build/venv/bin/python tests/benchmarks/scale.py [--nodes 100 300]
+[--save FOLDER]
 
-The stages validate to platform and the report run as users run them, with one difference: the connection answers each observer from a file, so ssh and
-the nodes cost nothing. The floor is Ansible's own, of the same run: ``ansible.builtin.ping`` as often for each node, with the same forks, through the
-same connection ('bare') and through the local one, which starts a Python for each ping. Seconds are of processors, user and system, of
-ansible-playbook and all its children; memory is in MB of 10^6 bytes. See docs/scale.md.
+The stages validate to platform and the report run as users run them, with one difference: the connection answers each
+observer from a file, so ssh and the nodes cost nothing. The floor is Ansible's own, of the same run:
+``ansible.builtin.ping`` as often for each node, with the same forks, through the same connection ('bare') and through
+the local one, which starts a Python for each ping. Seconds are of processors, user and system, of ansible-playbook and
+all its children; memory is in MB of 10^6 bytes. See docs/scale.md.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Ar
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SIZES, SMALLEST = (10, 100, 300), (4,)
 STAGES = ("validate", "discover", "fabric", "reachability", "platform")
-#: connection of a floor: with more nodes than this it is measured with FEW_PINGS for each node, and scaled to as many as site.yml has tasks
+#: connection of a floor: with more nodes than this it is measured with FEW_PINGS for each node, and scaled to as many
+#: as site.yml has tasks
 WHOLE_FLOOR = {"replay": 500, "local": 20}
 FEW_PINGS = 2
 SAMPLE_SECONDS = 1.0
@@ -88,7 +91,14 @@ class Measured:
             return Result(what, size, value, unit, value / base, baseline, note)
 
         yield result(FLOOR, self.bare, "processor s", self.bare, FLOOR)
-        yield result("site.yml", site.seconds, "processor s", self.bare, FLOOR, f"{site.wall:.0f} s by the clock, {self.tasks:.1f} tasks a node")
+        yield result(
+            "site.yml",
+            site.seconds,
+            "processor s",
+            self.bare,
+            FLOOR,
+            f"{site.wall:.0f} s by the clock, {self.tasks:.1f} tasks a node",
+        )
         if self.local == self.local:
             yield result("as many pings, local connection", self.local, "processor s", self.bare, FLOOR)
         yield result("judging stage discover", self.judged, "processor s", self.bare, FLOOR)
@@ -113,8 +123,14 @@ def measure(nodes: int, save: typing.Optional[pathlib.Path] = None, local: bool 
         _assert_found(fleet, folder / "report", site)
         size = sum(path.stat().st_blocks * 512 for path in (folder / "report").rglob("*")) / MEGABYTE
         tasks = _tasks(site.output, fleet.names)
-        judged = float(subprocess.run([sys.executable, __file__, "--judge", folder / "report"], capture_output=True, text=True, check=True).stdout)
-        floors = [_floor(folder, connection, nodes, tasks) for connection in (["replay", "local"] if local else ["replay"])]
+        judged = float(
+            subprocess.run(
+                [sys.executable, __file__, "--judge", folder / "report"], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        floors = [
+            _floor(folder, connection, nodes, tasks) for connection in (["replay", "local"] if local else ["replay"])
+        ]
         return Measured(nodes, site, tasks, floors[0], floors[-1] if local else float("nan"), size, judged)
 
 
@@ -136,7 +152,12 @@ def play(folder: pathlib.Path, *arguments: str) -> Cost:
     start = time.monotonic()
     with (folder / "output.txt").open("w+", encoding="utf-8") as output:
         process = subprocess.Popen(
-            [*prefix, program, "-i", "hosts.json", *arguments], cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            [*prefix, program, "-i", "hosts.json", *arguments],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
         peak = _Peak(process.pid)
         _pid, status, usage = os.wait4(process.pid, 0)
@@ -144,7 +165,14 @@ def play(folder: pathlib.Path, *arguments: str) -> Cost:
         together = peak.end()
         output.seek(0)
         text = output.read()
-    return Cost(usage.ru_utime + usage.ru_stime, time.monotonic() - start, usage.ru_maxrss * 1024 / MEGABYTE, together, process.returncode, text)
+    return Cost(
+        usage.ru_utime + usage.ru_stime,
+        time.monotonic() - start,
+        usage.ru_maxrss * 1024 / MEGABYTE,
+        together,
+        process.returncode,
+        text,
+    )
 
 
 class _Peak(threading.Thread):
@@ -177,7 +205,9 @@ def _family(pid: int) -> typing.Iterator[int]:
 
 def _proportional(pid: int) -> float:
     try:
-        found = re.search(r"^Pss:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii"), re.MULTILINE)
+        found = re.search(
+            r"^Pss:\s+(\d+) kB", pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii"), re.MULTILINE
+        )
     except OSError:
         # it has ended
         return 0.0
@@ -186,10 +216,12 @@ def _proportional(pid: int) -> float:
 
 def _write_inventory(folder: pathlib.Path, fleet: Fleet) -> None:
     """The fleet, and variables as users have them."""
-    hosts: typing.Dict[str, typing.Dict[str, str]] = {name: {} for name in fleet.names}
+    hosts: dict[str, dict[str, str]] = {name: {} for name in fleet.names}
     variables = {**fleet.variables(), "rdma_report_dir": str(folder / "report")}
     nodes = {"hosts": hosts, "vars": {"ansible_connection": "replay", "ansible_python_interpreter": sys.executable}}
-    (folder / "hosts.json").write_text(json.dumps({"all": {"children": {"rdma_nodes": nodes}, "vars": variables}}), encoding="utf-8")
+    (folder / "hosts.json").write_text(
+        json.dumps({"all": {"children": {"rdma_nodes": nodes}, "vars": variables}}), encoding="utf-8"
+    )
 
 
 def _assert_found(fleet: Fleet, report: pathlib.Path, site: Cost) -> None:
@@ -198,15 +230,22 @@ def _assert_found(fleet: Fleet, report: pathlib.Path, site: Cost) -> None:
     for path in sorted((report / "stages").glob("*.jsonl")):
         head, *judged = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
         gates[head["stage"]] = head["gate"]
-        found |= {(item["finding"]["check"], item["finding"]["subject"]) for item in judged if item["finding"]["status"] != PASS}
+        found |= {
+            (item["finding"]["check"], item["finding"]["subject"])
+            for item in judged
+            if item["finding"]["status"] != PASS
+        }
     right = gates == dict.fromkeys(STAGES, "open") and found == fleet.findings() and (report / "report.html").exists()
     if not right:
         differing = sorted(found ^ fleet.findings())[:10]
-        raise SystemExit(f"the run is not what it should be: {gates}, differing findings {differing}\n{site.output[-4000:]}")
+        raise SystemExit(
+            f"the run is not what it should be: {gates}, differing findings {differing}\n{site.output[-4000:]}"
+        )
 
 
 def _tasks(output: str, names: typing.Collection[str]) -> float:
-    """Tasks that a node ran, on average: what the recap counts as ok and skipped. One that was run once for all counts for one node."""
+    """Tasks that a node ran, on average: what the recap counts as ok and skipped. One that was run once for all counts
+    for one node."""
     pattern = re.compile(r"^(\S+)\s+: ok=(\d+).*unreachable=0\s+failed=0\s+skipped=(\d+)", re.MULTILINE)
     counts = [int(ok) + int(skipped) for name, ok, skipped in pattern.findall(output) if name in set(names)]
     if len(counts) != len(names):
@@ -240,7 +279,15 @@ def judge(report: str) -> float:
     run = read_start(report)
     assert run is not None
     wishes = {"fabrics": run.fabrics, "waivers": run.waivers, "cluster": run.cluster}
-    options = {**wishes, "stage": "discover", "run": run.run, "started": run.started, "report_dir": report, "changes": [], "error": None}
+    options = {
+        **wishes,
+        "stage": "discover",
+        "run": run.run,
+        "started": run.started,
+        "report_dir": report,
+        "changes": [],
+        "error": None,
+    }
     start = time.process_time()
     judged = judge_facts(options, FactFolder(report, run.run), False)
     seconds = time.process_time() - start

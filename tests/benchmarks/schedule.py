@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Speed of the schedule, and of naming what failing pairs have in common: build/venv/bin/python tests/benchmarks/schedule.py [--hosts 1000]
+"""Speed of the schedule, and of naming what failing pairs have in common: build/venv/bin/python
+tests/benchmarks/schedule.py [--hosts 1000]
 
-Each figure is a ratio against a baseline of the same run: the pairs of one rail, each put into the first round where both ends are free.
+Each figure is a ratio against a baseline of the same run: the pairs of one rail, each put into the first round where
+both ends are free.
 """
 
 from __future__ import annotations
@@ -27,10 +29,11 @@ SOME_ROUNDS = 31
 REPEATS = 3
 
 
-def greedy(hosts: int) -> typing.Dict[int, typing.List[typing.Tuple[int, int]]]:
-    """Rounds of disjoint pairs without the circle method; the rounds that an end still has free are bits of a number."""
+def greedy(hosts: int) -> dict[int, list[tuple[int, int]]]:
+    """Rounds of disjoint pairs without the circle method; the rounds that an end still has free are bits of a
+    number."""
     free = [(1 << 2 * hosts) - 1] * hosts
-    made: typing.Dict[int, typing.List[typing.Tuple[int, int]]] = {}
+    made: dict[int, list[tuple[int, int]]] = {}
     for one, other in itertools.combinations(range(hosts), 2):
         both = free[one] & free[other]
         first = both & -both
@@ -40,11 +43,19 @@ def greedy(hosts: int) -> typing.Dict[int, typing.List[typing.Tuple[int, int]]]:
     return made
 
 
-def all_trials(hosts: int) -> typing.List[Trial]:
+def all_trials(hosts: int) -> list[Trial]:
     """What the default rounds measure when a leaf is dead."""
-    places = [[Place(f"host-{host}", f"mlx5_{rail}", rail, f"leaf-{rail}-{host // 32}", host % 32) for host in range(hosts)] for rail in range(RAILS)]
+    places = [
+        [Place(f"host-{host}", f"mlx5_{rail}", rail, f"leaf-{rail}-{host // 32}", host % 32) for host in range(hosts)]
+        for rail in range(RAILS)
+    ]
     step = hosts // SOME_ROUNDS
-    pairs = ((rail[host], rail[(host + step * part) % hosts]) for rail in places for host in range(hosts) for part in range(1, SOME_ROUNDS + 1))
+    pairs = (
+        (rail[host], rail[(host + step * part) % hosts])
+        for rail in places
+        for host in range(hosts)
+        for part in range(1, SOME_ROUNDS + 1)
+    )
     return [trial("compute", client, server, "leaf-3-3" not in (client.leaf, server.leaf)) for client, server in pairs]
 
 
@@ -63,7 +74,10 @@ def main(arguments: Arguments = None) -> Results:
     made.add_argument("--hosts", type=int, default=HOSTS, help="128 or more: 'leaf-3-3' must be there")
     options = made.parse_args(arguments)
     hosts = SMALLEST if options.smallest else options.hosts
-    rails = [{f"host-{host}": Endpoint(f"mlx5_{rail}", 1, 1 + host * RAILS + rail) for host in range(hosts)} for rail in range(RAILS)]
+    rails = [
+        {f"host-{host}": Endpoint(f"mlx5_{rail}", 1, 1 + host * RAILS + rail) for host in range(hosts)}
+        for rail in range(RAILS)
+    ]
     baseline, size = seconds(lambda: greedy(hosts)), f"{hosts} hosts, {RAILS} rails"
 
     def result(what: str, taken: float, note: str = "") -> Result:
@@ -75,7 +89,13 @@ def main(arguments: Arguments = None) -> Results:
     trials = all_trials(hosts)
     taken = seconds(lambda: suspects(trials))
     (found,) = suspects(trials)
-    results.append(result("name the suspect", taken, f"{found.elements[0].name} from {len(trials)} trials, of which {found.failed} failed"))
+    results.append(
+        result(
+            "name the suspect",
+            taken,
+            f"{found.elements[0].name} from {len(trials)} trials, of which {found.failed} failed",
+        )
+    )
     return show(results, options.json)
 
 

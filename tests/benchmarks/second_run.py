@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How long the second site.yml takes against the first, on the lab: ``build/venv/bin/python tests/benchmarks/second_run.py`` after 'make lab'.
+"""How long the second site.yml takes against the first, on the lab: ``build/venv/bin/python
+tests/benchmarks/second_run.py`` after 'make lab'.
 
-The baseline is the first run on a bare cluster, made so by teardown.yml. The second run changes nothing, yet proves all of it anew. The goal is a quarter.
-Without a lab, ``--smallest`` runs the stage validate twice: that is the frame around the stages alone, and says nothing of the goal.
+The baseline is the first run on a bare cluster, made so by teardown.yml. The second run changes nothing, yet proves all
+of it anew. The goal is a quarter. Without a lab, ``--smallest`` runs the stage validate twice: that is the frame around
+the stages alone, and says nothing of the goal.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ ON_THE_LAB = ROOT / "lab/ansible-playbook"
 LAB = "inventory/lab"
 
 
-def run(playbook: str, inventory: str = LAB, **variables: typing.Any) -> typing.Tuple[float, int]:
+def run(playbook: str, inventory: str = LAB, **variables: typing.Any) -> tuple[float, int]:
     """Run a playbook; its seconds, and how many tasks changed something."""
     start = time.monotonic()
     done = subprocess.run(
@@ -47,11 +49,18 @@ def main(arguments: Arguments = None) -> Results:
     options = parser(__doc__).parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         if options.smallest:
-            size, playbook, inventory = "stage validate, without a cluster", "playbooks/validate.yml", "inventory/example"
+            size, playbook, inventory = (
+                "stage validate, without a cluster",
+                "playbooks/validate.yml",
+                "inventory/example",
+            )
         else:
             size, playbook, inventory = "site.yml on the lab", "site.yml", LAB
             run("teardown.yml", teardown_operator=True)
-        variables = {"rdma_report_dir": folder, **({"ansible_python_interpreter": sys.executable} if options.smallest else {})}
+        variables = {
+            "rdma_report_dir": folder,
+            **({"ansible_python_interpreter": sys.executable} if options.smallest else {}),
+        }
         first, first_changed = run(playbook, inventory, **variables)
         second, second_changed = run(playbook, inventory, **variables)
     baseline = "first run"

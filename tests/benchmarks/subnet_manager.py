@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From a fabric that a real opensm has swept to the rounds that use all of its links: build/venv/bin/python tests/benchmarks/subnet_manager.py [--write docs]
+"""From a fabric that a real opensm has swept to the rounds that use all of its links: build/venv/bin/python
+tests/benchmarks/subnet_manager.py [--write docs]
 
-1,024 HCAs on 32 leaves and 32 spines in the lab's simulator, as 1,024 hosts with one rail and as 128 hosts with 8, routed by opensm's fat tree and by its min
-hop. The tools read topology and tables from the simulated switches, as an observer does, and the product's own parsers take them. Seconds are those of a
-clock, and their baseline is the sweep of opensm in the same run. The lab's programs are built by the first run, and it need not run.
+1,024 HCAs on 32 leaves and 32 spines in the lab's simulator, as 1,024 hosts with one rail and as 128 hosts with 8,
+routed by opensm's fat tree and by its min hop. The tools read topology and tables from the simulated switches, as an
+observer does, and the product's own parsers take them. Seconds are those of a clock, and their baseline is the sweep of
+opensm in the same run. The lab's programs are built by the first run, and it need not run.
 
 At its smallest size nothing is started: it takes what the tools have once printed of a small fabric.
 """
@@ -50,7 +52,7 @@ class Run:
 
     name: str
     engine: str
-    seconds: typing.Dict[str, float]
+    seconds: dict[str, float]
     first: Cover
     used: Coverage
     lacks: str = ""
@@ -61,11 +63,18 @@ class Run:
         return sum(value for what, value in self.seconds.items() if what not in (SWEEP, ASKED))
 
 
-SWEEP, WALK, TABLES, PARSE, SCHEDULE, COVERAGE = "sweep of opensm", "ibnetdiscover", "dump_fts", "parse both", "ways and schedule", "coverage"
+SWEEP, WALK, TABLES, PARSE, SCHEDULE, COVERAGE = (
+    "sweep of opensm",
+    "ibnetdiscover",
+    "dump_fts",
+    "parse both",
+    "ways and schedule",
+    "coverage",
+)
 ASKED = "all that fabric_info asks"
 
 
-def worked_out(name: str, engine: str, topology: str, tables: str, seconds: typing.Dict[str, float], lacks: str = "") -> Run:
+def worked_out(name: str, engine: str, topology: str, tables: str, seconds: dict[str, float], lacks: str = "") -> Run:
     """What the product makes of the tools' output, timed."""
     start = time.monotonic()
     seen, forwarding = ibnetdiscover.parse(topology), dump_fts.parse(tables)
@@ -80,7 +89,10 @@ def worked_out(name: str, engine: str, topology: str, tables: str, seconds: typi
 
 def real(shape: Shape, engine: str) -> Run:
     """:raises NotStarted: there is no simulator, or no opensm, to be had"""
-    with tempfile.TemporaryDirectory(prefix="fabric-") as folder, simulated_fabric.running(shape, engine, pathlib.Path(folder)) as sweep:
+    with (
+        tempfile.TemporaryDirectory(prefix="fabric-") as folder,
+        simulated_fabric.running(shape, engine, pathlib.Path(folder)) as sweep,
+    ):
         read: Read = simulated_fabric.read_now(sweep)
         start = time.monotonic()
         seen = subnet.read_fabric(PortName(simulated_fabric.DEVICE, 1), _LIMITS)
@@ -94,7 +106,9 @@ def real(shape: Shape, engine: str) -> Run:
 def captured() -> Run:
     """Of a fabric whose output is kept for the tests of the parsers."""
     start = time.monotonic()
-    topology, tables = ((CAPTURES / f"{name}.txt").read_text(encoding="utf-8") for name in ("ibnetdiscover_lft", "dump_fts_brief"))
+    topology, tables = (
+        (CAPTURES / f"{name}.txt").read_text(encoding="utf-8") for name in ("ibnetdiscover_lft", "dump_fts_brief")
+    )
     return worked_out("as captured", "minhop", topology, tables, {WALK: time.monotonic() - start})
 
 
@@ -104,8 +118,17 @@ def table(runs: typing.Sequence[Run]) -> str:
     head = ["fleet", "engine", *columns, "beside the sweep", ASKED, "rounds", "directions covered"]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for run in runs:
-        row = [run.name, f"`{run.engine}`", *(f"{run.seconds.get(name, 0.0):.1f} s" for name in columns), f"{run.beside:.1f} s"]
-        row += [f"{run.seconds.get(ASKED, 0.0):.1f} s", str(len(run.first.rounds)), f"{len(run.used.covered):,} of {run.used.usable:,}"]
+        row = [
+            run.name,
+            f"`{run.engine}`",
+            *(f"{run.seconds.get(name, 0.0):.1f} s" for name in columns),
+            f"{run.beside:.1f} s",
+        ]
+        row += [
+            f"{run.seconds.get(ASKED, 0.0):.1f} s",
+            str(len(run.first.rounds)),
+            f"{len(run.used.covered):,} of {run.used.usable:,}",
+        ]
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines) + "\n"
 
@@ -124,7 +147,9 @@ def results(runs: typing.Sequence[Run]) -> typing.Iterator[Result]:
 
 def main(arguments: Arguments = None) -> Results:
     made = parser(__doc__)
-    made.add_argument("--write", type=pathlib.Path, metavar="FOLDER", help="write the table into scale.md of this folder")
+    made.add_argument(
+        "--write", type=pathlib.Path, metavar="FOLDER", help="write the table into scale.md of this folder"
+    )
     options = made.parse_args(arguments)
     try:
         runs = [captured()] if options.smallest else [real(shape, engine) for shape in SHAPES for engine in ENGINES]

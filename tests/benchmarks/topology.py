@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Speed and memory of what is done with a large topology: build/venv/bin/python tests/benchmarks/topology.py [--hosts 1000 10000] [--peer TOPO_AWARE]
+"""Speed and memory of what is done with a large topology: build/venv/bin/python tests/benchmarks/topology.py [--hosts
+1000 10000] [--peer TOPO_AWARE]
 
-A fabric in rails: 8 HCAs a host, leaves of 32 hosts and 8 uplinks, so 10,000 hosts have 100,000 links; LIDs come again beyond 40,000 HCAs. Each figure
-is of a process of its own, and a ratio of the same run. The baseline of reading the text is NVIDIA topograph's parser (pkg/ib, Go), which keeps the names of
-hosts and switches; where it can't be built, the note says why, and the text is split into lines instead. That of all else is ``json.loads`` of the same
-topology, which is C and does no checking. With ``--peer``, the file ``superbench/common/utils/topo_aware.py`` of microsoft/superbenchmark reads the same
-text: its parser and its graph's edges alone, without networkx.
+A fabric in rails: 8 HCAs a host, leaves of 32 hosts and 8 uplinks, so 10,000 hosts have 100,000 links; LIDs come again
+beyond 40,000 HCAs. Each figure is of a process of its own, and a ratio of the same run. The baseline of reading the
+text is NVIDIA topograph's parser (pkg/ib, Go), which keeps the names of hosts and switches; where it can't be built,
+the note says why, and the text is split into lines instead. That of all else is ``json.loads`` of the same topology,
+which is C and does no checking. With ``--peer``, the file ``superbench/common/utils/topo_aware.py`` of
+microsoft/superbenchmark reads the same text: its parser and its graph's edges alone, without networkx.
 """
 
 from __future__ import annotations
@@ -38,7 +40,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SubnetManager,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+    Port,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent, Ipam, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import ibnetdiscover
@@ -54,41 +62,60 @@ LEAF, SPINE, HCA, GUIDS = 0xB83FD20301000000, 0xB83FD20302000000, 0xB83FD2031000
 
 
 def large_fabric(hosts: int) -> str:
-    """ibnetdiscover text: unit ``u`` of 32 hosts has a leaf for each rail, and each leaf a link to each of the 8 spines of its rail."""
+    """ibnetdiscover text: unit ``u`` of 32 hosts has a leaf for each rail, and each leaf a link to each of the 8 spines
+    of its rail."""
     units = -(-hosts // PER_LEAF)
-    lines = ["#", "# Topology file: generated on Fri Nov 20 18:44:22 2026", "#", f"# Initiated from node {HCA:016x} port {HCA + 1:016x}"]
+    lines = [
+        "#",
+        "# Topology file: generated on Fri Nov 20 18:44:22 2026",
+        "#",
+        f"# Initiated from node {HCA:016x} port {HCA + 1:016x}",
+    ]
     for leaf in range(units * RAILS):
         unit, rail = divmod(leaf, RAILS)
         lines += _switch(65, LEAF + GUIDS * leaf, _name("leaf", leaf), leaf + 1)
         for place in range(PER_LEAF):
             hca = (unit * PER_LEAF + place) * RAILS + rail
             guid = HCA + GUIDS * hca
-            lines.append(f'[{place + 1}]\t"H-{guid:016x}"[1]({guid + 1:x}) \t\t# "{_hca_name(hca)}" lid {_hca_lid(hca)} 4xNDR')
+            lines.append(
+                f'[{place + 1}]\t"H-{guid:016x}"[1]({guid + 1:x}) \t\t# "{_hca_name(hca)}" lid {_hca_lid(hca)} 4xNDR'
+            )
         for uplink in range(UPLINKS):
             spine = rail * UPLINKS + uplink
-            lines.append(f'[{uplink + 33}]\t"S-{SPINE + GUIDS * spine:016x}"[{unit + 1}]\t\t# "{_name("spine", spine)}" lid {8000 + spine} 4xNDR')
+            lines.append(
+                f'[{uplink + 33}]\t"S-{SPINE + GUIDS * spine:016x}"[{unit + 1}]\t\t# "{_name("spine", spine)}" lid'
+                f" {8000 + spine} 4xNDR"
+            )
     for spine in range(RAILS * UPLINKS):
         rail, uplink = divmod(spine, UPLINKS)
         lines += _switch(400, SPINE + GUIDS * spine, _name("spine", spine), 8000 + spine)
         for unit in range(units):
             leaf = unit * RAILS + rail
-            lines.append(f'[{unit + 1}]\t"S-{LEAF + GUIDS * leaf:016x}"[{uplink + 33}]\t\t# "{_name("leaf", leaf)}" lid {leaf + 1} 4xNDR')
+            lines.append(
+                f'[{unit + 1}]\t"S-{LEAF + GUIDS * leaf:016x}"[{uplink + 33}]\t\t# "{_name("leaf", leaf)}" lid'
+                f" {leaf + 1} 4xNDR"
+            )
     for hca in range(units * PER_LEAF * RAILS):
         host, rail = divmod(hca, RAILS)
         leaf, guid = host // PER_LEAF * RAILS + rail, HCA + GUIDS * hca
         lines += _identity("0x1021", guid, f"caguid=0x{guid:x}")
         lines.append(f'Ca\t1 "H-{guid:016x}"\t\t# "{_hca_name(hca)}"')
         far = f'"S-{LEAF + GUIDS * leaf:016x}"[{host % PER_LEAF + 1}]'
-        lines.append(f'[1]({guid + 1:x}) \t{far}\t\t# lid {_hca_lid(hca)} lmc 0 "{_name("leaf", leaf)}" lid {leaf + 1} 4xNDR')
+        lines.append(
+            f'[1]({guid + 1:x}) \t{far}\t\t# lid {_hca_lid(hca)} lmc 0 "{_name("leaf", leaf)}" lid {leaf + 1} 4xNDR'
+        )
     return "\n".join(lines) + "\n"
 
 
-def _identity(device: str, guid: int, own: str) -> typing.List[str]:
+def _identity(device: str, guid: int, own: str) -> list[str]:
     return ["", "vendid=0x2c9", f"devid={device}", f"sysimgguid=0x{guid:x}", own]
 
 
-def _switch(ports: int, guid: int, name: str, lid: int) -> typing.List[str]:
-    return [*_identity("0xd2f2", guid, f"switchguid=0x{guid:x}({guid:x})"), f'Switch\t{ports} "S-{guid:016x}"\t\t# "{name}" enhanced port 0 lid {lid} lmc 0']
+def _switch(ports: int, guid: int, name: str, lid: int) -> list[str]:
+    return [
+        *_identity("0xd2f2", guid, f"switchguid=0x{guid:x}({guid:x})"),
+        f'Switch\t{ports} "S-{guid:016x}"\t\t# "{name}" enhanced port 0 lid {lid} lmc 0',
+    ]
 
 
 def _name(kind: str, number: int) -> str:
@@ -115,15 +142,20 @@ def large_facts(topology: Topology, hosts: int) -> fabric.Facts:
             pci = PciFunction(f"0000:{16 + rail:02x}:00.0", "15b3", "1021", "0207", "mlx5_core")
             hcas.append(Hca(f"mlx5_{rail}", f"mlx5_{rail}", (), pci, f"0x{guid:016x}", ports=(port,)))
         nodes[f"worker{host:04}"] = ObservedHcas(NodeHcas(tuple(hcas)))
-        subnets[f"worker{host:04}"] = ObservedSubnets(tuple(SeenSubnet(f"mlx5_{rail}", 1, master) for rail in range(RAILS)))
+        subnets[f"worker{host:04}"] = ObservedSubnets(
+            tuple(SeenSubnet(f"mlx5_{rail}", 1, master) for rail in range(RAILS))
+        )
     report = ErrorReport((), 300_000)
     managers = SeenManagers((ManagerPort(9001, master),), None, master.guid, 1, 9, 10.0)
-    seen = SeenTopology("mlx5_0", 1, topology, None, managers, SeenCapabilities(links=200_000), SeenErrors(report, report, 10.0))
+    seen = SeenTopology(
+        "mlx5_0", 1, topology, None, managers, SeenCapabilities(links=200_000), SeenErrors(report, report, 10.0)
+    )
     return fabric.Facts(nodes, subnets, {"worker0000": ObservedTopologies((seen,))})
 
 
 def parse_by_peer(peer: pathlib.Path, text: pathlib.Path) -> None:
-    """The peer's parser, with stand-ins for what it imports; no host of ours is known to it, so it searches for no paths."""
+    """The peer's parser, with stand-ins for what it imports; no host of ours is known to it, so it searches for no
+    paths."""
 
     class Graph:
         def add_nodes_from(self, nodes: typing.Any) -> None:
@@ -136,7 +168,9 @@ def parse_by_peer(peer: pathlib.Path, text: pathlib.Path) -> None:
     vars(networkx).update(Graph=Graph, all_pairs_shortest_path_length=lambda _graph: {})
     utils = types.ModuleType("superbench.common.utils")
     vars(utils).update(logger=types.SimpleNamespace(error=sys.exit))
-    sys.modules.update({"networkx": networkx, "superbench": utils, "superbench.common": utils, "superbench.common.utils": utils})
+    sys.modules.update(
+        {"networkx": networkx, "superbench": utils, "superbench.common": utils, "superbench.common.utils": utils}
+    )
     spec = importlib.util.spec_from_file_location("topo_aware", peer)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -144,7 +178,9 @@ def parse_by_peer(peer: pathlib.Path, text: pathlib.Path) -> None:
     module.gen_topo_aware_config([], "/dev/null", str(text), 1, 1)
 
 
-def works(what: str, hosts: int, text: pathlib.Path, peer: typing.Optional[pathlib.Path]) -> typing.Callable[[], typing.Any]:
+def works(
+    what: str, hosts: int, text: pathlib.Path, peer: typing.Optional[pathlib.Path]
+) -> typing.Callable[[], typing.Any]:
     """What is measured, with all that it needs ready."""
     if what == "parse":
         read = text.read_text()
@@ -169,7 +205,8 @@ def works(what: str, hosts: int, text: pathlib.Path, peer: typing.Optional[pathl
 
 
 def measure(what: str, hosts: int, text: pathlib.Path, peer: typing.Optional[pathlib.Path]) -> None:
-    """Print processor seconds of the fastest of some rounds, growth of the peak memory in MiB, and how many findings there are."""
+    """Print processor seconds of the fastest of some rounds, growth of the peak memory in MiB, and how many findings
+    there are."""
     work = works(what, hosts, text, peer)
     before = peak()
     times, answer = [], None
@@ -195,7 +232,7 @@ def main(arguments: Arguments = None) -> Results:
     if options.one:
         measure(options.one[0], int(options.one[1]), pathlib.Path(options.one[2]), options.peer)
         return ()
-    results: typing.List[Result] = []
+    results: list[Result] = []
     try:
         if options.smallest:
             raise topograph.NotBuilt("left out at the smallest size")
@@ -210,16 +247,20 @@ def main(arguments: Arguments = None) -> Results:
     return show(results, options.json)
 
 
-def _compare(hosts: int, text: pathlib.Path, peer: typing.Optional[pathlib.Path], binary: typing.Optional[pathlib.Path], why: str) -> typing.Iterator[Result]:
+def _compare(
+    hosts: int, text: pathlib.Path, peer: typing.Optional[pathlib.Path], binary: typing.Optional[pathlib.Path], why: str
+) -> typing.Iterator[Result]:
     """What reads the text, then what works on what was read."""
     size = f"{hosts} hosts, {text.stat().st_size / 2**20:.1f} MiB"
 
-    def one(what: str) -> typing.Tuple[float, str]:
+    def one(what: str) -> tuple[float, str]:
         more = ["--peer", str(peer)] if peer else []
         command = [sys.executable, __file__, *more, "--one", what, str(hosts), str(text)]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
         seconds, memory, findings, bad = json.loads(done.stdout)
-        return seconds, f"peak memory +{memory:.0f} MiB" + (f"; {findings} findings, {bad} of them bad" if findings else "")
+        return seconds, f"peak memory +{memory:.0f} MiB" + (
+            f"; {findings} findings, {bad} of them bad" if findings else ""
+        )
 
     split = "split into lines"
     figures = {split: one("split")}

@@ -48,8 +48,9 @@ def file_of(tmp_path_factory: pytest.TempPathFactory) -> typing.Callable[[str], 
 
 @pytest.fixture
 def show(browser: typing.Any, file_of: typing.Callable[[str], pathlib.Path]) -> typing.Iterator[Open]:
-    """Opens a page. At the end nothing may be in the console: an error, something that was not loaded, or what the policy of the page forbids."""
-    said: typing.List[str] = []
+    """Opens a page. At the end nothing may be in the console: an error, something that was not loaded, or what the
+    policy of the page forbids."""
+    said: list[str] = []
     with contextlib.ExitStack() as stack:
 
         def open_page(name: str, **context: typing.Any) -> typing.Any:

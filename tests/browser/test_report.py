@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report as a reader has it: at a desk and on a phone, in light and in dark, by keyboard alone, on paper, and of a large fleet."""
+"""The report as a reader has it: at a desk and on a phone, in light and in dark, by keyboard alone, on paper, and of a
+large fleet."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ NEXT_PICTURE = "() => new Promise(done => requestAnimationFrame(() => setTimeout
 DEAD_ANCHORS = """() => [...document.querySelectorAll('a[href^="#"]')].map(a => a.getAttribute('href')).filter(to => !document.getElementById(to.slice(1)))"""
 
 
-def printed(page: typing.Any) -> typing.List[str]:
+def printed(page: typing.Any) -> list[str]:
     """The text of each sheet of A4."""
     reader = pypdf.PdfReader(io.BytesIO(page.pdf(format="A4", prefer_css_page_size=True, print_background=True)))
     return [sheet.extract_text() for sheet in reader.pages]
@@ -80,7 +81,8 @@ def test_the_page_follows_the_scheme_of_its_reader(show: Open, scheme: str) -> N
     ids=("ill", "waived-dark-phone", "little-phone", "trends-dark"),
 )
 def test_everybody_can_read_it(show: Open, name: str, size: typing.Any, scheme: str) -> None:
-    """Contrast, names of what can be used, order of headings, with all folds open: rules of axe-core, WCAG and its best practices."""
+    """Contrast, names of what can be used, order of headings, with all folds open: rules of axe-core, WCAG and its best
+    practices."""
     page = show(name, viewport=size, color_scheme=scheme)
     page.evaluate(OPEN_ALL)
     found = axe.Axe().run(page)
@@ -93,21 +95,29 @@ def test_verdict_and_first_thing_to_do_are_on_the_first_screen(show: Open, size:
     for what, said in (("h1", "NOT GREEN"), (".steps > li .remedy >> nth=0", "Do: ")):
         shown = page.locator(what)
         box = shown.bounding_box()
-        assert shown.inner_text().startswith(said) and box["y"] >= 0 and box["y"] + box["height"] <= size["height"], (what, box)
+        assert shown.inner_text().startswith(said) and box["y"] >= 0 and box["y"] + box["height"] <= size["height"], (
+            what,
+            box,
+        )
 
 
 @SIZES
 def test_a_green_verdict_is_on_the_first_screen_with_nothing_to_do(show: Open, size: typing.Any) -> None:
     page = show("well", viewport=size)
     box = page.locator("h1").bounding_box()
-    assert page.locator("h1").inner_text() == "GREEN" and box["y"] + box["height"] <= size["height"] and not page.locator(".steps").count()
+    assert (
+        page.locator("h1").inner_text() == "GREEN"
+        and box["y"] + box["height"] <= size["height"]
+        and not page.locator(".steps").count()
+    )
 
 
 def test_a_keyboard_is_enough(show: Open) -> None:
-    """Tab by Tab through the page, opening each fold with Enter on the way: all is reached, and what has the focus shows it."""
+    """Tab by Tab through the page, opening each fold with Enter on the way: all is reached, and what has the focus
+    shows it."""
     page = show("ill", viewport=DESK, reduced_motion="reduce")
     count = page.evaluate(NUMBERED)
-    reached: typing.Set[int] = set()
+    reached: set[int] = set()
     while True:
         page.keyboard.press("Tab")
         focused = page.evaluate(FOCUSED)
@@ -175,22 +185,33 @@ def test_a_sheet_to_sign_can_be_read_on_a_screen(show: Open, name: str, size: ty
 
 
 def test_a_thousand_nodes_are_there_within_a_second(show: Open, capsys: pytest.CaptureFixture[str]) -> None:
-    """Seconds of the processor that the page's process has taken from its start to its first picture, so that what else runs on the machine is not in them."""
+    """Seconds of the processor that the page's process has taken from its start to its first picture, so that what else
+    runs on the machine is not in them."""
     spent, waited = [], []
     for _load in range(LOADS):
         page = show("fleet", viewport=DESK)
         page.evaluate(NEXT_PICTURE)
         session = page.context.new_cdp_session(page)
         session.send("Performance.enable")
-        spent.append(next(metric["value"] for metric in session.send("Performance.getMetrics")["metrics"] if metric["name"] == "ProcessTime"))
+        spent.append(
+            next(
+                metric["value"]
+                for metric in session.send("Performance.getMetrics")["metrics"]
+                if metric["name"] == "ProcessTime"
+            )
+        )
         waited.append(page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd / 1000"))
     with capsys.disabled():
-        print(f"\n1,000 nodes x 8 rails: {min(spent):.2f} s of a processor, loaded {min(waited):.2f} s after it was asked for (fastest of {LOADS})")
+        print(
+            f"\n1,000 nodes x 8 rails: {min(spent):.2f} s of a processor, loaded {min(waited):.2f} s after it was asked"
+            f" for (fastest of {LOADS})"
+        )
     assert 0 < min(spent) <= MOST_SECONDS
 
 
-#: name of the picture; the page, the window, the scheme, and what of the page is on it; all of the window where nothing is named
-PICTURES: typing.Mapping[str, typing.Tuple[str, typing.Any, str, str]] = {
+#: name of the picture; the page, the window, the scheme, and what of the page is on it; all of the window where nothing
+#: is named
+PICTURES: typing.Mapping[str, tuple[str, typing.Any, str, str]] = {
     "report": ("ill", {"width": 1000, "height": 760}, "light", ""),
     "report-phone": ("ill", PHONE, "dark", ""),
     "finding": ("ill", {"width": 900, "height": 900}, "light", "article.finding.fail >> nth=0"),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tests that need the lab. They run the playbooks as a user does, on a lab that is up, and take back every fault that they inject."""
+"""Tests that need the lab. They run the playbooks as a user does, on a lab that is up, and take back every fault that
+they inject."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ SETTINGS = yaml.safe_load((ROOT / "inventory/lab/group_vars/all.yml").read_text(
 MANAGED = "app.kubernetes.io/managed-by=linerate.rdma"
 
 
-def record_of(path: pathlib.Path) -> typing.Dict[str, typing.Any]:
+def record_of(path: pathlib.Path) -> dict[str, typing.Any]:
     """A record: its head, with the findings of the other lines as ``judged``."""
     head, *judged = map(json.loads, path.read_text().splitlines())
     return {**head, "judged": judged}
@@ -53,22 +54,26 @@ class Run:
         return "\n".join(self.output.splitlines()[-LINES_OF_END:])
 
     @property
-    def records(self) -> typing.Dict[str, typing.Any]:
+    def records(self) -> dict[str, typing.Any]:
         return {path.stem: record_of(path) for path in (self.report_folder / "stages").glob("*.jsonl")}
 
     def fact(self, kind: str, node: str = "cluster") -> typing.Any:
         """The value of a fact."""
         return json.loads((self.report_folder / "facts" / kind / f"{node}.json").read_text())["value"]
 
-    def findings(self, stage: str, *status: str) -> typing.List[typing.Dict[str, str]]:
+    def findings(self, stage: str, *status: str) -> list[dict[str, str]]:
         """Findings of a stage with one of these statuses."""
         return [item["finding"] for item in self.records[stage]["judged"] if item["finding"]["status"] in status]
 
-    def finding(self, stage: str, check: str, subject: str) -> typing.Dict[str, str]:
+    def finding(self, stage: str, check: str, subject: str) -> dict[str, str]:
         """The one finding of a check on a subject."""
-        found = [item["finding"] for item in self.records[stage]["judged"] if item["finding"]["check"] == check and item["finding"]["subject"] == subject]
+        found = [
+            item["finding"]
+            for item in self.records[stage]["judged"]
+            if item["finding"]["check"] == check and item["finding"]["subject"] == subject
+        ]
         assert len(found) == 1, f"{check} on {subject}: {found}\n{self.end}"
-        (one,) = typing.cast(typing.List[typing.Dict[str, str]], found)
+        (one,) = typing.cast(list[dict[str, str]], found)
         return one
 
     def recap(self, host: str, counter: str) -> int:
@@ -107,7 +112,9 @@ class Lab:
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
         """``python -m lab`` with these words."""
-        return subprocess.run([sys.executable, "-m", "lab", *words], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+        return subprocess.run(
+            [sys.executable, "-m", "lab", *words], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+        )
 
     @contextlib.contextmanager
     def fault(self, name: str, **target: str) -> typing.Iterator[None]:
@@ -131,7 +138,8 @@ class Lab:
         kubeconfig: str = "",
         inventory: typing.Optional[pathlib.Path] = None,
     ) -> typing.Iterator[Playbook]:
-        """A playbook of the collection that runs meanwhile, its report in this test's own folder; it ends with the block.
+        """A playbook of the collection that runs meanwhile, its report in this test's own folder; it ends with the
+        block.
 
         :param kubeconfig: of another user than the lab's admin
         :param by_pods: with nothing but the kubeconfig, all nodes by observers
@@ -142,9 +150,22 @@ class Lab:
         log = self.folder / "output.log"
         with log.open("wb") as stream:
             process = subprocess.Popen(
-                [PLAYBOOK, "-i", inventory or f"inventory/{'lab-pods' if by_pods else 'lab'}", name, "-e", given, *options],
+                [
+                    PLAYBOOK,
+                    "-i",
+                    inventory or f"inventory/{'lab-pods' if by_pods else 'lab'}",
+                    name,
+                    "-e",
+                    given,
+                    *options,
+                ],
                 cwd=ROOT,
-                env={**os.environ, **({"LAB_KUBECONFIG": kubeconfig} if kubeconfig else {}), "ANSIBLE_FORCE_COLOR": "0", "ANSIBLE_NOCOLOR": "1"},
+                env={
+                    **os.environ,
+                    **({"LAB_KUBECONFIG": kubeconfig} if kubeconfig else {}),
+                    "ANSIBLE_FORCE_COLOR": "0",
+                    "ANSIBLE_NOCOLOR": "1",
+                },
                 stdout=stream,
                 stderr=subprocess.STDOUT,
             )
@@ -184,7 +205,7 @@ class Lab:
             gone = {item["metadata"]["name"] for item in definitions if item["kind"] == "Namespace"}
             assert wait_until(lambda: not gone & self.namespaces(), 60), f"namespaces that do not go: {gone}"
 
-    def namespaces(self) -> typing.Set[str]:
+    def namespaces(self) -> set[str]:
         """Names of the namespaces that are there, or are on their way out."""
         return {item["metadata"]["name"] for item in self.objects("v1/Namespace")}
 
@@ -192,19 +213,19 @@ class Lab:
         """Output of a command in a pod, which must end well."""
         script = (
             # with the content loaded beforehand, JSON would come back as Python writes it
-            "call = kubernetes.client.CoreV1Api(client.client).connect_get_namespaced_pod_exec\n"
-            "way = {'container': args[2], 'command': args[3:], 'stdout': True, 'stderr': True, '_preload_content': False}\n"
-            "done = kubernetes.stream.stream(call, args[1], args[0], **way)\n"
-            "done.run_forever(timeout=60)\n"
-            "print(done.read_stdout())\n"
-            "sys.exit(done.read_stderr() if done.returncode else 0)\n"
+            "call = kubernetes.client.CoreV1Api(client.client).connect_get_namespaced_pod_exec\nway = {'container':"
+            " args[2], 'command': args[3:], 'stdout': True, 'stderr': True, '_preload_content': False}\ndone ="
+            " kubernetes.stream.stream(call, args[1], args[0],"
+            " **way)\ndone.run_forever(timeout=60)\nprint(done.read_stdout())\nsys.exit(done.read_stderr() if"
+            " done.returncode else 0)\n"
         )
         return self._client(script, namespace, name, container, *command)
 
     def _client(self, script: str, *arguments: str) -> str:
         """Output of a script in the lab's network namespace.
 
-        It finds a Kubernetes client in ``client``, its arguments in ``args``, and functions for the kind of an object and for where it is.
+        It finds a Kubernetes client in ``client``, its arguments in ``args``, and functions for the kind of an object
+        and for where it is.
         """
         opened = (
             "import json, sys, kubernetes.config, kubernetes.dynamic, kubernetes.stream\n"
@@ -225,7 +246,9 @@ class Lab:
         """
         log = self.folder / "background.log"
         with log.open("wb") as stream:
-            process = subprocess.Popen([sys.executable, "-m", "lab", "exec", *words], cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT)
+            process = subprocess.Popen(
+                [sys.executable, "-m", "lab", "exec", *words], cwd=ROOT, stdout=stream, stderr=subprocess.STDOUT
+            )
         try:
             if said:
                 Playbook(process, log, self.folder).await_text(said)
@@ -253,7 +276,8 @@ class Lab:
 
     @contextlib.contextmanager
     def machines(self, *options: str) -> typing.Iterator[pathlib.Path]:
-        """OpenShift's machine config controller meanwhile, and what stands in for its daemon on the nodes; the file that the latter's output goes to.
+        """OpenShift's machine config controller meanwhile, and what stands in for its daemon on the nodes; the file
+        that the latter's output goes to.
 
         :param options: of machine_config_daemon
         """
@@ -261,15 +285,18 @@ class Lab:
         with self.running_on_demand("machines"), self.background(*stand_in, said="ready") as log:
             yield log
 
-    def objects(self, kind: str, selector: str = "") -> typing.List[typing.Dict[str, typing.Any]]:
+    def objects(self, kind: str, selector: str = "") -> list[dict[str, typing.Any]]:
         """Objects of the API server.
 
         :param kind: with its version: v1/Pod
         :param selector: of labels; empty: all of them
         """
-        script = "r = client.resources.get(api_version=args[0], kind=args[1]);print(json.dumps([i.to_dict() for i in r.get(label_selector=args[2]).items]))"
+        script = (
+            "r = client.resources.get(api_version=args[0], kind=args[1]);print(json.dumps([i.to_dict() for i in"
+            " r.get(label_selector=args[2]).items]))"
+        )
         version, _slash, name = kind.rpartition("/")
-        found: typing.List[typing.Dict[str, typing.Any]] = json.loads(self._client(script, version, name, selector))
+        found: list[dict[str, typing.Any]] = json.loads(self._client(script, version, name, selector))
         return found
 
 

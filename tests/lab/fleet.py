@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pods of many nodes made, measured and removed, while nodes die and the API server restarts: build/venv/bin/python tests/lab/fleet.py [--nodes 1000]
+"""Pods of many nodes made, measured and removed, while nodes die and the API server restarts: build/venv/bin/python
+tests/lab/fleet.py [--nodes 1000]
 
-etcd, API server and scheduler are real, in a network namespace of their own, and the stage's code is all of it. The nodes are objects. Their kubelets are one
-stand-in: it makes pods ready, serves their exec, in which rping and ib_write_bw only take their time, and deletes them when asked. A node that dies loses its
-connections and is reached no more; its Node and its pods are then told not ready, as the node lifecycle controller does it.
+etcd, API server and scheduler are real, in a network namespace of their own, and the stage's code is all of it. The
+nodes are objects. Their kubelets are one stand-in: it makes pods ready, serves their exec, in which rping and
+ib_write_bw only take their time, and deletes them when asked. A node that dies loses its connections and is reached no
+more; its Node and its pods are then told not ready, as the node lifecycle controller does it.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ OPTIONS = (
     # the stand-in speaks websocket, and not what the API server makes of it for kubelets
     "--feature-gates=TranslateStreamCloseWebsocketRequests=false",
 )
-Object = typing.Dict[str, typing.Any]
+Object = dict[str, typing.Any]
 
 
 def name(number: int) -> str:
@@ -80,7 +82,13 @@ def node_object(node: str) -> Object:
     amounts = {"cpu": "128", "memory": "1Ti", "pods": "250", rounds.RESOURCE: "8"}
     addresses = [{"type": "InternalIP", "address": address(node)}]
     endpoint = {"kubeletEndpoint": {"Port": KUBELET_PORT}}
-    status = {"allocatable": amounts, "capacity": amounts, "conditions": [ready("True")], "addresses": addresses, "daemonEndpoints": endpoint}
+    status = {
+        "allocatable": amounts,
+        "capacity": amounts,
+        "conditions": [ready("True")],
+        "addresses": addresses,
+        "daemonEndpoints": endpoint,
+    }
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": node}, "status": status}
 
 
@@ -93,16 +101,20 @@ class Kubelets(rounds.Pods):
         self._authority = authority
         self._context = ssl.create_default_context(cafile=str(authority.path("ca.crt")))
         self._context.load_cert_chain(authority.path("kubelets.crt"), authority.path("kubelets.key"))
-        self._node: typing.Dict[str, str] = {}
-        self._dead: typing.Set[str] = set()
-        self._open: typing.Dict[str, typing.Set[asyncio.Transport]] = collections.defaultdict(set)
-        self._jobs: typing.Set["asyncio.Task[None]"] = set()
+        self._node: dict[str, str] = {}
+        self._dead: set[str] = set()
+        self._open: dict[str, set[asyncio.Transport]] = collections.defaultdict(set)
+        self._jobs: set[asyncio.Task[None]] = set()
         self._clients, self._since, self._measured = 0, 0.0, 0.0
 
     async def serve(self) -> None:
         application = web.Application()
         application.add_routes(
-            [web.get("/exec/{namespace}/{pod}/{container}", self.exec), web.get("/die/{nodes}", self.die), web.get("/measured", self.measured)]
+            [
+                web.get("/exec/{namespace}/{pod}/{container}", self.exec),
+                web.get("/die/{nodes}", self.die),
+                web.get("/measured", self.measured),
+            ]
         )
         runner = web.AppRunner(application, access_log=None)
         await runner.setup()
@@ -110,7 +122,9 @@ class Kubelets(rounds.Pods):
         tls.load_cert_chain(self._authority.path("kubelets.crt"), self._authority.path("kubelets.key"))
         await web.TCPSite(runner, "0.0.0.0", KUBELET_PORT, ssl_context=tls, backlog=4096).start()
         await web.TCPSite(runner, "127.0.0.1", ORDERS_PORT).start()
-        async with aiohttp.ClientSession(self._authority.server, connector=aiohttp.TCPConnector(ssl=self._context, limit=16)) as api:
+        async with aiohttp.ClientSession(
+            self._authority.server, connector=aiohttp.TCPConnector(ssl=self._context, limit=16)
+        ) as api:
             self._api = api
             print("ready", flush=True)
             while True:
@@ -145,8 +159,15 @@ class Kubelets(rounds.Pods):
             networks = [{"name": "linerate-measure/net", "interface": "net1", "ips": [address(node)]}]
             conditions = [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]
             annotations = {"k8s.v1.cni.cncf.io/network-status": json.dumps(networks)}
-            status = {"phase": "Running", "conditions": conditions, "podIP": address(node), "podIPs": [{"ip": address(node)}]}
-            self._later(self._ask("PATCH", f"{path}/status", {"metadata": {"annotations": annotations}, "status": status}))
+            status = {
+                "phase": "Running",
+                "conditions": conditions,
+                "podIP": address(node),
+                "podIPs": [{"ip": address(node)}],
+            }
+            self._later(
+                self._ask("PATCH", f"{path}/status", {"metadata": {"annotations": annotations}, "status": status})
+            )
 
     def _later(self, work: typing.Coroutine[typing.Any, typing.Any, None]) -> None:
         job = asyncio.create_task(work)
@@ -158,7 +179,9 @@ class Kubelets(rounds.Pods):
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
         while True:
             with contextlib.suppress(aiohttp.ClientError, asyncio.TimeoutError):
-                async with self._api.request(method, path, data=json.dumps(body), headers={"Content-Type": kind}) as answer:
+                async with self._api.request(
+                    method, path, data=json.dumps(body), headers={"Content-Type": kind}
+                ) as answer:
                     if answer.status < 500:
                         return
             await asyncio.sleep(0.5)
@@ -194,10 +217,21 @@ class Kubelets(rounds.Pods):
             for transport in self._open[node]:
                 transport.abort()
             subprocess.run(["ip", "route", "add", "unreachable", f"{address(node)}/32", "table", "local"], check=True)
-            self._later(self._ask("PATCH", f"/api/v1/nodes/{node}/status", {"status": {"conditions": [ready("Unknown")]}}))
+            self._later(
+                self._ask("PATCH", f"/api/v1/nodes/{node}/status", {"status": {"conditions": [ready("Unknown")]}})
+            )
             for pod in [pod for pod, its in self._node.items() if its == node]:
-                conditions = [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "False", "reason": "NodeNotReady"}]
-                self._later(self._ask("PATCH", f"/api/v1/namespaces/linerate-measure/pods/{pod}/status", {"status": {"conditions": conditions}}))
+                conditions = [
+                    {"type": "PodScheduled", "status": "True"},
+                    {"type": "Ready", "status": "False", "reason": "NodeNotReady"},
+                ]
+                self._later(
+                    self._ask(
+                        "PATCH",
+                        f"/api/v1/namespaces/linerate-measure/pods/{pod}/status",
+                        {"status": {"conditions": conditions}},
+                    )
+                )
         return web.json_response(nodes)
 
 
@@ -214,7 +248,7 @@ class Faults:
     own: float
     restart: typing.Callable[[], None]
     away: float = 0.0
-    failed: typing.List[BaseException] = dataclasses.field(default_factory=list)
+    failed: list[BaseException] = dataclasses.field(default_factory=list)
 
     def begin(self) -> None:
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -252,7 +286,9 @@ class Stage(rounds.Timed):
         return super()._measure(*arguments)
 
 
-def run(kubeconfig: pathlib.Path, nodes: typing.Sequence[str], faults: typing.Optional[Faults]) -> typing.Tuple[BandwidthFacts, Stage, float]:
+def run(
+    kubeconfig: pathlib.Path, nodes: typing.Sequence[str], faults: typing.Optional[Faults]
+) -> tuple[BandwidthFacts, Stage, float]:
     client = new_client_from_config(str(kubeconfig))
     dynamic = DynamicClient.__new__(DynamicClient)
     dynamic.client, dynamic.configuration = client, client.configuration
@@ -269,7 +305,8 @@ def say(line: str) -> None:
 
 
 def judge(facts: BandwidthFacts, nodes: typing.Sequence[str], dead: typing.Collection[str]) -> None:
-    """The list is the true one: the dead are the ends that failed and passed with nobody, all pairs of others passed, and no pod is left."""
+    """The list is the true one: the dead are the ends that failed and passed with nobody, all pairs of others passed,
+    and no pod is left."""
     passed, failed = verdicts(parse_intent([rounds.FABRIC]).fabrics[0], facts.pods, facts.pairs)
     good = {node for pair in passed for _rail, node in pair}
     bad = [pair for pair in facts.pairs if pair.failure and not {pair.client, pair.server} & set(dead)]
@@ -288,7 +325,10 @@ def requests_in(log: pathlib.Path) -> typing.Counter[str]:
             with contextlib.suppress(ValueError):
                 event = json.loads(line)
                 what = event.get("objectRef") or {}
-                seen[event["auditID"]] = f"{event['verb']} {what.get('resource')}{'/' + what['subresource'] if what.get('subresource') else ''}"
+                seen[event["auditID"]] = (
+                    f"{event['verb']}"
+                    f" {what.get('resource')}{'/' + what['subresource'] if what.get('subresource') else ''}"
+                )
     return collections.Counter(seen.values())
 
 
@@ -326,21 +366,48 @@ def inside(folder: pathlib.Path, number: int, seconds: float, calm: bool) -> typ
             facts, stage, everything = run(authority.path(f"{USER}.kubeconfig"), nodes, faults)
             assert faults is None or not faults.failed, faults.failed
             judge(facts, nodes, () if calm else dead)
-            yield from results(number, own, order("measured"), stage, everything, requests_in(controlplane.audit_log(folder)), faults)
+            yield from results(
+                number, own, order("measured"), stage, everything, requests_in(controlplane.audit_log(folder)), faults
+            )
         finally:
             kubelets.terminate()
             processes.stop(*processes.names())
 
 
 def results(
-    number: int, own: float, measured: float, stage: Stage, everything: float, asked: typing.Counter[str], faults: typing.Optional[Faults]
+    number: int,
+    own: float,
+    measured: float,
+    stage: Stage,
+    everything: float,
+    asked: typing.Counter[str],
+    faults: typing.Optional[Faults],
 ) -> typing.Iterator[Result]:
     """:param measured: seconds in which anything was measured, also what was measured anew"""
     size, tools = f"{number} nodes, {ROUNDS} rounds", "the tests alone"
-    what = "calm" if faults is None else f"{SHARE_DEAD:.0%} of the nodes die, the API server is away for {faults.away:.1f} s"
+    what = (
+        "calm"
+        if faults is None
+        else f"{SHARE_DEAD:.0%} of the nodes die, the API server is away for {faults.away:.1f} s"
+    )
     yield Result(tools, size, own, "s", 1.0, tools)
-    yield Result("measurements", size, stage.seconds, "s", stage.seconds / own, tools, f"{what}; {stage.processor:.1f} processor s")
-    yield Result("seconds of them in which nothing was measured", size, stage.seconds - measured, "s", (stage.seconds - measured) / measured, "the others")
+    yield Result(
+        "measurements",
+        size,
+        stage.seconds,
+        "s",
+        stage.seconds / own,
+        tools,
+        f"{what}; {stage.processor:.1f} processor s",
+    )
+    yield Result(
+        "seconds of them in which nothing was measured",
+        size,
+        stage.seconds - measured,
+        "s",
+        (stage.seconds - measured) / measured,
+        "the others",
+    )
     yield Result("with the life of the pods", size, everything, "s", everything / own, tools)
     total = sum(asked.values())
     note = ", ".join(f"{count} x {kind}" for kind, count in asked.most_common())
@@ -352,7 +419,9 @@ def results(
 def describe() -> description.Description:
     """The lab's, in a network namespace of another name, and without workers."""
     lab = description.read()
-    return dataclasses.replace(lab, name=NAMESPACE, network=dataclasses.replace(lab.network, namespace=NAMESPACE), workers=())
+    return dataclasses.replace(
+        lab, name=NAMESPACE, network=dataclasses.replace(lab.network, namespace=NAMESPACE), workers=()
+    )
 
 
 def main(arguments: Arguments = None) -> Results:
@@ -364,7 +433,12 @@ def main(arguments: Arguments = None) -> Results:
     made.add_argument("--serve", type=pathlib.Path, help=argparse.SUPPRESS)
     options = made.parse_args(arguments)
     if options.serve:
-        asyncio.run(Kubelets(options.seconds, Pki(options.serve / "pki", f"https://{describe().network.address}:{controlplane.API_PORT}")).serve())
+        asyncio.run(
+            Kubelets(
+                options.seconds,
+                Pki(options.serve / "pki", f"https://{describe().network.address}:{controlplane.API_PORT}"),
+            ).serve()
+        )
         return ()
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -375,7 +449,9 @@ def main(arguments: Arguments = None) -> Results:
         network.create(own)
         try:
             given = list(sys.argv[1:] if arguments is None else arguments)
-            subprocess.run(["ip", "netns", "exec", NAMESPACE, sys.executable, __file__, *given, "--inside", folder], check=True)
+            subprocess.run(
+                ["ip", "netns", "exec", NAMESPACE, sys.executable, __file__, *given, "--inside", folder], check=True
+            )
         finally:
             network.remove(own)
     return ()

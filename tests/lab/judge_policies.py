@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the API server (a dry run) and the linter say of policies. A program for test_linter.py: it runs in the lab's network namespace."""
+"""What the API server (a dry run) and the linter say of policies. A program for test_linter.py: it runs in the lab's
+network namespace."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ import typing
 import kubernetes.config
 import kubernetes.dynamic
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import cluster_before, objections
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
+    cluster_before,
+    objections,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe
@@ -20,7 +24,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sr
 NAMESPACE, NAME = "sriov-network-operator", "lint-test"
 
 
-def refusal(cluster: Cluster, definition: typing.Dict[str, typing.Any]) -> str:
+def refusal(cluster: Cluster, definition: dict[str, typing.Any]) -> str:
     """The API server's words; empty when it takes the policy."""
     try:
         cluster.apply(definition, "lint-test", dry_run=True)
@@ -40,7 +44,12 @@ def main(kubeconfig: str, path: str) -> None:
         specs = json.load(file)
     for spec in specs:
         metadata = {"name": NAME, "namespace": NAMESPACE}
-        definition = {"apiVersion": "sriovnetwork.openshift.io/v1", "kind": "SriovNetworkNodePolicy", "metadata": metadata, "spec": spec}
+        definition = {
+            "apiVersion": "sriovnetwork.openshift.io/v1",
+            "kind": "SriovNetworkNodePolicy",
+            "metadata": metadata,
+            "spec": spec,
+        }
         found = [item.measured for item in objections(policy(definition), world) if item.where == "webhook"]
         verdicts.append({"spec": spec, "refusal": refusal(cluster, definition), "objections": found})
     print(json.dumps(verdicts))

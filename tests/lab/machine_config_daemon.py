@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stands in for OpenShift's machine config daemon, on all nodes of MachineConfigPools: ``machine_config_daemon KUBECONFIG [stay | fail | lose]``.
+"""Stands in for OpenShift's machine config daemon, on all nodes of MachineConfigPools: ``machine_config_daemon
+KUBECONFIG [stay | fail | lose]``.
 
-The daemon itself runs on Red Hat's operating system alone. What it tells the real controller, and in which order, is the same: a node that joins has what its
-pool has; one that is to have another configuration asks to be drained, gets the kernel arguments of it, is reset by its BMC, so that its BIOS takes what
-waits, and asks to be let go when it is Ready with another boot. Files and units are not written. With ``stay`` nothing is, and no node is reset; with
-``fail`` a node that is drained says that it cannot; with ``lose`` it loses power. Each step is a line of the output. It ends when it is killed.
+The daemon itself runs on Red Hat's operating system alone. What it tells the real controller, and in which order, is
+the same: a node that joins has what its pool has; one that is to have another configuration asks to be drained, gets
+the kernel arguments of it, is reset by its BMC, so that its BIOS takes what waits, and asks to be let go when it is
+Ready with another boot. Files and units are not written. With ``stay`` nothing is, and no node is reset; with ``fail``
+a node that is drained says that it cannot; with ``lose`` it loses power. Each step is a line of the output. It ends
+when it is killed.
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ class Told(typing.NamedTuple):
 
 #: annotations in the order of these fields
 HAS, WANTED, STATE, ASKED, DONE, REASON = (
-    f"{ANNOTATIONS}{key}" for key in ("currentConfig", "desiredConfig", "state", "desiredDrain", "lastAppliedDrain", "reason")
+    f"{ANNOTATIONS}{key}"
+    for key in ("currentConfig", "desiredConfig", "state", "desiredDrain", "lastAppliedDrain", "reason")
 )
 
 
@@ -54,16 +58,18 @@ def told_by(node: typing.Mapping[str, typing.Any]) -> Told:
 class Daemon:
     """The daemons of all nodes.
 
-    :param take: makes a node, by its name, boot with another configuration than the one that it has; None: no node is touched.
-        What it returns is why it cannot; empty where it can
+    :param take: makes a node, by its name, boot with another configuration than the one that it has; None: no node is
+        touched. What it returns is why it cannot; empty where it can
     """
 
-    def __init__(self, take: typing.Optional[typing.Callable[[str, str, str], str]], say: typing.Callable[[str], None]) -> None:
+    def __init__(
+        self, take: typing.Optional[typing.Callable[[str, str, str], str]], say: typing.Callable[[str], None]
+    ) -> None:
         self._take, self._say = take, say
         #: ids of the boots before
-        self._boots: typing.Dict[str, str] = {}
+        self._boots: dict[str, str] = {}
 
-    def step(self, node: typing.Mapping[str, typing.Any], pool: str) -> typing.Dict[str, str]:
+    def step(self, node: typing.Mapping[str, typing.Any], pool: str) -> dict[str, str]:
         """One look at a node, and what is to be told of it then.
 
         :param pool: the configuration that its pool wants; empty where there is none
@@ -90,7 +96,9 @@ class Daemon:
                 self._say(f"{name} {'cannot' if why else 'is reset'}")
                 if why:
                     return {STATE: "Degraded", REASON: why}
-        ready = any(item["type"] == "Ready" and item["status"] == "True" for item in node["status"].get("conditions") or [])
+        ready = any(
+            item["type"] == "Ready" and item["status"] == "True" for item in node["status"].get("conditions") or []
+        )
         return {ASKED: f"uncordon-{told.wanted}"} if self._take is None or (ready and boot != self._boots[name]) else {}
 
 
@@ -105,9 +113,13 @@ def pool_of(node: typing.Mapping[str, typing.Any], pools: typing.Sequence[typing
     return next((config for name, config in sorted(found.items(), key=lambda item: item[0] == "worker")), "")
 
 
-def changed(before: typing.Sequence[str], after: typing.Sequence[str]) -> typing.List[str]:
-    """The command that brings a node's boot entries from these kernel arguments to those; empty where they are the same."""
-    words = {"--remove-args": [item for item in before if item not in after], "--args": [item for item in after if item not in before]}
+def changed(before: typing.Sequence[str], after: typing.Sequence[str]) -> list[str]:
+    """The command that brings a node's boot entries from these kernel arguments to those; empty where they are the
+    same."""
+    words = {
+        "--remove-args": [item for item in before if item not in after],
+        "--args": [item for item in after if item not in before],
+    }
     options = [f"{option}={' '.join(arguments)}" for option, arguments in words.items() if arguments]
     return ["grubby", "--update-kernel=ALL", *options] if options else []
 
@@ -119,7 +131,9 @@ def main() -> None:
     configurations = client.resources.get(api_version=VERSION, kind="MachineConfig")
 
     def take(name: str, has: str, wanted: str) -> str:
-        before, after = (configurations.get(name=each).to_dict()["spec"].get("kernelArguments") or [] for each in (has, wanted))
+        before, after = (
+            configurations.get(name=each).to_dict()["spec"].get("kernelArguments") or [] for each in (has, wanted)
+        )
         command = changed(before, after)
         if command:
             done = lab.agent(name).run(command)
@@ -139,7 +153,11 @@ def main() -> None:
         for node in nodes.get().to_dict()["items"]:
             told = daemon.step(node, pool_of(node, known))
             if told:
-                nodes.patch(name=node["metadata"]["name"], body={"metadata": {"annotations": told}}, content_type="application/merge-patch+json")
+                nodes.patch(
+                    name=node["metadata"]["name"],
+                    body={"metadata": {"annotations": told}},
+                    content_type="application/merge-patch+json",
+                )
         time.sleep(SECONDS)
 
 

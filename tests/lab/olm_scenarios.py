@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Faults of OLM as data, in the style of the other scenarios. Each begins without the operator, in a lab with OLM (``make openshift``)."""
+"""Faults of OLM as data, in the style of the other scenarios. Each begins without the operator, in a lab with OLM
+(``make openshift``)."""
 
 from __future__ import annotations
 
@@ -23,23 +24,28 @@ _SOON = {"operators_wait_seconds": 10}
 class OlmScenario(Scenario):
     """:ivar objects: of somebody else, that are there meanwhile"""
 
-    objects: typing.Tuple[typing.Mapping[str, typing.Any], ...] = ()
+    objects: tuple[typing.Mapping[str, typing.Any], ...] = ()
 
 
-def _wish(**changes: str) -> typing.Dict[str, typing.Any]:
+def _wish(**changes: str) -> dict[str, typing.Any]:
     """Variables with other keys for the package than the inventory's."""
     own = {"namespace": NAMESPACE, "source": olm.CATALOG, "source_namespace": olm.NAMESPACE}
     return {"operators_packages": {bundle.PACKAGE: {**own, **changes}}, **_SOON}
 
 
-def _object(kind: str, name: str, spec: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+def _object(kind: str, name: str, spec: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     version = "v1" if kind == "OperatorGroup" else "v1alpha1"
-    return {"apiVersion": f"{_GROUP}/{version}", "kind": kind, "metadata": {"name": name, "namespace": NAMESPACE}, "spec": dict(spec)}
+    return {
+        "apiVersion": f"{_GROUP}/{version}",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": dict(spec),
+    }
 
 
 _OWN_GROUP = _object("OperatorGroup", "somebody", {"targetNamespaces": [NAMESPACE]})
 
-OLM_SCENARIOS: typing.Tuple[OlmScenario, ...] = (
+OLM_SCENARIOS: tuple[OlmScenario, ...] = (
     OlmScenario(
         "catalog-gone",
         OPERATORS,
@@ -64,7 +70,11 @@ OLM_SCENARIOS: typing.Tuple[OlmScenario, ...] = (
                 "a channel that the package does not have",
                 CHECK,
                 SUBJECT,
-                ("nothing installed, failed", "OLM finds no way to install it", "no operators found in channel nightly of package sriov-network-operator"),
+                (
+                    "nothing installed, failed",
+                    "OLM finds no way to install it",
+                    "no operators found in channel nightly of package sriov-network-operator",
+                ),
                 "Correct channel: kubectl get packagemanifest sriov-network-operator",
             ),
         ),
@@ -80,12 +90,18 @@ OLM_SCENARIOS: typing.Tuple[OlmScenario, ...] = (
                 "an operator that requires an API which nobody owns",
                 CHECK,
                 SUBJECT,
-                (f"{bundle.PACKAGE}.v{bundle.INCOMPLETE_VERSION}, failed", "waits for what it requires", bundle.REQUIRED[0]),
+                (
+                    f"{bundle.PACKAGE}.v{bundle.INCOMPLETE_VERSION}, failed",
+                    "waits for what it requires",
+                    bundle.REQUIRED[0],
+                ),
                 "Install what is missing",
             ),
         ),
         variables=_wish(channel=bundle.INCOMPLETE),
-        how=f"`operators_packages.sriov-network-operator.channel: {bundle.INCOMPLETE}`, of which the bundle requires it",
+        how=(
+            f"`operators_packages.sriov-network-operator.channel: {bundle.INCOMPLETE}`, of which the bundle requires it"
+        ),
     ),
     OlmScenario(
         "two-operator-groups",
@@ -112,7 +128,11 @@ OLM_SCENARIOS: typing.Tuple[OlmScenario, ...] = (
                 "an InstallPlan of somebody else's Subscription, which waits for its approval",
                 CHECK,
                 SUBJECT,
-                ("nothing installed, failed", "waits for approval", f"Subscription {NAMESPACE}/theirs is somebody else's"),
+                (
+                    "nothing installed, failed",
+                    "waits for approval",
+                    f"Subscription {NAMESPACE}/theirs is somebody else's",
+                ),
                 "Have its owner approve it: kubectl",
             ),
         ),

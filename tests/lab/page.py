@@ -31,7 +31,9 @@ What cannot be injected in the lab, or needs no playbook to be injected; the fin
 
 
 def page() -> str:
-    rows = [_row(scenario, index) for scenario in (*SCENARIOS, *OLM_SCENARIOS) for index in range(len(scenario.expected))]
+    rows = [
+        _row(scenario, index) for scenario in (*SCENARIOS, *OLM_SCENARIOS) for index in range(len(scenario.expected))
+    ]
     others = [_line(other.fault, other.why, f"`{other.finding}`", f"`{other.test}`") for other in ELSEWHERE]
     return HEAD + "".join(rows) + OTHER + "".join(others)
 
@@ -44,9 +46,13 @@ def _row(scenario: Scenario, index: int) -> str:
 
 
 def how(scenario: Scenario, index: int) -> str:
-    """Several faults on different subjects have a finding each, in the same order; else all that is injected makes the one finding."""
+    """Several faults on different subjects have a finding each, in the same order; else all that is injected makes the
+    one finding."""
     own = scenario.injections[index : index + 1] if len(scenario.expected) > 1 else scenario.injections
-    ways = [f"`{' '.join(['lab/fault', item.name, 'on', *item.words])}`" + (" while it runs" if item.after else "") for item in own]
+    ways = [
+        f"`{' '.join(['lab/fault', item.name, 'on', *item.words])}`" + (" while it runs" if item.after else "")
+        for item in own
+    ]
     return ", ".join([*ways, *filter(None, [scenario.how])])
 
 

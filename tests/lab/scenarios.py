@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Faults as data: how each is injected, and the finding that must name it. The tests run them, and docs/faults.md is made from them."""
+"""Faults as data: how each is injected, and the finding that must name it. The tests run them, and docs/faults.md is
+made from them."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class Injection:
     times: int = 1
 
     @property
-    def words(self) -> typing.List[str]:
+    def words(self) -> list[str]:
         return [word for key, value in self.target.items() for word in (f"--{key}", value)]
 
 
@@ -45,7 +46,7 @@ class Expected:
     fault: str
     check: str
     subject: str
-    says: typing.Tuple[str, ...]
+    says: tuple[str, ...]
     remedy: str
     status: str = "fail"
 
@@ -58,16 +59,18 @@ class Expected:
 class Scenario:
     """One run of a playbook with one fault, or with several on different subjects.
 
-    :ivar always: part of 'make test', which has one of each kind; all of them are 'make faults', and take longer than CI should
+    :ivar always: part of 'make test', which has one of each kind; all of them are 'make faults', and take longer than
+        CI should
     :ivar survives: the run must end well all the same
-    :ivar heals: playbook that must end well with the lab's own intent once the fault is taken back, and leaves the lab as it was
+    :ivar heals: playbook that must end well with the lab's own intent once the fault is taken back, and leaves the lab
+        as it was
     :ivar how: words for the page, where variables are what injects it
     """
 
     name: str
     playbook: str
-    expected: typing.Tuple[Expected, ...]
-    injections: typing.Tuple[Injection, ...] = ()
+    expected: tuple[Expected, ...]
+    injections: tuple[Injection, ...] = ()
     variables: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
     how: str = ""
     survives: bool = False
@@ -85,37 +88,62 @@ class Elsewhere:
     test: str
 
 
-def intent(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
-    """The lab's fabrics with virtual functions, keys of ``storage`` replaced; a mapping is merged into the one that is there.
+def intent(**changes: typing.Any) -> list[dict[str, typing.Any]]:
+    """The lab's fabrics with virtual functions, keys of ``storage`` replaced; a mapping is merged into the one that is
+    there.
 
     The others would only be waited for again in each scenario.
     """
 
-    def merged(fabric: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
-        return {**fabric, **{key: {**fabric[key], **value} if isinstance(value, dict) and key in fabric else value for key, value in changes.items()}}
+    def merged(fabric: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        return {
+            **fabric,
+            **{
+                key: {**fabric[key], **value} if isinstance(value, dict) and key in fabric else value
+                for key, value in changes.items()
+            },
+        }
 
-    return [merged(fabric) if fabric["name"] == "storage" else fabric for fabric in SETTINGS["rdma_fabrics"] if "virtual_functions" in fabric]
+    return [
+        merged(fabric) if fabric["name"] == "storage" else fabric
+        for fabric in SETTINGS["rdma_fabrics"]
+        if "virtual_functions" in fabric
+    ]
 
 
-def alone(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
-    """The fabric ``storage`` of ``intent``: two pods, where ``compute`` has eight that would be measured again in each scenario."""
+def alone(**changes: typing.Any) -> list[dict[str, typing.Any]]:
+    """The fabric ``storage`` of ``intent``: two pods, where ``compute`` has eight that would be measured again in each
+    scenario."""
     return [fabric for fabric in intent(**changes) if fabric["name"] == "storage"]
 
 
 DISCOVER, FABRIC, REACHABILITY, PLATFORM, OPERATORS, NETWORK, VIRTUAL_FUNCTIONS, HOST, BANDWIDTH = (
-    f"playbooks/{stage}.yml" for stage in ("discover", "fabric", "reachability", "platform", "operators", "network", "virtual_functions", "host", "bandwidth")
+    f"playbooks/{stage}.yml"
+    for stage in (
+        "discover",
+        "fabric",
+        "reachability",
+        "platform",
+        "operators",
+        "network",
+        "virtual_functions",
+        "host",
+        "bandwidth",
+    )
 )
 #: what stage host shall give and prove
 MEMLOCK = {"memlock": {"by": "containerd", "limit_gib": 1, "proof_mib": 64}}
 NO_SUCH_NIC = {"vendor": "8086", "device": "1583", "netdev": ["eth1"]}
 #: an HCA of each worker proves nothing of its BIOS by itself, so that the BMC is asked
-NO_ROOM = tuple(Injection("pf-without-room", {"worker": worker, "device": "mlx5_0"}) for worker in ("worker-1", "worker-2"))
+NO_ROOM = tuple(
+    Injection("pf-without-room", {"worker": worker, "device": "mlx5_0"}) for worker in ("worker-1", "worker-2")
+)
 #: both pods of a measurement run
 PODS_READY = "pod is ready"
 #: one of two measurements is done, the other runs
 MEASURED = "5 pings"
 
-SCENARIOS: typing.Tuple[Scenario, ...] = (
+SCENARIOS: tuple[Scenario, ...] = (
     Scenario(
         "clock-ahead",
         DISCOVER,
@@ -236,7 +264,13 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         "ports",
         FABRIC,
         (
-            Expected("one port unlinked", "fabric.hcas", "worker-1 compute", ("mlx5_0",), "Bring up the ports and cables named here"),
+            Expected(
+                "one port unlinked",
+                "fabric.hcas",
+                "worker-1 compute",
+                ("mlx5_0",),
+                "Bring up the ports and cables named here",
+            ),
             Expected(
                 "a link with one lane of four",
                 "fabric.rate",
@@ -280,13 +314,24 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         ),
         (
             Injection("errors-growing", {"worker": "worker-2", "device": "mlx5_1", "counter": "port_xmit_discards"}),
-            Injection("error-counters", {"worker": "worker-2", "device": "mlx5_4", "counter": "symbol_error", "value": "65535"}),
+            Injection(
+                "error-counters",
+                {"worker": "worker-2", "device": "mlx5_4", "counter": "symbol_error", "value": "65535"},
+            ),
         ),
     ),
     Scenario(
         "hca-missing",
         FABRIC,
-        (Expected("HCA missing on one node", "fabric.hcas", "worker-1 compute", ("3 HCAs",), "Bring up the ports and cables named here"),),
+        (
+            Expected(
+                "HCA missing on one node",
+                "fabric.hcas",
+                "worker-1 compute",
+                ("3 HCAs",),
+                "Bring up the ports and cables named here",
+            ),
+        ),
         (Injection("hca-missing", {"worker": "worker-1", "device": "mlx5_0"}),),
     ),
     Scenario(
@@ -309,8 +354,22 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         "bmcs-that-do-not-answer",
         PLATFORM,
         (
-            Expected("a BMC is dead", "platform.bios", "worker-1 mlx5_0", ("Its BMC says nothing", "refused"), "Have the BMC answer", status="unknown"),
-            Expected("a BMC with a wrong password", "platform.bios", "worker-2 mlx5_0", ("Its BMC says nothing", "password"), "BMC", status="unknown"),
+            Expected(
+                "a BMC is dead",
+                "platform.bios",
+                "worker-1 mlx5_0",
+                ("Its BMC says nothing", "refused"),
+                "Have the BMC answer",
+                status="unknown",
+            ),
+            Expected(
+                "a BMC with a wrong password",
+                "platform.bios",
+                "worker-2 mlx5_0",
+                ("Its BMC says nothing", "password"),
+                "BMC",
+                status="unknown",
+            ),
             # the emulated NIC proves it without
             Expected("a BMC that is not needed", "platform.bios", "worker-1 eth1", (), "", status="pass"),
         ),
@@ -320,8 +379,22 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         "bmcs-that-can-not-be-asked",
         PLATFORM,
         (
-            Expected("a BMC that is too slow", "platform.bios", "worker-1 mlx5_0", ("Its BMC says nothing", "5 s"), "", status="unknown"),
-            Expected("a BMC with an expired certificate", "platform.bios", "worker-2 mlx5_0", ("Its BMC says nothing", "expired"), "", status="unknown"),
+            Expected(
+                "a BMC that is too slow",
+                "platform.bios",
+                "worker-1 mlx5_0",
+                ("Its BMC says nothing", "5 s"),
+                "",
+                status="unknown",
+            ),
+            Expected(
+                "a BMC with an expired certificate",
+                "platform.bios",
+                "worker-2 mlx5_0",
+                ("Its BMC says nothing", "expired"),
+                "",
+                status="unknown",
+            ),
         ),
         (*NO_ROOM, Injection("bmc-slow", {"worker": "worker-1"}), Injection("bmc-expired", {"worker": "worker-2"})),
         {"platform_bmc_seconds": 5},
@@ -330,9 +403,19 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         "bios-that-can-not-be-set",
         PLATFORM,
         (
-            Expected("SR-IOV is off in the BIOS", "platform.bios", "worker-1 mlx5_0", ("SriovGlobalEnable Disabled",), "racadm jobqueue delete"),
-            Expected("a job that holds the BIOS", "platform.roll", "worker-1", ("BIOS sriov", "JID_"), "run the stage again"),
-            Expected("a BMC in lockdown", "platform.roll", "worker-2", ("BIOS sriov", "lockdown"), "run the stage again"),
+            Expected(
+                "SR-IOV is off in the BIOS",
+                "platform.bios",
+                "worker-1 mlx5_0",
+                ("SriovGlobalEnable Disabled",),
+                "racadm jobqueue delete",
+            ),
+            Expected(
+                "a job that holds the BIOS", "platform.roll", "worker-1", ("BIOS sriov", "JID_"), "run the stage again"
+            ),
+            Expected(
+                "a BMC in lockdown", "platform.roll", "worker-2", ("BIOS sriov", "lockdown"), "run the stage again"
+            ),
         ),
         (
             *NO_ROOM,
@@ -341,7 +424,10 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             Injection("bmc-locked", {"worker": "worker-2"}),
             Injection("sriov-off", {"worker": "worker-2"}),
         ),
-        {"platform_settle": True, "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {"sriov": True}, "disruption": "reboot"}},
+        {
+            "platform_settle": True,
+            "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {"sriov": True}, "disruption": "reboot"},
+        },
     ),
     # of the two BMCs that of worker-2 has an ETag
     Scenario(
@@ -357,7 +443,10 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             ),
         ),
         (Injection("sriov-off", {"worker": "worker-2"}), Injection("bmc-contended", {"worker": "worker-2"})),
-        {"platform_settle": True, "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {"sriov": True}, "disruption": "reboot"}},
+        {
+            "platform_settle": True,
+            "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {"sriov": True}, "disruption": "reboot"},
+        },
     ),
     Scenario(
         "thp-of-one-node",
@@ -370,10 +459,27 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         "hca-slots",
         DISCOVER,
         (
-            Expected("a card with 8 lanes of 16", "discover.pcie", "worker-1 mlx5_0", ("32 GT/s x8", "trained down"), "Seat the card anew", "warn"),
-            Expected("a card at Gen4", "discover.pcie", "worker-2 mlx5_1", ("16 GT/s x16", "older generation"), "Seat the card anew", "warn"),
+            Expected(
+                "a card with 8 lanes of 16",
+                "discover.pcie",
+                "worker-1 mlx5_0",
+                ("32 GT/s x8", "trained down"),
+                "Seat the card anew",
+                "warn",
+            ),
+            Expected(
+                "a card at Gen4",
+                "discover.pcie",
+                "worker-2 mlx5_1",
+                ("16 GT/s x16", "older generation"),
+                "Seat the card anew",
+                "warn",
+            ),
         ),
-        (Injection("pcie-narrow", {"worker": "worker-1", "device": "mlx5_0"}), Injection("pcie-gen4", {"worker": "worker-2", "device": "mlx5_1"})),
+        (
+            Injection("pcie-narrow", {"worker": "worker-1", "device": "mlx5_0"}),
+            Injection("pcie-gen4", {"worker": "worker-2", "device": "mlx5_1"}),
+        ),
         survives=True,
     ),
     Scenario(
@@ -540,7 +646,10 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "SR-IOV is off in the firmware",
                 "platform.sriov",
                 "worker-1 mlx5_0",
-                ("absent", "Firmware: sriov_totalvfs is absent, and the function offers no VFs in its configuration space"),
+                (
+                    "absent",
+                    "Firmware: sriov_totalvfs is absent, and the function offers no VFs in its configuration space",
+                ),
                 "mstconfig -d 0000:3c:00.0 set SRIOV_EN=1",
             ),
         ),
@@ -572,8 +681,14 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "lspci -nn for the HCA",
             ),
         ),
-        (Injection("hca-lost-at-reset", {"worker": "worker-1", "device": "mlx5_0"}), Injection("sriov-off", {"worker": "worker-1"})),
-        {"platform_settle": True, "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {"sriov": True}, "disruption": "reboot"}},
+        (
+            Injection("hca-lost-at-reset", {"worker": "worker-1", "device": "mlx5_0"}),
+            Injection("sriov-off", {"worker": "worker-1"}),
+        ),
+        {
+            "platform_settle": True,
+            "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {"sriov": True}, "disruption": "reboot"},
+        },
     ),
     Scenario(
         "firmware-waits",
@@ -690,13 +805,24 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             "rdma_fabrics": intent(select=NO_SUCH_NIC),
             "rdma_waivers": [{"check": "network.lint_*", "subject": "storage*", "reason": "the webhook shall judge"}],
         },
-        how="the same, with a waiver on `network.lint_*`, and the fabrics without virtual functions taken out of `rdma_fabrics`",
+        how=(
+            "the same, with a waiver on `network.lint_*`, and the fabrics without virtual functions taken out of"
+            " `rdma_fabrics`"
+        ),
         always=True,
     ),
     Scenario(
         "vf-without-carrier",
         BANDWIDTH,
-        (Expected("VF administratively down", "bandwidth.rping", "storage *", ("RDMA_CM_EVENT_ADDR_ERROR",), "Compare ip addr and rdma link in both pods"),),
+        (
+            Expected(
+                "VF administratively down",
+                "bandwidth.rping",
+                "storage *",
+                ("RDMA_CM_EVENT_ADDR_ERROR",),
+                "Compare ip addr and rdma link in both pods",
+            ),
+        ),
         (Injection("vf-down", {"worker": "worker-2"}, PODS_READY, 2),),
     ),
     Scenario(
@@ -756,7 +882,10 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             ),
         ),
         # the emulated NIC does not keep to the limit, so that the pods' own queues do
-        (Injection("vf-limited", {"worker": "worker-2"}), Injection("slow-direction", {"worker": "worker-2"}, PODS_READY, 2)),
+        (
+            Injection("vf-limited", {"worker": "worker-2"}),
+            Injection("slow-direction", {"worker": "worker-2"}, PODS_READY, 2),
+        ),
     ),
     Scenario(
         "rdma-dropped",
@@ -815,7 +944,8 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "bandwidth.measured",
                 "storage *",
                 ("the server was killed (exit code 137)",),
-                "See why the other pod ended: kubectl describe pod, and dmesg of its node for a process that was killed.",
+                "See why the other pod ended: kubectl describe pod, and dmesg of its node for a process that was"
+                " killed.",
             ),
         ),
         (Injection("server-killed", {"worker": "worker-2"}, PODS_READY, 2),),
@@ -858,7 +988,13 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         "memlock-low",
         HOST,
         (
-            Expected("memlock too low", "host.memlock", "storage worker-1", ("ulimit -l 8 MiB", "Couldn't register MR"), "Restart containerd with the drop-in"),
+            Expected(
+                "memlock too low",
+                "host.memlock",
+                "storage worker-1",
+                ("ulimit -l 8 MiB", "Couldn't register MR"),
+                "Restart containerd with the drop-in",
+            ),
             Expected(
                 "containerd has another limit than the intent",
                 "host.containerd",
@@ -880,7 +1016,10 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "worker-2",
                 (
                     "feature.node.kubernetes.io/network-sriov.capable is absent",
-                    "No worker of node feature discovery (node-feature-discovery/node-feature-discovery-worker) is on the node",
+                    (
+                        "No worker of node feature discovery (node-feature-discovery/node-feature-discovery-worker) is"
+                        " on the node"
+                    ),
                 ),
                 "Compare nodeSelector and tolerations of the DaemonSet",
             ),
@@ -913,15 +1052,24 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "the whitelist of node feature discovery leaves out the NIC's class",
                 "operators.label",
                 "worker-*",
-                ("feature.node.kubernetes.io/pci-8086.sriov.capable is absent", "and the worker makes labels only of 03, 0b40, 12."),
+                (
+                    "feature.node.kubernetes.io/pci-8086.sriov.capable is absent",
+                    "and the worker makes labels only of 03, 0b40, 12.",
+                ),
                 "to sources.pci.deviceClassWhitelist",
             ),
         ),
         variables={
             "operators_install": False,
-            "rdma_cluster": {**SETTINGS["rdma_cluster"], "node_selector": {"feature.node.kubernetes.io/pci-8086.sriov.capable": "true"}},
+            "rdma_cluster": {
+                **SETTINGS["rdma_cluster"],
+                "node_selector": {"feature.node.kubernetes.io/pci-8086.sriov.capable": "true"},
+            },
         },
-        how="`rdma_cluster.node_selector` asks for a label of PCI, and node feature discovery has the whitelist that it comes with",
+        how=(
+            "`rdma_cluster.node_selector` asks for a label of PCI, and node feature discovery has the whitelist that it"
+            " comes with"
+        ),
     ),
     Scenario(
         "webhook-left",
@@ -931,7 +1079,10 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "webhook without an endpoint",
                 "network.attachment_accepted",
                 "storage *",
-                ("left-behind.sriovnetwork.openshift.io", "is not there: its operator was removed, and its webhook stayed"),
+                (
+                    "left-behind.sriovnetwork.openshift.io",
+                    "is not there: its operator was removed, and its webhook stayed",
+                ),
                 "delete the one that names it",
             ),
         ),
@@ -978,7 +1129,11 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "VFs that pods get are in another VLAN than the intent says",
                 "virtual_functions.settings",
                 "storage worker-*",
-                ("vlan 100, vlan_qos 2, trust on", "vlan 200, vlan_qos 2, trust on", "CNI plugin: a pod has the virtual function"),
+                (
+                    "vlan 100, vlan_qos 2, trust on",
+                    "vlan 200, vlan_qos 2, trust on",
+                    "CNI plugin: a pod has the virtual function",
+                ),
                 "NetworkAttachmentDefinition 'sriov-storage' names it",
             ),
         ),
@@ -998,7 +1153,10 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
             ),
         ),
         (Injection("daemon-frozen", {"worker": "worker-1"}),),
-        variables={"rdma_fabrics": intent(virtual_functions=3), "rdma_cluster": {**SETTINGS["rdma_cluster"], "wait_seconds": 60}},
+        variables={
+            "rdma_fabrics": intent(virtual_functions=3),
+            "rdma_cluster": {**SETTINGS["rdma_cluster"], "wait_seconds": 60},
+        },
         heals=NETWORK,
     ),
     Scenario(
@@ -1013,8 +1171,14 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
                 "Bring the node back: see its power, its kubelet and its management network.",
             ),
         ),
-        (Injection("daemon-frozen", {"worker": "worker-2"}), Injection("worker-frozen", {"worker": "worker-2"}, "storage worker-1", 1)),
-        variables={"rdma_fabrics": intent(virtual_functions=3), "rdma_cluster": {**SETTINGS["rdma_cluster"], "wait_seconds": 300}},
+        (
+            Injection("daemon-frozen", {"worker": "worker-2"}),
+            Injection("worker-frozen", {"worker": "worker-2"}, "storage worker-1", 1),
+        ),
+        variables={
+            "rdma_fabrics": intent(virtual_functions=3),
+            "rdma_cluster": {**SETTINGS["rdma_cluster"], "wait_seconds": 300},
+        },
         heals=NETWORK,
     ),
     Scenario(
@@ -1022,18 +1186,33 @@ SCENARIOS: typing.Tuple[Scenario, ...] = (
         NETWORK,
         (
             Expected(
-                "the operator's config daemon killed during the wait", "network.allocatable", "storage worker-1", ("3 allocatable after",), "", status="pass"
+                "the operator's config daemon killed during the wait",
+                "network.allocatable",
+                "storage worker-1",
+                ("3 allocatable after",),
+                "",
+                status="pass",
             ),
-            Expected("API server restarted during the wait", "network.allocatable", "storage worker-2", ("3 allocatable after",), "", status="pass"),
+            Expected(
+                "API server restarted during the wait",
+                "network.allocatable",
+                "storage worker-2",
+                ("3 allocatable after",),
+                "",
+                status="pass",
+            ),
         ),
-        (Injection("daemon-killed", {"worker": "worker-1"}, "storage worker-1", 1), Injection("api-restart", {}, "storage worker-1", 1)),
+        (
+            Injection("daemon-killed", {"worker": "worker-1"}, "storage worker-1", 1),
+            Injection("api-restart", {}, "storage worker-1", 1),
+        ),
         variables={"rdma_fabrics": intent(virtual_functions=3)},
         survives=True,
         heals=NETWORK,
     ),
 )
 
-ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
+ELSEWHERE: tuple[Elsewhere, ...] = (
     Elsewhere(
         "a pod on other CPUs than those of its HCA's NUMA node",
         "the guests have one NUMA node",
@@ -1095,7 +1274,10 @@ ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
         "tests/lab/test_access.py::test_who_may_only_look_is_told_which_rights_are_missing",
     ),
     Elsewhere(
-        "expired credentials", "a certificate that the test makes", "the run ends", "tests/lab/test_access.py::test_an_expired_certificate_is_named_as_such"
+        "expired credentials",
+        "a certificate that the test makes",
+        "the run ends",
+        "tests/lab/test_access.py::test_an_expired_certificate_is_named_as_such",
     ),
     Elsewhere(
         "a drain that a PodDisruptionBudget blocks",
@@ -1176,6 +1358,9 @@ ELSEWHERE: typing.Tuple[Elsewhere, ...] = (
         "tests/unit/check/test_tuning.py::test_pfc_on_one_side_only_fails_whatever_is_expected",
     ),
     Elsewhere(
-        "two HCAs with one GUID", "the simulator takes no second one", "fabric.guids", "tests/unit/check/test_check_fabric.py::test_guids_that_two_devices_have"
+        "two HCAs with one GUID",
+        "the simulator takes no second one",
+        "fabric.guids",
+        "tests/unit/check/test_check_fabric.py::test_guids_that_two_devices_have",
     ),
 )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who may do what: the files of docs/rbac that an intent needs are enough, and no others; who has fewer is told what is lacking before anything is made."""
+"""Who may do what: the files of docs/rbac that an intent needs are enough, and no others; who has fewer is told what is
+lacking before anything is made."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ from .scenarios import alone
 BY_SSH = {"rdma_nodes": {"hosts": {"worker-2": {"ansible_connection": "ssh"}}}}
 
 
-def shipped(lab: Lab, *names: str) -> typing.List[typing.Dict[str, typing.Any]]:
-    """The objects of these files of docs, but for bindings in namespaces that are not there: what nobody has made, nobody needs rights in."""
+def shipped(lab: Lab, *names: str) -> list[dict[str, typing.Any]]:
+    """The objects of these files of docs, but for bindings in namespaces that are not there: what nobody has made,
+    nobody needs rights in."""
     items = [item for name in names for item in yaml.safe_load((ROOT / f"docs/rbac/{name}.yml").read_text())["items"]]
     there = lab.namespaces() | {item["metadata"]["name"] for item in items if item["kind"] == "Namespace"}
     return [item for item in items if item["metadata"].get("namespace", "default") in there]
@@ -36,7 +38,7 @@ def roles(lab: Lab) -> typing.Iterator[None]:
         yield
 
 
-def wanted(*without: str) -> typing.List[str]:
+def wanted(*without: str) -> list[str]:
     """The files that the lab's intent needs, as validate names them, and those that its inventory needs beside them."""
     given = parse_intent(SETTINGS["rdma_fabrics"], None, SETTINGS.get("rdma_cluster"))
     # nobody submits jobs here, and the namespaces are the collection's own
@@ -65,7 +67,9 @@ def run_by_ssh(here: Lab, group: str, stage: str) -> typing.Any:
 
 def run_as(here: Lab, group: str, stage: str, *words: str, days: int = DAYS, **more: typing.Any) -> typing.Any:
     kubeconfig = identity(here.folder / "pki", group, days)
-    return here.playbook(f"playbooks/{stage}.yml", *words, variables={"operators_install": False, **more}, kubeconfig=kubeconfig)
+    return here.playbook(
+        f"playbooks/{stage}.yml", *words, variables={"operators_install": False, **more}, kubeconfig=kubeconfig
+    )
 
 
 def test_who_may_only_look_is_told_which_rights_are_missing(lab: Lab, roles: None) -> None:
@@ -103,13 +107,17 @@ def test_no_power_that_is_named_can_be_left_out(lab: Lab, power: str) -> None:
     with lab.present(*shipped(lab, *wanted(power))):
         run = run_as(lab, "linerate-rdma-operators", "operators")
         assert run.code != 0
-        assert any(f"docs/rbac/{power}.yml" in finding["remedy"] for finding in run.findings("operators", "fail")), run.end
+        assert any(f"docs/rbac/{power}.yml" in finding["remedy"] for finding in run.findings("operators", "fail")), (
+            run.end
+        )
 
 
 @pytest.mark.thorough
 def test_the_shipped_roles_are_enough_to_measure(lab: Lab, roles: None) -> None:
     run = run_as(lab, "linerate-rdma-operators", "bandwidth", rdma_fabrics=alone())
-    assert [finding["subject"] for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end
+    assert [
+        finding["subject"] for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"
+    ], run.end
 
 
 @pytest.mark.thorough
@@ -119,7 +127,9 @@ def test_sudo_does_in_place_of_root(lab: Lab) -> None:
     # what Debian's sudo leaves when somebody of the group admin has used it
     used = f"/home/{ADMIN}/.sudo_as_admin_successful"
     assert lab.command("on", "worker-1", "rm", "-f", used).returncode == 0
-    path.write_text(yaml.safe_dump({"rdma_nodes": {"hosts": {"worker-1": {"ansible_user": ADMIN, "ansible_become": True}}}}))
+    path.write_text(
+        yaml.safe_dump({"rdma_nodes": {"hosts": {"worker-1": {"ansible_user": ADMIN, "ansible_become": True}}}})
+    )
     run = lab.playbook("playbooks/reachability.yml", "-i", str(path))
     assert run.code == 0, run.end
     assert run.finding("reachability", "reachability.node", "worker-1")["status"] == "pass"

@@ -19,9 +19,12 @@ LEAK = {
 }
 
 
-def intent(**ipam: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
+def intent(**ipam: typing.Any) -> list[dict[str, typing.Any]]:
     """The lab's fabrics; keys of the addresses of ``storage`` replaced."""
-    return [{**fabric, "ipam": {"type": "whereabouts", **ipam}} if fabric["name"] == "storage" else fabric for fabric in SETTINGS["rdma_fabrics"]]
+    return [
+        {**fabric, "ipam": {"type": "whereabouts", **ipam}} if fabric["name"] == "storage" else fabric
+        for fabric in SETTINGS["rdma_fabrics"]
+    ]
 
 
 #: an RDMA network and one of TCP
@@ -30,9 +33,14 @@ SIXES = {"storage": "fd00:79::/112", "fast": "fd00:86::/112"}
 
 @pytest.mark.thorough
 def test_networks_of_ipv6_are_made_and_measured(lab: Lab) -> None:
-    """Pods have IPv6 addresses alone on both networks: rping, ib_write_bw and the TCP tool must find each other by these."""
+    """Pods have IPv6 addresses alone on both networks: rping, ib_write_bw and the TCP tool must find each other by
+    these."""
     fabrics = [
-        {**fabric, "ipam": {"type": "whereabouts", "range": SIXES[fabric["name"]]}} if fabric["name"] in SIXES else fabric
+        (
+            {**fabric, "ipam": {"type": "whereabouts", "range": SIXES[fabric["name"]]}}
+            if fabric["name"] in SIXES
+            else fabric
+        )
         for fabric in SETTINGS["rdma_fabrics"]
     ]
     made = lab.playbook("playbooks/network.yml", variables={"rdma_fabrics": fabrics})
@@ -44,7 +52,10 @@ def test_networks_of_ipv6_are_made_and_measured(lab: Lab) -> None:
     assert run.code == 0, run.end
     pods = run.fact("bandwidth")["bandwidth"]["pods"]
     addresses = {fabric: {pod["address"] for pod in pods if pod["fabric"] == fabric} for fabric in SIXES}
-    assert all(len(found) == 2 and all(address.startswith(SIXES[fabric][:7]) for address in found) for fabric, found in addresses.items()), addresses
+    assert all(
+        len(found) == 2 and all(address.startswith(SIXES[fabric][:7]) for address in found)
+        for fabric, found in addresses.items()
+    ), addresses
     proven = {(finding["check"], finding["subject"].split()[0]) for finding in run.findings("bandwidth", "pass")}
     assert {("bandwidth.rping", "storage"), ("bandwidth.measured", "storage"), ("bandwidth.measured", "fast")} <= proven
     assert restored.code == 0, restored.end
@@ -54,7 +65,11 @@ def test_too_small_a_range_is_refused_by_arithmetic(lab: Lab) -> None:
     run = lab.playbook("playbooks/validate.yml", variables={"rdma_fabrics": intent(range="10.79.0.0/29")})
     assert run.code != 0
     finding = run.finding("validate", "validate.addresses", "rdma_fabrics[1].ipam.range")
-    assert (finding["status"], finding["measured"], finding["expected"]) == ("fail", "6 addresses", "8 addresses: 2 nodes x 1 HCAs x 4 VFs")
+    assert (finding["status"], finding["measured"], finding["expected"]) == (
+        "fail",
+        "6 addresses",
+        "8 addresses: 2 nodes x 1 HCAs x 4 VFs",
+    )
 
 
 @pytest.mark.thorough

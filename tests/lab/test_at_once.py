@@ -21,15 +21,31 @@ LEASE = "coordination.k8s.io/v1/Lease"
 VARIABLES = {"rdma_fabrics": intent()}
 
 
-def held() -> typing.List[typing.Dict[str, typing.Any]]:
+def held() -> list[dict[str, typing.Any]]:
     """The Lease of a run on another machine that is at work right now."""
     now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    told = {"linerate.rdma/run": "run-of-another", "linerate.rdma/host": "control-9", "linerate.rdma/module": "rdma_bandwidth"}
-    spec = {"holderIdentity": "run-of-another@control-9", "leaseDurationSeconds": 600, "acquireTime": now, "renewTime": now}
-    return [{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": NAME, "namespace": NAMESPACE, "annotations": told}, "spec": spec}]
+    told = {
+        "linerate.rdma/run": "run-of-another",
+        "linerate.rdma/host": "control-9",
+        "linerate.rdma/module": "rdma_bandwidth",
+    }
+    spec = {
+        "holderIdentity": "run-of-another@control-9",
+        "leaseDurationSeconds": 600,
+        "acquireTime": now,
+        "renewTime": now,
+    }
+    return [
+        {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": NAME, "namespace": NAMESPACE, "annotations": told},
+            "spec": spec,
+        }
+    ]
 
 
-def leases(lab: Lab) -> typing.List[str]:
+def leases(lab: Lab) -> list[str]:
     return [item["spec"]["holderIdentity"] for item in lab.objects(LEASE) if item["metadata"]["name"] == NAME]
 
 
@@ -54,7 +70,9 @@ def test_a_cluster_that_another_run_holds_is_left_alone(lab: Lab) -> None:
         run = lab.playbook("playbooks/network.yml", variables=VARIABLES)
         assert leases(lab) == ["run-of-another@control-9"]
     measured = run.finding("network", "network.error", "stage network")["measured"]
-    assert run.code != 0 and "run run-of-another on host control-9" in measured and "kubectl delete lease" in measured, run.end
+    assert (
+        run.code != 0 and "run run-of-another on host control-9" in measured and "kubectl delete lease" in measured
+    ), run.end
     assert lab.objects("sriovnetwork.openshift.io/v1/SriovNetworkNodePolicy") == before
 
 
@@ -66,11 +84,17 @@ def test_a_run_while_pods_have_virtual_functions(lab: Lab) -> None:
     job["metadata"].update(name="somebody-s-job", labels={"app": "job"})
     with lab.present(job):
         running = ("v1/Pod", "app=job")
-        assert wait_until(lambda: [item["status"]["phase"] for item in lab.objects(*running)] == ["Running"], 120, 2), lab.objects(*running)
+        assert wait_until(lambda: [item["status"]["phase"] for item in lab.objects(*running)] == ["Running"], 120, 2), (
+            lab.objects(*running)
+        )
         for stage in ("discover", "virtual_functions"):
             run = lab.playbook(f"playbooks/{stage}.yml", variables=VARIABLES)
             assert run.code == 0, run.end
         hcas = run.fact("hcas_after_network", "worker-1")["hcas"]
         assert [hca["held"]["netdevs"][0]["name"] for hca in hcas if hca["held"]] == ["net1"]
         # the simulated HCAs of the other fabric have no VFs
-        assert [finding for finding in run.findings("virtual_functions", "unknown", "fail") if finding["subject"].startswith("storage")] == []
+        assert [
+            finding
+            for finding in run.findings("virtual_functions", "unknown", "fail")
+            if finding["subject"].startswith("storage")
+        ] == []

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage collectives on real pods: mpirun and its daemons, rings over the pods' own VFs, what proves them, and what refuses them.
+"""Stage collectives on real pods: mpirun and its daemons, rings over the pods' own VFs, what proves and refuses them.
 
-nccl-tests and NCCL are a stand-in (lab/collectives), which needs no GPU: it says of each channel what it really went over. Two HCAs of each worker make
-two rails, with one VF each, so that a pod that gets two has one of each.
+nccl-tests and NCCL are a stand-in (lab/collectives), which needs no GPU: it says of each channel what it really went
+over. Two HCAs of each worker make two rails, with one VF each, so that a pod that gets two has one of each.
 """
 
 from __future__ import annotations
@@ -34,9 +34,11 @@ STRIKE_SECONDS = 500
 LEAST_BYTES = 65536
 #: both rails are netdevs of one subnet: each leaves by its own, and answers for its own address alone
 OWN_WAYS = [{"type": "sbr"}, {"type": "tuning", "sysctl": {"net.ipv4.conf.all.arp_ignore": "1"}}]
-#: on each worker, of all that goes from rail to rail of another one: steady figures, which what software RDMA reaches by itself under emulation are not
+#: on each worker, of all that goes to the rails of another one: steady figures, which those that software RDMA reaches
+#: by itself under emulation are not
 STEADY = (
-    "tc qdisc replace dev eth0 root handle 1: prio bands 4 && tc qdisc replace dev eth0 parent 1:4 handle 40: tbf rate 12mbit burst 64kb latency 400ms "
+    "tc qdisc replace dev eth0 root handle 1: prio bands 4 "
+    "&& tc qdisc replace dev eth0 parent 1:4 handle 40: tbf rate 12mbit burst 64kb latency 400ms "
     "&& tc filter replace dev eth0 parent 1: protocol 0x88b5 prio 1 handle 1 matchall classid 1:4"
 )
 UNLIMITED = "tc qdisc del dev eth0 root"
@@ -58,11 +60,17 @@ WANTED = {
     "least_bytes": LEAST_BYTES,
     "most_bytes": 2 * LEAST_BYTES,
     "share": 0.5,
-    "expected_busbw": [{"test": "all_reduce", "gbs": 0.0005, "reason": "all rails and ranks of a worker share its two emulated processors"}],
+    "expected_busbw": [
+        {
+            "test": "all_reduce",
+            "gbs": 0.0005,
+            "reason": "all rails and ranks of a worker share its two emulated processors",
+        }
+    ],
 }
 
 
-def _compute() -> typing.Dict[str, typing.Any]:
+def _compute() -> dict[str, typing.Any]:
     (fabric,) = [item for item in SETTINGS["rdma_fabrics"] if item["name"] == "compute"]
     return {
         **fabric,
@@ -75,16 +83,21 @@ def _compute() -> typing.Dict[str, typing.Any]:
 
 
 COMPUTE = _compute()
-VARIABLES: typing.Mapping[str, typing.Any] = {"rdma_fabrics": [COMPUTE], "rdma_cluster": {**SETTINGS["rdma_cluster"], "collectives": WANTED}}
+VARIABLES: typing.Mapping[str, typing.Any] = {
+    "rdma_fabrics": [COMPUTE],
+    "rdma_cluster": {**SETTINGS["rdma_cluster"], "collectives": WANTED},
+}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def rails(tmp_path_factory: pytest.TempPathFactory) -> typing.Iterator[None]:
-    """The image is on the workers, each has as many GPUs as rails by its status, and one VF on each of these; then all is as before."""
+    """The image is on the workers, each has as many GPUs as rails by its status, and one VF on each of these."""
     others = [fabric for fabric in intent() if fabric["name"] != "compute"]
     here, back = (Lab(tmp_path_factory.mktemp(name)) for name in ("rails", "back"))
     with here.running_on_demand("collectives"):
-        here.apply(*(node(name, capacity={"nvidia.com/gpu": str(len(RAILS))}) for name in WORKERS), subresource="status")
+        here.apply(
+            *(node(name, capacity={"nvidia.com/gpu": str(len(RAILS))}) for name in WORKERS), subresource="status"
+        )
         try:
             for worker in WORKERS:
                 steady = here.command("on", worker, STEADY)
@@ -108,12 +121,17 @@ def struck(lab: Lab, script: str, *stages: str, pods: int = len(WORKERS)) -> Run
     """
     with lab.running("site.yml" if stages else COLLECTIVES, *stages, variables=VARIABLES) as running:
         running.await_text(PODS_READY, pods)
-        done = lab.command("on", "worker-2", f"end=$(($(date +%s) + {STRIKE_SECONDS})); while [ $(date +%s) -lt $end ]; do {script}; sleep 0.2; done; exit 1")
+        done = lab.command(
+            "on",
+            "worker-2",
+            f"end=$(($(date +%s) + {STRIKE_SECONDS})); "
+            f"while [ $(date +%s) -lt $end ]; do {script}; sleep 0.2; done; exit 1",
+        )
         assert done.returncode == 0, done.stderr
         return running.wait(SECONDS)
 
 
-def figures(run: Run) -> typing.List[typing.Dict[str, str]]:
+def figures(run: Run) -> list[dict[str, str]]:
     """What counts as a figure between nodes."""
     return [item for item in run.findings("collectives", "pass", "fail") if item["check"] == "collectives.bandwidth"]
 
@@ -127,12 +145,22 @@ def test_collectives_over_the_pods_own_functions_are_proven_from_one_node_to_all
     run = lab.playbook("site.yml", "--tags", "bandwidth,collectives", variables=VARIABLES, seconds=SECONDS)
     seen = run.fact("collectives")["collectives"]
     assert [(pod["node"], pod.get("error", "")) for pod in seen["pods"]] == [(name, "") for name in WORKERS], run.end
-    assert [sorted(hca["rail"] for hca in pod["hcas"]) for pod in seen["pods"]] == [list(range(len(RAILS)))] * len(WORKERS)
+    assert [sorted(hca["rail"] for hca in pod["hcas"]) for pod in seen["pods"]] == [list(range(len(RAILS)))] * len(
+        WORKERS
+    )
     # whatever their speed: each run is proven, has figures, and ended by itself
-    assert [(ran["kind"], ran.get("failure", "")) for ran in seen["runs"]][:3] == [("one node", ""), ("one node", ""), ("two nodes", "")], run.end
+    assert [(ran["kind"], ran.get("failure", "")) for ran in seen["runs"]][:3] == [
+        ("one node", ""),
+        ("one node", ""),
+        ("two nodes", ""),
+    ], run.end
     ways = [item for item in run.findings("collectives", "pass") if item["check"] == "collectives.way"]
     assert len(ways) == len(seen["runs"]), run.end
-    assert all(row["in_place"]["wrong"] == 0 and row["in_place"]["time_us"] > 0 for ran in seen["runs"] for row in ran["figures"]["rows"])
+    assert all(
+        row["in_place"]["wrong"] == 0 and row["in_place"]["time_us"] > 0
+        for ran in seen["runs"]
+        for row in ran["figures"]["rows"]
+    )
     assert run.findings("collectives", "fail", "unknown") == [], run.end
     assert figures(run) and all("KiB" in item["measured"] and "RING" in item["measured"] for item in figures(run))
     assert run.code == 0, run.end
@@ -140,25 +168,25 @@ def test_collectives_over_the_pods_own_functions_are_proven_from_one_node_to_all
 
 
 def test_a_node_whose_ports_go_down_falls_back_to_tcp_and_is_named(lab: Lab) -> None:
-    """The links of its VFs are disabled once its pod is there: its ranks find no port that is active, and go over the pods' own network."""
-    with contextlib.ExitStack() as stack:
-        with lab.running(COLLECTIVES, variables=VARIABLES) as playbook:
-            playbook.await_text(PODS_READY, len(WORKERS))
-            for hca in RAILS:
-                stack.enter_context(lab.fault("vf-link-disabled", worker="worker-2", device=hca.name))
-            run = playbook.wait(SECONDS)
+    """The links of its VFs are disabled once its pod is there: its ranks find no active port, and go over TCP."""
+    with contextlib.ExitStack() as stack, lab.running(COLLECTIVES, variables=VARIABLES) as playbook:
+        playbook.await_text(PODS_READY, len(WORKERS))
+        for hca in RAILS:
+            stack.enter_context(lab.fault("vf-link-disabled", worker="worker-2", device=hca.name))
+        run = playbook.wait(SECONDS)
     named = [item for item in run.findings("collectives", "fail") if item["check"] == "collectives.transport"]
-    assert any("worker-2 rank" in item["subject"] and "no RDMA device that it may use" in item["why"] for item in named), run.end
+    assert any(
+        "worker-2 rank" in item["subject"] and "no RDMA device that it may use" in item["why"] for item in named
+    ), run.end
     assert figures(run) == [] and run.code != 0, run.end
     assert_gone(lab)
 
 
 def test_a_node_that_lost_one_port_does_not_use_that_rail_and_is_named(lab: Lab) -> None:
-    with contextlib.ExitStack() as stack:
-        with lab.running(COLLECTIVES, variables=VARIABLES) as playbook:
-            playbook.await_text(PODS_READY, len(WORKERS))
-            stack.enter_context(lab.fault("vf-link-disabled", worker="worker-2", device=RAILS[1].name))
-            run = playbook.wait(SECONDS)
+    with contextlib.ExitStack() as stack, lab.running(COLLECTIVES, variables=VARIABLES) as playbook:
+        playbook.await_text(PODS_READY, len(WORKERS))
+        stack.enter_context(lab.fault("vf-link-disabled", worker="worker-2", device=RAILS[1].name))
+        run = playbook.wait(SECONDS)
     named = [item for item in run.findings("collectives", "fail") if item["check"] == "collectives.rails"]
     assert any(item["subject"].endswith("worker-2") and "rail 1" in item["why"] for item in named), run.end
     assert figures(run) == [] and run.code != 0, run.end
@@ -169,10 +197,15 @@ def test_a_rank_that_dies_ends_its_test_alone(lab: Lab) -> None:
     """It is one of two nodes: the tests of one node were made before."""
     script = (
         "for pid in $(pgrep -x all_reduce_perf); do "
-        "if grep -qz ^NCCL_TESTS_SPLIT= /proc/$pid/environ && grep -qs 'Connected all rings' /proc/$pid/root/tmp/nccl/*; then kill -9 $pid && exit 0; fi; done"
+        "if grep -qz ^NCCL_TESTS_SPLIT= /proc/$pid/environ "
+        "&& grep -qs 'Connected all rings' /proc/$pid/root/tmp/nccl/*; then kill -9 $pid && exit 0; fi; done"
     )
     run = struck(lab, script)
-    (ended,) = [item for item in run.findings("collectives", "fail", "unknown") if item["check"] == "collectives.started" and "two nodes" in item["subject"]]
+    (ended,) = [
+        item
+        for item in run.findings("collectives", "fail", "unknown")
+        if item["check"] == "collectives.started" and "two nodes" in item["subject"]
+    ]
     assert ended["measured"] not in ("", "no figures"), ended
     alone = [item["subject"] for item in run.findings("collectives", "pass") if item["check"] == "collectives.way"]
     assert len(alone) == len(WORKERS) and figures(run) == [] and run.code != 0, run.end
@@ -186,21 +219,32 @@ def test_a_log_that_is_cut_off_proves_nothing(lab: Lab) -> None:
         "if grep -qs 'via NET/IB' $log; then head -n 8 $log > /tmp/cut && mv /tmp/cut $log && exit 0; fi; done"
     )
     run = struck(lab, script)
-    unproven = [item for item in run.findings("collectives", "unknown") if "two nodes" in item["subject"] and "worker-2" in item["subject"]]
-    assert {item["check"] for item in unproven} & {"collectives.ranks", "collectives.channels", "collectives.way"}, run.end
+    unproven = [
+        item
+        for item in run.findings("collectives", "unknown")
+        if "two nodes" in item["subject"] and "worker-2" in item["subject"]
+    ]
+    assert {item["check"] for item in unproven} & {"collectives.ranks", "collectives.channels", "collectives.way"}, (
+        run.end
+    )
     assert figures(run) == [] and run.code != 0, run.end
     assert_gone(lab)
 
 
 def test_a_slow_port_is_halved_until_its_rail_is_named(lab: Lab) -> None:
-    """One VF of the pod of a node is limited once stage bandwidth has measured it. Of two nodes none is known to be fast: the rail is named for both."""
+    """One VF of the pod of a node is limited once stage bandwidth has measured it. Of two nodes none is known to be
+    fast: the rail is named for both."""
     # those of stage bandwidth have one rail each
     run = struck(lab, SLOW, "--tags", "bandwidth,collectives", pods=len(WORKERS) * (len(RAILS) + 1))
     slow = [item for item in run.findings("collectives", "fail") if item["check"] == "collectives.bandwidth"]
     assert any("two nodes" in item["subject"] for item in slow), run.end
     trials = [ran for ran in run.fact("collectives")["collectives"]["runs"] if ran.get("rail") is not None]
     assert {ran["rail"] for ran in trials} == set(range(len(RAILS)))
-    suspected = [item["subject"] for item in run.findings("collectives", "fail", "unknown") if item["check"] == "collectives.suspect"]
+    suspected = [
+        item["subject"]
+        for item in run.findings("collectives", "fail", "unknown")
+        if item["check"] == "collectives.suspect"
+    ]
     suspects = {subject for subject in suspected if " rail " in subject}
     assert len({subject.partition(" rail ")[2].partition(" ")[0] for subject in suspects}) == 1, (suspects, run.end)
     assert_gone(lab)

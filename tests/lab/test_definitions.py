@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is written for operators that the lab does not run: a real API server judges it by the operators' own definitions, in every field."""
+"""What is written for operators that the lab does not run: a real API server judges it by the operators' own
+definitions, in every field."""
 
 from __future__ import annotations
 
@@ -69,22 +70,25 @@ def definitions(tmp_path_factory: pytest.TempPathFactory) -> typing.Iterator[Non
 def play(folder: pathlib.Path, **modules: typing.Mapping[str, typing.Any]) -> str:
     """A playbook of the user's own: one task a module; ``custom_resources`` is that of the collection."""
     arguments = {"kubeconfig": "{{ rdma_kubeconfig }}"}
-    tasks: typing.List[typing.Dict[str, typing.Any]] = [
-        {"name": f"Call {name}", f"linerate.rdma.{name}": {**arguments, **given}, "register": "answer"} for name, given in modules.items()
+    tasks: list[dict[str, typing.Any]] = [
+        {"name": f"Call {name}", f"linerate.rdma.{name}": {**arguments, **given}, "register": "answer"}
+        for name, given in modules.items()
     ]
     keep = {"content": "{{ answer | to_json }}", "dest": str(folder / "answer.json"), "mode": "0600"}
     tasks.append({"name": "Keep the answer", "ansible.builtin.copy": keep, "check_mode": False})
     path = folder / "play.yml"
-    path.write_text(yaml.safe_dump([{"name": "A user's own play", "hosts": "localhost", "gather_facts": False, "tasks": tasks}]))
+    path.write_text(
+        yaml.safe_dump([{"name": "A user's own play", "hosts": "localhost", "gather_facts": False, "tasks": tasks}])
+    )
     return str(path)
 
 
-def answer(folder: pathlib.Path) -> typing.Dict[str, typing.Any]:
-    found: typing.Dict[str, typing.Any] = json.loads((folder / "answer.json").read_text())
+def answer(folder: pathlib.Path) -> dict[str, typing.Any]:
+    found: dict[str, typing.Any] = json.loads((folder / "answer.json").read_text())
     return found
 
 
-def kept(folder: pathlib.Path) -> typing.List[str]:
+def kept(folder: pathlib.Path) -> list[str]:
     return [f"{item['action']} {item['kind']}" for item in answer(folder)["applied"]]
 
 
@@ -109,7 +113,8 @@ def test_a_rendered_job_is_shown_made_and_found_unchanged(lab: Lab, kind: str) -
 
 
 def test_a_job_that_is_there_is_judged_with_what_the_cluster_lacks(lab: Lab) -> None:
-    """No GPU and no training operator in the lab: the linter has to say so, and nothing else is wrong with what is rendered."""
+    """No GPU and no training operator in the lab: the linter has to say so, and nothing else is wrong with what is
+    rendered."""
     made = lab.playbook(play(lab.folder, custom_resources={"objects": RENDERED}), variables={"rdma_job": JOB})
     assert made.code == 0, made.end
     judged = lab.playbook(play(lab.folder, job_lint={"kind": "PyTorchJob", "name": "train", "namespace": "training"}))
@@ -123,7 +128,11 @@ def test_a_job_that_is_there_is_judged_with_what_the_cluster_lacks(lab: Lab) -> 
 @pytest.mark.parametrize("kind", JOBS)
 def test_a_field_that_is_misspelt_is_refused(lab: Lab, kind: str) -> None:
     wrong = RENDERED.replace("}}", "| to_json | replace('\"containers\"', '\"containrs\"') | from_json }}")
-    run = lab.playbook(play(lab.folder, custom_resources={"objects": wrong}), "--check", variables={"rdma_job": {**JOB, "kind": kind, "name": "wrong"}})
+    run = lab.playbook(
+        play(lab.folder, custom_resources={"objects": wrong}),
+        "--check",
+        variables={"rdma_job": {**JOB, "kind": kind, "name": "wrong"}},
+    )
     assert run.code != 0, run.end
     refused = JOBS[kind][0].rpartition("/")[2]
     assert f"refused {refused} training/wrong" in run.output and "containrs" in run.output, run.end
@@ -131,7 +140,9 @@ def test_a_field_that_is_misspelt_is_refused(lab: Lab, kind: str) -> None:
 
 def test_machine_configs_are_what_openshift_takes(lab: Lab) -> None:
     run = lab.playbook(
-        play(lab.folder, custom_resources={"objects": "{{ rdma_cluster | linerate.rdma.render_host }}"}), "--check", variables={"rdma_cluster": {"host": HOST}}
+        play(lab.folder, custom_resources={"objects": "{{ rdma_cluster | linerate.rdma.render_host }}"}),
+        "--check",
+        variables={"rdma_cluster": {"host": HOST}},
     )
     assert run.code == 0, run.end
     assert kept(lab.folder) == [*["created MachineConfig"] * 2, "created KubeletConfig"], answer(lab.folder)
@@ -140,7 +151,9 @@ def test_machine_configs_are_what_openshift_takes(lab: Lab) -> None:
 @pytest.mark.thorough
 def test_a_tuned_is_what_openshift_takes(lab: Lab) -> None:
     wishes = parse_intent(SETTINGS["rdma_fabrics"], None, {"tuning": {"set": True, "expected": {"thp": "always"}}})
-    made = tuned(settings(wishes), {"feature.node.kubernetes.io/network-sriov.capable": "true"}, "worker", "openshift-node")
+    made = tuned(
+        settings(wishes), {"feature.node.kubernetes.io/network-sriov.capable": "true"}, "worker", "openshift-node"
+    )
     misspelt = {**made, "spec": {**made["spec"], "recommended": []}}
     with lab.present({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}):
         for item, done in ((made, ["created Tuned"]), (misspelt, ["refused Tuned"])):
@@ -152,10 +165,15 @@ def test_a_tuned_is_what_openshift_takes(lab: Lab) -> None:
 
 @pytest.mark.parametrize("profile", ["rdma_shared", "host_device", "ipoib", "macvlan"])
 def test_networks_of_nvidia_s_operator_are_what_its_definitions_take(lab: Lab, profile: str) -> None:
-    """Release 1.4.0, the newest of which Go's module proxy has the definitions: fields that came later are refused, and those alone."""
-    intent = yaml.safe_load((pathlib.Path(__file__).parent.parent / "unit/profiles" / profile / "intent.yml").read_text())
+    """Release 1.4.0, the newest of which Go's module proxy has the definitions: fields that came later are refused, and
+    those alone."""
+    intent = yaml.safe_load(
+        (pathlib.Path(__file__).parent.parent / "unit/profiles" / profile / "intent.yml").read_text()
+    )
     wishes = parse_intent(intent["fabrics"], None, intent.get("cluster"))
-    objects = [{"fabric": name, "object": item} for name, item in network.render(wishes.fabrics, wishes.cluster, {}).objects]
+    objects = [
+        {"fabric": name, "object": item} for name, item in network.render(wishes.fabrics, wishes.cluster, {}).objects
+    ]
     run = lab.playbook(play(lab.folder, custom_resources={"objects": objects, "on_refusal": "tell"}), "--check")
     assert run.code == 0, run.end
     refused = {item["kind"]: item["refusal"] for item in answer(lab.folder)["applied"] if item["action"] == "refused"}
@@ -164,23 +182,37 @@ def test_networks_of_nvidia_s_operator_are_what_its_definitions_take(lab: Lab, p
     assert set(refused) <= {"NicClusterPolicy"}, refused
     for refusal in refused.values():
         # the API server names the first that it meets, in no order
-        assert re.findall(r"\.spec\.(\w+): field not declared", refusal)[:1] in (["nicFeatureDiscovery"], ["nvIpam"]), refusal
+        assert re.findall(r"\.spec\.(\w+): field not declared", refusal)[:1] in (
+            ["nicFeatureDiscovery"],
+            ["nvIpam"],
+        ), refusal
 
 
 @pytest.mark.thorough
 def test_nvidia_peermem_is_switched_on_in_the_cluster_policy_that_is_there(lab: Lab) -> None:
-    """Before the GPU operator's own definition (1.11.1): nobody else's field changes, and of two policies none is taken."""
-    parts: typing.Dict[str, typing.Any] = {name: {} for name in ("daemonsets", "dcgm", "dcgmExporter", "devicePlugin", "gfd", "nodeStatusExporter", "toolkit")}
+    """Before the GPU operator's own definition (1.11.1): nobody else's field changes, and of two policies none is
+    taken."""
+    parts: dict[str, typing.Any] = {
+        name: {}
+        for name in ("daemonsets", "dcgm", "dcgmExporter", "devicePlugin", "gfd", "nodeStatusExporter", "toolkit")
+    }
     driver = {"enabled": True, "version": "580.95.05", "rdma": {"useHostMofed": False}}
     spec = {**parts, "driver": driver, "operator": {"defaultRuntime": "containerd"}}
-    policy = {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": spec}
+    policy = {
+        "apiVersion": "nvidia.com/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "cluster-policy"},
+        "spec": spec,
+    }
     lab.apply(policy)
     path = play(lab.folder, cluster_policy={"cluster": {"host": {"gpudirect": "peermem"}, "disruption": "drain"}})
 
-    def run(*options: str) -> typing.Tuple[bool, typing.Any]:
+    def run(*options: str) -> tuple[bool, typing.Any]:
         done = lab.playbook(path, *options)
         assert done.code == 0, done.end
-        return answer(lab.folder)["changed"], [item["spec"]["driver"] for item in lab.objects("nvidia.com/v1/ClusterPolicy")]
+        return answer(lab.folder)["changed"], [
+            item["spec"]["driver"] for item in lab.objects("nvidia.com/v1/ClusterPolicy")
+        ]
 
     wanted = {**driver, "rdma": {"enabled": True, "useHostMofed": False}}
     assert run("--check") == (True, [driver])
@@ -191,16 +223,21 @@ def test_nvidia_peermem_is_switched_on_in_the_cluster_policy_that_is_there(lab: 
     assert answer(lab.folder)["policies"]["names"] == ["another", "cluster-policy"]
 
 
-def measured(lab: Lab) -> typing.Tuple[typing.Set[str], typing.Dict[str, typing.Set[str]]]:
-    """Accounts of the pods of a measurement that proves something, and what became of each kind of ADMISSION meanwhile: verbs of the audit log."""
+def measured(lab: Lab) -> tuple[set[str], dict[str, set[str]]]:
+    """Accounts of the pods of a measurement that proves something, and what became of each kind of ADMISSION meanwhile:
+    verbs of the audit log."""
     position = AUDIT.stat().st_size
     with lab.running(BANDWIDTH, variables={"rdma_fabrics": alone()}) as playbook:
         playbook.await_text(PODS_READY)
         accounts = {pod["spec"]["serviceAccountName"] for pod in lab.objects("v1/Pod", MANAGED)}
         run = playbook.wait()
-    assert [finding for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end
+    assert [finding for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], (
+        run.end
+    )
     changes = changed_since(position)
-    return accounts, {kind: {verb for verb, *where in changes if where == [kind, namespace]} for kind, namespace in ADMISSION.items()}
+    return accounts, {
+        kind: {verb for verb, *where in changes if where == [kind, namespace]} for kind, namespace in ADMISSION.items()
+    }
 
 
 @pytest.mark.thorough
@@ -228,7 +265,10 @@ def test_what_a_killed_run_has_left_of_it_is_taken_back(lab: Lab) -> None:
     # where releases made it that measured in the namespace of the jobs
     left = admission.objects(["training"], run="killed")
     lab.apply(*left)
-    path = play(lab.folder, custom_resources={"state": "absent", "kinds": ["SecurityContextConstraints"], "namespaces": ["training"]})
+    path = play(
+        lab.folder,
+        custom_resources={"state": "absent", "kinds": ["SecurityContextConstraints"], "namespaces": ["training"]},
+    )
     deleted = [f"deleted {item['kind']}" for item in (*reversed(left[1:]), left[0])]
     for options, expected, stay in ((("--check",), deleted, 1), ((), deleted, 0), ((), [], 0)):
         run = lab.playbook(path, *options)
@@ -246,14 +286,24 @@ def test_mirror_rules_are_read_as_openshift_has_them(lab: Lab) -> None:
             "metadata": {"name": "site"},
             "spec": {"imageDigestMirrors": [{**rule, "mirrorSourcePolicy": "NeverContactSource"}]},
         },
-        {"apiVersion": config, "kind": "ImageTagMirrorSet", "metadata": {"name": "site"}, "spec": {"imageTagMirrors": [rule]}},
+        {
+            "apiVersion": config,
+            "kind": "ImageTagMirrorSet",
+            "metadata": {"name": "site"},
+            "spec": {"imageTagMirrors": [rule]},
+        },
         {
             "apiVersion": "operator.openshift.io/v1alpha1",
             "kind": "ImageContentSourcePolicy",
             "metadata": {"name": "old"},
             "spec": {"repositoryDigestMirrors": [rule]},
         },
-        {"apiVersion": config, "kind": "Image", "metadata": {"name": "cluster"}, "spec": {"registrySources": {"blockedRegistries": ["docker.io"]}}},
+        {
+            "apiVersion": config,
+            "kind": "Image",
+            "metadata": {"name": "cluster"},
+            "spec": {"registrySources": {"blockedRegistries": ["docker.io"]}},
+        },
     )
     run = lab.playbook(play(lab.folder, sriov_operator_info={"images": {"rdma_observers_image": ""}}))
     assert run.code == 0, run.end

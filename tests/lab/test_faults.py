@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Faults, injected for real: each ends its stage with a finding of its own and a non-zero exit, and is gone when it is taken back."""
+"""Faults, injected for real: each ends its stage with a finding of its own and a non-zero exit, and is gone when it is
+taken back."""
 
 from __future__ import annotations
 
@@ -13,7 +14,10 @@ from .named import assert_named
 from .scenarios import BANDWIDTH, SCENARIOS, Scenario, alone, intent
 
 
-@pytest.mark.parametrize("scenario", [pytest.param(each, id=each.name, marks=() if each.always else pytest.mark.thorough) for each in SCENARIOS])
+@pytest.mark.parametrize(
+    "scenario",
+    [pytest.param(each, id=each.name, marks=() if each.always else pytest.mark.thorough) for each in SCENARIOS],
+)
 def test_a_fault_is_named(lab: Lab, scenario: Scenario) -> None:
     with contextlib.ExitStack() as faults:
         for injection in scenario.injections:
@@ -42,7 +46,9 @@ def test_a_wrong_type_is_refused_before_any_host_is_touched(lab: Lab, playbook: 
     ssh = lab.folder / "ssh"
     ssh.write_text(f"#!/bin/sh\ntouch {mark}\nexit 255\n")
     ssh.chmod(0o755)
-    run = lab.playbook(playbook, variables={"rdma_fabrics": intent(virtual_functions="four"), "ansible_ssh_executable": str(ssh)})
+    run = lab.playbook(
+        playbook, variables={"rdma_fabrics": intent(virtual_functions="four"), "ansible_ssh_executable": str(ssh)}
+    )
     assert run.code != 0
     assert "rdma_fabrics[1].virtual_functions" in run.output
     assert "'four'" in run.output and "integer" in run.output
@@ -61,5 +67,7 @@ def test_what_an_interrupted_measurement_left_is_removed_and_named(lab: Lab) -> 
     assert lab.objects("v1/Pod", MANAGED)
     run = lab.playbook("playbooks/bandwidth.yml", variables=variables)
     assert run.code == 0, run.end
-    assert any("removed leftover pod" in change for change in run.records["bandwidth"]["changes"]), run.records["bandwidth"]["changes"]
+    assert any("removed leftover pod" in change for change in run.records["bandwidth"]["changes"]), run.records[
+        "bandwidth"
+    ]["changes"]
     assert lab.objects("v1/Pod", MANAGED) == []

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The emulated HCA, as a guest of its own shows it: what the commands of an operator say, RDMA between two VFs, and VFs that come and go without end.
+"""The emulated HCA, as a guest of its own shows it: what the commands of an operator say, RDMA between two VFs, and VFs
+that come and go without end.
 
 One guest runs all of ``hca_rows``; it needs no lab. ``LAB_HCA_CYCLES`` is how often its VFs come and go.
 """
@@ -29,14 +30,18 @@ VFS = [f"0000:3c:{devfn >> 3:02x}.{devfn & 7}" for devfn in range(1, 9)]
 ACTIVE, NO_LINK = ["4: ACTIVE", "5: LinkUp", "0x103", "1"], ["1: DOWN", "2: Polling", "0x0", "0"]
 #: what a kernel says that has found a mistake in itself
 MISTAKES = re.compile(
-    r"WARNING:|BUG:|\bOops\b|Call Trace|general protection|Unable to handle|possible recursive locking|blocked for more than|"
-    r"waiting for \S+ to become free|refcount_t:|list_(add|del) corruption|use-after-free|stack guard|soft lockup|rcu: INFO"
+    r"WARNING:|BUG:|\bOops\b|Call Trace|general protection|Unable to handle|possible recursive locking|blocked for more"
+    r" than|"
+    r"waiting for \S+ to become free|refcount_t:|list_(add|del) corruption|use-after-free|stack guard|soft lockup|rcu:"
+    r" INFO"
 )
 
 
 @pytest.fixture(scope="session", name="outcome")
 def outcome_fixture() -> hca_guest.Outcome:
-    return hca_guest.run_script(f"CYCLES={CYCLES}\n{SCRIPT.read_text(encoding='utf-8')}", SECONDS + CYCLES * CYCLE_SECONDS)
+    return hca_guest.run_script(
+        f"CYCLES={CYCLES}\n{SCRIPT.read_text(encoding='utf-8')}", SECONDS + CYCLES * CYCLE_SECONDS
+    )
 
 
 @pytest.fixture(name="said")
@@ -48,7 +53,8 @@ def said_fixture(outcome: hca_guest.Outcome) -> typing.Mapping[str, str]:
 
 def test_functions_are_where_they_should_be(said: typing.Mapping[str, str]) -> None:
     assert said["lspci"].splitlines() == [
-        f"{bus}:00.0 Infiniband controller [0207]: Mellanox Technologies MT2910 Family [ConnectX-7] [15b3:1021]" for bus in HCAS
+        f"{bus}:00.0 Infiniband controller [0207]: Mellanox Technologies MT2910 Family [ConnectX-7] [15b3:1021]"
+        for bus in HCAS
     ]
     nodes = {line.split()[0]: line.split()[1] for line in said["place"].splitlines()}
     assert nodes == {"3c": "0", "4d": "0", "bc": "1", "dc": "1", "5e": "0", "9c": "1"}
@@ -87,7 +93,10 @@ def test_a_switch_is_between_the_root_port_and_the_hca(said: typing.Mapping[str,
 def test_devlink_says_what_firmware_a_pf_has(said: typing.Mapping[str, str]) -> None:
     versions = {"fw.version": "28.41.1000", "fw": "28.41.1000"}
     assert json.loads(said["devlink"])["info"] == {
-        "pci/0000:3c:00.0": {"driver": "mlx5_core", "versions": {"fixed": {"fw.psid": "MT_0000000838"}, "running": versions, "stored": versions}}
+        "pci/0000:3c:00.0": {
+            "driver": "mlx5_core",
+            "versions": {"fixed": {"fw.psid": "MT_0000000838"}, "running": versions, "stored": versions},
+        }
     }
 
 
@@ -122,7 +131,11 @@ def test_a_port_is_one_of_infiniband(said: typing.Mapping[str, str]) -> None:
 
 
 def test_a_netdev_is_one_of_ipoib(said: typing.Mapping[str, str]) -> None:
-    assert re.search(r"mtu 4092 .*link/infiniband 00:00:02:02:fe:80:00:00:00:00:00:00:e8:9e:49:03:00:01:00:00 brd 00:ff:ff:ff:ff:12:40:1b", said["netdev"])
+    assert re.search(
+        r"mtu 4092 .*link/infiniband 00:00:02:02:fe:80:00:00:00:00:00:00:e8:9e:49:03:00:01:00:00 brd"
+        r" 00:ff:ff:ff:ff:12:40:1b",
+        said["netdev"],
+    )
     assert "Speed: 400000Mb/s" in said["netdev"]
     assert "driver: mlx5_core[ib_ipoib]" in said["netdev"] and "bus-info: 0000:3c:00.0" in said["netdev"]
 
@@ -132,7 +145,9 @@ def test_ipoib_of_the_kernel_leaves_the_netdevs_alone(said: typing.Mapping[str, 
 
 
 def test_a_port_is_what_it_is_told(said: typing.Mapping[str, str]) -> None:
-    *files, description, carrier, state, physical, without, _refused, _refused2, _refused3, _refused4 = said["told"].splitlines()
+    *files, description, carrier, state, physical, without, _refused, _refused2, _refused3, _refused4 = said[
+        "told"
+    ].splitlines()
     assert dict(line.rpartition("ports/1/")[2].split(":", 1) for line in files) == {
         "state": "4: ACTIVE",
         "lid": "0x9",
@@ -150,7 +165,9 @@ def test_a_port_is_what_it_is_told(said: typing.Mapping[str, str]) -> None:
 def test_a_card_goes_comes_back_and_has_sriov_and_room_for_vfs_or_not(said: typing.Mapping[str, str]) -> None:
     lines = said["found-anew"].splitlines()
     assert sum("No such file" in line for line in lines) == 3
-    without, greedy, whole = ([line for line in lines if "No such file" not in line][first : first + 3] for first in (0, 3, 6))
+    without, greedy, whole = (
+        [line for line in lines if "No such file" not in line][first : first + 3] for first in (0, 3, 6)
+    )
     assert (without[:2], greedy[:2], whole[:2]) == (["0", "mlx5_4"], ["1", "mlx5_4"], ["1", "mlx5_4"])
     assert greedy[2].split()[0] == "0x0000000000000000" and int(whole[2].split()[0], 16) >= 1 << 36
 
@@ -166,7 +183,10 @@ def test_firmware_stays_over_a_reset_and_shows_when_the_function_is_found_anew(s
         "8 0x020700 InfiniBand 32",
     ]
     assert len(refused) == 3
-    assert all(text in line for text, line in zip(("Numerical result out of range", "sriov_totalvfs", "Invalid argument"), refused))
+    assert all(
+        text in line
+        for text, line in zip(("Numerical result out of range", "sriov_totalvfs", "Invalid argument"), refused)
+    )
 
 
 def test_a_numa_node_can_be_told_otherwise(said: typing.Mapping[str, str]) -> None:
@@ -176,7 +196,11 @@ def test_a_numa_node_can_be_told_otherwise(said: typing.Mapping[str, str]) -> No
 def test_vfs_come(said: typing.Mapping[str, str]) -> None:
     total, numvfs, *lines = said["vfs"].splitlines()
     assert (total, numvfs) == ("8", "8")
-    assert lines[:8] == [f"{vf[5:]} Infiniband controller [0207]: Mellanox Technologies ConnectX Family mlx5Gen Virtual Function [15b3:101e]" for vf in VFS]
+    assert lines[:8] == [
+        f"{vf[5:]} Infiniband controller [0207]: Mellanox Technologies ConnectX Family mlx5Gen Virtual Function"
+        " [15b3:101e]"
+        for vf in VFS
+    ]
     links = [line.split() for line in lines[8:]]
     assert [(address, driver) for address, driver, _rdma, _netdev in links] == [(vf, "mlx5_core") for vf in VFS]
     assert [rdma for _address, _driver, rdma, _netdev in links] == [f"mlx5_{number}" for number in range(6, 14)]
@@ -194,7 +218,9 @@ def vf_line(text: str, vf: int) -> str:
 
 def test_netlink_sets_and_tells_guids_and_links(said: typing.Mapping[str, str]) -> None:
     before = vf_line(said["vf-lines-before"], 7)
-    assert "NODE_GUID 00:00:00:00:00:00:00:00, PORT_GUID 00:00:00:00:00:00:00:00, link-state disable, trust off" in before
+    assert (
+        "NODE_GUID 00:00:00:00:00:00:00:00, PORT_GUID 00:00:00:00:00:00:00:00, link-state disable, trust off" in before
+    )
     for vf in (0, 1):
         guids = f"NODE_GUID 02:00:00:00:00:00:01:0{vf}, PORT_GUID 02:00:00:00:00:00:02:0{vf}"
         assert f"{guids}, link-state disable" in vf_line(said["guids"], vf)
@@ -224,7 +250,14 @@ def test_partitions_keep_apart_and_let_meet(said: typing.Mapping[str, str]) -> N
     limited, full, usual = (line for line in lines if "received" in line)
     assert (" 0 received" in limited, " 2 received" in full, " 2 received" in usual) == (True, True, True)
     default = ["0xffff", "0x0000", "0x0000", "0xffff", "0xffff"]
-    assert [line for line in lines if "received" not in line] == ["0x7fff", "0x8001", "0x0000", "0xffff", "0x7fff", *default]
+    assert [line for line in lines if "received" not in line] == [
+        "0x7fff",
+        "0x8001",
+        "0x0000",
+        "0xffff",
+        "0x7fff",
+        *default,
+    ]
     assert said["partitions"].count("Invalid argument") == 3
 
 
@@ -286,5 +319,9 @@ def test_hcas_whose_buses_would_overlap_are_refused(said: typing.Mapping[str, st
 
 def test_the_kernel_found_no_mistake(outcome: hca_guest.Outcome, said: typing.Mapping[str, str]) -> None:
     taint = int(said["taint"])
-    assert (taint >> 7 & 1, taint >> 9 & 1, taint >> 14 & 1) == (0, 0, 0), "no oops, no warning, no lockup, also of what its log has no room for any more"
+    assert (taint >> 7 & 1, taint >> 9 & 1, taint >> 14 & 1) == (
+        0,
+        0,
+        0,
+    ), "no oops, no warning, no lockup, also of what its log has no room for any more"
     assert [line for line in outcome.log.splitlines() if MISTAKES.search(line)] == []

@@ -15,7 +15,8 @@ from .conftest import ROOT, Lab
 pytestmark = pytest.mark.thorough
 
 HOSTILE, OTHER = "worker-2", "worker-1"
-#: writes the address again and again, since the kubelet of the worker writes its own. It says what the API server takes of both
+#: writes the address again and again, since the kubelet of the worker writes its own. It says what the API server takes
+#: of both
 WRITER = """
 import sys, time
 import kubernetes.client, kubernetes.config

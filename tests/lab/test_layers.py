@@ -2,8 +2,9 @@
 
 """The layer that loses: a limit at each step from the cable to the pod, injected for real, and the step that is named.
 
-The storage NIC has no RDMA device, so it gets software ones on the host (``host-rdma``), which send 12 Mb/s. What soft RDMA reaches by itself varies too
-much to compare two of its figures. A slow cable slows all that is above it: so does each limit here.
+The storage NIC has no RDMA device, so it gets software ones on the host (``host-rdma``), which send 12 Mb/s. What soft
+RDMA reaches by itself varies too much to compare two of its figures. A slow cable slows all that is above it: so does
+each limit here.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ FLOOR: typing.Mapping[str, typing.Any] = {"fleet_fraction": 0.05, "reason": "the
 
 
 def measured(lab: Lab, *faults: str, in_pods: bool = True, **storage: typing.Any) -> Run:
-    """Stage bandwidth with RDMA on the hosts, these faults from the start, and the pods of the slow node limited once they are there."""
+    """Stage bandwidth with RDMA on the hosts, these faults from the start, and the pods of the slow node limited once
+    they are there."""
     with contextlib.ExitStack() as stack:
         for worker in WORKERS:
             stack.enter_context(lab.fault("host-rdma", worker=worker))
@@ -46,7 +48,7 @@ def measured(lab: Lab, *faults: str, in_pods: bool = True, **storage: typing.Any
     return run
 
 
-def figures(run: Run) -> typing.Dict[str, typing.Any]:
+def figures(run: Run) -> dict[str, typing.Any]:
     """Of the slow pair by layer."""
     (layers,) = [item for item in run.fact("bandwidth")["bandwidth"]["layers"] if item["client"] == SLOW]
     return {step["layer"]: step for step in layers["steps"]}
@@ -60,11 +62,14 @@ def figures(run: Run) -> typing.Dict[str, typing.Any]:
         ((), "the pod: what is set for its VF, its place and its CPUs", LAYERS[2:]),
     ],
 )
-def test_the_layer_that_loses_is_named(lab: Lab, faults: typing.Tuple[str, ...], loses: str, slow: typing.Tuple[str, ...]) -> None:
+def test_the_layer_that_loses_is_named(lab: Lab, faults: tuple[str, ...], loses: str, slow: tuple[str, ...]) -> None:
     run = measured(lab, *faults)
     assert run.code != 0, run.end
     steps = figures(run)
-    assert {layer for layer in LAYERS if (steps[layer].get("average_gbps") or 1.0) < 0.0045} == set(slow), (steps, run.end)
+    assert {layer for layer in LAYERS if (steps[layer].get("average_gbps") or 1.0) < 0.0045} == set(slow), (
+        steps,
+        run.end,
+    )
     finding = run.finding("bandwidth", "bandwidth.layer", PAIR)
     assert finding["status"] == "fail" and f"What loses is {loses}." in finding["why"], finding
     assert finding["remedy"]
@@ -76,7 +81,9 @@ def test_without_rdma_on_the_host_the_layers_are_not_told_apart(lab: Lab) -> Non
         with lab.fault("slow-direction", worker=SLOW):
             run = playbook.wait()
     finding = run.finding("bandwidth", "bandwidth.layer", PAIR)
-    assert finding["status"] == "unknown" and "not told apart" in finding["why"] and "RDMA device" in finding["why"], finding
+    assert finding["status"] == "unknown" and "not told apart" in finding["why"] and "RDMA device" in finding["why"], (
+        finding
+    )
 
 
 def test_a_pod_without_enough_cpu_is_seen_to_be_held_back(lab: Lab) -> None:

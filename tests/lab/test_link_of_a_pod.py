@@ -23,18 +23,36 @@ ONE = {"openshift.io/mlx_compute": "1"}
 
 
 def test_a_link_that_is_disabled_under_a_pod_is_named(lab: Lab) -> None:
-    asked = {"container": {"resources": {"requests": ONE, "limits": ONE}}, "annotations": {"k8s.v1.cni.cncf.io/networks": "sriov-ib-compute"}}
+    asked = {
+        "container": {"resources": {"requests": ONE, "limits": ONE}},
+        "annotations": {"k8s.v1.cni.cncf.io/networks": "sriov-ib-compute"},
+    }
     with lab.present(pod("training", nodeName="worker-1", **asked)), contextlib.ExitStack() as faults:
 
         def running() -> bool:
-            return any(item["metadata"]["name"] == "mine" and item["status"]["phase"] == "Running" for item in lab.objects("v1/Pod"))
+            return any(
+                item["metadata"]["name"] == "mine" and item["status"]["phase"] == "Running"
+                for item in lab.objects("v1/Pod")
+            )
 
         assert wait_until(running, 300), "the pod does not run"
         for device in HCAS:
             faults.enter_context(lab.fault("vf-link-disabled", worker="worker-1", device=device))
         run = lab.playbook(VIRTUAL_FUNCTIONS, variables={"rdma_fabrics": intent()})
     assert run.code != 0, run.end
-    says = ("CNI plugin: pods have these VFs, and it has not set their link state to enable, or somebody has changed it since",)
+    says = (
+        (
+            "CNI plugin: pods have these VFs, and it has not set their link state to enable, or somebody has changed it"
+            " since"
+        ),
+    )
     assert_named(
-        run, Expected("a VF whose link is disabled", "virtual_functions.link_state", "compute worker-1 mlx5_*", says, "ip link set PF vf NUMBER state enable")
+        run,
+        Expected(
+            "a VF whose link is disabled",
+            "virtual_functions.link_state",
+            "compute worker-1 mlx5_*",
+            says,
+            "ip link set PF vf NUMBER state enable",
+        ),
     )

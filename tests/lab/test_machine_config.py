@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""MachineConfigs and KubeletConfigs before OpenShift's real machine config controller: it renders them, orders the nodes and drains them.
+"""MachineConfigs and KubeletConfigs before OpenShift's real machine config controller: it renders them, orders the
+nodes and drains them.
 
 What its daemon does on a node is a stand-in's (machine_config_daemon.py).
 """
@@ -30,13 +31,15 @@ WORKERS = ("worker-1", "worker-2")
 OURS = "linerate"
 
 
-def pool(name: str, labels: typing.Mapping[str, str], *roles: str) -> typing.Dict[str, typing.Any]:
+def pool(name: str, labels: typing.Mapping[str, str], *roles: str) -> dict[str, typing.Any]:
     return {
         "apiVersion": MACHINES,
         "kind": "MachineConfigPool",
         "metadata": {"name": name, "labels": {f"pools.operator.machineconfiguration.openshift.io/{name}": ""}},
         "spec": {
-            "machineConfigSelector": {"matchExpressions": [{"key": ROLE, "operator": "In", "values": list(roles or (name,))}]},
+            "machineConfigSelector": {
+                "matchExpressions": [{"key": ROLE, "operator": "In", "values": list(roles or (name,))}]
+            },
             "nodeSelector": {"matchLabels": dict(labels)},
         },
     }
@@ -49,7 +52,9 @@ def node_config(lab: Lab, name: str) -> str:
 
 
 @contextlib.contextmanager
-def pools(lab: Lab, *wanted: typing.Mapping[str, typing.Any], options: typing.Sequence[str] = ()) -> typing.Iterator[typing.Any]:
+def pools(
+    lab: Lab, *wanted: typing.Mapping[str, typing.Any], options: typing.Sequence[str] = ()
+) -> typing.Iterator[typing.Any]:
     """The controller, with pools that all workers have joined; the daemon's output."""
     with lab.machines(*options) as log:
         lab.apply(*wanted)
@@ -57,12 +62,12 @@ def pools(lab: Lab, *wanted: typing.Mapping[str, typing.Any], options: typing.Se
         yield log
 
 
-def boots(lab: Lab) -> typing.Dict[str, int]:
+def boots(lab: Lab) -> dict[str, int]:
     """How often each worker has booted."""
     return {worker: len(boots_of(lab, worker)) for worker in WORKERS}
 
 
-def ours(lab: Lab) -> typing.List[str]:
+def ours(lab: Lab) -> list[str]:
     return [
         item["metadata"]["name"]
         for kind in ("MachineConfig", "KubeletConfig")
@@ -71,16 +76,24 @@ def ours(lab: Lab) -> typing.List[str]:
     ]
 
 
-def rolling(**cluster: typing.Any) -> typing.Dict[str, typing.Any]:
+def rolling(**cluster: typing.Any) -> dict[str, typing.Any]:
     """An intent of one fabric that may reboot nodes, and needs one roll.
 
     :param cluster: keys of ``rdma_cluster`` that are another one's
     """
-    asked_for = {**SETTINGS["rdma_cluster"], "host": {"kernel_arguments": ["iommu=pt"]}, "disruption": "reboot", **cluster}
-    return {"rdma_cluster": asked_for, "rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] == "storage"]}
+    asked_for = {
+        **SETTINGS["rdma_cluster"],
+        "host": {"kernel_arguments": ["iommu=pt"]},
+        "disruption": "reboot",
+        **cluster,
+    }
+    return {
+        "rdma_cluster": asked_for,
+        "rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] == "storage"],
+    }
 
 
-def courses(said: str) -> typing.List[typing.List[str]]:
+def courses(said: str) -> list[list[str]]:
     """What each node went through, one after the other: its name and the words of each step."""
     lines = [line.split() for line in said.splitlines() if line.split()[0] in WORKERS]
     return [[words[0], " ".join(words[1:3])] for words in lines]
@@ -93,7 +106,10 @@ def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
         shown = lab.playbook("playbooks/network.yml", "--check", variables=variables)
         plan = "\n".join(shown.records["network"]["changes"])
         assert "worker-2 reboots: MachineConfig" in plan and "in 2 waves, rolled once" in plan, plan
-        assert "KubeletConfig linerate-worker (CPU manager static, system CPUs 0-1,32, topology manager single-numa-node" in plan, plan
+        assert (
+            "KubeletConfig linerate-worker (CPU manager static, system CPUs 0-1,32, topology manager single-numa-node"
+            in plan
+        ), plan
         assert ours(lab) == []
         rolled = lab.playbook("playbooks/network.yml", variables=variables)
         assert rolled.code == 0, rolled.end
@@ -117,14 +133,17 @@ def test_all_that_reboots_a_node_comes_in_one_roll(lab: Lab) -> None:
 
 
 def test_bios_and_machine_configs_take_one_reboot_by_the_machine_config_operator(lab: Lab) -> None:
-    """Both workers are really drained and reset, one after the other; one of them has something in its BIOS that waits."""
+    """Both workers are really drained and reset, one after the other; one of them has something in its BIOS that
+    waits."""
     variables = asked("reboot")
     variables["rdma_cluster"]["host"] = {"memlock": {"by": "machine_config", "limit_gib": 8}}
     name = "MachineConfig 99-worker-linerate-memlock"
 
     with pools(lab, pool("worker", CAPABLE)) as log, lab.fault("iommu-off", worker=NODE):
         before = boots(lab)
-        refused = lab.playbook(PLATFORM, variables={**variables, "rdma_cluster": {**variables["rdma_cluster"], "disruption": "drain"}})
+        refused = lab.playbook(
+            PLATFORM, variables={**variables, "rdma_cluster": {**variables["rdma_cluster"], "disruption": "drain"}}
+        )
         assert refused.code != 0 and boots(lab) == before, refused.end
         shown = lab.playbook(PLATFORM, "--check", "--diff", variables=variables)
         assert boots(lab) == before and ours(lab) == [], shown.end
@@ -138,35 +157,56 @@ def test_bios_and_machine_configs_take_one_reboot_by_the_machine_config_operator
         assert boots(lab) == {worker: number + 1 for worker, number in before.items()}, log.read_text()
         for worker in WORKERS:
             finding = done.finding("platform", "platform.roll", worker)
-            assert finding["status"] == "pass" and "reset by the machine config operator" in finding["measured"], finding
+            assert finding["status"] == "pass" and "reset by the machine config operator" in finding["measured"], (
+                finding
+            )
             assert done.finding("platform", "platform.returned", worker)["status"] == "pass"
         assert done.finding("platform", "platform.iommu", NODE)["status"] == "pass"
         said = log.read_text()
         assert sorted(words[0] for words in courses(said) if words[1] == "goes to") == list(WORKERS), said
 
         again = lab.playbook(PLATFORM, variables=variables)
-        assert again.code == 0 and boots(lab) == {worker: number + 1 for worker, number in before.items()} and log.read_text() == said, again.end
+        assert (
+            again.code == 0
+            and boots(lab) == {worker: number + 1 for worker, number in before.items()}
+            and log.read_text() == said
+        ), again.end
 
 
 def test_what_keeps_a_pool_from_its_roll_is_told_before_anything_is_applied(lab: Lab) -> None:
     labels = {"app": "held"}
     container = {"name": "held", "image": PAUSE_IMAGE, "imagePullPolicy": "Never"}
     place = {"name": "held", "namespace": "default", "labels": labels}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": place, "spec": {"nodeName": WORKERS[0], "containers": [container]}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": place,
+        "spec": {"nodeName": WORKERS[0], "containers": [container]},
+    }
     spec = {"minAvailable": 1, "selector": {"matchLabels": labels}}
-    budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "held", "namespace": "default"}, "spec": spec}
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "held", "namespace": "default"},
+        "spec": spec,
+    }
     free = pool("worker", CAPABLE)
     with pools(lab, free, options=["stay"]) as log:
         with lab.present(pod, budget):
             run = lab.playbook(NETWORK, variables=rolling(wait_seconds=60))
             finding = run.finding("network", "network.drain", WORKERS[0])
             assert run.code != 0 and finding["status"] == "fail", run.end
-            assert "pod default/held is held by PodDisruptionBudget default/held" in finding["measured"] and "one replica more" in finding["remedy"]
+            assert (
+                "pod default/held is held by PodDisruptionBudget default/held" in finding["measured"]
+                and "one replica more" in finding["remedy"]
+            )
         lab.apply({**free, "spec": {**free["spec"], "paused": True}})
         run = lab.playbook(NETWORK, variables=rolling(wait_seconds=60))
         finding = run.finding("network", "network.drain", "MachineConfigPool worker")
         assert run.code != 0 and finding["status"] == "fail", run.end
-        assert "paused by somebody else" in finding["measured"] and "let who paused it go on" in finding["remedy"], finding
+        assert "paused by somebody else" in finding["measured"] and "let who paused it go on" in finding["remedy"], (
+            finding
+        )
         assert ours(lab) == [] and courses(log.read_text()) == []
 
 
@@ -175,7 +215,9 @@ def test_a_pool_that_is_degraded_ends_the_wait_with_its_reason(lab: Lab) -> None
         run = lab.playbook(NETWORK, variables=rolling(wait_seconds=480))
         finding = run.finding("network", "network.roll", "MachineConfigPool worker")
         assert run.code != 0 and finding["status"] == "fail", run.end
-        assert "disk validation failed" in f"{finding['measured']} {finding['why']}" and "oc describe" in finding["remedy"], finding
+        assert (
+            "disk validation failed" in f"{finding['measured']} {finding['why']}" and "oc describe" in finding["remedy"]
+        ), finding
         assert [words[1] for words in courses(log.read_text())] == ["goes to", "cannot"], log.read_text()
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pods measure in a namespace of their own: with multus's namespaces isolated as well, and a tenant of the jobs' namespace gets nothing of it."""
+"""Pods measure in a namespace of their own: with multus's namespaces isolated as well, and a tenant of the jobs'
+namespace gets nothing of it."""
 
 from __future__ import annotations
 
@@ -33,9 +34,15 @@ EDIT = {
 }
 
 
-def pod(namespace: str, **spec: typing.Any) -> typing.Dict[str, typing.Any]:
+def pod(namespace: str, **spec: typing.Any) -> dict[str, typing.Any]:
     """A pod of a tenant."""
-    container = {"name": "mine", "image": "localhost/rdma-tools:1", "imagePullPolicy": "Never", "command": ["sleep", "600"], **spec.pop("container", {})}
+    container = {
+        "name": "mine",
+        "image": "localhost/rdma-tools:1",
+        "imagePullPolicy": "Never",
+        "command": ["sleep", "600"],
+        **spec.pop("container", {}),
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -87,17 +94,22 @@ def test_pods_measure_where_multus_isolates_namespaces(lab: Lab, isolated: None)
     with lab.present(pod("default", annotations={"k8s.v1.cni.cncf.io/networks": "training/macvlan-fast"})):
 
         def refused() -> bool:
-            events = [item for item in lab.objects("v1/Event") if (item.get("involvedObject") or {}).get("name") == "mine"]
+            events = [
+                item for item in lab.objects("v1/Event") if (item.get("involvedObject") or {}).get("name") == "mine"
+            ]
             return any("namespace isolation" in str(item.get("message")) for item in events)
 
         assert wait_until(refused, 300), "multus does not isolate namespaces"
     run = lab.playbook(BANDWIDTH, variables={"rdma_fabrics": alone()})
-    assert [finding for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end
+    assert [finding for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], (
+        run.end
+    )
     assert lab.objects("v1/Pod", MANAGED) == [] and gone(lab)
 
 
 def test_a_tenant_of_the_jobs_namespace_gets_no_privileged_pod(lab: Lab) -> None:
-    """Neither after the network was made, nor while pods measure; the level of the namespace is the admin's, and stays."""
+    """Neither after the network was made, nor while pods measure; the level of the namespace is the admin's, and
+    stays."""
     tenant = identity(lab.folder / "pki", TENANTS)
     privileged = {"container": {"securityContext": {"privileged": True}}}
     level = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "training", "labels": {ENFORCE: "baseline"}}}
@@ -111,16 +123,29 @@ def test_a_tenant_of_the_jobs_namespace_gets_no_privileged_pod(lab: Lab) -> None
                 playbook.await_text(PODS_READY)
                 (there,) = [item for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == NAMESPACE]
                 assert {item["metadata"]["namespace"] for item in lab.objects("v1/Pod", MANAGED)} == {NAMESPACE}
-                for wanted in (pod("training", **privileged), pod("training", volumes=[{"name": "root", "hostPath": {"path": "/"}}])):
+                for wanted in (
+                    pod("training", **privileged),
+                    pod("training", volumes=[{"name": "root", "hostPath": {"path": "/"}}]),
+                ):
                     assert "violates PodSecurity" in refusal(lab, tenant, wanted)
-                network = {"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "mine", "namespace": NAMESPACE}}
+                network = {
+                    "apiVersion": "k8s.cni.cncf.io/v1",
+                    "kind": "NetworkAttachmentDefinition",
+                    "metadata": {"name": "mine", "namespace": NAMESPACE},
+                }
                 for wanted in (pod(NAMESPACE), network):
                     assert f'in the namespace "{NAMESPACE}"' in refusal(lab, tenant, wanted)
                 run = playbook.wait()
             assert there["metadata"]["labels"]["linerate.rdma/run"]
-            assert [item for item in lab.objects("rbac.authorization.k8s.io/v1/RoleBinding") if item["metadata"]["namespace"] == NAMESPACE] == []
+            assert [
+                item
+                for item in lab.objects("rbac.authorization.k8s.io/v1/RoleBinding")
+                if item["metadata"]["namespace"] == NAMESPACE
+            ] == []
             # it admits nobody's pods with IPC_LOCK, and pods measure all the same
-            assert [finding for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], run.end
+            assert [
+                finding for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"
+            ], run.end
             (jobs,) = [item for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == "training"]
             assert jobs["metadata"]["labels"][ENFORCE] == "baseline"
     finally:
@@ -131,19 +156,36 @@ def test_a_tenant_of_the_jobs_namespace_gets_no_privileged_pod(lab: Lab) -> None
 
 def test_a_network_that_a_tenant_has_changed_is_not_measured(lab: Lab) -> None:
     """The one without an operator behind it, which nobody makes anew before stage network comes."""
-    (found,) = [item for item in lab.objects("k8s.cni.cncf.io/v1/NetworkAttachmentDefinition") if item["metadata"]["name"] == "macvlan-fast"]
+    (found,) = [
+        item
+        for item in lab.objects("k8s.cni.cncf.io/v1/NetworkAttachmentDefinition")
+        if item["metadata"]["name"] == "macvlan-fast"
+    ]
     config = json.loads(found["spec"]["config"])
     config["plugins"].append({"type": "tuning", "sysctl": {"net.core.somaxconn": "500"}})
-    place = {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": {"name": "macvlan-fast", "namespace": "training"}}
+    place = {
+        "apiVersion": found["apiVersion"],
+        "kind": found["kind"],
+        "metadata": {"name": "macvlan-fast", "namespace": "training"},
+    }
     lab.apply({**place, "spec": {"config": json.dumps(config)}})
     try:
-        run = lab.playbook(BANDWIDTH, variables={"rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] in ("fast", "pods")]})
+        run = lab.playbook(
+            BANDWIDTH,
+            variables={
+                "rdma_fabrics": [fabric for fabric in SETTINGS["rdma_fabrics"] if fabric["name"] in ("fast", "pods")]
+            },
+        )
     finally:
         lab.apply({**place, "spec": {"config": found["spec"]["config"]}})
     for worker in WORKERS:
         finding = run.finding("bandwidth", "bandwidth.pod", f"fast {worker}")
-        assert finding["status"] == "unknown" and "training/macvlan-fast: the chained plugins is" in finding["why"], finding
-    assert [finding for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], "the other fabric is measured all the same"
+        assert finding["status"] == "unknown" and "training/macvlan-fast: the chained plugins is" in finding["why"], (
+            finding
+        )
+    assert [finding for finding in run.findings("bandwidth", "pass") if finding["check"] == "bandwidth.measured"], (
+        "the other fabric is measured all the same"
+    )
     assert gone(lab)
 
 
@@ -159,7 +201,9 @@ def test_what_a_killed_measurement_has_left_goes_with_the_next(lab: Lab) -> None
     assert seen.finding("network", "network.leftover", "cluster")["status"] == "pass", seen.end
     with lab.running(BANDWIDTH, variables={"rdma_fabrics": alone()}) as playbook:
         playbook.await_text(PODS_READY)
-        assert [item["metadata"]["uid"] for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == NAMESPACE] != before
+        assert [
+            item["metadata"]["uid"] for item in lab.objects("v1/Namespace") if item["metadata"]["name"] == NAMESPACE
+        ] != before
         run = playbook.wait()
     assert run.code == 0, run.end
     assert gone(lab)

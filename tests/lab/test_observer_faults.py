@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What keeps an observer from a node, or its answer from us: each is named for that node, and the other node goes on."""
+"""What keeps an observer from a node, or its answer from us: each is named for that node, and the other node goes
+on."""
 
 from __future__ import annotations
 
@@ -26,7 +27,11 @@ def blind(run: Run) -> str:
     """What discover says of worker-2, which it could not see; worker-1 is seen all the same."""
     assert run.code != 0, run.end
     assert run.fact("hcas", "worker-1"), run.end
-    (finding,) = [item for item in run.findings("discover", "unknown") if (item["check"], item["subject"]) == ("discover.node", "worker-2")]
+    (finding,) = [
+        item
+        for item in run.findings("discover", "unknown")
+        if (item["check"], item["subject"]) == ("discover.node", "worker-2")
+    ]
     assert not [item for item in run.findings("discover", "unknown", "fail") if "worker-1" in item["subject"]], run.end
     assert "ssh" not in finding["remedy"]
     return f"{finding['measured']} | {finding['why']} | {finding['remedy']}"
@@ -42,14 +47,22 @@ def test_a_namespace_that_admits_no_privileged_pods(lab: Lab) -> None:
     labels = {"linerate.rdma/observers": "prepared", "pod-security.kubernetes.io/enforce": "baseline"}
     with lab.present({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels}}):
         said = blind(lab.playbook(DISCOVER))
-        assert "(pod_security)" in said and "violates PodSecurity" in said and "pod-security.kubernetes.io/enforce=privileged" in said
+        assert (
+            "(pod_security)" in said
+            and "violates PodSecurity" in said
+            and "pod-security.kubernetes.io/enforce=privileged" in said
+        )
         # what an admin has prepared stays, without what the run has made in it
         assert NAMESPACE in lab.namespaces()
         assert [item for item in lab.objects("apps/v1/DaemonSet") if item["metadata"]["namespace"] == NAMESPACE] == []
 
 
-@pytest.mark.parametrize(("fault", "words"), [("observer-killed", "exit code 137"), ("api-restart", "the connection broke")])
-def test_an_observer_that_is_killed_and_an_api_server_that_restarts_while_it_answers(lab: Lab, fault: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("fault", "words"), [("observer-killed", "exit code 137"), ("api-restart", "the connection broke")]
+)
+def test_an_observer_that_is_killed_and_an_api_server_that_restarts_while_it_answers(
+    lab: Lab, fault: str, words: str
+) -> None:
     with lab.running(DISCOVER) as playbook:
         playbook.await_text(LOOKING)
         with lab.fault(fault, worker="worker-2"):
@@ -72,7 +85,9 @@ def test_a_stream_that_is_cut_and_says_success(lab: Lab, tmp_path: pathlib.Path)
     path = tmp_path / "proxy.kubeconfig"
     path.write_text(yaml.safe_dump(kubeconfig))
     path.chmod(0o600)
-    with lab.background(sys.executable, "-u", "-m", "lab.cutting_proxy", str(PROXY_PORT), "5000", said="cuts each stream"):
+    with lab.background(
+        sys.executable, "-u", "-m", "lab.cutting_proxy", str(PROXY_PORT), "5000", said="cuts each stream"
+    ):
         said = blind(lab.playbook(DISCOVER, kubeconfig=str(path)))
     # what passed, without the line that says that the command has begun
     assert "the API server says: Success" in said and "4984 bytes of stdout" in said, said

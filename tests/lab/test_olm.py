@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage operators before the real OLM: it installs, changes nothing in a second run, is taken back, and names what OLM cannot do.
+"""Stage operators before the real OLM: it installs, changes nothing in a second run, is taken back, and names what OLM
+cannot do.
 
-These are no part of ``make test`` nor of ``make faults``, since they compile OLM and leave the lab without the operator: ``make openshift``.
+These are no part of ``make test`` nor of ``make faults``, since they compile OLM and leave the lab without the
+operator: ``make openshift``.
 """
 
 from __future__ import annotations
@@ -26,7 +28,12 @@ pytestmark = pytest.mark.thorough
 INVENTORY = ROOT / "inventory/lab-olm"
 VERSION = f"{bundle.PACKAGE}.v{bundle.VERSION}"
 _GROUP = "operators.coreos.com"
-MADE = (f"{_GROUP}/v1alpha1/Subscription", f"{_GROUP}/v1alpha1/ClusterServiceVersion", f"{_GROUP}/v1alpha1/InstallPlan", f"{_GROUP}/v1/OperatorGroup")
+MADE = (
+    f"{_GROUP}/v1alpha1/Subscription",
+    f"{_GROUP}/v1alpha1/ClusterServiceVersion",
+    f"{_GROUP}/v1alpha1/InstallPlan",
+    f"{_GROUP}/v1/OperatorGroup",
+)
 SUBSCRIPTION, CSV, PLAN, _GROUPS = MADE
 
 
@@ -43,7 +50,8 @@ def bare(lab: Lab, tmp_path: pathlib.Path) -> Lab:
         before = Lab(tmp_path / "before")
         before.folder.mkdir()
         assert teardown(before).code == 0
-    # a teardown takes the operator's configuration too, and the default one asks for webhooks that the lab's operator has not
+    # a teardown takes the operator's configuration too, and the default one asks for webhooks that the lab's operator
+    # has not
     again = lab.command("olm", "on")
     assert again.returncode == 0, again.stderr
     return lab
@@ -64,11 +72,16 @@ def test_the_stage_installs_by_olm_and_a_second_run_changes_nothing(bare: Lab) -
     assert (version["metadata"]["name"], version["status"]["phase"]) == (VERSION, "Succeeded")
     (subscription,) = bare.objects(SUBSCRIPTION)
     assert subscription["spec"]["installPlanApproval"] == "Manual" and subscription["status"]["installedCSV"] == VERSION
-    # under load OLM itself makes two of one resolution [operator-lifecycle-manager: its cache has not seen the first one]; the other one waits for good
+    # under load OLM itself makes two of one resolution [operator-lifecycle-manager: its cache has not seen the first
+    # one]; the other one waits for good
     plans = [item["spec"] for item in bare.objects(PLAN)]
     assert [plan["approved"] for plan in plans].count(True) == 1, plans
     assert all(plan["clusterServiceVersionNames"] == [VERSION] for plan in plans), plans
-    pods = [item for item in bare.objects("v1/Pod", "name=sriov-network-operator") if item["metadata"]["namespace"] == NAMESPACE]
+    pods = [
+        item
+        for item in bare.objects("v1/Pod", "name=sriov-network-operator")
+        if item["metadata"]["namespace"] == NAMESPACE
+    ]
     assert [item["status"]["phase"] for item in pods] == ["Running"]
     changes = first.records["operators"]["changes"]
     assert any(change.startswith("approved InstallPlan") for change in changes), changes
@@ -81,9 +94,15 @@ def test_the_stage_installs_by_olm_and_a_second_run_changes_nothing(bare: Lab) -
 
 
 def test_one_site_installs_by_olm_and_rolls_a_machine_config_once(bare: Lab) -> None:
-    """From a cluster without the operator to one that is measured: each worker is drained and reset once, and boots with the argument."""
+    """From a cluster without the operator to one that is measured: each worker is drained and reset once, and boots
+    with the argument."""
     argument = "transparent_hugepage=madvise"
-    cluster = {**SETTINGS["rdma_cluster"], "host": {"kernel_arguments": [argument]}, "disruption": "reboot", "wait_seconds": 1800}
+    cluster = {
+        **SETTINGS["rdma_cluster"],
+        "host": {"kernel_arguments": [argument]},
+        "disruption": "reboot",
+        "wait_seconds": 1800,
+    }
 
     try:
         with pools(bare, pool("worker", CAPABLE)) as log:

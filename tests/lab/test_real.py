@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import json
-import typing
 
 from lab import description
 from lab.build.images import DISCOVERY_IMAGE, NODE_IMAGE
@@ -19,9 +18,12 @@ WORKERS = ("worker-1", "worker-2")
 TOTAL = "7"
 
 
-def images(lab: Lab, kind: str) -> typing.Dict[str, str]:
+def images(lab: Lab, kind: str) -> dict[str, str]:
     """Names of workloads to the image of their first container."""
-    return {item["metadata"]["name"]: item["spec"]["template"]["spec"]["containers"][0]["image"] for item in lab.objects(f"apps/v1/{kind}")}
+    return {
+        item["metadata"]["name"]: item["spec"]["template"]["spec"]["containers"][0]["image"]
+        for item in lab.objects(f"apps/v1/{kind}")
+    }
 
 
 def test_the_label_comes_from_the_nic(lab: Lab) -> None:
@@ -33,7 +35,9 @@ def test_the_label_comes_from_the_nic(lab: Lab) -> None:
         if metadata["name"] not in WORKERS:
             continue
         assert metadata["labels"][LABEL] == told[metadata["name"]]["labels"][LABEL] == "true"
-        nics = [item["attributes"] for item in told[metadata["name"]]["features"]["instances"]["network.device"]["elements"]]
+        nics = [
+            item["attributes"] for item in told[metadata["name"]]["features"]["instances"]["network.device"]["elements"]
+        ]
         able = {nic["name"]: nic["sriov_totalvfs"] for nic in nics if "sriov_totalvfs" in nic}
         assert able == {"eth1": TOTAL, **{hca.netdev: str(TOTAL_VFS) for hca in description.read().hcas}}
         assert {entry["manager"] for entry in metadata["managedFields"] if LABEL in json.dumps(entry)} == {"nfd-master"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The whole way of what waits for a reboot, with a real one: seen, planned, set, drained, reset by the BMC, back, and never again for the same."""
+"""The whole way of what waits for a reboot, with a real one: seen, planned, set, drained, reset by the BMC, back, and
+never again for the same."""
 
 from __future__ import annotations
 
@@ -20,19 +21,26 @@ from .unavailable_api import kubeconfig_of
 PLATFORM, NODE = "playbooks/platform.yml", "worker-2"
 
 
-def asked(disruption: str, key: str = "iommu") -> typing.Dict[str, typing.Any]:
-    return {"platform_settle": True, "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {key: True}, "disruption": disruption}}
+def asked(disruption: str, key: str = "iommu") -> dict[str, typing.Any]:
+    return {
+        "platform_settle": True,
+        "rdma_cluster": {**SETTINGS["rdma_cluster"], "bios": {key: True}, "disruption": disruption},
+    }
 
 
-def node_of(lab: Lab, name: str = NODE) -> typing.Tuple[str, bool]:
+def node_of(lab: Lab, name: str = NODE) -> tuple[str, bool]:
     """Id of the node's boot, and whether it takes pods."""
     (node,) = (item for item in lab.objects("v1/Node") if item["metadata"]["name"] == name)
     return node["status"]["nodeInfo"]["bootID"], not node["spec"].get("unschedulable")
 
 
-def boots_of(lab: Lab, name: str) -> typing.Set[str]:
+def boots_of(lab: Lab, name: str) -> set[str]:
     """What its kubelet has said of its boots, each with its id."""
-    return {item["message"] for item in lab.objects("v1/Event") if item["reason"] == "Rebooted" and item["involvedObject"]["name"] == name}
+    return {
+        item["message"]
+        for item in lab.objects("v1/Event")
+        if item["reason"] == "Rebooted" and item["involvedObject"]["name"] == name
+    }
 
 
 @pytest.mark.thorough
@@ -53,7 +61,9 @@ def test_what_differs_in_the_bios_is_brought_about_by_one_reboot(lab: Lab) -> No
         assert done.finding("platform", "platform.roll", NODE)["status"] == "pass"
         # its simulated HCAs come a moment after the node is Ready
         assert done.finding("platform", "platform.returned", NODE)["status"] == "pass"
-        assert json.loads((lab.folder / "facts/platform" / f"{NODE}.json").read_text())["value"]["iommu_devices"] == ["dmar0"]
+        assert json.loads((lab.folder / "facts/platform" / f"{NODE}.json").read_text())["value"]["iommu_devices"] == [
+            "dmar0"
+        ]
 
         again = lab.playbook(PLATFORM, variables=asked("reboot"))
         assert again.code == 0 and node_of(lab) == after, again.end
@@ -116,7 +126,9 @@ def test_bios_and_kernel_arguments_take_one_reboot(lab: Lab) -> None:
             assert after[0] != before[0] and after[1] and len(boots_of(lab, node) - boots) == 1
 
             again = lab.playbook(PLATFORM, variables=asked_for)
-            assert again.finding("platform", "platform.roll", node)["status"] == "pass" and node_of(lab, node) == after, again.end
+            assert (
+                again.finding("platform", "platform.roll", node)["status"] == "pass" and node_of(lab, node) == after
+            ), again.end
             # the other one is told, and left as it is
             assert "observer" in str(again.finding("platform", "platform.roll", NODE))
     finally:
@@ -139,7 +151,10 @@ def test_two_exchanged_bmcs_are_refused_and_nobody_is_reset(lab: Lab) -> None:
             assert done.finding("platform", "platform.roll", name)["status"] == "unknown"
         # the BIOS is as it was: with the right addresses it still differs
         shown = lab.playbook(PLATFORM, "--check", variables=asked("reboot", "sriov"))
-        assert "sriov" in shown.output and shown.finding("platform", "platform.bmc_identity", f"{NODE} BMC")["status"] == "pass", shown.end
+        assert (
+            "sriov" in shown.output
+            and shown.finding("platform", "platform.bmc_identity", f"{NODE} BMC")["status"] == "pass"
+        ), shown.end
 
 
 @pytest.mark.thorough
@@ -148,7 +163,11 @@ def test_a_roll_whose_lease_is_deleted_resets_nobody(lab: Lab) -> None:
     labels = {"app": "slow-to-end"}
     command = ["sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
     container = {"name": "slow", "image": "localhost/rdma-tools:1", "imagePullPolicy": "Never", "command": command}
-    pod = {"nodeSelector": {"kubernetes.io/hostname": NODE}, "terminationGracePeriodSeconds": 90, "containers": [container]}
+    pod = {
+        "nodeSelector": {"kubernetes.io/hostname": NODE},
+        "terminationGracePeriodSeconds": 90,
+        "containers": [container],
+    }
     slow = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -164,7 +183,13 @@ def test_a_roll_whose_lease_is_deleted_resets_nobody(lab: Lab) -> None:
         before = node_of(lab)
         with lab.running(PLATFORM, variables=asked("reboot", "sriov")) as playbook:
             assert wait_until(lambda: not node_of(lab)[1], 600), "it is cordoned"
-            lab.delete({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": NAME, "namespace": NAMESPACE}})
+            lab.delete(
+                {
+                    "apiVersion": "coordination.k8s.io/v1",
+                    "kind": "Lease",
+                    "metadata": {"name": NAME, "namespace": NAMESPACE},
+                }
+            )
             done = playbook.wait()
         assert done.code != 0 and "lost its hold on this cluster" in done.output, done.end
         # nothing was undone either: the next run takes it up

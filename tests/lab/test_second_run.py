@@ -9,7 +9,8 @@ import pytest
 from .conftest import Lab
 
 SITE = "site.yml"
-#: the stages that change nodes or the cluster; the others read, or measure between pods of their own, which takes three quarters of a run
+#: the stages that change nodes or the cluster; the others read, or measure between pods of their own, which takes three
+#: quarters of a run
 CHANGING = ("validate", "platform", "tuning", "operators", "network")
 #: hosts of the play recap
 HOSTS = ("localhost", "worker-1", "worker-2")

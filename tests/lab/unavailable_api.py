@@ -22,7 +22,13 @@ import urllib.parse
 
 import yaml
 
-STATUS = {"kind": "Status", "apiVersion": "v1", "code": 503, "reason": "ServiceUnavailable", "message": "the server is currently unable to handle the request"}
+STATUS = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "code": 503,
+    "reason": "ServiceUnavailable",
+    "message": "the server is currently unable to handle the request",
+}
 
 
 class Way(socketserver.ThreadingTCPServer):
@@ -47,7 +53,8 @@ class Way(socketserver.ThreadingTCPServer):
 
 
 class Handler(socketserver.StreamRequestHandler):
-    """One request, on a connection of its own; what comes after its head is passed on as it is, so that commands in pods go this way as well."""
+    """One request, on a connection of its own; what comes after its head is passed on as it is, so that commands in
+    pods go this way as well."""
 
     server: Way
 
@@ -59,7 +66,10 @@ class Handler(socketserver.StreamRequestHandler):
             return
         if self.server.closed.exists():
             body = json.dumps(STATUS).encode()
-            self.wfile.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n")
+            self.wfile.write(
+                b"HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection:"
+                b" close\r\n"
+            )
             self.wfile.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
             return
         upgrades = any(line.lower().startswith(b"upgrade:") for line in head)
@@ -84,7 +94,7 @@ def _text(mapping: typing.Mapping[str, str], key: str, kubeconfig: pathlib.Path)
     return (kubeconfig.parent / mapping[key]).read_text(encoding="utf-8")
 
 
-def kubeconfig_of(port: int) -> typing.Dict[str, typing.Any]:
+def kubeconfig_of(port: int) -> dict[str, typing.Any]:
     """That of a user who comes this way."""
     return {
         "apiVersion": "v1",

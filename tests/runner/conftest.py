@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pathlib
 import shutil
-import typing
 
 import pytest
 import yaml
@@ -14,7 +13,8 @@ import yaml
 from ansible_collections.linerate.rdma.tests.runner.job import CHECKOUT, Data, Ended, Job, launch
 
 EXAMPLE = CHECKOUT / "extensions" / "molecule" / "judge"
-#: as a credential type of AWX's own, and those that linerate.rdma.awx makes, put them into the environment; and one into a variable
+#: as a credential type of AWX's own, and those that linerate.rdma.awx makes, put them into the environment; and one
+#: into a variable
 SECRETS = {
     "K8S_AUTH_API_KEY": "ey-n0b0dy-may-see-1",
     "RDMA_BMC_PASSWORD": "n0b0dy-may-see-2",
@@ -24,7 +24,7 @@ SECRETS = {
 SIGNATURE, INJECTED = "n0b0dy-may-see-5", "n0b0dy-may-see-6"
 
 #: what a job of AWX leaves; the second is the volume that all jobs see
-Launched = typing.Tuple[Ended, pathlib.Path]
+Launched = tuple[Ended, pathlib.Path]
 
 
 def intent() -> Data:
@@ -35,8 +35,14 @@ def intent() -> Data:
 def inventory() -> Data:
     """Two nodes, and the intent in variables of all hosts, as the source of an inventory leaves them in AWX."""
     nodes = ("node-1", "node-2")
-    variables = {name: {"remote_tower_enabled": "true", "remote_tower_id": number} for number, name in enumerate(nodes, 1)}
-    return {"all": {"vars": intent(), "children": ["rdma_nodes"]}, "rdma_nodes": {"hosts": list(nodes)}, "_meta": {"hostvars": variables}}
+    variables = {
+        name: {"remote_tower_enabled": "true", "remote_tower_id": number} for number, name in enumerate(nodes, 1)
+    }
+    return {
+        "all": {"vars": intent(), "children": ["rdma_nodes"]},
+        "rdma_nodes": {"hosts": list(nodes)},
+        "_meta": {"hostvars": variables},
+    }
 
 
 def judged(folder: pathlib.Path, variables: Data) -> Launched:
@@ -55,19 +61,26 @@ def green(tmp_path_factory: pytest.TempPathFactory) -> Launched:
 @pytest.fixture(scope="session")
 def red(tmp_path_factory: pytest.TempPathFactory) -> Launched:
     (fabric,) = intent()["rdma_fabrics"]
-    return judged(tmp_path_factory.mktemp("red"), {"rdma_fabrics": [{**fabric, "select": {**fabric["select"], "hcas_per_node": 32}}]})
+    return judged(
+        tmp_path_factory.mktemp("red"),
+        {"rdma_fabrics": [{**fabric, "select": {**fabric["select"], "hcas_per_node": 32}}]},
+    )
 
 
 @pytest.fixture(scope="session")
 def validated(tmp_path_factory: pytest.TempPathFactory) -> Launched:
     """The template 'stage validate'. The image's working directory is no place for a report."""
     folder = tmp_path_factory.mktemp("validated")
-    return launch(Job("playbooks/validate.yml", {"rdma_report_dir": str(folder / "volume")}, inventory()), folder / "job"), folder / "volume"
+    return (
+        launch(Job("playbooks/validate.yml", {"rdma_report_dir": str(folder / "volume")}, inventory()), folder / "job"),
+        folder / "volume",
+    )
 
 
 @pytest.fixture(scope="session")
 def secretive(tmp_path_factory: pytest.TempPathFactory) -> Launched:
-    """The template 'site' with all credentials and at AWX's third verbosity; of the stages only what needs no cluster."""
+    """The template 'site' with all credentials and at AWX's third verbosity; of the stages only what needs no
+    cluster."""
     folder = tmp_path_factory.mktemp("secretive")
     # nobody listens there
     environment = {
@@ -77,5 +90,13 @@ def secretive(tmp_path_factory: pytest.TempPathFactory) -> Launched:
         "RDMA_REPORT_ARCHIVE": f"https://127.0.0.1:1/reports/{{run}}.tar.gz?signature={SIGNATURE}",
     }
     variables = {"rdma_report_dir": str(folder / "volume"), "report_archive_retries": 1, "report_archive_delay": 1}
-    job = Job("playbooks/site.yml", variables, inventory(), environment, {"rdma_bmc_password": INJECTED}, verbosity=3, tags="validate,report")
+    job = Job(
+        "playbooks/site.yml",
+        variables,
+        inventory(),
+        environment,
+        {"rdma_bmc_password": INJECTED},
+        verbosity=3,
+        tags="validate,report",
+    )
     return launch(job, folder / "job"), folder / "volume"

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A job as AWX 24 runs it: a private data directory that ansible-runner sends, works on where nothing else is, and takes back.
+"""A job as AWX 24 runs it: a private data directory that ansible-runner sends, works on where nothing else is, and
+takes back.
 
-After ``awx/main/tasks/jobs.py`` (RunJob) and ``awx/main/tasks/receptor.py``: the three ends are ``transmit``, ``ansible-runner worker`` and ``process``.
+After ``awx/main/tasks/jobs.py`` (RunJob) and ``awx/main/tasks/receptor.py``: the three ends are ``transmit``,
+``ansible-runner worker`` and ``process``.
 """
 
 from __future__ import annotations
@@ -23,14 +25,17 @@ COLLECTIONS = ENVIRONMENT / "share" / "ansible" / "collections"
 #: dev/runner.py has just brought it up to date: what git tracks, or would
 CHECKOUT = ROOT / "build" / "tree" / "ansible_collections" / "linerate" / "rdma"
 
-_TRANSMIT = "import json, sys, ansible_runner as r; r.interface.run(streamer='transmit', _output=sys.stdout.buffer, **json.load(sys.stdin))"
+_TRANSMIT = (
+    "import json, sys, ansible_runner as r; r.interface.run(streamer='transmit', _output=sys.stdout.buffer,"
+    " **json.load(sys.stdin))"
+)
 _PROCESS = (
     "import json, sys, ansible_runner as r; "
     "done = r.interface.run(streamer='process', quiet=True, _input=open(sys.argv[1], 'rb'), **json.load(sys.stdin)); "
     "print(json.dumps(done.status))"
 )
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 
 class _Unsafe(str):
@@ -59,11 +64,11 @@ class Job:
     playbook: str
     variables: Data = dataclasses.field(default_factory=dict)
     inventory: Data = dataclasses.field(default_factory=dict)
-    environment: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
     injected: Data = dataclasses.field(default_factory=dict)
     verbosity: int = 0
     tags: str = ""
-    files: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    files: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,12 +82,12 @@ class Ended:
 
     status: str
     code: int
-    events: typing.Tuple[Data, ...]
+    events: tuple[Data, ...]
     folder: pathlib.Path
     container: pathlib.Path
-    watched: typing.Tuple[typing.Tuple[str, str], ...]
+    watched: tuple[tuple[str, str], ...]
 
-    def of(self, *kinds: str) -> typing.List[Data]:
+    def of(self, *kinds: str) -> list[Data]:
         return [event for event in self.events if event["event"] in kinds]
 
     @property
@@ -93,8 +98,9 @@ class Ended:
         return kept
 
     def written(self) -> typing.Iterator[pathlib.Path]:
-        """What the job left, on both sides. Without what AWX had put there; and without ``command``, into which ansible-runner itself copies the environment
-        of each job: AWX cuts the secrets out of what it keeps of that, and removes the file."""
+        """What the job left, on both sides. Without what AWX had put there; and without ``command``, into which
+        ansible-runner itself copies the environment of each job: AWX cuts the secrets out of what it keeps of that, and
+        removes the file."""
         for side in (self.folder, self.container / "runner"):
             yield from (path for path in (side / "artifacts").rglob("*") if path.is_file() and path.name != "command")
         for folder in (self.container / "home", self.container / "elsewhere", self.container / "tmp"):
@@ -153,10 +159,22 @@ def launch(job: Job, folder: pathlib.Path, job_id: int = 42) -> Ended:
     shutil.copy(pathlib.Path(__file__).with_name("watch.py"), watch / "sitecustomize.py")
     inside = {**plain, "TMPDIR": str(temporary), "PYTHONPATH": str(watch), "WATCH_LOG": str(folder / "watched")}
     answered = folder / "answered"
-    answered.write_bytes(_call([str(ENVIRONMENT / "bin" / "ansible-runner"), "worker", "--private-data-dir", str(worker)], sent, elsewhere, inside))
-    status = json.loads(_call([python, "-c", _PROCESS, str(answered)], json.dumps(parameters).encode(), launched, plain))
+    answered.write_bytes(
+        _call(
+            [str(ENVIRONMENT / "bin" / "ansible-runner"), "worker", "--private-data-dir", str(worker)],
+            sent,
+            elsewhere,
+            inside,
+        )
+    )
+    status = json.loads(
+        _call([python, "-c", _PROCESS, str(answered)], json.dumps(parameters).encode(), launched, plain)
+    )
     code = int((launched / "artifacts" / str(job_id) / "rc").read_text(encoding="utf-8"))
-    kept = [json.loads(path.read_text(encoding="utf-8")) for path in (launched / "artifacts" / str(job_id) / "job_events").glob("*.json")]
+    kept = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in (launched / "artifacts" / str(job_id) / "job_events").glob("*.json")
+    ]
     lines = (folder / "watched").read_text(encoding="utf-8").splitlines()
     watched = tuple((event, about) for event, about in map(json.loads, lines))
     return Ended(status, code, tuple(sorted(kept, key=lambda event: event["counter"])), launched, container, watched)
@@ -224,8 +242,12 @@ def _unsafe(value: typing.Any) -> typing.Any:
     return _Unsafe(value) if isinstance(value, str) else value
 
 
-def _call(command: typing.Sequence[str], given: bytes, cwd: pathlib.Path, environment: typing.Mapping[str, str]) -> bytes:
+def _call(
+    command: typing.Sequence[str], given: bytes, cwd: pathlib.Path, environment: typing.Mapping[str, str]
+) -> bytes:
     run = subprocess.run(command, input=given, cwd=cwd, env=environment, capture_output=True, check=False)
     # the worker ends with the code of the job
-    assert run.stdout and b"Traceback" not in run.stderr, f"{command[:3]} ended with {run.returncode}: {run.stderr.decode(errors='replace')[-4000:]}"
+    assert run.stdout and b"Traceback" not in run.stderr, (
+        f"{command[:3]} ended with {run.returncode}: {run.stderr.decode(errors='replace')[-4000:]}"
+    )
     return run.stdout

@@ -22,7 +22,9 @@ OF_THE_SYSTEM = {"/bin/sh", "/sbin/ldconfig"}
 
 
 def test_nothing_is_there_but_what_the_execution_environment_has() -> None:
-    listed = subprocess.run([str(ENVIRONMENT / "bin" / "python"), "-m", "pip", "list", "--format", "json"], capture_output=True, check=True).stdout
+    listed = subprocess.run(
+        [str(ENVIRONMENT / "bin" / "python"), "-m", "pip", "list", "--format", "json"], capture_output=True, check=True
+    ).stdout
     lines = (ROOT / "dev" / "runner.txt").read_text(encoding="utf-8").splitlines()
     pinned = {line.partition("==")[0] for line in lines if not line.startswith("#")}
     assert {item["name"].lower().replace("_", "-") for item in json.loads(listed)} - {"pip", "setuptools"} == pinned
@@ -47,7 +49,9 @@ def test_a_red_job_fails_and_hands_over_its_verdict_all_the_same(red: Launched) 
     assert (told["verdict"], told["green"]) == ("NOT GREEN", False) and told["counts"]["fail"] >= 2
     assert (told["first"]["check"], told["first"]["status"]) == ("discover.hcas", "fail") and told["first"]["remedy"]
     (failed,) = job.of("runner_on_failed")
-    assert "discover.hcas" in failed["event_data"]["res"]["msg"] and failed["event_data"]["task"] == "End with the verdict"
+    assert (
+        "discover.hcas" in failed["event_data"]["res"]["msg"] and failed["event_data"]["task"] == "End with the verdict"
+    )
 
 
 def test_a_stage_runs_alone(validated: Launched) -> None:
@@ -56,7 +60,10 @@ def test_a_stage_runs_alone(validated: Launched) -> None:
     told = job.handed_over["linerate_rdma"]
     assert (told["verdict"], told["green"], told["counts"]["fail"]) == ("OPEN", False, 0)
     assert pathlib.Path(told["report"]) == volume / "stages" / "validate.jsonl"
-    assert told["counts"]["pass"] + told["counts"]["warn"] == len((volume / "stages" / "validate.jsonl").read_text(encoding="utf-8").splitlines()) - 1
+    assert (
+        told["counts"]["pass"] + told["counts"]["warn"]
+        == len((volume / "stages" / "validate.jsonl").read_text(encoding="utf-8").splitlines()) - 1
+    )
 
 
 @pytest.mark.parametrize("name", ["green", "red", "validated", "secretive"])
@@ -78,7 +85,7 @@ def test_a_run_that_reaches_no_cluster_says_so(secretive: Launched) -> None:
     assert "https://127.0.0.1:1" in job.output
 
 
-def seen(job: Ended, secrets: typing.Iterable[str], *more: pathlib.Path) -> typing.Set[str]:
+def seen(job: Ended, secrets: typing.Iterable[str], *more: pathlib.Path) -> set[str]:
     """Which of the secrets are in an event, or in a file that the job left."""
     files = [*job.written(), *(path for folder in more for path in folder.rglob("*") if path.is_file())]
     texts = [json.dumps(job.events).encode(), *(path.read_bytes() for path in files)]
@@ -97,7 +104,7 @@ def test_nothing_is_read_or_started_from_elsewhere(name: str, request: pytest.Fi
     assert elsewhere(job, volume) <= OF_THE_SYSTEM
 
 
-def elsewhere(job: Ended, *more: pathlib.Path) -> typing.Set[str]:
+def elsewhere(job: Ended, *more: pathlib.Path) -> set[str]:
     """What the Pythons of a job have read or started that is not of the image or of the job."""
     command = [str(ENVIRONMENT / "bin" / "python"), "-c", "import sys; print(sys.base_prefix)"]
     allowed = (
@@ -116,15 +123,29 @@ def elsewhere(job: Ended, *more: pathlib.Path) -> typing.Set[str]:
     )
     events = ("open", "os.listdir", "os.scandir", "subprocess.Popen", "os.posix_spawn", "os.exec")
     # a name alone is one in a folder that is open already, or is looked up in PATH, which the job was given
-    return {about for event, about in job.watched if event in events and about.startswith("/") and not about.startswith(allowed)}
+    return {
+        about
+        for event, about in job.watched
+        if event in events and about.startswith("/") and not about.startswith(allowed)
+    }
 
 
 def test_a_playbook_that_shows_a_secret_and_reads_elsewhere_would_have_been_found(tmp_path: pathlib.Path) -> None:
     strange = str(ROOT / "pyproject.toml")
-    shows = "{{ lookup('ansible.builtin.env', 'RDMA_BMC_PASSWORD') }} {{ rdma_bmc_password }} {{ awx_job_template_name }} {{ tower_job_id }}"
+    shows = (
+        "{{ lookup('ansible.builtin.env', 'RDMA_BMC_PASSWORD') }} {{ rdma_bmc_password }} {{ awx_job_template_name }}"
+        " {{ tower_job_id }}"
+    )
     reads = f"{{{{ lookup('ansible.builtin.file', '{strange}') | length }}}}"
-    play = [{"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.debug": {"msg": f"{shows} {reads}"}}]}]
-    job = Job("shows.yml", environment=SECRETS, injected={"rdma_bmc_password": INJECTED}, files={"shows.yml": json.dumps(play)})
+    play = [
+        {"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.debug": {"msg": f"{shows} {reads}"}}]}
+    ]
+    job = Job(
+        "shows.yml",
+        environment=SECRETS,
+        injected={"rdma_bmc_password": INJECTED},
+        files={"shows.yml": json.dumps(play)},
+    )
     ended = launch(job, tmp_path)
     assert seen(ended, [*SECRETS.values(), INJECTED]) == {SECRETS["RDMA_BMC_PASSWORD"], INJECTED}
     assert elsewhere(ended) - OF_THE_SYSTEM == {strange}
@@ -133,7 +154,7 @@ def test_a_playbook_that_shows_a_secret_and_reads_elsewhere_would_have_been_foun
 
 
 def test_no_job_talks_to_anybody_who_was_not_named(green: Launched, validated: Launched, secretive: Launched) -> None:
-    def addresses(job: Ended) -> typing.Set[str]:
+    def addresses(job: Ended) -> set[str]:
         # a path is a socket of this machine
         return {about for event, about in job.watched if event == "socket.connect" and about.startswith("(")}
 

@@ -13,10 +13,10 @@ import sys
 import typing
 
 _LOG = os.environ.get("WATCH_LOG", "")
-_SEEN: typing.Set[typing.Tuple[str, str]] = set()
+_SEEN: set[tuple[str, str]] = set()
 
 
-def _note(event: str, arguments: typing.Tuple[typing.Any, ...]) -> None:
+def _note(event: str, arguments: tuple[typing.Any, ...]) -> None:
     if event in ("open", "os.listdir", "os.scandir", "subprocess.Popen", "os.posix_spawn", "os.exec"):
         what = arguments[0]
     elif event == "socket.connect":

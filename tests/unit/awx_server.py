@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""As much of AWX's API as the modules of awx.awx ask for: lists that are filtered, objects, what is associated with them, surveys and approvals.
+"""As much of AWX's API as the modules of awx.awx ask for: lists that are filtered, objects, what is associated with
+them, surveys and approvals.
 
 It keeps what it is given and judges none of it: that AWX takes it is not shown by this.
 """
@@ -14,7 +15,7 @@ import threading
 import typing
 import urllib.parse
 
-Item = typing.Dict[str, typing.Any]
+Item = dict[str, typing.Any]
 
 TOKEN = "token-of-a-test"
 _API = "/api/v2/"
@@ -22,7 +23,10 @@ _ASSOCIATED = re.compile(r"([a-z_]+)/(\d+)/(\w+)")
 #: what goes with an object that is deleted: the kind, and the field that names it
 _CASCADE = {
     "inventories": (("inventory_sources", "inventory"),),
-    "workflow_job_templates": (("workflow_job_template_nodes", "workflow_job_template"), ("schedules", "unified_job_template")),
+    "workflow_job_templates": (
+        ("workflow_job_template_nodes", "workflow_job_template"),
+        ("schedules", "unified_job_template"),
+    ),
     "job_templates": (("schedules", "unified_job_template"), ("workflow_job_template_nodes", "unified_job_template")),
 }
 _UNIFIED = ("job_templates", "workflow_job_templates", "projects", "inventory_sources")
@@ -36,9 +40,9 @@ class AwxServer:
     """
 
     def __init__(self) -> None:
-        self.items: typing.Dict[str, typing.Dict[int, Item]] = {}
-        self.surveys: typing.Dict[str, Item] = {}
-        self.links: typing.Dict[str, typing.List[int]] = {}
+        self.items: dict[str, dict[int, Item]] = {}
+        self.surveys: dict[str, Item] = {}
+        self.links: dict[str, list[int]] = {}
         self.writes = 0
         self._last = 0
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -55,16 +59,24 @@ class AwxServer:
     def add(self, kind: str, /, **fields: typing.Any) -> Item:
         self._last += 1
         path = f"{_API}{kind}/{self._last}/"
-        item = {**fields, "id": self._last, "url": path, "type": kind.rstrip("s"), "related": {"survey_spec": f"{path}survey_spec/"}}
+        item = {
+            **fields,
+            "id": self._last,
+            "url": path,
+            "type": kind.rstrip("s"),
+            "related": {"survey_spec": f"{path}survey_spec/"},
+        }
         self.items.setdefault(kind, {})[self._last] = item
         return item
 
     def named(self, kind: str, name: str) -> Item:
         """The one object of that name or identifier."""
-        (found,) = [item for item in self.items.get(kind, {}).values() if name in (item.get("name"), item.get("identifier"))]
+        (found,) = [
+            item for item in self.items.get(kind, {}).values() if name in (item.get("name"), item.get("identifier"))
+        ]
         return found
 
-    def linked(self, kind: str, name: str, what: str) -> typing.List[str]:
+    def linked(self, kind: str, name: str, what: str) -> list[str]:
         """Names of what is associated with an object."""
         ids = self.links.get(f"{kind}/{self.named(kind, name)['id']}/{what}", [])
         everything = {number: item for items in self.items.values() for number, item in items.items()}
@@ -84,7 +96,7 @@ class AwxServer:
         kinds = _UNIFIED if path == "unified_job_templates" else (path,)
         return _page([item for kind in kinds for item in self.items.get(kind, {}).values() if _fits(item, query)])
 
-    def post(self, path: str, data: Item) -> typing.Tuple[int, Item]:
+    def post(self, path: str, data: Item) -> tuple[int, Item]:
         self.writes += 1
         associated = _ASSOCIATED.fullmatch(path)
         if path.endswith("/survey_spec"):
@@ -114,10 +126,12 @@ class AwxServer:
         kind, number = path.split("/")
         del self.items[kind][int(number)]
         for other, field in _CASCADE.get(kind, ()):
-            self.items[other] = {key: item for key, item in self.items.get(other, {}).items() if item.get(field) != int(number)}
+            self.items[other] = {
+                key: item for key, item in self.items.get(other, {}).items() if item.get(field) != int(number)
+            }
 
 
-def _page(items: typing.List[Item]) -> Item:
+def _page(items: list[Item]) -> Item:
     return {"count": len(items), "next": None, "previous": None, "results": items}
 
 
@@ -128,7 +142,7 @@ def _fits(item: Item, query: typing.Mapping[str, str]) -> bool:
     return fits_either and all(str(item.get(name)) == value for name, value in others.items())
 
 
-def _handler(awx: AwxServer) -> typing.Type[http.server.BaseHTTPRequestHandler]:
+def _handler(awx: AwxServer) -> type[http.server.BaseHTTPRequestHandler]:
     class Handler(http.server.BaseHTTPRequestHandler):
         # an answer is one packet: in two, each request waits for the kernel's acknowledgement
         wbufsize = -1

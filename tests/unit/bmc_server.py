@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""BMCs over TLS: the lab's, with the trees of fixtures/redfish, and certificates for them. As a program it is one BMC with a latency, for the benchmark."""
+"""BMCs over TLS: the lab's, with the trees of fixtures/redfish, and certificates for them. As a program it is one BMC
+with a latency, for the benchmark."""
 
 from __future__ import annotations
 
@@ -41,7 +42,9 @@ class Certificates:
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "authority of the BMCs")])
         self.authority = folder / "ca.pem"
-        self.authority.write_bytes(self._certificate(self._name, self._key.public_key(), True, "", 1).public_bytes(serialization.Encoding.PEM))
+        self.authority.write_bytes(
+            self._certificate(self._name, self._key.public_key(), True, "", 1).public_bytes(serialization.Encoding.PEM)
+        )
 
     def of(self, host: str = "localhost", days: int = 1, signed: bool = True) -> pathlib.Path:
         """A file with certificate and key.
@@ -51,15 +54,28 @@ class Certificates:
         """
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = self._certificate(
-            x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)]), key.public_key(), False, host, days, None if signed else key
+            x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, host)]),
+            key.public_key(),
+            False,
+            host,
+            days,
+            None if signed else key,
         )
         path = self.folder / f"{host}-{days}-{signed}.pem"
-        private = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        private = key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
         path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM) + private)
         return path
 
     def _certificate(
-        self, subject: x509.Name, key: ec.EllipticCurvePublicKey, ca: bool, host: str, days: int, own: typing.Optional[ec.EllipticCurvePrivateKey] = None
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePublicKey,
+        ca: bool,
+        host: str,
+        days: int,
+        own: typing.Optional[ec.EllipticCurvePrivateKey] = None,
     ) -> x509.Certificate:
         now = datetime.datetime.now(datetime.timezone.utc)
         builder = (
@@ -79,7 +95,11 @@ class Certificates:
 
 def fingerprint(path: pathlib.Path) -> str:
     """SHA-256 of a certificate, as ``openssl x509 -fingerprint`` prints it."""
-    digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(path.read_text().partition("-----BEGIN PRIVATE")[0])).hexdigest().upper()
+    digest = (
+        hashlib.sha256(ssl.PEM_cert_to_DER_cert(path.read_text().partition("-----BEGIN PRIVATE")[0]))
+        .hexdigest()
+        .upper()
+    )
     return "sha256 Fingerprint=" + ":".join(digest[place : place + 2] for place in range(0, 64, 2))
 
 

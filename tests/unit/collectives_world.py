@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A fleet whose pods run nccl-tests: an API server, shells, mpirun with its daemons, the program's output and NCCL's logs, all played."""
+"""A fleet whose pods run nccl-tests: an API server, shells, mpirun with its daemons, the program's output and NCCL's
+logs, all played."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ DEVICES = ("mlx5_21", "mlx5_22")
 #: GB/s of a rail of 392 Gb/s, and of the inside of a node
 RAIL, INSIDE = 49.0, 370.0
 GIB = 1 << 30
-FABRIC: typing.Dict[str, typing.Any] = {
+FABRIC: dict[str, typing.Any] = {
     "name": "compute",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 2},
@@ -29,16 +30,26 @@ FABRIC: typing.Dict[str, typing.Any] = {
     "network": {"name": "net", "namespace": "test"},
     "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
 }
-COLLECTIVES: typing.Dict[str, typing.Any] = {"image": "registry.example/nccl-tests:1", "cpu": "8", "memory": "64Gi", "gpus_per_node": 2}
-CLUSTER: typing.Dict[str, typing.Any] = {"collectives": COLLECTIVES}
+COLLECTIVES: dict[str, typing.Any] = {
+    "image": "registry.example/nccl-tests:1",
+    "cpu": "8",
+    "memory": "64Gi",
+    "gpus_per_node": 2,
+}
+CLUSTER: dict[str, typing.Any] = {"collectives": COLLECTIVES}
 
 
-def functions_of(node: int) -> typing.List[typing.Tuple[str, str, str]]:
+def functions_of(node: int) -> list[tuple[str, str, str]]:
     """Return the virtual functions of a pod: address, physical function and RDMA device."""
-    return [(f"0000:{1 + rail:02x}:10.{node % 8}", f"0000:{1 + rail:02x}:00.0", device) for rail, device in enumerate(DEVICES)]
+    return [
+        (f"0000:{1 + rail:02x}:10.{node % 8}", f"0000:{1 + rail:02x}:00.0", device)
+        for rail, device in enumerate(DEVICES)
+    ]
 
 
-def tests_text(collective: str, ranks: typing.Sequence[typing.Tuple[int, int, str, int]], size: int, bus: float, wrong: int = 0) -> str:
+def tests_text(
+    collective: str, ranks: typing.Sequence[tuple[int, int, str, int]], size: int, bus: float, wrong: int = 0
+) -> str:
     """Return what nccl-tests prints.
 
     :param ranks: group, process, host and GPU of each
@@ -49,24 +60,43 @@ def tests_text(collective: str, ranks: typing.Sequence[typing.Tuple[int, int, st
     lines = [
         "# nccl-tests version 2.19.6 nccl-headers=22809 nccl-library=22809",
         f"# Collective test starting: {collective}_perf",
-        f"# nThread 1 nGpus 1 minBytes {GIB} maxBytes {8 * GIB} step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0 unalign: 0",
+        (
+            f"# nThread 1 nGpus 1 minBytes {GIB} maxBytes {8 * GIB} step: 2(factor) warmup iters: 5 iters: 20 agg"
+            " iters: 1 validation: 1 graph: 0 unalign: 0"
+        ),
         "#",
         "# Using devices",
     ]
     for number, (group, pid, host, gpu) in enumerate(ranks):
-        lines.append(f"#  Rank {number:2d} Group {group:2d} Pid {pid:6d} on {host:>10} device {gpu:2d} [0000:{gpu + 6:02x}:00] NVIDIA H100")
+        lines.append(
+            f"#  Rank {number:2d} Group {group:2d} Pid {pid:6d} on {host:>10} device {gpu:2d} [0000:{gpu + 6:02x}:00]"
+            " NVIDIA H100"
+        )
     lines += [
         "#",
-        "#                                                              out-of-place                       in-place          ",
-        "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong ",
-        "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         ",
+        (
+            "#                                                              out-of-place                       in-place"
+            "          "
+        ),
+        (
+            "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw  "
+            " busbw  #wrong "
+        ),
+        (
+            "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s) "
+            " (GB/s)         "
+        ),
     ]
     for step in range(4):
         bytes_ = GIB << step
         algorithm = bus / factor if factor else bus
         part = f"{bytes_ / algorithm / 1e3:8.2f} {algorithm:7.2f} {bus:7.2f} {wrong:7d}"
         lines.append(f"{bytes_:12d} {bytes_ // 4:13d} {'float':>9} {'sum':>7} {-1:7d} {part} {part}")
-    lines += [f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}", f"# Avg bus bandwidth    : {bus:.2f} ", "#"]
+    lines += [
+        f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}",
+        f"# Avg bus bandwidth    : {bus:.2f} ",
+        "#",
+    ]
     return "\n".join([*lines, f"# Collective test concluded: {collective}_perf", "#", ""])
 
 
@@ -85,13 +115,13 @@ class Mpirun:
         self.gpu = int(variables["CUDA_VISIBLE_DEVICES"]) if "CUDA_VISIBLE_DEVICES" in variables else None
         self.collective = next(word.rpartition("/")[2][: -len("_perf")] for word in command if word.endswith("_perf"))
         self.asks = list(enumerate(self.hosts[1:], start=4711))
-        self.answers: typing.Dict[int, int] = {}
+        self.answers: dict[int, int] = {}
 
     @property
     def ended(self) -> bool:
         return len(self.answers) == len(self.hosts) - 1 or any(self.answers.values())
 
-    def jobs(self) -> typing.List[typing.Tuple[int, Job]]:
+    def jobs(self) -> list[tuple[int, Job]]:
         """Return each communicator with its rail."""
         if self.split or self.gpu is not None:
             rails = (0, 1) if self.gpu is None else (self.gpu,)
@@ -110,33 +140,35 @@ class NcclApi(Api):
     :ivar executed: words of daemons, by pod
     """
 
-    def __init__(self, nodes: typing.Tuple[str, ...] = ("a", "b", "c", "d")) -> None:
+    def __init__(self, nodes: tuple[str, ...] = ("a", "b", "c", "d")) -> None:
         super().__init__(nodes)
-        self.slow: typing.Set[typing.Tuple[str, int]] = set()
-        self.tcp: typing.Set[str] = set()
-        self.mute: typing.Set[str] = set()
-        self.one_rail: typing.Set[str] = set()
-        self.dies: typing.Set[int] = set()
+        self.slow: set[tuple[str, int]] = set()
+        self.tcp: set[str] = set()
+        self.mute: set[str] = set()
+        self.one_rail: set[str] = set()
+        self.dies: set[int] = set()
         #: pods have the HCAs themselves, and no function of their own
         self.shared = False
         self.wrong = 0
         #: runs of mpirun, by their number, whose connection breaks
-        self.breaks: typing.Set[int] = set()
+        self.breaks: set[int] = set()
         self.asked_for = ""
-        self.runs: typing.List[Mpirun] = []
-        self.removed_logs: typing.List[str] = []
-        self.executed: typing.List[typing.Tuple[str, str]] = []
-        self.definitions: typing.List[typing.Dict[str, typing.Any]] = []
+        self.runs: list[Mpirun] = []
+        self.removed_logs: list[str] = []
+        self.executed: list[tuple[str, str]] = []
+        self.definitions: list[dict[str, typing.Any]] = []
         self.lock = threading.RLock()
 
-    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
         with self.lock:
             self.definitions.append(definition)
             made = super().create(definition)
             made["spec"] = {"hostname": definition["spec"]["hostname"], "nodeName": made["node"]}
             return made
 
-    def shell(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: typing.Any) -> typing.Any:
+    def shell(
+        self, namespace: str, pod: str, container: str, command: tuple[str, ...], clock: typing.Any
+    ) -> typing.Any:
         if pod not in self.pods:
             raise ApiError(404, "NotFound", f"pods {pod} not found", "GET")
         assert container == "collectives"
@@ -175,7 +207,9 @@ class NcclApi(Api):
         if any(ran.answers.values()):
             return CommandResult("mpirun", 1, "ORTE was unable to reliably start one or more daemons.\n")
         if len(ran.hosts) in self.dies:
-            return CommandResult("mpirun", 139, "mpirun noticed that process rank 1 exited on signal 11 (Segmentation fault).\n")
+            return CommandResult(
+                "mpirun", 139, "mpirun noticed that process rank 1 exited on signal 11 (Segmentation fault).\n"
+            )
         nodes = [self.node_named(host) for host in ran.hosts]
         rails = {0, 1} if ran.gpu is None else {ran.gpu}
         slow = any((node, rail) in self.slow for node in nodes for rail in rails)
@@ -189,7 +223,9 @@ class NcclApi(Api):
             for gpu in range(job.gpus)
         ]
         size = ran.jobs()[0][1].ranks
-        return CommandResult("mpirun", 0, tests_text(ran.collective, ranks, size, bound * (0.5 if slow else 0.96), self.wrong))
+        return CommandResult(
+            "mpirun", 0, tests_text(ran.collective, ranks, size, bound * (0.5 if slow else 0.96), self.wrong)
+        )
 
     def log(self, run: Mpirun, host: str) -> str:
         """Return NCCL's log of the ranks of a host."""
@@ -231,7 +267,7 @@ class NcclShell:
             self.mpirun = None
             self.result = self._ran(list(command))
 
-    def _ran(self, command: typing.List[str]) -> CommandResult:
+    def _ran(self, command: list[str]) -> CommandResult:
         api, line = self.api, " ".join(command)
         if "mpirun" in command:
             self.mpirun = Mpirun(command)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Puts the checkout where Python finds it as ``ansible_collections.linerate.rdma``, and makes property tests repeatable."""
+"""Puts the checkout where Python finds it as ``ansible_collections.linerate.rdma``, and makes property tests
+repeatable."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 @pytest.fixture(autouse=True)
 def own_temporary_folder(scratch: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The Kubernetes client keeps there what an API server serves, by its address; a test's server may get the port of an earlier one's."""
+    """The Kubernetes client keeps there what an API server serves, by its address; a test's server may get the port of
+    an earlier one's."""
     folder = tempfile.mkdtemp(dir=scratch)
     monkeypatch.setattr(tempfile, "tempdir", folder)
     monkeypatch.setenv("TMPDIR", folder)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How many examples property tests have: as many as take a minute, and ten times as many in 'make test-all' (``--hypothesis-profile thorough``)."""
+"""How many examples property tests have: as many as take a minute, and ten times as many in 'make test-all'
+(``--hypothesis-profile thorough``)."""
 
 from __future__ import annotations
 

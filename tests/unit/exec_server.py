@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An API server whose pods are processes of this machine: exec as a kubelet serves it, in versions 5 and 4 of its protocol, and as it goes wrong.
+"""An API server whose pods are processes of this machine: exec as a kubelet serves it, in versions 5 and 4 of its
+protocol, and as it goes wrong.
 
-The frames are its own, so that a mistake of the library that the client uses is seen. A frame that comes for stdin is written before the next one is
-received, as Kubernetes does it: a client that does not read while it writes waits for ever as soon as the process does not read either.
+The frames are its own, so that a mistake of the library that the client uses is seen. A frame that comes for stdin is
+written before the next one is received, as Kubernetes does it: a client that does not read while it writes waits for
+ever as soon as the process does not read either.
 """
 
 from __future__ import annotations
@@ -33,13 +35,13 @@ BINARY, CLOSE, PING, PONG = 2, 8, 9, 10
 #: the channel that closes others, in version 5, with that of stdin
 STDIN_ENDS = b"\xff\0"
 #: what clients ask for before anything else
-DISCOVERY: typing.Dict[str, typing.Dict[str, typing.Any]] = {
+DISCOVERY: dict[str, dict[str, typing.Any]] = {
     "/version": {"kind": "Version", "major": "1", "minor": "34", "gitVersion": "v1.34.4"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/apis": {"kind": "APIGroupList", "groups": []},
 }
 #: what kubectl asks for besides
-RESOURCES: typing.Dict[str, typing.Any] = {
+RESOURCES: dict[str, typing.Any] = {
     "kind": "APIResourceList",
     "groupVersion": "v1",
     "resources": [{"name": "pods", "singularName": "pod", "namespaced": True, "kind": "Pod", "verbs": ["get"]}],
@@ -52,7 +54,8 @@ class Fault:
 
     :ivar times: attempts that fail; None for all of them
     :ivar refuse: HTTP status in place of the channels
-    :ivar words: message of the Status: of a refusal, or of a failure that is told on the error channel, before the command has begun
+    :ivar words: message of the Status: of a refusal, or of a failure that is told on the error channel, before the
+        command has begun
     :ivar cut: bytes of stdout after which the server says success and ends the stream in order
     :ivar drop: bytes of stdout after which the connection breaks
     :ivar starve: bytes of stdin that reach the command; then its stdin ends
@@ -88,11 +91,11 @@ class ExecServer:
         """:param latency: seconds before the process of an exec starts
         :param environment: of the processes; that of this one when it is left out
         """
-        self.faults: typing.Dict[str, Fault] = {}
+        self.faults: dict[str, Fault] = {}
         self.asked: typing.Counter[str] = collections.Counter()
-        self.seen: typing.List[typing.Mapping[str, str]] = []
-        self.queries: typing.List[typing.Dict[str, typing.List[str]]] = []
-        self.chosen: typing.List[str] = []
+        self.seen: list[typing.Mapping[str, str]] = []
+        self.queries: list[dict[str, list[str]]] = []
+        self.chosen: list[str] = []
         self.pinged = threading.Event()
         self.most = self.now = 0
         self.protocols, self.latency, self.tls, self.environment = tuple(protocols), latency, tls, environment
@@ -141,7 +144,10 @@ class ExecServer:
         handler.send_response(101)
         for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Protocol", chosen)):
             handler.send_header(name, value)
-        handler.send_header("Sec-WebSocket-Accept", base64.b64encode(hashlib.sha1(key.encode(), usedforsecurity=False).digest()).decode())
+        handler.send_header(
+            "Sec-WebSocket-Accept",
+            base64.b64encode(hashlib.sha1(key.encode(), usedforsecurity=False).digest()).decode(),
+        )
         handler.end_headers()
         handler.close_connection = True
         with self.lock:
@@ -160,7 +166,7 @@ class _Listener(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 1024
 
-    def __init__(self, address: typing.Tuple[str, int], api: ExecServer) -> None:
+    def __init__(self, address: tuple[str, int], api: ExecServer) -> None:
         self.api = api
         super().__init__(address, _Handler)
 
@@ -183,7 +189,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         api, url = self.server.api, urllib.parse.urlsplit(self.path)
         parts = url.path.split("/")
         if parts[-1] != "exec":
-            _say(self, 200, _pod(parts[-1]) if parts[-2] == "pods" else {**DISCOVERY, "/api/v1": RESOURCES}.get(url.path, {}))
+            _say(
+                self,
+                200,
+                _pod(parts[-1]) if parts[-2] == "pods" else {**DISCOVERY, "/api/v1": RESOURCES}.get(url.path, {}),
+            )
             return
         api.serve(self, parts[-2], url.query)
 
@@ -203,8 +213,16 @@ def _say(handler: http.server.BaseHTTPRequestHandler, status: int, body: typing.
 class _Exec:
     """One exec."""
 
-    def __init__(self, api: ExecServer, connection: socket.socket, incoming: typing.BinaryIO, protocol: str, fault: Fault) -> None:
-        self._api, self._connection, self._incoming, self._protocol, self._fault = api, connection, incoming, protocol, fault
+    def __init__(
+        self, api: ExecServer, connection: socket.socket, incoming: typing.BinaryIO, protocol: str, fault: Fault
+    ) -> None:
+        self._api, self._connection, self._incoming, self._protocol, self._fault = (
+            api,
+            connection,
+            incoming,
+            protocol,
+            fault,
+        )
         self._lock = threading.Lock()
         self._cut = False
 
@@ -219,7 +237,15 @@ class _Exec:
         pipe, own_stderr = subprocess.PIPE, query["stderr"] == ["true"]
         errors = pipe if own_stderr else subprocess.DEVNULL
         try:
-            process = subprocess.Popen(query["command"], stdin=pipe, stdout=pipe, stderr=errors, bufsize=0, start_new_session=True, env=self._api.environment)
+            process = subprocess.Popen(
+                query["command"],
+                stdin=pipe,
+                stdout=pipe,
+                stderr=errors,
+                bufsize=0,
+                start_new_session=True,
+                env=self._api.environment,
+            )
         except OSError as error:
             self._end(_status("Failure", f"OCI runtime exec failed: {error}", "InternalError", 500))
             return
@@ -309,7 +335,7 @@ class _Exec:
             elif opcode == BINARY:
                 yield data
 
-    def _receive(self) -> typing.Tuple[int, bytes]:
+    def _receive(self) -> tuple[int, bytes]:
         """A frame. [RFC 6455, 5.2]"""
         first, size = self._take(2)
         assert first & 0x80 and size & 0x80, "in one piece, and masked"
@@ -328,7 +354,13 @@ class _Exec:
 
     def _send(self, opcode: int, data: bytes) -> None:
         size = len(data)
-        length = bytes([size]) if size < 126 else b"\x7e" + struct.pack("!H", size) if size < 65536 else b"\x7f" + struct.pack("!Q", size)
+        length = (
+            bytes([size])
+            if size < 126
+            else b"\x7e" + struct.pack("!H", size)
+            if size < 65536
+            else b"\x7f" + struct.pack("!Q", size)
+        )
         with self._lock:
             self._connection.sendall(bytes([0x80 | opcode]) + length + data)
 
@@ -339,16 +371,26 @@ def _write_all(stream: typing.IO[bytes], data: bytes) -> None:
         rest = rest[stream.write(rest) :]
 
 
-def _pod(name: str) -> typing.Dict[str, typing.Any]:
+def _pod(name: str) -> dict[str, typing.Any]:
     """As kubectl looks at it before it runs something there."""
-    return {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": name}, "spec": {"containers": [{"name": "observer"}]}, "status": {"phase": "Running"}}
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "observer"}]},
+        "status": {"phase": "Running"},
+    }
 
 
-def _status(status: str, message: str = "", reason: str = "", code: int = 0) -> typing.Dict[str, typing.Any]:
-    return {"kind": "Status", "status": status, **{key: value for key, value in (("message", message), ("reason", reason), ("code", code)) if value}}
+def _status(status: str, message: str = "", reason: str = "", code: int = 0) -> dict[str, typing.Any]:
+    return {
+        "kind": "Status",
+        "status": status,
+        **{key: value for key, value in (("message", message), ("reason", reason), ("code", code)) if value},
+    }
 
 
-def _ended(code: int) -> typing.Dict[str, typing.Any]:
+def _ended(code: int) -> dict[str, typing.Any]:
     if code == 0:
         return _status("Success")
     failed = _status("Failure", f"command terminated with non-zero exit code: {code}", "NonZeroExitCode")

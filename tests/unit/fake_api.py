@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An API server that lists and watches over HTTP, takes objects with optimistic locking, and can go away, come back and forget."""
+"""An API server that lists and watches over HTTP, takes objects with optimistic locking, and can go away, come back and
+forget."""
 
 from __future__ import annotations
 
@@ -19,11 +20,12 @@ from kubernetes.dynamic import DynamicClient
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, path_of
 
-Resource = typing.Dict[str, typing.Any]
+Resource = dict[str, typing.Any]
 
 
 def on_this_machine(node: Resource) -> Resource:
-    """The Node whose kubelet runs on this machine, by the boot that it tells: what a play writes there by a local connection is written on this node."""
+    """The Node whose kubelet runs on this machine, by the boot that it tells: what a play writes there by a local
+    connection is written on this node."""
     status = node.get("status") or {}
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     return {**node, "status": {**status, "nodeInfo": {"bootID": boot}}}
@@ -39,9 +41,9 @@ class FakeApi:
         self.date: typing.Union[float, str, None] = None
         #: what answers an exec: the request's handler, the pod, and the query of its URL
         self.on_exec: typing.Optional[typing.Callable[[http.server.BaseHTTPRequestHandler, str, str], None]] = None
-        self._objects: typing.Dict[str, typing.Dict[str, Resource]] = {}
+        self._objects: dict[str, dict[str, Resource]] = {}
         #: events of each path, with their versions
-        self._events: typing.Dict[str, typing.List[typing.Tuple[int, bytes]]] = {}
+        self._events: dict[str, list[tuple[int, bytes]]] = {}
         self._version = 1
         self._oldest = 0
         self._news = threading.Condition(threading.RLock())
@@ -120,8 +122,9 @@ class FakeApi:
         with self._news:
             return self._objects.get(folder, {}).get(name)
 
-    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
-        """POST, PUT, DELETE and server-side apply as the real one does them: a resourceVersion or uid that is not that of the object is a conflict.
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
+        """POST, PUT, DELETE and server-side apply as the real one does them: a resourceVersion or uid that is not that
+        of the object is a conflict.
 
         A PATCH is an apply of the only manager that the object has: what it leaves out is gone.
         """
@@ -134,7 +137,9 @@ class FakeApi:
             if found is not None and method == "POST":
                 return 409, _status(409, "AlreadyExists", f"{name} already exists")
             wanted = (body.get("preconditions") if method == "DELETE" else body["metadata"]) or {}
-            if any(found and wanted.get(key) not in (None, found["metadata"][key]) for key in ("uid", "resourceVersion")):
+            if any(
+                found and wanted.get(key) not in (None, found["metadata"][key]) for key in ("uid", "resourceVersion")
+            ):
                 return 409, _status(409, "Conflict", f"{name}: the object has been modified")
             if method == "DELETE":
                 if not dry_run:
@@ -143,8 +148,14 @@ class FakeApi:
             uid = found["metadata"]["uid"] if found else f"uid-{self._version}"
             new = {**body, "metadata": {**body["metadata"], "uid": uid}}
             if found and method == "PATCH":
-                kept = {key: found["metadata"][key] for key in ("resourceVersion", "generation") if key in found["metadata"]}
-                new = {**new, **{key: found[key] for key in ("status",) if key in found}, "metadata": {**kept, **new["metadata"]}}
+                kept = {
+                    key: found["metadata"][key] for key in ("resourceVersion", "generation") if key in found["metadata"]
+                }
+                new = {
+                    **new,
+                    **{key: found[key] for key in ("status",) if key in found},
+                    "metadata": {**kept, **new["metadata"]},
+                }
             if dry_run or (method == "PATCH" and new == found):
                 return 200, new
             self._happen(folder, "ADDED" if found is None else "MODIFIED", new)
@@ -159,14 +170,21 @@ class FakeApi:
             self.requests[f"list {path}"] += 1
             if path not in self._objects:
                 return None
-            return json.dumps({"metadata": {"resourceVersion": str(self._version)}, "items": list(self._objects[path].values())}).encode()
+            return json.dumps(
+                {"metadata": {"resourceVersion": str(self._version)}, "items": list(self._objects[path].values())}
+            ).encode()
 
     def events(self, path: str, version: int, server: _Server) -> typing.Iterator[bytes]:
         """Since ``version``, until ``server`` is stopped."""
         with self._news:
             self.requests[f"watch {path}"] += 1
             if version < self._oldest:
-                status = {"kind": "Status", "code": 410, "reason": "Expired", "message": f"too old resource version: {version} ({self._version})"}
+                status = {
+                    "kind": "Status",
+                    "code": 410,
+                    "reason": "Expired",
+                    "message": f"too old resource version: {version} ({self._version})",
+                }
                 yield json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
                 return
             position = sum(number <= version for number, _event in self._events[path])
@@ -185,12 +203,15 @@ class Paged:
     """The pages of a played cluster that lists: all objects are one of them."""
 
     def pages(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> typing.Iterator[Resource]:
-        listed = typing.cast(Cluster, self).list(kind, namespace, *([selector] if selector or fields else []), *([fields] if fields else []))
+        listed = typing.cast(Cluster, self).list(
+            kind, namespace, *([selector] if selector or fields else []), *([fields] if fields else [])
+        )
         return iter(listed.items)
 
 
 class LeaseHolder:
-    """What a played cluster needs beside its own objects, so that a module can hold the Lease. Whoever writes is asked whether it may.
+    """What a played cluster needs beside its own objects, so that a module can hold the Lease. Whoever writes is asked
+    whether it may.
 
     :ivar lease: the Lease; None when nobody has it
     :ivar holders: who held it, one after the other
@@ -198,14 +219,14 @@ class LeaseHolder:
 
     def __init__(self) -> None:
         self.lease: typing.Optional[Resource] = None
-        self.holders: typing.List[str] = []
+        self.holders: list[str] = []
         self.guard: typing.Callable[[], None] = lambda: None
 
     def guarded(self, guard: typing.Callable[[], None]) -> LeaseHolder:
         self.guard = guard
         return self
 
-    def dated(self, kind: str, namespace: str, name: str) -> typing.Tuple[typing.Optional[Resource], str]:
+    def dated(self, kind: str, namespace: str, name: str) -> tuple[typing.Optional[Resource], str]:
         assert (kind, namespace, name) == ("Lease", "default", "linerate-rdma")
         return self.lease, ""
 
@@ -235,9 +256,9 @@ class _Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, address: typing.Tuple[str, int], api: FakeApi) -> None:
+    def __init__(self, address: tuple[str, int], api: FakeApi) -> None:
         self.api = api
-        self._connections: typing.Set[socket.socket] = set()
+        self._connections: set[socket.socket] = set()
         super().__init__(address, _Handler)
 
     def process_request(self, request: typing.Any, client_address: typing.Any) -> None:

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, Tr
 
 ADDRESSES = tuple(address for _device, _netdev, address, _fabric in SIX_HCAS)
 #: default, current, next, read-only
-SETTINGS: typing.Dict[str, typing.List[typing.Any]] = {
+SETTINGS: dict[str, list[typing.Any]] = {
     "SRIOV_EN": ["False(0)", "True(1)", "True(1)", False],
     "NUM_OF_VFS": ["0", "16", "16", False],
     "NUM_OF_PF": ["1", "1", "1", True],
@@ -55,23 +55,26 @@ class FirmwareNode:
         path.chmod(0o755)
 
     def add_mstconfig(self, version: str = "4.21.0") -> None:
-        self.tool("mstconfig", f'STAND_IN_VERSION={version} exec {sys.executable} -I -S {os.path.abspath(mstconfig.__file__)} "$@"')
+        self.tool(
+            "mstconfig",
+            f'STAND_IN_VERSION={version} exec {sys.executable} -I -S {os.path.abspath(mstconfig.__file__)} "$@"',
+        )
 
-    def settings(self, address: str = ADDRESSES[0]) -> typing.Dict[str, typing.List[typing.Any]]:
+    def settings(self, address: str = ADDRESSES[0]) -> dict[str, list[typing.Any]]:
         """What the stand-in keeps of an HCA."""
-        found: typing.Dict[str, typing.List[typing.Any]] = json.loads(self.state.read_text(encoding="utf-8"))[address]
+        found: dict[str, list[typing.Any]] = json.loads(self.state.read_text(encoding="utf-8"))[address]
         return found
 
-    def set(self, address: str, **settings: typing.List[typing.Any]) -> None:
+    def set(self, address: str, **settings: list[typing.Any]) -> None:
         self._write({**self._all(), address: {**self.settings(address), **settings}})
 
     def breaks(self, address: str) -> None:
         """The HCA can't be opened any more."""
         self._write({**self._all(), address: "broken"})
 
-    def _all(self) -> typing.Dict[str, typing.Any]:
-        state: typing.Dict[str, typing.Any] = json.loads(self.state.read_text(encoding="utf-8"))
+    def _all(self) -> dict[str, typing.Any]:
+        state: dict[str, typing.Any] = json.loads(self.state.read_text(encoding="utf-8"))
         return state
 
-    def _write(self, state: typing.Dict[str, typing.Any]) -> None:
+    def _write(self, state: dict[str, typing.Any]) -> None:
         self.state.write_text(json.dumps(state), encoding="utf-8")

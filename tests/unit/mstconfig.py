@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A stand-in for mstconfig, since no HCA is at hand: it keeps the settings of its HCAs in a file and prints what the real tool prints (mstflint v4.26.0-1).
+"""A stand-in for mstconfig, since no HCA is at hand: it keeps the settings of its HCAs in a file and prints what the
+real tool prints (mstflint v4.26.0-1).
 
-The file (variable STAND_IN_STATE): ``{address: {name: [default, current, next, read_only]}}``. It refuses what the real tool refuses, in its words.
-``broken`` in place of the settings of an HCA stands for one that can't be opened; STAND_IN_VERSION is the version, and from 4.31 on there is -j.
+The file (variable STAND_IN_STATE): ``{address: {name: [default, current, next, read_only]}}``. It refuses what the real
+tool refuses, in its words. ``broken`` in place of the settings of an HCA stands for one that can't be opened;
+STAND_IN_VERSION is the version, and from 4.31 on there is -j.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import os
 import sys
 import typing
 
-Settings = typing.Dict[str, typing.List[typing.Any]]
+Settings = dict[str, list[typing.Any]]
 STATE = os.environ.get("STAND_IN_STATE", "")
 VERSION = os.environ.get("STAND_IN_VERSION", "4.21.0")
 
@@ -23,7 +25,7 @@ def end(text: str, code: int = 3) -> typing.NoReturn:
     sys.exit(code)
 
 
-def row(name: str, values: typing.List[typing.Any], columns: int = 3) -> str:
+def row(name: str, values: list[typing.Any], columns: int = 3) -> str:
     default, current, following, read_only = values
     mark = "*" if following != current or (columns == 3 and following != default) else " "
     shown = (default, current, following)[3 - columns :]
@@ -43,10 +45,22 @@ def write_json(path: str, address: str, settings: Settings) -> None:
         return int(value) if value.isdigit() else value
 
     rows = {
-        name: {"default_value": plain(default), "current_value": plain(current), "next_value": plain(following), "read_only": only, "modified": True}
+        name: {
+            "default_value": plain(default),
+            "current_value": plain(current),
+            "next_value": plain(following),
+            "read_only": only,
+            "modified": True,
+        }
         for name, (default, current, following, only) in settings.items()
     }
-    device = {"device_type": "ConnectX7", "name": "N/A", "description": "N/A", "device": address, "tlv_configuration": rows}
+    device = {
+        "device_type": "ConnectX7",
+        "name": "N/A",
+        "description": "N/A",
+        "device": address,
+        "tlv_configuration": rows,
+    }
     with open(path, "w", encoding="utf-8") as file:
         json.dump({"Device #1": device}, file)
 
@@ -57,13 +71,18 @@ def spelled(name: str, value: str, old: str) -> str:
     if old.startswith(("True", "False")):
         return words[value.lower()]
     choices = {
-        "PCI_WR_ORDERING": {"per_mkey": "per_mkey(0)", "0": "per_mkey(0)", "force_relax": "force_relax(1)", "1": "force_relax(1)"},
+        "PCI_WR_ORDERING": {
+            "per_mkey": "per_mkey(0)",
+            "0": "per_mkey(0)",
+            "force_relax": "force_relax(1)",
+            "1": "force_relax(1)",
+        },
         "LINK_TYPE_P1": {"ib": "IB(1)", "1": "IB(1)", "eth": "ETH(2)", "2": "ETH(2)"},
     }
     return choices.get(name, {}).get(value.lower(), value)
 
 
-def change(address: str, state: typing.Dict[str, Settings], wishes: typing.List[str]) -> None:
+def change(address: str, state: dict[str, Settings], wishes: list[str]) -> None:
     settings = state[address]
     for wish in wishes:
         name, _equals, value = wish.partition("=")
@@ -74,12 +93,15 @@ def change(address: str, state: typing.Dict[str, Settings], wishes: typing.List[
     for wish in wishes:
         name = wish.partition("=")[0]
         print(row(name, settings[name], 1))
-    print("\n Apply new Configuration? (y/n) [n] : y\nApplying... Done!\n-I- Please reboot machine to load new configurations.")
+    print(
+        "\n Apply new Configuration? (y/n) [n] : y\nApplying... Done!\n-I- Please reboot machine to load new"
+        " configurations."
+    )
     with open(STATE, "w", encoding="utf-8") as file:
         json.dump(state, file)
 
 
-def main(arguments: typing.List[str]) -> None:
+def main(arguments: list[str]) -> None:
     if arguments == ["-v"]:
         print(f"mstconfig, mstflint {VERSION}, Git SHA Hash: N/A")
         return

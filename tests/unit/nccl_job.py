@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Logs of jobs with HCAs, written with the format strings of NCCL's source, release by release; for tests and the benchmark.
+"""Logs of jobs with HCAs, written with the format strings of NCCL's source, release by release; for tests and the
+benchmark.
 
-[src NVIDIA/nccl v2.8.4, v2.12.12, v2.17.1, v2.18.6, v2.22.3, v2.24.3, v2.28.9, v2.30.7: src/init.cc, src/transport/*.cc]
+[src NVIDIA/nccl v2.8.4, v2.12.12, v2.17.1, v2.18.6, v2.22.3, v2.24.3, v2.28.9, v2.30.7: src/init.cc,
+src/transport/*.cc]
 """
 
 from __future__ import annotations
@@ -10,8 +12,17 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-Version = typing.Tuple[int, int, int]
-RELEASES: typing.Tuple[Version, ...] = ((2, 8, 4), (2, 12, 12), (2, 17, 1), (2, 18, 6), (2, 22, 3), (2, 24, 3), (2, 28, 9), (2, 30, 7))
+Version = tuple[int, int, int]
+RELEASES: tuple[Version, ...] = (
+    (2, 8, 4),
+    (2, 12, 12),
+    (2, 17, 1),
+    (2, 18, 6),
+    (2, 22, 3),
+    (2, 24, 3),
+    (2, 28, 9),
+    (2, 30, 7),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,13 +35,13 @@ class Job:
     release: Version = (2, 28, 9)
     hosts: int = 2
     gpus: int = 2
-    hcas: typing.Tuple[str, ...] = ("mlx5_21", "mlx5_22")
+    hcas: tuple[str, ...] = ("mlx5_21", "mlx5_22")
     channels: int = 4
     network: str = "IB"
     gpu_direct: bool = True
     inside: str = "P2P/CUMEM"
-    skip: typing.Tuple[int, ...] = ()
-    more: typing.Tuple[str, ...] = ()
+    skip: tuple[int, ...] = ()
+    more: tuple[str, ...] = ()
 
     @property
     def ranks(self) -> int:
@@ -56,10 +67,15 @@ class Job:
         if self.release >= (2, 18):
             yield f"{head}{self._who(rank)} - Init START"
         if self.release >= (2, 20):
-            yield f"{head}comm 0x55{rank:04x} rank {rank} nRanks {self.ranks} nNodes {self.hosts} localRanks {self.gpus} localRank {gpu} MNNVL 0"
+            yield (
+                f"{head}comm 0x55{rank:04x} rank {rank} nRanks {self.ranks} nNodes {self.hosts} localRanks {self.gpus}"
+                f" localRank {gpu} MNNVL 0"
+            )
         if rank == 0:
             order = " ".join(f"{number:4d}" for number in range(self.ranks))
-            yield from (f"{head}Channel {channel:02d}/{self.channels:02d} : {order}"[:200] for channel in range(self.channels))
+            yield from (
+                f"{head}Channel {channel:02d}/{self.channels:02d} : {order}"[:200] for channel in range(self.channels)
+            )
         trees = " ".join(f"[{channel}] -1/-1/-1->{rank}->{rank - 1}" for channel in range(self.channels))
         yield f"{head}Trees {trees}"
         if self.release < (2, 22):
@@ -82,10 +98,18 @@ class Job:
         call = "ncclCommInitRank " if self.release >= (2, 21) else ""
         nvml = f"nvmlDev {gpu} " if self.release >= (2, 18) else ""
         name = " commId 0x6b99be0cc5a5bfbf" if self.release >= (2, 16) else ""
-        return f"{call}comm 0x55{rank:04x} rank {rank} nranks {self.ranks} cudaDev {gpu} {nvml}busId {gpu + 1}b000{name}"
+        return (
+            f"{call}comm 0x55{rank:04x} rank {rank} nranks {self.ranks} cudaDev {gpu} {nvml}busId {gpu + 1}b000{name}"
+        )
 
     def _counts(self) -> str:
-        between = "0 collnet channels, 0 nvls channels, " if self.release >= (2, 20) else "0 nvls channels, " if self.release >= (2, 17) else ""
+        between = (
+            "0 collnet channels, 0 nvls channels, "
+            if self.release >= (2, 20)
+            else "0 nvls channels, "
+            if self.release >= (2, 17)
+            else ""
+        )
         return f"{self.channels} coll channels, {between}{self.channels} p2p channels, 2 p2p channels per peer"
 
     def _end(self, rank: int) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An API server behind which OLM v0 is played: a catalog, its packages, and what OLM makes of a Subscription and of an approval."""
+"""An API server behind which OLM v0 is played: a catalog, its packages, and what OLM makes of a Subscription and of an
+approval."""
 
 from __future__ import annotations
 
@@ -19,46 +20,96 @@ OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
 _KINDS = ("CatalogSource", "OperatorGroup", "Subscription", "InstallPlan", "ClusterServiceVersion")
 
 
-def named(kind: str, name: str, namespace: str = SPACE, labels: typing.Optional[typing.Mapping[str, str]] = None, **parts: typing.Any) -> Resource:
+def named(
+    kind: str,
+    name: str,
+    namespace: str = SPACE,
+    labels: typing.Optional[typing.Mapping[str, str]] = None,
+    **parts: typing.Any,
+) -> Resource:
     metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": dict(labels or {})}
     return {"apiVersion": OPERATORS, "kind": kind, "metadata": metadata, **parts}
 
 
 def catalog(state: str = "READY", name: str = "lab") -> Resource:
-    return named("CatalogSource", name, CATALOGS, spec={"sourceType": "grpc"}, status={"connectionState": {"lastObservedState": state}} if state else {})
+    return named(
+        "CatalogSource",
+        name,
+        CATALOGS,
+        spec={"sourceType": "grpc"},
+        status={"connectionState": {"lastObservedState": state}} if state else {},
+    )
 
 
-def package(name: str = "nfd", channels: typing.Optional[typing.Mapping[str, typing.Sequence[str]]] = None, source: str = "lab") -> Resource:
+def package(
+    name: str = "nfd", channels: typing.Optional[typing.Mapping[str, typing.Sequence[str]]] = None, source: str = "lab"
+) -> Resource:
     """:param channels: versions of each, the newest first; the first channel is the default"""
     channels = channels or {"stable": ["1.0.0"]}
     listed = [
-        {"name": channel, "currentCSV": f"{name}.v{versions[0]}", "entries": [{"name": f"{name}.v{item}", "version": item} for item in versions]}
+        {
+            "name": channel,
+            "currentCSV": f"{name}.v{versions[0]}",
+            "entries": [{"name": f"{name}.v{item}", "version": item} for item in versions],
+        }
         for channel, versions in channels.items()
     ]
-    status = {"catalogSource": source, "catalogSourceNamespace": CATALOGS, "defaultChannel": next(iter(channels)), "channels": listed}
+    status = {
+        "catalogSource": source,
+        "catalogSourceNamespace": CATALOGS,
+        "defaultChannel": next(iter(channels)),
+        "channels": listed,
+    }
     return {"kind": "PackageManifest", "metadata": {"name": name, "namespace": "default"}, "status": status}
 
 
-def group(name: str, targets: typing.Sequence[str] = (), labels: typing.Optional[typing.Mapping[str, str]] = None) -> Resource:
+def group(
+    name: str, targets: typing.Sequence[str] = (), labels: typing.Optional[typing.Mapping[str, str]] = None
+) -> Resource:
     return named("OperatorGroup", name, labels=labels, spec={"targetNamespaces": list(targets)} if targets else {})
 
 
-def version(name: str, phase: str = "Succeeded", reason: str = "", message: str = "", spec: typing.Optional[Resource] = None, **status: typing.Any) -> Resource:
+def version(
+    name: str,
+    phase: str = "Succeeded",
+    reason: str = "",
+    message: str = "",
+    spec: typing.Optional[Resource] = None,
+    **status: typing.Any,
+) -> Resource:
     stem, _dot, number = name.partition(".v")
     install = {"spec": {"deployments": [{"name": f"{stem}-operator"}]}}
     whole = {"phase": phase, "reason": reason, "message": message, **status}
-    return named("ClusterServiceVersion", name, spec={"version": number, "install": install, **(spec or {})}, status=whole)
+    return named(
+        "ClusterServiceVersion", name, spec={"version": number, "install": install, **(spec or {})}, status=whole
+    )
 
 
-def plan(name: str, versions: typing.Sequence[str], phase: str = "RequiresApproval", approved: bool = False, **status: typing.Any) -> Resource:
+def plan(
+    name: str,
+    versions: typing.Sequence[str],
+    phase: str = "RequiresApproval",
+    approved: bool = False,
+    **status: typing.Any,
+) -> Resource:
     spec = {"approval": "Manual", "approved": approved, "clusterServiceVersionNames": list(versions)}
     return named("InstallPlan", name, spec=spec, status={"phase": phase, **status})
 
 
 def subscription(
-    name: str = "nfd", labels: typing.Optional[typing.Mapping[str, str]] = None, spec: typing.Optional[Resource] = None, **status: typing.Any
+    name: str = "nfd",
+    labels: typing.Optional[typing.Mapping[str, str]] = None,
+    spec: typing.Optional[Resource] = None,
+    **status: typing.Any,
 ) -> Resource:
-    whole = {"name": name, "source": "lab", "sourceNamespace": CATALOGS, "channel": "stable", "installPlanApproval": "Manual", **(spec or {})}
+    whole = {
+        "name": name,
+        "source": "lab",
+        "sourceNamespace": CATALOGS,
+        "channel": "stable",
+        "installPlanApproval": "Manual",
+        **(spec or {}),
+    }
     return named("Subscription", name, labels=labels, spec=whole, status=status)
 
 
@@ -108,7 +159,7 @@ class OlmWorld(FakeApi):
         assert found is not None, f"no {kind} {namespace}/{name}"
         return found
 
-    def names(self, kind: str) -> typing.Set[str]:
+    def names(self, kind: str) -> set[str]:
         return set(self._objects[path_of(kind)])
 
     # OLM
@@ -117,7 +168,11 @@ class OlmWorld(FakeApi):
         """The newest version of the channel, or the one to start with, by a plan of its own."""
         spec = item["spec"]
         found = next(entry for entry in self.packages if entry["metadata"]["name"] == spec["name"])
-        channel = next(entry for entry in found["status"]["channels"] if entry["name"] == spec.get("channel", found["status"]["defaultChannel"]))
+        channel = next(
+            entry
+            for entry in found["status"]["channels"]
+            if entry["name"] == spec.get("channel", found["status"]["defaultChannel"])
+        )
         name = spec.get("startingCSV", channel["currentCSV"])
         self.plans({item["metadata"]["name"]: name})
 
@@ -127,7 +182,10 @@ class OlmWorld(FakeApi):
         self.have(plan(title, [*wanted.values(), *more]))
         for name, current in wanted.items():
             item = self.at("Subscription", name)
-            pending = {"conditions": [condition("InstallPlanPending", "RequiresApproval", "")], "state": "UpgradePending"}
+            pending = {
+                "conditions": [condition("InstallPlanPending", "RequiresApproval", "")],
+                "state": "UpgradePending",
+            }
             status = {**item.get("status", {}), "currentCSV": current, "installPlanRef": {"name": title}, **pending}
             self.have({**item, "status": status})
         return title
@@ -142,7 +200,12 @@ class OlmWorld(FakeApi):
     def installed(self, name: str) -> None:
         for item in list(self._objects[path_of("Subscription", SPACE)].values()):
             if item.get("status", {}).get("currentCSV") == name:
-                self.have({**item, "status": {**item["status"], "installedCSV": name, "state": "AtLatestKnown", "conditions": []}})
+                self.have(
+                    {
+                        **item,
+                        "status": {**item["status"], "installedCSV": name, "state": "AtLatestKnown", "conditions": []},
+                    }
+                )
 
     # the API server
 
@@ -165,7 +228,7 @@ class OlmWorld(FakeApi):
         if rest and everywhere in self._objects:
             super()._happen(everywhere, action, item)
 
-    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
         if method == "PATCH" and "apiVersion" not in body:
             return self._merge(urllib.parse.unquote(path), body)
         there = self.object(path) if method == "PATCH" else None
@@ -177,7 +240,7 @@ class OlmWorld(FakeApi):
             self.subscribed(answer)
         return code, answer
 
-    def _merge(self, path: str, body: Resource) -> typing.Tuple[int, Resource]:
+    def _merge(self, path: str, body: Resource) -> tuple[int, Resource]:
         self.requests[f"merge {path}"] += 1
         item = copy.deepcopy(self.object(path))
         assert item is not None, path
@@ -190,5 +253,5 @@ class OlmWorld(FakeApi):
             self.subscribed(item)
         return 200, item
 
-    def writes(self) -> typing.List[str]:
+    def writes(self) -> list[str]:
         return [name for name in self.requests if name.partition(" ")[0] in ("patch", "merge", "post", "put", "delete")]

@@ -26,10 +26,10 @@ class PutServer:
     """
 
     def __init__(self, certificate: typing.Optional[pathlib.Path] = None) -> None:
-        self.files: typing.Dict[str, bytes] = {}
-        self.asked: typing.List[Asked] = []
-        self.answers: typing.List[int] = []
-        self.headers: typing.Dict[str, str] = {}
+        self.files: dict[str, bytes] = {}
+        self.asked: list[Asked] = []
+        self.answers: list[int] = []
+        self.headers: dict[str, str] = {}
         self.body = b""
         self.silent = False
         self._end = threading.Event()
@@ -40,7 +40,9 @@ class PutServer:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.load_cert_chain(certificate)
             # each connection shakes hands in its own thread
-            self._server.socket = context.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
+            self._server.socket = context.wrap_socket(
+                self._server.socket, server_side=True, do_handshake_on_connect=False
+            )
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     @property
@@ -51,7 +53,7 @@ class PutServer:
     def address(self) -> str:
         return f"https://localhost:{self.port}" if self._tls else f"http://127.0.0.1:{self.port}"
 
-    def __enter__(self) -> "PutServer":
+    def __enter__(self) -> PutServer:
         self._thread.start()
         return self
 
@@ -61,7 +63,7 @@ class PutServer:
         self._server.server_close()
         self._thread.join()
 
-    def _handler(self) -> typing.Type[http.server.BaseHTTPRequestHandler]:
+    def _handler(self) -> type[http.server.BaseHTTPRequestHandler]:
         server = self
 
         class Handler(http.server.BaseHTTPRequestHandler):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A container registry over TLS, in a thread: manifests, tags, and the ways in which real ones ask for a user, refuse, fail and dawdle."""
+"""A container registry over TLS, in a thread: manifests, tags, and the ways in which real ones ask for a user, refuse,
+fail and dawdle."""
 
 from __future__ import annotations
 
@@ -30,13 +31,13 @@ class Registry:
     :ivar held: repositories whose answer waits until the server stops
     """
 
-    images: typing.Dict[str, typing.List[str]] = dataclasses.field(default_factory=dict)
+    images: dict[str, list[str]] = dataclasses.field(default_factory=dict)
     way: Way = "open"
-    status: typing.Dict[str, int] = dataclasses.field(default_factory=dict)
+    status: dict[str, int] = dataclasses.field(default_factory=dict)
     realm: str = ""
-    held: typing.Tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
     location: str = ""
-    asked: typing.List[typing.Tuple[str, str, str]] = dataclasses.field(default_factory=list)
+    asked: list[tuple[str, str, str]] = dataclasses.field(default_factory=list)
     address: str = ""
     stopped: threading.Event = dataclasses.field(default_factory=threading.Event)
 
@@ -63,7 +64,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if place.path == "/token":
             self._token(authorization)
             return
-        repository, _slash, what = place.path[len("/v2/") :].rpartition("/manifests/" if "/manifests/" in place.path else "/tags/")
+        repository, _slash, what = place.path[len("/v2/") :].rpartition(
+            "/manifests/" if "/manifests/" in place.path else "/tags/"
+        )
         if repository in registry.held:
             registry.stopped.wait(30)
         for end, status in registry.status.items():
@@ -73,10 +76,22 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         expected = {"open": "", "basic": f"Basic {BASIC}", "bearer": f"Bearer {TOKEN}"}[registry.way]
         if expected and authorization != expected:
             realm = registry.realm or f"https://{registry.address}/token"
-            header = 'Basic realm="site"' if registry.way == "basic" else f'Bearer realm="{realm}",service="site",scope="repository:{repository}:pull"'
+            header = (
+                'Basic realm="site"'
+                if registry.way == "basic"
+                else f'Bearer realm="{realm}",service="site",scope="repository:{repository}:pull"'
+            )
             self._send(401, {"WWW-Authenticate": header})
         elif "/tags/" in place.path:
-            self._send(200, {}, json.dumps({"name": repository, "tags": registry.images[repository]}) if repository in registry.images else "{}")
+            self._send(
+                200,
+                {},
+                (
+                    json.dumps({"name": repository, "tags": registry.images[repository]})
+                    if repository in registry.images
+                    else "{}"
+                ),
+            )
         else:
             takes = "application/vnd.oci.image.index.v1+json" in (self.headers.get("Accept") or "")
             self._send(200 if takes and what in registry.images.get(repository, ()) else 404)
@@ -87,7 +102,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         good = authorization == f"Basic {BASIC}" or refreshed
         self._send(200 if good else 401, {}, json.dumps({"token": TOKEN}))
 
-    def _send(self, status: int, headers: typing.Optional[typing.Dict[str, str]] = None, text: str = "") -> None:
+    def _send(self, status: int, headers: typing.Optional[dict[str, str]] = None, text: str = "") -> None:
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)

@@ -16,7 +16,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims, Identity
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeOutcome, NodeRoll, RollPlan, Seen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
+    NodeOutcome,
+    NodeRoll,
+    RollPlan,
+    Seen,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
@@ -57,9 +62,9 @@ class World(FakeApi):
 
     def __init__(self) -> None:
         super().__init__()
-        self.did: typing.List[str] = []
-        self.held: typing.Dict[str, int] = {}
-        self.away: typing.Dict[str, typing.Optional[int]] = {}
+        self.did: list[str] = []
+        self.held: dict[str, int] = {}
+        self.away: dict[str, typing.Optional[int]] = {}
         self.boot_pauses: typing.Optional[int] = 3
         self.kill = ""
         self.killed = False
@@ -69,11 +74,26 @@ class World(FakeApi):
         self.serve("PodDisruptionBudget", [])
 
     def add(
-        self, name: str, on: str, owner: str = "ReplicaSet", labels: typing.Optional[typing.Dict[str, str]] = None, uid: str = "", **spec: typing.Any
+        self,
+        name: str,
+        on: str,
+        owner: str = "ReplicaSet",
+        labels: typing.Optional[dict[str, str]] = None,
+        uid: str = "",
+        **spec: typing.Any,
     ) -> None:
         owners = [{"kind": owner, "name": "x", "uid": f"uid-{owner}", "controller": True}] if owner else []
-        metadata = {"name": name, "namespace": "jobs", "ownerReferences": owners, "labels": labels or {}, "uid": uid or f"uid-{name}"}
-        self.put("Pod", {"metadata": metadata, "spec": {"nodeName": on, "containers": [], **spec}, "status": {"phase": "Running"}})
+        metadata = {
+            "name": name,
+            "namespace": "jobs",
+            "ownerReferences": owners,
+            "labels": labels or {},
+            "uid": uid or f"uid-{name}",
+        }
+        self.put(
+            "Pod",
+            {"metadata": metadata, "spec": {"nodeName": on, "containers": [], **spec}, "status": {"phase": "Running"}},
+        )
 
     def pod(self, name: str) -> typing.Optional[Resource]:
         return self.object(f"/api/v1/pods/{name}")
@@ -94,7 +114,7 @@ class World(FakeApi):
         self.did.append(what)
         self.killed = self.killed or what == self.kill
 
-    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
         if path.endswith("/eviction"):
             name = path.split("/")[-2]
             assert body["kind"] == "Eviction" and body["metadata"]["name"] == name
@@ -103,12 +123,30 @@ class World(FakeApi):
             if found is None:
                 return 404, {"kind": "Status", "code": 404, "reason": "NotFound", "message": f'pods "{name}" not found'}
             if uid is not None and uid != found["metadata"]["uid"]:
-                return 409, {"kind": "Status", "code": 409, "reason": "Conflict", "message": f"Precondition failed: UID in precondition: {uid}"}
+                return 409, {
+                    "kind": "Status",
+                    "code": 409,
+                    "reason": "Conflict",
+                    "message": f"Precondition failed: UID in precondition: {uid}",
+                }
             if self.held.get(name, 0) > 0:
                 self.held[name] -= 1
                 message = "Cannot evict pod as it would violate the pod's disruption budget."
-                details = {"causes": [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 1 healthy pods and has 1 currently"}]}
-                return 429, {"kind": "Status", "code": 429, "reason": "TooManyRequests", "message": message, "details": details}
+                details = {
+                    "causes": [
+                        {
+                            "reason": "DisruptionBudget",
+                            "message": "The disruption budget web needs 1 healthy pods and has 1 currently",
+                        }
+                    ]
+                }
+                return 429, {
+                    "kind": "Status",
+                    "code": 429,
+                    "reason": "TooManyRequests",
+                    "message": message,
+                    "details": details,
+                }
             self.do(f"evict {name}")
             self.drop("Pod", {"metadata": {"name": name}})
             return 201, {"kind": "Status", "status": "Success"}
@@ -147,12 +185,22 @@ class World(FakeApi):
 
 
 def node(name: str) -> Resource:
-    found = {"metadata": {"name": name, "labels": {}}, "spec": {}, "status": {"nodeInfo": {"bootID": f"boot-{name}", "systemUUID": uuid_of(name)}}}
+    found = {
+        "metadata": {"name": name, "labels": {}},
+        "spec": {},
+        "status": {"nodeInfo": {"bootID": f"boot-{name}", "systemUUID": uuid_of(name)}},
+    }
     return ready(found, True)
 
 
 def ready(found: Resource, is_ready: bool) -> Resource:
-    conditions = [{"type": "Ready", "status": "True" if is_ready else "Unknown", "message": "" if is_ready else "Kubelet stopped posting node status."}]
+    conditions = [
+        {
+            "type": "Ready",
+            "status": "True" if is_ready else "Unknown",
+            "message": "" if is_ready else "Kubelet stopped posting node status.",
+        }
+    ]
     return {**found, "status": {**found["status"], "conditions": conditions}}
 
 
@@ -202,25 +250,30 @@ class Site:
 
     def __init__(self, certificates: Certificates, servers: typing.Mapping[str, Server], world: World) -> None:
         self.world, self.servers, self._trust = world, servers, Trust(True, str(certificates.authority))
-        self.said: typing.List[str] = []
+        self.said: list[str] = []
         self.stop: typing.Callable[[], bool] = lambda: False
-        self.wanted: typing.Dict[str, typing.Any] = {"sriov": True}
+        self.wanted: dict[str, typing.Any] = {"sriov": True}
         self.limits = Limits(drain=60, back=300, settle=10, grace=30)
         self.drain = DrainOptions()
-        self.facts: typing.Dict[str, Seen] = {}
-        #: by node: whose BMC the inventory names in place of its own; who is asserted to be right; what DMI of nodes shows
-        self.exchanged: typing.Dict[str, str] = {}
-        self.asserted: typing.Set[str] = set()
-        self.looked: typing.Dict[str, Identity] = {}
+        self.facts: dict[str, Seen] = {}
+        #: by node: whose BMC the inventory names in place of its own; who is asserted to be right; what DMI of nodes
+        #: shows
+        self.exchanged: dict[str, str] = {}
+        self.asserted: set[str] = set()
+        self.looked: dict[str, Identity] = {}
         self.guard = Guard(lambda: 60.0)
         #: MachineConfigs that are wanted; what else may differ on nodes
         self.hosts: typing.Sequence[Resource] = ()
-        self.more: typing.Tuple[Source, ...] = ()
+        self.more: tuple[Source, ...] = ()
         self.cluster = FakeApi.client(world.url)
 
     def roller(self) -> Roller:
         places = {name: self.servers.get(self.exchanged.get(name, name)) for name in self.servers}
-        bmcs = [Bmc(name, "localhost", one.port, USER, PASSWORD, asserted=name in self.asserted) for name, one in places.items() if one is not None]
+        bmcs = [
+            Bmc(name, "localhost", one.port, USER, PASSWORD, asserted=name in self.asserted)
+            for name, one in places.items()
+            if one is not None
+        ]
         reported = {name_of(node): core.system_uuid(node) for node in self.cluster.list("Node").items}
         claims = Claims(reported, self.looked, {bmc.node: bmc.place for bmc in bmcs})
         source = Bioses(bmcs, {}, wanted_of(self.wanted), self._trust, May(claims, self.guard), 30)
@@ -252,7 +305,7 @@ class Site:
         roller = self.roller()
         return roller.prove(roller.plan(NODES, REBOOT))
 
-    def resets(self) -> typing.Dict[str, int]:
+    def resets(self) -> dict[str, int]:
         return {name: len(server.resets) for name, server in self.servers.items() if server.resets}
 
 
@@ -266,7 +319,7 @@ def playing(certificates: Certificates, world: World) -> typing.Iterator[Site]:
         yield Site(certificates, {name: stack.enter_context(Server(world, name, file)) for name in NODES}, world)
 
 
-def states(done: NodeRoll) -> typing.Dict[str, str]:
+def states(done: NodeRoll) -> dict[str, str]:
     return {outcome.node: outcome.state for outcome in done.outcomes}
 
 

@@ -2,8 +2,8 @@
 
 """A sysfs tree in a folder, in the kernel's own form, for tests that read one.
 
-Links are relative, as the kernel makes them; files end with a line feed. Forms: Linux 6.12 drivers/infiniband/core/sysfs.c,
-drivers/pci/pci-sysfs.c, drivers/pci/iov.c, and a capture of an igb with VFs.
+Links are relative, as the kernel makes them; files end with a line feed. Forms: Linux 6.12
+drivers/infiniband/core/sysfs.c, drivers/pci/pci-sysfs.c, drivers/pci/iov.c, and a capture of an igb with VFs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,14 @@ class Tree:
 
     def __init__(self, root: pathlib.Path) -> None:
         self.root = root
-        for name in ("class/infiniband", "class/net", "bus/pci/devices", "bus/pci/drivers", "class/iommu", "kernel/iommu_groups"):
+        for name in (
+            "class/infiniband",
+            "class/net",
+            "bus/pci/devices",
+            "bus/pci/drivers",
+            "class/iommu",
+            "kernel/iommu_groups",
+        ):
             (root / name).mkdir(parents=True, exist_ok=True)
 
     def write(self, path: str, value: typing.Union[str, bytes]) -> pathlib.Path:
@@ -44,9 +51,19 @@ class Tree:
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         # the kernel's links always end in the name of what they lead to: up to its parent, then down
-        target.symlink_to(os.path.join(os.path.relpath((self.root / to).parent, target.parent), pathlib.PurePath(to).name))
+        target.symlink_to(
+            os.path.join(os.path.relpath((self.root / to).parent, target.parent), pathlib.PurePath(to).name)
+        )
 
-    def function(self, address: str, vendor: str, device: str, pci_class: str = "0x020700", driver: typing.Optional[str] = "mlx5_core", **files: str) -> str:
+    def function(
+        self,
+        address: str,
+        vendor: str,
+        device: str,
+        pci_class: str = "0x020700",
+        driver: typing.Optional[str] = "mlx5_core",
+        **files: str,
+    ) -> str:
         """A PCI function below its root port. Returns its folder, from the root of the tree."""
         folder = f"devices/pci{address[:7]}/{address}"
         values = {
@@ -93,7 +110,13 @@ class Tree:
         :param master: the bond or bridge that it is a part of
         """
         home = f"{folder}/net/{name}" if folder else f"devices/virtual/net/{name}"
-        for file, value in (("address", address), ("type", str(kind)), ("mtu", str(mtu)), ("operstate", state), ("dev_port", str(dev_port))):
+        for file, value in (
+            ("address", address),
+            ("type", str(kind)),
+            ("mtu", str(mtu)),
+            ("operstate", state),
+            ("dev_port", str(dev_port)),
+        ):
             self.write(f"{home}/{file}", value)
         if phys_port_name:
             self.write(f"{home}/phys_port_name", phys_port_name)
@@ -106,7 +129,7 @@ class Tree:
     def rdma(self, folder: typing.Optional[str], name: str, guid: str, **files: typing.Union[str, bytes]) -> str:
         """An RDMA device; without a folder one of software, which has no ``device`` link."""
         home = f"{folder}/infiniband/{name}" if folder else f"devices/virtual/infiniband/{name}"
-        values: typing.Dict[str, typing.Union[str, bytes]] = {
+        values: dict[str, typing.Union[str, bytes]] = {
             "node_type": "1: CA",
             "node_guid": guid,
             "sys_image_guid": guid,
@@ -123,7 +146,9 @@ class Tree:
         self.link(f"class/infiniband/{name}", home)
         return home
 
-    def port(self, device: str, number: int = 1, gid: str = "fe80:0000:0000:0000:0000:0000:0000:0000", **files: str) -> None:
+    def port(
+        self, device: str, number: int = 1, gid: str = "fe80:0000:0000:0000:0000:0000:0000:0000", **files: str
+    ) -> None:
         """A port of an RDMA device, active on InfiniBand at NDR unless told otherwise."""
         values = {
             "state": "4: ACTIVE",
@@ -141,7 +166,7 @@ class Tree:
             self.write(f"class/infiniband/{device}/ports/{number}/{file}", value)
 
 
-def space(capabilities: typing.Sequence[typing.Tuple[int, bytes]]) -> bytes:
+def space(capabilities: typing.Sequence[tuple[int, bytes]]) -> bytes:
     """A configuration space of 4096 bytes with these extended capabilities: id and body."""
     place, raw = 0x100, bytearray(4096)
     for number, (capability, body) in enumerate(capabilities):
@@ -151,20 +176,44 @@ def space(capabilities: typing.Sequence[typing.Tuple[int, bytes]]) -> bytes:
     return bytes(raw)
 
 
-def sriov_body(total: int, current: int = 0, offset: int = 1, stride: int = 1, ari: bool = True, bars: typing.Sequence[int] = (0x0C,)) -> bytes:
-    """SR-IOV capability behind its header, as ``lspci -vvv`` shows it of a PF: InitialVFs is TotalVFs, bars are the registers from VF BAR 0 on."""
+def sriov_body(
+    total: int,
+    current: int = 0,
+    offset: int = 1,
+    stride: int = 1,
+    ari: bool = True,
+    bars: typing.Sequence[int] = (0x0C,),
+) -> bytes:
+    """SR-IOV capability behind its header, as ``lspci -vvv`` shows it of a PF: InitialVFs is TotalVFs, bars are the
+    registers from VF BAR 0 on."""
     registers = [*bars, 0, 0, 0, 0, 0, 0][:6]
-    return struct.pack("<IHHHHHHHHHHII6I", 2, 0x10 if ari else 0, 0, total, total, current, 0, offset, stride, 0, 0x101E, 0x553, 1, *registers)
+    return struct.pack(
+        "<IHHHHHHHHHHII6I",
+        2,
+        0x10 if ari else 0,
+        0,
+        total,
+        total,
+        current,
+        0,
+        offset,
+        stride,
+        0,
+        0x101E,
+        0x553,
+        1,
+        *registers,
+    )
 
 
-def bridge(first: int, last: int, capabilities: typing.Sequence[typing.Tuple[int, bytes]] = ()) -> bytes:
+def bridge(first: int, last: int, capabilities: typing.Sequence[tuple[int, bytes]] = ()) -> bytes:
     """Configuration space of a port that leads to these buses."""
     raw = bytearray(space(capabilities))
     raw[0x0E], raw[0x19], raw[0x1A] = 1, first, last
     return bytes(raw)
 
 
-def resource(*of_vfs: typing.Tuple[int, int, int]) -> str:
+def resource(*of_vfs: tuple[int, int, int]) -> str:
     """``resource`` of a physical function, without its last line feed: start, end and flags of the BARs of its VFs."""
     own = ((0xE000000000, 0xE001FFFFFF, 0x14220C), *[(0, 0, 0)] * 6)
     lines = (*own, *of_vfs, *[(0, 0, 0)] * 6)[:13]
@@ -197,38 +246,77 @@ def add_six_hcas(tree: Tree, node: int = 1, **port_files: str) -> None:
 
 
 def add_infiniband_vfs(tree: Tree, count: int = 2, administered: bool = True) -> None:
-    """A ConnectX-7 with VFs, as NVIDIA's driver package shows them; without ``administered`` as the kernel's own driver does."""
-    physical = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", sriov_totalvfs="16", sriov_numvfs=str(count))
+    """A ConnectX-7 with VFs, as NVIDIA's driver package shows them; without ``administered`` as the kernel's own driver
+    does."""
+    physical = tree.function(
+        "0000:3c:00.0", vendor="0x15b3", device="0x1021", sriov_totalvfs="16", sriov_numvfs=str(count)
+    )
     tree.rdma(physical, "mlx5_0", guid(1, 0))
     tree.port("mlx5_0", gid="fe80:0000:0000:0000:" + guid(1, 0, 1))
     for index in range(count):
-        folder = tree.virtual("0000:3c:00.0", index, f"0000:3c:00.{index + 1}", vendor="0x15b3", device="0x101e", current_link_speed="Unknown")
+        folder = tree.virtual(
+            "0000:3c:00.0",
+            index,
+            f"0000:3c:00.{index + 1}",
+            vendor="0x15b3",
+            device="0x101e",
+            current_link_speed="Unknown",
+        )
         own = f"0200:0000:0000:00{index:02x}"
         tree.rdma(folder, f"mlx5_{index + 1}", own)
         tree.port(f"mlx5_{index + 1}", gid=f"fe80:0000:0000:0000:{own}", state="1: DOWN", lid="0x0", sm_lid="0x0")
         if administered:
-            for file, value in (("node", f"02:00:00:00:00:00:00:{index:02x}"), ("port", f"02:00:00:00:00:00:00:{index:02x}"), ("policy", "Down")):
+            for file, value in (
+                ("node", f"02:00:00:00:00:00:00:{index:02x}"),
+                ("port", f"02:00:00:00:00:00:00:{index:02x}"),
+                ("policy", "Down"),
+            ):
                 tree.write(f"{physical}/sriov/{index}/{file}", value)
 
 
 def add_igb(tree: Tree, virtual_functions: int = 3) -> None:
     """An igb with VFs as the capture shows it, and a plain network card beside it."""
     tree.function("0000:00:01.0", vendor="0x1af4", device="0x1000", pci_class="0x020000", driver="virtio-pci")
-    slow = {"numa_node": "-1", "current_link_speed": "2.5 GT/s PCIe", "max_link_speed": "2.5 GT/s PCIe", "current_link_width": "1", "max_link_width": "1"}
+    slow = {
+        "numa_node": "-1",
+        "current_link_speed": "2.5 GT/s PCIe",
+        "max_link_speed": "2.5 GT/s PCIe",
+        "current_link_width": "1",
+        "max_link_width": "1",
+    }
     physical = tree.function(
-        "0000:01:00.0", vendor="0x8086", device="0x10c9", pci_class="0x020000", driver="igb", sriov_totalvfs="7", sriov_numvfs=str(virtual_functions), **slow
+        "0000:01:00.0",
+        vendor="0x8086",
+        device="0x10c9",
+        pci_class="0x020000",
+        driver="igb",
+        sriov_totalvfs="7",
+        sriov_numvfs=str(virtual_functions),
+        **slow,
     )
     tree.netdev(physical, "eth1", "52:54:00:88:00:01")
     for index in range(virtual_functions):
         folder = tree.virtual(
-            "0000:01:00.0", index, f"0000:01:10.{2 * index}", vendor="0x8086", device="0x10ca", pci_class="0x020000", driver="igbvf",
-            numa_node="-1", current_link_speed="Unknown", max_link_speed="Unknown", current_link_width="0", max_link_width="0",
-        )  # fmt: skip
+            "0000:01:00.0",
+            index,
+            f"0000:01:10.{2 * index}",
+            vendor="0x8086",
+            device="0x10ca",
+            pci_class="0x020000",
+            driver="igbvf",
+            numa_node="-1",
+            current_link_speed="Unknown",
+            max_link_speed="Unknown",
+            current_link_width="0",
+            max_link_width="0",
+        )
         tree.netdev(folder, f"eth{3 + index}", f"2e:4a:de:30:21:6{index}", state="down")
 
 
 def add_virtio(tree: Tree, address: str = "0000:00:02.0", number: int = 1, name: str = "eth2") -> None:
     """A virtio NIC: its interface belongs to a device on a bus of its own, below the PCI function."""
-    function = tree.function(address, vendor="0x1af4", device="0x1000", pci_class="0x020000", driver="virtio-pci", numa_node="-1")
+    function = tree.function(
+        address, vendor="0x1af4", device="0x1000", pci_class="0x020000", driver="virtio-pci", numa_node="-1"
+    )
     tree.write(f"{function}/virtio{number}/device", "0x0001")
     tree.netdev(f"{function}/virtio{number}", name, "52:54:00:98:00:01")

@@ -13,18 +13,24 @@ from ..model import Fabrics
 from ..topology import Topology
 
 WRAPPER = pathlib.Path(__file__).with_name("diagnostic")
-# what of infiniband-diags talks to a port, or calls what does; ibstatus reads /sys itself, and the Perl scripts want Perl
+# what of infiniband-diags talks to a port, or calls what does; ibstatus reads /sys itself, and the Perl scripts want
+# Perl
 TOOLS = (
-    "dump_fts ibaddr ibccconfig ibccquery ibhosts iblinkinfo ibnetdiscover ibnodes ibping ibportstate ibqueryerrors ibroute ibrouters ibstat ibswitches "
-    "ibsysstat ibtracert perfquery saquery sminfo smpdump smpquery vendstat"
+    "dump_fts ibaddr ibccconfig ibccquery ibhosts iblinkinfo ibnetdiscover ibnodes ibping ibportstate ibqueryerrors"
+    " ibroute ibrouters ibstat ibswitches ibsysstat ibtracert perfquery saquery sminfo smpdump smpquery vendstat"
 ).split()
 LIBRARY = "usr/local/lib/lab/libumad2sim.so"
 HCAS = "etc/lab/hcas"
 
 
 def hca_map(fabrics: Fabrics, topologies: typing.Mapping[str, Topology], worker: str) -> str:
-    """``/etc/lab/hcas`` of a worker: one line for each HCA, its device, its node and the address and port of its ibsim."""
-    lines = [f"{hca.name} {topologies[hca.fabric].hca(worker, hca.name).id} {fabrics.address} {fabrics.fabric(hca.fabric).port}\n" for hca in fabrics.hcas]
+    """``/etc/lab/hcas`` of a worker: one line for each HCA, its device, its node and the address and port of its
+    ibsim."""
+    lines = [
+        f"{hca.name} {topologies[hca.fabric].hca(worker, hca.name).id} {fabrics.address}"
+        f" {fabrics.fabric(hca.fabric).port}\n"
+        for hca in fabrics.hcas
+    ]
     return f"# device, node, ibsim; all are {HCA_TYPE} with firmware {FIRMWARE}\n" + "".join(lines)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A run, judged again: its records made anew from what it saw, by the same wishes or by others. Pure; _again.py reads the folder."""
+"""A run, judged again: its records made anew from what it saw, by the same wishes or by others. Pure; _again.py reads
+the folder."""
 
 from __future__ import annotations
 
@@ -23,31 +24,43 @@ _MOST_UNREAD = 5
 #: why the facts of a stage that could not be read were refused
 Refused = typing.Callable[[str], typing.Sequence[str]]
 #: the data of a stage's Facts, and how many facts they are; raises RdmaError where they can't be read
-Evidence = typing.Callable[[str], typing.Tuple[typing.Any, typing.Tuple[FactCount, ...]]]
+Evidence = typing.Callable[[str], tuple[typing.Any, tuple[FactCount, ...]]]
 
 
 def judge_again(
-    start: RunStart, records: typing.Mapping[str, Record], wishes: RawIntent, evidence: Evidence, applied: bool = True, refused: Refused = lambda stage: ()
-) -> typing.Dict[str, Record]:
+    start: RunStart,
+    records: typing.Mapping[str, Record],
+    wishes: RawIntent,
+    evidence: Evidence,
+    applied: bool = True,
+    refused: Refused = lambda stage: (),
+) -> dict[str, Record]:
     """All stages that left a record, in their order.
 
     - A stage whose role failed keeps what failed: what it would have seen is not there.
-    - A stage that was not run stays so; where nothing would keep it from running now, it says that. Nobody can judge what was not looked at.
+    - A stage that was not run stays so; where nothing would keep it from running now, it says that. Nobody can judge
+      what was not looked at.
     - A stage without a record gets none.
-    - By an intent that was not applied, as in check mode: what the run made is of another one, and so are all facts from stage network on. Those stages wait.
+    - By an intent that was not applied, as in check mode: what the run made is of another one, and so are all facts
+      from stage network on. Those stages wait.
 
     :param records: of the run, by stage
     :param evidence: the facts of a stage
     :param applied: whether the intent is one that the run could have made
-    :param refused: facts of a stage that are there and can't be read, asked for after ``evidence``: no verdict is better for them
+    :param refused: facts of a stage that are there and can't be read, asked for after ``evidence``: no verdict is
+        better for them
     """
-    again: typing.Dict[str, Record] = {}
+    again: dict[str, Record] = {}
     for stage in STAGES:
         old = records.get(stage)
         if not (applied or looks(stage)):
-            again[stage] = _unapplied(StageContext(stage, start.run, start.started, start.started, True, dict(again)), start, wishes)
+            again[stage] = _unapplied(
+                StageContext(stage, start.run, start.started, start.started, True, dict(again)), start, wishes
+            )
         elif old is not None and old.run == start.run:
-            context = StageContext(stage, old.run, old.started, old.finished, old.check_mode or not applied, dict(again))
+            context = StageContext(
+                stage, old.run, old.started, old.finished, old.check_mode or not applied, dict(again)
+            )
             again[stage] = _judge(context, start, old, wishes, evidence, refused)
     return again
 
@@ -58,11 +71,14 @@ def looks(stage: str) -> bool:
 
 
 def was_run(record: Record) -> bool:
-    """Whether a stage was looked at. ``validate`` needs no look; another one has no intent when it was kept from running."""
+    """Whether a stage was looked at. ``validate`` needs no look; another one has no intent when it was kept from
+    running."""
     return record.stage == "validate" or record.error is not None or record.intent is not None
 
 
-def _judge(context: StageContext, start: RunStart, old: Record, wishes: RawIntent, evidence: Evidence, refused: Refused) -> Record:
+def _judge(
+    context: StageContext, start: RunStart, old: Record, wishes: RawIntent, evidence: Evidence, refused: Refused
+) -> Record:
     ground = ground_of(start)
     if not was_run(old):
         return may_start(context, wishes, ground) or _not_run(context, old)
@@ -77,7 +93,11 @@ def _judge(context: StageContext, start: RunStart, old: Record, wishes: RawInten
         return judge_error(context, wishes, f"Read the facts of the run: {error}")
     lost = _lost(old.facts, counts)
     if lost:
-        return judge_error(context, wishes, f"Read the facts of the run: {lost} of the cluster is not in the folder any more; the run was judged by it")
+        return judge_error(
+            context,
+            wishes,
+            f"Read the facts of the run: {lost} of the cluster is not in the folder any more; the run was judged by it",
+        )
     # what a run has made is there; it would not be made again
     changes = old.changes if old.check_mode or not context.check_mode else ()
     record = judge_stage(context, wishes, facts, changes, counts)
@@ -88,11 +108,14 @@ def _judge(context: StageContext, start: RunStart, old: Record, wishes: RawInten
 
 
 def _refused(context: StageContext, wishes: RawIntent, ground: validate.Facts) -> typing.Optional[Record]:
-    """The record of a stage that would not be run because the intent is wrong; None when it is right. A check may trust the intent that it gets."""
+    """The record of a stage that would not be run because the intent is wrong; None when it is right. A check may trust
+    the intent that it gets."""
     if context.stage == "validate":
         return None
     if "validate" in context.records:
-        return may_start(dataclasses.replace(context, records={"validate": context.records["validate"]}), wishes, ground)
+        return may_start(
+            dataclasses.replace(context, records={"validate": context.records["validate"]}), wishes, ground
+        )
     record = judge_validate(context, wishes, ground)
     return record if record.gate == CLOSED else None
 
@@ -104,8 +127,14 @@ def _unapplied(context: StageContext, start: RunStart, wishes: RawIntent) -> Rec
         return refused
     why = "The intent was not applied when the run looked, so what this stage saw says nothing about it."
     remedy = "Apply the intent: ansible-playbook linerate.rdma.site; with --check it says before what it would make."
-    finding = Finding(f"{context.stage}.run", f"stage {context.stage}", SKIPPED, "not judged", "the intent applied", why, remedy)
-    changes = ("all that stage network makes of the intent; ansible-playbook linerate.rdma.site --check lists it",) if context.stage == MAKES else ()
+    finding = Finding(
+        f"{context.stage}.run", f"stage {context.stage}", SKIPPED, "not judged", "the intent applied", why, remedy
+    )
+    changes = (
+        ("all that stage network makes of the intent; ansible-playbook linerate.rdma.site --check lists it",)
+        if context.stage == MAKES
+        else ()
+    )
     return record_of(context, (finding,), changes=changes)
 
 
@@ -124,13 +153,16 @@ def _lost(before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -
     return ", ".join(count.kind for count in before if count.kind in gone and (count.seen, count.missing) == (1, 0))
 
 
-def _fewer(stage: str, before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -> typing.List[str]:
-    """Kinds of which fewer facts are there than the run was judged by: what a check makes of that is not asked. One that another version read is none."""
+def _fewer(stage: str, before: typing.Iterable[FactCount], now: typing.Iterable[FactCount]) -> list[str]:
+    """Kinds of which fewer facts are there than the run was judged by: what a check makes of that is not asked. One
+    that another version read is none."""
     known, counts = kinds_of(SOURCES[stage].values()), {count.kind: count for count in now}
     found = []
     for count in before:
         left = counts.get(count.kind, FactCount(count.kind, 0, 0))
-        if (count.kind in counts or count.kind in known) and (left.seen < count.seen or left.seen + left.missing < count.seen + count.missing):
+        if (count.kind in counts or count.kind in known) and (
+            left.seen < count.seen or left.seen + left.missing < count.seen + count.missing
+        ):
             had = f"the run was judged by {count.seen} and {count.missing} that could not be read"
             found.append(f"of {count.kind} {left.seen} are in the folder and can be read; {had}")
     return found

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A check that raises over what nodes answered: find the guilty ones, and judge the others. Nothing that a node says ends a stage for all.
+"""A check that raises over what nodes answered: find the guilty ones, and judge the others. Nothing that a node says
+ends a stage for all.
 
-A check may raise over what one node answered, whatever the others say, or where it compares one with another. So a node is blamed only by proof: the check
-passes over the answers of many others, and raises once this one's answer is beside theirs. Of nodes that are not told apart by that, nobody is blamed.
+A check may raise over what one node answered, whatever the others say, or where it compares one with another. So a node
+is blamed only by proof: the check passes over the answers of many others, and raises once this one's answer is beside
+theirs. Of nodes that are not told apart by that, nobody is blamed.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ class _Verdict:
     """
 
     guilty: typing.Mapping[str, str]
-    doubted: typing.Mapping[typing.Tuple[str, ...], str]
+    doubted: typing.Mapping[tuple[str, ...], str]
 
 
 class _Trial:
@@ -64,8 +66,9 @@ class _Trial:
         return not self.raised(present)
 
 
-def findings_of(stage: str, judge: Judge, facts: typing.Any) -> typing.Tuple[Finding, ...]:
-    """The findings of a check. Where it raises, the facts of the node that it raises over become that node's error, and it has a finding of its own.
+def findings_of(stage: str, judge: Judge, facts: typing.Any) -> tuple[Finding, ...]:
+    """The findings of a check. Where it raises, the facts of the node that it raises over become that node's error, and
+    it has a finding of its own.
 
     Where it can't be told over which nodes it raises, a finding names the nodes among which they are, or the stage.
 
@@ -87,9 +90,18 @@ def findings_of(stage: str, judge: Judge, facts: typing.Any) -> typing.Tuple[Fin
     errors = dict(verdict.guilty)
     for together in verdict.doubted:
         # none of them is said to be at fault
-        errors.update(dict.fromkeys(together, f"not judged: the check raised an exception over what {_all(together)} answered, taken together"))
+        errors.update(
+            dict.fromkeys(
+                together,
+                f"not judged: the check raised an exception over what {_all(together)} answered, taken together",
+            )
+        )
     refused = [_refused(stage, name, verdict.guilty[name]) for name in sorted(verdict.guilty)]
-    return (*judge(_without(facts, errors)), *refused, *(_doubted(stage, together, raised) for together, raised in verdict.doubted.items()))
+    return (
+        *judge(_without(facts, errors)),
+        *refused,
+        *(_doubted(stage, together, raised) for together, raised in verdict.doubted.items()),
+    )
 
 
 def _verdict(trial: _Trial) -> typing.Optional[_Verdict]:
@@ -104,7 +116,7 @@ def _verdict(trial: _Trial) -> typing.Optional[_Verdict]:
         return None
     # each of these passes beside the others, so that they are back unless they raise together
     back = [name for name in aside if name not in guilty]
-    doubted: typing.Dict[typing.Tuple[str, ...], str] = {}
+    doubted: dict[tuple[str, ...], str] = {}
     while not trial.passes([*base, *back]):
         together = list(back)
         for name in back:
@@ -115,9 +127,9 @@ def _verdict(trial: _Trial) -> typing.Optional[_Verdict]:
     return _Verdict(guilty, doubted)
 
 
-def _set_aside(trial: _Trial) -> typing.Optional[typing.List[str]]:
+def _set_aside(trial: _Trial) -> typing.Optional[list[str]]:
     """Nodes without whose answers it passes, few of them innocent; None where so few are not found."""
-    aside: typing.List[str] = []
+    aside: list[str] = []
     for _turn in range(_MOST):
         left = [name for name in trial.names if name not in aside]
         together = _least(trial, left)
@@ -131,9 +143,10 @@ def _set_aside(trial: _Trial) -> typing.Optional[typing.List[str]]:
     return None
 
 
-def _least(trial: _Trial, names: typing.Sequence[str]) -> typing.List[str]:
-    """A set of these nodes over whose answers it raises, and over those of fewer of them it does not; empty where it takes more than ``_TOGETHER``."""
-    kept: typing.List[str] = []
+def _least(trial: _Trial, names: typing.Sequence[str]) -> list[str]:
+    """A set of these nodes over whose answers it raises, and over those of fewer of them it does not; empty where it
+    takes more than ``_TOGETHER``."""
+    kept: list[str] = []
     rest = list(names)
     while len(kept) < _TOGETHER:
         # the shortest beginning without which it passes ends with a node that it takes
@@ -148,16 +161,21 @@ def _end_of_shortest(trial: _Trial, kept: typing.Sequence[str], rest: typing.Seq
     return bisect.bisect_left(range(1, len(rest)), True, key=lambda count: trial.passes([*kept, *rest[count:]]))
 
 
-def _by_node(facts: typing.Any) -> typing.Dict[str, typing.Mapping[str, typing.Any]]:
+def _by_node(facts: typing.Any) -> dict[str, typing.Mapping[str, typing.Any]]:
     """Return the fields of the facts that hold an observation of each node, by the name of the field."""
     fields = {field.name: getattr(facts, field.name) for field in dataclasses.fields(facts)}
-    return {name: value for name, value in fields.items() if isinstance(value, dict) and value and all(is_observed(type(item)) for item in value.values())}
+    return {
+        name: value
+        for name, value in fields.items()
+        if isinstance(value, dict) and value and all(is_observed(type(item)) for item in value.values())
+    }
 
 
 def _without(facts: typing.Any, errors: typing.Mapping[str, str]) -> typing.Any:
     """The facts, with an error in the place of all that these nodes answered."""
     changed = {
-        field: {name: type(value)(None, errors[name]) if name in errors else value for name, value in known.items()} for field, known in _by_node(facts).items()
+        field: {name: type(value)(None, errors[name]) if name in errors else value for name, value in known.items()}
+        for field, known in _by_node(facts).items()
     }
     return dataclasses.replace(facts, **changed)
 
@@ -171,22 +189,45 @@ def _all(names: typing.Sequence[str]) -> str:
 
 
 def _refused(stage: str, node: str, raised: str) -> Finding:
-    why = f"The check raised an exception over what {node} answered. It judged the other nodes, and this one as a node that gives no answer."
-    remedy = f"Look at the facts of {node} in the folder of the report. If they are in order, report this as a defect of linerate.rdma."
-    return Finding(f"{stage}.error", f"stage {stage}, {node}", FAIL, raised, "an answer that can be judged", why, remedy)
+    why = (
+        f"The check raised an exception over what {node} answered. It judged the other nodes, and this one as a node"
+        " that gives no answer."
+    )
+    remedy = (
+        f"Look at the facts of {node} in the folder of the report. If they are in order, report this as a defect of"
+        " linerate.rdma."
+    )
+    return Finding(
+        f"{stage}.error", f"stage {stage}, {node}", FAIL, raised, "an answer that can be judged", why, remedy
+    )
 
 
 def _doubted(stage: str, nodes: typing.Sequence[str], raised: str) -> Finding:
-    """Nobody of these is blamed: one of them gave an answer that does not go with those of the others, and it is not known which."""
+    """Nobody of these is blamed: one of them gave an answer that does not go with those of the others, and it is not
+    known which."""
     every = _all(nodes)
-    why = f"The check raised an exception over what {every} answered, taken together, and over none of them without the others. Which of them is at fault "
+    why = (
+        f"The check raised an exception over what {every} answered, taken together, and over none of them without the"
+        " others. Which of them is at fault "
+    )
     why += "is not known. It judged the other nodes, and these as nodes that give no answer."
-    remedy = f"Compare the facts of {every} in the folder of the report. If they are in order, report this as a defect of linerate.rdma."
-    return Finding(f"{stage}.error", f"stage {stage}, {every}", UNKNOWN, raised, "answers that can be judged", why, remedy)
+    remedy = (
+        f"Compare the facts of {every} in the folder of the report. If they are in order, report this as a defect of"
+        " linerate.rdma."
+    )
+    return Finding(
+        f"{stage}.error", f"stage {stage}, {every}", UNKNOWN, raised, "answers that can be judged", why, remedy
+    )
 
 
 def _undecided(stage: str, raised: str, number: int) -> Finding:
-    why = f"The check raised an exception over what nodes answered. Over which of {number} is not known, so that it judged none of them. "
+    why = (
+        f"The check raised an exception over what nodes answered. Over which of {number} is not known, so that it"
+        " judged none of them. "
+    )
     why += "It may be a mistake in the check."
-    remedy = "Report this as a defect of linerate.rdma, with the text beside 'measured'. To have a part of the nodes judged, run the stage with --limit."
+    remedy = (
+        "Report this as a defect of linerate.rdma, with the text beside 'measured'. To have a part of the nodes judged,"
+        " run the stage with --limit."
+    )
     return Finding(f"{stage}.error", f"stage {stage}", UNKNOWN, raised, "answers that can be judged", why, remedy)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What each finding means, by the name of its page. docs/findings is made of it (``python -m dev.findings``); no check reads it."""
+"""What each finding means, by the name of its page. docs/findings is made of it (``python -m dev.findings``); no check
+reads it."""
 
 from __future__ import annotations
-
-import typing
 
 from .._model.explanation import Explanation
 from . import explained_frame as frame
@@ -24,7 +23,7 @@ from .tuning import explained as tuning
 from .validate import explained as validate
 from .virtual_functions import explained as virtual_functions
 
-EXPLAINED: typing.Dict[str, Explanation] = {
+EXPLAINED: dict[str, Explanation] = {
     **validate.EXPLAINED,
     **discover.EXPLAINED,
     **fabric.EXPLAINED,

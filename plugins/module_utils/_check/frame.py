@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The frame around the stages: may a stage start, and what does its check say. Pure; modules read and write the records."""
+"""The frame around the stages: may a stage start, and what does its check say. Pure; modules read and write the
+records."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ class RawIntent:
         """:raises IntentError: they don't fit the schema"""
         return parse_intent(self.fabrics, self.waivers, self.cluster)
 
-    def variables(self) -> typing.Dict[str, typing.Any]:
-        """By their names, in the order in which they are judged: which file each of them comes from is not known here."""
+    def variables(self) -> dict[str, typing.Any]:
+        """By their names, in the order in which they are judged: which file each of them comes from is not known
+        here."""
         return {"rdma_fabrics": self.fabrics, "rdma_waivers": self.waivers, "rdma_cluster": self.cluster}
 
 
@@ -53,11 +55,15 @@ class StageContext:
     started: str
     finished: str
     check_mode: bool
-    records: typing.Dict[str, Record]
+    records: dict[str, Record]
 
-    def waits_for(self) -> typing.Set[str]:
+    def waits_for(self) -> set[str]:
         """The earlier stages that, in check mode, would first have to make something."""
-        return {record.stage for record in self.records.values() if self.check_mode and record.changes and _is_before(record.stage, self.stage)}
+        return {
+            record.stage
+            for record in self.records.values()
+            if self.check_mode and record.changes and _is_before(record.stage, self.stage)
+        }
 
 
 def ground_of(start: RunStart) -> validate.Facts:
@@ -76,12 +82,16 @@ def ground_of(start: RunStart) -> validate.Facts:
 def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> typing.Optional[Record]:
     """Whether the stage may start: None if so, else the record of why not.
 
-    A stage that runs alone must not touch a host for an intent that is wrong, so the intent is judged here if ``validate`` did not do it in this run.
-    Stage ``validate`` itself asks nobody while a variable is misspelt.
+    A stage that runs alone must not touch a host for an intent that is wrong, so the intent is judged here if
+    ``validate`` did not do it in this run. Stage ``validate`` itself asks nobody while a variable is misspelt.
     """
     if context.stage == "validate":
         return judge_validate(context, raw, facts) if validate.misnamed(facts) else None
-    closed = [stage for stage in STAGES if _is_before(stage, context.stage) and stage in context.records and context.records[stage].gate == CLOSED]
+    closed = [
+        stage
+        for stage in STAGES
+        if _is_before(stage, context.stage) and stage in context.records and context.records[stage].gate == CLOSED
+    ]
     if closed:
         return _skipped(context, closed[0])
     if "validate" in context.records:
@@ -91,7 +101,11 @@ def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> t
 
 
 def judge_stage(
-    context: StageContext, raw: RawIntent, facts: typing.Any, changes: typing.Sequence[str] = (), counts: typing.Sequence[FactCount] = ()
+    context: StageContext,
+    raw: RawIntent,
+    facts: typing.Any,
+    changes: typing.Sequence[str] = (),
+    counts: typing.Sequence[FactCount] = (),
 ) -> Record:
     """Run the stage's check over its facts and judge the findings.
 
@@ -111,7 +125,14 @@ def judge_stage(
             findings = validate.in_order(findings, raw.variables(), loaded.origins)
     except LoadError as error:
         why = f"The role of the stage gathered facts that its check can't read: {error}."
-        findings = (_error(context.stage, str(error), why, "This is a mistake in the collection, not in your cluster: please report it with this text."),)
+        findings = (
+            _error(
+                context.stage,
+                str(error),
+                why,
+                "This is a mistake in the collection, not in your cluster: please report it with this text.",
+            ),
+        )
     return record_of(context, findings, intent.waivers, changes, tuple(counts), to_data(intent))
 
 
@@ -131,8 +152,13 @@ def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts)
     try:
         intent = raw.intent()
     except IntentError as error:
-        return record_of(context, validate.in_order(validate.mistakes(error.problems, error.partial, facts), raw.variables(), facts.origins))
-    return record_of(context, validate.in_order(validate.check(intent, facts), raw.variables(), facts.origins), intent.waivers)
+        return record_of(
+            context,
+            validate.in_order(validate.mistakes(error.problems, error.partial, facts), raw.variables(), facts.origins),
+        )
+    return record_of(
+        context, validate.in_order(validate.check(intent, facts), raw.variables(), facts.origins), intent.waivers
+    )
 
 
 def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
@@ -161,7 +187,13 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
 def _skipped(context: StageContext, closed_by: str) -> Record:
     why = f"The gate of stage {closed_by} is closed: what it could not prove is what this stage builds on."
     finding = Finding(
-        f"{context.stage}.run", f"stage {context.stage}", SKIPPED, "not run", "run", why, f"Correct what stage {closed_by} found, then run again."
+        f"{context.stage}.run",
+        f"stage {context.stage}",
+        SKIPPED,
+        "not run",
+        "run",
+        why,
+        f"Correct what stage {closed_by} found, then run again.",
     )
     # no waiver may cover it: a stage that did not run has proven nothing
     return dataclasses.replace(record_of(context, (finding,), ()), closed_by=closed_by)
@@ -172,7 +204,7 @@ def record_of(
     findings: typing.Sequence[Finding],
     waivers: typing.Sequence[Waiver] = (),
     changes: typing.Sequence[str] = (),
-    facts: typing.Tuple[FactCount, ...] = (),
+    facts: tuple[FactCount, ...] = (),
     intent: typing.Any = None,
 ) -> Record:
     """The findings of a stage, judged."""

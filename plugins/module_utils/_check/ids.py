@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All check ids. They are the collection's public names: users waive them, CI systems count them. A test holds this list and the checks together."""
+"""All check ids. They are the collection's public names: users waive them, CI systems count them. A test holds this
+list and the checks together."""
 
 from __future__ import annotations
 
@@ -43,7 +44,21 @@ WHAT = {
         "variables",
         "waivers",
     ),
-    "discover": ("clock", "descriptions", "driver", "fleet", "guids", "hcas", "node", "numa", "pcie", "port", "read", "select", "sriov"),
+    "discover": (
+        "clock",
+        "descriptions",
+        "driver",
+        "fleet",
+        "guids",
+        "hcas",
+        "node",
+        "numa",
+        "pcie",
+        "port",
+        "read",
+        "select",
+        "sriov",
+    ),
     "fabric": (
         "activity",
         "capability",
@@ -133,7 +148,22 @@ WHAT = {
         "sync",
     ),
     "host": ("cluster_policy", "containerd", "gpudirect", "kernel_arguments", "memlock", "memlock_limit"),
-    "bandwidth": ("cleanup", "coverage", "fleet", "floor", "layer", "link", "measured", "pod", "rounds", "routing", "rping", "suspect", "sweep", "trend"),
+    "bandwidth": (
+        "cleanup",
+        "coverage",
+        "fleet",
+        "floor",
+        "layer",
+        "link",
+        "measured",
+        "pod",
+        "rounds",
+        "routing",
+        "rping",
+        "suspect",
+        "sweep",
+        "trend",
+    ),
     "collectives": (
         "bandwidth",
         "cause",

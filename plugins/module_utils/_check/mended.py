@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which findings the changes of a run can mend. In check mode nothing is changed: what the changes would mend is pending, and all else counts as in any run."""
+"""Which findings the changes of a run can mend. In check mode nothing is changed: what the changes would mend is
+pending, and all else counts as in any run."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ _MADE = ("platform", "operators", "network", "virtual_functions")
 _ALL = ("platform", "tuning", "operators", "network", "virtual_functions", "host", "bandwidth")
 
 #: by stage of the finding, the stages whose changes may be what it lacks
-_BY: typing.Mapping[str, typing.Tuple[str, ...]] = {
+_BY: typing.Mapping[str, tuple[str, ...]] = {
     "platform": ("platform",),
     "tuning": ("platform", "tuning"),
     "operators": ("operators",),
@@ -42,7 +43,8 @@ NEVER = (
     "bandwidth.link",
     "collectives.cleanup",
 )
-#: where they fail, what is there contradicts the intent, or the API server has said no; unknown, they may wait for what would be made
+#: where they fail, what is there contradicts the intent, or the API server has said no; unknown, they may wait for what
+#: would be made
 KNOWN = (
     "network.address_overlap",
     "network.attachment_accepted",
@@ -58,7 +60,8 @@ KNOWN = (
 
 
 def may_mend(finding: Finding, changed: typing.Collection[str]) -> bool:
-    """Whether the changes of these stages may mend a finding. That a stage did not run says nothing but that it waits."""
+    """Whether the changes of these stages may mend a finding. That a stage did not run says nothing but that it
+    waits."""
     stage, _dot, what = finding.check.partition(".")
     if what in ("run", "error"):
         return bool(changed)

@@ -30,16 +30,25 @@ def check_stage(resume_from: str, stage: str, check_mode: bool) -> None:
     """
     if resume_from not in STAGES:
         hint = nearest(resume_from, STAGES)
-        raise ResumeError(f"rdma_from is '{resume_from}', which is no stage; expected one of: {', '.join(STAGES)}{hint}")
+        raise ResumeError(
+            f"rdma_from is '{resume_from}', which is no stage; expected one of: {', '.join(STAGES)}{hint}"
+        )
     if STAGES.index(stage) > STAGES.index(resume_from):
         seen = f"rdma_from is {resume_from}, and the first stage of this invocation is {stage}, which comes after it"
         raise ResumeError(seen, f"Run linerate.rdma.site, or give rdma_from={stage}")
     if check_mode:
-        raise ResumeError("rdma_from and --check are both given; a run goes on for real, since its stages were run for real", "Leave one of them out")
+        raise ResumeError(
+            "rdma_from and --check are both given; a run goes on for real, since its stages were run for real",
+            "Leave one of them out",
+        )
 
 
 def check_run(
-    start: RunStart, records: typing.Mapping[str, Record], resume_from: str, wishes: typing.Mapping[str, typing.Any], nodes: typing.Sequence[str]
+    start: RunStart,
+    records: typing.Mapping[str, Record],
+    resume_from: str,
+    wishes: typing.Mapping[str, typing.Any],
+    nodes: typing.Sequence[str],
 ) -> None:
     """Whether the run and its records allow it.
 
@@ -49,10 +58,17 @@ def check_run(
     :raises ResumeError: they don't
     """
     again = "Run all stages, without rdma_from"
-    changed = [f"rdma_{name}" for name in ("fabrics", "waivers", "cluster") if _plain(wishes.get(name)) != _plain(getattr(start, name))]
+    changed = [
+        f"rdma_{name}"
+        for name in ("fabrics", "waivers", "cluster")
+        if _plain(wishes.get(name)) != _plain(getattr(start, name))
+    ]
     changed += ["the group rdma_nodes"] if sorted(nodes) != sorted(start.nodes) else []
     if changed:
-        seen = f"{' and '.join(changed)} differ{'s' if len(changed) == 1 else ''} from what run {start.run} began with, by run.json"
+        seen = (
+            f"{' and '.join(changed)} differ{'s' if len(changed) == 1 else ''} from what run {start.run} began with, by"
+            " run.json"
+        )
         raise ResumeError(seen, f"{again}, or put back what it began with")
     if start.check_mode:
         raise ResumeError(f"run {start.run} was in check mode, so its stages made nothing to go on with", again)
@@ -60,10 +76,13 @@ def check_run(
         record = records.get(stage)
         if record is None or record.run != start.run:
             there = f"there is only one of run {record.run}" if record else "there is none that can be read"
-            raise ResumeError(f"run {start.run} has no record of stage {stage}, which is before {resume_from}: {there}", again)
+            raise ResumeError(
+                f"run {start.run} has no record of stage {stage}, which is before {resume_from}: {there}", again
+            )
         if record.gate != OPEN or record.check_mode:
             seen = (
-                f"the gate of stage {stage}, which is before {resume_from}, is {record.gate}{' (check mode)' if record.check_mode else ''} in run {start.run}"
+                f"the gate of stage {stage}, which is before {resume_from}, is"
+                f" {record.gate}{' (check mode)' if record.check_mode else ''} in run {start.run}"
             )
             raise ResumeError(seen, f"Correct what it found, then go on with rdma_from={stage}, or run all stages")
 
@@ -98,13 +117,14 @@ def _check_age(what: str, moment: str, most: int, now: str) -> None:
         raise ResumeError(seen, "Run all stages, without rdma_from, or raise rdma_facts_max_age")
 
 
-def before(stage: str) -> typing.Tuple[str, ...]:
+def before(stage: str) -> tuple[str, ...]:
     """The stages before this one."""
     return STAGES[: STAGES.index(stage)]
 
 
-def kept_kinds(resume_from: str) -> typing.Set[str]:
-    """Kinds of facts that the stages before this one were judged by. All others are of what will be run again, and looked at again.
+def kept_kinds(resume_from: str) -> set[str]:
+    """Kinds of facts that the stages before this one were judged by. All others are of what will be run again, and
+    looked at again.
 
     So is what nodes show and the stage itself is judged by: whoever has mended what it found goes on there.
     """
@@ -112,7 +132,7 @@ def kept_kinds(resume_from: str) -> typing.Set[str]:
     return kept - kinds_of(source for source in SHARED if source in SOURCES[resume_from].values())
 
 
-def seen_kinds(resume_from: str) -> typing.Set[str]:
+def seen_kinds(resume_from: str) -> set[str]:
     """Those among them that were seen by a look at nodes and cluster: all but those of stage validate."""
     stages = [stage for stage in before(resume_from) if stage != "validate"]
     return kinds_of(source for stage in stages for source in (*SOURCES[stage].values(), *CHANGES.get(stage, ())))

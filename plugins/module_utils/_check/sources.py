@@ -16,7 +16,8 @@ class OfNodes(typing.NamedTuple):
 
     :ivar kind: of the fact
     :ivar key: of the value, where only a part of it counts
-    :ivar chosen: kind of the cluster whose value names the nodes that were asked; the others count as seen, with nothing
+    :ivar chosen: kind of the cluster whose value names the nodes that were asked; the others count as seen, with
+        nothing
     """
 
     kind: str
@@ -25,7 +26,8 @@ class OfNodes(typing.NamedTuple):
 
 
 class Chosen(typing.NamedTuple):
-    """A fact, with its value or its error, of those nodes alone that a fact of the cluster names; of none where this run has no such fact.
+    """A fact, with its value or its error, of those nodes alone that a fact of the cluster names; of none where this
+    run has no such fact.
 
     :ivar chosen: kind of the cluster whose value is the list of their names
     """
@@ -53,7 +55,7 @@ class Joined(typing.NamedTuple):
     :ivar whole: each of the facts must be there; else the default of the field counts
     """
 
-    kinds: typing.Tuple[str, ...]
+    kinds: tuple[str, ...]
     key: str
     whole: bool = False
 
@@ -86,7 +88,7 @@ NODES = OfRun("nodes")
 BY_PODS = OfRun("by_pods")
 
 #: stage: field of its Facts: where it comes from
-SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
+SOURCES: dict[str, dict[str, Source]] = {
     "validate": {
         "nodes": NODES,
         "variables": OfRun("variables"),
@@ -205,10 +207,20 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
         "tunings": TUNING,
     },
     "compare": {"bandwidth": OfCluster("bandwidth", "fabrics")},
-    "training": {"log": OfCluster("nccl_log", "log"), "pods": OfCluster("job_pods", "pods"), "hcas": HCAS, "subnets": SUBNETS, "topologies": TOPOLOGIES},
+    "training": {
+        "log": OfCluster("nccl_log", "log"),
+        "pods": OfCluster("job_pods", "pods"),
+        "hcas": HCAS,
+        "subnets": SUBNETS,
+        "topologies": TOPOLOGIES,
+    },
     "teardown": {
         "nodes": NODES,
-        "removed": Joined(("objects_removed", "maps_removed", "admission_removed", "olm_removed", "namespaces_removed"), "applied", whole=True),
+        "removed": Joined(
+            ("objects_removed", "maps_removed", "admission_removed", "olm_removed", "namespaces_removed"),
+            "applied",
+            whole=True,
+        ),
         "stays": Joined(("olm_removed", "release_kept"), "stays"),
         "left": OfCluster("operators_left", "operators"),
         "sync": OfCluster("sync", "sync"),
@@ -224,11 +236,22 @@ SOURCES: typing.Dict[str, typing.Dict[str, Source]] = {
 }
 
 #: stage: kinds whose values say under ``changes`` what was made, one line of text each
-CHANGES: typing.Dict[str, typing.Tuple[Source, ...]] = {
+CHANGES: dict[str, tuple[Source, ...]] = {
     "platform": (OfCluster("node_roll", "changes"),),
-    "tuning": (OfCluster("node_tuning", "changes"), OfNodes("kernel_settings", key="changes", chosen="kernel_settings_nodes")),
-    "operators": (OfCluster("operator_namespace", "changes"), OfCluster("operator_configurations", "changes"), OfCluster("olm", "changes")),
-    "network": (OfCluster("disruption", "lines"), OfCluster("roll_prepared", "changes"), OfCluster("applied", "changes")),
+    "tuning": (
+        OfCluster("node_tuning", "changes"),
+        OfNodes("kernel_settings", key="changes", chosen="kernel_settings_nodes"),
+    ),
+    "operators": (
+        OfCluster("operator_namespace", "changes"),
+        OfCluster("operator_configurations", "changes"),
+        OfCluster("olm", "changes"),
+    ),
+    "network": (
+        OfCluster("disruption", "lines"),
+        OfCluster("roll_prepared", "changes"),
+        OfCluster("applied", "changes"),
+    ),
     "virtual_functions": (OfCluster("vf_pods", "changes"),),
     "host": (OfNodes("containerd", key="changes"), OfCluster("cluster_policy", "changes")),
     "bandwidth": (OfCluster("bandwidth", "changes"),),
@@ -238,12 +261,15 @@ CHANGES: typing.Dict[str, typing.Tuple[Source, ...]] = {
 
 #: what a stage plans by, beside what it is judged by: where its HCAs are decides what it makes and whom it attaches,
 #: and with which kernel arguments the nodes run, whether these need a MachineConfig
-PLANNED_BY: typing.Dict[str, typing.Tuple[OfNodes, ...]] = {"network": (HCAS, SUBNETS, PLATFORM), "virtual_functions": (HCAS, SUBNETS)}
+PLANNED_BY: dict[str, tuple[OfNodes, ...]] = {
+    "network": (HCAS, SUBNETS, PLATFORM),
+    "virtual_functions": (HCAS, SUBNETS),
+}
 
 
-def kinds_of(sources: typing.Iterable[Source]) -> typing.Set[str]:
+def kinds_of(sources: typing.Iterable[Source]) -> set[str]:
     """The kinds of facts that these are read from."""
-    kinds: typing.Set[str] = set()
+    kinds: set[str] = set()
     for source in sources:
         if isinstance(source, (OfNodes, Chosen, OfCluster, Planned)):
             kinds.add(source.kind)
@@ -254,21 +280,24 @@ def kinds_of(sources: typing.Iterable[Source]) -> typing.Set[str]:
     return kinds
 
 
-def shared(stage: str) -> typing.Tuple[OfNodes, ...]:
+def shared(stage: str) -> tuple[OfNodes, ...]:
     """What a stage needs to have been looked at on the nodes before its own observers start."""
     needed = (*SOURCES[stage].values(), *PLANNED_BY.get(stage, ()))
     return tuple(source for source in SHARED if source in needed)
 
 
 def listens(stage: str, intent: typing.Callable[[], Intent], nodes: int) -> bool:
-    """Whether the stage needs to know to which switches the ports of Ethernet fabrics are cabled: where its rounds shall use each link.
+    """Whether the stage needs to know to which switches the ports of Ethernet fabrics are cabled: where its rounds
+    shall use each link.
 
     :param intent: makes it; stage validate is still to say whether that can be done
     :param nodes: of the run
     """
     if NEIGHBOURS not in SOURCES[stage].values():
         return False
-    return any(not is_infiniband(fabric) and carries_rdma(fabric) and by_links(fabric, nodes) for fabric in intent().fabrics)
+    return any(
+        not is_infiniband(fabric) and carries_rdma(fabric) and by_links(fabric, nodes) for fabric in intent().fabrics
+    )
 
 
 def asks_nodes(stage: str) -> bool:

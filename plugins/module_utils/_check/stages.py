@@ -26,10 +26,10 @@ from .tuning import check as tuning
 from .validate import check as validate
 from .virtual_functions import check as virtual_functions
 
-Check = typing.Callable[[Intent, typing.Any], typing.Tuple[Finding, ...]]
+Check = typing.Callable[[Intent, typing.Any], tuple[Finding, ...]]
 
 #: stage: (class of its facts, its check)
-TABLE: typing.Dict[str, typing.Tuple[typing.Any, Check]] = {
+TABLE: dict[str, tuple[typing.Any, Check]] = {
     "validate": (validate.Facts, validate.check),
     "discover": (discover.Facts, discover.check),
     "fabric": (fabric.Facts, fabric.check),

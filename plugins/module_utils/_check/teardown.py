@@ -47,32 +47,37 @@ class Facts:
     :ivar by_pods: names of the nodes that are reached by observers, which look and take nothing back
     :ivar check_mode: nothing was taken back
     :ivar stays: what is left of the operators that OLM installed for the collection
-    :ivar left: answer of operators_info afterwards, by which Helm's are told that a run installed; None when it did not run
+    :ivar left: answer of operators_info afterwards, by which Helm's are told that a run installed; None when it did not
+        run
     """
 
-    nodes: typing.Tuple[str, ...] = ()
-    removed: typing.Optional[typing.Tuple[AppliedObject, ...]] = None
+    nodes: tuple[str, ...] = ()
+    removed: typing.Optional[tuple[AppliedObject, ...]] = None
     sync: typing.Optional[SyncFacts] = None
     operators: typing.Optional[OperatorFacts] = None
     operator_removed: bool = False
-    rolls: typing.Optional[typing.Tuple[Roll, ...]] = None
+    rolls: typing.Optional[tuple[Roll, ...]] = None
     roll_error: str = ""
-    drop_ins: typing.Dict[str, ObservedText] = dataclasses.field(default_factory=dict)
-    kernel_arguments: typing.Dict[str, LeftArguments] = dataclasses.field(default_factory=dict)
-    kernel_settings: typing.Dict[str, ObservedSettings] = dataclasses.field(default_factory=dict)
-    by_pods: typing.Tuple[str, ...] = ()
+    drop_ins: dict[str, ObservedText] = dataclasses.field(default_factory=dict)
+    kernel_arguments: dict[str, LeftArguments] = dataclasses.field(default_factory=dict)
+    kernel_settings: dict[str, ObservedSettings] = dataclasses.field(default_factory=dict)
+    by_pods: tuple[str, ...] = ()
     check_mode: bool = False
-    stays: typing.Tuple[Stay, ...] = ()
+    stays: tuple[Stay, ...] = ()
     left: typing.Optional[OperatorsSeen] = None
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """A finding for each object, for each fabric on each node, for each node, and on the operator where it was taken back.
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
+    """A finding for each object, for each fabric on each node, for each node, and on the operator where it was taken
+    back.
 
-    In check mode on the nodes alone that are reached by observers: what is there stays there, so that it says how the teardown would end.
+    In check mode on the nodes alone that are reached by observers: what is there stays there, so that it says how the
+    teardown would end.
     """
     if facts.check_mode:
-        return tuple(finding for name in facts.by_pods for finding in (_drop_in(name, facts), _kernel_arguments(name, facts)))
+        return tuple(
+            finding for name in facts.by_pods for finding in (_drop_in(name, facts), _kernel_arguments(name, facts))
+        )
     findings = _objects(facts.removed)
     findings += [_stays(item) for item in facts.stays]
     findings += _releases(facts.left or OperatorsSeen(errors=("nobody looked",)))
@@ -90,18 +95,25 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> typing.List[Finding]:
+def _objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> list[Finding]:
     if removed is None:
         why = "Not each of the tasks that take objects back has said what became of them, so what is left is not known."
-        return [Finding("teardown.object", "objects", UNKNOWN, "not known", "none is left", why, "Run the teardown again.")]
+        return [
+            Finding("teardown.object", "objects", UNKNOWN, "not known", "none is left", why, "Run the teardown again.")
+        ]
     return [_object(item) for item in removed] or [ok("teardown.object", "objects", "none was there", "none is left")]
 
 
 def _rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
     """How the MachineConfigPools took it, where the intent has something for them."""
     if facts.rolls is None and any(machine_objects(intent)):
-        why, expected = "The nodes had MachineConfigs or a KubeletConfig by the intent, and nobody saw them come back from that.", "all machines without them"
-        yield Finding("teardown.roll", "MachineConfigPools", UNKNOWN, "not looked at", expected, why, "Run the teardown again.")
+        why, expected = (
+            "The nodes had MachineConfigs or a KubeletConfig by the intent, and nobody saw them come back from that.",
+            "all machines without them",
+        )
+        yield Finding(
+            "teardown.roll", "MachineConfigPools", UNKNOWN, "not looked at", expected, why, "Run the teardown again."
+        )
     yield from machine_config.findings(facts.rolls or (), facts.roll_error, "teardown.roll")
 
 
@@ -114,7 +126,9 @@ def _object(item: AppliedObject) -> Finding:
         return _namespace(subject, item)
     cause = explain(item.refusal)
     if cause is not None:
-        return Finding("teardown.object", subject, FAIL, f"{item.action}: {item.refusal}", "gone", cause.why, cause.remedy)
+        return Finding(
+            "teardown.object", subject, FAIL, f"{item.action}: {item.refusal}", "gone", cause.why, cause.remedy
+        )
     why = f"It could not be taken back: {item.refusal or item.action}."
     return Finding(
         "teardown.object",
@@ -132,7 +146,10 @@ def _namespace(subject: str, item: AppliedObject) -> Finding:
     keep = f"To keep the namespace: kubectl label namespace {item.name} {LABEL}-"
     if item.reason == UNREAD:
         why = f"Whether others have objects in it is not known, so it was not deleted: {item.refusal}."
-        remedy = f"Give the user of the kubeconfig the right to list all resources in this namespace, and run the teardown again. {keep}"
+        remedy = (
+            "Give the user of the kubeconfig the right to list all resources in this namespace, and run the teardown"
+            f" again. {keep}"
+        )
         return Finding("teardown.object", subject, UNKNOWN, "not known", "gone", why, remedy)
     why = f"It was not deleted, because {item.refusal}. They would go with it."
     remedy = f"Move or delete them, and run the teardown again. {keep}"
@@ -141,15 +158,29 @@ def _namespace(subject: str, item: AppliedObject) -> Finding:
 
 def _stays(item: Stay) -> Finding:
     """A warning: it is there on purpose, and the reader decides."""
-    by_hand = "Set teardown_operator to take the operator back. Delete a definition by hand where none of its objects is needed: kubectl delete crd NAME"
-    return Finding("teardown.stays", item.subject, WARN, "there", "gone, or left on purpose", f"It stays: {item.why}.", item.remedy or by_hand)
+    by_hand = (
+        "Set teardown_operator to take the operator back. Delete a definition by hand where none of its objects is"
+        " needed: kubectl delete crd NAME"
+    )
+    return Finding(
+        "teardown.stays",
+        item.subject,
+        WARN,
+        "there",
+        "gone, or left on purpose",
+        f"It stays: {item.why}.",
+        item.remedy or by_hand,
+    )
 
 
-def _releases(left: OperatorsSeen) -> typing.List[Finding]:
-    """Operators that a run installed by Helm, beside the SR-IOV operator. They may serve others by now, so that nobody but the reader takes them back."""
+def _releases(left: OperatorsSeen) -> list[Finding]:
+    """Operators that a run installed by Helm, beside the SR-IOV operator. They may serve others by now, so that nobody
+    but the reader takes them back."""
     if left.errors:
         why = f"Which operators are left is not known: {'; '.join(left.errors[:3])}."
-        remedy = "Give the user of the kubeconfig the rights of docs/rbac that the intent needs, and run the teardown again."
+        remedy = (
+            "Give the user of the kubeconfig the rights of docs/rbac that the intent needs, and run the teardown again."
+        )
         return [Finding("teardown.stays", "operators", UNKNOWN, "not known", "gone, or left on purpose", why, remedy)]
     findings = []
     # what was installed last needs what was installed first
@@ -159,7 +190,11 @@ def _releases(left: OperatorsSeen) -> typing.List[Finding]:
         namespace = found.name.partition("/")[0] if found else operator.chart.namespace if operator.chart else name
         release = found.release if found else ""
         subject = f"Helm release {namespace}/{release}" if release else f"namespace of operator {name}"
-        why = "A run of the collection installed it, and others may use it by now: it stays." if release else "The operator in it is gone: its namespace stays."
+        why = (
+            "A run of the collection installed it, and others may use it by now: it stays."
+            if release
+            else "The operator in it is gone: its namespace stays."
+        )
         remedy = f"Where nobody needs it: {helm_remove(operator, release, namespace)}."
         findings.append(Finding("teardown.stays", subject, WARN, "there", "gone, or left on purpose", why, remedy))
     return findings
@@ -170,33 +205,67 @@ def _node(fabric: str, name: str, sync: typing.Optional[SyncFacts]) -> Finding:
     seen = next((node for node in sync.nodes if (node.fabric, node.node) == (fabric, name)), None) if sync else None
     if seen is None:
         return Finding(
-            "teardown.virtual_functions", subject, UNKNOWN, "not looked at", expected, "The wait for their end did not run.", "Run the teardown again."
+            "teardown.virtual_functions",
+            subject,
+            UNKNOWN,
+            "not looked at",
+            expected,
+            "The wait for their end did not run.",
+            "Run the teardown again.",
         )
     if seen.phase == "ready":
         return ok("teardown.virtual_functions", subject, seen.detail, expected)
     return Finding(
-        "teardown.virtual_functions", subject, FAIL, seen.detail, expected, f"{seen.detail}.", seen.remedy or "See the config daemon's log on the node."
+        "teardown.virtual_functions",
+        subject,
+        FAIL,
+        seen.detail,
+        expected,
+        f"{seen.detail}.",
+        seen.remedy or "See the config daemon's log on the node.",
     )
 
 
 def _drop_in(name: str, facts: Facts) -> Finding:
-    seen, expected = facts.drop_ins.get(name, ObservedText(error="was not asked")), "no drop-in of ours for containerd's unit"
+    seen, expected = (
+        facts.drop_ins.get(name, ObservedText(error="was not asked")),
+        "no drop-in of ours for containerd's unit",
+    )
     if seen.value == "absent" and seen.error is None:
         return ok("teardown.drop_in", name, "none", expected)
     by_hand = f"On the node, as root: rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
     if seen.value is not None and seen.error is None and name in facts.by_pods:
-        why = f"{DROP_IN} is there, from when the node was reached by ssh. It is reached by its observer now, which changes nothing on it."
-        return Finding("teardown.drop_in", name, FAIL, seen.value, expected, why, f"{by_hand}; or reach it by ssh again, and run the teardown.")
+        why = (
+            f"{DROP_IN} is there, from when the node was reached by ssh. It is reached by its observer now, which"
+            " changes nothing on it."
+        )
+        return Finding(
+            "teardown.drop_in",
+            name,
+            FAIL,
+            seen.value,
+            expected,
+            why,
+            f"{by_hand}; or reach it by ssh again, and run the teardown.",
+        )
     if seen.value is not None and seen.error is None:
-        return Finding("teardown.drop_in", name, FAIL, seen.value, expected, f"{DROP_IN} is still there.", f"{by_hand}.")
+        return Finding(
+            "teardown.drop_in", name, FAIL, seen.value, expected, f"{DROP_IN} is still there.", f"{by_hand}."
+        )
     why = f"Whether {DROP_IN} is there is not known: {seen.error}."
     if name in facts.by_pods:
-        remedy = f"Correct what the text names, so that its observer answers, and run the teardown again; or look on the node: ls {DROP_IN}"
+        remedy = (
+            "Correct what the text names, so that its observer answers, and run the teardown again; or look on the"
+            f" node: ls {DROP_IN}"
+        )
         return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
     why = f"Whether {DROP_IN} is gone, and containerd runs without it, is not known: {seen.error}."
     # what it found it removes last, so that it is found again
     by_hand = f"rm -f {DROP_IN} && systemctl daemon-reload && systemctl restart containerd"
-    remedy = f"Bring the node back and run the teardown again, which restarts containerd before it removes the file; or on the node, as root: {by_hand}"
+    remedy = (
+        "Bring the node back and run the teardown again, which restarts containerd before it removes the file; or on"
+        f" the node, as root: {by_hand}"
+    )
     return Finding("teardown.drop_in", name, UNKNOWN, "not known", expected, why, remedy)
 
 
@@ -211,15 +280,34 @@ def _kernel_arguments(name: str, facts: Facts) -> Finding:
         error = "was not asked" if seen is None else seen.error or "empty answer"
         why = f"Whether the next boot still gets kernel arguments of the collection is not known: {error}."
         if by_pod:
-            remedy = f"Correct what the text names, so that its observer answers, and run the teardown again; or look on the node: ls /{GRUB_DROP_IN} /{RECORD}"
+            remedy = (
+                "Correct what the text names, so that its observer answers, and run the teardown again; or look on the"
+                f" node: ls /{GRUB_DROP_IN} /{RECORD}"
+            )
             return Finding(check_id, name, UNKNOWN, "not known", expected, why, remedy)
-        return Finding(check_id, name, UNKNOWN, "not known", expected, why, f"Bring the node back and run the teardown again; or {by_hand}.")
+        return Finding(
+            check_id,
+            name,
+            UNKNOWN,
+            "not known",
+            expected,
+            why,
+            f"Bring the node back and run the teardown again; or {by_hand}.",
+        )
     if seen.value:
         left = cut(" ".join(seen.value), _MOST_SHOWN)
         if by_pod:
             how = "when the node was reached by ssh. It is reached by its observer now, which changes nothing on it"
             why = f"The module kernel_arguments has added {left}, {how}."
-            return Finding(check_id, name, FAIL, left, expected, why, f"{by_hand[0].upper()}{by_hand[1:]}; or reach it by ssh again, and run the teardown.")
+            return Finding(
+                check_id,
+                name,
+                FAIL,
+                left,
+                expected,
+                why,
+                f"{by_hand[0].upper()}{by_hand[1:]}; or reach it by ssh again, and run the teardown.",
+            )
         why = f"The module kernel_arguments has added {left}, and they are still set for the next boot."
         return Finding(check_id, name, FAIL, left, expected, why, f"Run the teardown again; if they stay, {by_hand}.")
     return ok(check_id, name, "none", expected)
@@ -231,15 +319,43 @@ def _settings(name: str, seen: typing.Optional[ObservedSettings]) -> Finding:
         return ok("teardown.settings", name, "taken back" if seen.value["changes"] else "none", expected)
     error = "was not asked" if seen is None else seen.error or "empty answer"
     remedy = "Bring the node back and run the teardown again."
-    return Finding("teardown.settings", name, UNKNOWN, "not known", expected, f"Whether they are gone is not known: {error}.", remedy)
+    return Finding(
+        "teardown.settings",
+        name,
+        UNKNOWN,
+        "not known",
+        expected,
+        f"Whether they are gone is not known: {error}.",
+        remedy,
+    )
 
 
 def _operator(operators: typing.Optional[OperatorFacts]) -> Finding:
     if operators is None or operators.errors:
-        why = "The API server was not asked." if operators is None else f"Not everything could be read: {'; '.join(operators.errors[:3])}."
-        return Finding("teardown.operator", "SR-IOV network operator", UNKNOWN, "not known", "gone", why, "Check the kubeconfig, and run the teardown again.")
+        why = (
+            "The API server was not asked."
+            if operators is None
+            else f"Not everything could be read: {'; '.join(operators.errors[:3])}."
+        )
+        return Finding(
+            "teardown.operator",
+            "SR-IOV network operator",
+            UNKNOWN,
+            "not known",
+            "gone",
+            why,
+            "Check the kubeconfig, and run the teardown again.",
+        )
     left = [f"{item.deployment.namespace}/{item.deployment.name}" for item in operators.installations]
     if not left:
         return ok("teardown.operator", "SR-IOV network operator", "gone", "gone")
     why = f"These Deployments still run it: {', '.join(left)}. Helm takes back only the release that it made."
-    return Finding("teardown.operator", "SR-IOV network operator", FAIL, ", ".join(left), "gone", why, "Remove it the way it was installed.")
+    return Finding(
+        "teardown.operator",
+        "SR-IOV network operator",
+        FAIL,
+        ", ".join(left),
+        "gone",
+        why,
+        "Remove it the way it was installed.",
+    )

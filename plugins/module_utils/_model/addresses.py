@@ -20,7 +20,8 @@ class Taken:
     """A network that somebody uses.
 
     :ivar network: in CIDR form; a single address with /32 or /128
-    :ivar owner: whose it is, for a reader: ``node worker-1``, ``ServiceCIDR kubernetes``; of an attachment its namespace/name
+    :ivar owner: whose it is, for a reader: ``node worker-1``, ``ServiceCIDR kubernetes``; of an attachment its
+        namespace/name
     :ivar ipam: of an attachment: who gives its addresses out
     """
 
@@ -54,7 +55,7 @@ class SharedPool:
     name: ObjectName
     network: Network
     share: int
-    nodes: typing.Tuple[Subdomain, ...] = ()
+    nodes: tuple[Subdomain, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,10 +82,10 @@ class AddressFacts:
     :ivar unread: nodes that show something else than addresses of nodes
     """
 
-    taken: typing.Tuple[Taken, ...] = ()
+    taken: tuple[Taken, ...] = ()
     pods: int = 0
-    leaks: typing.Tuple[Lease, ...] = ()
-    pools: typing.Tuple[SharedPool, ...] = ()
-    unclear: typing.Tuple[str, ...] = ()
-    errors: typing.Tuple[str, ...] = ()
-    unread: typing.Tuple[UnreadNode, ...] = ()
+    leaks: tuple[Lease, ...] = ()
+    pools: tuple[SharedPool, ...] = ()
+    unclear: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    unread: tuple[UnreadNode, ...] = ()

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-#: of the SecurityContextConstraints, of the ServiceAccount that may use them, and of the Role and RoleBinding between the two
+#: of the SecurityContextConstraints, of the ServiceAccount that may use them, and of the Role and RoleBinding between
+#: the two
 ACCOUNT = "linerate-rdma"
 #: API group that OpenShift serves, and no other cluster
 OPENSHIFT_GROUP = "security.openshift.io"

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 
 #: reasons for which a namespace of the collection stays: objects of others are in it, or nobody knows
 FOREIGN, UNREAD = "Foreign", "Unread"
@@ -18,7 +17,8 @@ class AppliedObject:
     """What became of one object that was to be applied.
 
     :ivar fabric: which the object belongs to; empty for what fabrics share
-    :ivar action: created, changed, unchanged, deleted, absent or refused; unjudged in check mode, when what the object needs would be made first
+    :ivar action: created, changed, unchanged, deleted, absent or refused; unjudged in check mode, when what the object
+        needs would be made first
     :ivar refusal: text of the API server or its webhook
     :ivar reason: of the API's Status: Forbidden, Invalid, NotFound..., or one of the collection's own
     :ivar warnings: that the API server sent along
@@ -31,7 +31,7 @@ class AppliedObject:
     action: str = ""
     refusal: str = ""
     reason: str = ""
-    warnings: typing.Tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,5 +41,5 @@ class Leftovers:
     :ivar errors: what could not be listed, and why
     """
 
-    objects: typing.Tuple[AppliedObject, ...] = ()
-    errors: typing.Tuple[str, ...] = ()
+    objects: tuple[AppliedObject, ...] = ()
+    errors: tuple[str, ...] = ()

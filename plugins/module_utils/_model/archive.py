@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the archive of a run goes, so that the report survives the job. What leads there may be a secret, and is shown cut."""
+"""Where the archive of a run goes, so that the report survives the job. What leads there may be a secret, and is shown
+cut."""
 
 from __future__ import annotations
 

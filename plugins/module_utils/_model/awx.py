@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 #: a workflow's node that a human answers; the plan's text goes into its description
 APPROVAL = "approval"
@@ -30,7 +30,8 @@ class AwxWanted:
     :ivar image_credential: name of the credential of its registry; empty for none
     :ivar cluster_credential: name of the credential for the API server of the cluster
     :ivar credentials: names of others that each job has
-    :ivar controller_credential: name of a credential for AWX itself; empty where the plan's text is not to be put into the approval
+    :ivar controller_credential: name of a credential for AWX itself; empty where the plan's text is not to be put into
+        the approval
     :ivar approval_seconds: until an approval that nobody answers is denied; 0 for never
     :ivar schedule: iCalendar rule of the proof on day 2; empty for none
     :ivar notification_type: as AWX calls it; empty for none
@@ -52,14 +53,14 @@ class AwxWanted:
     playbooks_url: str = ""
     playbooks_branch: str = ""
     image_credential: str = ""
-    credentials: typing.Tuple[str, ...] = ()
+    credentials: tuple[str, ...] = ()
     controller_credential: str = ""
     approval_seconds: int = 0
     schedule: str = ""
     notification_type: str = ""
     notification_configuration: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
     extra_vars: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
-    instance_groups: typing.Tuple[str, ...] = ()
+    instance_groups: tuple[str, ...] = ()
     forks: int = 0
     wait: bool = True
 
@@ -93,7 +94,7 @@ class Question:
     variable: str
     text: str
     help: str
-    choices: typing.Tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
     default: str = ""
     required: bool = False
 
@@ -118,8 +119,8 @@ class Template:
     playbook: str
     description: str
     check: bool = False
-    tags: typing.Tuple[str, ...] = ()
-    survey: typing.Tuple[Question, ...] = ()
+    tags: tuple[str, ...] = ()
+    survey: tuple[Question, ...] = ()
     variables: typing.Mapping[str, typing.Any] = dataclasses.field(default_factory=dict)
     any_variable: bool = False
     tells: bool = False

@@ -22,14 +22,15 @@ from .counters import PortGrowth
 #: of a sweep, one for each power of two
 ROWS = Bound("message sizes", 64)
 #: fabric, rail, client, server of an ordered pair, and the rail of its server
-PairKey = typing.Tuple[str, int, str, str, int]
+PairKey = tuple[str, int, str, str, int]
 #: where a pod measures: its rail and its node
-End = typing.Tuple[int, str]
+End = tuple[int, str]
 
 
 @dataclasses.dataclass(frozen=True)
 class RdmaPod:
-    """A pod of the bandwidth stage, looked at from inside. It has one interface on the fabric, and so stands for one rail of its node.
+    """A pod of the bandwidth stage, looked at from inside. It has one interface on the fabric, and so stands for one
+    rail of its node.
 
     :ivar name: of the pod; empty where none was made
     :ivar device: RDMA device on its virtual function; None on a network without RDMA, where TCP is measured
@@ -37,7 +38,8 @@ class RdmaPod:
     :ivar pci: PCI address of the virtual function
     :ivar physical_function: PCI address of its HCA
     :ivar rate_gbps: of the device's port, as sysfs shows it; None when it does not
-    :ivar pcie_gbps: speed x width of the function's PCIe link less its encoding, as it runs; None when sysfs does not say
+    :ivar pcie_gbps: speed x width of the function's PCIe link less its encoding, as it runs; None when sysfs does not
+        say
     :ivar cpus: that the measurement is bound to, those of the HCA's NUMA node; empty when it is not bound
     :ivar binding: what it is bound to, or why it is not
     :ivar far_cpus: it may run on none of the CPUs of the HCA's NUMA node
@@ -95,7 +97,7 @@ class OrderedPair:
         return self.rail if self.server_rail is None else self.server_rail, self.server
 
     @property
-    def pair(self) -> typing.FrozenSet[End]:
+    def pair(self) -> frozenset[End]:
         """Whoever is the client."""
         return frozenset((self.client_end, self.server_end))
 
@@ -104,8 +106,10 @@ class OrderedPair:
         return self.server_end[0] != self.rail
 
 
-#: of ib_write_bw, at once, by the least rate of a port in Gb/s: one does not fill a fast link on each host, so that its cable looks slow
-#: [linux-rdma/perftest issue 252: 4 for 200 Gb/s; NVIDIA/nccl issue 2409: at 400 Gb/s one carries 284 Gb/s, and eight 391]
+#: of ib_write_bw, at once, by the least rate of a port in Gb/s: one does not fill a fast link on each host, so that its
+#: cable looks slow
+#: [linux-rdma/perftest issue 252: 4 for 200 Gb/s; NVIDIA/nccl issue 2409: at 400 Gb/s one carries 284 Gb/s, and eight
+#: 391]
 QUEUE_PAIRS = ((400.0, 8), (200.0, 4))
 
 
@@ -125,25 +129,28 @@ class Wider:
     peak_gbps: typing.Optional[Gbps] = None
     iterations: typing.Optional[Counter] = None
     why: str = ""
-    commands: typing.Tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class PairResult(OrderedPair):
-    """One ordered pair of a rail, or of two: the client writes to the server, or each to the other where both directions run at once.
+    """One ordered pair of a rail, or of two: the client writes to the server, or each to the other where both
+    directions run at once.
 
     :ivar pings: rping round trips that the client counted; None when it did not run
     :ivar ping_failure: kind of the failure (see _parse/pods/failure.py); empty when it worked
-    :ivar average_gbps: average column of ib_write_bw, or what the receiver of iperf3 got; None when there is no measurement
+    :ivar average_gbps: average column of ib_write_bw, or what the receiver of iperf3 got; None when there is no
+        measurement
     :ivar failure: kind of the failure of ib_write_bw or iperf3; empty when it worked
     :ivar evidence: the line that showed the failure
-    :ivar again: in which look after the rounds it was measured, because something on its way was a suspect; 0: in the rounds
+    :ivar again: in which look after the rounds it was measured, because something on its way was a suspect; 0: in the
+        rounds
     :ivar sweep: all message sizes, where the intent asks for them
     :ivar sweep_failure: why there is no sweep, where one was asked for
     :ivar transport: TCP where a pod has no RDMA device, which only networks without RDMA may have
     :ivar streams: of TCP, at once
-    :ivar flow_label: by which switches of Ethernet send it over the same links each time, as far as the driver makes a UDP source port of it; None where
-        it has none, so that each measurement may go over other links
+    :ivar flow_label: by which switches of Ethernet send it over the same links each time, as far as the driver makes a
+        UDP source port of it; None where it has none, so that each measurement may go over other links
     :ivar server_rail: of a pair between two rails; None: ``rail``
     :ivar queue_pairs: of ib_write_bw, at once; None: it did not run
     :ivar wider: the same with more of them, where it was too slow; None: it was not, or there was nothing to add
@@ -162,10 +169,10 @@ class PairResult(OrderedPair):
     failure: Word = ""
     evidence: str = ""
     seconds: Seconds = 0.0
-    commands: typing.Tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
     rail: Rail = 0
     again: Count = 0
-    sweep: typing.Annotated[typing.Tuple[SweepRow, ...], ROWS] = ()
+    sweep: typing.Annotated[tuple[SweepRow, ...], ROWS] = ()
     sweep_failure: str = ""
     transport: typing.Literal["RDMA", "TCP"] = "RDMA"
     streams: typing.Optional[Count] = None
@@ -181,11 +188,13 @@ class PairResult(OrderedPair):
 
     @property
     def is_comparable(self) -> bool:
-        """Whether it has a figure that runs are compared by; whether that is a measurement at all, the check of the stage knows."""
+        """Whether it has a figure that runs are compared by; whether that is a measurement at all, the check of the
+        stage knows."""
         return self.transport == "RDMA" and not self.failure and bool(self.average_gbps)
 
 
-#: kinds of failure of a pair that was not measured because its client, or its server, was left out of the rounds by then
+#: kinds of failure of a pair that was not measured because its client, or its server, was left out of the rounds by
+#: then
 LEFT_OUT = ("client_left_out", "server_left_out")
 
 #: what lies between a cable and a program, from the cable up. Each layer adds to the ones before it
@@ -200,9 +209,11 @@ class LayerEnd:
     :ivar function: PCI address of the function that it is on
     :ivar binding: CPUs that the tool was bound to, or why it was not
     :ivar near: whether these CPUs are of the HCA's NUMA node; None where that is not known
-    :ivar max_tx_rate: that the physical function has set for this virtual one, in Mb/s; 0 is no limit, None: nothing shows it
+    :ivar max_tx_rate: that the physical function has set for this virtual one, in Mb/s; 0 is no limit, None: nothing
+        shows it
     :ivar vlan_qos: priority of its VLAN, likewise
-    :ivar throttled: periods in which the kernel held the container back from its CPUs, during the step; None where that is not known
+    :ivar throttled: periods in which the kernel held the container back from its CPUs, during the step; None where that
+        is not known
     """
 
     node: str
@@ -221,7 +232,8 @@ class LayerStep:
 
     :ivar average_gbps: None when there is no measurement
     :ivar why: there is none
-    :ivar absent: there is no such layer here, so that it can't lose anything: pods without virtual functions, or without a GPU
+    :ivar absent: there is no such layer here, so that it can't lose anything: pods without virtual functions, or
+        without a GPU
     """
 
     layer: LayerName
@@ -233,7 +245,7 @@ class LayerStep:
     iterations: typing.Optional[Counter] = None
     why: str = ""
     absent: bool = False
-    commands: typing.Tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -243,7 +255,8 @@ class PairLayers(OrderedPair):
     :ivar suspect: something spoke against its figure; else all pairs were asked for
     :ivar steps: from the cable up
     :ivar why: there are no steps
-    :ivar more_than: queue pairs of the pair's first figure, where each layer was measured with more; None: with as many as the intent has
+    :ivar more_than: queue pairs of the pair's first figure, where each layer was measured with more; None: with as many
+        as the intent has
     """
 
     fabric: str
@@ -251,7 +264,7 @@ class PairLayers(OrderedPair):
     server: str
     rail: Rail = 0
     suspect: bool = True
-    steps: typing.Tuple[LayerStep, ...] = ()
+    steps: tuple[LayerStep, ...] = ()
     why: str = ""
     server_rail: typing.Optional[Rail] = None
     more_than: typing.Optional[Count] = None
@@ -259,7 +272,8 @@ class PairLayers(OrderedPair):
 
 @dataclasses.dataclass(frozen=True)
 class CountedPair(OrderedPair):
-    """An ordered pair, measured once more with the counters of the ports on its way, and of the uplinks of both leaves, read before and after.
+    """An ordered pair, measured once more with the counters of the ports on its way, and of the uplinks of both leaves,
+    read before and after.
 
     :ivar node: through which they were read
     :ivar average_gbps: that it carried then; None when there is no measurement
@@ -275,7 +289,7 @@ class CountedPair(OrderedPair):
     node: str = ""
     average_gbps: typing.Optional[Gbps] = None
     seconds: Seconds = 0.0
-    ports: typing.Tuple[PortGrowth, ...] = ()
+    ports: tuple[PortGrowth, ...] = ()
     why: str = ""
     server_rail: typing.Optional[Rail] = None
 
@@ -285,7 +299,8 @@ class CoverPlan:
     """What the first rounds use of a fabric's links.
 
     :ivar tests: each in one direction
-    :ivar directions: of the links that these nodes can use, each link in both; where the ways between leaves are not known, of the nodes' cables alone
+    :ivar directions: of the links that these nodes can use, each link in both; where the ways between leaves are not
+        known, of the nodes' cables alone
     :ivar covered: how many of these a test uses
     :ivar unused: further directions over which the forwarding tables send nothing from one of these nodes to another
     :ivar spread: why the ways between leaves are not known; empty where they are
@@ -334,13 +349,13 @@ class BandwidthFacts:
     :ivar counted: the pairs that were measured once more with the counters of the ports on their way
     """
 
-    pods: typing.Tuple[RdmaPod, ...]
-    pairs: typing.Tuple[PairResult, ...]
-    leftovers: typing.Tuple[str, ...] = ()
-    remaining: typing.Tuple[str, ...] = ()
-    plans: typing.Tuple[RoundPlan, ...] = ()
-    layers: typing.Tuple[PairLayers, ...] = ()
-    counted: typing.Tuple[CountedPair, ...] = ()
+    pods: tuple[RdmaPod, ...]
+    pairs: tuple[PairResult, ...]
+    leftovers: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()
+    plans: tuple[RoundPlan, ...] = ()
+    layers: tuple[PairLayers, ...] = ()
+    counted: tuple[CountedPair, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -351,7 +366,7 @@ class EarlierPair(OrderedPair):
     rail: Rail
     client: str
     server: str
-    figures: typing.Tuple[Gbps, ...]
+    figures: tuple[Gbps, ...]
     server_rail: typing.Optional[Rail] = None
 
     @property
@@ -368,6 +383,6 @@ class Earlier:
     :ivar unread: those that can't be read, with the reason
     """
 
-    runs: typing.Tuple[str, ...] = ()
-    unread: typing.Tuple[str, ...] = ()
-    pairs: typing.Tuple[EarlierPair, ...] = ()
+    runs: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    pairs: tuple[EarlierPair, ...] = ()

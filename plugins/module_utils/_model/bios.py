@@ -26,7 +26,7 @@ Key = typing.Literal[
     "profile",
 ]
 #: what each vendor has another name for
-KEYS: typing.Tuple[Key, ...] = typing.get_args(Key)
+KEYS: tuple[Key, ...] = typing.get_args(Key)
 SETTINGS = Bound("settings of a BIOS", 10 * len(KEYS))
 #: a BIOS has an attribute for each root port of each socket, and a hundred values of one
 ATTRIBUTES, VALUES = Bound("attributes of a setting", 4096), Bound("values or names of an attribute", 4096)
@@ -53,13 +53,13 @@ class BiosWishes:
     c_states: typing.Optional[bool] = None
     relaxed_ordering: typing.Optional[bool] = None
     max_read_request: typing.Optional[int] = None
-    profile: typing.Tuple[str, ...] = ()
+    profile: tuple[str, ...] = ()
 
 
-#: ok: as wanted, and nothing waits that would change it. pending: as wanted after the next reset. read_only: wrong, and it can't be written now.
-#: unknown: no such attribute was found, or its value does not say
+#: ok: as wanted, and nothing waits that would change it. pending: as wanted after the next reset. read_only: wrong, and
+#: it can't be written now. unknown: no such attribute was found, or its value does not say
 State = typing.Literal["ok", "wrong", "pending", "read_only", "unknown"]
-STATES: typing.Tuple[State, ...] = typing.get_args(State)
+STATES: tuple[State, ...] = typing.get_args(State)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +91,7 @@ class BiosAttribute:
     current: typing.Any
     display_name: str = ""
     pending: typing.Any = None
-    allowed: typing.Annotated[typing.Tuple[BiosValue, ...], VALUES] = ()
+    allowed: typing.Annotated[tuple[BiosValue, ...], VALUES] = ()
     read_only: str = ""
     reset_required: typing.Optional[bool] = None
 
@@ -104,8 +104,8 @@ class BiosSetting:
     """
 
     key: Key
-    attributes: typing.Annotated[typing.Tuple[BiosAttribute, ...], ATTRIBUTES] = ()
-    looked_for: typing.Annotated[typing.Tuple[str, ...], VALUES] = ()
+    attributes: typing.Annotated[tuple[BiosAttribute, ...], ATTRIBUTES] = ()
+    looked_for: typing.Annotated[tuple[str, ...], VALUES] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +130,8 @@ class NodeBios:
     :ivar settings_uri: resource that takes new values; empty where the BMC offers none
     :ivar apply_times: that it supports, as the BMC names them
     :ivar jobs: those that hold the BIOS; None where the BMC has no such jobs, or they could not be read (see errors)
-    :ivar lockdown: whether the BMC refuses changes; None where it has no such mode, or it could not be read (see errors)
+    :ivar lockdown: whether the BMC refuses changes; None where it has no such mode, or it could not be read (see
+        errors)
     :ivar last_apply: what went wrong when values were applied last; empty where nothing did, or nobody says so
     :ivar pending_error: why it is not known what waits for a reset
     :ivar errors: other parts that could not be read
@@ -141,12 +142,12 @@ class NodeBios:
     vendor: str
     model: str
     version: str
-    settings: typing.Annotated[typing.Tuple[BiosSetting, ...], SETTINGS] = ()
+    settings: typing.Annotated[tuple[BiosSetting, ...], SETTINGS] = ()
     registry: str = ""
     registry_error: str = ""
     settings_uri: Path = ""
-    apply_times: typing.Annotated[typing.Tuple[str, ...], VALUES] = ()
-    jobs: typing.Optional[typing.Annotated[typing.Tuple[BiosJob, ...], JOBS]] = None
+    apply_times: typing.Annotated[tuple[str, ...], VALUES] = ()
+    jobs: typing.Optional[typing.Annotated[tuple[BiosJob, ...], JOBS]] = None
     lockdown: typing.Optional[bool] = None
     last_apply: str = ""
     pending_error: str = ""
@@ -167,7 +168,7 @@ class BiosState:
 
     key: Key
     state: State
-    wanted: typing.Tuple[typing.Any, ...]
+    wanted: tuple[typing.Any, ...]
     measured: str
     why: str = ""
     job: str = ""
@@ -189,7 +190,8 @@ class BiosWrite:
     reset_required: bool = True
 
 
-#: why a wanted value can't be written: no such attribute; no such value; a value that nobody may write now; all of the BIOS is held
+#: why a wanted value can't be written: no such attribute; no such value; a value that nobody may write now; all of the
+#: BIOS is held
 Refused = typing.Literal["attribute", "value", "read_only", "lockdown", "job"]
 
 
@@ -210,8 +212,8 @@ class BiosRefusal:
 class BiosPlan:
     """What has to be written, so that a BIOS is as wanted after its next reset. With a refusal nothing is written."""
 
-    writes: typing.Tuple[BiosWrite, ...] = ()
-    refusals: typing.Tuple[BiosRefusal, ...] = ()
+    writes: tuple[BiosWrite, ...] = ()
+    refusals: tuple[BiosRefusal, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,7 +224,7 @@ class BiosChange:
     :ivar job: that applies it; empty where the BMC needs none
     """
 
-    writes: typing.Tuple[BiosWrite, ...] = ()
+    writes: tuple[BiosWrite, ...] = ()
     reset_required: bool = False
     job: str = ""
 

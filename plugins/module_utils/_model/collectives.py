@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is wanted of collectives over a fabric, one run of one of them, and what runs showed. Bandwidths in GB/s, sizes in bytes, times in seconds."""
+"""What is wanted of collectives over a fabric, one run of one of them, and what runs showed. Bandwidths in GB/s, sizes
+in bytes, times in seconds."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from .nccl_tests import NcclTests
 #: programs of nccl-tests whose transport NCCL's log can prove
 TestName = typing.Literal["all_reduce", "all_gather", "reduce_scatter"]
 #: collective, kind of the test, nodes and rail of a test
-TestKey = typing.Tuple[str, str, typing.Tuple[str, ...], typing.Optional[int]]
+TestKey = tuple[str, str, tuple[str, ...], typing.Optional[int]]
 
 #: of a pod: functions that it may show
 MOST_HCAS = 256
@@ -53,7 +54,8 @@ class Collectives:
     :ivar least_bytes: smallest message; the figure of any is held against the floor
     :ivar most_bytes: largest message
     :ivar gpu_direct: each channel over the network must be GPUDirect RDMA
-    :ivar shared_memory: GPUs of a node may exchange data through the host's memory: there is neither NVLink nor PCIe between them that they may use
+    :ivar shared_memory: GPUs of a node may exchange data through the host's memory: there is neither NVLink nor PCIe
+        between them that they may use
     :ivar share: of what the rails allow, that a run must reach; None takes that of published runs
     :ivar expected_busbw: floors of somebody's own
     :ivar program_folder: of the programs in the image
@@ -65,14 +67,14 @@ class Collectives:
     cpu: str
     memory: str
     fabric: typing.Optional[str] = None
-    tests: typing.Tuple[TestName, ...] = ("all_reduce",)
+    tests: tuple[TestName, ...] = ("all_reduce",)
     gpus_per_node: int = 8
     least_bytes: int = 1 << 30
     most_bytes: int = 1 << 33
     gpu_direct: bool = True
     shared_memory: bool = False
     share: typing.Optional[float] = None
-    expected_busbw: typing.Tuple[ExpectedBusbw, ...] = ()
+    expected_busbw: tuple[ExpectedBusbw, ...] = ()
     program_folder: str = "/opt/nccl-tests/build"
     gpu_resource: str = "nvidia.com/gpu"
     seconds: int = 300
@@ -90,7 +92,7 @@ class CollectiveRun:
 
     name: str
     test: TestName
-    nodes: typing.Tuple[str, ...]
+    nodes: tuple[str, ...]
     by_rail: bool = False
     gpu: typing.Optional[int] = None
 
@@ -123,7 +125,7 @@ class CollectivePod:
     node: Subdomain
     name: Subdomain = ""
     host: Word = ""
-    hcas: typing.Annotated[typing.Tuple[CollectiveHca, ...], Bound("HCAs of a pod", MOST_HCAS)] = ()
+    hcas: typing.Annotated[tuple[CollectiveHca, ...], Bound("HCAs of a pod", MOST_HCAS)] = ()
     error: str = ""
     cause: Word = ""
 
@@ -144,7 +146,7 @@ class RanTest:
 
     test: TestName
     kind: Word
-    nodes: typing.Tuple[Subdomain, ...]
+    nodes: tuple[Subdomain, ...]
     rail: typing.Optional[Rail] = None
     seconds: Seconds = 0.0
     failure: Word = ""
@@ -172,9 +174,9 @@ class CollectivesFacts:
     """
 
     fabric: str
-    pods: typing.Tuple[CollectivePod, ...] = ()
-    runs: typing.Tuple[RanTest, ...] = ()
+    pods: tuple[CollectivePod, ...] = ()
+    runs: tuple[RanTest, ...] = ()
     announced: Count = 0
     ended: str = ""
-    leftovers: typing.Tuple[str, ...] = ()
-    remaining: typing.Tuple[str, ...] = ()
+    leftovers: tuple[str, ...] = ()
+    remaining: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What networks are compared by: figures that a job or nccl-tests gave on each of them (rows S2.5, S2.6, S3.8), and what stage bandwidth measured."""
+"""What networks are compared by: figures that a job or nccl-tests gave on each of them (rows S2.5, S2.6, S3.8), and
+what stage bandwidth measured."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from .boundary.numbers import Count
 #: what a network is to a job; vnic: a NIC that the cloud or a hypervisor shares out, handed on by host-device
 Kind = typing.Literal["pod_network", "vnic", "macvlan", "ipoib", "sriov", "sriov_rdma", "rdma_shared"]
 #: those whose pods have an RDMA device
-RDMA: typing.Tuple[Kind, ...] = ("sriov_rdma", "rdma_shared")
+RDMA: tuple[Kind, ...] = ("sriov_rdma", "rdma_shared")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,14 +39,16 @@ class Measure:
 
     :ivar unit: of its figures, for the reader: samples/s, GB/s, h
     :ivar better: whether more is better, or less: a time
-    :ivar single_node: the figure of one node, which needs no network; speed-up and scaling efficiency are told against it
-    :ivar per_node: a rate that each node has, such as the bus bandwidth of nccl-tests: more nodes do not raise it, so no scaling is told
+    :ivar single_node: the figure of one node, which needs no network; speed-up and scaling efficiency are told against
+        it
+    :ivar per_node: a rate that each node has, such as the bus bandwidth of nccl-tests: more nodes do not raise it, so
+        no scaling is told
     :ivar enough: scaling efficiency with which a network is good enough for this job
     """
 
     name: str
     unit: str
-    figures: typing.Tuple[Figure, ...]
+    figures: tuple[Figure, ...]
     better: typing.Literal["more", "less"] = "more"
     single_node: typing.Optional[float] = None
     per_node: bool = False

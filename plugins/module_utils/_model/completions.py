@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Statuses of work completions: how a queue pair reports that a transfer failed. perftest, rping and NCCL print the number, newer ones its text as well.
+"""Statuses of work completions: how a queue pair reports that a transfer failed. perftest, rping and NCCL print the
+number, newer ones its text as well.
 
 Numbers and texts: ``enum ibv_wc_status`` and ``ibv_wc_status_str`` of libibverbs (rdma-core, verbs.h and verbs.c).
 """
@@ -37,7 +38,8 @@ Kind = typing.Literal[
     "tag_matching_rendezvous",
 ]
 
-#: where the fault is: at the end that prints the status, at its peer, between them, in an HCA or its driver, or earlier in the same output
+#: where the fault is: at the end that prints the status, at its peer, between them, in an HCA or its driver, or earlier
+#: in the same output
 Side = typing.Literal["local", "remote", "path", "device", "earlier"]
 
 

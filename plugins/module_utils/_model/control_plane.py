@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What keeps a cluster's API server alive while nodes are reset, and what would remediate a node that is away. Filled by _parse/kubernetes."""
+"""What keeps a cluster's API server alive while nodes are reset, and what would remediate a node that is away. Filled
+by _parse/kubernetes."""
 
 from __future__ import annotations
 
@@ -31,13 +32,14 @@ class Machine:
 
     namespace: str
     name: str
-    labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
     node: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class HealthCheck:
-    """A MachineHealthCheck or a NodeHealthCheck, which remediates nodes that are not Ready for a while: it reboots, powers off or reprovisions them.
+    """A MachineHealthCheck or a NodeHealthCheck, which remediates nodes that are not Ready for a while: it reboots,
+    powers off or reprovisions them.
 
     :ivar kind: as the API server's access names it, such as ``MachineHealthCheck.machine.openshift.io``
     :ivar namespace: empty for a NodeHealthCheck
@@ -51,7 +53,7 @@ class HealthCheck:
     namespace: str
     name: str
     selector: typing.Optional[LabelSelector] = None
-    nodes: typing.Optional[typing.Tuple[str, ...]] = None
+    nodes: typing.Optional[tuple[str, ...]] = None
     paused: bool = False
     ours: bool = False
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the controller has for the stages that ask the API server. Filled by _controller.py, judged by _check/validate/controller.py."""
+"""What the controller has for the stages that ask the API server. Filled by _controller.py, judged by
+_check/validate/controller.py."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ class ControllerFacts:
     """
 
     python: str
-    stages: typing.Tuple[str, ...] = ()
+    stages: tuple[str, ...] = ()
     library: str = ""
     where: str = ""
     named: bool = False

@@ -2,8 +2,9 @@
 
 """Counters of the ports of an InfiniBand fabric before and after a test, and by how much they rose.
 
-Counters of PortCounters stop at their maximum; PortCountersExtended has 64 bits for what a port has in it (InfiniBand Architecture Specification 1.3, 16.1.3.5
-and 16.1.4.11; the widths are those of libibmad/fields.c in rdma-core). One that is lower than before was cleared meanwhile.
+Counters of PortCounters stop at their maximum; PortCountersExtended has 64 bits for what a port has in it (InfiniBand
+Architecture Specification 1.3, 16.1.3.5 and 16.1.4.11; the widths are those of libibmad/fields.c in rdma-core). One
+that is lower than before was cleared meanwhile.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ class PortCounters:
 
     lid: int
     port: int
-    counters: typing.Dict[str, int]
-    wide: typing.Tuple[str, ...] = ()
+    counters: dict[str, int]
+    wide: tuple[str, ...] = ()
 
     def full(self, name: str) -> bool:
         """Whether a counter has reached its maximum, where it stays."""
@@ -63,7 +64,8 @@ class PortGrowth:
     """What a port counted during a test.
 
     :ivar guid: of the switch, or of the port of an HCA
-    :ivar grown: counters that are higher than before, by how much. Of one that was cleared meanwhile it is what it counted since
+    :ivar grown: counters that are higher than before, by how much. Of one that was cleared meanwhile it is what it
+        counted since
     :ivar cleared: counters that are lower than before
     :ivar stuck: counters that may have risen and can't show it: at their maximum
     :ivar lacking: counters that the port does not have
@@ -72,10 +74,10 @@ class PortGrowth:
 
     guid: Guid
     port: SwitchPort
-    grown: typing.Annotated[typing.Dict[Word, Counter], COUNTERS] = dataclasses.field(default_factory=dict)
-    cleared: typing.Annotated[typing.Tuple[Word, ...], COUNTERS] = ()
-    stuck: typing.Annotated[typing.Tuple[Word, ...], COUNTERS] = ()
-    lacking: typing.Annotated[typing.Tuple[Word, ...], COUNTERS] = ()
+    grown: typing.Annotated[dict[Word, Counter], COUNTERS] = dataclasses.field(default_factory=dict)
+    cleared: typing.Annotated[tuple[Word, ...], COUNTERS] = ()
+    stuck: typing.Annotated[tuple[Word, ...], COUNTERS] = ()
+    lacking: typing.Annotated[tuple[Word, ...], COUNTERS] = ()
     why: str = ""
 
     def rise(self, name: str) -> typing.Optional[int]:
@@ -83,7 +85,9 @@ class PortGrowth:
         return None if self.why or name in (*self.cleared, *self.stuck, *self.lacking) else self.grown.get(name, 0)
 
 
-def growth(guid: str, port: int, before: typing.Optional[PortCounters], after: typing.Optional[PortCounters], why: str = "") -> PortGrowth:
+def growth(
+    guid: str, port: int, before: typing.Optional[PortCounters], after: typing.Optional[PortCounters], why: str = ""
+) -> PortGrowth:
     """What a port counted between two readings.
 
     :param why: one of them is missing
@@ -104,4 +108,6 @@ def growth(guid: str, port: int, before: typing.Optional[PortCounters], after: t
             if now > earlier:
                 grown[name] = now - earlier
     lacking = tuple(name for name in BITS if name not in after.counters)
-    return PortGrowth(guid, port, {name: rise for name, rise in grown.items() if rise}, tuple(cleared), tuple(stuck), lacking)
+    return PortGrowth(
+        guid, port, {name: rise for name, rise in grown.items() if rise}, tuple(cleared), tuple(stuck), lacking
+    )

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Takes credentials out of a text by the forms that their issuers gave them. Each pattern takes linear time: what repeats without a bound is not followed by
-what it could match itself.
+"""Takes credentials out of a text by the forms that their issuers gave them. Each pattern takes linear time: what
+repeats without a bound is not followed by what it could match itself.
 
-Sources: OpenShift, "Managing user-owned OAuth access tokens" (``sha256~``); RFC 7617 (Basic); AWS IAM, "IAM identifiers" (AKIA, ASIA, ...); GitHub,
-"About authentication to GitHub", token formats; GitLab, "Token overview" (glpat-); RFC 3986 section 3.2.1 (userinfo); Azure Storage, "Create a service
-SAS" (sig) and "Configure connection strings" (AccountKey); dracut.cmdline(7), netroot (iscsi).
+Sources: OpenShift, "Managing user-owned OAuth access tokens" (``sha256~``); RFC 7617 (Basic); AWS IAM, "IAM
+identifiers" (AKIA, ASIA, ...); GitHub, "About authentication to GitHub", token formats; GitLab, "Token overview"
+(glpat-); RFC 3986 section 3.2.1 (userinfo); Azure Storage, "Create a service SAS" (sig) and "Configure connection
+strings" (AccountKey); dracut.cmdline(7), netroot (iscsi).
 """
 
 from __future__ import annotations
@@ -19,9 +20,15 @@ REDACTED = "[redacted]"
 _FLAG = r"--(?:[a-z0-9]{1,20}-){0,3}(?:password|passwd|passphrase|token|secret|api-key|secret-key|access-key)"
 _KEEPS = rf"\g<1>{REDACTED}"
 # pattern, and what comes into the place of a match
-_FORMS: typing.Tuple[typing.Tuple[typing.Pattern[str], str], ...] = (
+_FORMS: tuple[tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"sha256~[A-Za-z0-9_-]{10,}"), REDACTED),
-    (re.compile(r"(?i)(authorization[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?(?:basic|bearer|digest|negotiate|token|apikey)[ \t]{1,3})[^\s\"',]{2,}"), _KEEPS),
+    (
+        re.compile(
+            r"(?i)(authorization[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?(?:basic|bearer|digest|negotiate|token|apikey)["
+            r" \t]{1,3})[^\s\"',]{2,}"
+        ),
+        _KEEPS,
+    ),
     (re.compile(r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])"), REDACTED),
     (re.compile(r"(?i)(secret_?(?:access_?)?key[\"']?[ \t]{0,3}[:=][ \t]{0,3}[\"']?)[A-Za-z0-9/+=]{16,}"), _KEEPS),
     (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{16,}"), REDACTED),
@@ -30,7 +37,10 @@ _FORMS: typing.Tuple[typing.Tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"\bhf_[A-Za-z0-9]{16,}"), REDACTED),
     (re.compile(r"(X-Amz-Signature=)[0-9A-Za-z%+/=]{8,}"), _KEEPS),
     (re.compile(r"\bglpat-[A-Za-z0-9_-]{16,}"), REDACTED),
-    (re.compile(rf"(?i)({_FLAG}(?:=|[\"']?,?[ \t]{{1,3}}))(?!-|\[redacted\])(?:\"[^\"]*\"|'[^']*'|[^\s\"',]+)"), _KEEPS),
+    (
+        re.compile(rf"(?i)({_FLAG}(?:=|[\"']?,?[ \t]{{1,3}}))(?!-|\[redacted\])(?:\"[^\"]*\"|'[^']*'|[^\s\"',]+)"),
+        _KEEPS,
+    ),
     # up to the last @ before the path: a password may have one
     (re.compile(r"(?<=://)[^\s/@:]*:[^\s/]+(?=@)"), REDACTED),
     # a token in the place of the user; the name of a user is shorter or has no digit
@@ -42,7 +52,22 @@ _FORMS: typing.Tuple[typing.Tuple[typing.Pattern[str], str], ...] = (
 # one of them is in each text that has any; a search for all forms costs ten times as much
 _GITHUB = ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_")
 _HINTS = (
-    *("sha256~", "uthoriz", "UTHORIZ", "AKIA", "ASIA", "ABIA", "ACCA", *_GITHUB, "nvapi-", "hf_", "X-Amz-S", "glpat-", "sig=", "AccountKey"),
+    *(
+        "sha256~",
+        "uthoriz",
+        "UTHORIZ",
+        "AKIA",
+        "ASIA",
+        "ABIA",
+        "ACCA",
+        *_GITHUB,
+        "nvapi-",
+        "hf_",
+        "X-Amz-S",
+        "glpat-",
+        "sig=",
+        "AccountKey",
+    ),
     *("--", "://", "iscsi:", "ecret", "ECRET"),
 )
 #: the same in lower case, for a document

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Devices that pods get by claims (Dynamic Resource Allocation), as far as a job tells them: what is asked for, and of which class.
+"""Devices that pods get by claims (Dynamic Resource Allocation), as far as a job tells them: what is asked for, and of
+which class.
 
 [k8s.io/api v0.37 resource/v1]
 """
@@ -16,8 +17,8 @@ from .boundary.kubernetes import DevicePool, Label, LabelKey, Namespaced, Reques
 #: what a device is for a job: of its network; a GPU; a channel of NVLink between nodes; something else; or nobody knows
 Use = typing.Literal["network", "gpu", "channel", "other", "unknown"]
 
-#: what the devices of a driver are [kubernetes-sigs/dranet v1.4.0; k8snetworkplumbingwg/dra-driver-sriov; kubernetes-sigs/dra-driver-nvidia-gpu; resource
-#: drivers of AMD and Intel; kubernetes-sigs/dra-example-driver]
+#: what the devices of a driver are [kubernetes-sigs/dranet v1.4.0; k8snetworkplumbingwg/dra-driver-sriov;
+#: kubernetes-sigs/dra-driver-nvidia-gpu; resource drivers of AMD and Intel; kubernetes-sigs/dra-example-driver]
 DRIVERS: typing.Mapping[str, Use] = {
     "dra.net": "network",
     "sriovnetwork.k8snetworkplumbingwg.io": "network",
@@ -27,7 +28,8 @@ DRIVERS: typing.Mapping[str, Use] = {
     "compute-domain.nvidia.com": "channel",
     "tpu.google.com": "other",
 }
-#: what the devices of a class are where no cluster shows its selectors: names of classes in the drivers' own manifests, beside those of the drivers themselves
+#: what the devices of a class are where no cluster shows its selectors: names of classes in the drivers' own manifests,
+#: beside those of the drivers themselves
 CLASSES: typing.Mapping[str, Use] = {
     **DRIVERS,
     "dranet": "network",
@@ -40,7 +42,8 @@ CLASSES: typing.Mapping[str, Use] = {
     "compute-domain-daemon.nvidia.com": "channel",
 }
 
-#: devices of one driver in one machine: sixteen GPUs with all their partitions are some 400, all functions of sixteen NICs some 2000
+#: devices of one driver in one machine: sixteen GPUs with all their partitions are some 400, all functions of sixteen
+#: NICs some 2000
 MOST_OF_NODE = 2048
 
 
@@ -93,14 +96,15 @@ class DeviceRequest:
     """
 
     name: Label
-    ways: typing.Tuple[DeviceWay, ...]
+    ways: tuple[DeviceWay, ...]
 
     @property
-    def classes(self) -> typing.Tuple[str, ...]:
+    def classes(self) -> tuple[str, ...]:
         return tuple(way.device_class for way in self.ways)
 
     def is_named(self, name: str) -> bool:
-        """Tell whether a container that takes a request by this name gets devices of it. One of its ways may be named behind a slash."""
+        """Tell whether a container that takes a request by this name gets devices of it. One of its ways may be named
+        behind a slash."""
         return not name or name.partition("/")[0] == self.name
 
 
@@ -113,7 +117,7 @@ class DeviceClaim:
 
     name: Namespaced
     template: bool
-    requests: typing.Tuple[DeviceRequest, ...] = ()
+    requests: tuple[DeviceRequest, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +129,7 @@ class DeviceClass:
     """
 
     name: Subdomain
-    drivers: typing.Tuple[Subdomain, ...] = ()
+    drivers: tuple[Subdomain, ...] = ()
     resource: LabelKey = ""
 
 
@@ -154,18 +158,18 @@ class DeviceClaims:
     :ivar errors: objects of the cluster that are not of their form, and are left out
     """
 
-    claims: typing.Tuple[DeviceClaim, ...] = ()
-    classes: typing.Tuple[DeviceClass, ...] = ()
+    claims: tuple[DeviceClaim, ...] = ()
+    classes: tuple[DeviceClass, ...] = ()
     unread: bool = True
-    slices: typing.Tuple[DeviceSlice, ...] = ()
-    errors: typing.Tuple[str, ...] = ()
+    slices: tuple[DeviceSlice, ...] = ()
+    errors: tuple[str, ...] = ()
 
     def find(self, namespace: str, claim: PodClaim) -> typing.Optional[DeviceClaim]:
         """Return the claim of a pod; None where it is not known."""
         return self._by_name.get((f"{namespace}/{claim.of}", claim.template))
 
     @functools.cached_property
-    def _by_name(self) -> typing.Dict[typing.Tuple[str, bool], DeviceClaim]:
+    def _by_name(self) -> dict[tuple[str, bool], DeviceClaim]:
         """Claims by name; of two of one name the first."""
         return {(item.name, item.template): item for item in reversed(self.claims)}
 
@@ -175,28 +179,32 @@ class DeviceClaims:
         return drivers[0] if len(drivers) == 1 else ""
 
     def count_devices(self, driver: str) -> int:
-        """Return how many devices of a driver one node has at most, with those of which it is not said by a name who has them."""
-        return self.count_shared(driver) + max((count for count in self.devices_of(driver).values() if count <= MOST_OF_NODE), default=0)
+        """Return how many devices of a driver one node has at most, with those of which it is not said by a name who
+        has them."""
+        return self.count_shared(driver) + max(
+            (count for count in self.devices_of(driver).values() if count <= MOST_OF_NODE), default=0
+        )
 
     def count_shared(self, driver: str) -> int:
         """Return how many devices of a driver are of no node by name."""
         return self._counted.get(driver, {}).get("", 0)
 
-    def devices_of(self, driver: str) -> typing.Dict[str, int]:
+    def devices_of(self, driver: str) -> dict[str, int]:
         """Return how many devices of a driver each node says that it has. More than ``MOST_OF_NODE`` no machine has."""
         return {node: count for node, count in self._counted.get(driver, {}).items() if node}
 
     @functools.cached_property
-    def _counted(self) -> typing.Dict[str, typing.Dict[str, int]]:
+    def _counted(self) -> dict[str, dict[str, int]]:
         """Devices by driver and node, of the newest generation of each pool.
 
-        A node may write slices of its own name alone, and none of them is about the pool of another one, whatever it calls its pool.
+        A node may write slices of its own name alone, and none of them is about the pool of another one, whatever it
+        calls its pool.
         """
-        newest: typing.Dict[typing.Tuple[str, str, str], int] = {}
+        newest: dict[tuple[str, str, str], int] = {}
         for item in self.slices:
             key = item.driver, item.pool, item.node
             newest[key] = max(newest.get(key, 0), item.generation)
-        counted: typing.Dict[str, typing.Dict[str, int]] = {}
+        counted: dict[str, dict[str, int]] = {}
         for item in self.slices:
             if item.generation == newest[item.driver, item.pool, item.node]:
                 by_node = counted.setdefault(item.driver, {})
@@ -208,6 +216,6 @@ class DeviceClaims:
         uses = {DRIVERS[driver] for driver in self._drivers_of(name) if driver in DRIVERS}
         return uses.pop() if len(uses) == 1 else CLASSES.get(name, "unknown")
 
-    def _drivers_of(self, name: str) -> typing.Tuple[str, ...]:
+    def _drivers_of(self, name: str) -> tuple[str, ...]:
         """Return the drivers that the selectors of a class name; none where the class is not known."""
         return next((item.drivers for item in self.classes if item.name == name), ())

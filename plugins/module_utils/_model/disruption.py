@@ -2,7 +2,8 @@
 
 """What decides whether a node is drained or rebooted, and what keeps it from it; and the plan that is made of it.
 
-Filled by _parse/kubernetes (core, sriov_operator, machine_config), judged by _check/network/disruption/sriov.py and _check/network/wait/sriov.py.
+Filled by _parse/kubernetes (core, sriov_operator, machine_config), judged by _check/network/disruption/sriov.py and
+_check/network/wait/sriov.py.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ class LabelExpression:
 
     key: str
     operator: str
-    values: typing.Tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class LabelSelector:
     """A selector of the API (metav1.LabelSelector); without requirements it takes everything."""
 
-    labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    expressions: typing.Tuple[LabelExpression, ...] = ()
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
+    expressions: tuple[LabelExpression, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,13 +79,13 @@ class MachinePool:
     machines: int = 0
     updated: int = 0
     degraded: int = 0
-    conditions: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    conditions: dict[str, str] = dataclasses.field(default_factory=dict)
     message: str = ""
     config_selector: typing.Optional[LabelSelector] = None
     max_unavailable: typing.Optional[str] = None
     paused_by_us: bool = False
-    sources: typing.Tuple[Subdomain, ...] = ()
-    labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    sources: tuple[Subdomain, ...] = ()
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +99,7 @@ class OperatorSettings:
 
     disable_drain: bool = False
     mode: str = "daemon"
-    disabled_plugins: typing.Tuple[str, ...] = ()
+    disabled_plugins: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,8 +134,8 @@ class ClusterPod:
     name: Subdomain
     namespace: Label
     node: Subdomain
-    labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    requests: typing.Tuple[Word, ...] = ()
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
+    requests: tuple[Word, ...] = ()
     owner: Word = ""
     mirror: bool = False
     ended: bool = False
@@ -164,10 +165,10 @@ class NodePlan:
 
     node: str
     action: Action
-    reasons: typing.Tuple[str, ...] = ()
-    pods: typing.Tuple[str, ...] = ()
-    lost: typing.Tuple[str, ...] = ()
-    blockers: typing.Tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
+    pods: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
     pool: str = ""
     listed: bool = True
     rolled_by: str = ""
@@ -187,11 +188,11 @@ class PoolPlan:
     """
 
     name: str
-    nodes: typing.Tuple[str, ...]
+    nodes: tuple[str, ...]
     at_once: typing.Optional[int]
     waves: typing.Optional[int]
     limit: str
-    blockers: typing.Tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
     machines: bool = False
 
 
@@ -205,9 +206,9 @@ class DisruptionPlan:
     :ivar pauses: health checks that are paused while MachineConfigPools roll, in words
     """
 
-    nodes: typing.Tuple[NodePlan, ...] = ()
-    pools: typing.Tuple[PoolPlan, ...] = ()
+    nodes: tuple[NodePlan, ...] = ()
+    pools: tuple[PoolPlan, ...] = ()
     drains: bool = True
-    unread: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    closed: typing.Tuple[str, ...] = ()
-    pauses: typing.Tuple[str, ...] = ()
+    unread: dict[str, str] = dataclasses.field(default_factory=dict)
+    closed: tuple[str, ...] = ()
+    pauses: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The family of errors that the collection raises on purpose. _ansible.py turns each into one message; nobody else catches them broadly."""
+"""The family of errors that the collection raises on purpose. _ansible.py turns each into one message; nobody else
+catches them broadly."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from .escape import lines
 
 
 class RdmaError(Exception):
-    """Something that stops the work, in words for the reader. Its text is safe for a terminal, whatever outside text is in it.
+    """Something that stops the work, in words for the reader. Its text is safe for a terminal, whatever outside text is
+    in it.
 
     :ivar seen: what was seen, and where
     :ivar remedy: what to do about it; empty when the text of ``seen`` says it
@@ -24,13 +26,15 @@ class ParseError(RdmaError):
     """Text of a tool or a file that does not have the form that it must have. Never replaced by a guess."""
 
     def __init__(self, source: str, text: str, expected: str) -> None:
-        """:param source: tool or file; :param text: the part that was not understood; :param expected: the form that was looked for"""
+        """:param source: tool or file; :param text: the part that was not understood; :param expected: the form that
+        was looked for"""
         shown = text if len(text) <= 200 else text[:200] + "..."
         super().__init__(f"{source}: {shown!r} is not {expected}")
 
 
 def unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaError:
-    """An exception that nobody raised on purpose, met in what one node answered: it becomes the error of that node, and the others go on.
+    """An exception that nobody raised on purpose, met in what one node answered: it becomes the error of that node, and
+    the others go on.
 
     :param what: whose answer it was met in; begins the message
     :param quoted: whether the exception's own text is shown; not where it may hold a password
@@ -38,7 +42,11 @@ def unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaError:
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
-    place = f" in {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}, line {trace.tb_lineno}" if trace is not None else ""
+    place = (
+        f" in {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}, line {trace.tb_lineno}"
+        if trace is not None
+        else ""
+    )
     text = f" ({str(error)[:200]!r})" if quoted and str(error) else ""
     remedy = "Look at what it answered; if that is in order, report this as a defect of linerate.rdma"
     return RdmaError(f"{what}: its answer could not be handled: {type(error).__name__}{text}{place}", remedy)
@@ -52,6 +60,9 @@ class ToolMissing(RdmaError):
     """
 
     def __init__(self, tool: str, package: str) -> None:
-        super().__init__(f"{tool} is not installed", f"Install the package {package} on the node: 'dnf install {package}', or 'apt install {package}'")
+        super().__init__(
+            f"{tool} is not installed",
+            f"Install the package {package} on the node: 'dnf install {package}', or 'apt install {package}'",
+        )
         self.tool = tool
         self.package = package

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Escapes text from outside for each target that it leaves to: a terminal, OpenMetrics, JUnit, a comment of YAML. HTML has ``_report/markup.py``.
+"""Escapes text from outside for each target that it leaves to: a terminal, OpenMetrics, JUnit, a comment of YAML. HTML
+has ``_report/markup.py``.
 
-Each of them starts from ``visible``. A name that another person or machine chose must not move the cursor, turn the line around, or begin a line of its own.
+Each of them starts from ``visible``. A name that another person or machine chose must not move the cursor, turn the
+line around, or begin a line of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ _TEMPLATES = ("{{", "{%", "{#")
 
 
 def visible(text: str, keep: str = "\n") -> str:
-    """Return ``text`` with an escape such as ``\\u202e`` for each character that does not print: control characters, direction marks, surrogates.
+    """Return ``text`` with an escape such as ``\\u202e`` for each character that does not print: control characters,
+    direction marks, surrogates.
 
     :param keep: characters that stay although they do not print
     """
@@ -29,7 +32,9 @@ def visible(text: str, keep: str = "\n") -> str:
         bare = bare.replace(sign, "")
     if bare.isprintable():
         return text
-    return "".join(sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode("ascii") for sign in text)
+    return "".join(
+        sign if sign.isprintable() or sign in keep else sign.encode("unicode_escape").decode("ascii") for sign in text
+    )
 
 
 def line(text: str) -> str:
@@ -38,12 +43,14 @@ def line(text: str) -> str:
 
 
 def lines(text: str) -> str:
-    """Return ``text`` for a terminal; each line after the first is indented, so that no text from outside can begin a line as a verdict does."""
+    """Return ``text`` for a terminal; each line after the first is indented, so that no text from outside can begin a
+    line as a verdict does."""
     return _FORGES.sub("\n  ", visible(text))
 
 
 def data(value: typing.Any) -> typing.Any:
-    """Return data of JSON with each text in it, the names of fields among them, as ``visible`` shows it; line ends and tabs stay."""
+    """Return data of JSON with each text in it, the names of fields among them, as ``visible`` shows it; line ends and
+    tabs stay."""
     if isinstance(value, str):
         return visible(value, "\n\t")
     if isinstance(value, (list, tuple)):
@@ -54,7 +61,8 @@ def data(value: typing.Any) -> typing.Any:
 
 
 def xml(text: str) -> str:
-    """Return ``text`` without the characters that XML 1.0 can't hold [XML 1.0, production 2]. The writer of the document escapes the markup."""
+    """Return ``text`` without the characters that XML 1.0 can't hold [XML 1.0, production 2]. The writer of the
+    document escapes the markup."""
     return visible(text, "\n\t")
 
 
@@ -63,14 +71,14 @@ def label_value(text: str) -> str:
     return line(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
-def label_names(names: typing.Iterable[str], taken: typing.Iterable[str] = ()) -> typing.Dict[str, str]:
+def label_names(names: typing.Iterable[str], taken: typing.Iterable[str] = ()) -> dict[str, str]:
     """Return a valid label name for each name; no two are the same, and none is one that is taken.
 
     >>> label_names(["ansible-core", "ansible core", "1.0"], ["run"])
     {'ansible-core': 'ansible_core', 'ansible core': 'ansible_core_2', '1.0': 'version_1_0'}
     """
     used, found = set(taken), {}
-    numbers: typing.Dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for name in names:
         plain = _NO_LABEL.sub("_", name).strip("_")[:64]
         # names that begin with two underscores are Prometheus' own
@@ -85,13 +93,16 @@ def label_names(names: typing.Iterable[str], taken: typing.Iterable[str] = ()) -
 
 
 def comment(text: str) -> str:
-    """Return ``text`` as the comment of one line of YAML, in ASCII: YAML knows more line ends than one [YAML 1.1, section 5.4]."""
-    return "".join(sign if " " <= sign <= "~" else sign.encode("unicode_escape").decode("ascii") for sign in " ".join(text.split()))
+    """Return ``text`` as the comment of one line of YAML, in ASCII: YAML knows more line ends than one [YAML 1.1,
+    section 5.4]."""
+    return "".join(
+        sign if " " <= sign <= "~" else sign.encode("unicode_escape").decode("ascii") for sign in " ".join(text.split())
+    )
 
 
 def is_link(text: str) -> bool:
-    """Return whether ``text`` may be the address of a link: relative, or http(s). Browsers drop control characters and spaces before they look at its scheme
-    [WHATWG URL, section 4.4]."""
+    """Return whether ``text`` may be the address of a link: relative, or http(s). Browsers drop control characters and
+    spaces before they look at its scheme [WHATWG URL, section 4.4]."""
     scheme = _SCHEME.match("".join(sign for sign in text if sign > " " and sign.isprintable()))
     return scheme is None or scheme[1].lower() in ("http", "https")
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,6 +20,6 @@ class Explanation:
 
     means: str
     measured: str
-    causes: typing.Tuple[str, ...]
-    look: typing.Tuple[str, ...]
+    causes: tuple[str, ...]
+    look: tuple[str, ...]
     remedy: str

@@ -4,8 +4,8 @@
 
 Units: times in seconds. GUIDs are 0x and 16 hex digits in lower case.
 
-Nobody changes what is here. LinkEnd, Link and FabricNode alone are not frozen: a large fabric has 400,000 of them, and a frozen one takes three times as
-long to make.
+Nobody changes what is here. LinkEnd, Link and FabricNode alone are not frozen: a large fabric has 400,000 of them, and
+a frozen one takes three times as long to make.
 """
 
 from __future__ import annotations
@@ -41,7 +41,17 @@ NODE_PORTS = Bound("ports of a node", 1 << 14)
 #: a node is asked for that of each fabric that it is on
 TOPOLOGIES = Bound("topologies of a node", 256)
 #: Gb/s of one lane, as the kernel tells it
-LANE_GBPS = {"SDR": 2.5, "DDR": 5.0, "QDR": 10.0, "FDR10": 10.0, "FDR": 14.0, "EDR": 25.0, "HDR": 50.0, "NDR": 100.0, "XDR": 200.0}
+LANE_GBPS = {
+    "SDR": 2.5,
+    "DDR": 5.0,
+    "QDR": 10.0,
+    "FDR10": 10.0,
+    "FDR": 14.0,
+    "EDR": 25.0,
+    "HDR": 50.0,
+    "NDR": 100.0,
+    "XDR": 200.0,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +79,8 @@ class LostManager:
     is_manager: typing.Optional[bool] = None
 
 
-#: why no tool can open a port for management datagrams, from the lowest layer up: ib_umad is not loaded; it does not know the port; the port
-#: has no /dev/infiniband/umad*; who asks may not open that
+#: why no tool can open a port for management datagrams, from the lowest layer up: ib_umad is not loaded; it does not
+#: know the port; the port has no /dev/infiniband/umad*; who asks may not open that
 Barrier = typing.Literal["module", "port", "device", "right"]
 
 
@@ -79,7 +89,8 @@ class SeenSubnet:
     """What one port says of its subnet.
 
     :ivar master: what sminfo answered: the subnet manager that gave this port its LID, whatever its state
-    :ivar error: why there is no answer: the tool's own text, or the state of the port. A subnet without a manager is such a fact
+    :ivar error: why there is no answer: the tool's own text, or the state of the port. A subnet without a manager is
+        such a fact
     :ivar silent: the question went out and nobody answered; False with an error means that it could not be asked
     :ivar lost: of a silent subnet, where its manager was; None when the port has no LID of one
     :ivar linked: False: the port had no link, so nobody asked
@@ -105,7 +116,8 @@ class SeenSubnet:
 
 @dataclasses.dataclass(frozen=True)
 class ManagerPort:
-    """A port with the IsSM bit, by the subnet administration, and what the manager there answered itself; or why it did not."""
+    """A port with the IsSM bit, by the subnet administration, and what the manager there answered itself; or why it did
+    not."""
 
     lid: Lid
     manager: typing.Optional[SubnetManager] = None
@@ -119,13 +131,14 @@ class SeenManagers:
     :ivar error: why there are none, or why the count was not read; then what is here is what was read before
     :ivar master: GUID of the manager that this port sees
     :ivar activity_first: activity count of the master in its SMInfo record; None when it was not read
-    :ivar activity_later: the same at a second read, ``activity_seconds`` later. Both come from the subnet administration, because each
-        answer to sminfo itself raises the count
-    :ivar others_refreshed: whether a record of another manager changed between the two looks: the master reads them when it sweeps, so this
-        proves a sweep, while its own count also rises with each answer to a standby that polls it. None when there is no other manager
+    :ivar activity_later: the same at a second read, ``activity_seconds`` later. Both come from the subnet
+        administration, because each answer to sminfo itself raises the count
+    :ivar others_refreshed: whether a record of another manager changed between the two looks: the master reads them
+        when it sweeps, so this proves a sweep, while its own count also rises with each answer to a standby that polls
+        it. None when there is no other manager
     """
 
-    ports: typing.Annotated[typing.Tuple[ManagerPort, ...], MANAGERS] = ()
+    ports: typing.Annotated[tuple[ManagerPort, ...], MANAGERS] = ()
     error: typing.Optional[str] = None
     master: typing.Optional[Guid] = None
     activity_first: typing.Optional[SmActivity] = None
@@ -145,8 +158,9 @@ class LinkEnd:
     port_guid: typing.Optional[Guid] = None
 
     @property
-    def place(self) -> typing.Tuple[str, int]:
-        """As ibqueryerrors and iblinkinfo name it: GUID of the switch, or of the port of a CA, and number of the port."""
+    def place(self) -> tuple[str, int]:
+        """As ibqueryerrors and iblinkinfo name it: GUID of the switch, or of the port of a CA, and number of the
+        port."""
         return self.port_guid or self.guid, self.port
 
 
@@ -184,11 +198,12 @@ class FabricNode:
 class Topology:
     """What ibnetdiscover sees from one port. Each link is there once.
 
-    :ivar lmc: largest LID mask count of a port of a CA: it has 2 to the power of that LIDs, one after the other; None: not read
+    :ivar lmc: largest LID mask count of a port of a CA: it has 2 to the power of that LIDs, one after the other; None:
+        not read
     """
 
-    nodes: typing.Annotated[typing.Tuple[FabricNode, ...], FABRIC_NODES]
-    links: typing.Annotated[typing.Tuple[Link, ...], LINKS]
+    nodes: typing.Annotated[tuple[FabricNode, ...], FABRIC_NODES]
+    links: typing.Annotated[tuple[Link, ...], LINKS]
     lmc: typing.Optional[Lmc] = None
 
 
@@ -213,22 +228,23 @@ class SeenCapabilities:
     :ivar unread: lines of the tool that could not be read, each about one port
     """
 
-    slow: typing.Annotated[typing.Tuple[SlowPort, ...], FABRIC_PORTS] = ()
+    slow: typing.Annotated[tuple[SlowPort, ...], FABRIC_PORTS] = ()
     links: Count = 0
-    unread: typing.Annotated[typing.Tuple[str, ...], FABRIC_PORTS] = ()
+    unread: typing.Annotated[tuple[str, ...], FABRIC_PORTS] = ()
     error: typing.Optional[str] = None
 
 
 @dataclasses.dataclass(frozen=True)
 class PortErrors:
-    """Error counters of a port that are not 0, by their names in PortCounters (SymbolErrorCounter). guid: of the switch, or of the port of a CA.
+    """Error counters of a port that are not 0, by their names in PortCounters (SymbolErrorCounter). guid: of the
+    switch, or of the port of a CA.
 
     :ivar wide: they have 64 bits; the old ones have 16, 8 or 4, and stay at their maximum
     """
 
     guid: Guid
     port: SwitchPort
-    counters: typing.Annotated[typing.Dict[Word, Counter], COUNTERS]
+    counters: typing.Annotated[dict[Word, Counter], COUNTERS]
     wide: bool = False
 
 
@@ -250,10 +266,10 @@ class ErrorReport:
     :ivar unread: the ports of these queries, as far as the tool named them
     """
 
-    ports: typing.Annotated[typing.Tuple[PortErrors, ...], FABRIC_PORTS]
+    ports: typing.Annotated[tuple[PortErrors, ...], FABRIC_PORTS]
     checked: Count
     failures: Count = 0
-    unread: typing.Annotated[typing.Tuple[UnreadPort, ...], FABRIC_PORTS] = ()
+    unread: typing.Annotated[tuple[UnreadPort, ...], FABRIC_PORTS] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -292,7 +308,8 @@ class Place:
 
     :ivar hca: its name as a reader calls it: the RDMA device where there is one
     :ivar rail: 0 for the first HCA of each node on the fabric, the same on every node
-    :ivar leaf: description of the switch at the other end of its cable, the GUID of a nameless one; None when no topology shows it
+    :ivar leaf: description of the switch at the other end of its cable, the GUID of a nameless one; None when no
+        topology shows it
     :ivar leaf_port: number of that switch's port; None as above
     """
 
@@ -307,7 +324,7 @@ class Place:
 class ObservedSubnets:
     """subnet_manager_info of one node, or why there is no answer."""
 
-    value: typing.Optional[typing.Annotated[typing.Tuple[SeenSubnet, ...], NODE_PORTS]] = None
+    value: typing.Optional[typing.Annotated[tuple[SeenSubnet, ...], NODE_PORTS]] = None
     error: typing.Optional[str] = None
 
 
@@ -315,5 +332,5 @@ class ObservedSubnets:
 class ObservedTopologies:
     """fabric_info of one node, or why there is no answer."""
 
-    value: typing.Optional[typing.Annotated[typing.Tuple[SeenTopology, ...], TOPOLOGIES]] = None
+    value: typing.Optional[typing.Annotated[tuple[SeenTopology, ...], TOPOLOGIES]] = None
     error: typing.Optional[str] = None

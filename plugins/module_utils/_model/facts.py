@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Facts: what an observer saw, in an envelope that says of whom, when, and in which run. They live in files; see _observe/facts.py.
+"""Facts: what an observer saw, in an envelope that says of whom, when, and in which run. They live in files; see
+_observe/facts.py.
 
-What a run began with is kept beside them, so that a folder can be judged without the inventory, the cluster, or this machine.
+What a run began with is kept beside them, so that a folder can be judged without the inventory, the cluster, or this
+machine.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ class RunStart:
     :ivar started: UTC, ISO 8601
     :ivar check_mode: whether ansible-playbook ran with --check
     :ivar nodes: names of the inventory's group ``rdma_nodes``
-    :ivar variables: names of all variables that start with ``rdma_``, and of those that look like a misspelt one of a role
+    :ivar variables: names of all variables that start with ``rdma_``, and of those that look like a misspelt one of a
+        role
     :ivar fabrics: the variable rdma_fabrics as the user wrote it
     :ivar waivers: the variable rdma_waivers, likewise
     :ivar cluster: the variable rdma_cluster, likewise
@@ -69,7 +72,8 @@ class RunStart:
     :ivar images: that variables name beside those of the intent, by variable
     :ivar strict_images: the variable rdma_strict_images: whether an image may be named by its digest alone
     :ivar mistyped: values of public variables that these can't have, by variable
-    :ivar origins: file and line in which the user wrote a variable or a part of it, by its path, where Ansible knows of them
+    :ivar origins: file and line in which the user wrote a variable or a part of it, by its path, where Ansible knows of
+        them
     :ivar inventory_error: why the inventory gave no nodes, in its own words; empty where it gave some, or nobody knows
     :ivar by: who began it: a user and a machine, or a user of AWX and a job; empty where nobody said so
     """
@@ -77,18 +81,18 @@ class RunStart:
     run: str
     started: str
     check_mode: bool = False
-    nodes: typing.Tuple[str, ...] = ()
-    variables: typing.Tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
     fabrics: typing.Any = None
     waivers: typing.Any = None
     cluster: typing.Any = None
-    versions: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    resumes: typing.Tuple[Resume, ...] = ()
-    by_pods: typing.Tuple[str, ...] = ()
-    images: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+    resumes: tuple[Resume, ...] = ()
+    by_pods: tuple[str, ...] = ()
+    images: dict[str, str] = dataclasses.field(default_factory=dict)
     strict_images: bool = False
-    mistyped: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    origins: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    mistyped: dict[str, str] = dataclasses.field(default_factory=dict)
+    origins: dict[str, str] = dataclasses.field(default_factory=dict)
     inventory_error: str = ""
     by: str = ""
     schema: int = FACT_SCHEMA
@@ -108,13 +112,15 @@ class FactCount:
 
 
 def intent_checksum(start: RunStart) -> str:
-    """SHA-256 of what was asked for, as 64 hexadecimal digits: the variables rdma_fabrics, rdma_cluster and rdma_waivers as JSON with sorted keys."""
+    """SHA-256 of what was asked for, as 64 hexadecimal digits: the variables rdma_fabrics, rdma_cluster and
+    rdma_waivers as JSON with sorted keys."""
     asked = {"fabrics": start.fabrics, "cluster": start.cluster, "waivers": start.waivers}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, separators=(",", ":")).encode("utf-8")).hexdigest()
 
 
 def contradiction(fact: Fact) -> str:
-    """What in a fact can't be true, in one sentence; empty when it holds together. Files get edited, and put together by hand."""
+    """What in a fact can't be true, in one sentence; empty when it holds together. Files get edited, and put together
+    by hand."""
     if fact.value is not None and fact.error is not None:
         return "it has a value and an error"
     return "it has neither a value nor an error" if fact.value is None and not fact.error else ""

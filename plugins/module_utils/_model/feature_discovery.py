@@ -12,16 +12,17 @@ from .kubernetes import Workload
 
 @dataclasses.dataclass(frozen=True)
 class WorkerConfig:
-    """What node feature discovery's worker is told; the defaults are its own. [node-feature-discovery source/pci, pkg/nfd-worker]
+    """What node feature discovery's worker is told; the defaults are its own. [node-feature-discovery source/pci,
+    pkg/nfd-worker]
 
     :ivar classes: PCI classes, or how they begin, of which it makes labels (sources.pci.deviceClassWhitelist)
     :ivar fields: of a PCI device in the name of its label (sources.pci.deviceLabelFields)
     :ivar sources: that make labels (core.labelSources)
     """
 
-    classes: typing.Tuple[str, ...] = ("03", "0b40", "12")
-    fields: typing.Tuple[str, ...] = ("class", "vendor")
-    sources: typing.Tuple[str, ...] = ("all",)
+    classes: tuple[str, ...] = ("03", "0b40", "12")
+    fields: tuple[str, ...] = ("class", "vendor")
+    sources: tuple[str, ...] = ("all",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,6 +35,6 @@ class FeatureDiscovery:
     """
 
     worker: Workload
-    pods: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    pods: dict[str, str] = dataclasses.field(default_factory=dict)
     config: typing.Optional[WorkerConfig] = None
     unread: str = ""

@@ -37,7 +37,8 @@ STAGES = (
 #: what no waiver covers: a wrong intent, and findings of the frame that stand for a stage that has proven nothing
 NEVER_WAIVED = ("validate.*", "*.intent", "*.error", "*.run")
 
-#: waivers of an intent, and characters of a pattern of one. The intent may be that of a stranger's folder, and each waiver is held against each finding
+#: waivers of an intent, and characters of a pattern of one. The intent may be that of a stranger's folder, and each
+#: waiver is held against each finding
 MOST_WAIVERS, MOST_PATTERN = 1000, 300
 
 Status = typing.Literal["pass", "fail", "warn", "unknown", "skipped"]
@@ -48,11 +49,13 @@ class Finding:
     """One thing that was looked at.
 
     :ivar check: stable id, ``<stage>.<what>``: ``fabric.one_master``
-    :ivar subject: what it is about, in the field's words: ``worker-1 mlx5_0 port 1``, ``fabric 0xb83f... ``, ``worker-1 -> worker-2 rail 0``
+    :ivar subject: what it is about, in the field's words: ``worker-1 mlx5_0 port 1``, ``fabric 0xb83f... ``, ``worker-1
+        -> worker-2 rail 0``
     :ivar status: pass, fail, warn, unknown or skipped
     :ivar measured: what was seen, with its unit
     :ivar expected: what should have been seen, with its unit
-    :ivar why: cause, as far as it is known; for ``unknown`` and ``skipped`` why nothing was proven. Needed for all but ``pass``
+    :ivar why: cause, as far as it is known; for ``unknown`` and ``skipped`` why nothing was proven. Needed for all but
+        ``pass``
     :ivar remedy: the next step of the reader. Needed for all but ``pass``
     """
 
@@ -66,7 +69,9 @@ class Finding:
 
     def __post_init__(self) -> None:
         if self.status != PASS and not (self.why and self.remedy):
-            raise ValueError(f"finding {self.check} on {self.subject} is '{self.status}' and names no cause or no remedy")
+            raise ValueError(
+                f"finding {self.check} on {self.subject} is '{self.status}' and names no cause or no remedy"
+            )
 
 
 @functools.lru_cache(maxsize=4 * MOST_WAIVERS)
@@ -87,9 +92,11 @@ def never_waived(check: str) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Waiver:
-    """A user's decision to go on although a check does not pass. It can't stand for a stage that did not run, nor for an intent that is wrong.
+    """A user's decision to go on although a check does not pass. It can't stand for a stage that did not run, nor for
+    an intent that is wrong.
 
-    :ivar check: id of the check, shell wildcards allowed, at most MOST_PATTERN characters; those of NEVER_WAIVED are not covered
+    :ivar check: id of the check, shell wildcards allowed, at most MOST_PATTERN characters; those of NEVER_WAIVED are
+        not covered
     :ivar reason: why; printed in the report beside each finding that it covers
     :ivar subject: subject of the finding, likewise
     """
@@ -127,22 +134,27 @@ class Gate:
     """
 
     open: bool
-    judged: typing.Tuple[Judged, ...]
+    judged: tuple[Judged, ...]
 
-    def closing(self) -> typing.Tuple[Finding, ...]:
+    def closing(self) -> tuple[Finding, ...]:
         return tuple(judged.finding for judged in self.judged if judged.closes)
 
 
 def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] = ()) -> Gate:
-    """Judge the findings of a stage: ``fail``, ``unknown`` and ``skipped`` close the gate unless waived; so does an empty list."""
+    """Judge the findings of a stage: ``fail``, ``unknown`` and ``skipped`` close the gate unless waived; so does an
+    empty list."""
     waivers = tuple(waivers)
-    named: typing.Dict[str, typing.List[Waiver]] = {}
+    named: dict[str, list[Waiver]] = {}
     judged = []
     for finding in findings:
         needs = finding.status in (FAIL, UNKNOWN, SKIPPED)
         if needs and finding.check not in named:
             named[finding.check] = [waiver for waiver in waivers if waiver.names(finding.check)]
-        waiver = next((waiver for waiver in named[finding.check] if matches(waiver.subject, finding.subject)), None) if needs else None
+        waiver = (
+            next((waiver for waiver in named[finding.check] if matches(waiver.subject, finding.subject)), None)
+            if needs
+            else None
+        )
         judged.append(Judged(finding, waiver))
     return Gate(bool(judged) and not any(item.closes for item in judged), tuple(judged))
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The firmware of HCAs: versions, and settings that a reset brings into force. Each says where it is from. PCI addresses are dddd:bb:dd.f in lower case."""
+"""The firmware of HCAs: versions, and settings that a reset brings into force. Each says where it is from. PCI
+addresses are dddd:bb:dd.f in lower case."""
 
 from __future__ import annotations
 
@@ -25,8 +26,17 @@ NIC_DEVICE, DEVLINK, SYSFS = "NicDevice", "devlink", "sysfs"
 BLUEFIELDS = ("a2d6", "a2d9", "a2dc", "a2df")
 #: enabled (0) means that the Arm cores of a BlueField own it (DPU mode), disabled (1) that the host does (NIC mode)
 DPU_MODE = "INTERNAL_CPU_OFFLOAD_ENGINE"
-_PORTS = ("LINK_TYPE", "ROCE_CC_PRIO_MASK", "CNP_DSCP", "CNP_802P_PRIO", "KEEP_IB_LINK_UP", "KEEP_ETH_LINK_UP", "SRIOV_IB_ROUTING_MODE")
-#: settings that facts keep: an HCA has hundreds, and a fleet thousands of HCAs. What waits for a reset is kept whatever it is
+_PORTS = (
+    "LINK_TYPE",
+    "ROCE_CC_PRIO_MASK",
+    "CNP_DSCP",
+    "CNP_802P_PRIO",
+    "KEEP_IB_LINK_UP",
+    "KEEP_ETH_LINK_UP",
+    "SRIOV_IB_ROUTING_MODE",
+)
+#: settings that facts keep: an HCA has hundreds, and a fleet thousands of HCAs. What waits for a reset is kept whatever
+#: it is
 KEPT = re.compile(
     r"SRIOV_EN|NUM_OF_VFS|PF_NUM_OF_VF\w*(\[\d+\])?|NUM_OF_PF|ADVANCED_PCI_SETTINGS|PCI_WR_ORDERING|MAX_ACC_OUT_READ|ATS_ENABLED|UCTX_EN|NUM_[PV]F_MSIX"
     r"|INTERNAL_CPU_MODEL|INTERNAL_CPU_OFFLOAD_ENGINE|(" + "|".join(_PORTS) + r")_P[1-9]",
@@ -92,7 +102,7 @@ class HcaFirmware:
     psid: typing.Optional[Said] = None
     running: typing.Optional[Said] = None
     stored: typing.Optional[Said] = None
-    settings: typing.Annotated[typing.Tuple[Setting, ...], SETTINGS] = ()
+    settings: typing.Annotated[tuple[Setting, ...], SETTINGS] = ()
     settings_from: str = ""
     not_asked: Messages = ()
     errors: Messages = ()
@@ -110,7 +120,8 @@ class HcaFirmware:
 
 @dataclasses.dataclass(frozen=True)
 class FirmwareWishes:
-    """What the firmware of the HCAs that make VFs shall be set to beside what their fabric needs: SR-IOV, its number of VFs, its kind of link. None leaves it.
+    """What the firmware of the HCAs that make VFs shall be set to beside what their fabric needs: SR-IOV, its number of
+    VFs, its kind of link. None leaves it.
 
     :ivar num_of_vfs: that the firmware shall offer, where that is more than the fabric's
     :ivar advanced_pci_settings: shows the advanced settings of PCI, of which the next but one and the last are two
@@ -125,9 +136,13 @@ class FirmwareWishes:
     pci_wr_ordering: typing.Optional[typing.Literal["per_mkey", "force_relax"]] = None
     max_acc_out_read: typing.Optional[int] = None
 
-    def settings(self) -> typing.Dict[str, str]:
+    def settings(self) -> dict[str, str]:
         """By their names in the firmware, without the number of VFs, which is no less than each fabric needs."""
-        wished = {field.name.upper(): getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "num_of_vfs"}
+        wished = {
+            field.name.upper(): getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name != "num_of_vfs"
+        }
         return {name: text(value) for name, value in wished.items() if value is not None}
 
 
@@ -135,7 +150,7 @@ class FirmwareWishes:
 class NodeFirmware:
     """The firmware of a node's HCAs."""
 
-    hcas: typing.Annotated[typing.Tuple[HcaFirmware, ...], FUNCTIONS] = ()
+    hcas: typing.Annotated[tuple[HcaFirmware, ...], FUNCTIONS] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,8 +171,8 @@ class Change:
 
     address: str
     device: str
-    before: typing.Dict[str, str]
-    after: typing.Dict[str, str]
+    before: dict[str, str]
+    after: dict[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +183,7 @@ class FirmwareSet:
     :ivar refusal: why nothing can be set, with what to do
     """
 
-    hcas: typing.Tuple[Change, ...] = ()
+    hcas: tuple[Change, ...] = ()
     refusal: str = ""
 
 
@@ -197,7 +212,7 @@ class NicDevice:
 
     name: ObjectName
     node: Subdomain
-    ports: typing.Tuple[PciAddress, ...] = ()
+    ports: tuple[PciAddress, ...] = ()
     psid: Word = ""
     firmware: Version = ""
     dpu: bool = False
@@ -219,7 +234,7 @@ class NicTemplate:
 
     name: str
     ours: bool = False
-    cards: typing.Tuple[str, ...] = ()
+    cards: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -233,7 +248,7 @@ class NicState:
     """
 
     name: str
-    template: typing.Dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    template: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
     seen: bool = False
     reason: str = ""
     message: str = ""
@@ -251,11 +266,11 @@ class NodeFirmwarePlan:
     :ivar notes: why HCAs are left alone, in words
     """
 
-    settings: typing.Dict[str, typing.Dict[str, str]] = dataclasses.field(default_factory=dict)
+    settings: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
     refusal: str = ""
-    templates: typing.Tuple[str, ...] = ()
-    cards: typing.Tuple[str, ...] = ()
-    notes: typing.Tuple[str, ...] = ()
+    templates: tuple[str, ...] = ()
+    cards: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,8 +279,8 @@ class NicDevices:
     :ivar errors: why they could not be read
     """
 
-    devices: typing.Tuple[NicDevice, ...] = ()
-    errors: typing.Tuple[str, ...] = ()
+    devices: tuple[NicDevice, ...] = ()
+    errors: tuple[str, ...] = ()
 
 
 def text(value: typing.Any) -> str:
@@ -276,11 +291,14 @@ def text(value: typing.Any) -> str:
 def way_of_reset(device: str, address: str) -> str:
     """An instruction: how the next values come into force.
 
-    mstfwreset can make a BlueField in NIC mode fall back to DPU mode [nic-configuration-operator PR 86]; some hosts load them by a cold start alone.
+    mstfwreset can make a BlueField in NIC mode fall back to DPU mode [nic-configuration-operator PR 86]; some hosts
+    load them by a cold start alone.
     """
     if device in BLUEFIELDS:
         return "Drain the node and power-cycle it; do not use mstfwreset, which may bring a BlueField back to DPU mode."
-    return f"Drain the node, then mstfwreset -d {address} -y reset, or power-cycle it: a warm reboot does not always do."
+    return (
+        f"Drain the node, then mstfwreset -d {address} -y reset, or power-cycle it: a warm reboot does not always do."
+    )
 
 
 def number(value: typing.Optional[str]) -> typing.Optional[int]:
@@ -302,7 +320,7 @@ def same(one: str, other: str) -> bool:
     return bool(_spellings(one) & _spellings(other))
 
 
-def _spellings(value: str) -> typing.Set[str]:
+def _spellings(value: str) -> set[str]:
     match, found = _IN_BRACKETS.match(value), number(value)
     words = {value.strip().lower(), *([match.group(1).strip().lower()] if match else [])}
     # users and YAML write what the tool calls True

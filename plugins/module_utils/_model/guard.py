@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The right to write somewhere that no API server watches: a BMC, a node. Nothing that writes there can be made without it."""
+"""The right to write somewhere that no API server watches: a BMC, a node. Nothing that writes there can be made without
+it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from .errors import RdmaError
 
 #: seconds below which nothing is begun
 LEAST = 2.0
-#: seconds that what a module writes on a node takes at most, from the start of that module; and that it may take until that module starts there
+#: seconds that what a module writes on a node takes at most, from the start of that module; and that it may take until
+#: that module starts there
 LONGEST, START = 600.0, 120.0
 
 
@@ -30,7 +32,11 @@ class Guard:
         """
         seconds = self._ask()
         if seconds < LEAST:
-            raise RdmaError(f"the hold of the run on the cluster can be relied on for {max(0.0, seconds):.0f} s only, so nothing was written", "Run again")
+            raise RdmaError(
+                f"the hold of the run on the cluster can be relied on for {max(0.0, seconds):.0f} s only, so nothing"
+                " was written",
+                "Run again",
+            )
         return seconds
 
     def check(self) -> None:
@@ -39,5 +45,6 @@ class Guard:
 
     @classmethod
     def unfenced(cls, seconds: float) -> Guard:
-        """For who changes no cluster, so that no Lease is there to be asked: the module ``bios`` alone, see its documentation."""
+        """For who changes no cluster, so that no Lease is there to be asked: the module ``bios`` alone, see its
+        documentation."""
         return cls(lambda: max(seconds, LEAST))

@@ -2,7 +2,8 @@
 
 """HCAs of a node, as sysfs shows them. Filled by _observe and _parse, read by _check and _render.
 
-Units: rates in Gb/s (decimal), speeds of PCIe in GT/s. GUIDs are 0x and 16 hex digits in lower case; PCI addresses are dddd:bb:dd.f in lower case.
+Units: rates in Gb/s (decimal), speeds of PCIe in GT/s. GUIDs are 0x and 16 hex digits in lower case; PCI addresses are
+dddd:bb:dd.f in lower case.
 """
 
 from __future__ import annotations
@@ -11,7 +12,19 @@ import dataclasses
 import typing
 
 from .boundary.devices import Device, HardwareAddress, Interface, PciAddress, PciId, RdmaDevice
-from .boundary.fabric import MOST_PKEYS, Guid, Lanes, Lid, LinkGbps, LinkLanes, Payload, PcieSpeed, PKey, PortNumber, QueuePair
+from .boundary.fabric import (
+    MOST_PKEYS,
+    Guid,
+    Lanes,
+    Lid,
+    LinkGbps,
+    LinkLanes,
+    Payload,
+    PcieSpeed,
+    PKey,
+    PortNumber,
+    QueuePair,
+)
 from .boundary.form import Bound
 from .boundary.numbers import DevPort, Messages, Mtu, NumaNode, RateMbps, Vfs, Vlan, VlanQos
 from .boundary.words import Version, Word
@@ -51,8 +64,8 @@ class PcieLink:
 def pcie_gbps(speed: float, width: int) -> float:
     """What a PCIe link carries in each direction less its encoding, in Gb/s.
 
-    Encoding: 8b/10b below 8 GT/s, 128b/130b up to 32 GT/s (PCI Express Base Specification 5.0, 4.2); from 64 GT/s on flits, of whose 256 bytes 236 are
-    for packets (6.0, 4.2.3).
+    Encoding: 8b/10b below 8 GT/s, 128b/130b up to 32 GT/s (PCI Express Base Specification 5.0, 4.2); from 64 GT/s on
+    flits, of whose 256 bytes 236 are for packets (6.0, 4.2.3).
 
     :param speed: in GT/s
     :param width: in lanes
@@ -87,7 +100,8 @@ class Netdev:
     :ivar queue_pair: the same
     :ivar port: number of the RDMA device's port that it is on
     :ivar bond: the bond that it is a part of
-    :ivar speed_gbps: of an Ethernet link, in Gb/s; None without one, and where the driver does not say, like the next two
+    :ivar speed_gbps: of an Ethernet link, in Gb/s; None without one, and where the driver does not say, like the next
+        two
     :ivar supported_gbps: the fastest that the port supports, by ethtool
     :ivar partner_gbps: the fastest that the port at the other end offers, where both negotiate
     """
@@ -120,7 +134,8 @@ class Port:
     :ivar sm_lid: None when no subnet manager gave one (0)
     :ivar guid: InfiniBand only: the lower half of the first GID
     :ivar pkeys: partition keys that are set, 0xffff: full member of the default partition
-    :ivar mtu: largest of its network interfaces, in bytes; None without one: sysfs has no file for the MTU of the port itself
+    :ivar mtu: largest of its network interfaces, in bytes; None without one: sysfs has no file for the MTU of the port
+        itself
     """
 
     ONCE = ("number",)
@@ -135,7 +150,7 @@ class Port:
     lid: typing.Optional[Lid] = None
     sm_lid: typing.Optional[Lid] = None
     guid: typing.Optional[Guid] = None
-    pkeys: typing.Annotated[typing.Tuple[PKey, ...], Bound("partition keys", MOST_PKEYS)] = ()
+    pkeys: typing.Annotated[tuple[PKey, ...], Bound("partition keys", MOST_PKEYS)] = ()
     mtu: typing.Optional[Mtu] = None
 
     @property
@@ -163,8 +178,8 @@ LinkPolicy = typing.Literal["Follow", "Up", "Down"]
 
 @dataclasses.dataclass(frozen=True)
 class VfAdministration:
-    """What the physical function has set for a VF. None where neither ``ip link`` nor sysfs shows it; only NVIDIA's own driver packages
-    (MLNX_OFED, DOCA) show GUIDs and link policy in sysfs.
+    """What the physical function has set for a VF. None where neither ``ip link`` nor sysfs shows it; only NVIDIA's own
+    driver packages (MLNX_OFED, DOCA) show GUIDs and link policy in sysfs.
 
     :ivar vlan: VLAN id, and ``vlan_qos`` its priority; 0 is none
     :ivar min_tx_rate: in Mb/s, like ``max_tx_rate``; 0 is no limit
@@ -183,19 +198,21 @@ class VfAdministration:
 
 @dataclasses.dataclass(frozen=True)
 class HeldParts:
-    """What of a function is in another network namespace than the node's own: a pod has it. The node's sysfs shows none of it then.
+    """What of a function is in another network namespace than the node's own: a pod has it. The node's sysfs shows none
+    of it then.
 
     :ivar netdevs: by the names that they have there
     :ivar names: that they had on the node, where the CNI plugin keeps them
-    :ivar rdma_device: with its ``node_guid`` and ``ports``; in exclusive mode only, where an RDMA device goes with its interface
+    :ivar rdma_device: with its ``node_guid`` and ``ports``; in exclusive mode only, where an RDMA device goes with its
+        interface
     :ivar idle: name of that namespace below /run/netns where no process is in it; None where one is
     """
 
-    netdevs: typing.Annotated[typing.Tuple[Netdev, ...], NETDEVS] = ()
-    names: typing.Annotated[typing.Tuple[Interface, ...], NETDEVS] = ()
+    netdevs: typing.Annotated[tuple[Netdev, ...], NETDEVS] = ()
+    names: typing.Annotated[tuple[Interface, ...], NETDEVS] = ()
     rdma_device: typing.Optional[RdmaDevice] = None
     node_guid: typing.Optional[Guid] = None
-    ports: typing.Annotated[typing.Tuple[Port, ...], PORTS] = ()
+    ports: typing.Annotated[tuple[Port, ...], PORTS] = ()
     idle: typing.Optional[Word] = None
 
 
@@ -208,23 +225,25 @@ class Hca:
     :ivar physical_function: PCI address of the PF, for a VF
     :ivar vf_index: for a VF
     :ivar administration: for a VF, where anything shows it
-    :ivar sriov_absence: for a physical function without SR-IOV files, where its configuration space can be read (as root)
+    :ivar sriov_absence: for a physical function without SR-IOV files, where its configuration space can be read (as
+        root)
     :ivar held: what of it a pod has; None where the node has all of it
-    :ivar unread: files that are there but could not be read or understood (``ports/1/state``); their values are None, and unknown
+    :ivar unread: files that are there but could not be read or understood (``ports/1/state``); their values are None,
+        and unknown
     """
 
     ONCE = ("name",)
 
     name: Device
     rdma_device: typing.Optional[RdmaDevice] = None
-    netdevs: typing.Annotated[typing.Tuple[Netdev, ...], NETDEVS] = ()
+    netdevs: typing.Annotated[tuple[Netdev, ...], NETDEVS] = ()
     pci: typing.Optional[PciFunction] = None
     node_guid: typing.Optional[Guid] = None
     node_description: typing.Optional[str] = None
     firmware: typing.Optional[Version] = None
     board: typing.Optional[Word] = None
     hca_type: typing.Optional[Word] = None
-    ports: typing.Annotated[typing.Tuple[Port, ...], PORTS] = ()
+    ports: typing.Annotated[tuple[Port, ...], PORTS] = ()
     sriov: typing.Optional[Sriov] = None
     physical_function: typing.Optional[PciAddress] = None
     vf_index: typing.Optional[Vfs] = None
@@ -238,17 +257,17 @@ class Hca:
         return self.physical_function is not None
 
     @property
-    def all_netdevs(self) -> typing.Tuple[Netdev, ...]:
+    def all_netdevs(self) -> tuple[Netdev, ...]:
         """Its network interfaces, those that a pod has as well."""
         return (*self.netdevs, *(self.held.netdevs if self.held else ()))
 
     @property
-    def all_ports(self) -> typing.Tuple[Port, ...]:
+    def all_ports(self) -> tuple[Port, ...]:
         """Its ports, also where a pod has the RDMA device."""
         return self.ports or (self.held.ports if self.held else ())
 
     @property
-    def names(self) -> typing.Tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         """Of its network interfaces, as the node calls them, or did before a pod got them."""
         return (*(netdev.name for netdev in self.netdevs), *(self.held.names if self.held else ()))
 
@@ -260,13 +279,13 @@ class NodeHcas:
     :ivar errors: what could not be read, and why; an unread file is never taken for an absent one
     """
 
-    hcas: typing.Annotated[typing.Tuple[Hca, ...], FUNCTIONS]
+    hcas: typing.Annotated[tuple[Hca, ...], FUNCTIONS]
     errors: Messages = ()
 
     @property
-    def functions(self) -> typing.Tuple[Hca, ...]:
+    def functions(self) -> tuple[Hca, ...]:
         """What is on PCI, the first of each function: one function may carry several RDMA devices."""
-        found: typing.Dict[str, Hca] = {}
+        found: dict[str, Hca] = {}
         for hca in self.hcas:
             if hca.pci is not None:
                 found.setdefault(hca.pci.address, hca)
@@ -277,9 +296,12 @@ class NodeHcas:
         return next((hca for hca in self.hcas if hca.pci is not None and hca.pci.address == address), None)
 
     def carrier(self, hca: Hca) -> typing.Optional[Hca]:
-        """The HCA with an RDMA device that stands for this function too, because both are parts of one bond (RoCE); None when there is none."""
+        """The HCA with an RDMA device that stands for this function too, because both are parts of one bond (RoCE);
+        None when there is none."""
         bonds = {netdev.bond for netdev in hca.netdevs if netdev.bond}
-        others = (other for other in self.hcas if other.rdma_device and any(netdev.bond in bonds for netdev in other.netdevs))
+        others = (
+            other for other in self.hcas if other.rdma_device and any(netdev.bond in bonds for netdev in other.netdevs)
+        )
         return None if hca.rdma_device else next(others, None)
 
 

@@ -70,7 +70,7 @@ class ClusterPolicies:
     :ivar error: why it could not be read or changed
     """
 
-    names: typing.Tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     state: str = ""
     rdma: bool = False
     changed: bool = False
@@ -79,7 +79,8 @@ class ClusterPolicies:
 
 @dataclasses.dataclass(frozen=True)
 class HostConfig:
-    """What reboots machines when it is new to their MachineConfigPool: a MachineConfig, or a KubeletConfig, of which OpenShift makes MachineConfigs.
+    """What reboots machines when it is new to their MachineConfigPool: a MachineConfig, or a KubeletConfig, of which
+    OpenShift makes MachineConfigs.
 
     :ivar kind: one of HOST_KINDS
     :ivar what: it changes on a node, in words
@@ -93,9 +94,9 @@ class HostConfig:
     kind: str
     name: str
     what: str
-    labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
     selector: typing.Optional[LabelSelector] = None
-    generated: typing.Tuple[str, ...] = ()
+    generated: tuple[str, ...] = ()
     refusal: typing.Optional[str] = None
     there: bool = False
 
@@ -110,11 +111,11 @@ class KubeletStand:
     :ivar reached: pools of which all nodes of the inventory have what the pool wants
     """
 
-    wanted: typing.Tuple[HostConfig, ...] = ()
-    others: typing.Tuple[HostConfig, ...] = ()
-    pools: typing.Tuple[MachinePool, ...] = ()
+    wanted: tuple[HostConfig, ...] = ()
+    others: tuple[HostConfig, ...] = ()
+    pools: tuple[MachinePool, ...] = ()
     error: str = ""
-    reached: typing.Tuple[str, ...] = ()
+    reached: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,4 +135,4 @@ class Roll:
     updated: int = 0
     seconds: float = 0.0
     error: str = ""
-    others: typing.Tuple[str, ...] = ()
+    others: tuple[str, ...] = ()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the intent asks of the hosts beside the network (rows S3.3, S3.4): locked memory, kernel arguments, how the kubelet places pods, a way for NICs to
-reach the memory of GPUs."""
+"""What the intent asks of the hosts beside the network (rows S3.3, S3.4): locked memory, kernel arguments, how the
+kubelet places pods, a way for NICs to reach the memory of GPUs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class Memlock:
 
 @dataclasses.dataclass(frozen=True)
 class Kubelet:
-    """How the kubelet places pods: GPUs, NICs and CPUs of a pod on one NUMA node, else GPUDirect RDMA crosses the socket. None leaves what the kubelet has.
+    """How the kubelet places pods: GPUs, NICs and CPUs of a pod on one NUMA node, else GPUDirect RDMA crosses the
+    socket. None leaves what the kubelet has.
 
     :ivar topology_manager_scope: of what the policy holds: of each container, or of the whole pod
     :ivar cpu_manager_policy: static gives CPUs of its own to a container of a Guaranteed pod that asks for whole ones
@@ -44,24 +45,28 @@ class Kubelet:
     :ivar pool_labels: of the MachineConfigPools; empty: the label that OpenShift gives its own pool of the role
     """
 
-    topology_manager_policy: typing.Optional[typing.Literal["none", "best-effort", "restricted", "single-numa-node"]] = None
+    topology_manager_policy: typing.Optional[
+        typing.Literal["none", "best-effort", "restricted", "single-numa-node"]
+    ] = None
     topology_manager_scope: typing.Optional[typing.Literal["container", "pod"]] = None
     cpu_manager_policy: typing.Optional[typing.Literal["none", "static"]] = None
     reserved_system_cpus: typing.Optional[str] = None
-    pool_labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    pool_labels: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class HostNeeds:
     """:ivar memlock: None leaves what the runtime has
-    :ivar kernel_arguments: of the nodes, by a MachineConfig, or by their own boot loader before the roll of stage platform
+    :ivar kernel_arguments: of the nodes, by a MachineConfig, or by their own boot loader before the roll of stage
+        platform
     :ivar kubelet: None leaves what the kubelet has
     :ivar machine_role: of these objects: worker, or the name of the nodes' own MachineConfigPool
-    :ivar gpudirect: how NICs reach the memory of GPUs: DMA-BUF, nvidia-peermem, the better one of what each node can do, or not at all
+    :ivar gpudirect: how NICs reach the memory of GPUs: DMA-BUF, nvidia-peermem, the better one of what each node can
+        do, or not at all
     """
 
     memlock: typing.Optional[Memlock] = None
-    kernel_arguments: typing.Tuple[str, ...] = ()
+    kernel_arguments: tuple[str, ...] = ()
     kubelet: typing.Optional[Kubelet] = None
     machine_role: str = "worker"
     gpudirect: typing.Literal["none", "auto", "dma_buf", "peermem"] = "none"

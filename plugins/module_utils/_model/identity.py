@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which machine a BMC belongs to: what the BMC calls its system against what the node calls itself, and whether the two are one machine. Pure.
+"""Which machine a BMC belongs to: what the BMC calls its system against what the node calls itself, and whether the two
+are one machine. Pure.
 
-UUID and serial number are those of SMBIOS [DSP0134 7.2, System Information, type 1]. A BMC tells them as ``ComputerSystem.UUID`` and ``SerialNumber``
-[DSP0268], the kernel as ``product_uuid`` and ``product_serial`` of /sys/class/dmi/id, the kubelet as ``status.nodeInfo.systemUUID``. SMBIOS writes the first
-three fields of a UUID in little-endian order, and not each vendor does so: the same UUID in the other order is the same machine.
+UUID and serial number are those of SMBIOS [DSP0134 7.2, System Information, type 1]. A BMC tells them as
+``ComputerSystem.UUID`` and ``SerialNumber`` [DSP0268], the kernel as ``product_uuid`` and ``product_serial`` of
+/sys/class/dmi/id, the kubelet as ``status.nodeInfo.systemUUID``. SMBIOS writes the first three fields of a UUID in
+little-endian order, and not each vendor does so: the same UUID in the other order is the same machine.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ _DEFAULT_SERIALS = re.compile(
 #: serial numbers of one machine: DMI shows that of the system and that of the board
 _MOST_SERIALS = 2
 
-#: proven: one machine. asserted: nobody can compare them, and the inventory says that they are. other: not one machine, or nobody's alone. unknown: nobody can
-#: compare them
+#: proven: one machine. asserted: nobody can compare them, and the inventory says that they are. other: not one machine,
+#: or nobody's alone. unknown: nobody can compare them
 State = typing.Literal["proven", "asserted", "other", "unknown"]
 
 #: of one machine: system, board, chassis, and one for each part of a chassis
@@ -53,23 +55,28 @@ class Identity:
     """
 
     uuid: str = ""
-    serials: typing.Annotated[typing.Tuple[str, ...], SERIALS] = ()
+    serials: typing.Annotated[tuple[str, ...], SERIALS] = ()
 
     @property
-    def keys(self) -> typing.Tuple[str, ...]:
-        """What no other machine may have, in one form whatever the order of bytes and the case of letters. Machines in one chassis may share a serial number,
-        so that it counts only without a UUID.
+    def keys(self) -> tuple[str, ...]:
+        """What no other machine may have, in one form whatever the order of bytes and the case of letters. Machines in
+        one chassis may share a serial number, so that it counts only without a UUID.
         """
         return self.every[:1] if self.uuid else self.every
 
     @property
-    def every(self) -> typing.Tuple[str, ...]:
+    def every(self) -> tuple[str, ...]:
         """The UUID, where there is one, and each serial number, in the form of ``keys``."""
         uuid = (min(self.uuid, swapped(self.uuid)),) if self.uuid else ()
         return (*uuid, *(f"serial {one.lower()}" for one in self.serials))
 
     def __str__(self) -> str:
-        return ", ".join([*([f"UUID {self.uuid}"] if self.uuid else []), *(f"serial number {one}" for one in self.serials)]) or "no UUID and no serial number"
+        return (
+            ", ".join(
+                [*([f"UUID {self.uuid}"] if self.uuid else []), *(f"serial number {one}" for one in self.serials)]
+            )
+            or "no UUID and no serial number"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,9 +126,11 @@ class Claims:
     def of(self, node: str) -> Identity:
         """What is known of one node, its kubelet first."""
         seen = self.looked.get(node, Identity())
-        # the node's own words: held to their form once more, and who tells the numbers of a whole hall says nothing by the rest of them
+        # the node's own words: held to their form once more, and who tells the numbers of a whole hall says nothing by
+        # the rest of them
         told = identity_of(seen.uuid, seen.serials[:_MOST_SERIALS])
-        # without dashes it is the machine ID of the operating system, which the kubelet tells where DMI shows no UUID [src cadvisor GetSystemUUID]
+        # without dashes it is the machine ID of the operating system, which the kubelet tells where DMI shows no UUID
+        # [src cadvisor GetSystemUUID]
         return Identity(uuid_of(self.reported.get(node, "")) or told.uuid, told.serials)
 
     def judge(self, node: str, machine: Identity, asserted: bool) -> Verdict:
@@ -143,57 +152,82 @@ class Claims:
             return Verdict("proven")
         if same is False or others:
             whose = f"it is that of {', '.join(others[:3])}" if others else f"the node is {own}"
-            return Verdict("other", f"it is the BMC of another machine ({machine}); {whose}", f"Correct rdma_bmc_address and rdma_bmc_system of {node}")
+            return Verdict(
+                "other",
+                f"it is the BMC of another machine ({machine}); {whose}",
+                f"Correct rdma_bmc_address and rdma_bmc_system of {node}",
+            )
         why = f"whether it is the BMC of {node} can't be compared: the BMC tells {machine}, and the node tells {own}"
-        shared = sorted(name for name, other in self.machines.items() if name != node and {*other.keys} & {*machine.keys})
+        shared = sorted(
+            name for name, other in self.machines.items() if name != node and {*other.keys} & {*machine.keys}
+        )
         if shared:
             told = f"the inventory leads to one machine ({machine}) for {', '.join([node, *shared[:3]])}"
             return Verdict("other", told, f"Give each node the address of its own BMC, {node} as well")
         if asserted:
             return Verdict("asserted", f"{why}; the inventory asserts it (rdma_bmc_identity)")
-        remedy = f"Have root look at the node, which reads its DMI. If you have checked by hand that it is, set rdma_bmc_identity: asserted for {node}"
+        remedy = (
+            "Have root look at the node, which reads its DMI. If you have checked by hand that it is, set"
+            f" rdma_bmc_identity: asserted for {node}"
+        )
         return Verdict("unknown", why, remedy)
 
     def refusal(self, node: str) -> typing.Optional[Verdict]:
-        """Why no BMC can be that of this node; None where one can. Two nodes with one identity, or one BMC for two nodes, are no node's."""
+        """Why no BMC can be that of this node; None where one can. Two nodes with one identity, or one BMC for two
+        nodes, are no node's."""
         own, seen = self.of(node), self.looked.get(node, Identity())
         if own.uuid and seen.uuid and own.uuid not in (seen.uuid, swapped(seen.uuid)):
             why = f"{node} contradicts itself: its kubelet says UUID {own.uuid}, and its DMI {seen.uuid}"
-            return Verdict("other", why, f"Restart the kubelet. If it stays so, find out who changed what {node} tells of itself")
-        twins = sorted({name for key in own.every for name in self._owners[key] if _are_twins(own, self.of(name))} - {node})
+            return Verdict(
+                "other", why, f"Restart the kubelet. If it stays so, find out who changed what {node} tells of itself"
+            )
+        twins = sorted(
+            {name for key in own.every for name in self._owners[key] if _are_twins(own, self.of(name))} - {node}
+        )
         if twins:
-            why = f"{', '.join([node, *twins[:3]])} tell one identity ({own}), so a BMC can't be told to be that of one of them"
-            return Verdict("other", why, "Find out which of them tells that of another; have the maker of a board set its own")
+            why = (
+                f"{', '.join([node, *twins[:3]])} tell one identity ({own}), so a BMC can't be told to be that of one"
+                " of them"
+            )
+            return Verdict(
+                "other", why, "Find out which of them tells that of another; have the maker of a board set its own"
+            )
         shared = [name for name in self._at.get(self.places.get(node, ""), ()) if name != node]
         if shared:
             why = f"the inventory names one BMC for {', '.join([node, *shared[:3]])}"
-            return Verdict("other", why, "Give each node the address of its own BMC; where one BMC has several systems, name each in rdma_bmc_system")
+            return Verdict(
+                "other",
+                why,
+                "Give each node the address of its own BMC; where one BMC has several systems, name each in"
+                " rdma_bmc_system",
+            )
         return None
 
     @functools.cached_property
-    def _names(self) -> typing.Tuple[str, ...]:
+    def _names(self) -> tuple[str, ...]:
         return tuple(sorted({*self.reported, *self.looked}))
 
     @functools.cached_property
-    def _owners(self) -> typing.Dict[str, typing.List[str]]:
+    def _owners(self) -> dict[str, list[str]]:
         """Names of nodes by what each is called."""
-        found: typing.Dict[str, typing.List[str]] = {}
+        found: dict[str, list[str]] = {}
         for name in self._names:
             for key in self.of(name).every:
                 found.setdefault(key, []).append(name)
         return found
 
     @functools.cached_property
-    def _at(self) -> typing.Dict[str, typing.List[str]]:
+    def _at(self) -> dict[str, list[str]]:
         """Names of nodes by the place of their BMC."""
-        found: typing.Dict[str, typing.List[str]] = {}
+        found: dict[str, list[str]] = {}
         for name, place in sorted(self.places.items()):
             found.setdefault(place, []).append(name)
         return found
 
 
 def _are_twins(one: Identity, other: Identity) -> bool:
-    """Whether two nodes tell one identity. Beside two UUIDs a serial number says nothing; where one is missing, it is all that there is."""
+    """Whether two nodes tell one identity. Beside two UUIDs a serial number says nothing; where one is missing, it is
+    all that there is."""
     return bool({*one.keys} & {*other.keys} or (not (one.uuid and other.uuid) and {*one.every} & {*other.every}))
 
 
@@ -206,7 +240,8 @@ def _may_be(node: Identity, machine: Identity, by_serial: typing.Optional[bool])
 
 
 def uuid_of(text: typing.Any) -> str:
-    """A UUID in lower case with dashes; empty for any other text, and for one that boards have whose maker has set none.
+    """A UUID in lower case with dashes; empty for any other text, and for one that boards have whose maker has set
+    none.
 
     >>> uuid_of("4C4C4544-0035-3510-8054-C6C04F503347"), uuid_of("00000000-0000-0000-0000-000000000000")
     ('4c4c4544-0035-3510-8054-c6c04f503347', '')
@@ -242,14 +277,17 @@ def swapped(uuid: str) -> str:
     '33221100-5544-7766-8899-aabbccddeeff'
     """
     parts = uuid.split("-")
-    return "-".join(["".join(reversed([part[place : place + 2] for place in range(0, len(part), 2)])) for part in parts[:3]] + parts[3:])
+    return "-".join(
+        ["".join(reversed([part[place : place + 2] for place in range(0, len(part), 2)])) for part in parts[:3]]
+        + parts[3:]
+    )
 
 
 def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
     """Whether both are one machine; None where that can't be told.
 
-    The UUID decides. Which of its serial numbers a vendor shows differs (board, system, chassis), so another one beside the same UUID proves nothing; the same
-    one beside another UUID leaves it open.
+    The UUID decides. Which of its serial numbers a vendor shows differs (board, system, chassis), so another one beside
+    the same UUID proves nothing; the same one beside another UUID leaves it open.
     """
     uuids = (node.uuid == machine.uuid or swapped(node.uuid) == machine.uuid) if node.uuid and machine.uuid else None
     if uuids:
@@ -263,7 +301,8 @@ def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
 
 
 def shown_boot(text: typing.Any) -> Boot:
-    """What a machine shows: a line with the ID of its boot, and one with the UUID of its DMI where root asks and there is one.
+    """What a machine shows: a line with the ID of its boot, and one with the UUID of its DMI where root asks and there
+    is one.
 
     >>> shown_boot("3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11\\ncat: Permission denied\\n")
     Boot(boot='3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11', machine='')
@@ -272,10 +311,12 @@ def shown_boot(text: typing.Any) -> Boot:
     return Boot(uuid_of(boot), uuid_of(machine))
 
 
-def wrong_machine(node: str, told: Boot, shown: Boot, twins: typing.Sequence[str]) -> typing.Optional[typing.Tuple[str, str]]:
-    """Why the machine at the address of a node is not known to be that node: what was seen, and what to do. None where it is the node.
+def wrong_machine(node: str, told: Boot, shown: Boot, twins: typing.Sequence[str]) -> typing.Optional[tuple[str, str]]:
+    """Why the machine at the address of a node is not known to be that node: what was seen, and what to do. None where
+    it is the node.
 
-    The boot ID decides. The UUID of the machine decides beside it, where both tell one: a process without rights can read the boot ID of its machine.
+    The boot ID decides. The UUID of the machine decides beside it, where both tell one: a process without rights can
+    read the boot ID of its machine.
 
     :param told: by the kubelet of the node
     :param shown: by the machine at its address
@@ -283,18 +324,44 @@ def wrong_machine(node: str, told: Boot, shown: Boot, twins: typing.Sequence[str
     """
     look = f"Run cat /proc/sys/kernel/random/boot_id there, and kubectl get node {node} -o yaml"
     if not told.boot:
-        return f"the kubelet of {node} tells no boot ID (status.nodeInfo.bootID), so nothing is written on the machine at its address", (
-            f"Run kubectl get node {node} -o yaml. Each kubelet tells one: restart that of {node}, and find out who changed it if it stays so"
+        return (
+            (
+                f"the kubelet of {node} tells no boot ID (status.nodeInfo.bootID), so nothing is written on the machine"
+                " at its address"
+            ),
+            (
+                f"Run kubectl get node {node} -o yaml. Each kubelet tells one: restart that of {node}, and find out who"
+                " changed it if it stays so"
+            ),
         )
     if shown.boot != told.boot:
-        seen = f"the machine at the address of {node} shows {f'the boot ID {shown.boot}' if shown.boot else 'no boot ID'}, and its kubelet told {told.boot}"
+        seen = (
+            f"the machine at the address of {node} shows {f'the boot ID {shown.boot}' if shown.boot else 'no boot ID'},"
+            f" and its kubelet told {told.boot}"
+        )
         why = "It is another machine, or the kubelet has not reported since its boot"
-        return f"{seen}: nothing is written there. {why}", f"{look}. If it is the node, see why its kubelet does not report"
+        return (
+            f"{seen}: nothing is written there. {why}",
+            f"{look}. If it is the node, see why its kubelet does not report",
+        )
     if twins:
-        return f"the kubelets of {', '.join([node, *twins[:3]])} tell one boot ID ({told.boot}), so nothing is written on the machine that shows it", (
-            f"{look}. Find out which of them tells that of another. Nodes that are containers of one machine can't be told apart"
+        return (
+            (
+                f"the kubelets of {', '.join([node, *twins[:3]])} tell one boot ID ({told.boot}), so nothing is written"
+                " on the machine that shows it"
+            ),
+            (
+                f"{look}. Find out which of them tells that of another. Nodes that are containers of one machine can't"
+                " be told apart"
+            ),
         )
     if told.machine and shown.machine and shown.machine not in (told.machine, swapped(told.machine)):
-        seen = f"the machine at the address of {node} shows the UUID {shown.machine}, and its kubelet told {told.machine} (status.nodeInfo.systemUUID)"
-        return f"{seen}: nothing is written there", f"Run cat /sys/class/dmi/id/product_uuid there, and kubectl get node {node} -o yaml"
+        seen = (
+            f"the machine at the address of {node} shows the UUID {shown.machine}, and its kubelet told {told.machine}"
+            " (status.nodeInfo.systemUUID)"
+        )
+        return (
+            f"{seen}: nothing is written there",
+            f"Run cat /sys/class/dmi/id/product_uuid there, and kubectl get node {node} -o yaml",
+        )
     return None

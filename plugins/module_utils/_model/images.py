@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From where nodes may pull images, as OpenShift's cluster configuration says. Filled by _parse/kubernetes/images.py, read by _check/operators/images.py."""
+"""From where nodes may pull images, as OpenShift's cluster configuration says. Filled by _parse/kubernetes/images.py,
+read by _check/operators/images.py."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ _DIGEST = re.compile(r".+@sha256:[0-9a-f]{64}")
 
 
 def by_digest(image: str) -> bool:
-    """Whether the name of an image says which one it is: what a tag names may differ from node to node, and from day to day."""
+    """Whether the name of an image says which one it is: what a tag names may differ from node to node, and from day to
+    day."""
     return _DIGEST.fullmatch(image) is not None
 
 
@@ -51,7 +53,7 @@ class MirrorRule:
     owner: str
     form: Form
     source: str
-    mirrors: typing.Tuple[str, ...]
+    mirrors: tuple[str, ...]
     never: bool = False
 
 
@@ -64,20 +66,22 @@ class RegistrySources:
     :ivar insecure: may be pulled without a certificate that the node trusts
     """
 
-    allowed: typing.Tuple[str, ...] = ()
-    blocked: typing.Tuple[str, ...] = ()
-    insecure: typing.Tuple[str, ...] = ()
+    allowed: tuple[str, ...] = ()
+    blocked: tuple[str, ...] = ()
+    insecure: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class ImageFacts:
-    """What sriov_operator_info sees of how images are pulled. A cluster that does not serve these kinds has no rule and no list.
+    """What sriov_operator_info sees of how images are pulled. A cluster that does not serve these kinds has no rule and
+    no list.
 
-    :ivar named: images beside those of the fabrics, each by the variable that names it; an empty one is the default of its pods
+    :ivar named: images beside those of the fabrics, each by the variable that names it; an empty one is the default of
+        its pods
     :ivar errors: what the API server did not let us read
     """
 
-    rules: typing.Tuple[MirrorRule, ...] = ()
+    rules: tuple[MirrorRule, ...] = ()
     registries: RegistrySources = RegistrySources()
-    named: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    errors: typing.Tuple[str, ...] = ()
+    named: dict[str, str] = dataclasses.field(default_factory=dict)
+    errors: tuple[str, ...] = ()

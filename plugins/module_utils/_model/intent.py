@@ -19,18 +19,22 @@ from .firmware import FirmwareWishes
 from .host_intent import HostNeeds
 from .tuning import Roce, Tuning
 
-#: of a list that selects HCAs or NICs. A node has some ten; servers of each model have theirs in other slots, and each HCA is looked for in the list
+#: of a list that selects HCAs or NICs. A node has some ten; servers of each model have theirs in other slots, and each
+#: HCA is looked for in the list
 MOST_SELECTED = 256
 
 #: see profiles.py for what each of them is
-Profile = typing.Literal["sriov_infiniband", "sriov_ethernet", "rdma_shared", "host_device", "macvlan", "ipoib", "pod_network"]
+Profile = typing.Literal[
+    "sriov_infiniband", "sriov_ethernet", "rdma_shared", "host_device", "macvlan", "ipoib", "pod_network"
+]
 
 
 @dataclasses.dataclass(frozen=True)
 class Select:
     """Which HCAs or NICs of a node belong to the fabric.
 
-    :ivar subnet_manager: ``any`` alone, or the GUIDs (0x...) of the subnet managers of the fabric, of which the port must see one. InfiniBand only
+    :ivar subnet_manager: ``any`` alone, or the GUIDs (0x...) of the subnet managers of the fabric, of which the port
+        must see one. InfiniBand only
     :ivar hcas_per_node: how many physical functions each node must have on this fabric
     :ivar pci: PCI addresses, 0000:3c:00.0
     :ivar netdev: names of the PFs' netdevs
@@ -39,9 +43,9 @@ class Select:
     """
 
     hcas_per_node: int
-    subnet_manager: typing.Annotated[typing.Tuple[str, ...], Bound("subnet managers", MOST_SELECTED)] = ()
-    pci: typing.Annotated[typing.Tuple[str, ...], Bound("PCI addresses", MOST_SELECTED)] = ()
-    netdev: typing.Annotated[typing.Tuple[str, ...], Bound("network interfaces", MOST_SELECTED)] = ()
+    subnet_manager: typing.Annotated[tuple[str, ...], Bound("subnet managers", MOST_SELECTED)] = ()
+    pci: typing.Annotated[tuple[str, ...], Bound("PCI addresses", MOST_SELECTED)] = ()
+    netdev: typing.Annotated[tuple[str, ...], Bound("network interfaces", MOST_SELECTED)] = ()
     vendor: typing.Optional[str] = None
     device: typing.Optional[str] = None
 
@@ -66,14 +70,16 @@ class PodSecurity:
 class Network:
     """The attachment that pods name in their annotation.
 
-    :ivar name: of the SriovNetwork, MacvlanNetwork..., and so of the NetworkAttachmentDefinition; empty for the pod network only
+    :ivar name: of the SriovNetwork, MacvlanNetwork..., and so of the NetworkAttachmentDefinition; empty for the pod
+        network only
     :ivar namespace: of the jobs' pods; pods that measure have a namespace of their own
     :ivar pod_security: level that the namespace gets; None leaves it as it is
     :ivar link_state: of the VF; None leaves the operator's default
     :ivar meta_plugins: chained CNI plugins, as the CNI reads them
     :ivar mode: of macvlan; None is "bridge"
     :ivar vlan: VLAN id of the VF on Ethernet, and ``vlan_qos`` its priority
-    :ivar trust: the VF may set its own address and promiscuous mode; None leaves the driver's default, as with ``spoof_check``
+    :ivar trust: the VF may set its own address and promiscuous mode; None leaves the driver's default, as with
+        ``spoof_check``
     :ivar min_tx_rate: of the VF, in Mb/s, like ``max_tx_rate``; 0 is no limit
     """
 
@@ -81,7 +87,7 @@ class Network:
     name: str = ""
     pod_security: typing.Optional[PodSecurity] = None
     link_state: typing.Optional[typing.Literal["auto", "enable", "disable"]] = None
-    meta_plugins: typing.Tuple[typing.Dict[str, typing.Any], ...] = ()
+    meta_plugins: tuple[dict[str, typing.Any], ...] = ()
     mode: typing.Optional[typing.Literal["bridge", "private", "vepa", "passthru"]] = None
     vlan: typing.Optional[int] = None
     vlan_qos: typing.Optional[int] = None
@@ -91,8 +97,9 @@ class Network:
     max_tx_rate: typing.Optional[int] = None
 
     @property
-    def vf_settings(self) -> typing.Dict[str, typing.Union[int, bool]]:
-        """What the CNI plugin shall set for a VF that a pod takes, by name; what the intent leaves to the driver is not in it."""
+    def vf_settings(self) -> dict[str, typing.Union[int, bool]]:
+        """What the CNI plugin shall set for a VF that a pod takes, by name; what the intent leaves to the driver is not
+        in it."""
         return {name: getattr(self, name) for name in VF_SETTINGS if getattr(self, name) is not None}
 
 
@@ -143,8 +150,8 @@ class Ipam:
     range_start: typing.Optional[str] = None
     range_end: typing.Optional[str] = None
     gateway: typing.Optional[str] = None
-    exclude: typing.Tuple[str, ...] = ()
-    routes: typing.Tuple[Route, ...] = ()
+    exclude: tuple[str, ...] = ()
+    routes: tuple[Route, ...] = ()
     pool: typing.Optional[NvIpamPool] = None
 
 
@@ -168,7 +175,8 @@ class LineRate:
 
 @dataclasses.dataclass(frozen=True)
 class Pods:
-    """The pods that measure. They are in the namespace linerate-measure, which comes and goes with a measurement, unless an admin has prepared it.
+    """The pods that measure. They are in the namespace linerate-measure, which comes and goes with a measurement,
+    unless an admin has prepared it.
 
     :ivar image: has rping, ib_write_bw and rdma (iproute2)
     :ivar image_pull_policy: of Kubernetes
@@ -183,7 +191,8 @@ class Pods:
     :ivar cpu: request and limit, as Kubernetes writes it
     :ivar memory: request and limit, as Kubernetes writes it
     :ivar tolerations: of the pods, as Kubernetes reads them; for taints such as nvidia.com/gpu
-    :ivar service_account: in the namespace that an admin has prepared; None takes one that comes and goes with a measurement
+    :ivar service_account: in the namespace that an admin has prepared; None takes one that comes and goes with a
+        measurement
     :ivar image_pull_secrets: names of secrets in the namespace that an admin has prepared
     """
 
@@ -199,22 +208,23 @@ class Pods:
     limit_seconds: int = 120
     cpu: str = "2"
     memory: str = "1Gi"
-    tolerations: typing.Tuple[typing.Dict[str, typing.Any], ...] = ()
+    tolerations: tuple[dict[str, typing.Any], ...] = ()
     service_account: typing.Optional[str] = None
-    image_pull_secrets: typing.Tuple[str, ...] = ()
+    image_pull_secrets: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Bandwidth:
     """Who measures with whom.
 
-    :ivar rounds: so many of disjoint pairs; or all, so that everybody meets everybody, or as many as fit a stage; or those that use each link of the
-        fabric in both directions, and then suspects alone (auto). None means all for a few nodes, and auto for more
+    :ivar rounds: so many of disjoint pairs; or all, so that everybody meets everybody, or as many as fit a stage; or
+        those that use each link of the fabric in both directions, and then suspects alone (auto). None means all for a
+        few nodes, and auto for more
     :ivar rails: rails of a node at the same time, as training uses them, or one by one
     :ivar directions: of a pair: only one of them, one after the other, or at the same time (ib_write_bw -b)
     :ivar sweep: measure all message sizes as well, for the report
-    :ivar layers: which pairs are measured layer by layer as well, from the cable up to the pod. None means the suspects where the run has observers, by which
-        alone the host can be measured, and else none
+    :ivar layers: which pairs are measured layer by layer as well, from the cable up to the pod. None means the suspects
+        where the run has observers, by which alone the host can be measured, and else none
     """
 
     rounds: typing.Optional[typing.Union[int, typing.Literal["all", "auto"]]] = None
@@ -236,8 +246,8 @@ class Fabric:
     :ivar pods_per_node: pods of a node on a network that they share (rdmaHcaMax); None is 63
     :ivar roce: of Ethernet: what its NICs must be set to; None: what NVIDIA's NIC operator sets is advice
     :ivar rails: HCA k of each node is on the leaf of the others' HCA k; or none are planned, and no cabling is wrong
-    :ivar routing: of InfiniBand: what goes to a LID takes the one way of the forwarding tables (static), or switches choose among several (adaptive).
-        None: not known, and nothing that is read tells it
+    :ivar routing: of InfiniBand: what goes to a LID takes the one way of the forwarding tables (static), or switches
+        choose among several (adaptive). None: not known, and nothing that is read tells it
     :ivar uplinks: of InfiniBand: links that each leaf has to other switches; None: as many as the leaves beside it
     """
 
@@ -269,10 +279,12 @@ class Fabric:
 class DrainPool:
     """A SriovNetworkPoolConfig of the nodes that take part.
 
-    A number of nodes and no percentage, which the operator rounds down: 25% of 3 nodes are none, and no node ever gets its turn.
+    A number of nodes and no percentage, which the operator rounds down: 25% of 3 nodes are none, and no node ever gets
+    its turn.
 
     :ivar max_unavailable: nodes that may be drained at the same time
-    :ivar rdma_mode: of the nodes' RDMA devices and network namespaces; None leaves it to the operator. A change reboots the nodes
+    :ivar rdma_mode: of the nodes' RDMA devices and network namespaces; None leaves it to the operator. A change reboots
+        the nodes
     """
 
     max_unavailable: int
@@ -335,23 +347,27 @@ class ClusterIntent:
     :ivar operator_namespace: of the SR-IOV network operator; None is where it is seen
     :ivar resource_prefix: of the device plugin's resources
     :ivar wait_seconds: limit of the wait for the network
-    :ivar node_pool: in which turns, and with which RDMA mode, the operator works on the nodes; None leaves its default: one node at a time
+    :ivar node_pool: in which turns, and with which RDMA mode, the operator works on the nodes; None leaves its default:
+        one node at a time
     :ivar disruption: the most that may happen to a node; what needs more is refused before anything is applied
     :ivar drain: what a drain of the collection may take
-    :ivar pause_health_checks: pause the MachineHealthChecks and NodeHealthChecks of nodes that are about to be reset, until they are back. Otherwise
-        such a node is not reset
+    :ivar pause_health_checks: pause the MachineHealthChecks and NodeHealthChecks of nodes that are about to be reset,
+        until they are back. Otherwise such a node is not reset
     :ivar network_operator: NVIDIA's, for profiles that need it
     :ivar host: what jobs need of the nodes beside the network
     :ivar bios: what is asked of the BIOS of each node; its BMC must be known for that
     :ivar firmware: what the firmware of the HCAs shall be set to beside what each fabric needs
     :ivar tuning: what is expected of the nodes under the network
-    :ivar mirror: of a disconnected site: registry and path below which each image and chart has its own name, or what takes the place of each source
+    :ivar mirror: of a disconnected site: registry and path below which each image and chart has its own name, or what
+        takes the place of each source
     :ivar measures: figures of jobs and tests on the fabrics and on other networks, for stage compare
     :ivar training: what a job's log must prove; None when no job is asked for
     :ivar collectives: what collectives must reach over the network; None when none is to be run
     """
 
-    node_selector: typing.Dict[str, str] = dataclasses.field(default_factory=lambda: {"feature.node.kubernetes.io/network-sriov.capable": "true"})
+    node_selector: dict[str, str] = dataclasses.field(
+        default_factory=lambda: {"feature.node.kubernetes.io/network-sriov.capable": "true"}
+    )
     operator_namespace: typing.Optional[str] = None
     resource_prefix: str = "openshift.io"
     wait_seconds: int = 1800
@@ -364,8 +380,8 @@ class ClusterIntent:
     bios: BiosWishes = dataclasses.field(default_factory=BiosWishes)
     firmware: FirmwareWishes = dataclasses.field(default_factory=FirmwareWishes)
     tuning: Tuning = dataclasses.field(default_factory=Tuning)
-    mirror: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    measures: typing.Tuple[Measure, ...] = ()
+    mirror: dict[str, str] = dataclasses.field(default_factory=dict)
+    measures: tuple[Measure, ...] = ()
     training: typing.Optional[Training] = None
     collectives: typing.Optional[Collectives] = None
 
@@ -374,6 +390,6 @@ class ClusterIntent:
 class Intent:
     """All of it, as one value."""
 
-    fabrics: typing.Tuple[Fabric, ...]
-    waivers: typing.Tuple[Waiver, ...] = ()
+    fabrics: tuple[Fabric, ...]
+    waivers: tuple[Waiver, ...] = ()
     cluster: ClusterIntent = ClusterIntent()

@@ -12,7 +12,8 @@ from .boundary.kubernetes import GroupWord, LabelKey, LabelValue, Subdomain
 
 #: variable that the inventory plugin sets on each host: one without its Node is no node any more
 LISTED = "rdma_listed_by_cluster"
-#: nodes of which a node may claim an address before its claims count for nothing. So many must lie together to make a node of good faith look so
+#: nodes of which a node may claim an address before its claims count for nothing. So many must lie together to make a
+#: node of good faith look so
 _MOST_RIVALS = 4
 
 
@@ -21,17 +22,19 @@ class InventoryNode:
     """A node, with what of its own words was taken.
 
     :ivar address: internal IP address; empty where the node tells none, or tells what is none (see ``error``)
-    :ivar groups: what it is and where it stands, by the first part of the group's name (``os``, ``model``, ``pool``, ``zone``, ``leaf``)
-    :ivar error: which of the texts of the node were refused, and what they must be; empty when none was. The node must not be reached by ssh then
+    :ivar groups: what it is and where it stands, by the first part of the group's name (``os``, ``model``, ``pool``,
+        ``zone``, ``leaf``)
+    :ivar error: which of the texts of the node were refused, and what they must be; empty when none was. The node must
+        not be reached by ssh then
     :ivar claimed: all addresses that the kubelet writes, internal and external
     """
 
     name: Subdomain
     address: HostAddress
-    labels: typing.Dict[LabelKey, LabelValue] = dataclasses.field(default_factory=dict)
-    groups: typing.Dict[str, GroupWord] = dataclasses.field(default_factory=dict)
+    labels: dict[LabelKey, LabelValue] = dataclasses.field(default_factory=dict)
+    groups: dict[str, GroupWord] = dataclasses.field(default_factory=dict)
     error: str = ""
-    claimed: typing.Tuple[HostAddress, ...] = ()
+    claimed: tuple[HostAddress, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,28 +44,35 @@ class Inventory:
     :ivar refused: why what the API server listed as a node is none, one text for each
     """
 
-    nodes: typing.Tuple[InventoryNode, ...]
-    refused: typing.Tuple[str, ...] = ()
+    nodes: tuple[InventoryNode, ...]
+    refused: tuple[str, ...] = ()
 
 
 def refuse_shared_addresses(found: Inventory, everyone: typing.Iterable[InventoryNode]) -> Inventory:
-    """Take the address from each node that claims the one of another node: by ssh, the tasks of one node would run on the other.
+    """Take the address from each node that claims the one of another node: by ssh, the tasks of one node would run on
+    the other.
 
-    Which of them is right, the API server does not know: the kubelet of each has written it. But one that claims addresses of many nodes beside its own takes
-    theirs from none of them.
+    Which of them is right, the API server does not know: the kubelet of each has written it. But one that claims
+    addresses of many nodes beside its own takes theirs from none of them.
 
     :param everyone: all nodes of the cluster, also those outside of the inventory
     """
-    owners: typing.Dict[str, typing.List[str]] = {}
+    owners: dict[str, list[str]] = {}
     known = {node.name: node for node in everyone}
     for node in known.values():
         for address in {node.address, *node.claimed} - {""}:
             owners.setdefault(address, []).append(node.name)
-    greedy = {name for name, node in known.items() if len({other for address in node.claimed for other in owners[address]} - {name}) > _MOST_RIVALS}
+    greedy = {
+        name
+        for name, node in known.items()
+        if len({other for address in node.claimed for other in owners[address]} - {name}) > _MOST_RIVALS
+    }
 
-    def rivals(node: InventoryNode) -> typing.List[str]:
+    def rivals(node: InventoryNode) -> list[str]:
         others = [name for name in owners.get(node.address, ()) if name != node.name]
-        return [name for name in others if name not in greedy or node.name in greedy or known[name].address == node.address]
+        return [
+            name for name in others if name not in greedy or node.name in greedy or known[name].address == node.address
+        ]
 
     return dataclasses.replace(found, nodes=tuple(_without_shared(node, rivals(node)) for node in found.nodes))
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Training jobs: what the user wants of one (``rdma_job``), and what is in one that somebody wrote, whatever its kind."""
+"""Training jobs: what the user wants of one (``rdma_job``), and what is in one that somebody wrote, whatever its
+kind."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class Job:
     :ivar command: what each pod starts: torchrun finds the other pods by the operator's PET_ variables
     :ivar cpu: request and limit, as Kubernetes writes it
     :ivar memory: request and limit, as Kubernetes writes it
-    :ivar fabric: name of the fabric; None takes the pod network, which is the baseline of a comparison and nothing to train on
+    :ivar fabric: name of the fabric; None takes the pod network, which is the baseline of a comparison and nothing to
+        train on
     :ivar namespace: of the job; None takes that of the fabric's network
     :ivar interfaces: attachments of a pod to the fabric; None takes one for each HCA of a node
     :ivar shared_memory: size of /dev/shm, as Kubernetes writes it
@@ -55,7 +57,7 @@ class Job:
     nodes: int
     gpus_per_node: int
     image: str
-    command: typing.Tuple[str, ...]
+    command: tuple[str, ...]
     cpu: str
     memory: str
     kind: typing.Literal["PyTorchJob", "TrainJob"] = "PyTorchJob"
@@ -68,11 +70,11 @@ class Job:
     nic_map: typing.Optional[str] = None
     queue: typing.Optional[str] = None
     topology_file: typing.Optional[str] = None
-    environment: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
     gpu_resource: str = "nvidia.com/gpu"
-    tolerations: typing.Tuple[typing.Dict[str, typing.Any], ...] = ()
+    tolerations: tuple[dict[str, typing.Any], ...] = ()
     service_account: typing.Optional[str] = None
-    image_pull_secrets: typing.Tuple[str, ...] = ()
+    image_pull_secrets: tuple[str, ...] = ()
 
 
 # What is in a job
@@ -96,11 +98,12 @@ class Replaced:
     """Resources of a container that another object replaced as a whole.
 
     :ivar limits: that it had
-    :ivar by: key of the object that replaced them, as a reader would write it: TrainJob train spec.trainer.resourcesPerNode
+    :ivar by: key of the object that replaced them, as a reader would write it: TrainJob train
+        spec.trainer.resourcesPerNode
     :ivar of: the object that had them: ClusterTrainingRuntime torch-rdma
     """
 
-    limits: typing.Dict[str, str]
+    limits: dict[str, str]
     by: str
     of: str
 
@@ -121,18 +124,18 @@ class Container:
 
     name: str
     path: str
-    environment: typing.Tuple[Variable, ...] = ()
-    sources: typing.Tuple[str, ...] = ()
-    requests: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    limits: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    capabilities: typing.Tuple[str, ...] = ()
+    environment: tuple[Variable, ...] = ()
+    sources: tuple[str, ...] = ()
+    requests: dict[str, str] = dataclasses.field(default_factory=dict)
+    limits: dict[str, str] = dataclasses.field(default_factory=dict)
+    capabilities: tuple[str, ...] = ()
     privileged: bool = False
     user: typing.Optional[int] = None
     non_root: bool = False
-    mounts: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    mounts: dict[str, str] = dataclasses.field(default_factory=dict)
     replaced: typing.Optional[Replaced] = None
-    device_claims: typing.Tuple[TakenClaim, ...] = ()
-    claimed: typing.Tuple[Use, ...] = ()
+    device_claims: tuple[TakenClaim, ...] = ()
+    claimed: tuple[Use, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,16 +173,16 @@ class PodTemplate:
 
     path: str
     count: int
-    containers: typing.Tuple[Container, ...]
-    init_containers: typing.Tuple[Container, ...] = ()
-    networks: typing.Tuple[NetworkRequest, ...] = ()
+    containers: tuple[Container, ...]
+    init_containers: tuple[Container, ...] = ()
+    networks: tuple[NetworkRequest, ...] = ()
     host_network: bool = False
-    volumes: typing.Tuple[str, ...] = ()
-    memory_volumes: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    claims: typing.Tuple[str, ...] = ()
-    host_paths: typing.Tuple[str, ...] = ()
+    volumes: tuple[str, ...] = ()
+    memory_volumes: dict[str, str] = dataclasses.field(default_factory=dict)
+    claims: tuple[str, ...] = ()
+    host_paths: tuple[str, ...] = ()
     account: str = ""
-    device_claims: typing.Tuple[PodClaim, ...] = ()
+    device_claims: tuple[PodClaim, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,7 +196,7 @@ class Workload:
     kind: str
     name: str
     namespace: str
-    templates: typing.Tuple[PodTemplate, ...]
+    templates: tuple[PodTemplate, ...]
     queue: str = ""
     lost: str = ""
 
@@ -217,9 +220,9 @@ class JobObjects:
     :ivar resources: extended resources that their containers ask for
     """
 
-    attachments: typing.FrozenSet[str] = frozenset()
-    claims: typing.FrozenSet[typing.Tuple[str, str]] = frozenset()
-    resources: typing.FrozenSet[str] = frozenset()
+    attachments: frozenset[str] = frozenset()
+    claims: frozenset[tuple[str, str]] = frozenset()
+    resources: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,7 +237,7 @@ class Attachment:
     """
 
     name: str
-    kinds: typing.Tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
     resource: str = ""
     default_route: bool = False
     problem: str = ""
@@ -245,7 +248,7 @@ class Claim:
     """A PersistentVolumeClaim: namespace/name, accessModes, status.phase."""
 
     name: str
-    modes: typing.Tuple[str, ...]
+    modes: tuple[str, ...]
     phase: str
 
 
@@ -258,8 +261,8 @@ class PodDevices:
     """
 
     name: str
-    interfaces: typing.Tuple[str, ...]
-    devices: typing.Tuple[str, ...]
+    interfaces: tuple[str, ...]
+    devices: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,23 +275,24 @@ class JobSurroundings:
     :ivar pods: of the job, where it runs
     :ivar devices: names of the HCAs of each node (node_info), where they were asked for
     :ivar enforced: level of Pod Security that each namespace of a job enforces; empty where its label says none
-    :ivar device_claims: ResourceClaims and ResourceClaimTemplates that the jobs name; None where the cluster does not know the kinds or refuses them
+    :ivar device_claims: ResourceClaims and ResourceClaimTemplates that the jobs name; None where the cluster does not
+        know the kinds or refuses them
     :ivar device_classes: of the cluster; None as above
     :ivar device_slices: ResourceSlices of the cluster; None as above
     :ivar device_errors: objects of these kinds that are not of their form, and are left out
     :ivar errors: what could not be read; what is not in the rest is not known then
     """
 
-    nodes: typing.Tuple[ClusterNode, ...] = ()
-    attachments: typing.Tuple[Attachment, ...] = ()
-    offered: typing.FrozenSet[str] = frozenset()
-    others: typing.Dict[str, typing.Tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    claims: typing.Tuple[Claim, ...] = ()
-    pods: typing.Tuple[PodDevices, ...] = ()
-    devices: typing.Dict[str, typing.Tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    enforced: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    device_claims: typing.Optional[typing.Tuple[DeviceClaim, ...]] = None
-    device_classes: typing.Optional[typing.Tuple[DeviceClass, ...]] = None
-    device_slices: typing.Optional[typing.Tuple[DeviceSlice, ...]] = None
-    device_errors: typing.Tuple[str, ...] = ()
-    errors: typing.Tuple[str, ...] = ()
+    nodes: tuple[ClusterNode, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    offered: frozenset[str] = frozenset()
+    others: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    pods: tuple[PodDevices, ...] = ()
+    devices: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    enforced: dict[str, str] = dataclasses.field(default_factory=dict)
+    device_claims: typing.Optional[tuple[DeviceClaim, ...]] = None
+    device_classes: typing.Optional[tuple[DeviceClass, ...]] = None
+    device_slices: typing.Optional[tuple[DeviceSlice, ...]] = None
+    device_errors: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()

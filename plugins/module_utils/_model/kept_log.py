@@ -2,7 +2,8 @@
 
 """NCCL's log of a run of nccl-tests as facts keep it: what many processes and ranks have alike is there once.
 
-Of 8,192 ranks each goes one of a few ways, and a run of 1,024 nodes has 15 logs of them: rank by rank they are more than a fact may hold.
+Of 8,192 ranks each goes one of a few ways, and a run of 1,024 nodes has 15 logs of them: rank by rank they are more
+than a fact may hold.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from .nccl import NcclCommunicator, NcclLog, NcclProcess, NcclRank, NcclRoute, R
 
 T = typing.TypeVar("T")
 
-#: characters by which Python shows all that the log of a pod tells: for the pod, and for each of its GPUs. A rank of NCCL's takes about 4,000
+#: characters by which Python shows all that the log of a pod tells: for the pod, and for each of its GPUs. A rank of
+#: NCCL's takes about 4,000
 MOST_OF_POD, MOST_OF_GPU = 1 << 15, 1 << 14
 #: warnings and versions of a log that are kept one by one
 MOST_PROBLEMS, MOST_VERSIONS = 100, 20
@@ -55,40 +57,47 @@ class KeptCommunicator:
 
     name: str
     size: typing.Optional[Ranks]
-    ranks: typing.Tuple[KeptRank, ...]
+    ranks: tuple[KeptRank, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class KeptLog:
     """A log.
 
-    :ivar shared: all of it but its communicators; its processes are the kinds of processes, without host, number and address
+    :ivar shared: all of it but its communicators; its processes are the kinds of processes, without host, number and
+        address
     :ivar rank_kinds: kinds of ranks, without number, process and GPU; a proxy is counted from the rank on
     """
 
     shared: NcclLog = dataclasses.field(default_factory=NcclLog)
-    rank_kinds: typing.Tuple[NcclRank, ...] = ()
-    processes: typing.Tuple[KeptProcess, ...] = ()
-    communicators: typing.Tuple[KeptCommunicator, ...] = ()
+    rank_kinds: tuple[NcclRank, ...] = ()
+    processes: tuple[KeptProcess, ...] = ()
+    communicators: tuple[KeptCommunicator, ...] = ()
 
     @property
     def size(self) -> int:
         """Return how many parts the whole log has, which a check looks at one by one."""
-        of_processes = [1 + len(item.devices) + len(item.environment) + len(item.choices) for item in self.shared.processes]
-        of_ranks = [1 + (item.channels or 0) + sum(1 + len(route.channels) for route in item.routes) for item in self.rank_kinds]
+        of_processes = [
+            1 + len(item.devices) + len(item.environment) + len(item.choices) for item in self.shared.processes
+        ]
+        of_ranks = [
+            1 + (item.channels or 0) + sum(1 + len(route.channels) for route in item.routes) for item in self.rank_kinds
+        ]
         kinds = [_at(of_processes, item.kind) or 0 for item in self.processes]
         ranks = [rank for communicator in self.communicators for rank in communicator.ranks]
         return sum(kinds) + sum((_at(of_ranks, rank.kind) or 0) + (_at(kinds, rank.process) or 0) for rank in ranks)
 
     def restore(self) -> NcclLog:
         """Return the whole log. What names a number that is not there is left out, so that it is not known."""
-        processes: typing.List[NcclProcess] = []
+        processes: list[NcclProcess] = []
         for item in self.processes:
             alike = _at(self.shared.processes, item.kind)
             if alike is not None:
                 processes.append(dataclasses.replace(alike, host=item.host, pid=item.pid, oob_address=item.oob_address))
         communicators = tuple(
-            NcclCommunicator(item.name, item.size, tuple(rank for rank in map(self._restore_rank, item.ranks) if rank is not None))
+            NcclCommunicator(
+                item.name, item.size, tuple(rank for rank in map(self._restore_rank, item.ranks) if rank is not None)
+            )
             for item in self.communicators
         )
         return dataclasses.replace(self.shared, processes=tuple(processes), communicators=communicators)
@@ -98,25 +107,29 @@ class KeptLog:
         if process is None or alike is None:
             return None
         routes = _move_proxies(alike.routes, item.rank)
-        return dataclasses.replace(alike, rank=item.rank, host=process.host, pid=process.pid, gpu=item.gpu, bus_id=item.bus_id, routes=routes)
+        return dataclasses.replace(
+            alike, rank=item.rank, host=process.host, pid=process.pid, gpu=item.gpu, bus_id=item.bus_id, routes=routes
+        )
 
 
 def _at(items: typing.Sequence[T], number: int) -> typing.Optional[T]:
     return items[number] if 0 <= number < len(items) else None
 
 
-def _move_proxies(routes: typing.Tuple[NcclRoute, ...], ranks: int) -> typing.Tuple[NcclRoute, ...]:
+def _move_proxies(routes: tuple[NcclRoute, ...], ranks: int) -> tuple[NcclRoute, ...]:
     if all(route.proxy is None for route in routes):
         return routes
-    return tuple(route if route.proxy is None else dataclasses.replace(route, proxy=route.proxy + ranks) for route in routes)
+    return tuple(
+        route if route.proxy is None else dataclasses.replace(route, proxy=route.proxy + ranks) for route in routes
+    )
 
 
 class _Kinds(typing.Generic[T]):
     """Numbers things that are alike."""
 
     def __init__(self) -> None:
-        self.found: typing.List[T] = []
-        self._numbers: typing.Dict[str, int] = {}
+        self.found: list[T] = []
+        self._numbers: dict[str, int] = {}
 
     def number(self, item: T) -> int:
         """Return the number of a thing."""
@@ -127,21 +140,28 @@ class _Kinds(typing.Generic[T]):
 
 
 def keep_log(log: NcclLog, gpus: int) -> KeptLog:
-    """Return a log of several pods as facts keep it, without the pods that tell more than their GPUs explain: nothing of these is then proven.
+    """Return a log of several pods as facts keep it, without the pods that tell more than their GPUs explain: nothing
+    of these is then proven.
 
     :param log: of pods whose hosts are apart, each with lines of its own host alone
     :param gpus: of a pod, each with a process
     """
-    processes = [dataclasses.replace(item, files=()) if len(item.files) == 1 and not item.beside else item for item in log.processes]
-    told: typing.Dict[str, int] = {}
-    parts: typing.Tuple[typing.Union[NcclProcess, NcclRank], ...] = (*processes, *(rank for communicator in log.communicators for rank in communicator.ranks))
+    processes = [
+        dataclasses.replace(item, files=()) if len(item.files) == 1 and not item.beside else item
+        for item in log.processes
+    ]
+    told: dict[str, int] = {}
+    parts: tuple[typing.Union[NcclProcess, NcclRank], ...] = (
+        *processes,
+        *(rank for communicator in log.communicators for rank in communicator.ranks),
+    )
     for part in parts:
         told[part.host] = told.get(part.host, 0) + len(repr(part))
     honest = {host for host, size in told.items() if size <= MOST_OF_POD + gpus * MOST_OF_GPU}
     process_kinds: _Kinds[NcclProcess] = _Kinds()
     rank_kinds: _Kinds[NcclRank] = _Kinds()
-    kept: typing.List[KeptProcess] = []
-    numbers: typing.Dict[typing.Tuple[str, int], int] = {}
+    kept: list[KeptProcess] = []
+    numbers: dict[tuple[str, int], int] = {}
     for item in processes:
         if item.host in honest:
             numbers[item.host, item.pid] = len(kept)
@@ -154,7 +174,9 @@ def keep_log(log: NcclLog, gpus: int) -> KeptLog:
             number = numbers.get((rank.host, rank.pid))
             if number is not None:
                 routes = _move_proxies(rank.routes, -rank.rank)
-                kind = rank_kinds.number(dataclasses.replace(rank, rank=0, host="", pid=0, gpu=None, bus_id="", routes=routes))
+                kind = rank_kinds.number(
+                    dataclasses.replace(rank, rank=0, host="", pid=0, gpu=None, bus_id="", routes=routes)
+                )
                 ranks.append(KeptRank(rank.rank, number, rank.gpu, rank.bus_id, kind))
         if ranks:
             communicators.append(KeptCommunicator(communicator.name, communicator.size, tuple(ranks)))
@@ -163,7 +185,10 @@ def keep_log(log: NcclLog, gpus: int) -> KeptLog:
 
 
 def _cut(log: NcclLog) -> NcclLog:
-    """Return a log with its first warnings and versions. Those of known kinds go before others; what is left out is told by its number."""
+    """Return a log with its first warnings and versions. Those of known kinds go before others; what is left out is
+    told by its number."""
     more = max(0, len(log.problems) - MOST_PROBLEMS)
     problems = sorted(log.problems, key=lambda item: not item.kind)[:MOST_PROBLEMS] if more else log.problems
-    return dataclasses.replace(log, versions=log.versions[:MOST_VERSIONS], problems=tuple(problems), untold=log.untold + more)
+    return dataclasses.replace(
+        log, versions=log.versions[:MOST_VERSIONS], problems=tuple(problems), untold=log.untold + more
+    )

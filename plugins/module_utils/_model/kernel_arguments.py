@@ -22,7 +22,7 @@ class KernelArguments:
     :ivar by_pod: an observer has looked, and writes nothing
     """
 
-    missing: typing.Tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     refusal: str = ""
     boot: str = ""
     by_pod: bool = False
@@ -32,7 +32,7 @@ class KernelArguments:
 class LeftArguments:
     """Those of the collection that the next boot of a node still gets after the teardown, or why there is no answer."""
 
-    value: typing.Optional[typing.Tuple[str, ...]] = None
+    value: typing.Optional[tuple[str, ...]] = None
     error: typing.Optional[str] = None
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the cluster shows of Kubernetes' own kinds and of multus: nodes, workloads, attachments, commands in pods. Filled by _parse/kubernetes."""
+"""What the cluster shows of Kubernetes' own kinds and of multus: nodes, workloads, attachments, commands in pods.
+Filled by _parse/kubernetes."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ class ClusterNode:
     :ivar ready: of its condition Ready; False also for Unknown
     :ivar allocatable: of the extended resources (those with a domain in the name), in pieces
     :ivar unread: extended resources whose number can't be read, as the node writes it
-    :ivar machine_config: that OpenShift's daemon has brought it to, with no other one to come; empty while it changes, and where nobody says it
+    :ivar machine_config: that OpenShift's daemon has brought it to, with no other one to come; empty while it changes,
+        and where nobody says it
     :ivar not_ready: why it is not ready, as the condition Ready says it
     :ivar boot_id: another one after each boot; empty when the kubelet has not said it
     """
@@ -26,13 +28,13 @@ class ClusterNode:
     ONCE = ("name",)
 
     name: Subdomain
-    labels: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    labels: dict[str, str] = dataclasses.field(default_factory=dict)
     ready: bool = False
     unschedulable: bool = False
-    allocatable: typing.Dict[str, int] = dataclasses.field(default_factory=dict)
+    allocatable: dict[str, int] = dataclasses.field(default_factory=dict)
     boot_id: Uid = ""
     not_ready: str = ""
-    unread: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    unread: dict[str, str] = dataclasses.field(default_factory=dict)
     machine_config: Subdomain = ""
 
 
@@ -49,8 +51,8 @@ class Workload:
     namespace: Label
     wanted: int
     ready: int
-    images: typing.Tuple[Image, ...] = ()
-    nodes: typing.Tuple[Subdomain, ...] = ()
+    images: tuple[Image, ...] = ()
+    nodes: tuple[Subdomain, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Attachment:
     """
 
     name: str
-    plugin: typing.Dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    plugin: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
     fault: str = ""
 
 

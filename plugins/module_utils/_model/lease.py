@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who may change a cluster: one run at a time, by one Lease (coordination.k8s.io/v1). What is decided about it, without any I/O.
+"""Who may change a cluster: one run at a time, by one Lease (coordination.k8s.io/v1). What is decided about it, without
+any I/O.
 
-A run holds the Lease from its first change to its end. There is no daemon: while a module works, a thread of it renews the Lease, for a short time;
-when it ends, it leaves the Lease to the run for a longer one, in which nodes may be observed and Helm may work. So a module that is killed is soon known
-to be dead, and a run that is slow between two modules is not.
+A run holds the Lease from its first change to its end. There is no daemon: while a module works, a thread of it renews
+the Lease, for a short time; when it ends, it leaves the Lease to the run for a longer one, in which nodes may be
+observed and Helm may work. So a module that is killed is soon known to be dead, and a run that is slow between two
+modules is not.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ class Holder:
     process: str = ""
 
     def is_mine(self, me: Holder) -> bool:
-        """Whether this is the same invocation. A run that is gone on with is another one: the first one may still live."""
+        """Whether this is the same invocation. A run that is gone on with is another one: the first one may still
+        live."""
         return (self.run, self.process) == (me.run, me.process)
 
 
@@ -84,25 +87,38 @@ class LeaseHeld(RdmaError):
 class LeaseLost(RdmaError):
     """The run is no longer the one that may change the cluster. From here on nothing may be made or deleted."""
 
-    def __init__(self, me: Holder, lease: typing.Optional[Lease], now: typing.Optional[datetime.datetime] = None) -> None:
+    def __init__(
+        self, me: Holder, lease: typing.Optional[Lease], now: typing.Optional[datetime.datetime] = None
+    ) -> None:
         taker = (
-            f"{describe(lease, now)} has it now" if lease is not None and lease.holder.run else f"nobody has it now: another run took and left it, or {FREE}"
+            f"{describe(lease, now)} has it now"
+            if lease is not None and lease.holder.run
+            else f"nobody has it now: another run took and left it, or {FREE}"
         )
         seen = f"run {me.run} lost its hold on this cluster, so it stops before it makes or deletes anything; {taker}"
-        super().__init__(seen, "What it saw since then counts for nothing: run all stages again, when no other run is at work")
+        super().__init__(
+            seen, "What it saw since then counts for nothing: run all stages again, when no other run is at work"
+        )
 
 
 #: why a holder may write itself into the Lease, or that it may not
 Verdict = typing.Literal["free", "mine", "resumed", "dead", "expired", "held"]
 
 
-def decide(lease: typing.Optional[Lease], me: Holder, now: typing.Optional[datetime.datetime], unchanged: float, alive: typing.Optional[bool]) -> Verdict:
+def decide(
+    lease: typing.Optional[Lease],
+    me: Holder,
+    now: typing.Optional[datetime.datetime],
+    unchanged: float,
+    alive: typing.Optional[bool],
+) -> Verdict:
     """Whether ``me`` may have the Lease.
 
-    The clocks of two hosts that run ansible-playbook are never compared. ``renewed`` and ``now`` are both the API server's own (header Date of its answers), so
-    that they tell how long the holder has been silent, whatever the hosts believe. Where they do not tell (no such header, or times that somebody else wrote),
-    what counts is how long the Lease was seen unchanged from here, by one clock: client-go does that alone [tools/leaderelection]. It would not do by itself,
-    since each module starts to look anew.
+    The clocks of two hosts that run ansible-playbook are never compared. ``renewed`` and ``now`` are both the API
+    server's own (header Date of its answers), so that they tell how long the holder has been silent, whatever the hosts
+    believe. Where they do not tell (no such header, or times that somebody else wrote), what counts is how long the
+    Lease was seen unchanged from here, by one clock: client-go does that alone [tools/leaderelection]. It would not do
+    by itself, since each module starts to look anew.
 
     :param now: when the API server showed the Lease, by its own clock
     :param unchanged: seconds that it was seen unchanged
@@ -126,7 +142,8 @@ def silence(lease: Lease, now: typing.Optional[datetime.datetime], unchanged: fl
 
 
 def remaining(lease: Lease, now: typing.Optional[datetime.datetime]) -> typing.Optional[float]:
-    """Seconds until others may take it, if it is not renewed; None where nobody knows, since a time is missing or lies in the future."""
+    """Seconds until others may take it, if it is not renewed; None where nobody knows, since a time is missing or lies
+    in the future."""
     if now is None or lease.renewed is None or (now - lease.renewed).total_seconds() < -SKEW:
         return None
     return max(0.0, lease.seconds + SKEW - silence(lease, now))
@@ -138,16 +155,23 @@ def taken(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime, sec
         return Lease(me, now, now, seconds, 0, doing)
     if lease.holder.is_mine(me):
         return dataclasses.replace(lease, holder=me, renewed=now, seconds=seconds, doing=doing)
-    return dataclasses.replace(lease, holder=me, since=now, renewed=now, seconds=seconds, transitions=lease.transitions + 1, doing=doing)
+    return dataclasses.replace(
+        lease, holder=me, since=now, renewed=now, seconds=seconds, transitions=lease.transitions + 1, doing=doing
+    )
 
 
 def describe(lease: Lease, now: typing.Optional[datetime.datetime]) -> str:
-    """``run X on host Y (process 42), since 2026-01-02 03:04:05 UTC, last seen 12 s ago in rdma_bandwidth,``: subject of a sentence."""
+    """``run X on host Y (process 42), since 2026-01-02 03:04:05 UTC, last seen 12 s ago in rdma_bandwidth,``: subject
+    of a sentence."""
     holder, process = lease.holder, process_number(lease.holder.process)
     where = f" on host {holder.host}" if holder.host else ""
     where += f" (process {process})" if process else ""
     since = f", since {lease.since:%Y-%m-%d %H:%M:%S} UTC" if lease.since is not None else ""
-    seen = f", last seen {max(0.0, silence(lease, now)):.0f} s ago" if now is not None and lease.renewed is not None else ""
+    seen = (
+        f", last seen {max(0.0, silence(lease, now)):.0f} s ago"
+        if now is not None and lease.renewed is not None
+        else ""
+    )
     doing = f" in {lease.doing}" if seen and lease.doing else ""
     return f"run {holder.run}{where}{since}{seen}{doing}{',' if since or seen else ''}"
 

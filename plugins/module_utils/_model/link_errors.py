@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the error counters of all links showed, run by run. A counter only ever rises: one that is lower than before was cleared, or is another port's."""
+"""What the error counters of all links showed, run by run. A counter only ever rises: one that is lower than before was
+cleared, or is another port's."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import typing
 from .fabric import ErrorReport, SeenTopology, Topology
 
 #: GUID of the switch, or of the port of a CA, and number of the port
-End = typing.Tuple[str, int]
+End = tuple[str, int]
 #: number of the port in a query about all ports of a node
 _ALL_PORTS = 255
 
@@ -35,13 +36,13 @@ class EarlierErrors:
     :ivar unread: those that can't be read, with the reason
     """
 
-    readings: typing.Tuple[ErrorReading, ...] = ()
-    unread: typing.Tuple[str, ...] = ()
+    readings: tuple[ErrorReading, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 def reading_of(run: str, seen: typing.Iterable[SeenTopology]) -> ErrorReading:
     """What a run read, through whatever ports. An end that gave no answer is not in it: nobody knows what it counts."""
-    ends: typing.Dict[End, typing.Mapping[str, int]] = {}
+    ends: dict[End, typing.Mapping[str, int]] = {}
     for one in seen:
         report = one.errors.later if one.errors is not None else None
         if one.topology is not None and report is not None:
@@ -54,10 +55,14 @@ def growth(before: typing.Mapping[str, int], later: typing.Mapping[str, int], na
 
     :param names: of the counters that count here
     """
-    return sum(value - (before.get(name, 0) if before.get(name, 0) <= value else 0) for name, value in later.items() if name in names)
+    return sum(
+        value - (before.get(name, 0) if before.get(name, 0) <= value else 0)
+        for name, value in later.items()
+        if name in names
+    )
 
 
-def _answered(topology: Topology, report: ErrorReport) -> typing.Dict[End, typing.Mapping[str, int]]:
+def _answered(topology: Topology, report: ErrorReport) -> dict[End, typing.Mapping[str, int]]:
     counted = {(port.guid, port.port): port.counters for port in report.ports}
     if report.failures > len(report.unread):
         # some gave no answer, and nobody knows which: any that shows nothing may be one of them
@@ -65,7 +70,7 @@ def _answered(topology: Topology, report: ErrorReport) -> typing.Dict[End, typin
     lids = {node.lid: node.guid for node in topology.nodes if node.lid is not None}
     silent = {(port.lid, port.port) for port in report.unread}
     of_nodes = {(lids.get(lid), port) for lid, port in silent}
-    found: typing.Dict[End, typing.Mapping[str, int]] = {}
+    found: dict[End, typing.Mapping[str, int]] = {}
     for link in topology.links:
         for end in (link.a, link.b):
             asked = (end.port, _ALL_PORTS)

@@ -2,10 +2,12 @@
 
 """Plain data (JSON, YAML) to dataclasses and back, strictly.
 
-One loader for everything that enters the collection as data: the intent that a user wrote, and facts that a module returned.
-Facts and intent are frozen dataclasses; their field types are the schema. Nodes have the standard library only, hence no pydantic.
+One loader for everything that enters the collection as data: the intent that a user wrote, and facts that a module
+returned. Facts and intent are frozen dataclasses; their field types are the schema. Nodes have the standard library
+only, hence no pydantic.
 
-It has two ways to one answer. The fast one is made once for each type and knows no path; what it can't take goes the exact way, which names what is wrong.
+It has two ways to one answer. The fast one is made once for each type and knows no path; what it can't take goes the
+exact way, which names what is wrong.
 """
 
 from __future__ import annotations
@@ -30,9 +32,11 @@ _MOST_OF_A_FLOAT = 10**300
 _MOST_BITS = 128
 #: characters of a path and of a value in a message
 _SHOWN = 200
-#: of which the nearest is looked for: known words, and characters of each. The lists of NCCL's variables and of our checks have some 260
+#: of which the nearest is looked for: known words, and characters of each. The lists of NCCL's variables and of our
+#: checks have some 260
 MOST_KNOWN, _MOST_OF_A_WORD = 400, 64
-#: words for which one answer looks for the nearest: a file may have a million, and a reader corrects the first few first
+#: words for which one answer looks for the nearest: a file may have a million, and a reader corrects the first few
+#: first
 MOST_HINTS = 20
 #: unknown keys of one mapping that are told each; of more their number
 MOST_UNKNOWN = 20
@@ -55,12 +59,16 @@ class LoadError(RdmaError):
 
 
 def nearest(word: str, known: typing.Iterable[str]) -> str:
-    """The known word that looks most like ``word``, as a hint for a message; empty when none is near, and where it would take long to look: among more than
-    ``MOST_KNOWN`` words, and for one of more than 64 characters. For words whose number somebody else chose there is ``Hints``."""
+    """The known word that looks most like ``word``, as a hint for a message; empty when none is near, and where it
+    would take long to look: among more than ``MOST_KNOWN`` words, and for one of more than 64 characters. For words
+    whose number somebody else chose there is ``Hints``.
+    """
     words = list(itertools.islice(known, MOST_KNOWN + 1))
     if len(word) > _MOST_OF_A_WORD or len(words) > MOST_KNOWN:
         return ""
-    match = difflib.get_close_matches(word, sorted(item for item in words if len(item) <= _MOST_OF_A_WORD), n=1, cutoff=0.6)
+    match = difflib.get_close_matches(
+        word, sorted(item for item in words if len(item) <= _MOST_OF_A_WORD), n=1, cutoff=0.6
+    )
     return f" (did you mean '{match[0]}'?)" if match else ""
 
 
@@ -92,11 +100,13 @@ def to_data(value: typing.Any) -> typing.Any:
 
 
 def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
-    """Load ``data`` as type ``cls``: a dataclass, ``Optional``, ``Tuple[X, ...]``, ``Dict[str, X]``, ``Literal``, a plain type with or without a ``Literal``
-    beside it, ``bytes``, or with a form of the boundary ``Annotated[str, Form]``, ``Annotated[int, Range]``, and ``Annotated[Tuple[X, ...], Bound]`` or of a
-    ``Dict``. An empty text says that nothing is known, and has any form.
+    """Load ``data`` as type ``cls``: a dataclass, ``Optional``, ``Tuple[X, ...]``, ``Dict[str, X]``, ``Literal``, a
+    plain type with or without a ``Literal`` beside it, ``bytes``, or with a form of the boundary ``Annotated[str,
+    Form]``, ``Annotated[int, Range]``, and ``Annotated[Tuple[X, ...], Bound]`` or of a ``Dict``. An empty text says
+    that nothing is known, and has any form.
 
-    What was observed of one node (a dataclass of ``value`` and ``error``) is an error of this node where its value does not fit: the others go on.
+    What was observed of one node (a dataclass of ``value`` and ``error``) is an error of this node where its value does
+    not fit: the others go on.
 
     :raises LoadError: unknown key (with the nearest known one), missing key, wrong type, value out of a ``Literal``
     """
@@ -109,7 +119,7 @@ def load(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
 Loader = typing.Callable[[typing.Any], typing.Any]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _fast(cls: typing.Any) -> Loader:
     """What loads data as this type, or raises whatever comes."""
     origin = typing.get_origin(cls)
@@ -163,7 +173,8 @@ def _fast_bound(bound: Bound, load_items: Loader) -> Loader:
 
 
 def _fast_ranged(cls: typing.Any, form: Range, load_item: Loader) -> Loader:
-    """What loads a number. A topology has a million of them, so that the limits are compared here. Neither NaN nor a boolean gets through."""
+    """What loads a number. A topology has a million of them, so that the limits are compared here. Neither NaN nor a
+    boolean gets through."""
     least, most = form.least, form.most
 
     def load_ranged(data: typing.Any) -> typing.Any:
@@ -176,7 +187,8 @@ def _fast_ranged(cls: typing.Any, form: Range, load_item: Loader) -> Loader:
 
 
 def _fast_item(cls: typing.Any) -> Loader:
-    """What loads an item of a list. An empty text says of a field that it is not known; as an item it says nothing, and is refused."""
+    """What loads an item of a list. An empty text says of a field that it is not known; as an item it says nothing, and
+    is refused."""
     load_item = _fast(cls)
     if typing.get_origin(cls) is not typing.Annotated:
         return load_item
@@ -194,7 +206,7 @@ def _key_type(cls: typing.Any) -> typing.Any:
     return cls if typing.get_origin(cls) is typing.Annotated else str
 
 
-def _fast_tuple(load_item: Loader, keys: typing.Tuple[str, ...]) -> Loader:
+def _fast_tuple(load_item: Loader, keys: tuple[str, ...]) -> Loader:
     def load_tuple(data: typing.Any) -> typing.Any:
         if not isinstance(data, (list, tuple)):
             raise TypeError
@@ -224,7 +236,7 @@ class _FastDataclass:
 
     def __init__(self, cls: typing.Any) -> None:
         self.cls = cls
-        self.fields: typing.Dict[str, typing.Tuple[typing.Any, Loader]] = {}
+        self.fields: dict[str, tuple[typing.Any, Loader]] = {}
         self.observed = is_observed(cls)
 
     def __call__(self, data: typing.Any) -> typing.Any:
@@ -245,15 +257,19 @@ class _FastDataclass:
             values[key] = item if item.__class__ is plain_type else load_item(item)
         return self.cls(**values)
 
-    def _look(self) -> typing.Dict[str, typing.Tuple[typing.Any, Loader]]:
+    def _look(self) -> dict[str, tuple[typing.Any, Loader]]:
         """By name of the field: the plain type whose values are taken as they are, and what loads all others."""
         hints = _hints(self.cls)
-        self.fields = {field.name: (_plain_type(hints[field.name]), _fast(hints[field.name])) for field in dataclasses.fields(self.cls)}
+        self.fields = {
+            field.name: (_plain_type(hints[field.name]), _fast(hints[field.name]))
+            for field in dataclasses.fields(self.cls)
+        }
         return self.fields
 
 
 def _plain_type(cls: typing.Any) -> typing.Any:
-    """bool, int or str where this is it, or ``Optional`` of it; otherwise what no value is of. Not each float is one that can be measured."""
+    """bool, int or str where this is it, or ``Optional`` of it; otherwise what no value is of. Not each float is one
+    that can be measured."""
     if typing.get_origin(cls) is typing.Union and len(_options(cls)) == 1:
         cls = _options(cls)[0]
     return cls if cls in (bool, int, str) else Loader
@@ -268,21 +284,22 @@ def load_exactly(cls: typing.Any, data: typing.Any, path: str = "") -> typing.An
     return None if value is _HOLE else value
 
 
-class _First(typing.List[LoadError]):
-    """Takes no mistake, and raises the first: what a node answers may have a million, and words are looked for about each."""
+class _First(list[LoadError]):
+    """Takes no mistake, and raises the first: what a node answers may have a million, and words are looked for about
+    each."""
 
     def append(self, problem: LoadError) -> typing.NoReturn:
         raise problem
 
 
-def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Tuple[typing.Any, typing.Tuple[LoadError, ...]]:
+def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> tuple[typing.Any, tuple[LoadError, ...]]:
     """The value and all mistakes, in the order of the data; a missing key stands behind the keys of its mapping.
 
-    A dataclass with a mistake is there all the same: what could not be read of it raises ``Unread`` when it is asked for (see ``partial``).
-    Any other value with a mistake is None. Behind ``MOST_HINTS`` mistakes an unknown key comes without the nearest known one. Of more than ``MOST_UNKNOWN``
-    unknown keys of one mapping the number is told.
+    A dataclass with a mistake is there all the same: what could not be read of it raises ``Unread`` when it is asked
+    for (see ``partial``). Any other value with a mistake is None. Behind ``MOST_HINTS`` mistakes an unknown key comes
+    without the nearest known one. Of more than ``MOST_UNKNOWN`` unknown keys of one mapping the number is told.
     """
-    problems: typing.List[LoadError] = []
+    problems: list[LoadError] = []
     value = _collect(cls, data, path, problems)
     return (None if value is _HOLE else value), tuple(problems)
 
@@ -298,7 +315,8 @@ _HOLE = object()
 def partial(cls: typing.Any, values: typing.Mapping[str, typing.Any], unread: typing.Collection[str]) -> typing.Any:
     """An instance of a dataclass of which some fields are not known. What is in neither argument has its default.
 
-    :param unread: fields that raise ``Unread`` when they are asked for; so does a comparison, which would ask for all of them
+    :param unread: fields that raise ``Unread`` when they are asked for; so does a comparison, which would ask for all
+        of them
     """
     made = object.__new__(_partial_class(cls, frozenset(unread)))
     for field in dataclasses.fields(cls):
@@ -316,12 +334,14 @@ def _unread(*_arguments: typing.Any) -> typing.Any:
     raise Unread
 
 
-@functools.lru_cache(maxsize=None)
-def _partial_class(cls: typing.Any, unread: typing.FrozenSet[str]) -> typing.Any:
-    return type(cls.__name__, (cls,), {"__eq__": _unread, "__hash__": _unread, **dict.fromkeys(unread, property(_unread))})
+@functools.cache
+def _partial_class(cls: typing.Any, unread: frozenset[str]) -> typing.Any:
+    return type(
+        cls.__name__, (cls,), {"__eq__": _unread, "__hash__": _unread, **dict.fromkeys(unread, property(_unread))}
+    )
 
 
-def _collect(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
     """The value, a partial one, or ``_HOLE``; what is wrong goes into ``problems``."""
     origin = typing.get_origin(cls)
     arguments = typing.get_args(cls)
@@ -335,27 +355,11 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: typing.List
             return _collect_option(options, data, path, problems)
         return _collect(options[0], data, path, problems)
     if origin is typing.Literal:
-        if data in arguments:
-            return data
-        allowed = ", ".join(str(argument) for argument in arguments)
-        problems.append(LoadError(path, f"'{data}'", f"one of: {allowed}{nearest(str(data), map(str, arguments))}"))
-        return _HOLE
+        return _collect_literal(arguments, data, path, problems)
     if origin is typing.Annotated:
         return _collect_formed(arguments[0], arguments[1], data, path, problems)
     if origin is tuple:
-        if not isinstance(data, (list, tuple)):
-            problems.append(LoadError(path, _seen(data), "a list"))
-            return _HOLE
-        items = tuple([_collect_item(arguments[0], item, f"{path}[{index}]", problems) for index, item in enumerate(data)])
-        if any(item is _HOLE for item in items):
-            return _HOLE
-        with contextlib.suppress(Unread):
-            number = find_second(keys_of(arguments[0]), items)
-            if number is not None:
-                about = ", ".join(keys_of(arguments[0]))
-                problems.append(LoadError(f"{path}[{number}]", "an entry about what an earlier one is about", f"one entry for each {about}"))
-                return _HOLE
-        return items
+        return _collect_tuple(arguments[0], data, path, problems)
     if origin is dict:
         return _collect_dict(arguments, data, path, problems)
     if is_observed(cls):
@@ -369,22 +373,63 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: typing.List
         return _HOLE
 
 
-def _options(cls: typing.Any) -> typing.Tuple[typing.Any, ...]:
+def _collect_literal(
+    allowed: tuple[typing.Any, ...], data: typing.Any, path: str, problems: list[LoadError]
+) -> typing.Any:
+    """A value out of a closed list, or ``_HOLE``."""
+    if data in allowed:
+        return data
+    words = ", ".join(str(word) for word in allowed)
+    problems.append(LoadError(path, f"'{data}'", f"one of: {words}{nearest(str(data), map(str, allowed))}"))
+    return _HOLE
+
+
+def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
+    """The items of a list, or ``_HOLE`` where one is wrong, or is about what an earlier one is about."""
+    if not isinstance(data, (list, tuple)):
+        problems.append(LoadError(path, _seen(data), "a list"))
+        return _HOLE
+    items = tuple([_collect_item(of_items, item, f"{path}[{index}]", problems) for index, item in enumerate(data)])
+    if any(item is _HOLE for item in items):
+        return _HOLE
+    with contextlib.suppress(Unread):
+        number = find_second(keys_of(of_items), items)
+        if number is not None:
+            about = ", ".join(keys_of(of_items))
+            problems.append(
+                LoadError(
+                    f"{path}[{number}]",
+                    "an entry about what an earlier one is about",
+                    f"one entry for each {about}",
+                )
+            )
+            return _HOLE
+    return items
+
+
+def _options(cls: typing.Any) -> tuple[typing.Any, ...]:
     """What a ``Union`` has beside None."""
     return tuple(argument for argument in typing.get_args(cls) if argument is not type(None))
 
 
-def _collect_option(options: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+def _collect_option(
+    options: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: list[LoadError]
+) -> typing.Any:
     """What one of several types takes."""
     for option in options:
         with contextlib.suppress(LoadError):
             return load_exactly(option, data, path)
-    words = [str(word) for option in options if typing.get_origin(option) is typing.Literal for word in typing.get_args(option)]
+    words = [
+        str(word)
+        for option in options
+        if typing.get_origin(option) is typing.Literal
+        for word in typing.get_args(option)
+    ]
     problems.append(LoadError(path, _seen(data), " or ".join(map(_describe, options)) + nearest(str(data), words)))
     return _HOLE
 
 
-def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
     """An item of a list. One with a form is refused where it is an empty text, see ``_fast_item``."""
     if data == "" and typing.get_origin(cls) is typing.Annotated:
         problems.append(LoadError(path, _seen(data), typing.get_args(cls)[1].expected))
@@ -392,11 +437,15 @@ def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: typing
     return _collect(cls, data, path, problems)
 
 
-def _collect_formed(cls: typing.Any, form: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+def _collect_formed(
+    cls: typing.Any, form: typing.Any, data: typing.Any, path: str, problems: list[LoadError]
+) -> typing.Any:
     """A text, a number, a list or a mapping that must be of the form of the boundary that its annotation names."""
     if isinstance(form, Bound) and isinstance(data, (list, tuple, dict)) and not form.fits(data):
         # before any of its items is looked at
-        problems.append(LoadError(path, f"a {'mapping' if isinstance(data, dict) else 'list'} of {len(data)}", form.expected))
+        problems.append(
+            LoadError(path, f"a {'mapping' if isinstance(data, dict) else 'list'} of {len(data)}", form.expected)
+        )
         return _HOLE
     value = _collect(cls, data, path, problems)
     if value is _HOLE or value == "" or form.fits(value):
@@ -410,7 +459,7 @@ def is_observed(cls: typing.Any) -> bool:
     return dataclasses.is_dataclass(cls) and _names(typing.cast(typing.Any, cls)) == ("value", "error")
 
 
-def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
     """What was observed of one node; where the value does not fit, that is its error."""
     if not isinstance(data, dict) or not data.keys() <= {"value", "error"}:
         return _collect_dataclass(cls, data, path, problems)
@@ -420,23 +469,28 @@ def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: typin
         return cls(None, f"what it answered is refused: {error}")
 
 
-def _collect_dict(types: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+def _collect_dict(
+    types: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: list[LoadError]
+) -> typing.Any:
     if not isinstance(data, dict):
         problems.append(LoadError(path, _seen(data), "a mapping"))
         return _HOLE
     keys, cls = _key_type(types[0]), types[1]
-    items = [(_collect(keys, key, f"{path} (key)", problems), _collect(cls, item, _join(path, key), problems)) for key, item in data.items()]
+    items = [
+        (_collect(keys, key, f"{path} (key)", problems), _collect(cls, item, _join(path, key), problems))
+        for key, item in data.items()
+    ]
     return _HOLE if any(key is _HOLE or item is _HOLE for key, item in items) else dict(items)
 
 
-def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
     fields = {field.name: field for field in dataclasses.fields(cls)}
     if not isinstance(data, dict):
         problems.append(LoadError(path, _seen(data), "a mapping"))
         return partial(cls, {}, tuple(fields))
     hints, values = _hints(cls), {}
-    unread: typing.Set[str] = set()
-    misspelt: typing.Set[str] = set()
+    unread: set[str] = set()
+    misspelt: set[str] = set()
     absent = [name for name in fields if name not in data]
     unknown = 0
     for key, item in data.items():
@@ -451,23 +505,38 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: t
             unread.update(absent)
             misspelt.update(name for name in fields if f"'{name}'" in hint)
     if unknown > MOST_UNKNOWN:
-        problems.append(LoadError(path, f"{unknown} unknown keys, of which the first {MOST_UNKNOWN} are told", f"no key but: {', '.join(fields)}"))
+        problems.append(
+            LoadError(
+                path,
+                f"{unknown} unknown keys, of which the first {MOST_UNKNOWN} are told",
+                f"no key but: {', '.join(fields)}",
+            )
+        )
     for name, field in fields.items():
-        if name not in data and name not in misspelt and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+        if (
+            name not in data
+            and name not in misspelt
+            and field.default is dataclasses.MISSING
+            and field.default_factory is dataclasses.MISSING
+        ):
             problems.append(LoadError(_join(path, name), "missing", _describe(hints[name])))
             unread.add(name)
     unread.update(name for name, value in values.items() if value is _HOLE)
     # not by its own __init__, which may refuse what is not whole
-    return partial(cls, {name: value for name, value in values.items() if name not in unread}, unread) if problems else cls(**values)
+    return (
+        partial(cls, {name: value for name, value in values.items() if name not in unread}, unread)
+        if problems
+        else cls(**values)
+    )
 
 
-@functools.lru_cache(maxsize=None)
-def _names(cls: typing.Any) -> typing.Tuple[str, ...]:
+@functools.cache
+def _names(cls: typing.Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
-@functools.lru_cache(maxsize=None)
-def _hints(cls: typing.Any) -> typing.Dict[str, typing.Any]:
+@functools.cache
+def _hints(cls: typing.Any) -> dict[str, typing.Any]:
     """Its field types; reading them out of the annotations is slow, and a topology has a hundred thousand records."""
     return typing.get_type_hints(cls, include_extras=True)
 
@@ -502,7 +571,15 @@ def _seen(data: typing.Any) -> str:
     if isinstance(data, int) and data.bit_length() > _MOST_BITS:
         # Python writes no number of more than 4,300 digits
         return f"an integer of {data.bit_length()} bits"
-    kinds = {bool: "boolean", int: "integer", float: "number", str: "string", list: "list", tuple: "list", dict: "mapping"}
+    kinds = {
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        str: "string",
+        list: "list",
+        tuple: "list",
+        dict: "mapping",
+    }
     for kind, name in kinds.items():
         if isinstance(data, kind):
             return f"{data!r} ({name})" if kind in (bool, int, float, str) else f"a {name}"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""By what the collection knows its own objects in a cluster. Renderers write it, parsers read it, and a teardown takes back what carries it."""
+"""By what the collection knows its own objects in a cluster. Renderers write it, parsers read it, and a teardown takes
+back what carries it."""
 
 from __future__ import annotations
 

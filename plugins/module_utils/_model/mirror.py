@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The mirror of a disconnected site (``rdma_cluster.mirror``): the one place that says under which name it has an image or a chart.
+"""The mirror of a disconnected site (``rdma_cluster.mirror``): the one place that says under which name it has an image
+or a chart.
 
-Two layouts: that of ``skopeo sync --scoped``, which keeps the registry's host below one place, and that of ``oc-mirror`` and of ImageDigestMirrorSets, in
-which a source is replaced.
+Two layouts: that of ``skopeo sync --scoped``, which keeps the registry's host below one place, and that of
+``oc-mirror`` and of ImageDigestMirrorSets, in which a source is replaced.
 """
 
 from __future__ import annotations
@@ -18,12 +19,17 @@ _DOCKER = "docker.io/"
 
 
 def on_mirror(name: str, mirror: Mirror) -> str:
-    """Where a mirror has an image, or a folder of images. What names no registry, is on the mirror already, or has none, keeps its name.
+    """Where a mirror has an image, or a folder of images. What names no registry, is on the mirror already, or has
+    none, keeps its name.
 
     :param name: ``registry/path``, with a tag, a digest or neither
     """
     host, slash, path = name.partition("/")
-    if not slash or not (set(".:") & set(host) or host == "localhost") or any(_below(name, place) for place in mirror.values()):
+    if (
+        not slash
+        or not (set(".:") & set(host) or host == "localhost")
+        or any(_below(name, place) for place in mirror.values())
+    ):
         return name
     if name.startswith(_DOCKER) and "/" not in path:
         name = f"{_DOCKER}library/{path}"
@@ -39,7 +45,8 @@ def _below(name: str, place: str) -> bool:
     return name == place or (name.startswith(place) and name[len(place)] in ("/:@" if "/" in place else "/"))
 
 
-#: what a registry says of one image: it has it; it has none; it does not let us look; it gives no answer, or none that says anything
+#: what a registry says of one image: it has it; it has none; it does not let us look; it gives no answer, or none that
+#: says anything
 State = typing.Literal["there", "missing", "refused", "silent"]
 
 
@@ -57,8 +64,8 @@ class MirrorAnswer:
 
     source: str
     place: str
-    needed_by: typing.Tuple[str, ...]
-    put: typing.Tuple[str, ...]
+    needed_by: tuple[str, ...]
+    put: tuple[str, ...]
     state: State
     said: str = ""
     by_system: bool = False
@@ -72,9 +79,9 @@ class MirrorFacts:
     :ivar elsewhere: images that a chart names in a way that its values do not change, each with its operator
     """
 
-    answers: typing.Tuple[MirrorAnswer, ...] = ()
-    unlisted: typing.Tuple[str, ...] = ()
-    elsewhere: typing.Tuple[str, ...] = ()
+    answers: tuple[MirrorAnswer, ...] = ()
+    unlisted: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:

@@ -22,14 +22,17 @@ Ranks = typing.Annotated[int, RANKS]
 
 @dataclasses.dataclass(frozen=True)
 class NcclDevice:
-    """A network device that a process of the job opened. That it is listed proves nothing: only channels say what is used.
+    """A network device that a process of the job opened. That it is listed proves nothing: only channels say what is
+    used.
 
     :ivar index: in the process's own list; what channels name
-    :ivar name: RDMA device (mlx5_0), or netdev where the network is Socket; of several that NCCL merged into one: mlx5_0+mlx5_1
+    :ivar name: RDMA device (mlx5_0), or netdev where the network is Socket; of several that NCCL merged into one:
+        mlx5_0+mlx5_1
     :ivar port: None where the line does not say
     :ivar link: IB, RoCE, or empty
     :ivar rail: NCCL's own number of the rail, 2.30 and later; None where it says none
-    :ivar gpu_direct: whether NCCL can use GPUDirect RDMA with it at all; None where the log does not say (it does with NCCL_DEBUG_SUBSYS=INIT,NET)
+    :ivar gpu_direct: whether NCCL can use GPUDirect RDMA with it at all; None where the log does not say (it does with
+        NCCL_DEBUG_SUBSYS=INIT,NET)
     :ivar reasons: why GPUDirect RDMA is off, for the device or for a GPU beside it
     """
 
@@ -39,12 +42,13 @@ class NcclDevice:
     link: str = ""
     rail: typing.Optional[int] = None
     gpu_direct: typing.Optional[bool] = None
-    reasons: typing.Tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class NcclChoice:
-    """What NCCL chose for a collective of one size, which rank 0 writes with NCCL_DEBUG_SUBSYS=TUNING. Older releases write numbers, and no channels.
+    """What NCCL chose for a collective of one size, which rank 0 writes with NCCL_DEBUG_SUBSYS=TUNING. Older releases
+    write numbers, and no channels.
 
     :ivar function: AllReduce, AllGather, ReduceScatter, Broadcast or Reduce; empty where the version does not say
     :ivar size_bytes: of the buffer of one rank: of AllGather and ReduceScatter a part of what nccl-tests counts
@@ -69,7 +73,8 @@ class NcclProcess:
     :ivar network: that it chose: IB, Socket or a plugin's name; empty where the log does not say
     :ivar oob_interface: of the connections before and beside the data; empty where the log does not say
     :ivar oob_address: of that interface
-    :ivar dma_buf: the kernel and the driver give GPU memory to HCAs without nvidia-peermem; None where the log does not say
+    :ivar dma_buf: the kernel and the driver give GPU memory to HCAs without nvidia-peermem; None where the log does not
+        say
     :ivar without_ib: why it could not take InfiniBand or RoCE; empty where the log does not say
     :ivar devices: of the network that it chose
     :ivar environment: variables that NCCL says it read
@@ -77,7 +82,8 @@ class NcclProcess:
     :ivar mtus: of its queue pairs, in bytes, as NCCL writes them with NCCL_DEBUG_SUBSYS=NET
     :ivar gid_indexes: of its queue pairs on RoCE, likewise
     :ivar files: that have lines of it, 20 at most; empty where all ranks are in one file
-    :ivar beside: other hosts of which these files have lines, 20 at most: where several files are given, each is of one pod
+    :ivar beside: other hosts of which these files have lines, 20 at most: where several files are given, each is of one
+        pod
     """
 
     host: str
@@ -88,13 +94,13 @@ class NcclProcess:
     oob_address: str = ""
     dma_buf: typing.Optional[bool] = None
     without_ib: str = ""
-    devices: typing.Tuple[NcclDevice, ...] = ()
-    environment: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    choices: typing.Tuple[NcclChoice, ...] = ()
-    mtus: typing.Tuple[int, ...] = ()
-    gid_indexes: typing.Tuple[int, ...] = ()
-    files: typing.Tuple[str, ...] = ()
-    beside: typing.Tuple[str, ...] = ()
+    devices: tuple[NcclDevice, ...] = ()
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
+    choices: tuple[NcclChoice, ...] = ()
+    mtus: tuple[int, ...] = ()
+    gid_indexes: tuple[int, ...] = ()
+    files: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +108,8 @@ class NcclRoute:
     """Connections of one rank that go the same way.
 
     :ivar transport: NET, P2P, SHM or COLLNET
-    :ivar via: of NET and COLLNET the network (IB, Socket, a plugin's name); of P2P and SHM how (CUMEM, IPC, MNNVL, direct pointer, direct ...)
+    :ivar via: of NET and COLLNET the network (IB, Socket, a plugin's name); of P2P and SHM how (CUMEM, IPC, MNNVL,
+        direct pointer, direct ...)
     :ivar direction: send, receive, or empty: of P2P and SHM only the sending rank writes a line
     :ivar device: index of the network device; None of P2P and SHM
     :ivar gpu_direct: the HCA reads and writes the GPU's memory itself (GDRDMA); None of P2P and SHM
@@ -119,7 +126,7 @@ class NcclRoute:
     gpu_direct: typing.Optional[bool]
     connection: typing.Optional[int]
     proxy: typing.Optional[int]
-    channels: typing.Tuple[int, ...]
+    channels: tuple[int, ...]
     lines: int
 
 
@@ -138,7 +145,8 @@ class NcclRank:
     :ivar nodes: of the communicator; None where the version does not say
     :ivar routes: the ways that its channels go
     :ivar unseen: channels of collectives on which no outgoing connection of this rank is in the log
-    :ivar unanswered: channels on which another rank says that the network connects it with this one, and this one says nothing of it
+    :ivar unanswered: channels on which another rank says that the network connects it with this one, and this one says
+        nothing of it
     """
 
     rank: int
@@ -152,9 +160,9 @@ class NcclRank:
     trees: typing.Optional[int] = None
     rings: typing.Optional[int] = None
     nodes: typing.Optional[int] = None
-    routes: typing.Tuple[NcclRoute, ...] = ()
-    unseen: typing.Tuple[int, ...] = ()
-    unanswered: typing.Tuple[int, ...] = ()
+    routes: tuple[NcclRoute, ...] = ()
+    unseen: tuple[int, ...] = ()
+    unanswered: tuple[int, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +176,7 @@ class NcclCommunicator:
 
     name: str
     size: typing.Optional[Ranks]
-    ranks: typing.Tuple[NcclRank, ...]
+    ranks: tuple[NcclRank, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,7 +194,7 @@ class NcclProblem:
     kind: str
     text: str
     place: str
-    hosts: typing.Tuple[str, ...]
+    hosts: tuple[str, ...]
     count: int
     line: int
 
@@ -203,10 +211,10 @@ class NcclLog:
     :ivar untold: warnings of no known kind that are not among the problems, since there are too many
     """
 
-    versions: typing.Tuple[str, ...] = ()
-    processes: typing.Tuple[NcclProcess, ...] = ()
-    communicators: typing.Tuple[NcclCommunicator, ...] = ()
-    problems: typing.Tuple[NcclProblem, ...] = ()
+    versions: tuple[str, ...] = ()
+    processes: tuple[NcclProcess, ...] = ()
+    communicators: tuple[NcclCommunicator, ...] = ()
+    problems: tuple[NcclProblem, ...] = ()
     lines: int = 0
     nccl_lines: int = 0
     torn: int = 0
@@ -241,7 +249,8 @@ class TrainingPod:
 
     :ivar host: host name, as NCCL writes it
     :ivar functions: what it got; None when its annotation could not be read, then ``error`` says why
-    :ivar job: that the pod is of: the name by which its operator marks it, or the uid of its controller; empty without one, and where the user named labels
+    :ivar job: that the pod is of: the name by which its operator marks it, or the uid of its controller; empty without
+        one, and where the user named labels
     """
 
     ONCE = ("name",)
@@ -249,6 +258,6 @@ class TrainingPod:
     name: Subdomain
     host: Host
     node: Subdomain
-    functions: typing.Optional[typing.Tuple[PodFunction, ...]] = None
+    functions: typing.Optional[tuple[PodFunction, ...]] = None
     error: str = ""
     job: LabelValue = ""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a program of nccl-tests or rccl-tests printed. Sizes in bytes, times in microseconds (us), bandwidths in gigabytes per second (GB/s, decimal)."""
+"""What a program of nccl-tests or rccl-tests printed. Sizes in bytes, times in microseconds (us), bandwidths in
+gigabytes per second (GB/s, decimal)."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ class NcclTestRow:
     in_place: typing.Optional[NcclTestFigure]
 
     @property
-    def figures(self) -> typing.Tuple[NcclTestFigure, ...]:
+    def figures(self) -> tuple[NcclTestFigure, ...]:
         """Return those that there are, out of place first."""
         return tuple(figure for figure in (self.out_of_place, self.in_place) if figure is not None)
 
@@ -81,8 +82,8 @@ class NcclTestTransport:
     """
 
     proven: bool
-    transports: typing.Tuple[str, ...]
-    reasons: typing.Tuple[str, ...] = ()
+    transports: tuple[str, ...]
+    reasons: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,15 +110,15 @@ class NcclTests:
     collective: str = ""
     version: str = ""
     library: str = ""
-    ranks: typing.Tuple[NcclTestRank, ...] = ()
+    ranks: tuple[NcclTestRank, ...] = ()
     announced: typing.Optional[int] = None
     cpu_time: bool = False
-    rows: typing.Tuple[NcclTestRow, ...] = ()
-    unfinished: typing.Tuple[int, ...] = ()
+    rows: tuple[NcclTestRow, ...] = ()
+    unfinished: tuple[int, ...] = ()
     out_of_bounds: typing.Optional[int] = None
     average_bus_gbs: typing.Optional[float] = None
     concluded: bool = False
-    errors: typing.Tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     torn: int = 0
-    lacks: typing.Tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
     transport: typing.Optional[NcclTestTransport] = None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a node shows of the networks that its Ethernet NICs are cabled to. Hardware addresses are aa:bb:cc:dd:ee:ff in lower case."""
+"""What a node shows of the networks that its Ethernet NICs are cabled to. Hardware addresses are aa:bb:cc:dd:ee:ff in
+lower case."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from .boundary.form import Bound
 from .boundary.numbers import Messages, PortVlan
 from .boundary.words import SwitchName
 
-#: of one interface: a switch without LLDP of its own may pass on that of all of its ports; hosts of one network of 16 bits
+#: of one interface: a switch without LLDP of its own may pass on that of all of its ports; hosts of one network of 16
+#: bits
 MOST_PORTS, MOST_ADDRESSES = 64, 65_536
 #: interfaces of one node, where a real one has some ten
 _MOST_INTERFACES = 1024
@@ -44,8 +46,10 @@ class NetdevNeighbours:
 
     name: Interface
     hardware_address: HardwareAddress
-    switch_ports: typing.Annotated[typing.Tuple[SwitchPort, ...], Bound("ports of switches", MOST_PORTS)] = ()
-    hardware_addresses: typing.Annotated[typing.Tuple[HardwareAddress, ...], Bound("hardware addresses of neighbours", MOST_ADDRESSES)] = ()
+    switch_ports: typing.Annotated[tuple[SwitchPort, ...], Bound("ports of switches", MOST_PORTS)] = ()
+    hardware_addresses: typing.Annotated[
+        tuple[HardwareAddress, ...], Bound("hardware addresses of neighbours", MOST_ADDRESSES)
+    ] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +61,8 @@ class NodeNeighbours:
     :ivar errors: what could not be read, and why
     """
 
-    netdevs: typing.Annotated[typing.Tuple[NetdevNeighbours, ...], Bound("network interfaces", _MOST_INTERFACES)] = ()
-    uplinks: typing.Annotated[typing.Tuple[Interface, ...], Bound("network interfaces", _MOST_INTERFACES)] = ()
+    netdevs: typing.Annotated[tuple[NetdevNeighbours, ...], Bound("network interfaces", _MOST_INTERFACES)] = ()
+    uplinks: typing.Annotated[tuple[Interface, ...], Bound("network interfaces", _MOST_INTERFACES)] = ()
     errors: Messages = ()
 
 

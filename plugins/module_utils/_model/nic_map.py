@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The NIC map: which address each host interface has in the pod that gets it (row S2.2). One line each: ``<node>:<host netdev>:<pod interface>:<ip>``."""
+"""The NIC map: which address each host interface has in the pod that gets it (row S2.2). One line each: ``<node>:<host
+netdev>:<pod interface>:<ip>``."""
 
 from __future__ import annotations
 
 import dataclasses
-import typing
 
 from .boundary.addresses import Address
 from .boundary.devices import Interface
@@ -38,5 +38,5 @@ class NicMap:
     :ivar broken: lines that are none: number, text, what is wrong
     """
 
-    lines: typing.Tuple[NicLine, ...]
-    broken: typing.Tuple[typing.Tuple[int, str, str], ...] = ()
+    lines: tuple[NicLine, ...]
+    broken: tuple[tuple[int, str, str], ...] = ()

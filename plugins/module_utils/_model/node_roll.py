@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One plan for all that reboots nodes: what differs on each node, what that needs, in which waves, and what became of it."""
+"""One plan for all that reboots nodes: what differs on each node, what that needs, in which waves, and what became of
+it."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ from .disruption import PoolPlan
 Needs = typing.Literal["nothing", "reboot", "power_cycle"]
 #: set: a value that needs no reset. reboot and power_cycle come after a drain. unknown: nobody knows what differs
 StepAction = typing.Literal["nothing", "set", "reboot", "power_cycle", "unknown"]
-#: where a node is taken up. wait: it was reset and is not back, or the roll of its MachineConfigPool is not through. finish: it is back, or was never reset and
-#: has nothing left to do
+#: where a node is taken up. wait: it was reset and is not back, or the roll of its MachineConfigPool is not through.
+#: finish: it is back, or was never reset and has nothing left to do
 Phase = typing.Literal["begin", "wait", "finish"]
-#: left: the roll ended before its turn. blocked: something is in its way. nothing: it is as wanted. unproven: it was reset and is back, and who looks at
-#: nodes has to look again before anybody knows whether that helped
+#: left: the roll ended before its turn. blocked: something is in its way. nothing: it is as wanted. unproven: it was
+#: reset and is back, and who looks at nodes has to look again before anybody knows whether that helped
 OutcomeState = typing.Literal["nothing", "planned", "done", "failed", "blocked", "left", "unknown", "unproven"]
 
 
@@ -55,23 +56,31 @@ class Seen:
 
     :ivar refusals: why something that differs can't be set, each with what to do
     :ivar error: why it is not known what differs
-    :ivar blind: why something can't be seen that may differ; it counts only for a node that was reset, and has to show what came of it
-    :ivar unset: what differs and is not set, so that a reset would not help; it counts only for a node that was reset for it
+    :ivar blind: why something can't be seen that may differ; it counts only for a node that was reset, and has to show
+        what came of it
+    :ivar unset: what differs and is not set, so that a reset would not help; it counts only for a node that was reset
+        for it
     :ivar notes: what else happens to the node, or is left alone, in words
     :ivar boots: ids of the boots in which that was seen; empty where it holds of now
     """
 
-    differences: typing.Tuple[Difference, ...] = ()
-    refusals: typing.Tuple[str, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    refusals: tuple[str, ...] = ()
     error: str = ""
-    boots: typing.Tuple[str, ...] = ()
+    boots: tuple[str, ...] = ()
     blind: str = ""
-    unset: typing.Tuple[Difference, ...] = ()
-    notes: typing.Tuple[str, ...] = ()
+    unset: tuple[Difference, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __add__(self, other: Seen) -> Seen:
-        error, blind = ("; ".join(filter(None, pair)) for pair in ((self.error, other.error), (self.blind, other.blind)))
-        differences, refusals, boots = self.differences + other.differences, self.refusals + other.refusals, self.boots + other.boots
+        error, blind = (
+            "; ".join(filter(None, pair)) for pair in ((self.error, other.error), (self.blind, other.blind))
+        )
+        differences, refusals, boots = (
+            self.differences + other.differences,
+            self.refusals + other.refusals,
+            self.boots + other.boots,
+        )
         return Seen(differences, refusals, error, boots, blind, self.unset + other.unset, self.notes + other.notes)
 
 
@@ -86,7 +95,7 @@ class Mark:
     :ivar pool: MachineConfigPool whose roll is to reboot it; empty where its BMC is
     """
 
-    differences: typing.Tuple[str, ...] = ()
+    differences: tuple[str, ...] = ()
     boot: Uid = ""
     cordoned: bool = False
     reset: bool = False
@@ -110,22 +119,24 @@ class NodeStep:
 
     node: str
     action: StepAction
-    differences: typing.Tuple[Difference, ...] = ()
+    differences: tuple[Difference, ...] = ()
     phase: Phase = "begin"
-    pods: typing.Tuple[str, ...] = ()
-    lost: typing.Tuple[str, ...] = ()
-    blockers: typing.Tuple[str, ...] = ()
+    pods: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
     wave: int = 0
-    untaken: typing.Tuple[Difference, ...] = ()
+    untaken: tuple[Difference, ...] = ()
     pool: str = ""
-    reasons: typing.Tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
     also: str = ""
-    notes: typing.Tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def is_due(self) -> bool:
         """Whether something is done about it."""
-        return not self.blockers and (self.phase != "begin" or (self.action in ("set", "reboot", "power_cycle") and not self.untaken))
+        return not self.blockers and (
+            self.phase != "begin" or (self.action in ("set", "reboot", "power_cycle") and not self.untaken)
+        )
 
     @property
     def goes(self) -> bool:
@@ -144,22 +155,22 @@ class RollPlan:
     :ivar pauses: health checks that would remediate a node of the plan, and are paused meanwhile
     """
 
-    steps: typing.Tuple[NodeStep, ...] = ()
+    steps: tuple[NodeStep, ...] = ()
     at_once: int = 1
     limit: str = ""
     refusal: str = ""
-    rolls: typing.Tuple[PoolPlan, ...] = ()
+    rolls: tuple[PoolPlan, ...] = ()
     most: int = 1
-    shape: typing.Tuple[str, ...] = ()
-    pauses: typing.Tuple[HealthCheck, ...] = ()
+    shape: tuple[str, ...] = ()
+    pauses: tuple[HealthCheck, ...] = ()
 
     @property
-    def rides(self) -> typing.Tuple[NodeStep, ...]:
+    def rides(self) -> tuple[NodeStep, ...]:
         """Who is rebooted by the roll of its MachineConfigPool, all of them with one roll."""
         return tuple(step for step in self.steps if step.pool and step.is_due)
 
     @property
-    def waves(self) -> typing.Tuple[typing.Tuple[NodeStep, ...], ...]:
+    def waves(self) -> tuple[tuple[NodeStep, ...], ...]:
         """Who is done together, one wave after the other."""
         numbers = sorted({step.wave for step in self.steps if step.wave})
         return tuple(tuple(step for step in self.steps if step.wave == number) for number in numbers)
@@ -177,7 +188,7 @@ class NodeOutcome:
     state: OutcomeState
     why: str = ""
     remedy: str = ""
-    did: typing.Tuple[str, ...] = ()
+    did: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -195,13 +206,14 @@ class NodeRoll:
     """
 
     plan: RollPlan = RollPlan()
-    outcomes: typing.Tuple[NodeOutcome, ...] = ()
+    outcomes: tuple[NodeOutcome, ...] = ()
     error: str = ""
-    changes: typing.Tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
 
 
 def proven(before: NodeRoll, later: NodeRoll) -> NodeRoll:
-    """A roll, with what a look after its resets has shown of the nodes that nobody had looked at. Of the others nothing changes."""
+    """A roll, with what a look after its resets has shown of the nodes that nobody had looked at. Of the others nothing
+    changes."""
     found = {outcome.node: outcome for outcome in later.outcomes}
 
     def of(one: NodeOutcome) -> NodeOutcome:

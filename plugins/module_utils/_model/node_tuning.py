@@ -24,14 +24,14 @@ class Settings:
     :ivar rows: names of the rows that it is for
     """
 
-    cpu: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    vm: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    sysctl: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    modules: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    rows: typing.Tuple[str, ...] = ()
+    cpu: dict[str, str] = dataclasses.field(default_factory=dict)
+    vm: dict[str, str] = dataclasses.field(default_factory=dict)
+    sysctl: dict[str, str] = dataclasses.field(default_factory=dict)
+    modules: dict[str, str] = dataclasses.field(default_factory=dict)
+    rows: tuple[str, ...] = ()
 
     @property
-    def sections(self) -> typing.Dict[str, typing.Dict[str, str]]:
+    def sections(self) -> dict[str, dict[str, str]]:
         """Those that have a key."""
         found = {"cpu": self.cpu, "vm": self.vm, "sysctl": self.sysctl, "modules": self.modules}
         return {name: keys for name, keys in found.items() if keys}
@@ -82,7 +82,7 @@ class TuningSet:
     """
 
     way: typing.Literal["tuned", "kernel_settings", "nothing"]
-    nodes: typing.Dict[str, NodeSetting] = dataclasses.field(default_factory=dict)
+    nodes: dict[str, NodeSetting] = dataclasses.field(default_factory=dict)
     refusal: str = ""
     remedy: str = ""
 
@@ -91,5 +91,5 @@ class TuningSet:
 class ObservedSettings:
     """What kernel_settings did on one node (``changes``, a line for each change), or why it did not."""
 
-    value: typing.Optional[typing.Annotated[typing.Dict[str, typing.Any], Bound("keys of an answer", 1024)]] = None
+    value: typing.Optional[typing.Annotated[dict[str, typing.Any], Bound("keys of an answer", 1024)]] = None
     error: typing.Optional[str] = None

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 
 from .boundary.kubernetes import ObjectName
 from .boundary.words import Word
@@ -24,13 +23,14 @@ class NicPolicy:
     name: ObjectName
     state: Word = ""
     ours: bool = False
-    configs: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    owners: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    configs: dict[str, str] = dataclasses.field(default_factory=dict)
+    owners: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class Reported:
-    """An object whose own status says how far it is: NicClusterPolicy, MacvlanNetwork, IPoIBNetwork, HostDeviceNetwork, or a pool of nv-ipam.
+    """An object whose own status says how far it is: NicClusterPolicy, MacvlanNetwork, IPoIBNetwork, HostDeviceNetwork,
+    or a pool of nv-ipam.
 
     :ivar state: status.state; empty before the first report
     :ivar reason: status.reason
@@ -42,5 +42,5 @@ class Reported:
     name: str
     state: Word = ""
     reason: str = ""
-    parts: typing.Tuple[str, ...] = ()
-    nodes: typing.Tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Observers: privileged pods, one a node, through which nodes are seen that nobody can log in to. What is asked for, what there is, how each node stands."""
+"""Observers: privileged pods, one a node, through which nodes are seen that nobody can log in to. What is asked for,
+what there is, how each node stands."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ TEMPLATE = "linerate.rdma/template"
 #: seconds after which a container ends itself, with all that hangs in it; the kubelet starts it anew
 LIFETIME_SECONDS = 14400
 #: what a container asks for, and what it gets at most
-RESOURCES: typing.Dict[str, typing.Any] = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}}
+RESOURCES: dict[str, typing.Any] = {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "512Mi"}}
 
 #: why nothing is set on a node that is reached by one
 LOOKS_ONLY = "an observer changes nothing on its node. Reach it by ssh, or set them by hand"
@@ -49,9 +50,9 @@ class Wanted:
     image: str
     namespace: str = NAMESPACE
     run: str = ""
-    nodes: typing.Tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
     node_selector: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    pull_secrets: typing.Tuple[str, ...] = ()
+    pull_secrets: tuple[str, ...] = ()
     pull_policy: str = "IfNotPresent"
     priority_class: str = ""
     lifetime: int = LIFETIME_SECONDS
@@ -103,7 +104,7 @@ class ObserverSet:
     seen: bool
     template: str = ""
     node_selector: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    nodes: typing.Tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
     run: str = ""
 
     def controls(self, pod: ObserverPod) -> bool:
@@ -140,10 +141,10 @@ class ObserversSeen:
 
     namespace: str
     daemon: typing.Optional[ObserverSet] = None
-    pods: typing.Tuple[ObserverPod, ...] = ()
+    pods: tuple[ObserverPod, ...] = ()
     nodes: typing.Mapping[str, ClusterNode] = dataclasses.field(default_factory=dict)
-    events: typing.Tuple[ClusterEvent, ...] = ()
-    unread: typing.Tuple[str, ...] = ()
+    events: tuple[ClusterEvent, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,6 +180,6 @@ class ObserversFacts:
 
     namespace: Label
     image: str
-    nodes: typing.Tuple[Observer, ...] = ()
+    nodes: tuple[Observer, ...] = ()
     timed_out: bool = False
     waited_seconds: float = 0.0

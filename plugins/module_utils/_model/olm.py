@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Operators that the Operator Lifecycle Manager (OLM v0, operators.coreos.com) installs: what is asked for, what OLM shows, and what became of it."""
+"""Operators that the Operator Lifecycle Manager (OLM v0, operators.coreos.com) installs: what is asked for, what OLM
+shows, and what became of it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ class OperatorWish:
     :ivar package: its name in the catalog
     :ivar namespace: where it belongs
     :ivar channel: empty: that of the Subscription that is there, else the catalog's default
-    :ivar version: name of the ClusterServiceVersion, or its version, that is wanted and no other; empty: what is there, else the newest of the channel
+    :ivar version: name of the ClusterServiceVersion, or its version, that is wanted and no other; empty: what is there,
+        else the newest of the channel
     :ivar source: name of the CatalogSource; empty: the one that offers the package
     :ivar source_namespace: of the CatalogSource; empty: where one of this name is
     :ivar target_namespaces: that the operator watches; none means all of them
@@ -34,7 +36,7 @@ class OperatorWish:
     version: str = ""
     source: str = ""
     source_namespace: str = ""
-    target_namespaces: typing.Tuple[str, ...] = ()
+    target_namespaces: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +66,7 @@ class Channel:
 
     name: str
     newest: str = ""
-    versions: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +77,7 @@ class Package:
     catalog: str
     catalog_namespace: str
     default_channel: str = ""
-    channels: typing.Tuple[Channel, ...] = ()
+    channels: tuple[Channel, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +88,7 @@ class OperatorGroup:
 
     name: str
     namespace: str
-    targets: typing.Tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     selects: bool = False
     ours: bool = False
 
@@ -111,7 +113,7 @@ class Subscription:
     current: str = ""
     installed: str = ""
     plan: str = ""
-    troubles: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    troubles: dict[str, str] = dataclasses.field(default_factory=dict)
     ours: bool = False
 
     @property
@@ -129,7 +131,7 @@ class InstallPlan:
     namespace: str
     phase: str = ""
     approved: bool = False
-    versions: typing.Tuple[str, ...] = ()
+    versions: tuple[str, ...] = ()
     message: str = ""
 
 
@@ -150,10 +152,10 @@ class ServiceVersion:
     message: str = ""
     version: str = ""
     replaces: str = ""
-    requirements: typing.Tuple[str, ...] = ()
-    definitions: typing.Tuple[str, ...] = ()
-    deployments: typing.Tuple[str, ...] = ()
-    webhooks: typing.Tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
+    definitions: tuple[str, ...] = ()
+    deployments: tuple[str, ...] = ()
+    webhooks: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,7 +191,7 @@ class OlmFacts:
     :ivar operators: one for each that was asked for
     """
 
-    operators: typing.Tuple[OperatorStand, ...] = ()
+    operators: tuple[OperatorStand, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)

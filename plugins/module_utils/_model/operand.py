@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Data in a command line, in a line of a protocol and in the path of a URL: what these can't carry without becoming something else."""
+"""Data in a command line, in a line of a protocol and in the path of a URL: what these can't carry without becoming
+something else."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ _SHOWN = 80
 
 
 class OperandError(RdmaError):
-    """A value that stands in no command line, line or path. It came from a node, a pod or an object, and a correct one never looks so."""
+    """A value that stands in no command line, line or path. It came from a node, a pod or an object, and a correct one
+    never looks so."""
 
 
 def operand(value: str, what: str) -> str:
@@ -26,14 +28,17 @@ def operand(value: str, what: str) -> str:
     :raises OperandError: it begins with ``-``, so that a tool takes it for an option, or it has a control character
     """
     if value.startswith("-"):
-        raise OperandError(f"{what} {plain(value, _SHOWN)!r} begins with '-', and a tool would read it as an option", _REMEDY)
+        raise OperandError(
+            f"{what} {plain(value, _SHOWN)!r} begins with '-', and a tool would read it as an option", _REMEDY
+        )
     return one_line(value, what)
 
 
 def one_line(value: str, what: str) -> str:
     """Return ``value`` as it is, where it may stand in a protocol of lines.
 
-    :raises OperandError: it has a character of Unicode's categories of controls and line ends (Cc, Zl, Zp), or one that UTF-8 can't carry (Cs)
+    :raises OperandError: it has a character of Unicode's categories of controls and line ends (Cc, Zl, Zp), or one that
+        UTF-8 can't carry (Cs)
     """
     wrong = next((sign for sign in value if _breaks(sign)), None)
     if wrong is not None:
@@ -42,7 +47,8 @@ def one_line(value: str, what: str) -> str:
 
 
 def part_of_path(name: str) -> str:
-    """Return the name of an object of Kubernetes as it is, for its place in the path of a URL. An empty one is the path of a list.
+    """Return the name of an object of Kubernetes as it is, for its place in the path of a URL. An empty one is the path
+    of a list.
 
     [k8s.io/apimachinery pkg/api/validation/path: no name is ``.`` or ``..``, or has ``/`` or ``%``]
 

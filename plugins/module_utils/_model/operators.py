@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The operators that the collection works with, one row each: what they are needed for, how they are found, how they are installed.
+"""The operators that the collection works with, one row each: what they are needed for, how they are found, how they
+are installed.
 
 The order of the table is the order in which they are installed. Versions are those that the renderers are written for.
 
-[src node-feature-discovery v0.18.3, sriov-network-operator v1.6.0, Mellanox/network-operator v26.4.1, NVIDIA/gpu-operator v26.3.3, kubeflow/trainer v2.3.0
-and its dependency jobset v0.12.0, kueue v0.19.2; packages of OLM: openshift/kueue-operator and openshift/jobset-operator metadata/annotations.yaml]
+[src node-feature-discovery v0.18.3, sriov-network-operator v1.6.0, Mellanox/network-operator v26.4.1,
+NVIDIA/gpu-operator v26.3.3, kubeflow/trainer v2.3.0 and its dependency jobset v0.12.0, kueue v0.19.2; packages of OLM:
+openshift/kueue-operator and openshift/jobset-operator metadata/annotations.yaml]
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from .stack import Controller, PolicyState
 NFD_LABELS = "feature.node.kubernetes.io/"
 #: of nodes with a NIC of NVIDIA's, the only ones on which its network operator has anything
 NIC_LABEL = f"{NFD_LABELS}pci-15b3.present"
-#: label of a namespace that the collection made for an operator; its value is the operator's name. The teardown leaves it alone
+#: label of a namespace that the collection made for an operator; its value is the operator's name. The teardown leaves
+#: it alone
 MADE_FOR = "linerate.rdma/operator"
 SRIOV = "sriov-network-operator"
 NFD, NETWORK, GPU, CERTIFICATES = "node-feature-discovery", "network-operator", "gpu-operator", "cert-manager"
@@ -75,16 +78,18 @@ class Operator:
     """One operator.
 
     :ivar images: names of the image that it runs
-    :ivar deployments: names of its Deployment, where images are mirrored under other names. OpenShift has a Deployment network-operator of its own
+    :ivar deployments: names of its Deployment, where images are mirrored under other names. OpenShift has a Deployment
+        network-operator of its own
     :ivar lack: what is missing without it
     :ivar by_hand: how it is installed where neither way is there
-    :ivar configuration: kind without an object of which it does nothing; empty where there is none, or another stage makes it
+    :ivar configuration: kind without an object of which it does nothing; empty where there is none, or another stage
+        makes it
     :ivar configured: the object is needed whoever installed it, or only where OLM did: a chart has it
     """
 
     name: str
-    images: typing.Tuple[str, ...]
-    deployments: typing.Tuple[str, ...]
+    images: tuple[str, ...]
+    deployments: tuple[str, ...]
     lack: str
     chart: typing.Optional[Chart] = None
     package: typing.Optional[Package] = None
@@ -94,7 +99,7 @@ class Operator:
 
 
 _NGC = "https://helm.ngc.nvidia.com/nvidia"
-TABLE: typing.Tuple[Operator, ...] = (
+TABLE: tuple[Operator, ...] = (
     Operator(
         NFD,
         (),
@@ -121,7 +126,9 @@ TABLE: typing.Tuple[Operator, ...] = (
         "Nobody shares the RDMA devices among the pods.",
         # its NicClusterPolicy is made by stage network
         Chart(NETWORK, "26.4.1", "nvidia-network-operator", NETWORK, _NGC),
-        Package("nvidia-network-operator", "nvidia-network-operator", "nvidia-network-operator.", "certified-operators"),
+        Package(
+            "nvidia-network-operator", "nvidia-network-operator", "nvidia-network-operator.", "certified-operators"
+        ),
     ),
     Operator(
         GPU,
@@ -162,7 +169,10 @@ TABLE: typing.Tuple[Operator, ...] = (
         (TRAINING,),
         (TRAINING, "kubeflow-training-operator"),
         "Nobody makes pods of a PyTorchJob or MPIJob.",
-        by_hand="kubectl apply --server-side -k 'github.com/kubeflow/trainer.git/manifests/overlays/standalone?ref=v1.9.4', or use a TrainJob.",
+        by_hand=(
+            "kubectl apply --server-side -k 'github.com/kubeflow/trainer.git/manifests/overlays/standalone?ref=v1.9.4',"
+            " or use a TrainJob."
+        ),
     ),
     Operator(
         KUEUE,
@@ -174,9 +184,9 @@ TABLE: typing.Tuple[Operator, ...] = (
         configuration="Kueue",
     ),
 )
-OPERATORS: typing.Dict[str, Operator] = {operator.name: operator for operator in TABLE}
+OPERATORS: dict[str, Operator] = {operator.name: operator for operator in TABLE}
 #: operators that jobs of a kind need
-OF_JOB: typing.Dict[str, typing.Tuple[str, ...]] = {"PyTorchJob": (TRAINING,), "TrainJob": (TRAINER, JOBSET), "JobSet": (JOBSET,)}
+OF_JOB: dict[str, tuple[str, ...]] = {"PyTorchJob": (TRAINING,), "TrainJob": (TRAINER, JOBSET), "JobSet": (JOBSET,)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -193,7 +203,7 @@ class Needed:
     """An operator that this run needs, and by what."""
 
     operator: Operator
-    why: typing.Tuple[str, ...]
+    why: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -226,28 +236,34 @@ class OperatorsSeen:
 
     olm: bool = False
     job: typing.Optional[JobNeeds] = None
-    controllers: typing.Tuple[Controller, ...] = ()
-    configurations: typing.Tuple[PolicyState, ...] = ()
-    packages: typing.Dict[str, typing.Tuple[OlmObject, ...]] = dataclasses.field(default_factory=dict)
-    labelled: typing.Tuple[str, ...] = ()
-    made: typing.Tuple[str, ...] = ()
-    drivers: typing.Tuple[DriverPolicy, ...] = ()
-    hosts: typing.Tuple[DriverHost, ...] = ()
-    errors: typing.Tuple[str, ...] = ()
-    untrusted: typing.Dict[str, UntrustedNamespace] = dataclasses.field(default_factory=dict)
+    controllers: tuple[Controller, ...] = ()
+    configurations: tuple[PolicyState, ...] = ()
+    packages: dict[str, tuple[OlmObject, ...]] = dataclasses.field(default_factory=dict)
+    labelled: tuple[str, ...] = ()
+    made: tuple[str, ...] = ()
+    drivers: tuple[DriverPolicy, ...] = ()
+    hosts: tuple[DriverHost, ...] = ()
+    errors: tuple[str, ...] = ()
+    untrusted: dict[str, UntrustedNamespace] = dataclasses.field(default_factory=dict)
 
-    def held_by_olm(self, operator: Operator) -> typing.Tuple[OlmObject, ...]:
-        """What OLM has of it. Editors can make a Subscription in their namespace, which installs nothing: there a ClusterServiceVersion alone counts."""
+    def held_by_olm(self, operator: Operator) -> tuple[OlmObject, ...]:
+        """What OLM has of it. Editors can make a Subscription in their namespace, which installs nothing: there a
+        ClusterServiceVersion alone counts."""
         usual = operator.package.namespace if operator.package else ""
-        return tuple(item for item in self.packages.get(operator.name, ()) if item.kind == "ClusterServiceVersion" or item.namespace == usual)
+        return tuple(
+            item
+            for item in self.packages.get(operator.name, ())
+            if item.kind == "ClusterServiceVersion" or item.namespace == usual
+        )
 
 
 def job_needs(job: Job) -> JobNeeds:
     return JobNeeds(job.kind, job.gpus_per_node, job.queue or "")
 
 
-def labels_needed(intent: Intent) -> typing.Dict[str, str]:
-    """Labels of node feature discovery that a node must have: those of the node selector, and those by which NVIDIA's operators choose nodes."""
+def labels_needed(intent: Intent) -> dict[str, str]:
+    """Labels of node feature discovery that a node must have: those of the node selector, and those by which NVIDIA's
+    operators choose nodes."""
     labels = {}
     if any(traits(fabric).functions for fabric in intent.fabrics):
         labels = {key: value for key, value in intent.cluster.node_selector.items() if key.startswith(NFD_LABELS)}
@@ -258,9 +274,9 @@ def labels_needed(intent: Intent) -> typing.Dict[str, str]:
     return labels
 
 
-def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = False) -> typing.Tuple[Needed, ...]:
+def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = False) -> tuple[Needed, ...]:
     """The operators that this intent and this job need, in the order in which they are installed."""
-    why: typing.Dict[str, typing.List[str]] = {}
+    why: dict[str, list[str]] = {}
 
     def need(name: str, reason: str) -> None:
         why.setdefault(name, []).append(reason)

@@ -24,7 +24,8 @@ DEVICES = Bound("IOMMUs and their tables", 4096)
 
 @dataclasses.dataclass(frozen=True)
 class SriovCapability:
-    """SR-IOV of a physical function in its PCI configuration space: what the firmware that runs offers, and how VFs are numbered.
+    """SR-IOV of a physical function in its PCI configuration space: what the firmware that runs offers, and how VFs are
+    numbered.
 
     :ivar initial: InitialVFs; the kernel makes no VF where it is not ``total``
     :ivar total: TotalVFs; a driver may show less in sriov_totalvfs, as igb does
@@ -40,24 +41,26 @@ class SriovCapability:
     offset: RoutingId
     stride: RoutingId
     ari: bool
-    bars: typing.Annotated[typing.Tuple[Bar, ...], BARS]
+    bars: typing.Annotated[tuple[Bar, ...], BARS]
 
 
 @dataclasses.dataclass(frozen=True)
 class VfMemory:
-    """Which BARs of its VFs the kernel has given an address. Those that are in neither are not there, or were given up when nothing fitted.
+    """Which BARs of its VFs the kernel has given an address. Those that are in neither are not there, or were given up
+    when nothing fitted.
 
     :ivar placed: numbers, 0 to 5
     :ivar unplaced: that are there, and have none
     """
 
-    placed: typing.Annotated[typing.Tuple[Bar, ...], BARS] = ()
-    unplaced: typing.Annotated[typing.Tuple[Bar, ...], BARS] = ()
+    placed: typing.Annotated[tuple[Bar, ...], BARS] = ()
+    unplaced: typing.Annotated[tuple[Bar, ...], BARS] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Acs:
-    """Access Control Services: what a port can do, and what is switched on (bit 2 and 3: packets of peers go up to the root complex)."""
+    """Access Control Services: what a port can do, and what is switched on (bit 2 and 3: packets of peers go up to the
+    root complex)."""
 
     capability: AcsBits
     control: AcsBits
@@ -67,7 +70,8 @@ class Acs:
 class PciEvidence:
     """What sysfs shows of a network function, as evidence for SR-IOV.
 
-    :ivar sriov_total: None when the file is absent: SR-IOV is off in firmware or BIOS, or the function has no such capability
+    :ivar sriov_total: None when the file is absent: SR-IOV is off in firmware or BIOS, or the function has no such
+        capability
     :ivar iommu_group: None when the function is in none
     :ivar physical_function: PCI address of the PF, for a VF
     :ivar capability: for a PF; None where its configuration space has none, or can't be read (as root)
@@ -105,22 +109,25 @@ class GpuDriver:
     version: typing.Optional[Version] = None
     open: typing.Optional[bool] = None
     peermem: bool = False
-    peer_clients: typing.Annotated[typing.Tuple[Word, ...], CLIENTS] = ()
+    peer_clients: typing.Annotated[tuple[Word, ...], CLIENTS] = ()
     ofed: typing.Optional[Version] = None
 
 
 @dataclasses.dataclass(frozen=True)
 class NodePlatform:
-    """Answer of node_info for one node. None means: could not be read (see errors); empty means: read, and there is none.
+    """Answer of node_info for one node. None means: could not be read (see errors); empty means: read, and there is
+    none.
 
-    :ivar kernel_arguments: those of the kernel's command line that concern IOMMU and PCI, or were asked for; the others are none of our business
+    :ivar kernel_arguments: those of the kernel's command line that concern IOMMU and PCI, or were asked for; the others
+        are none of our business
     :ivar iommu_devices: dmar0 (Intel, only while it translates), ivhd0 (AMD), smmu3... (Arm)
     :ivar iommu_groups: number of groups
     :ivar acpi_tables: those of DMAR, IVRS and IORT that the BIOS hands over
     :ivar machine: x86_64, aarch64...
     :ivar gpu: None where the module nvidia is not loaded
     :ivar boot: id of the boot in which all of it was seen
-    :ivar signed_modules: the kernel loads only modules that are signed with a key it knows, as with secure boot; None where it does not say
+    :ivar signed_modules: the kernel loads only modules that are signed with a key it knows, as with secure boot; None
+        where it does not say
     :ivar identity: what DMI calls the node; only root may read it
     :ivar uplinks: interfaces of the default routes, with what they are made of
     :ivar locked_down: None where the kernel does not say
@@ -128,17 +135,17 @@ class NodePlatform:
 
     kernel: Version
     machine: Word
-    kernel_arguments: typing.Optional[typing.Annotated[typing.Tuple[str, ...], ARGUMENTS]] = None
-    iommu_devices: typing.Optional[typing.Annotated[typing.Tuple[Word, ...], DEVICES]] = None
+    kernel_arguments: typing.Optional[typing.Annotated[tuple[str, ...], ARGUMENTS]] = None
+    iommu_devices: typing.Optional[typing.Annotated[tuple[Word, ...], DEVICES]] = None
     iommu_groups: typing.Optional[Count] = None
-    acpi_tables: typing.Optional[typing.Annotated[typing.Tuple[Word, ...], DEVICES]] = None
-    functions: typing.Annotated[typing.Tuple[PciEvidence, ...], FUNCTIONS] = ()
+    acpi_tables: typing.Optional[typing.Annotated[tuple[Word, ...], DEVICES]] = None
+    functions: typing.Annotated[tuple[PciEvidence, ...], FUNCTIONS] = ()
     errors: Messages = ()
     gpu: typing.Optional[GpuDriver] = None
     boot: typing.Optional[Uid] = None
     signed_modules: typing.Optional[bool] = None
     identity: Identity = dataclasses.field(default_factory=Identity)
-    uplinks: typing.Optional[typing.Annotated[typing.Tuple[Interface, ...], NETDEVS]] = None
+    uplinks: typing.Optional[typing.Annotated[tuple[Interface, ...], NETDEVS]] = None
     locked_down: typing.Optional[bool] = None
 
 

@@ -13,8 +13,9 @@ EARLIEST = datetime.datetime(2025, 1, 1, tzinfo=datetime.timezone.utc)
 MOST_AHEAD = datetime.timedelta(hours=24)
 
 
-def wrong_schema(data: typing.Any, known: int) -> typing.Tuple[str, str]:
-    """Say why data is not of the schema ``known``, and what to do; both empty for data of that schema, and for what is no mapping."""
+def wrong_schema(data: typing.Any, known: int) -> tuple[str, str]:
+    """Say why data is not of the schema ``known``, and what to do; both empty for data of that schema, and for what is
+    no mapping."""
     if not isinstance(data, dict):
         return "", ""
     schema = data.get("schema")
@@ -44,5 +45,8 @@ def wrong_time(text: str, now: datetime.datetime) -> str:
     if found < EARLIEST:
         return f"the time {text} is before {EARLIEST:%Y-%m-%d}, and no run is older"
     if found > now + MOST_AHEAD:
-        return f"the time {text} is in the future: it is {now:%Y-%m-%dT%H:%M:%S+00:00} here, and clocks may differ by {MOST_AHEAD.total_seconds() / 3600:g} h"
+        return (
+            f"the time {text} is in the future: it is {now:%Y-%m-%dT%H:%M:%S+00:00} here, and clocks may differ by"
+            f" {MOST_AHEAD.total_seconds() / 3600:g} h"
+        )
     return ""

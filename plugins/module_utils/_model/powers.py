@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The powers that a run may need in the cluster: one file of docs/rbac each. Which rights belong to which is in _check/operators/rbac.py."""
+"""The powers that a run may need in the cluster: one file of docs/rbac each. Which rights belong to which is in
+_check/operators/rbac.py."""
 
 from __future__ import annotations
 
@@ -40,13 +41,14 @@ MEASURING, ADMISSION, OBSERVERS = "measuring", "measuring-openshift", "observers
 MACHINES, PEERMEM, TUNING, ROLL, FIRMWARE = "machine-configs", "peermem", "tuning", "roll", "nic-firmware"
 OLM, OLM_REMOVAL, HELM = "operators-olm", "operators-olm-removal", "operators-helm"
 
-POWERS: typing.Tuple[Power, ...] = (
+POWERS: tuple[Power, ...] = (
     Power(
         LOOK,
         "reads what the stages judge",
         "every run",
         "",
-        "It reads the pods of all namespaces, with what their environment variables say in clear text, and the log of the SR-IOV network operator. No Secret.",
+        "It reads the pods of all namespaces, with what their environment variables say in clear text, and the log of"
+        " the SR-IOV network operator. No Secret.",
     ),
     Power(
         CHANGE,
@@ -60,68 +62,79 @@ POWERS: typing.Tuple[Power, ...] = (
         "starts an observer on each node, in a namespace that the file makes",
         "nodes without ssh (connection `linerate.rdma.pod`)",
         ROOT,
-        "The pods are privileged, with `/` and the processes of the host. On a control-plane node that includes the keys of the cluster: cluster-admin.",
+        "The pods are privileged, with `/` and the processes of the host. On a control-plane node that includes the"
+        " keys of the cluster: cluster-admin.",
     ),
     Power(
         SRIOV,
         "makes policies, networks and pools of the SR-IOV network operator",
         "profiles `sriov_*`, `rdma_cluster.node_pool`",
         ROOT,
-        "`metaPlugins` and `ipam` of a network are configuration of CNI plugins, which run as root on the host and write files where it tells them to."
-        " A policy drains and reboots nodes.",
+        "`metaPlugins` and `ipam` of a network are configuration of CNI plugins, which run as root on the host and"
+        " write files where it tells them to. A policy drains and reboots nodes.",
     ),
     Power(
         NVIDIA,
         "makes the NicClusterPolicy and networks of NVIDIA's network operator",
         "profiles `rdma_shared`, `ipoib`, `host_device`",
         ROOT,
-        "The NicClusterPolicy names images that the operator runs privileged on each node. Its networks are CNI configuration in any namespace.",
+        "The NicClusterPolicy names images that the operator runs privileged on each node. Its networks are CNI"
+        " configuration in any namespace.",
     ),
     Power(
         ATTACHMENTS,
         "makes NetworkAttachmentDefinitions in the namespace of the jobs",
         "profile `macvlan`",
         ROOT,
-        "A NetworkAttachmentDefinition is configuration of CNI plugins, which run as root on the host and write files where it tells them to.",
+        "A NetworkAttachmentDefinition is configuration of CNI plugins, which run as root on the host and write files"
+        " where it tells them to.",
     ),
-    Power(POOLS, "makes pools of addresses of nv-ipam", "`ipam.pool` with `create`", "", "A wrong pool gives out addresses that others have."),
+    Power(
+        POOLS,
+        "makes pools of addresses of nv-ipam",
+        "`ipam.pool` with `create`",
+        "",
+        "A wrong pool gives out addresses that others have.",
+    ),
     Power(
         NAMESPACES,
         "makes the namespaces of the jobs, and takes them back",
         "a namespace of a fabric that is not there, or is the collection's own",
         "",
-        "It lists all that is in these namespaces, Secrets included, deletes it, and may change their labels: who may make pods there and sets "
-        "`enforce: privileged` is root on the nodes.",
+        "It lists all that is in these namespaces, Secrets included, deletes it, and may change their labels: who may"
+        " make pods there and sets `enforce: privileged` is root on the nodes.",
     ),
     Power(
         MEASURING,
         "makes networks and pods in the namespace `linerate-measure`, which the file makes, and runs commands in them",
         "stages `virtual_functions`, `host`, `bandwidth`, `collectives`, `compare`",
         ROOT,
-        "The namespace admits any pod, since Pod Security knows no level with `IPC_LOCK` below `privileged`; and networks are CNI configuration."
-        " On OpenShift SecurityContextConstraints decide on pods, and networks remain.",
+        "The namespace admits any pod, since Pod Security knows no level with `IPC_LOCK` below `privileged`; and"
+        " networks are CNI configuration. On OpenShift SecurityContextConstraints decide on pods, and networks remain.",
     ),
     Power(
         ADMISSION,
         "admits the measuring pods: for an admin to apply, in place of rights to make it",
         "`measuring` on OpenShift",
         "",
-        "The pods may lock memory, as any user of their image. With `pods.mount_infiniband` they mount folders of the host: root on the nodes.",
+        "The pods may lock memory, as any user of their image. With `pods.mount_infiniband` they mount folders of the"
+        " host: root on the nodes.",
     ),
     Power(
         JOBS,
         "submits training jobs and NIC maps, and takes them back",
         "what `render_job` and `render_nic_map` write is submitted",
         "",
-        "It runs any image with any service account of the namespace of the jobs, and writes any ConfigMap there. The namespace's Pod Security is its limit.",
+        "It runs any image with any service account of the namespace of the jobs, and writes any ConfigMap there. The"
+        " namespace's Pod Security is its limit.",
     ),
     Power(
         MACHINES,
         "makes MachineConfigs and KubeletConfigs, and pauses their pools",
         "`rdma_cluster.host`: `kernel_arguments`, `kubelet`, `memlock` by `machine_config`",
         ROOT,
-        "A MachineConfig writes any file and any systemd unit on the nodes of its pool, those of the control plane included: cluster-admin. With "
-        "`rdma_cluster.pause_health_checks` it also pauses any health check of nodes.",
+        "A MachineConfig writes any file and any systemd unit on the nodes of its pool, those of the control plane"
+        " included: cluster-admin. With `rdma_cluster.pause_health_checks` it also pauses any health check of nodes.",
     ),
     Power(
         PEERMEM,
@@ -142,8 +155,8 @@ POWERS: typing.Tuple[Power, ...] = (
         "cordons, marks and drains nodes",
         "`platform_settle` with `rdma_cluster.bios` or `firmware`, and `disruption: reboot`",
         "",
-        "It ends any pod of any namespace as far as PodDisruptionBudgets allow, and may change taints and labels of every node. The passwords of BMCs, which"
-        " Kubernetes knows nothing of, are power over the machines.",
+        "It ends any pod of any namespace as far as PodDisruptionBudgets allow, and may change taints and labels of"
+        " every node. The passwords of BMCs, which Kubernetes knows nothing of, are power over the machines.",
     ),
     Power(
         FIRMWARE,
@@ -157,27 +170,30 @@ POWERS: typing.Tuple[Power, ...] = (
         "has OLM install operators",
         "`operators_install` on OpenShift",
         ADMIN,
-        "OLM gives an operator whatever rights its package asks for, and this file chooses the package and approves it.",
+        "OLM gives an operator whatever rights its package asks for, and this file chooses the package and"
+        " approves it.",
     ),
     Power(
         OLM_REMOVAL,
         "takes back operators that OLM has installed, with their definitions",
         "a teardown with `teardown_operator`",
         ADMIN,
-        "It is cluster-admin: who deletes a CustomResourceDefinition deletes all objects of its kind, and which kinds an operator has, only the cluster knows.",
+        "It is cluster-admin: who deletes a CustomResourceDefinition deletes all objects of its kind, and which kinds"
+        " an operator has, only the cluster knows.",
     ),
     Power(
         HELM,
         "has Helm install operators",
         "`operators_install` without OLM",
         ADMIN,
-        "It is cluster-admin: charts make ClusterRoles, webhooks and definitions, and Kubernetes lets nobody grant rights that they lack.",
+        "It is cluster-admin: charts make ClusterRoles, webhooks and definitions, and Kubernetes lets nobody grant"
+        " rights that they lack.",
     ),
 )
-NAMES: typing.Tuple[str, ...] = tuple(power.name for power in POWERS)
+NAMES: tuple[str, ...] = tuple(power.name for power in POWERS)
 
 
-def named(names: typing.Collection[str]) -> typing.Tuple[Power, ...]:
+def named(names: typing.Collection[str]) -> tuple[Power, ...]:
     """These powers, in the order of the table.
 
     :raises KeyError: a name is in no row

@@ -2,7 +2,8 @@
 
 """The profiles, one row each: what every stage must know of them, so that no stage asks for a profile by its name.
 
-How a profile's objects are written is in _render/network.py (RENDERERS), what may stand against them in _check/network/lint/plain_network.py (RULES).
+How a profile's objects are written is in _render/network.py (RENDERERS), what may stand against them in
+_check/network/lint/plain_network.py (RULES).
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from .comparison import Kind
 from .intent import VF_SETTINGS, ClusterIntent, Fabric
 
 #: kinds of attachments whose pods share one interface of the node
-MACVLAN, IPOIB, HOST_DEVICE, PLAIN = "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"
+MACVLAN, IPOIB, HOST_DEVICE, PLAIN = (
+    "MacvlanNetwork",
+    "IPoIBNetwork",
+    "HostDeviceNetwork",
+    "NetworkAttachmentDefinition",
+)
 _DEFINITIONS = {
     PLAIN: "network-attachment-definitions.k8s.cni.cncf.io",
     "SriovIBNetwork": "sriovibnetworks.sriovnetwork.openshift.io",
@@ -49,7 +55,7 @@ class Traits:
     :ivar predicates: what must hold before it is ready, in this order (_check/network/wait/sriov.py)
     """
 
-    kinds: typing.Tuple[Kind, Kind]
+    kinds: tuple[Kind, Kind]
     link: typing.Optional[typing.Literal["InfiniBand", "Ethernet"]] = None
     members: bool = True
     functions: bool = False
@@ -57,14 +63,20 @@ class Traits:
     resource: typing.Literal["needed", "possible", "none"] = "none"
     prefix: str = ""
     rdma: bool = False
-    keys: typing.Tuple[str, ...] = ()
-    predicates: typing.Tuple[str, ...] = ("objects", "attachment", "pool", "resource", "ready")
+    keys: tuple[str, ...] = ()
+    predicates: tuple[str, ...] = ("objects", "attachment", "pool", "resource", "ready")
 
 
 _VF = ("link_state", "meta_plugins", "mtu")
-PROFILES: typing.Dict[str, Traits] = {
+PROFILES: dict[str, Traits] = {
     "sriov_infiniband": Traits(
-        ("sriov_rdma", "sriov_rdma"), "InfiniBand", functions=True, resource="needed", rdma=True, keys=_VF, predicates=("virtual_functions",)
+        ("sriov_rdma", "sriov_rdma"),
+        "InfiniBand",
+        functions=True,
+        resource="needed",
+        rdma=True,
+        keys=_VF,
+        predicates=("virtual_functions",),
     ),
     "sriov_ethernet": Traits(
         ("sriov_rdma", "sriov"),
@@ -77,11 +89,20 @@ PROFILES: typing.Dict[str, Traits] = {
     ),
     # MacvlanNetwork or IPoIBNetwork, and the devices by the plugin that shares them
     "rdma_shared": Traits(
-        ("rdma_shared", "macvlan"), shared=True, resource="needed", prefix="rdma", rdma=True, keys=("mode", "meta_plugins", "mtu", "pods_per_node")
+        ("rdma_shared", "macvlan"),
+        shared=True,
+        resource="needed",
+        prefix="rdma",
+        rdma=True,
+        keys=("mode", "meta_plugins", "mtu", "pods_per_node"),
     ),
     # a whole interface by its name, or one of a pool of functions
-    "host_device": Traits(("sriov_rdma", "vnic"), resource="possible", prefix="nvidia.com", rdma=True, keys=("meta_plugins",)),
-    "macvlan": Traits(("macvlan", "macvlan"), "Ethernet", shared=True, keys=("mode", "meta_plugins", "mtu", "pods_per_node")),
+    "host_device": Traits(
+        ("sriov_rdma", "vnic"), resource="possible", prefix="nvidia.com", rdma=True, keys=("meta_plugins",)
+    ),
+    "macvlan": Traits(
+        ("macvlan", "macvlan"), "Ethernet", shared=True, keys=("mode", "meta_plugins", "mtu", "pods_per_node")
+    ),
     "ipoib": Traits(("ipoib", "ipoib"), "InfiniBand", shared=True, keys=("pods_per_node",)),
     # the baseline of each comparison: nothing is made, pods have it anyway
     "pod_network": Traits(("pod_network", "pod_network"), "Ethernet", members=False, predicates=("ready",)),
@@ -160,10 +181,12 @@ def rails(fabric: Fabric) -> range:
     return range(max(1, fabric.select.hcas_per_node))
 
 
-def definitions(fabric: Fabric) -> typing.Tuple[str, ...]:
+def definitions(fabric: Fabric) -> tuple[str, ...]:
     """Names of the custom resource definitions of which its objects are."""
     kinds = [attachment_kind(fabric)] if attachment_kind(fabric) else []
-    kinds += ["SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovOperatorConfig"] if traits(fabric).functions else []
+    kinds += (
+        ["SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovOperatorConfig"] if traits(fabric).functions else []
+    )
     kinds += [PLAIN] if kinds else []
     kinds += ["NicClusterPolicy"] if needs_nic_policy(fabric) else []
     names = [_DEFINITIONS[kind] for kind in kinds]
@@ -172,9 +195,13 @@ def definitions(fabric: Fabric) -> typing.Tuple[str, ...]:
     return (*names, *([f"{fabric.pool.kind.lower()}s.nv-ipam.nvidia.com"] if fabric.pool else []))
 
 
-def reporting(fabric: Fabric) -> typing.Tuple[str, ...]:
+def reporting(fabric: Fabric) -> tuple[str, ...]:
     """Kind and name of the objects whose status says whether NVIDIA's network operator is done with them."""
-    return (f"NicClusterPolicy {NIC_POLICY}", f"{attachment_kind(fabric)} {fabric.network.name}") if needs_nic_policy(fabric) else ()
+    return (
+        (f"NicClusterPolicy {NIC_POLICY}", f"{attachment_kind(fabric)} {fabric.network.name}")
+        if needs_nic_policy(fabric)
+        else ()
+    )
 
 
 def needs_nic_policy(fabric: Fabric) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An intent that was concluded from what there is: values, each with the reason for it, and what was left out. Made by _plan/propose.py."""
+"""An intent that was concluded from what there is: values, each with the reason for it, and what was left out. Made by
+_plan/propose.py."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class Value:
     :ivar asked: the variable by which whoever starts a run may say another one; empty for none
     """
 
-    value: typing.Union[Scalar, typing.Tuple[Scalar, ...]]
+    value: typing.Union[Scalar, tuple[Scalar, ...]]
     why: str
     asked: str = ""
 
@@ -47,7 +48,7 @@ class Blank:
 class Section:
     """A mapping."""
 
-    entries: typing.Tuple[typing.Tuple[str, Entry], ...]
+    entries: tuple[tuple[str, Entry], ...]
     why: str
 
 
@@ -55,7 +56,7 @@ class Section:
 class Sections:
     """A list of mappings."""
 
-    items: typing.Tuple[Section, ...]
+    items: tuple[Section, ...]
     why: str
 
 
@@ -84,8 +85,8 @@ class Proposal:
 
     fabrics: Sections
     cluster: Section
-    left_out: typing.Tuple[LeftOut, ...] = ()
-    notes: typing.Tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def variables(self) -> Section:
@@ -104,7 +105,7 @@ def data_of(entry: Entry) -> typing.Any:
     return list(entry.value) if isinstance(entry.value, tuple) else entry.value
 
 
-def leaves(entry: Entry, path: str = "") -> typing.Iterator[typing.Tuple[str, typing.Union[Value, Blank]]]:
+def leaves(entry: Entry, path: str = "") -> typing.Iterator[tuple[str, typing.Union[Value, Blank]]]:
     """All values with their paths, as the user would write them."""
     if isinstance(entry, Section):
         for key, item in entry.entries:

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run would have pulled: images by the nodes, charts by Helm, packages by OLM. Made by _plan/pulls.py, written to files by _render/pulls.py."""
+"""What a run would have pulled: images by the nodes, charts by Helm, packages by OLM. Made by _plan/pulls.py, written
+to files by _render/pulls.py."""
 
 from __future__ import annotations
 
 import dataclasses
-import typing
 
-#: images of the catalogs that OpenShift has by itself, by the name of their CatalogSource; their tag is the version of OpenShift
+#: images of the catalogs that OpenShift has by itself, by the name of their CatalogSource; their tag is the version of
+#: OpenShift
 #: [openshift/operator-marketplace defaults/*.yaml]
-CATALOGS: typing.Dict[str, str] = {
+CATALOGS: dict[str, str] = {
     "redhat-operators": "registry.redhat.io/redhat/redhat-operator-index",
     "certified-operators": "registry.redhat.io/redhat/certified-operator-index",
     "community-operators": "registry.redhat.io/redhat/community-operator-index",
@@ -20,7 +21,8 @@ CATALOGS: typing.Dict[str, str] = {
 class ImageSeen:
     """An image that an object names.
 
-    :ivar by_system: an operator adds the system of the node to the tag, and perhaps its kernel: ``580.95.05`` becomes ``580.95.05-ubuntu24.04``
+    :ivar by_system: an operator adds the system of the node to the tag, and perhaps its kernel: ``580.95.05`` becomes
+        ``580.95.05-ubuntu24.04``
     """
 
     name: str
@@ -37,7 +39,7 @@ class ImagePull:
     """
 
     name: str
-    needed_by: typing.Tuple[str, ...]
+    needed_by: tuple[str, ...]
     by_system: bool = False
 
 
@@ -50,7 +52,7 @@ class ChartPull:
 
     reference: str
     version: str
-    needed_by: typing.Tuple[str, ...]
+    needed_by: tuple[str, ...]
     repository: str = ""
 
     @property
@@ -73,7 +75,7 @@ class PackagePull:
 
     package: str
     catalog: str
-    needed_by: typing.Tuple[str, ...]
+    needed_by: tuple[str, ...]
     channel: str = ""
     version: str = ""
 
@@ -86,7 +88,7 @@ class ChartSeen:
     :ivar error: why nothing is known
     """
 
-    images: typing.Tuple[ImageSeen, ...] = ()
+    images: tuple[ImageSeen, ...] = ()
     error: str = ""
 
 
@@ -95,11 +97,12 @@ class Pulls:
     """All of it.
 
     :ivar notes: what is needed and is not for a run to pull, each with who brings it
-    :ivar unlisted: what a run would pull and is not in the list, each with the cause and the next step: the list is not complete
+    :ivar unlisted: what a run would pull and is not in the list, each with the cause and the next step: the list is not
+        complete
     """
 
-    images: typing.Tuple[ImagePull, ...] = ()
-    charts: typing.Tuple[ChartPull, ...] = ()
-    packages: typing.Tuple[PackagePull, ...] = ()
-    notes: typing.Tuple[str, ...] = ()
-    unlisted: typing.Tuple[str, ...] = ()
+    images: tuple[ImagePull, ...] = ()
+    charts: tuple[ChartPull, ...] = ()
+    packages: tuple[PackagePull, ...] = ()
+    notes: tuple[str, ...] = ()
+    unlisted: tuple[str, ...] = ()

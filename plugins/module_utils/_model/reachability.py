@@ -24,7 +24,8 @@ class Ping:
 
     :ivar transmitted: packets
     :ivar received: packets; its own exit code and round-trip times say nothing (they are wrong in every version)
-    :ivar resent: how often a packet was sent again because nothing had come back in time: a loss that ``received`` hides
+    :ivar resent: how often a packet was sent again because nothing had come back in time: a loss that ``received``
+        hides
     :ivar error: why nothing was measured; then the counts are 0 and mean nothing
     """
 
@@ -38,7 +39,8 @@ class Ping:
 
     @property
     def lost(self) -> int:
-        """Messages without an answer: each packet that was given up, and each that was sent again. More answers than packets make up for none."""
+        """Messages without an answer: each packet that was given up, and each that was sent again. More answers than
+        packets make up for none."""
         return max(0, self.transmitted - self.received) + self.resent
 
     @property
@@ -70,15 +72,15 @@ class PingTask:
 
     device: RdmaDevice
     port: PortNumber
-    lids: typing.Annotated[typing.Tuple[Lid, ...], PINGS]
+    lids: typing.Annotated[tuple[Lid, ...], PINGS]
 
 
 @dataclasses.dataclass(frozen=True)
 class PingPlan:
     """What one node does in stage reachability."""
 
-    servers: typing.Annotated[typing.Tuple[PortName, ...], SERVERS] = ()
-    clients: typing.Annotated[typing.Tuple[PingTask, ...], NODE_PORTS] = ()
+    servers: typing.Annotated[tuple[PortName, ...], SERVERS] = ()
+    clients: typing.Annotated[tuple[PingTask, ...], NODE_PORTS] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,7 +94,7 @@ class PingSchedule:
     :ivar lifetime: seconds after which the servers end by themselves
     """
 
-    nodes: typing.Dict[str, PingPlan]
+    nodes: dict[str, PingPlan]
     pairs: int = 0
     seconds: int = 0
     most_seconds: int = 0
@@ -103,7 +105,7 @@ class PingSchedule:
 class ObservedServers:
     """ibping servers of one node, or why there is no answer."""
 
-    value: typing.Optional[typing.Annotated[typing.Tuple[PingServer, ...], SERVERS]] = None
+    value: typing.Optional[typing.Annotated[tuple[PingServer, ...], SERVERS]] = None
     error: typing.Optional[str] = None
 
 
@@ -111,5 +113,5 @@ class ObservedServers:
 class ObservedPings:
     """ibping clients of one node, or why there is no answer."""
 
-    value: typing.Optional[typing.Annotated[typing.Tuple[Ping, ...], PINGS]] = None
+    value: typing.Optional[typing.Annotated[tuple[Ping, ...], PINGS]] = None
     error: typing.Optional[str] = None

@@ -17,7 +17,8 @@ from .text import plain
 
 OPEN: typing.Final = "open"
 CLOSED: typing.Final = "closed"
-#: check mode only: what this stage looks at would first have to be made, so its findings neither open nor close the gate
+#: check mode only: what this stage looks at would first have to be made, so its findings neither open nor close the
+#: gate
 PENDING: typing.Final = "pending"
 #: what a reader is told in place of the state of a gate
 OUTCOMES = {OPEN: "passed", CLOSED: "stopped here", PENDING: "waits for what would be made"}
@@ -53,7 +54,8 @@ class Record:
     :ivar waivers: all waivers of the intent, also those that nothing needed
     :ivar facts: by how many facts of each kind it was judged; they lie in the folder of the report
     :ivar closed_by: the earlier stage whose gate was closed, for a stage that did not run
-    :ivar intent: the intent that the stage was judged by, as plain data; None when it could not be read, or the stage did not run
+    :ivar intent: the intent that the stage was judged by, as plain data; None when it could not be read, or the stage
+        did not run
     :ivar error: what failed, when the role of the stage failed
     """
 
@@ -63,10 +65,10 @@ class Record:
     finished: str
     check_mode: bool
     gate: typing.Literal["open", "closed", "pending"]
-    judged: typing.Tuple[Judged, ...]
-    changes: typing.Tuple[str, ...] = ()
-    waivers: typing.Tuple[Waiver, ...] = ()
-    facts: typing.Tuple[FactCount, ...] = ()
+    judged: tuple[Judged, ...]
+    changes: tuple[str, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
+    facts: tuple[FactCount, ...] = ()
     closed_by: typing.Optional[str] = None
     intent: typing.Any = None
     error: typing.Optional[str] = None
@@ -75,14 +77,18 @@ class Record:
     @property
     def is_unasked(self) -> bool:
         """Whether the intent asks for nothing of the stage, so that it has looked at nothing."""
-        return tuple(item.finding.check for item in self.judged) in [(name,) for name in _UNASKED_BY] and self.judged[0].finding.status == PASS
+        return (
+            tuple(item.finding.check for item in self.judged) in [(name,) for name in _UNASKED_BY]
+            and self.judged[0].finding.status == PASS
+        )
 
-    def closing(self) -> typing.Tuple[Finding, ...]:
+    def closing(self) -> tuple[Finding, ...]:
         return Gate(self.gate == OPEN, self.judged).closing()
 
 
 def duration(record: Record) -> typing.Optional[float]:
-    """Seconds from its start to its end; None where it does not say. Never negative: a clock may be set back in between."""
+    """Seconds from its start to its end; None where it does not say. Never negative: a clock may be set back in
+    between."""
     try:
         span = datetime.datetime.fromisoformat(record.finished) - datetime.datetime.fromisoformat(record.started)
     except (TypeError, ValueError):
@@ -91,12 +97,13 @@ def duration(record: Record) -> typing.Optional[float]:
 
 
 def contradiction(record: Record) -> str:
-    """What in a record can't be true, in one sentence; empty when it holds together. Files get edited, and put together by hand."""
+    """What in a record can't be true, in one sentence; empty when it holds together. Files get edited, and put together
+    by hand."""
     may_be_open = bool(record.judged) and not any(item.closes for item in record.judged)
     return "" if (record.gate == OPEN) == may_be_open else f"its gate says {record.gate}, and its findings do not"
 
 
-def counts(judged: typing.Iterable[Judged]) -> typing.Dict[str, int]:
+def counts(judged: typing.Iterable[Judged]) -> dict[str, int]:
     """How many findings of each status there are; what a waiver covers is counted as ``waived`` and nowhere else."""
     result = {PASS: 0, FAIL: 0, UNKNOWN: 0, SKIPPED: 0, "warn": 0, "waived": 0}
     for item in judged:
@@ -104,15 +111,17 @@ def counts(judged: typing.Iterable[Judged]) -> typing.Dict[str, int]:
     return result
 
 
-def passes(judged: typing.Iterable[Judged]) -> typing.Dict[str, int]:
+def passes(judged: typing.Iterable[Judged]) -> dict[str, int]:
     """How many findings of each check pass, in the order of the checks."""
     return dict(collections.Counter(item.finding.check for item in judged if item.finding.status == PASS))
 
 
-def describe(record: Record) -> typing.List[str]:
-    """The judgement over a stage, as lines for a terminal: one line of counts, what was changed or would be, then what is not a pass.
+def describe(record: Record) -> list[str]:
+    """The judgement over a stage, as lines for a terminal: one line of counts, what was changed or would be, then what
+    is not a pass.
 
-    A cause that many have is said once. Warnings of more than ``MOST_WARNINGS`` causes are one line: they close no gate.
+    A cause that many have is said once. Warnings of more than ``MOST_WARNINGS`` causes are one line: they close no
+    gate.
     """
     parts = [f"{number} {name}" for name, number in counts(record.judged).items() if number and not record.is_unasked]
     mode = " (check mode)" if record.check_mode else ""
@@ -150,9 +159,9 @@ def passed_over(stage: str, number: int) -> str:
     return f"{number} stage{'' if number == 1 else 's'} {NOT_RUN}: the run stopped at stage {stage}"
 
 
-def _alike(judged: typing.Iterable[Judged]) -> typing.List[typing.List[Judged]]:
+def _alike(judged: typing.Iterable[Judged]) -> list[list[Judged]]:
     """What is not a pass, those together of which all but the subject and the value is the same."""
-    found: typing.Dict[typing.Tuple[typing.Optional[Waiver], str, str, str, str], typing.List[Judged]] = {}
+    found: dict[tuple[typing.Optional[Waiver], str, str, str, str], list[Judged]] = {}
     for item in judged:
         finding = item.finding
         if finding.status != PASS:
@@ -166,11 +175,14 @@ def _warns(alike: typing.Sequence[Judged]) -> bool:
 
 def _counted(warned: typing.Sequence[typing.Sequence[Judged]], stage: str) -> str:
     """Warnings by check, and where they are in full."""
-    numbers: typing.Dict[str, int] = {}
+    numbers: dict[str, int] = {}
     for alike in warned:
         numbers[alike[0].finding.check] = numbers.get(alike[0].finding.check, 0) + len(alike)
     of_each = ", ".join(f"{number} {check}" for check, number in numbers.items())
-    return f"[{WARN}] {sum(numbers.values())} warnings ({of_each}): the report has them in full, and so has stages/{stage}.jsonl beside it"
+    return (
+        f"[{WARN}] {sum(numbers.values())} warnings ({of_each}): the report has them in full, and so has"
+        f" stages/{stage}.jsonl beside it"
+    )
 
 
 def _described(same: typing.Sequence[Judged]) -> typing.Iterator[str]:
@@ -185,6 +197,6 @@ def _described(same: typing.Sequence[Judged]) -> typing.Iterator[str]:
     yield f"    waiver: {waiver.reason}" if waiver else f"    do: {finding.remedy}"
 
 
-def record_data(record: Record) -> typing.Dict[str, typing.Any]:
+def record_data(record: Record) -> dict[str, typing.Any]:
     """The record as JSON can hold it; ``load(Record, data)`` takes it back."""
     return {str(key): value for key, value in to_data(record).items()}

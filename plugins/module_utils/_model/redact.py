@@ -2,7 +2,8 @@
 
 """Takes secrets out of what is written to disk or shown.
 
-Facts and findings should hold none; this is the second line of defence, for a tool or an API that says more than it was asked.
+Facts and findings should hold none; this is the second line of defence, for a tool or an API that says more than it was
+asked.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from .credentials import REDACTED, SUSPECTS, asks_secret, may_hold_credentials, 
 
 __all__ = ["MOST_SUSPECT", "REDACTED", "is_free", "is_suspect", "redact", "redact_text"]
 
-#: characters of texts that may hold a secret, of what one node answers: of more nobody looks for the secrets, since a million of them takes 0.3 to 0.6 s
+#: characters of texts that may hold a secret, of what one node answers: of more nobody looks for the secrets, since a
+#: million of them takes 0.3 to 0.6 s
 MOST_SUSPECT = 1 << 20
 
 # the last word of a name whose value is a secret, in whatever style the name is written
-_WORDS = r"passwords?|passwd|passphrase|tokens?|(?:client|[_-])[_-]?secret|(?:api|access|secret|private|encryption)[_-]?key"
+_WORDS = (
+    r"passwords?|passwd|passphrase|tokens?|(?:client|[_-])[_-]?secret|(?:api|access|secret|private|encryption)[_-]?key"
+)
 # names of fields whose value is a secret whatever it looks like
 _SECRET_KEY = re.compile(
     rf"(?:{_WORDS})$|(?:^|[_.-])(?:secret|bearer|authorization|auth|cookie|kubeconfig|m_?key|sm_?key|dockerconfigjson|dockercfg)$|[a-z0-9]\.key$"
@@ -37,18 +41,38 @@ _NAME = _WORDS.replace("tokens?", rf"tokens?(?!{_IS}[0-9]{{1,9}}(?:[\s,;}})\]]|$
 _WORD = rf"(?!{_QUOTE}|(?:true|false|null)(?:[\s,;}})\]]|$))\S+"
 _KEEPS = rf"\g<before>\g<open>{REDACTED}"
 _SECRET_TEXT = (
-    (re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL), REDACTED),
+    (
+        re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)", re.DOTALL),
+        REDACTED,
+    ),
     # the same in base64, as Secrets and kubeconfigs hold it. It is not followed by the C of a certificate
     (re.compile(r"LS0tLS1CRUdJTi(?!BD)[A-Za-z0-9+/=]{8,}"), REDACTED),
     # a token has digits or is long; the word after Bearer in prose is neither
-    (re.compile(r"(?<=Bearer )(?:(?=[A-Za-z._~+/=-]{0,128}[0-9])[A-Za-z0-9._~+/=-]{8,}|[A-Za-z._~+/=-]{24,})"), REDACTED),
-    (re.compile(rf"(?i)(?P<before>(?:{_NAME}|client-key-data|client-certificate-data|certificate-authority-data){_IS})(?:{_QUOTED}|{_WORD})"), _KEEPS),
+    (
+        re.compile(r"(?<=Bearer )(?:(?=[A-Za-z._~+/=-]{0,128}[0-9])[A-Za-z0-9._~+/=-]{8,}|[A-Za-z._~+/=-]{24,})"),
+        REDACTED,
+    ),
+    (
+        re.compile(
+            rf"(?i)(?P<before>(?:{_NAME}|client-key-data|client-certificate-data|certificate-authority-data){_IS})(?:{_QUOTED}|{_WORD})"
+        ),
+        _KEEPS,
+    ),
     # "The secret: it ..." is prose
     (re.compile(rf"(?i)(?P<before>\bsecret(?:(?:{_QUOTE})[ \t]{{0,8}}:|=)[ \t]{{0,8}})(?:{_QUOTED}|{_WORD})"), _KEEPS),
     (re.compile(rf"(?i)(?P<before>[\"']auth{_QUOTE}[ \t]{{0,8}}:[ \t]{{0,8}}){_QUOTED}"), _KEEPS),
     # a path in an error stands in front of words
-    (re.compile(rf"(?i)(?P<before>\.(?:dockerconfigjson|dockercfg|key){_IS})(?:{_QUOTED}|[A-Za-z0-9+/=]{{16,}})"), _KEEPS),
-    (re.compile(rf"(?i)(?P<before>\bcookie(?:{_QUOTE})?[ \t]{{0,8}}:[ \t]{{0,8}})(?:{_QUOTED}|(?=[^\s=;,\"']{{1,128}}=)[^\r\n\"']+)"), _KEEPS),
+    (
+        re.compile(rf"(?i)(?P<before>\.(?:dockerconfigjson|dockercfg|key){_IS})(?:{_QUOTED}|[A-Za-z0-9+/=]{{16,}})"),
+        _KEEPS,
+    ),
+    (
+        re.compile(
+            rf"(?i)(?P<before>\bcookie(?:{_QUOTE})?[ \t]{{0,8}}:["
+            rf" \t]{{0,8}})(?:{_QUOTED}|(?=[^\s=;,\"']{{1,128}}=)[^\r\n\"']+)"
+        ),
+        _KEEPS,
+    ),
     # a variable of a container: {name: X_PASSWORD, value: ...}
     (
         re.compile(
@@ -58,15 +82,36 @@ _SECRET_TEXT = (
     ),
 )
 
-#: what may be a JSON web token, as service accounts have. It begins at the first of its characters alone: at each of them, it takes the square of the time
+#: what may be a JSON web token, as service accounts have. It begins at the first of its characters alone: at each of
+#: them, it takes the square of the time
 _DOTTED = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)+")
 _TOKEN_HEAD = re.compile(r"\beyJ(?=[A-Za-z0-9_-]{5})")
 
 
-# in lower case, one of them is in each text that has any of the above. Reports of large clusters hold millions of texts, and hardly one of them has any
+# in lower case, one of them is in each text that has any of the above. Reports of large clusters hold millions of
+# texts, and hardly one of them has any
 _HINTS = (
-    *("-----begin", "ls0tls1c", "eyj", "bearer ", "passw", "passphrase", "token", "secret", "cookie", "dockerc", ".key", 'auth"', "auth'", "auth\\"),
-    *(f"{what}{between}key" for what in ("private", "client", "api", "access", "encryption") for between in ("", "_", "-")),
+    *(
+        "-----begin",
+        "ls0tls1c",
+        "eyj",
+        "bearer ",
+        "passw",
+        "passphrase",
+        "token",
+        "secret",
+        "cookie",
+        "dockerc",
+        ".key",
+        'auth"',
+        "auth'",
+        "auth\\",
+    ),
+    *(
+        f"{what}{between}key"
+        for what in ("private", "client", "api", "access", "encryption")
+        for between in ("", "_", "-")
+    ),
     *("client-certificate-data", "certificate-authority-data"),
 )
 # the same of names of fields, and of what JSON escapes and may hide one
@@ -74,7 +119,8 @@ _SUSPECTS = (*SUSPECTS, *_HINTS, "bearer", "authorization", "kubeconfig", "mkey"
 
 
 def is_free(document: str) -> bool:
-    """Whether a JSON document of ASCII has nothing that ``redact`` would take out. It may say no of a harmless one, and costs a tenth of looking through it."""
+    """Whether a JSON document of ASCII has nothing that ``redact`` would take out. It may say no of a harmless one, and
+    costs a tenth of looking through it."""
     lower = document.lower()
     return not any(suspect in lower for suspect in _SUSPECTS)
 
@@ -111,7 +157,8 @@ def redact_text(text: str) -> str:
 
 
 def _without_token(match: typing.Match[str]) -> str:
-    """Words with dots between them, up to a JSON web token: two parts of six characters at least, of which the first begins as ``{"`` does in base64."""
+    """Words with dots between them, up to a JSON web token: two parts of six characters at least, of which the first
+    begins as ``{"`` does in base64."""
     parts = match[0].split(".")
     for number, (part, following) in enumerate(zip(parts, parts[1:])):
         head = _TOKEN_HEAD.search(part)
@@ -121,14 +168,21 @@ def _without_token(match: typing.Match[str]) -> str:
 
 
 def redact(data: typing.Any, key: str = "") -> typing.Any:
-    """Plain data (mappings, lists, text, numbers) without secrets. A mapping's keys stay, so that a reader sees what was there."""
+    """Plain data (mappings, lists, text, numbers) without secrets. A mapping's keys stay, so that a reader sees what
+    was there."""
     if isinstance(data, dict):
         named = str(data["name"]) if "value" in data and "name" in data else ""
-        return {name: redact(value, named if name == "value" and _is_secret(named) else str(name)) for name, value in data.items()}
+        return {
+            name: redact(value, named if name == "value" and _is_secret(named) else str(name))
+            for name, value in data.items()
+        }
     if isinstance(data, (list, tuple)):
         # of a command, the argument after --password is no text that shows what it is
         before = [None, *data][: len(data)]
-        return [REDACTED if item and isinstance(item, str) and asks_secret(flag) else redact(item, key) for flag, item in zip(before, data)]
+        return [
+            REDACTED if item and isinstance(item, str) and asks_secret(flag) else redact(item, key)
+            for flag, item in zip(before, data)
+        ]
     if isinstance(data, str):
         return REDACTED if data and _is_secret(key) else redact_text(data)
     return data

@@ -44,9 +44,9 @@ def login_for(name: str, known: Logins) -> typing.Optional[Login]:
     return known[max(fitting, key=len)] if fitting else None
 
 
-def secrets_of(known: Logins) -> typing.Set[str]:
+def secrets_of(known: Logins) -> set[str]:
     """All that must not be shown: the pairs, their parts, and tokens."""
-    found: typing.Set[str] = set()
+    found: set[str] = set()
     for login in known.values():
         pair = base64.b64decode(login.basic).decode("utf-8", "replace") if login.basic else ""
         found |= {login.basic, login.token, pair.partition(":")[2]}

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 
 #: the kind of a right to all kinds
 ANYTHING = "*"
@@ -15,7 +14,8 @@ ANYTHING = "*"
 class Right:
     """One thing that the collection does to the API server.
 
-    :ivar need: the stage that does it; ``teardown``, ``namespaces`` where the collection has to make one, or ``jobs`` where it submits one
+    :ivar need: the stage that does it; ``teardown``, ``namespaces`` where the collection has to make one, or ``jobs``
+        where it submits one
     :ivar kind: as _observe/kubernetes.py names it
     :ivar namespace: empty for all of them, and for what has none
     :ivar name: of the one object; empty for all
@@ -33,7 +33,8 @@ class Right:
 
 @dataclasses.dataclass(frozen=True)
 class Denied:
-    """:ivar text: the right as RBAC names it: ``patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator``
+    """:ivar text: the right as RBAC names it: ``patch sriovnetworks.sriovnetwork.openshift.io in
+    sriov-network-operator``
     :ivar power: of the right; empty in facts of an older release
     """
 
@@ -50,4 +51,4 @@ class RightsFacts:
     """
 
     asked: int
-    denied: typing.Tuple[Denied, ...] = ()
+    denied: tuple[Denied, ...] = ()

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rights that a run asks of the API server, by power: the one place for them. The files of docs/rbac are made of it, and validate asks for them.
+"""The rights that a run asks of the API server, by power: the one place for them. The files of docs/rbac are made of
+it, and validate asks for them.
 
-A name is given where the collection knows it before it looks. ``create`` has one as well where the object is applied: the API server knows the name of a
-server-side apply when it authorizes it [kubernetes staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go createAuthorizerAttributes].
+A name is given where the collection knows it before it looks. ``create`` has one as well where the object is applied:
+the API server knows the name of a server-side apply when it authorizes it [kubernetes
+staging/src/k8s.io/apiserver/pkg/endpoints/handlers/patch.go createAuthorizerAttributes].
 """
 
 from __future__ import annotations
@@ -41,16 +43,50 @@ _CLUSTER_POLICIES = ("cluster-policy", "gpu-cluster-policy")
 _OLM = ("CatalogSource", "ClusterServiceVersion", "InstallPlan", "OperatorGroup", "Subscription")
 
 #: who reads what; in all namespaces, unless another is named
-_READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
-    *(("operators", "list", kind) for kind in ("CustomResourceDefinition", "DaemonSet", "Deployment", "Node", "Pod", "SriovOperatorConfig")),
+_READ: tuple[tuple[str, str, str], ...] = (
+    *(
+        ("operators", "list", kind)
+        for kind in ("CustomResourceDefinition", "DaemonSet", "Deployment", "Node", "Pod", "SriovOperatorConfig")
+    ),
     # a tenant can make a Deployment of any name; these tell which of them an admin gave rights in the cluster
     ("operators", "list", "ClusterRoleBinding"),
-    *(("operators", "list", kind) for kind in ("ClusterPolicy", "ClusterServiceVersion", "JobSetOperator", "Kueue", "NodeFeatureDiscovery", "Subscription")),
-    *(("operators", "list", kind) for kind in ("Image.config.openshift.io", "ImageContentSourcePolicy", "ImageDigestMirrorSet", "ImageTagMirrorSet")),
-    *(("network", verb, kind) for verb in ("list", "watch") for kind in ("NetworkAttachmentDefinition", "SriovNetworkNodePolicy", "SriovNetworkNodeState")),
-    *(("network", "list", kind) for kind in ("IPPool.whereabouts.cni.cncf.io", *_POOLS, "MachineConfigPool", "Network.config.openshift.io")),
-    *(("network", "list", kind) for kind in ("PodDisruptionBudget", "ServiceCIDR", "SriovIBNetwork", "SriovNetwork", "SriovNetworkPoolConfig")),
-    *(("network", "watch", kind) for kind in ("MachineConfigPool", "Node", "PodDisruptionBudget", "Pod", "SriovNetworkPoolConfig")),
+    *(
+        ("operators", "list", kind)
+        for kind in (
+            "ClusterPolicy",
+            "ClusterServiceVersion",
+            "JobSetOperator",
+            "Kueue",
+            "NodeFeatureDiscovery",
+            "Subscription",
+        )
+    ),
+    *(
+        ("operators", "list", kind)
+        for kind in (
+            "Image.config.openshift.io",
+            "ImageContentSourcePolicy",
+            "ImageDigestMirrorSet",
+            "ImageTagMirrorSet",
+        )
+    ),
+    *(
+        ("network", verb, kind)
+        for verb in ("list", "watch")
+        for kind in ("NetworkAttachmentDefinition", "SriovNetworkNodePolicy", "SriovNetworkNodeState")
+    ),
+    *(
+        ("network", "list", kind)
+        for kind in ("IPPool.whereabouts.cni.cncf.io", *_POOLS, "MachineConfigPool", "Network.config.openshift.io")
+    ),
+    *(
+        ("network", "list", kind)
+        for kind in ("PodDisruptionBudget", "ServiceCIDR", "SriovIBNetwork", "SriovNetwork", "SriovNetworkPoolConfig")
+    ),
+    *(
+        ("network", "watch", kind)
+        for kind in ("MachineConfigPool", "Node", "PodDisruptionBudget", "Pod", "SriovNetworkPoolConfig")
+    ),
     *(("operators", "list", kind) for kind in ("NicNodePolicy", "NVIDIADriver")),
     ("platform", "list", "NicDevice"),
     ("network", "get", "Namespace"),
@@ -60,8 +96,9 @@ _READ: typing.Tuple[typing.Tuple[str, str, str], ...] = (
 )
 
 
-def needed(intent: Intent, operator: str, olm: bool = False) -> typing.Tuple[Right, ...]:
-    """All that the stages and the teardown do for this intent. What Helm needs to install an operator is not in it: that is nearly everything.
+def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...]:
+    """All that the stages and the teardown do for this intent. What Helm needs to install an operator is not in it:
+    that is nearly everything.
 
     :param operator: namespace of the SR-IOV network operator
     :param olm: whether OLM is to install operators
@@ -84,15 +121,24 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> typing.Tuple[Rig
         powers.OLM: _install_by_olm() if olm else (),
         powers.OLM_REMOVAL: _remove_by_olm() if olm else (),
     }
-    return tuple(dict.fromkeys(dataclasses.replace(right, power=power) for power, rights in parts.items() for right in rights))
+    return tuple(
+        dict.fromkeys(dataclasses.replace(right, power=power) for power, rights in parts.items() for right in rights)
+    )
 
 
-def of_observers(namespace: str) -> typing.Tuple[Right, ...]:
-    """What starting and removing observers takes in a namespace that an admin has prepared, beside looking and the Lease."""
-    named = [("DaemonSet", verb) for verb in (*_APPLY, "delete")] + [("ServiceAccount", verb) for verb in (*_APPLY, "delete")]
+def of_observers(namespace: str) -> tuple[Right, ...]:
+    """What starting and removing observers takes in a namespace that an admin has prepared, beside looking and the
+    Lease."""
+    named = [("DaemonSet", verb) for verb in (*_APPLY, "delete")] + [
+        ("ServiceAccount", verb) for verb in (*_APPLY, "delete")
+    ]
     rights = [
         *(Right("observers", verb, kind, namespace, name=DAEMON_SET) for kind, verb in named),
-        *(Right("observers", verb, kind, namespace) for kind in ("DaemonSet", "Pod", "Event") for verb in ("list", "watch")),
+        *(
+            Right("observers", verb, kind, namespace)
+            for kind in ("DaemonSet", "Pod", "Event")
+            for verb in ("list", "watch")
+        ),
         # a kubelet may give a pod of its node a finalizer, which is taken off
         Right("observers", "patch", "Pod", namespace),
         # commands run over a websocket, which is a GET; newer API servers ask for create as well
@@ -101,8 +147,9 @@ def of_observers(namespace: str) -> typing.Tuple[Right, ...]:
     return tuple(dataclasses.replace(right, power=powers.OBSERVERS) for right in rights)
 
 
-def needed_powers(intent: Intent) -> typing.Tuple[powers.Power, ...]:
-    """The powers that the stages need for this intent, whatever the cluster is. Those that variables or the cluster decide on are not in it."""
+def needed_powers(intent: Intent) -> tuple[powers.Power, ...]:
+    """The powers that the stages need for this intent, whatever the cluster is. Those that variables or the cluster
+    decide on are not in it."""
     return powers.named({right.power for right in needed(intent, "")} - {powers.JOBS, powers.NAMESPACES})
 
 
@@ -137,7 +184,12 @@ def _lease() -> typing.Iterator[Right]:
 
 
 def _sriov(intent: Intent, operator: str) -> typing.Iterator[Right]:
-    kinds = [kind for fabric in intent.fabrics if traits(fabric).functions for kind in ("SriovNetworkNodePolicy", attachment_kind(fabric))]
+    kinds = [
+        kind
+        for fabric in intent.fabrics
+        if traits(fabric).functions
+        for kind in ("SriovNetworkNodePolicy", attachment_kind(fabric))
+    ]
     for kind in [*dict.fromkeys(kinds), *(["SriovNetworkPoolConfig"] if intent.cluster.node_pool is not None else [])]:
         yield from _made(kind, operator)
 
@@ -168,13 +220,17 @@ def _namespaces(intent: Intent) -> typing.Iterator[Right]:
         yield Right("teardown", "delete", "Namespace", name=name)
         # a namespace with objects of others stays, and any kind may be theirs
         yield Right("teardown", "list", ANYTHING, name)
-    if any(fabric.network.pod_security is not None and fabric.network.pod_security.enforce == "privileged" for fabric in intent.fabrics):
+    if any(
+        fabric.network.pod_security is not None and fabric.network.pod_security.enforce == "privileged"
+        for fabric in intent.fabrics
+    ):
         # with this level it is made by a POST, whose name the API server does not know
         yield Right("namespaces", "create", "Namespace")
 
 
 def _measuring(intent: Intent) -> typing.Iterator[Right]:
-    """In a namespace that an admin has prepared: a binding would go with a namespace that the run makes and removes. An admin's run makes it."""
+    """In a namespace that an admin has prepared: a binding would go with a namespace that the run makes and removes. An
+    admin's run makes it."""
     yield from (Right("bandwidth", verb, "Pod", MEASURING) for verb in ("get", "list", "watch", "create", "delete"))
     # a kubelet may give a pod of its node a finalizer, which is taken off
     yield Right("bandwidth", "patch", "Pod", MEASURING)
@@ -209,7 +265,7 @@ def _machines(intent: Intent) -> typing.Iterator[Right]:
         yield from _pauses(intent, "network")
 
 
-def machine_objects(intent: Intent) -> typing.Iterator[typing.Tuple[str, str]]:
+def machine_objects(intent: Intent) -> typing.Iterator[tuple[str, str]]:
     """Kind and name of what is rendered for the host; a test holds them to that."""
     needs = intent.cluster.host
     if needs.machine_memlock is not None:
@@ -231,7 +287,9 @@ def _tuning(intent: Intent) -> typing.Iterator[Right]:
 
 
 def _rolls(intent: Intent) -> bool:
-    return (intent.cluster.bios != BiosWishes() or intent.cluster.firmware != FirmwareWishes()) and intent.cluster.disruption == "reboot"
+    return (
+        intent.cluster.bios != BiosWishes() or intent.cluster.firmware != FirmwareWishes()
+    ) and intent.cluster.disruption == "reboot"
 
 
 def _roll(intent: Intent) -> typing.Iterator[Right]:
@@ -254,7 +312,9 @@ def _firmware() -> typing.Iterator[Right]:
 def _install_by_olm() -> typing.Iterator[Right]:
     yield from (Right("operators", verb, kind) for verb in _APPLY for kind in ("OperatorGroup", "Subscription"))
     yield Right("operators", "patch", "InstallPlan")
-    yield from (Right("operators", verb, "Namespace", name=name) for name in _operator_spaces() for verb in ("get", "patch"))
+    yield from (
+        Right("operators", verb, "Namespace", name=name) for name in _operator_spaces() for verb in ("get", "patch")
+    )
     # it is made by a POST, whose name the API server does not know
     yield Right("operators", "create", "Namespace")
     # an operator does nothing without it; its name is that of the package's example
@@ -273,7 +333,7 @@ def _remove_by_olm() -> typing.Iterator[Right]:
     yield from (Right("teardown", "delete", "Namespace", name=name) for name in _operator_spaces())
 
 
-def _operator_spaces() -> typing.List[str]:
+def _operator_spaces() -> list[str]:
     """Namespaces that are made for operators of the table."""
     return sorted({operator.package.namespace for operator in TABLE if operator.package is not None})
 
@@ -284,7 +344,7 @@ def _made(kind: str, namespace: str = "", name: str = "", need: str = "network")
     yield Right("teardown", "delete", kind, namespace, name=name)
 
 
-def _spaces(intent: Intent) -> typing.Tuple[str, ...]:
+def _spaces(intent: Intent) -> tuple[str, ...]:
     """Namespaces of the jobs."""
 
     def of(fabric: Fabric) -> str:

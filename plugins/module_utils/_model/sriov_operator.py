@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The SR-IOV network operator and its objects. Filled by _parse/kubernetes/sriov_operator.py, read by _check and _render.
+"""The SR-IOV network operator and its objects. Filled by _parse/kubernetes/sriov_operator.py, read by _check and
+_render.
 
 PCI addresses are dddd:bb:dd.f in lower case; times in seconds.
 """
@@ -54,7 +55,7 @@ class StateInterface:
     mtu: typing.Optional[int] = None
     total_vfs: int = 0
     vfs_count: int = 0
-    vfs: typing.Tuple[StateVf, ...] = ()
+    vfs: tuple[StateVf, ...] = ()
     eswitch_mode: typing.Optional[Word] = None
     admin_state: typing.Optional[Word] = None
 
@@ -88,14 +89,14 @@ class WantedInterface:
     address: PciAddress
     vfs_count: int
     name: Interface = ""
-    groups: typing.Tuple[VfGroup, ...] = ()
+    groups: tuple[VfGroup, ...] = ()
     mtu: int = 0
     link_type: Word = ""
     eswitch_mode: Word = ""
     external: bool = False
 
     @property
-    def policies(self) -> typing.Tuple[str, ...]:
+    def policies(self) -> tuple[str, ...]:
         return tuple(group.policy for group in self.groups)
 
 
@@ -107,14 +108,15 @@ class NodeState:
     :ivar current_state: of the drain: Idle, Draining, DrainComplete (annotation)
     :ivar desired_state: what the daemon asks for: Idle, Drain_Required, Reboot_Required (annotation)
     :ivar wanted_rdma_mode: shared, exclusive, or empty: not asked for
-    :ivar rdma_mode: of the node's RDMA devices and network namespaces: shared or exclusive; empty where the daemon does not say
+    :ivar rdma_mode: of the node's RDMA devices and network namespaces: shared or exclusive; empty where the daemon does
+        not say
     """
 
     ONCE = ("node",)
 
     node: Subdomain
-    wanted: typing.Tuple[WantedInterface, ...] = ()
-    interfaces: typing.Tuple[StateInterface, ...] = ()
+    wanted: tuple[WantedInterface, ...] = ()
+    interfaces: tuple[StateInterface, ...] = ()
     sync_status: Word = ""
     last_sync_error: str = ""
     current_state: Word = ""
@@ -138,11 +140,11 @@ class Policy:
     name: ObjectName
     resource_name: str
     vfs_count: int
-    node_selector: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    node_selector: dict[str, str] = dataclasses.field(default_factory=dict)
     vendor: str = ""
     device: str = ""
-    root_devices: typing.Tuple[str, ...] = ()
-    pf_names: typing.Tuple[str, ...] = ()
+    root_devices: tuple[str, ...] = ()
+    pf_names: tuple[str, ...] = ()
     priority: int = 99
     device_type: str = ""
     mtu: int = 0
@@ -183,7 +185,8 @@ class OperatorInstallation:
 class OlmObject:
     """A ClusterServiceVersion or Subscription of OLM that is about the operator.
 
-    :ivar phase: of a ClusterServiceVersion: Succeeded, Failed, Pending, Installing...; state of a Subscription: AtLatestKnown, UpgradePending...
+    :ivar phase: of a ClusterServiceVersion: Succeeded, Failed, Pending, Installing...; state of a Subscription:
+        AtLatestKnown, UpgradePending...
     :ivar message: why it is not further: its own, or that of its conditions
     """
 
@@ -208,7 +211,8 @@ class OperatorFacts:
     :ivar discovery: workers of node feature discovery; None where nobody asked, since no label is absent
     :ivar olm: ClusterServiceVersions and Subscriptions of the operator in its namespace
     :ivar multus: DaemonSets that look like multus
-    :ivar multus_pods: pods in the operator's namespace that carry multus' network-status: proof that it works, however it was installed
+    :ivar multus_pods: pods in the operator's namespace that carry multus' network-status: proof that it works, however
+        it was installed
     :ivar attachments: how many NetworkAttachmentDefinitions exist, None when the kind is unknown to the API server
     :ivar nic_policies: NicClusterPolicies of NVIDIA's network operator
     :ivar troubles: pods in the operator's namespace that are not ready, each with its cause
@@ -217,21 +221,21 @@ class OperatorFacts:
     :ivar namespace: of the operator, or where one belongs that is not there yet
     """
 
-    crds: typing.Tuple[str, ...]
-    installations: typing.Tuple[OperatorInstallation, ...]
-    configs: typing.Tuple[str, ...]
-    nodes: typing.Tuple[ClusterNode, ...]
-    states: typing.Tuple[NodeState, ...] = ()
+    crds: tuple[str, ...]
+    installations: tuple[OperatorInstallation, ...]
+    configs: tuple[str, ...]
+    nodes: tuple[ClusterNode, ...]
+    states: tuple[NodeState, ...] = ()
     daemon: typing.Optional[Workload] = None
-    policies: typing.Tuple[Policy, ...] = ()
-    supported_nics: typing.Optional[typing.Tuple[SupportedNic, ...]] = None
-    discovery: typing.Optional[typing.Tuple[FeatureDiscovery, ...]] = None
-    olm: typing.Tuple[OlmObject, ...] = ()
-    multus: typing.Tuple[Workload, ...] = ()
+    policies: tuple[Policy, ...] = ()
+    supported_nics: typing.Optional[tuple[SupportedNic, ...]] = None
+    discovery: typing.Optional[tuple[FeatureDiscovery, ...]] = None
+    olm: tuple[OlmObject, ...] = ()
+    multus: tuple[Workload, ...] = ()
     multus_pods: int = 0
     attachments: typing.Optional[int] = None
-    nic_policies: typing.Tuple[NicPolicy, ...] = ()
-    troubles: typing.Tuple[str, ...] = ()
-    errors: typing.Tuple[str, ...] = ()
+    nic_policies: tuple[NicPolicy, ...] = ()
+    troubles: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
     namespace: str = ""
     says: str = ""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The stack beside a training job: operators, queues of Kueue, storage. Filled by _parse/job/stack.py, judged by _check/job/stack.py."""
+"""The stack beside a training job: operators, queues of Kueue, storage. Filled by _parse/job/stack.py, judged by
+_check/job/stack.py."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Controller:
 
 @dataclasses.dataclass(frozen=True)
 class PolicyState:
-    """What an object that configures an operator, such as a ClusterPolicy or a NicClusterPolicy, says of itself: status.state."""
+    """What an object that configures an operator, such as a ClusterPolicy or a NicClusterPolicy, says of itself:
+    status.state."""
 
     kind: str
     name: str
@@ -61,7 +63,7 @@ class ClusterQueue:
     """
 
     name: str
-    groups: typing.Tuple[typing.Dict[str, typing.Dict[str, str]], ...]
+    groups: tuple[dict[str, dict[str, str]], ...]
     cohort: str = ""
     namespaces: typing.Optional[LabelSelector] = None
     inactive: str = ""
@@ -89,19 +91,21 @@ class Stack:
     :ivar errors: what could not be read; what is not in the rest is not known then
     """
 
-    controllers: typing.Tuple[Controller, ...] = ()
-    policies: typing.Tuple[PolicyState, ...] = ()
-    local_queues: typing.Tuple[LocalQueue, ...] = ()
-    cluster_queues: typing.Tuple[ClusterQueue, ...] = ()
-    frameworks: typing.Optional[typing.Tuple[str, ...]] = None
-    storage: typing.Tuple[StorageClass, ...] = ()
-    namespaces: typing.Dict[str, typing.Dict[str, str]] = dataclasses.field(default_factory=dict)
-    errors: typing.Tuple[str, ...] = ()
+    controllers: tuple[Controller, ...] = ()
+    policies: tuple[PolicyState, ...] = ()
+    local_queues: tuple[LocalQueue, ...] = ()
+    cluster_queues: tuple[ClusterQueue, ...] = ()
+    frameworks: typing.Optional[tuple[str, ...]] = None
+    storage: tuple[StorageClass, ...] = ()
+    namespaces: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
+    errors: tuple[str, ...] = ()
 
 
 def has_rights(account: str, bindings: typing.Collection[typing.Container[str]]) -> bool:
-    """Whether an admin gave a ServiceAccount rights in the whole cluster. A tenant can make a workload of any name and any image, without them.
+    """Whether an admin gave a ServiceAccount rights in the whole cluster. A tenant can make a workload of any name and
+    any image, without them.
 
-    :param bindings: accounts of each ClusterRoleBinding. Where there is none, the cluster has no RBAC, or it was not read: then each account counts
+    :param bindings: accounts of each ClusterRoleBinding. Where there is none, the cluster has no RBAC, or it was not
+        read: then each account counts
     """
     return not bindings or any(account in accounts for accounts in bindings)

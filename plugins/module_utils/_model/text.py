@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Text from outside, for a terminal: a name that somebody else chose must not move the cursor, turn the line around or fill the screen."""
+"""Text from outside, for a terminal: a name that somebody else chose must not move the cursor, turn the line around or
+fill the screen."""
 
 from __future__ import annotations
 
@@ -9,7 +10,15 @@ import typing
 from .escape import visible
 
 #: types in the words of YAML and JSON; those of Ansible, which have names of their own, are built on them
-_KINDS = ((bool, "a boolean"), (int, "an integer"), (float, "a number"), (str, "a string"), (dict, "a mapping"), (list, "a list"), (tuple, "a list"))
+_KINDS = (
+    (bool, "a boolean"),
+    (int, "an integer"),
+    (float, "a number"),
+    (str, "a string"),
+    (dict, "a mapping"),
+    (list, "a list"),
+    (tuple, "a list"),
+)
 
 
 def kind_of(value: typing.Any) -> str:
@@ -21,12 +30,14 @@ def kind_of(value: typing.Any) -> str:
 
 
 def both_ends(text: str, limit: int = 600) -> str:
-    """``text`` in ``limit`` characters: what was wrapped around an error stands before it, the error itself at the end."""
+    """``text`` in ``limit`` characters: what was wrapped around an error stands before it, the error itself at the
+    end."""
     return text if len(text) <= limit else f"{text[: limit // 2]} ... {text[-(limit // 2) :]}"
 
 
 def plain(text: str, limit: int = 2000) -> str:
-    """``text`` with all that does not print but line ends as escapes, cut behind ``limit`` characters, and then it says how long it was."""
+    """``text`` with all that does not print but line ends as escapes, cut behind ``limit`` characters, and then it says
+    how long it was."""
     return visible(cut(text, limit))
 
 
@@ -50,7 +61,8 @@ def folded(names: typing.Sequence[str], most: int = 12, between: str = ", ") -> 
 
 
 def number_of(text: str) -> typing.Optional[int]:
-    """Return a whole number of at most nine digits; None of any other text. ``str.isdigit`` is true of more than ``int`` reads."""
+    """Return a whole number of at most nine digits; None of any other text. ``str.isdigit`` is true of more than
+    ``int`` reads."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None
 
 
@@ -61,7 +73,7 @@ def percent(part: int, whole: int) -> str:
 
 def ranges(numbers: typing.Iterable[int]) -> str:
     """Numbers as the kernel lists CPUs: 0-3,8."""
-    parts: typing.List[typing.List[int]] = []
+    parts: list[list[int]] = []
     for item in sorted(set(numbers)):
         if parts and item == parts[-1][1] + 1:
             parts[-1][1] = item

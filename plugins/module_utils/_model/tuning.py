@@ -13,7 +13,11 @@ import typing
 from .boundary.form import Bound
 
 #: there are some fifty rows; a row has a reading for each value, at most one for each CPU or queue of a machine
-ROWS, READINGS, PLACES = Bound("rows of a node", 1024), Bound("readings of a row", 65_536), Bound("places of a reading", 65_536)
+ROWS, READINGS, PLACES = (
+    Bound("rows of a node", 1024),
+    Bound("readings of a row", 65_536),
+    Bound("places of a reading", 65_536),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,11 +25,12 @@ class Reading:
     """One value of a row.
 
     :ivar value: as the kernel or the tool says it, in as few characters as will do
-    :ivar where: what of the node shows it: CPUs as the kernel lists them (0-254), names of HCAs, PCI addresses of GPUs; empty: the node as a whole
+    :ivar where: what of the node shows it: CPUs as the kernel lists them (0-254), names of HCAs, PCI addresses of GPUs;
+        empty: the node as a whole
     """
 
     value: str
-    where: typing.Annotated[typing.Tuple[str, ...], PLACES] = ()
+    where: typing.Annotated[tuple[str, ...], PLACES] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +41,10 @@ class NodeTuning:
     :ivar unread: why a row, or a part of it, could not be read
     """
 
-    rows: typing.Annotated[typing.Dict[str, typing.Annotated[typing.Tuple[Reading, ...], READINGS]], ROWS] = dataclasses.field(default_factory=dict)
-    unread: typing.Annotated[typing.Dict[str, str], ROWS] = dataclasses.field(default_factory=dict)
+    rows: typing.Annotated[dict[str, typing.Annotated[tuple[Reading, ...], READINGS]], ROWS] = dataclasses.field(
+        default_factory=dict
+    )
+    unread: typing.Annotated[dict[str, str], ROWS] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,22 +59,25 @@ class ObservedTuning:
 class Tuning:
     """What is expected of the nodes beside the network.
 
-    :ivar profile: whose values are expected: of training, of inference, or none, so that only nodes that differ from their like are told
-    :ivar expected: of single rows instead, by name: a value, several with | between them, ">=N" or "<=N"; null expects nothing. What is written here fails
-        where a node shows something else
+    :ivar profile: whose values are expected: of training, of inference, or none, so that only nodes that differ from
+        their like are told
+    :ivar expected: of single rows instead, by name: a value, several with | between them, ">=N" or "<=N"; null expects
+        nothing. What is written here fails where a node shows something else
     :ivar cuda: version of CUDA that jobs use, such as "13.0"; its least driver is then expected. null: any driver
-    :ivar set: set what is expected and needs no reboot, by a Tuned of OpenShift or by the module kernel_settings; else it is only looked at
+    :ivar set: set what is expected and needs no reboot, by a Tuned of OpenShift or by the module kernel_settings; else
+        it is only looked at
     """
 
     profile: typing.Literal["training", "inference", "none"] = "training"
-    expected: typing.Dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    expected: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
     cuda: typing.Optional[str] = None
     set: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class Roce:
-    """How NICs and switches treat RoCE of the fabric; where it is not said, the values of NVIDIA's network operator are advice.
+    """How NICs and switches treat RoCE of the fabric; where it is not said, the values of NVIDIA's network operator are
+    advice.
 
     :ivar dscp: of the packets
     :ivar priority: to which it leads, which must not lose packets: PFC is on for it alone

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Variables that a user may set: which name is a misspelt one, and which value none that its variable can have. Ansible itself says neither."""
+"""Variables that a user may set: which name is a misspelt one, and which value none that its variable can have. Ansible
+itself says neither."""
 
 from __future__ import annotations
 
@@ -9,8 +10,9 @@ import typing
 from .load import nearest
 from .public_names import ROLE_VARIABLES
 
-#: variables that the collection reads from the inventory, beside the options of its roles, with the types of those that are no text and no mapping
-RDMA_VARIABLES: typing.Dict[str, str] = {
+#: variables that the collection reads from the inventory, beside the options of its roles, with the types of those that
+#: are no text and no mapping
+RDMA_VARIABLES: dict[str, str] = {
     "rdma_fabrics": "",
     "rdma_waivers": "",
     "rdma_cluster": "",
@@ -61,10 +63,12 @@ EXPECTED = {"bool": "true or false", "int": "a whole number"}
 
 
 def meant(name: str) -> str:
-    """Return the public name of which ``name`` is a misspelling; empty for a public name, and for one that is nobody's or somebody else's.
+    """Return the public name of which ``name`` is a misspelling; empty for a public name, and for one that is nobody's
+    or somebody else's.
 
-    A name with the prefix ``rdma_`` belongs to the collection, and one that looks remotely like one of its variables is taken for it. Of the names of roles
-    one letter may be wrong, missing, too many or in its neighbour's place; two of them behind a right first word.
+    A name with the prefix ``rdma_`` belongs to the collection, and one that looks remotely like one of its variables is
+    taken for it. Of the names of roles one letter may be wrong, missing, too many or in its neighbour's place; two of
+    them behind a right first word.
     """
     if name in RDMA_VARIABLES or name in ROLE_VARIABLES or name in _OF_OTHERS:
         return ""
@@ -78,8 +82,9 @@ def meant(name: str) -> str:
     return ""
 
 
-def ours(names: typing.Iterable[str]) -> typing.Tuple[str, ...]:
-    """Return those names, sorted, that belong to the collection by their prefix, or are a misspelling of one that does."""
+def ours(names: typing.Iterable[str]) -> tuple[str, ...]:
+    """Return those names, sorted, that belong to the collection by their prefix, or are a misspelling of one that
+    does."""
     return tuple(sorted(name for name in names if name.startswith(PREFIX) or meant(name)))
 
 
@@ -88,7 +93,9 @@ def expected(name: str) -> str:
     return EXPECTED.get(type_of(name), "")
 
 
-def mistakes(names: typing.Iterable[str], values: typing.Mapping[str, str], places: typing.Mapping[str, str]) -> typing.List[str]:
+def mistakes(
+    names: typing.Iterable[str], values: typing.Mapping[str, str], places: typing.Mapping[str, str]
+) -> list[str]:
     """Return a text for each name that is misspelt, and for each value that its variable can't have.
 
     :param values: that were refused, by variable
@@ -98,7 +105,11 @@ def mistakes(names: typing.Iterable[str], values: typing.Mapping[str, str], plac
     def shown(name: str) -> str:
         return f"{name} ({places[name]})" if places.get(name) else name
 
-    found = [f"{shown(name)} is no variable of the collection (did you mean '{meant(name)}'?)" for name in names if meant(name)]
+    found = [
+        f"{shown(name)} is no variable of the collection (did you mean '{meant(name)}'?)"
+        for name in names
+        if meant(name)
+    ]
     return found + [f"{shown(name)} is '{value}'; expected {expected(name)}" for name, value in sorted(values.items())]
 
 
@@ -130,8 +141,9 @@ def _is_misspelling(name: str, known: str) -> bool:
 
 
 def _edits(one: str, other: str) -> int:
-    """Count the letters that must be changed, put in, taken out or exchanged with their neighbour; more than 2 are not counted to their end."""
-    rows: typing.List[typing.List[int]] = [list(range(len(other) + 1))]
+    """Count the letters that must be changed, put in, taken out or exchanged with their neighbour; more than 2 are not
+    counted to their end."""
+    rows: list[list[int]] = [list(range(len(other) + 1))]
     for i, letter in enumerate(one, 1):
         row = [i]
         for j, their in enumerate(other, 1):

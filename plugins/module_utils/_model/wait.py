@@ -26,7 +26,7 @@ class SyncNode:
     phase: typing.Literal["ready", "waiting", "failed"]
     detail: str
     remedy: str = ""
-    matched: typing.Tuple[str, ...] = ()
+    matched: tuple[str, ...] = ()
     allocatable: typing.Optional[int] = None
 
 
@@ -42,4 +42,4 @@ class SyncFacts:
     finished: bool
     timed_out: bool
     waited_seconds: float
-    nodes: typing.Tuple[SyncNode, ...]
+    nodes: tuple[SyncNode, ...]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects into the cluster and out of it: dry run of all, then apply each that the server takes; deletion with proof."""
+"""Objects into the cluster and out of it: dry run of all, then apply each that the server takes; deletion with
+proof."""
 
 from __future__ import annotations
 
@@ -17,13 +18,23 @@ from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of, version_of
 
 #: of server-side apply
 FIELD_MANAGER = MANAGER
-#: kinds of which a cluster has one object for all who use it: our fields join those of others, and leave them without deleting the rest
+#: kinds of which a cluster has one object for all who use it: our fields join those of others, and leave them without
+#: deleting the rest
 _JOINT = ("NicClusterPolicy",)
 #: that a webhook has to see what was just made: it looks into its own copy of the cluster
 WEBHOOK_SECONDS = 10.0
 #: metadata that a deletion needs; lists of it are cut, since who makes an object decides how long they are
 _ESSENTIAL, _MOST_ENTRIES = ("name", "namespace", "uid", "finalizers", "deletionTimestamp", "ownerReferences"), 8
-_VOLATILE = ("managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "finalizers", "deletionTimestamp")
+_VOLATILE = (
+    "managedFields",
+    "resourceVersion",
+    "generation",
+    "uid",
+    "creationTimestamp",
+    "selfLink",
+    "finalizers",
+    "deletionTimestamp",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,35 +59,43 @@ def ours(resource: Resource) -> bool:
 
 def apply_all(
     cluster: Cluster,
-    wanted: typing.Sequence[typing.Tuple[str, Resource]],
+    wanted: typing.Sequence[tuple[str, Resource]],
     check_mode: bool,
     clock: Clock = time.monotonic,
     pause: typing.Callable[[float], None] = time.sleep,
     absent: typing.Container[str] = (),
-) -> typing.Tuple[Outcome, ...]:
-    """Server-side dry run of all objects, then apply those that it takes and that would change. A refusal is an outcome, not an end.
+) -> tuple[Outcome, ...]:
+    """Server-side dry run of all objects, then apply those that it takes and that would change. A refusal is an
+    outcome, not an end.
 
-    A namespace that somebody else made is left as it is. An object of a joint kind that somebody else made gets our fields, and stays theirs.
+    A namespace that somebody else made is left as it is. An object of a joint kind that somebody else made gets our
+    fields, and stays theirs.
 
     :param wanted: fabric and object
     :param check_mode: stop after the dry run
     :param pause: sleeps; given in, as ``clock``, so that a test needs no time
-    :param absent: namespaces that the run has looked for and not found: one that is there now is somebody else's, and gets nothing
+    :param absent: namespaces that the run has looked for and not found: one that is there now is somebody else's, and
+        gets nothing
     :raises ApiError: the server cannot be reached
     """
     planned = [_plan(cluster, fabric, definition, absent) for fabric, definition in wanted]
     if check_mode:
         made = [outcome.applied for _definition, outcome in planned if outcome.applied.action == "created"]
         return tuple(_unjudged(definition, outcome, made) for definition, outcome in planned)
-    outcomes: typing.List[Outcome] = []
-    created: typing.List[AppliedObject] = []
+    outcomes: list[Outcome] = []
+    created: list[AppliedObject] = []
     #: names of Namespaces
-    refused: typing.Set[str] = set()
+    refused: set[str] = set()
     for (fabric, given), early in zip(wanted, planned):
         definition, outcome = early
         if outcome.applied.namespace in refused:
             why = f"Namespace {outcome.applied.namespace} was refused"
-            outcomes.append(Outcome(dataclasses.replace(outcome.applied, action="refused", reason="NotFound", refusal=why), outcome.before))
+            outcomes.append(
+                Outcome(
+                    dataclasses.replace(outcome.applied, action="refused", reason="NotFound", refusal=why),
+                    outcome.before,
+                )
+            )
             continue
         again, end = _came_too_early(outcome, created), clock() + WEBHOOK_SECONDS
         while again:
@@ -93,7 +112,8 @@ def apply_all(
 
 
 def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> bool:
-    """Whether an object was refused for want of one that is made in the same run: its namespace, or one that a webhook looked for and names."""
+    """Whether an object was refused for want of one that is made in the same run: its namespace, or one that a webhook
+    looked for and names."""
     applied = outcome.applied
     if applied.action != "refused":
         return False
@@ -104,13 +124,19 @@ def _came_too_early(outcome: Outcome, made: typing.Iterable[AppliedObject]) -> b
     )
 
 
-def _plan(cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str]) -> typing.Tuple[Resource, Outcome]:
+def _plan(
+    cluster: Cluster, fabric: str, definition: Resource, absent: typing.Container[str]
+) -> tuple[Resource, Outcome]:
     """What would become of an object, and the definition with which it would."""
     applied = _identity(fabric, definition)
     there = existing(cluster, definition)
     if there is not None and definition["kind"] == "Namespace" and applied.name in absent:
         why = "it was not there when this run looked whose it is, and somebody has made it since"
-        return definition, Outcome(dataclasses.replace(applied, action="refused", reason="AlreadyExists", refusal=why), stable(there), stable(there))
+        return definition, Outcome(
+            dataclasses.replace(applied, action="refused", reason="AlreadyExists", refusal=why),
+            stable(there),
+            stable(there),
+        )
     if there is not None and definition["kind"] == "Namespace" and not ours(there):
         return definition, Outcome(dataclasses.replace(applied, action="unchanged"), stable(there), stable(there))
     if there is not None and definition["kind"] in _JOINT and not ours(there):
@@ -127,7 +153,8 @@ def _plan(cluster: Cluster, fabric: str, definition: Resource, absent: typing.Co
 
 
 def _unjudged(definition: Resource, planned: Outcome, made: typing.Iterable[AppliedObject]) -> Outcome:
-    """In check mode, a kind or a namespace that is missing may be one that an earlier stage would make: the server cannot judge the object yet.
+    """In check mode, a kind or a namespace that is missing may be one that an earlier stage would make: the server
+    cannot judge the object yet.
 
     :param made: objects that this run would make
     """
@@ -144,13 +171,16 @@ def _not_found(outcome: Outcome) -> bool:
 def _commit(cluster: Cluster, definition: Resource, planned: Outcome) -> Outcome:
     try:
         if definition["kind"] == "Namespace" and planned.before is None and _admits_privileged(definition):
-            # a tenant may have made one since, which must not get this level. An apply would not tell the two apart, and a POST needs a right without a name
+            # a tenant may have made one since, which must not get this level. An apply would not tell the two apart,
+            # and a POST needs a right without a name
             result, warnings = cluster.create(definition, FIELD_MANAGER), planned.applied.warnings
         else:
             result, warnings = cluster.apply(definition, FIELD_MANAGER, dry_run=False)
     except ApiError as error:
         return Outcome(_refused(planned.applied, error), planned.before)
-    return dataclasses.replace(planned, applied=dataclasses.replace(planned.applied, warnings=warnings), after=stable(result))
+    return dataclasses.replace(
+        planned, applied=dataclasses.replace(planned.applied, warnings=warnings), after=stable(result)
+    )
 
 
 def _admits_privileged(namespace: Resource) -> bool:
@@ -168,7 +198,8 @@ _Left = typing.TypeVar("_Left")
 
 
 class Waits:
-    """The waits of a removal for deleted objects to go. A tenant may plant any number of objects with a finalizer that never goes.
+    """The waits of a removal for deleted objects to go. A tenant may plant any number of objects with a finalizer that
+    never goes.
 
     :param limit: seconds of one wait
     :param pause: sleeps; given in, as ``clock``, so that a test needs no time
@@ -206,25 +237,29 @@ class Removal:
     :ivar limit: seconds for each kind
     """
 
-    kinds: typing.Tuple[str, ...]
+    kinds: tuple[str, ...]
     selector: str
-    keep: typing.Tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
     limit: float = 300.0
-    namespaces: typing.Tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
 
 
-def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Clock, pause: typing.Callable[[float], None]) -> typing.Tuple[Outcome, ...]:
-    """Delete what carries the label, kind by kind, and wait until each kind is gone. What others have a part in only loses ours.
+def remove_all(
+    cluster: Cluster, removal: Removal, check_mode: bool, clock: Clock, pause: typing.Callable[[float], None]
+) -> tuple[Outcome, ...]:
+    """Delete what carries the label, kind by kind, and wait until each kind is gone. What others have a part in only
+    loses ours.
 
-    A tenant may give an object of each kind our label, and a finalizer that never goes: what does not go is waited for twice the limit at most, all kinds but
-    namespaces together.
+    A tenant may give an object of each kind our label, and a finalizer that never goes: what does not go is waited for
+    twice the limit at most, all kinds but namespaces together.
 
-    A namespace with objects of others stays, and its refusal lists them. In check mode nobody looks for them: much of what is there now would be gone by then.
+    A namespace with objects of others stays, and its refusal lists them. In check mode nobody looks for them: much of
+    what is there now would be gone by then.
 
     :param pause: sleeps; given in, so that a test needs no time
     :raises ApiError: the server cannot be reached, or does not let us list
     """
-    outcomes: typing.List[Outcome] = []
+    outcomes: list[Outcome] = []
     # pods end before what they use goes, also where somebody has planted objects that never do
     waits = Waits(removal.limit, clock, pause, _LEAST_WAIT)
     for kind in removal.kinds:
@@ -242,33 +277,46 @@ def remove_all(cluster: Cluster, removal: Removal, check_mode: bool, clock: Cloc
 
 
 def _kept(
-    cluster: Cluster, namespaces: typing.Iterable[Resource], limit: float, clock: Clock, pause: typing.Callable[[float], None]
-) -> typing.Iterator[typing.Tuple[str, Outcome]]:
+    cluster: Cluster,
+    namespaces: typing.Iterable[Resource],
+    limit: float,
+    clock: Clock,
+    pause: typing.Callable[[float], None],
+) -> typing.Iterator[tuple[str, Outcome]]:
     """The namespaces that may not be deleted, each with what became of it. One that is being deleted is past that.
 
-    What is being deleted in them is awaited until one and the same moment: who plants many namespaces holds up nothing longer than who plants one.
+    What is being deleted in them is awaited until one and the same moment: who plants many namespaces holds up nothing
+    longer than who plants one.
     """
     end = clock() + limit
-    # what the collection measures in first: anybody may make a namespace with its label, and each look asks for all that there is
+    # what the collection measures in first: anybody may make a namespace with its label, and each look asks for all
+    # that there is
     mine = sorted(namespaces, key=lambda item: item["metadata"]["name"] != MEASURING)
     for item in (item for item in mine if "deletionTimestamp" not in item["metadata"]):
         if clock() >= end + max(limit, _LOOKS):
-            kept: typing.Optional[Kept] = Kept(unread=(f"what is in it, since the look at {len(mine)} namespaces took too long",))
+            kept: typing.Optional[Kept] = Kept(
+                unread=(f"what is in it, since the look at {len(mine)} namespaces took too long",)
+            )
         else:
             kept = objects_of_others(cluster, item["metadata"]["name"], max(0.0, end - clock()), clock, pause)
         if kept is not None:
-            applied = dataclasses.replace(_labelled(item), action="refused", reason=FOREIGN if kept.objects else UNREAD, refusal=str(kept))
+            applied = dataclasses.replace(
+                _labelled(item), action="refused", reason=FOREIGN if kept.objects else UNREAD, refusal=str(kept)
+            )
             yield applied.name, Outcome(applied, stable(item), stable(item))
 
 
-def leftovers(cluster: Cluster, kinds: typing.Sequence[str], selector: str, wanted: typing.Iterable[Resource]) -> Leftovers:
-    """What carries the label and is not wanted. What an operator made of one of our objects is not counted: it goes with its owner.
+def leftovers(
+    cluster: Cluster, kinds: typing.Sequence[str], selector: str, wanted: typing.Iterable[Resource]
+) -> Leftovers:
+    """What carries the label and is not wanted. What an operator made of one of our objects is not counted: it goes
+    with its owner.
 
     :raises ApiError: the server cannot be reached
     """
     asked = {_identity("", item) for item in wanted}
-    found: typing.List[AppliedObject] = []
-    errors: typing.List[str] = []
+    found: list[AppliedObject] = []
+    errors: list[str] = []
     for kind in kinds:
         try:
             items = _list(cluster, kind, Removal((kind,), selector))
@@ -278,7 +326,11 @@ def leftovers(cluster: Cluster, kinds: typing.Sequence[str], selector: str, want
             errors.append(error.seen)
             continue
         # what is in the namespace of a measurement goes with it, or with the next one
-        mine = [item for item in items if not item["metadata"].get("ownerReferences") and item["metadata"].get("namespace") != MEASURING]
+        mine = [
+            item
+            for item in items
+            if not item["metadata"].get("ownerReferences") and item["metadata"].get("namespace") != MEASURING
+        ]
         found += [_labelled(item) for item in mine if _identity("", item) not in asked]
     return Leftovers(tuple(found), tuple(errors))
 
@@ -301,15 +353,19 @@ def remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
             return Outcome(dataclasses.replace(applied, action="released"), stable(item), stable(result))
         uid = item["metadata"].get("uid")
         # another object of this name that has been made since is not the one that was looked at
-        there = cluster.delete(kind_of(item), applied.namespace, applied.name, dry_run=check_mode, only={"uid": uid} if uid else None)
+        there = cluster.delete(
+            kind_of(item), applied.namespace, applied.name, dry_run=check_mode, only={"uid": uid} if uid else None
+        )
     except ApiError as error:
         return Outcome(_refused(applied, error), stable(item), stable(item))
     return Outcome(dataclasses.replace(applied, action="deleted" if there else "absent"), stable(item))
 
 
-def _managers(item: Resource) -> typing.Dict[str, bool]:
+def _managers(item: Resource) -> dict[str, bool]:
     """Who wrote into spec, and whether it was by server-side apply. What a controller writes is in status."""
-    entries = [entry for entry in item["metadata"].get("managedFields") or [] if "f:spec" in (entry.get("fieldsV1") or {})]
+    entries = [
+        entry for entry in item["metadata"].get("managedFields") or [] if "f:spec" in (entry.get("fieldsV1") or {})
+    ]
     return {str(entry.get("manager")): entry.get("operation") == "Apply" for entry in entries}
 
 
@@ -322,30 +378,47 @@ def _bare(item: Resource) -> Resource:
     return {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": {"name": item["metadata"]["name"]}}
 
 
-def _left_of(cluster: Cluster, kind: str, removal: Removal, asked: typing.Container[typing.Tuple[str, str]]) -> typing.Dict[typing.Tuple[str, str], Resource]:
+def _left_of(
+    cluster: Cluster, kind: str, removal: Removal, asked: typing.Container[tuple[str, str]]
+) -> dict[tuple[str, str], Resource]:
     """The objects of a kind that are still there, by namespace and name.
 
     :param asked: namespaces and names of what is to go
     """
     found = _list(cluster, kind, removal)
-    mine = {(item["metadata"].get("namespace", ""), item["metadata"]["name"]): item for item in found if kind not in _JOINT or not _is_joint(item)}
+    mine = {
+        (item["metadata"].get("namespace", ""), item["metadata"]["name"]): item
+        for item in found
+        if kind not in _JOINT or not _is_joint(item)
+    }
     return {key: item for key, item in mine.items() if key in asked}
 
 
-def _still_there(outcome: Outcome, left: typing.Mapping[typing.Tuple[str, str], Resource]) -> Outcome:
+def _still_there(outcome: Outcome, left: typing.Mapping[tuple[str, str], Resource]) -> Outcome:
     item = left.get((outcome.applied.namespace, outcome.applied.name))
     if item is None or outcome.applied.action == "refused":
         return outcome
     finalizers = ", ".join(item["metadata"].get("finalizers") or []) or "none"
-    applied = dataclasses.replace(outcome.applied, action="refused", reason="Remains", refusal=f"still there after its deletion; finalizers: {finalizers}")
+    applied = dataclasses.replace(
+        outcome.applied,
+        action="refused",
+        reason="Remains",
+        refusal=f"still there after its deletion; finalizers: {finalizers}",
+    )
     return dataclasses.replace(outcome, applied=applied, after=stable(item))
 
 
-def _list(cluster: Cluster, kind: str, removal: Removal) -> typing.Tuple[Resource, ...]:
+def _list(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]:
     try:
         if kind in _JOINT:
-            return tuple(item for item in _labelled_as(cluster, kind, "", "") if ours(item) or _managers(item).get(FIELD_MANAGER))
-        items = [item for namespace in removal.namespaces or ("",) for item in _labelled_as(cluster, kind, namespace, removal.selector)]
+            return tuple(
+                item for item in _labelled_as(cluster, kind, "", "") if ours(item) or _managers(item).get(FIELD_MANAGER)
+            )
+        items = [
+            item
+            for namespace in removal.namespaces or ("",)
+            for item in _labelled_as(cluster, kind, namespace, removal.selector)
+        ]
         return tuple(item for item in items if kind != "Namespace" or item["metadata"]["name"] not in removal.keep)
     except ApiError as error:
         # the server does not know the kind, so nothing of it exists
@@ -354,8 +427,9 @@ def _list(cluster: Cluster, kind: str, removal: Removal) -> typing.Tuple[Resourc
         raise
 
 
-def _labelled_as(cluster: Cluster, kind: str, namespace: str, selector: str) -> typing.Tuple[Resource, ...]:
-    """The objects of a kind with a label. Where they are too large to be read, as tenants may make theirs, with no more than what a deletion needs.
+def _labelled_as(cluster: Cluster, kind: str, namespace: str, selector: str) -> tuple[Resource, ...]:
+    """The objects of a kind with a label. Where they are too large to be read, as tenants may make theirs, with no more
+    than what a deletion needs.
 
     :raises ApiError: refused
     """
@@ -372,8 +446,16 @@ def _essence(kind: str, item: Resource) -> Resource:
     metadata = item.get("metadata") or {}
     # of joint kinds, which admins alone make, the fields tell who has a part in them
     names = (*_ESSENTIAL, "managedFields") if kind in _JOINT else _ESSENTIAL
-    kept = {key: value[:_MOST_ENTRIES] if isinstance(value, list) and key != "managedFields" else value for key, value in metadata.items() if key in names}
-    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key == LABEL or key.startswith("linerate.rdma/")}
+    kept = {
+        key: value[:_MOST_ENTRIES] if isinstance(value, list) and key != "managedFields" else value
+        for key, value in metadata.items()
+        if key in names
+    }
+    labels = {
+        key: value
+        for key, value in (metadata.get("labels") or {}).items()
+        if key == LABEL or key.startswith("linerate.rdma/")
+    }
     return {"apiVersion": version_of(kind), "kind": kind.partition(".")[0], "metadata": {**kept, "labels": labels}}
 
 
@@ -383,7 +465,9 @@ def existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource
     :raises ApiError: the server cannot be reached, or does not tell
     """
     try:
-        return cluster.get(kind_of(definition), definition["metadata"].get("namespace", ""), definition["metadata"]["name"])
+        return cluster.get(
+            kind_of(definition), definition["metadata"].get("namespace", ""), definition["metadata"]["name"]
+        )
     except ApiError as error:
         if error.absent:
             return None
@@ -393,7 +477,10 @@ def existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource
 def stable(resource: Resource) -> Resource:
     """The object without status and what the server writes into metadata: what can be compared."""
     metadata = {key: value for key, value in resource.get("metadata", {}).items() if key not in _VOLATILE}
-    return {**{key: value for key, value in resource.items() if key not in ("status", "metadata")}, "metadata": metadata}
+    return {
+        **{key: value for key, value in resource.items() if key not in ("status", "metadata")},
+        "metadata": metadata,
+    }
 
 
 def _identity(fabric: str, definition: Resource) -> AppliedObject:

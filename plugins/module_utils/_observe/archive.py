@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A module of ours with all that it imports of ours, as one zip file: what runs in an observer, which has Python and nothing of the collection.
+"""A module of ours with all that it imports of ours, as one zip file: what runs in an observer, which has Python and
+nothing of the collection.
 
-Sources are taken through their loaders, so that it works from a folder and from within the file into which Ansible packs a module.
+Sources are taken through their loaders, so that it works from a folder and from within the file into which Ansible
+packs a module.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ def archive(entry: str) -> bytes:
 
     :raises RdmaError: a source can't be had
     """
-    sources: typing.Dict[str, str] = {}
+    sources: dict[str, str] = {}
     waiting = [entry]
     while waiting:
         name = waiting.pop()
@@ -73,7 +75,10 @@ def _source(name: str) -> str:
     read = getattr(spec.loader if spec else None, "get_source", None)
     source = read(name) if read else None
     if source is None:
-        raise RdmaError(f"the source of {name} can't be read", "Install the collection again: ansible-galaxy collection install linerate.rdma --force")
+        raise RdmaError(
+            f"the source of {name} can't be read",
+            "Install the collection again: ansible-galaxy collection install linerate.rdma --force",
+        )
     return str(source)
 
 
@@ -82,7 +87,12 @@ def _imports(name: str, path: str, source: str) -> typing.Iterator[str]:
     package = name if path.endswith("/__init__.py") else name.rpartition(".")[0]
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and node.level:
-            base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], *([node.module] if node.module else [])])
+            base = ".".join(
+                [
+                    *package.split(".")[: len(package.split(".")) - node.level + 1],
+                    *([node.module] if node.module else []),
+                ]
+            )
             if not base.startswith(_ROOT):
                 continue
             yield base

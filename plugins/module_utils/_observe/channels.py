@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The channels of one exec over its websocket, as bytes, in both directions at once: the protocols v5 and v4.channel.k8s.io.
+"""The channels of one exec over its websocket, as bytes, in both directions at once: the protocols v5 and
+v4.channel.k8s.io.
 
-The kubernetes client has the credentials, and the websocket library below it has the protocol. Its own WSClient can't be used: up to release 25 it makes
-text of all bytes, it hides the HTTP status of a refusal, it sends no impersonation, and it writes without reading. A command whose output nobody reads
-does not read its stdin either, so that a writer that does not read waits for ever.
+The kubernetes client has the credentials, and the websocket library below it has the protocol. Its own WSClient can't
+be used: up to release 25 it makes text of all bytes, it hides the HTTP status of a refusal, it sends no impersonation,
+and it writes without reading. A command whose output nobody reads does not read its stdin either, so that a writer that
+does not read waits for ever.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ try:
 
     _Base: typing.Any = websocket.WebSocket
     #: how a connection ends; ValueError is that of a socket which another thread closes at this moment
-    _ENDS: typing.Tuple[typing.Type[Exception], ...] = (websocket.WebSocketException, OSError, ValueError)
+    _ENDS: tuple[type[Exception], ...] = (websocket.WebSocketException, OSError, ValueError)
 except ImportError:
     # the modules name the missing library before they come here
     _Base, _ENDS = object, ()
@@ -48,13 +50,16 @@ BURST_FRAMES, BURST_SECONDS = 4096, 0.25
 _HEAD = 2
 #: bytes that wait at most when a ping is answered: a server that reads no answer needs none
 MOST_ANSWERS = 64 * 1024
-#: bytes of the answer by which the connection becomes a websocket, or of one that refuses it; the library reads it byte by byte, and keeps each
+#: bytes of the answer by which the connection becomes a websocket, or of one that refuses it; the library reads it byte
+#: by byte, and keeps each
 MOST_ANSWER = 64 * 1024
-#: bytes of a frame, and of a message in several frames: kubelets and API servers send what one read of a pipe gave, 32 KiB
+#: bytes of a frame, and of a message in several frames: kubelets and API servers send what one read of a pipe gave, 32
+#: KiB
 MOST_FRAME = 1024 * 1024
 #: bytes that are kept of the error channel, which nobody takes before the end: a Status has a few hundred
 MOST_STATUS = 64 * 1024
-#: seconds without traffic after which a ping is sent: balancers in front of API servers forget connections that are silent for a minute
+#: seconds without traffic after which a ping is sent: balancers in front of API servers forget connections that are
+#: silent for a minute
 QUIET_SECONDS = 20.0
 #: channels that somebody takes. Another one is that of version 5 by which a channel ends; the end marks say so as well
 _TAKEN = (STDOUT, STDERR, ERROR)
@@ -86,16 +91,17 @@ _STATUS = re.compile(rb"HTTP/1\.[0-9] ([0-9]{3})[ \r\n]")
 class Way:
     """The way to an API server, with the credentials of a client. Threads may share one."""
 
-    def __init__(self, configuration: typing.Any, headers: typing.Iterable[typing.Tuple[str, str]]) -> None:
+    def __init__(self, configuration: typing.Any, headers: typing.Iterable[tuple[str, str]]) -> None:
         """:param configuration: kubernetes.client.Configuration
-        :param headers: that the client adds to each request; those of impersonation count, of which one name may occur again
+        :param headers: that the client adds to each request; those of impersonation count, of which one name may occur
+            again
         """
         self._configuration = configuration
         self._headers = [f"{name}: {value}" for name, value in headers if str(name).lower().startswith("impersonate-")]
         self._lock = threading.Lock()
-        self._tls: typing.Dict[str, typing.Any] = {}
+        self._tls: dict[str, typing.Any] = {}
 
-    def open(self, path: str, query: typing.Sequence[typing.Tuple[str, str]], seconds: float) -> "Channels":
+    def open(self, path: str, query: typing.Sequence[tuple[str, str]], seconds: float) -> Channels:
         """:param seconds: limit of each step: the connection, TLS, the answer
 
         :raises Refused: no, or no answer
@@ -110,7 +116,9 @@ class Way:
             options, header, tunnel = self._proxy(url), self._header(), self._tunnel(url, seconds)
             options.update({} if tunnel is None else {"socket": tunnel})
             # the token goes to the API server alone: a redirection may lead anywhere
-            found.connect(url, header=header, subprotocols=list(PROTOCOLS), timeout=seconds, redirect_limit=0, **options)
+            found.connect(
+                url, header=header, subprotocols=list(PROTOCOLS), timeout=seconds, redirect_limit=0, **options
+            )
         except (ConfigException, LookupError, *_ENDS) as error:
             # ConfigException: a token that can't be renewed; LookupError and ValueError: an answer that is no HTTP
             if found is not None:
@@ -127,7 +135,8 @@ class Way:
         return Channels(found)
 
     def _tunnel(self, url: str, seconds: float) -> typing.Optional[socket.socket]:
-        """A connection to the API server through a proxy, with TLS; None where there is no proxy, and the library connects by itself.
+        """A connection to the API server through a proxy, with TLS; None where there is no proxy, and the library
+        connects by itself.
 
         The library reads the answer of a proxy without a limit of its bytes or its time.
 
@@ -144,7 +153,9 @@ class Way:
         try:
             for option in websocket.DEFAULT_SOCKET_OPTION if hasattr(websocket, "DEFAULT_SOCKET_OPTION") else ():
                 made.setsockopt(*option)
-            _connect_through(made, f"[{host}]" if ":" in host else host, server.port or (443 if secure else 80), login, seconds)
+            _connect_through(
+                made, f"[{host}]" if ":" in host else host, server.port or (443 if secure else 80), login, seconds
+            )
             if secure:
                 tls = self._secured(url)
                 made = tls["context"].wrap_socket(made, server_hostname=tls.get("server_hostname") or host)
@@ -153,18 +164,23 @@ class Way:
             raise
         return made
 
-    def _header(self) -> typing.List[str]:
+    def _header(self) -> list[str]:
         with self._lock:
             # may renew a token, which no two threads may do at once
             user = self._configuration.auth_settings().get("BearerToken", {}).get("value")
         return [*([f"authorization: {user}"] if user else []), *self._headers]
 
-    def _proxy(self, url: str) -> typing.Dict[str, typing.Any]:
+    def _proxy(self, url: str) -> dict[str, typing.Any]:
         configuration = self._configuration
-        return dict(ws_client.websocket_proxycare({}, configuration, url, None)) if configuration.proxy or configuration.proxy_headers else {}
+        return (
+            dict(ws_client.websocket_proxycare({}, configuration, url, None))
+            if configuration.proxy or configuration.proxy_headers
+            else {}
+        )
 
-    def _secured(self, url: str) -> typing.Dict[str, typing.Any]:
-        """TLS as the client has it for all else. It is made once: each of a thousand connections would read the certificates again."""
+    def _secured(self, url: str) -> dict[str, typing.Any]:
+        """TLS as the client has it for all else. It is made once: each of a thousand connections would read the
+        certificates again."""
         if not url.startswith("wss:"):
             return {}
         with self._lock:
@@ -172,12 +188,16 @@ class Way:
             return self._tls
 
 
-def _tls(configuration: typing.Any) -> typing.Dict[str, typing.Any]:
-    verify, named, authority = configuration.verify_ssl, configuration.assert_hostname is not False, configuration.ssl_ca_cert or certifi.where()
+def _tls(configuration: typing.Any) -> dict[str, typing.Any]:
+    verify, named, authority = (
+        configuration.verify_ssl,
+        configuration.assert_hostname is not False,
+        configuration.ssl_ca_cert or certifi.where(),
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = bool(verify and named)
     # releases of the library before 1.2 take no context, and make one of these
-    options: typing.Dict[str, typing.Any] = {"context": context, "check_hostname": context.check_hostname}
+    options: dict[str, typing.Any] = {"context": context, "check_hostname": context.check_hostname}
     if verify:
         context.load_verify_locations(authority)
         options["ca_certs"] = authority
@@ -196,7 +216,11 @@ def _refused(error: Exception, seconds: float) -> Refused:
     body = getattr(error, "resp_body", None) or b""
     if status:
         # the exception's own text quotes all headers
-        return Refused(status, f"the API server answered with HTTP status {status}", body.decode(errors="replace") if isinstance(body, bytes) else str(body))
+        return Refused(
+            status,
+            f"the API server answered with HTTP status {status}",
+            body.decode(errors="replace") if isinstance(body, bytes) else str(body),
+        )
     if isinstance(error, (websocket.WebSocketTimeoutException, TimeoutError)):
         return Refused(0, f"no answer from the API server within {seconds:g} s")
     return Refused(0, f"no connection: {error or type(error).__name__}")
@@ -224,7 +248,9 @@ class _Answering:
         return getattr(self.whole, name)
 
 
-def _connect_through(made: socket.socket, host: str, port: int, login: typing.Optional[typing.Tuple[str, str]], seconds: float) -> None:
+def _connect_through(
+    made: socket.socket, host: str, port: int, login: typing.Optional[tuple[str, str]], seconds: float
+) -> None:
     """Ask a proxy for a tunnel (RFC 9110, 9.3.6).
 
     :param made: the connection to it, which is one to the server afterwards
@@ -246,11 +272,14 @@ def _connect_through(made: socket.socket, host: str, port: int, login: typing.Op
     status = _STATUS.match(answer)
     if status is None or int(status[1]) != _TUNNEL:
         # its body, which may be of any length, is not read
-        raise websocket.WebSocketProxyException(f"failed CONNECT via proxy status: {int(status[1]) if status else 'none'}")
+        raise websocket.WebSocketProxyException(
+            f"failed CONNECT via proxy status: {int(status[1]) if status else 'none'}"
+        )
 
 
 class _Socket(_Base):  # type: ignore[misc]
-    """A websocket that sends nothing by itself: what it has to say, such as the answer to a ping, waits for its turn behind a frame that is half sent."""
+    """A websocket that sends nothing by itself: what it has to say, such as the answer to a ping, waits for its turn
+    behind a frame that is half sent."""
 
     def __init__(self, seconds: typing.Optional[float] = None, **options: typing.Any) -> None:
         """:param seconds: limit of the answer by which it becomes a websocket; None: it is one already"""
@@ -266,7 +295,9 @@ class _Socket(_Base):  # type: ignore[misc]
 
         def bounded(size: int) -> typing.Any:
             if size > MOST_FRAME:
-                raise websocket.WebSocketProtocolException(f"a frame of {size} bytes came, and {MOST_FRAME} are the most")
+                raise websocket.WebSocketProtocolException(
+                    f"a frame of {size} bytes came, and {MOST_FRAME} are the most"
+                )
             return read(size)
 
         self.frame_buffer.recv_strict = bounded
@@ -290,14 +321,19 @@ class _Socket(_Base):  # type: ignore[misc]
         self._bytes, self._frames, self._end = BURST, BURST_FRAMES, time.monotonic() + BURST_SECONDS
 
     def recv_frame(self) -> typing.Any:
-        """:raises BlockingIOError: nothing is there at the moment, or the turn is over. The library reads all frames of a message in one call"""
+        """:raises BlockingIOError: nothing is there at the moment, or the turn is over. The library reads all frames of
+        a message in one call"""
         if self._bytes <= 0 or self._frames <= 0 or time.monotonic() >= self._end:
             raise BlockingIOError
         frame = super().recv_frame()
         if frame is not None:
             self._bytes -= _HEAD + len(frame.data)
             self._frames -= 1
-        if frame is not None and frame.opcode in (websocket.ABNF.OPCODE_CONT, websocket.ABNF.OPCODE_BINARY, websocket.ABNF.OPCODE_TEXT):
+        if frame is not None and frame.opcode in (
+            websocket.ABNF.OPCODE_CONT,
+            websocket.ABNF.OPCODE_BINARY,
+            websocket.ABNF.OPCODE_TEXT,
+        ):
             self._parts += _HEAD + len(frame.data)
             if self._parts > MOST_FRAME:
                 raise websocket.WebSocketProtocolException(f"a message of more than {MOST_FRAME} bytes came")
@@ -318,14 +354,15 @@ class _Socket(_Base):  # type: ignore[misc]
 class Channels:
     """An exec that was opened. What breaks it is kept in ``lost``; what came before can be taken all the same.
 
-    :ivar lost: why there is no connection any more; empty as long as there is one, and when the server ended it in order
+    :ivar lost: why there is no connection any more; empty as long as there is one, and when the server ended it in
+        order
     """
 
     def __init__(self, socket: typing.Any) -> None:
         self._socket = socket
         socket.settimeout(0)
-        self._came: typing.Dict[int, bytearray] = {}
-        self._stdin: typing.List[memoryview] = []
+        self._came: dict[int, bytearray] = {}
+        self._stdin: list[memoryview] = []
         self._traffic = time.monotonic()
         #: why nothing can be sent any more
         self._mute = ""
@@ -379,7 +416,8 @@ class Channels:
         return self._socket.sock
 
     def _receive(self) -> None:
-        """What has come, up to a limit, so that a flood keeps nobody from the clock. The library keeps the part of a frame that is here already."""
+        """What has come, up to a limit, so that a flood keeps nobody from the clock. The library keeps the part of a
+        frame that is here already."""
         self._socket.begin_turn()
         with contextlib.suppress(*_LATER):
             while self.open:
@@ -388,7 +426,11 @@ class Channels:
                 if opcode == websocket.ABNF.OPCODE_CLOSE:
                     self._push()
                     self.open = False
-                elif opcode in (websocket.ABNF.OPCODE_BINARY, websocket.ABNF.OPCODE_TEXT) and len(frame.data) > 1 and frame.data[0] in _TAKEN:
+                elif (
+                    opcode in (websocket.ABNF.OPCODE_BINARY, websocket.ABNF.OPCODE_TEXT)
+                    and len(frame.data) > 1
+                    and frame.data[0] in _TAKEN
+                ):
                     came = self._came.setdefault(frame.data[0], bytearray())
                     room = MOST_STATUS - len(came) if frame.data[0] == ERROR else len(frame.data)
                     came.extend(memoryview(frame.data)[1 : 1 + room])
@@ -423,7 +465,8 @@ class Channels:
         return True
 
     def close(self) -> None:
-        """Leave, without a wait for the other side's farewell: that would be seconds for each of a thousand pods. Another thread may do it."""
+        """Leave, without a wait for the other side's farewell: that would be seconds for each of a thousand pods.
+        Another thread may do it."""
         if self.open:
             self._stdin.clear()
             with contextlib.suppress(*_ENDS):

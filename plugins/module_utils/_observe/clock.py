@@ -21,7 +21,10 @@ class _Timex(ctypes.Structure):
         ("modes", ctypes.c_uint),
         *((name, ctypes.c_long) for name in ("offset", "freq", "maxerror", "esterror")),
         ("status", ctypes.c_int),
-        *((name, ctypes.c_long) for name in ("constant", "precision", "tolerance", "time_sec", "time_usec", "tick", "ppsfreq", "jitter")),
+        *(
+            (name, ctypes.c_long)
+            for name in ("constant", "precision", "tolerance", "time_sec", "time_usec", "tick", "ppsfreq", "jitter")
+        ),
         ("shift", ctypes.c_int),
         *((name, ctypes.c_long) for name in ("stabil", "jitcnt", "calcnt", "errcnt", "stbcnt")),
         ("tai", ctypes.c_int),

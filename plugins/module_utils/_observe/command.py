@@ -8,6 +8,7 @@ A program that runs too long, or prints too much, is ended with all that it star
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import re
@@ -22,7 +23,8 @@ from .._model.errors import ToolMissing
 from .._model.text import both_ends
 from .._parse.limits import MIB
 
-#: variables of this collection, of the API server's credentials, of Ansible and of AWX: no program that we start has a use for them
+#: variables of this collection, of the API server's credentials, of Ansible and of AWX: no program that we start has a
+#: use for them
 _OURS = re.compile(r"RDMA_|K8S_AUTH_|HELM_KUBE|KUBECONFIG\Z|ANSIBLE_|AWX_|TOWER_|CONTROLLER_|AAP_|GATEWAY_")
 #: how other software names its secrets
 _SECRET = re.compile(r"PASSW|PASSPHRASE|TOKEN|SECRET|CREDENTIAL|AUTH|API_?KEY|ACCESS_KEY|PRIVATE_KEY", re.IGNORECASE)
@@ -45,7 +47,7 @@ class Finished:
     :ivar overflowed: whether it printed more than that
     """
 
-    argv: typing.Tuple[str, ...]
+    argv: tuple[str, ...]
     rc: typing.Optional[int]
     stdout: str
     stderr: str
@@ -84,16 +86,22 @@ def require(tool: str, package: str) -> str:
     return path
 
 
-def environment(kept: typing.Tuple[str, ...] = ()) -> typing.Dict[str, str]:
+def environment(kept: tuple[str, ...] = ()) -> dict[str, str]:
     """Variables for a program: those of this process without our credentials, and without what is named as a secret is.
 
     :param kept: with what the names of secrets begin that the program needs
     """
-    own = {name: value for name, value in os.environ.items() if not _OURS.match(name) and (name.startswith(kept) or not _SECRET.search(name))}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not _OURS.match(name) and (name.startswith(kept) or not _SECRET.search(name))
+    }
     return {**own, "LC_ALL": "C", "PATH": search_path()}
 
 
-def run(argv: typing.Sequence[str], limit_seconds: float, kept: typing.Tuple[str, ...] = (), most_bytes: int = MOST_OUTPUT) -> Finished:
+def run(
+    argv: typing.Sequence[str], limit_seconds: float, kept: tuple[str, ...] = (), most_bytes: int = MOST_OUTPUT
+) -> Finished:
     """Run one program to its end, or to a limit. Its failure is an answer, not an exception.
 
     :param argv: from outside comes only what ``operand`` has let through
@@ -102,7 +110,12 @@ def run(argv: typing.Sequence[str], limit_seconds: float, kept: typing.Tuple[str
     """
     variables = environment(kept)
     with subprocess.Popen(
-        list(argv), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables, start_new_session=True
+        list(argv),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=variables,
+        start_new_session=True,
     ) as process:
         try:
             rc, out, err, overflowed = _read(process, limit_seconds, most_bytes)
@@ -113,7 +126,9 @@ def run(argv: typing.Sequence[str], limit_seconds: float, kept: typing.Tuple[str
     return Finished(tuple(argv), rc, out, err, limit_seconds, most_bytes, overflowed)
 
 
-def _read(process: "subprocess.Popen[bytes]", limit_seconds: float, most_bytes: int) -> typing.Tuple[typing.Optional[int], str, str, bool]:
+def _read(
+    process: subprocess.Popen[bytes], limit_seconds: float, most_bytes: int
+) -> tuple[typing.Optional[int], str, str, bool]:
     """Read both streams of a program while they come, and end it at a limit.
 
     :returns: its exit code or None, both streams, and whether there was more than ``most_bytes`` of them
@@ -142,10 +157,8 @@ def _read(process: "subprocess.Popen[bytes]", limit_seconds: float, most_bytes: 
                 break
         has_ended = not selector.get_map()
     if has_ended and not overflowed:
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             rc = process.wait(max(0.0, end - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            pass
     if rc is None:
         _end_session(process.pid)
     # each is let go as soon as it is decoded
@@ -154,18 +167,17 @@ def _read(process: "subprocess.Popen[bytes]", limit_seconds: float, most_bytes: 
 
 
 def _end_session(leader: int) -> None:
-    """End the program and its children. SIGKILL at once: the diagnostics hold nothing that needs an orderly end, and some ignore SIGTERM."""
-    try:
+    """End the program and its children. SIGKILL at once: the diagnostics hold nothing that needs an orderly end, and
+    some ignore SIGTERM."""
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(leader, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 Job = typing.TypeVar("Job")
 Answer = typing.TypeVar("Answer")
 
 
-def each(work: typing.Callable[[Job], Answer], jobs: typing.Sequence[Job], parallel: int) -> typing.Tuple[Answer, ...]:
+def each(work: typing.Callable[[Job], Answer], jobs: typing.Sequence[Job], parallel: int) -> tuple[Answer, ...]:
     """``work`` on every job, up to ``parallel`` at once; answers in the order of the jobs."""
     with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel)) as pool:
         return tuple(pool.map(work, jobs))

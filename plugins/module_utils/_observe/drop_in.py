@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether containerd's drop-in is on a node, seen from the node itself or from a container that has the node's files in a folder."""
+"""Whether containerd's drop-in is on a node, seen from the node itself or from a container that has the node's files in
+a folder."""
 
 from __future__ import annotations
 
@@ -37,11 +38,15 @@ def need_files(host: str) -> None:
     :raises RdmaError: it has no folder etc
     """
     if not os.path.isdir(os.path.join(host, "etc")):
-        raise RdmaError(f"the node's files are not in {host}: it has no folder etc", "Name the folder in which the observer has them")
+        raise RdmaError(
+            f"the node's files are not in {host}: it has no folder etc",
+            "Name the folder in which the observer has them",
+        )
 
 
 def followed(host: str, path: str) -> str:
-    """Where a path leads on the node: its folders may be links, and an absolute one starts at the node's root, not at the container's.
+    """Where a path leads on the node: its folders may be links, and an absolute one starts at the node's root, not at
+    the container's.
 
     :param host: folder in which the node's files are
     :raises OSError: a folder of it is not there, or can't be read
@@ -62,7 +67,10 @@ def followed(host: str, path: str) -> str:
             continue
         links += 1
         if links > _LINKS:
-            raise RdmaError(f"/{path.strip('/')} of the node can't be looked at in {host}: too many symbolic links, the last one is {here}")
+            raise RdmaError(
+                f"/{path.strip('/')} of the node can't be looked at in {host}: too many symbolic links, the last one is"
+                f" {here}"
+            )
         target = os.readlink(here)
         place = host if target.startswith("/") else place
         left = [*target.split("/"), *left]

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import typing
-
 from .._model.bandwidth import BandwidthFacts, Earlier, EarlierPair, PairKey
 from .._model.facts import RunStart
 from .._model.load import load
@@ -14,7 +12,8 @@ from .history import read_earlier
 
 
 def earlier(folder: FactFolder) -> Earlier:
-    """The figures of the kept runs before this one that were asked for the same fabrics. Waivers may differ: they change no figure.
+    """The figures of the kept runs before this one that were asked for the same fabrics. Waivers may differ: they
+    change no figure.
 
     :param folder: of the run that is to be held against them
     :returns: a run that can't be read is named; one that measured nothing, as in check mode, is left out
@@ -23,7 +22,7 @@ def earlier(folder: FactFolder) -> Earlier:
     start = folder.start()
     found, unread = read_earlier(folder.report_dir, folder.run, lambda path, run: _measured(path, run, start))
     measured = {run: pairs for run, pairs in found.items() if pairs}
-    figures: typing.Dict[PairKey, typing.List[float]] = {}
+    figures: dict[PairKey, list[float]] = {}
     for pairs in measured.values():
         for pair, average in pairs.items():
             figures.setdefault(pair, []).append(average)
@@ -34,7 +33,7 @@ def earlier(folder: FactFolder) -> Earlier:
     return Earlier(tuple(measured), unread, tuple(pairs_of_all))
 
 
-def _measured(path: str, run: str, now: RunStart) -> typing.Dict[PairKey, float]:
+def _measured(path: str, run: str, now: RunStart) -> dict[PairKey, float]:
     """In Gb/s; what was measured again counts, as it came last."""
     start = read_start(path)
     if start is None or start.check_mode or start.fabrics != now.fabrics:
@@ -42,5 +41,7 @@ def _measured(path: str, run: str, now: RunStart) -> typing.Dict[PairKey, float]
     value = FactFolder(path, run).value("bandwidth")
     if value is None:
         return {}
-    seen: BandwidthFacts = load(BandwidthFacts, value.get("bandwidth") if isinstance(value, dict) else value, "bandwidth")
+    seen: BandwidthFacts = load(
+        BandwidthFacts, value.get("bandwidth") if isinstance(value, dict) else value, "bandwidth"
+    )
     return {pair.key: pair.average_gbps for pair in seen.pairs if pair.is_comparable and pair.average_gbps is not None}

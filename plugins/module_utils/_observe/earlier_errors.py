@@ -17,7 +17,8 @@ MOST_RUNS = 20
 
 
 def earlier_errors(report_dir: str, run: str) -> EarlierErrors:
-    """What the kept runs before this one read, the oldest first. Whatever they were asked for: a link is a link, and check mode reads as well.
+    """What the kept runs before this one read, the oldest first. Whatever they were asked for: a link is a link, and
+    check mode reads as well.
 
     :returns: a run that can't be read is named; one that read no counters is left out
     :raises FileError: the folder of the runs can't be read
@@ -32,5 +33,5 @@ def _seen(path: str, run: str) -> typing.Iterator[SeenTopology]:
     for node in chosen:
         fact = folder.read("topologies", node)
         if fact is not None and fact.value is not None:
-            seen: typing.Tuple[SeenTopology, ...] = load(typing.Tuple[SeenTopology, ...], fact.value, "topologies")
+            seen: tuple[SeenTopology, ...] = load(tuple[SeenTopology, ...], fact.value, "topologies")
             yield from seen

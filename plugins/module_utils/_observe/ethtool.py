@@ -24,7 +24,8 @@ def link_modes(name: str) -> ethtool.LinkModes:
         return nothing
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
-            # the first answer is how many words a set of modes has, negative; with that number asked again, the sets come
+            # the first answer is how many words a set of modes has, negative; with that number asked again, the sets
+            # come
             words = -struct.unpack_from("b", _ask(asked, name, 0), ethtool.WORDS)[0]
             return ethtool.parse(_ask(asked, name, words)) if words > 0 else nothing
     except OSError:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The folder of the facts: ``<report>/facts/<kind>/<node>.json``, and ``<report>/run.json`` with what the run began with.
+"""The folder of the facts: ``<report>/facts/<kind>/<node>.json``, and ``<report>/run.json`` with what the run began
+with.
 
 Whoever observes writes; whoever judges reads. A file is written whole or not at all, and holds no secret.
 """
@@ -26,17 +27,19 @@ from .._model.text import cut, cut_texts
 from .._parse.limits import MIB, excess_of
 from .files import MOST_BYTES, FileError, json_of, names_in, read_json, remove, write_text
 
-Observed = typing.Dict[str, typing.Any]
+Observed = dict[str, typing.Any]
 
 #: what to do with a file that a run did not leave like this
 _ANEW = "Remove the file and run the stage again"
-#: characters of a text that a node shows, and of why it shows nothing. The longest that is kept by right is the configuration space of a PCI function, 5,464
+#: characters of a text that a node shows, and of why it shows nothing. The longest that is kept by right is the
+#: configuration space of a PCI function, 5,464
 MOST_TEXT, MOST_WORDS = 65536, 8192
 #: what may be a longer one; texts with quotes in them are not found so, and do no more harm than that
 _LONG = re.compile(rf'"[^"]{{{MOST_TEXT + 1}}}')
 #: bytes of what a run began with. Of 20,000 nodes in observers, each with a name of 63 characters, it has 3 MiB
 _MOST_OF_A_START = 8 * MIB
-#: what a run may begin with: each node is looked at in each stage, and each waiver held against each finding. Versions are those of what made the run
+#: what a run may begin with: each node is looked at in each stage, and each waiver held against each finding. Versions
+#: are those of what made the run
 _MOST = {
     "nodes": 20_000,
     "by_pods": 20_000,
@@ -88,7 +91,7 @@ class FactFolder:
     def __init__(self, report_dir: str, run: str) -> None:
         self.report_dir = report_dir
         self.run = run
-        self.refused: typing.List[str] = []
+        self.refused: list[str] = []
 
     def path(self, kind: str, node: str = CLUSTER) -> str:
         """Where a fact lies.
@@ -99,8 +102,11 @@ class FactFolder:
             raise FileError(f"'{kind}' is no kind of fact; expected lower-case letters, digits and underscores")
         return os.path.join(self.report_dir, "facts", kind, file_name(node))
 
-    def write(self, kind: str, node: str = CLUSTER, value: typing.Any = None, error: typing.Optional[str] = None) -> str:
-        """Keep what was seen, or why nothing was. What JSON can't hold, or what ``read`` would refuse for its size or depth, is kept as an error.
+    def write(
+        self, kind: str, node: str = CLUSTER, value: typing.Any = None, error: typing.Optional[str] = None
+    ) -> str:
+        """Keep what was seen, or why nothing was. What JSON can't hold, or what ``read`` would refuse for its size or
+        depth, is kept as an error.
 
         :param value: plain data or dataclasses
         :returns: path of the file
@@ -125,7 +131,8 @@ class FactFolder:
             raise FileError(f"fact {kind} of {node}: {wrong}")
         if node != CLUSTER and _count_functions(fact.value) > MOST_FUNCTIONS:
             return self._text(kind, node, None, f"its answer was not kept: it has more than {MOST_FUNCTIONS} functions")
-        # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks for secrets
+        # its value is plain by now, and a second walk through it costs as much as all the rest; so does one that looks
+        # for secrets
         text = json_of(vars(fact), nan=False)
         # what is made of the facts of all nodes, such as objects to apply, has longer texts by right
         if node != CLUSTER and _LONG.search(text):
@@ -134,7 +141,12 @@ class FactFolder:
         if is_free(text):
             return text
         if node != CLUSTER and is_suspect(fact.value):
-            return self._text(kind, node, None, f"its answer was not kept: texts that may hold secrets have more than {MOST_SUSPECT} characters in it")
+            return self._text(
+                kind,
+                node,
+                None,
+                f"its answer was not kept: texts that may hold secrets have more than {MOST_SUSPECT} characters in it",
+            )
         return json_of(redact(vars(fact)))
 
     def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
@@ -166,23 +178,26 @@ class FactFolder:
         return os.path.lexists(self.path(kind, node))
 
     def has(self, kind: str, node: str = CLUSTER) -> bool:
-        """Whether this run has looked, with whatever outcome: by the time of the file, since a thousand facts are a hundred megabytes."""
+        """Whether this run has looked, with whatever outcome: by the time of the file, since a thousand facts are a
+        hundred megabytes."""
         try:
-            return os.lstat(self.path(kind, node)).st_mtime >= os.lstat(os.path.join(self.report_dir, "run.json")).st_mtime
+            return (
+                os.lstat(self.path(kind, node)).st_mtime >= os.lstat(os.path.join(self.report_dir, "run.json")).st_mtime
+            )
         except OSError:
             return False
 
-    def of_nodes(self, kind: str, nodes: typing.Iterable[str]) -> typing.Dict[str, Observed]:
+    def of_nodes(self, kind: str, nodes: typing.Iterable[str]) -> dict[str, Observed]:
         """For each of these nodes ``value`` and ``error``, of which one is None. No node is ever dropped."""
         return {node: self._observed(kind, node) for node in nodes}
 
-    def all_of(self, node: str) -> typing.Tuple[Observed, typing.Dict[str, str]]:
+    def all_of(self, node: str) -> tuple[Observed, dict[str, str]]:
         """All that this run saw of a node: values by kind, and by kind why there is none.
 
         :raises FileError: the folder can't be read
         """
         values: Observed = {}
-        errors: typing.Dict[str, str] = {}
+        errors: dict[str, str] = {}
         for kind in filter(_KIND.match, names_in(os.path.join(self.report_dir, "facts"), self.report_dir)):
             try:
                 fact = self.read(kind, node)
@@ -215,7 +230,11 @@ class FactFolder:
         text = json_of(redact(to_data(start)), 1) + "\n"
         wrong = _excess(start)
         if wrong or len(text) > _MOST_OF_A_START:
-            raise FileError(f"{path} is not written: {wrong or f'it would have {len(text)} bytes; {_MOST_OF_A_START} are the most'}", _FEWER)
+            raise FileError(
+                f"{path} is not written:"
+                f" {wrong or f'it would have {len(text)} bytes; {_MOST_OF_A_START} are the most'}",
+                _FEWER,
+            )
         write_text(path, text, self.report_dir)
         return path
 
@@ -247,7 +266,10 @@ class FactFolder:
         found = read_start(self.report_dir)
         if found is None or found.run != self.run:
             there = f"it is of run {found.run}" if found else "there is no such file"
-            raise FileError(f"{os.path.join(self.report_dir, 'run.json')} is not of run {self.run}: {there}", "Give each run of ansible-playbook a folder")
+            raise FileError(
+                f"{os.path.join(self.report_dir, 'run.json')} is not of run {self.run}: {there}",
+                "Give each run of ansible-playbook a folder",
+            )
         return found
 
     def _observed(self, kind: str, node: str) -> Observed:
@@ -300,7 +322,9 @@ def clock() -> datetime.datetime:
     return datetime.datetime.now(datetime.timezone.utc)
 
 
-def _load(cls: typing.Any, data: typing.Any, path: str, times: typing.Callable[[typing.Any], typing.Iterable[str]]) -> typing.Any:
+def _load(
+    cls: typing.Any, data: typing.Any, path: str, times: typing.Callable[[typing.Any], typing.Iterable[str]]
+) -> typing.Any:
     """:param times: that it names
     :raises FileError: of another schema, not of this form, or of an implausible time
     """

@@ -21,12 +21,18 @@ from .yaml_documents import read_yaml
 _MOST_WORKERS, _MOST_CONFIG_MAPS = 4, 4
 
 
-def with_discovery(cluster: Cluster, facts: OperatorFacts, selector: typing.Mapping[str, str], nodes: typing.Iterable[str]) -> OperatorFacts:
+def with_discovery(
+    cluster: Cluster, facts: OperatorFacts, selector: typing.Mapping[str, str], nodes: typing.Iterable[str]
+) -> OperatorFacts:
     """The facts with the workers, if one of the nodes lacks a label; what we may not read is in its ``errors``.
 
     :raises ApiError: the server cannot be reached
     """
-    lacking = [node for node in facts.nodes if node.name in set(nodes) and any(node.labels.get(key) != value for key, value in selector.items())]
+    lacking = [
+        node
+        for node in facts.nodes
+        if node.name in set(nodes) and any(node.labels.get(key) != value for key, value in selector.items())
+    ]
     if not lacking:
         return facts
     try:
@@ -37,14 +43,19 @@ def with_discovery(cluster: Cluster, facts: OperatorFacts, selector: typing.Mapp
         return dataclasses.replace(facts, errors=(*facts.errors, error.seen))
 
 
-def observe(cluster: Cluster) -> typing.Tuple[FeatureDiscovery, ...]:
-    """The DaemonSets of workers; where there are many, those with the most ready pods, since a tenant may name any number so.
+def observe(cluster: Cluster) -> tuple[FeatureDiscovery, ...]:
+    """The DaemonSets of workers; where there are many, those with the most ready pods, since a tenant may name any
+    number so.
 
     What could not be read of one is said in ``unread``.
 
     :raises ApiError: the server cannot be reached, or does not let us list DaemonSets or pods
     """
-    workers = heapq.nlargest(_MOST_WORKERS, filter(is_worker, cluster.pages("DaemonSet")), key=lambda daemon: kubernetes.workload(daemon).ready)
+    workers = heapq.nlargest(
+        _MOST_WORKERS,
+        filter(is_worker, cluster.pages("DaemonSet")),
+        key=lambda daemon: kubernetes.workload(daemon).ready,
+    )
     return tuple(_observe(cluster, daemon) for daemon in workers)
 
 
@@ -66,7 +77,7 @@ def _observe(cluster: Cluster, daemon: Resource) -> FeatureDiscovery:
     )
 
 
-def _config(cluster: Cluster, daemon: Resource) -> typing.Tuple[typing.Optional[WorkerConfig], str]:
+def _config(cluster: Cluster, daemon: Resource) -> tuple[typing.Optional[WorkerConfig], str]:
     """The configuration, or why it is not known. Without a ConfigMap the worker has its defaults."""
     for name in config_maps(daemon)[:_MOST_CONFIG_MAPS]:
         try:

@@ -2,8 +2,9 @@
 
 """Files that the collection keeps: written whole or not at all, and read with a cause when they can't be.
 
-The folder of a run may come from a stranger. Each function takes with ``below`` the folder that the user named; no link inside of it is followed, neither to
-read nor to write. Without ``below`` that is the folder of the file. What is read is a regular file of bounded size: a FIFO or a device would never end.
+The folder of a run may come from a stranger. Each function takes with ``below`` the folder that the user named; no link
+inside of it is followed, neither to read nor to write. Without ``below`` that is the folder of the file. What is read
+is a regular file of bounded size: a FIFO or a device would never end.
 """
 
 from __future__ import annotations
@@ -74,7 +75,8 @@ def write_parts(path: str, parts: typing.Iterable[bytes], below: str = "") -> No
 
 
 def write_new(path: str, text: str, below: str = "") -> None:
-    """Write a file that is not there yet; makes its folder. A file that is there stays as it is, also one that came a moment ago.
+    """Write a file that is not there yet; makes its folder. A file that is there stays as it is, also one that came a
+    moment ago.
 
     :raises FileError: it is there, or can't be written
     """
@@ -82,7 +84,9 @@ def write_new(path: str, text: str, below: str = "") -> None:
         try:
             handle = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666, dir_fd=folder)
         except FileExistsError as error:
-            raise FileError(f"{path} is there already, and no file is overwritten", "Name another file, or move this one away") from error
+            raise FileError(
+                f"{path} is there already, and no file is overwritten", "Name another file, or move this one away"
+            ) from error
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as stream:
                 stream.write(text)
@@ -100,12 +104,16 @@ def remove(path: str, below: str = "") -> None:
         os.unlink(name, dir_fd=folder)
 
 
-def names_in(path: str, below: str = "") -> typing.List[str]:
+def names_in(path: str, below: str = "") -> list[str]:
     """Return the names in a folder, sorted; none where there is no such folder.
 
     :raises FileError: it can't be read
     """
-    with contextlib.suppress(FileNotFoundError), _told(path, "read"), _folder(os.path.join(path, "any"), below or path) as (folder, _name):
+    with (
+        contextlib.suppress(FileNotFoundError),
+        _told(path, "read"),
+        _folder(os.path.join(path, "any"), below or path) as (folder, _name),
+    ):
         handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
         try:
             return sorted(os.listdir(handle))
@@ -135,7 +143,8 @@ def read_json(path: str, below: str = "", most: int = MOST_BYTES) -> typing.Any:
 
 
 def json_of(data: typing.Any, indent: typing.Optional[int] = None, nan: bool = True) -> str:
-    """Return plain data as JSON that ``read_json`` takes: half of a surrogate pair, which a tool may print, is there as the text of its escape.
+    """Return plain data as JSON that ``read_json`` takes: half of a surrogate pair, which a tool may print, is there as
+    the text of its escape.
 
     :raises ValueError: NaN or Infinity is in it, and ``nan`` is not set
     """
@@ -143,7 +152,9 @@ def json_of(data: typing.Any, indent: typing.Optional[int] = None, nan: bool = T
     text = json.dumps(data, sort_keys=True, separators=separators, indent=indent, allow_nan=nan)
     if "\\ud" not in text:
         return text
-    whole = _LONE.sub(lambda half: f"\\\\u{ord(half.group()):04x}", json.dumps(data, sort_keys=True, ensure_ascii=False))
+    whole = _LONE.sub(
+        lambda half: f"\\\\u{ord(half.group()):04x}", json.dumps(data, sort_keys=True, ensure_ascii=False)
+    )
     return json.dumps(json.loads(whole), separators=separators, indent=indent)
 
 
@@ -200,7 +211,11 @@ def _regular(path: str, below: str, most: int) -> int:
     if stat.S_ISREG(found.st_mode) and found.st_size <= most:
         return handle
     os.close(handle)
-    seen = f"it has {found.st_size} bytes; {most} are the most" if stat.S_ISREG(found.st_mode) else f"it is {_kind(found)}; expected a regular file"
+    seen = (
+        f"it has {found.st_size} bytes; {most} are the most"
+        if stat.S_ISREG(found.st_mode)
+        else f"it is {_kind(found)}; expected a regular file"
+    )
     raise _refused(path, seen)
 
 
@@ -214,21 +229,27 @@ def _kind(found: os.stat_result) -> str:
 
 @contextlib.contextmanager
 def _told(path: str, done: str) -> typing.Iterator[None]:
-    """Turn an error of the system into one that names the file. A file that is not there is the caller's to judge, unless it is to be written."""
+    """Turn an error of the system into one that names the file. A file that is not there is the caller's to judge,
+    unless it is to be written."""
     try:
         yield
     except OSError as error:
         if isinstance(error, FileNotFoundError) and done != "written":
             raise
-        remedy = {"written": "Look whether there is room, and whether this user may write there", "removed": "Look whether this user may write there"}
-        raise FileError(f"{path} can't be {done}: {error.strerror}", remedy.get(done, "Look whether this user may read there")) from error
+        remedy = {
+            "written": "Look whether there is room, and whether this user may write there",
+            "removed": "Look whether this user may write there",
+        }
+        raise FileError(
+            f"{path} can't be {done}: {error.strerror}", remedy.get(done, "Look whether this user may read there")
+        ) from error
     except ValueError as error:
         # a name that no file system takes
         raise FileError(f"{path} can't be {done}: {error}") from error
 
 
 @contextlib.contextmanager
-def _folder(path: str, below: str, make: bool = False) -> typing.Iterator[typing.Tuple[int, str]]:
+def _folder(path: str, below: str, make: bool = False) -> typing.Iterator[tuple[int, str]]:
     """Open the folder of a file, from ``below`` down, without following a link.
 
     :returns: its descriptor, and the name of the file in it
@@ -257,11 +278,14 @@ def _step(handle: int, part: str, path: str) -> int:
         return os.open(part, _PASS | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=handle)
     except OSError:
         if stat.S_ISLNK(os.lstat(part, dir_fd=handle).st_mode):
-            raise FileError(f"{path} is a link, and no link in the folder of a run is followed", "Look where the folder comes from; remove the link") from None
+            raise FileError(
+                f"{path} is a link, and no link in the folder of a run is followed",
+                "Look where the folder comes from; remove the link",
+            ) from None
         raise
 
 
-def _parts(path: str, below: str) -> typing.List[str]:
+def _parts(path: str, below: str) -> list[str]:
     if not below:
         return [os.path.basename(os.path.abspath(path))]
     parts = os.path.relpath(path, below).split(os.sep)

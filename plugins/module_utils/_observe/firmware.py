@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The firmware of a node's HCAs: sysfs, devlink (iproute2), and mstconfig (mstflint) or NVIDIA's mlxconfig, whichever is there. Only asks.
+"""The firmware of a node's HCAs: sysfs, devlink (iproute2), and mstconfig (mstflint) or NVIDIA's mlxconfig, whichever
+is there. Only asks.
 
-mstconfig reads every setting one after the other, which takes a second or more, and some HCAs 10 to 20 s: the HCAs are asked at the same time.
+mstconfig reads every setting one after the other, which takes a second or more, and some HCAs 10 to 20 s: the HCAs are
+asked at the same time.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ class Tool:
     """
 
     path: str
-    version: typing.Tuple[int, ...] = ()
+    version: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -62,14 +64,20 @@ def find_tool() -> Tool:
     raise ToolMissing(*TOOLS[0])
 
 
-def read_firmware(hcas: NodeHcas, root: str = "/sys", chosen: typing.Container[str] = (), every: bool = False) -> NodeFirmware:
+def read_firmware(
+    hcas: NodeHcas, root: str = "/sys", chosen: typing.Container[str] = (), every: bool = False
+) -> NodeFirmware:
     """The firmware of the physical functions, in their order.
 
     :param root: sysfs of the kernel that the tools ask: they see no function that is not there
     :param chosen: PCI addresses; empty: all
     :param every: keep all settings, not those alone that are of interest
     """
-    functions = [hca for hca in hcas.functions if not hca.is_virtual and (not chosen or (hca.pci is not None and hca.pci.address in chosen))]
+    functions = [
+        hca
+        for hca in hcas.functions
+        if not hca.is_virtual and (not chosen or (hca.pci is not None and hca.pci.address in chosen))
+    ]
     tool: typing.Optional[Tool] = None
     devices = os.path.join(root, "bus/pci/devices")
     if any(_asks(hca, devices) for hca in functions):
@@ -81,7 +89,7 @@ def read_firmware(hcas: NodeHcas, root: str = "/sys", chosen: typing.Container[s
     return NodeFirmware(command.each(lambda hca: _firmware(hca, devices, tool, end, every), functions, _PARALLEL))
 
 
-def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> typing.Tuple[typing.Tuple[Setting, ...], str]:
+def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[Setting, ...], str]:
     """All settings of an HCA, and what the tool failed to read of them; empty when nothing.
 
     :raises ParseError: what it says is no table of settings
@@ -98,8 +106,11 @@ def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> typing.Tup
     return _settings(finished, lambda: mstconfig.parse(finished.stdout))
 
 
-def _settings(finished: command.Finished, read: typing.Callable[[], mstconfig.Query]) -> typing.Tuple[typing.Tuple[Setting, ...], str]:
-    """What it could read counts also where it says by its exit code that it could not read all; its own words count more than that it is no table."""
+def _settings(
+    finished: command.Finished, read: typing.Callable[[], mstconfig.Query]
+) -> tuple[tuple[Setting, ...], str]:
+    """What it could read counts also where it says by its exit code that it could not read all; its own words count
+    more than that it is no table."""
     try:
         return read().settings, finished.failure
     except ParseError:
@@ -119,7 +130,12 @@ def _text(path: str) -> str:
 def _asks(hca: Hca, devices: str) -> bool:
     """Whether mstconfig may be asked: an HCA of NVIDIA's that the node's own kernel has, and nobody else."""
     function = hca.pci
-    return function is not None and function.vendor == VENDOR and function.driver != "vfio-pci" and os.path.isdir(os.path.join(devices, function.address))
+    return (
+        function is not None
+        and function.vendor == VENDOR
+        and function.driver != "vfio-pci"
+        and os.path.isdir(os.path.join(devices, function.address))
+    )
 
 
 def _firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool) -> HcaFirmware:
@@ -128,7 +144,11 @@ def _firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, e
     running, psid = (Said(value, SYSFS) if value else None for value in (hca.firmware, hca.board))
     made = HcaFirmware(address, device, psid, running)
     if function is None or function.driver == "vfio-pci" or not os.path.isdir(os.path.join(devices, address)):
-        why = "the function is given away (vfio-pci)" if function and function.driver == "vfio-pci" else "the node's kernel has no such PCI function"
+        why = (
+            "the function is given away (vfio-pci)"
+            if function and function.driver == "vfio-pci"
+            else "the node's kernel has no such PCI function"
+        )
         return dataclasses.replace(made, not_asked=(f"devlink, mstconfig: {why}",))
     return _with_settings(_with_devlink(made, end), hca, devices, tool, end, every)
 
@@ -136,7 +156,10 @@ def _firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, e
 def _with_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
     """A driver without devlink, or one that says nothing there, is nothing wrong: sysfs has the version."""
     try:
-        finished = command.run([command.require("devlink", "iproute2"), "-j", "dev", "info", f"pci/{made.address}"], _left(end, _DEVLINK_SECONDS))
+        finished = command.run(
+            [command.require("devlink", "iproute2"), "-j", "dev", "info", f"pci/{made.address}"],
+            _left(end, _DEVLINK_SECONDS),
+        )
         if finished.rc != 0:
             return dataclasses.replace(made, not_asked=(finished.failure,))
         info = devlink.parse(finished.stdout, made.address)
@@ -148,20 +171,26 @@ def _with_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
     return dataclasses.replace(made, psid=psid or made.psid, running=running or made.running, stored=stored)
 
 
-def _with_settings(made: HcaFirmware, hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool) -> HcaFirmware:
+def _with_settings(
+    made: HcaFirmware, hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool
+) -> HcaFirmware:
     if not _asks(hca, devices):
         return dataclasses.replace(made, not_asked=(*made.not_asked, "mstconfig: no HCA of NVIDIA's"))
     if tool is None:
         return dataclasses.replace(made, not_asked=(*made.not_asked, "no mstconfig"))
     left = _left(end, _ONE_SECONDS)
     if left < 1:
-        return dataclasses.replace(made, errors=(f"{tool.name} was not asked: all HCAs together took more than {_ALL_SECONDS:g} s",))
+        return dataclasses.replace(
+            made, errors=(f"{tool.name} was not asked: all HCAs together took more than {_ALL_SECONDS:g} s",)
+        )
     try:
         settings, failure = query(tool, made.address, left)
     except ParseError as error:
         settings, failure = (), str(error)
     kept = tuple(setting for setting in settings if every or setting.pending or KEPT.fullmatch(setting.name))
-    return dataclasses.replace(made, settings=kept, settings_from=tool.name if kept else "", errors=(failure,) if failure else ())
+    return dataclasses.replace(
+        made, settings=kept, settings_from=tool.name if kept else "", errors=(failure,) if failure else ()
+    )
 
 
 def _left(end: float, most: float) -> float:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether a namespace that the collection made may be deleted: not with objects of others in it, since they would go with it."""
+"""Whether a namespace that the collection made may be deleted: not with objects of others in it, since they would go
+with it."""
 
 from __future__ import annotations
 
@@ -26,18 +27,30 @@ class Kept:
     :ivar unread: what could not be listed, and why: nobody knows what is there
     """
 
-    objects: typing.Tuple[str, ...] = ()
-    unread: typing.Tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        return "; ".join(filter(None, (_told("it has objects that the collection did not make", self.objects), _told("not listed", self.unread))))
+        return "; ".join(
+            filter(
+                None,
+                (
+                    _told("it has objects that the collection did not make", self.objects),
+                    _told("not listed", self.unread),
+                ),
+            )
+        )
 
 
-def objects_of_others(cluster: Cluster, namespace: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]) -> typing.Optional[Kept]:
-    """Look through all that a namespace holds, by the API server's own discovery, and say what keeps it from being deleted; None when nothing does.
+def objects_of_others(
+    cluster: Cluster, namespace: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
+) -> typing.Optional[Kept]:
+    """Look through all that a namespace holds, by the API server's own discovery, and say what keeps it from being
+    deleted; None when nothing does.
 
-    For each deletion of a namespace that the collection made. What is being deleted is waited for, and keeps the namespace when it does not go. The user needs
-    the right to list all resources in the namespace; what may not be listed keeps it, too. An object that is made after the look is not seen.
+    For each deletion of a namespace that the collection made. What is being deleted is waited for, and keeps the
+    namespace when it does not go. The user needs the right to list all resources in the namespace; what may not be
+    listed keeps it, too. An object that is made after the look is not seen.
 
     :param limit: seconds to wait for what is being deleted
     :param pause: sleeps; given in, as ``clock``, so that a test needs no time
@@ -45,7 +58,7 @@ def objects_of_others(cluster: Cluster, namespace: str, limit: float, clock: Clo
     """
     end = clock() + limit
     while True:
-        unread: typing.List[str] = []
+        unread: list[str] = []
         try:
             judged = judge(everything(cluster, namespace, unread))
         except ResourceError as error:
@@ -59,7 +72,7 @@ def objects_of_others(cluster: Cluster, namespace: str, limit: float, clock: Clo
         pause(_LOOK)
 
 
-def everything(cluster: Cluster, namespace: str, unread: typing.List[str]) -> typing.Iterator[typing.Tuple[str, Resource]]:
+def everything(cluster: Cluster, namespace: str, unread: list[str]) -> typing.Iterator[tuple[str, Resource]]:
     """Kind and metadata of each object of a namespace, by the API server's own discovery.
 
     :param unread: takes what could not be listed, and why
@@ -70,12 +83,12 @@ def everything(cluster: Cluster, namespace: str, unread: typing.List[str]) -> ty
             yield item.kind, seen
 
 
-def _listable(cluster: Cluster, unread: typing.List[str]) -> typing.List[ApiResource]:
+def _listable(cluster: Cluster, unread: list[str]) -> list[ApiResource]:
     """Each resource once, in the version that the server prefers.
 
     :param unread: takes the versions of the API that do not tell their resources, and why
     """
-    found: typing.Dict[typing.Tuple[str, str], ApiResource] = {}
+    found: dict[tuple[str, str], ApiResource] = {}
     try:
         bases = ("/api/v1", *versions(cluster.read("/apis")))
     except (ApiError, ResourceError) as error:
@@ -92,7 +105,7 @@ def _listable(cluster: Cluster, unread: typing.List[str]) -> typing.List[ApiReso
     return [item for item in found.values() if item.listable]
 
 
-def _objects(cluster: Cluster, resource: ApiResource, namespace: str, unread: typing.List[str]) -> typing.Iterator[Resource]:
+def _objects(cluster: Cluster, resource: ApiResource, namespace: str, unread: list[str]) -> typing.Iterator[Resource]:
     """The objects of one resource in a namespace, with their metadata."""
     try:
         yield from cluster.metadata((resource.base, resource.plural, True), namespace)
@@ -102,7 +115,7 @@ def _objects(cluster: Cluster, resource: ApiResource, namespace: str, unread: ty
             _note(error, resource.plural, unread)
 
 
-def _note(error: typing.Union[ApiError, ResourceError], what: str, unread: typing.List[str]) -> None:
+def _note(error: typing.Union[ApiError, ResourceError], what: str, unread: list[str]) -> None:
     """:raises ApiError: the server cannot be reached"""
     if isinstance(error, ApiError) and error.status == 0:
         raise error

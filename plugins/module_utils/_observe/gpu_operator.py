@@ -16,7 +16,8 @@ Render = typing.Callable[[str], Resource]
 
 
 def enable_rdma(cluster: Cluster, render: Render, check_mode: bool) -> ClusterPolicies:
-    """Switch driver.rdma.enabled on in the one ClusterPolicy that there is; nothing where it is on, or there is not exactly one.
+    """Switch driver.rdma.enabled on in the one ClusterPolicy that there is; nothing where it is on, or there is not
+    exactly one.
 
     :param render: makes the patch for a ClusterPolicy of a name
     :raises ApiError: the server cannot be reached

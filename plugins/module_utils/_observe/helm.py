@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Helm, asked what a chart would make. It reads the chart and its values; no cluster is asked, and nothing is installed. No part of a Chart is an option."""
+"""Helm, asked what a chart would make. It reads the chart and its values; no cluster is asked, and nothing is
+installed. No part of a Chart is an option."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ LIMIT = 120.0
 _AT_ONCE = 4
 #: reading takes memory: one of them does so at a time
 _READING = threading.Lock()
-#: whose secrets Helm may need: it logs in to OCI registries by Docker's configuration, and the helpers that this names take the credentials of a cloud
+#: whose secrets Helm may need: it logs in to OCI registries by Docker's configuration, and the helpers that this names
+#: take the credentials of a cloud
 #: [helm.sh/docs/topics/registries, docs.docker.com/reference/cli/docker/login, credential helpers]
 _KEPT = ("AWS_", "AZURE_", "DOCKER_", "GOOGLE_")
 #: end of the names of definitions that multus brings, which is no operator of ours
@@ -41,7 +43,9 @@ class HelmError(RdmaError):
     """Helm, or a chart, that gives no answer."""
 
 
-def template(binary: str, chart: Chart, values: typing.Mapping[str, typing.Any], kubernetes: str = "") -> typing.Tuple[Resource, ...]:
+def template(
+    binary: str, chart: Chart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
+) -> tuple[Resource, ...]:
     """The objects of a chart, its hooks among them, its folder ``crds`` left out.
 
     :param binary: name or path of Helm
@@ -51,8 +55,11 @@ def template(binary: str, chart: Chart, values: typing.Mapping[str, typing.Any],
     return tuple(_templated(binary, chart, values, kubernetes))
 
 
-def definitions(binary: str, chart: Chart, values: typing.Mapping[str, typing.Any], kubernetes: str = "") -> typing.Tuple[Resource, ...]:
-    """The custom resource definitions of the folders ``crds`` of a chart and of the charts in it, but for those that multus brings.
+def definitions(
+    binary: str, chart: Chart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
+) -> tuple[Resource, ...]:
+    """The custom resource definitions of the folders ``crds`` of a chart and of the charts in it, but for those that
+    multus brings.
 
     Helm installs them once, and never upgrades them. It upgrades those among the templates, which are left out.
 
@@ -71,7 +78,7 @@ def _templated(
     kubernetes: str,
     with_definitions: bool = False,
     part: typing.Callable[[str], str] = str,
-) -> typing.List[Resource]:
+) -> list[Resource]:
     """:param with_definitions: Helm prints the folders ``crds`` as well
     :param part: of the output, which is read
     """
@@ -86,7 +93,7 @@ def _templated(
         return _documents(binary, argv, chart, part)
 
 
-def default_values(binary: str, chart: Chart) -> typing.Dict[str, typing.Any]:
+def default_values(binary: str, chart: Chart) -> dict[str, typing.Any]:
     """Values that the chart has by itself.
 
     :raises HelmError: as ``template``
@@ -95,21 +102,37 @@ def default_values(binary: str, chart: Chart) -> typing.Dict[str, typing.Any]:
     return dict(found[0]) if found else {}
 
 
-def _documents(binary: str, argv: typing.Sequence[str], chart: Chart, part: typing.Callable[[str], str] = str) -> typing.List[Resource]:
+def _documents(
+    binary: str, argv: typing.Sequence[str], chart: Chart, part: typing.Callable[[str], str] = str
+) -> list[Resource]:
     path = binary if os.sep in binary else shutil.which(binary, path=search_path())
     if path is None:
-        raise HelmError(f"there is no program {binary} in the PATH", "Install Helm (https://helm.sh/docs/intro/install), or name it in operators_helm_binary")
-    of_chart = [*(["--version", chart.version] if chart.version else []), *(["--repo", chart.repository] if chart.repository else [])]
+        raise HelmError(
+            f"there is no program {binary} in the PATH",
+            "Install Helm (https://helm.sh/docs/intro/install), or name it in operators_helm_binary",
+        )
+    of_chart = [
+        *(["--version", chart.version] if chart.version else []),
+        *(["--repo", chart.repository] if chart.repository else []),
+    ]
     done = _run([path, *argv, *of_chart])
     if done.overflowed:
-        raise HelmError(_said(done.failure), _said(f"Look at what the chart {chart.reference} prints, or name another chart or version in operators_charts"))
+        raise HelmError(
+            _said(done.failure),
+            _said(
+                f"Look at what the chart {chart.reference} prints, or name another chart or version in operators_charts"
+            ),
+        )
     if done.failure:
         raise HelmError(_said(done.failure), _said(_remedy(done.failure, chart)))
     try:
         with _READING:
             return read_documents(part(done.stdout))
     except RdmaError as error:
-        raise HelmError(_said(f"helm {argv[0]} of {chart.reference} printed no objects: {error.seen}"), "Give the same command by hand") from error
+        raise HelmError(
+            _said(f"helm {argv[0]} of {chart.reference} printed no objects: {error.seen}"),
+            "Give the same command by hand",
+        ) from error
 
 
 def _said(words: str) -> str:
@@ -118,9 +141,10 @@ def _said(words: str) -> str:
 
 
 def look_at_charts(
-    binary: str, charts: typing.Mapping[str, typing.Tuple[Chart, typing.Mapping[str, typing.Any]]], kubernetes: str = ""
-) -> typing.Dict[str, ChartSeen]:
-    """What several charts name, by operator: asked at the same time, and what one of them does not tell leaves the others."""
+    binary: str, charts: typing.Mapping[str, tuple[Chart, typing.Mapping[str, typing.Any]]], kubernetes: str = ""
+) -> dict[str, ChartSeen]:
+    """What several charts name, by operator: asked at the same time, and what one of them does not tell leaves the
+    others."""
 
     def look(name: str) -> ChartSeen:
         chart, values = charts[name]
@@ -137,7 +161,10 @@ def _remedy(words: str, chart: Chart) -> str:
     if "kubeVersion" in words:
         return "Give the version of the cluster: -e operators_kubernetes_version=v1.33.2"
     if chart.repository or "://" in chart.reference:
-        return f"Give this machine a way to {chart.repository or chart.reference}, or name another chart or version in operators_charts"
+        return (
+            f"Give this machine a way to {chart.repository or chart.reference}, or name another chart or version in"
+            " operators_charts"
+        )
     return f"Correct what Helm says of the chart {chart.reference}, or name another one in operators_charts"
 
 
@@ -145,4 +172,6 @@ def _run(argv: typing.Sequence[str]) -> Finished:
     try:
         return run(argv, LIMIT, _KEPT, MOST_CHART)
     except OSError as error:
-        raise HelmError(f"{argv[0]} cannot be started: {error.strerror}", "Name Helm in operators_helm_binary") from error
+        raise HelmError(
+            f"{argv[0]} cannot be started: {error.strerror}", "Name Helm in operators_helm_binary"
+        ) from error

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The runs that were, each in a folder of its own: ``<report>/runs/<run>``, and ``runs/latest`` that leads to the newest.
+"""The runs that were, each in a folder of its own: ``<report>/runs/<run>``, and ``runs/latest`` that leads to the
+newest.
 
-What a run leaves is written whole and never changed in place, so a link to it is enough: a kept run takes no room as long as the folder of the report
-still has its files.
+What a run leaves is written whole and never changed in place, so a link to it is enough: a kept run takes no room as
+long as the folder of the report still has its files.
 """
 
 from __future__ import annotations
@@ -24,21 +25,26 @@ _RUN = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{6}")
 _Value = typing.TypeVar("_Value")
 
 
-def kept(report_dir: str) -> typing.List[str]:
+def kept(report_dir: str) -> list[str]:
     """Names of the runs that are kept, the oldest first. What else lies there is nobody's business here.
 
     :raises FileError: the folder can't be read
     """
     names = names_in(os.path.join(report_dir, RUNS), report_dir)
     return sorted(
-        name for name in names if _RUN.fullmatch(name) and os.path.isdir(folder_of(report_dir, name)) and not os.path.islink(folder_of(report_dir, name))
+        name
+        for name in names
+        if _RUN.fullmatch(name)
+        and os.path.isdir(folder_of(report_dir, name))
+        and not os.path.islink(folder_of(report_dir, name))
     )
 
 
 def read_earlier(
     report_dir: str, run: str, read: typing.Callable[[str, str], _Value], most: typing.Optional[int] = None
-) -> typing.Tuple[typing.Dict[str, _Value], typing.Tuple[str, ...]]:
-    """What is read of each kept run before this one, by its name, the oldest first; and those that can't be read, with the reason.
+) -> tuple[dict[str, _Value], tuple[str, ...]]:
+    """What is read of each kept run before this one, by its name, the oldest first; and those that can't be read, with
+    the reason.
 
     :param read: of the path of a run's folder and its name
     :param most: only so many, the newest; None: all
@@ -55,7 +61,8 @@ def read_earlier(
 
 
 def before(report_dir: str, run: str) -> typing.Optional[str]:
-    """Folder of the newest kept run before this one that is of its kind: a check mode and a run that makes something are not compared.
+    """Folder of the newest kept run before this one that is of its kind: a check mode and a run that makes something
+    are not compared.
 
     :returns: None where there is none
     :raises FileError: the folder of the runs, or what this run began with, can't be read
@@ -70,7 +77,7 @@ def before(report_dir: str, run: str) -> typing.Optional[str]:
     return None
 
 
-def keep(report_dir: str, run: str, most: int) -> typing.List[str]:
+def keep(report_dir: str, run: str, most: int) -> list[str]:
     """Keep a run under its own name, and let the oldest go.
 
     :param run: the run of the folder; one that is not begun there is not kept

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""ibping on this node: servers that live for a bounded time, and clients (package infiniband-diags; root, or access to /dev/infiniband/umad*).
+"""ibping on this node: servers that live for a bounded time, and clients (package infiniband-diags; root, or access to
+/dev/infiniband/umad*).
 
-A server must outlive the module that starts it and must never outlive its purpose: it runs under ``timeout`` of coreutils in a session of
-its own, so it ends by itself when nobody stops it. It carries a mark in its environment; by that mark, and by nothing else, it is found again.
+A server must outlive the module that starts it and must never outlive its purpose: it runs under ``timeout`` of
+coreutils in a session of its own, so it ends by itself when nobody stops it. It carries a mark in its environment; by
+that mark, and by nothing else, it is found again.
 """
 
 from __future__ import annotations
@@ -35,8 +37,9 @@ _FIRST_PACKETS = 5
 _MORE = 10
 
 
-def start(ports: typing.Sequence[PortName], live_seconds: int) -> typing.Tuple[PingServer, ...]:
-    """A server on each port, each ended by itself after ``live_seconds``. Servers that an earlier, interrupted run left are stopped first.
+def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServer, ...]:
+    """A server on each port, each ended by itself after ``live_seconds``. Servers that an earlier, interrupted run left
+    are stopped first.
 
     Returns when each of them waits for requests or has ended; ibping itself says nothing when it is ready.
 
@@ -54,10 +57,20 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> typing.Tuple[P
             words = stack.enter_context(tempfile.TemporaryFile())
             argv = (guard, "-k", str(_KILL_SECONDS), str(live_seconds), tool, "-S", *arguments(name))
             environment = {**command.environment(), MARK: f"{name.device}/{name.port}"}
-            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=words, stderr=words, env=environment, cwd="/", start_new_session=True)
+            process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=words,
+                env=environment,
+                cwd="/",
+                start_new_session=True,
+            )
             running.append((name, process, words))
         _await_quiet([process for _name, process, _words in running])
-        return tuple(PingServer(name.device, name.port, _ended(name, process, words)) for name, process, words in running)
+        return tuple(
+            PingServer(name.device, name.port, _ended(name, process, words)) for name, process, words in running
+        )
 
 
 def _ended(name: PortName, process: typing.Any, words: typing.Any) -> typing.Optional[str]:
@@ -65,11 +78,13 @@ def _ended(name: PortName, process: typing.Any, words: typing.Any) -> typing.Opt
     if process.poll() is None:
         return None
     words.seek(0)
-    said = "; ".join(line.strip() for line in words.read(4096).decode("utf-8", "backslashreplace").splitlines() if line.strip())
+    said = "; ".join(
+        line.strip() for line in words.read(4096).decode("utf-8", "backslashreplace").splitlines() if line.strip()
+    )
     return f"ibping -S {' '.join(arguments(name))} ended with {process.returncode}: {said or 'it said nothing'}"
 
 
-def stop() -> typing.Tuple[PingServer, ...]:
+def stop() -> tuple[PingServer, ...]:
     """End all servers of this node that carry our mark, and wait until they are gone.
 
     :returns: those that were there
@@ -84,16 +99,21 @@ def stop() -> typing.Tuple[PingServer, ...]:
             time.sleep(0.05)
     left = _marked()
     if left:
-        raise RdmaError(f"ibping servers can't be ended: processes {', '.join(str(pid) for pid in sorted(left))}", "End them by hand")
+        raise RdmaError(
+            f"ibping servers can't be ended: processes {', '.join(str(pid) for pid in sorted(left))}",
+            "End them by hand",
+        )
     names = sorted(set(found.values()))
     return tuple(PingServer(device, int(port)) for device, _slash, port in (name.rpartition("/") for name in names))
 
 
-def ping(tasks: typing.Sequence[PingTask], count: int, timeout_ms: int, parallel: int, limit_seconds: float) -> typing.Tuple[Ping, ...]:
+def ping(
+    tasks: typing.Sequence[PingTask], count: int, timeout_ms: int, parallel: int, limit_seconds: float
+) -> tuple[Ping, ...]:
     """Ping every destination of every task.
 
-    A few packets go first, then more and more, until all are through or one is lost: that is the verdict, and a silent port costs three
-    time-outs a packet.
+    A few packets go first, then more and more, until all are through or one is lost: that is the verdict, and a silent
+    port costs three time-outs a packet.
 
     :param count: packets a destination, one right after the other (ibping -f)
     :param timeout_ms: after which a packet is sent again; the library below the tool sends it three times
@@ -106,7 +126,7 @@ def ping(tasks: typing.Sequence[PingTask], count: int, timeout_ms: int, parallel
         return ()
     tool = command.require("ibping", PACKAGE)
 
-    def one(job: typing.Tuple[PingTask, int]) -> Ping:
+    def one(job: tuple[PingTask, int]) -> Ping:
         task, lid = job
         name = PortName(task.device, task.port)
         deadline = time.monotonic() + limit_seconds
@@ -137,14 +157,19 @@ def _add(before: Ping, finished: command.Finished) -> Ping:
         return _failed(before, str(error))
     if counts.lid != before.destination_lid:
         return _failed(before, f"ibping was asked for LID {before.destination_lid} and answers for LID {counts.lid}")
-    return dataclasses.replace(before, transmitted=before.transmitted + counts.transmitted, received=before.received + counts.received, resent=resent)
+    return dataclasses.replace(
+        before,
+        transmitted=before.transmitted + counts.transmitted,
+        received=before.received + counts.received,
+        resent=resent,
+    )
 
 
 def _failed(before: Ping, error: str) -> Ping:
     return dataclasses.replace(before, transmitted=0, received=0, resent=0, error=error)
 
 
-def _marked() -> typing.Dict[int, str]:
+def _marked() -> dict[int, str]:
     """Process ids with our mark, and what it says. Processes of others, which we may not look into, are not ours."""
     result = {}
     prefix = f"{MARK}=".encode()
@@ -163,16 +188,14 @@ def _marked() -> typing.Dict[int, str]:
 
 
 def _signal(pid: int, number: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
-    except ProcessLookupError:
-        pass
 
 
 def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
     """Wait until every server has ended or sleeps without using CPU time: then it waits for requests."""
     deadline = time.monotonic() + _READY_LIMIT_SECONDS
-    before: typing.Optional[typing.Dict[int, str]] = None
+    before: typing.Optional[dict[int, str]] = None
     while time.monotonic() < deadline:
         living = [process.pid for process in processes if process.poll() is None]
         now = {pid: _cpu_times(pid) for pid in _sessions(living)}
@@ -183,7 +206,7 @@ def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
         time.sleep(_QUIET_SECONDS)
 
 
-def _sessions(leaders: typing.Sequence[int]) -> typing.List[int]:
+def _sessions(leaders: typing.Sequence[int]) -> list[int]:
     """All processes of these sessions."""
     result = []
     for name in os.listdir("/proc"):
@@ -200,8 +223,9 @@ def _cpu_times(pid: int) -> str:
     return " ".join((fields[0], *fields[11:13])) if fields else ""
 
 
-def _stat(pid: int) -> typing.List[str]:
-    """Fields of /proc/PID/stat from the third on; the name before them may hold anything, so it is cut off at its last bracket."""
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat from the third on; the name before them may hold anything, so it is cut off at its last
+    bracket."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as stream:
             return stream.read().rpartition(")")[2].split()

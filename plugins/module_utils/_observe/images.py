@@ -21,9 +21,9 @@ def observe(cluster: Cluster, named: typing.Mapping[str, str]) -> ImageFacts:
     :param named: images beside those of the fabrics, by the variable that names them
     :raises ApiError: the server cannot be reached
     """
-    errors: typing.List[str] = []
+    errors: list[str] = []
 
-    def read(kind: str) -> typing.Tuple[Resource, ...]:
+    def read(kind: str) -> tuple[Resource, ...]:
         try:
             return cluster.list(kind).items
         except ApiError as error:
@@ -33,7 +33,7 @@ def observe(cluster: Cluster, named: typing.Mapping[str, str]) -> ImageFacts:
                 errors.append(error.seen)
             return ()
 
-    rules: typing.List[MirrorRule] = []
+    rules: list[MirrorRule] = []
     registries = RegistrySources()
     try:
         for kind in parse.RULES:
@@ -48,7 +48,8 @@ def observe(cluster: Cluster, named: typing.Mapping[str, str]) -> ImageFacts:
 
 
 def _served(cluster: Cluster, kind: str) -> bool:
-    """Whether there may be objects of a kind: who may not list it is refused before the server looks whether it knows the kind."""
+    """Whether there may be objects of a kind: who may not list it is refused before the server looks whether it knows
+    the kind."""
     try:
         return cluster.serves(group_of(kind))
     except ApiError as error:

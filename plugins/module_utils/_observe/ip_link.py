@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What physical functions have set for their VFs: sysfs of the kernel's own drivers does not show it, ``ip link`` does, to any user."""
+"""What physical functions have set for their VFs: sysfs of the kernel's own drivers does not show it, ``ip link`` does,
+to any user."""
 
 from __future__ import annotations
 
 import dataclasses
-import typing
 
 from .._model.errors import RdmaError
 from .._model.hca import Hca, NodeHcas, VfAdministration
@@ -20,18 +20,27 @@ def with_vf_settings(node: NodeHcas) -> NodeHcas:
 
     Without VFs nothing is run. Why nothing could be learned is among the errors, and no reason to lose the rest.
     """
-    owners = {netdev.name: hca.pci.address for hca in node.hcas if hca.pci and hca.sriov and hca.sriov.current for netdev in hca.netdevs}
+    owners = {
+        netdev.name: hca.pci.address
+        for hca in node.hcas
+        if hca.pci and hca.sriov and hca.sriov.current
+        for netdev in hca.netdevs
+    }
     if not owners:
         return node
     try:
         shown = {owners[name]: settings for name, settings in _shown().items() if name in owners}
     except RdmaError as error:
         return dataclasses.replace(node, errors=(*node.errors, f"settings of VFs: {error}"))
-    return dataclasses.replace(node, hcas=tuple(_with(hca, shown.get(hca.physical_function or "", {})) for hca in node.hcas))
+    return dataclasses.replace(
+        node, hcas=tuple(_with(hca, shown.get(hca.physical_function or "", {})) for hca in node.hcas)
+    )
 
 
-def _shown() -> typing.Dict[str, Settings]:
-    finished = command.run([command.require("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "link", "show"], _LIMIT_SECONDS)
+def _shown() -> dict[str, Settings]:
+    finished = command.run(
+        [command.require("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "link", "show"], _LIMIT_SECONDS
+    )
     if finished.failure:
         raise RdmaError(finished.failure)
     return vf_settings(finished.stdout)
@@ -41,5 +50,9 @@ def _with(hca: Hca, settings: Settings) -> Hca:
     found = settings.get(-1 if hca.vf_index is None else hca.vf_index)
     if found is None:
         return hca
-    known = {name: value for name, value in dataclasses.asdict(hca.administration or VfAdministration()).items() if value is not None}
+    known = {
+        name: value
+        for name, value in dataclasses.asdict(hca.administration or VfAdministration()).items()
+        if value is not None
+    }
     return dataclasses.replace(hca, administration=dataclasses.replace(found, **known))

@@ -27,14 +27,16 @@ _LABELS = ("training.kubeflow.org/job-name", "jobset.sigs.k8s.io/jobset-name", "
 #: objects of a kind, beside those that the jobs name, whose names are kept for words that are alike
 _OTHERS = 1000
 
-#: objects of a kind that are not of its form and are named; the others are counted. And characters of what is said of one
+#: objects of a kind that are not of its form and are named; the others are counted. And characters of what is said of
+#: one
 _NAMED, _SAID = 5, 300
 
-#: pods of jobs, and names of their interfaces and devices, that are kept: of 4,000 pods with eight HCAs. Whoever may make a pod may label it as one of a job's
+#: pods of jobs, and names of their interfaces and devices, that are kept: of 4,000 pods with eight HCAs. Whoever may
+#: make a pod may label it as one of a job's
 _MOST_OF_PODS = 100_000
 
 
-def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> typing.Tuple[Resource, ...]:
+def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> tuple[Resource, ...]:
     """The object, and the runtime that a TrainJob refers to, should it be there.
 
     :raises ApiError: it is not there, or the server refuses
@@ -44,7 +46,7 @@ def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> typing.T
     return (job, *runtimes(cluster, [job]))
 
 
-def runtimes(cluster: Cluster, jobs: typing.Iterable[typing.Mapping[str, typing.Any]]) -> typing.Tuple[Resource, ...]:
+def runtimes(cluster: Cluster, jobs: typing.Iterable[typing.Mapping[str, typing.Any]]) -> tuple[Resource, ...]:
     """The runtimes that TrainJobs refer to; one that is not there is left out, and the linter says so.
 
     :raises ApiError: the server refuses
@@ -64,7 +66,7 @@ def runtimes(cluster: Cluster, jobs: typing.Iterable[typing.Mapping[str, typing.
 def observe(
     cluster: Cluster,
     namespaces: typing.Iterable[str],
-    running: typing.Sequence[typing.Tuple[str, str]],
+    running: typing.Sequence[tuple[str, str]],
     hcas: typing.Mapping[str, NodeHcas],
     wanted: JobObjects,
 ) -> JobSurroundings:
@@ -86,26 +88,41 @@ def observe(
         nodes=tuple(reader.all("Node", parse_node)),
         attachments=tuple(reader.all("NetworkAttachmentDefinition", parse.attachment, only=attachments)),
         offered=frozenset(attachments.offered),
-        others={"NetworkAttachmentDefinition": tuple(attachments.others), **{kind: tuple(named.others) for kind, named in claims.items()}},
-        claims=tuple(found for namespace in sorted(set(namespaces)) for found in reader.all("PersistentVolumeClaim", parse.claim, namespace)),
+        others={
+            "NetworkAttachmentDefinition": tuple(attachments.others),
+            **{kind: tuple(named.others) for kind, named in claims.items()},
+        },
+        claims=tuple(
+            found
+            for namespace in sorted(set(namespaces))
+            for found in reader.all("PersistentVolumeClaim", parse.claim, namespace)
+        ),
         pods=pods,
-        device_claims=_joined([devices.known(kind, read_claim, namespace, named) for namespace in sorted(set(namespaces)) for kind, named in claims.items()]),
+        device_claims=_joined(
+            [
+                devices.known(kind, read_claim, namespace, named)
+                for namespace in sorted(set(namespaces))
+                for kind, named in claims.items()
+            ]
+        ),
         device_classes=devices.known("DeviceClass", read_class),
         device_slices=devices.known(SLICE, read_slice),
         enforced={name: labels.get(ENFORCE, "") for name, labels in found.items() if labels is not None},
-        devices={node: tuple(hca.rdma_device for hca in answer.hcas if hca.rdma_device) for node, answer in hcas.items()},
+        devices={
+            node: tuple(hca.rdma_device for hca in answer.hcas if hca.rdma_device) for node, answer in hcas.items()
+        },
         device_errors=devices.errors,
         errors=reader.errors,
     )
 
 
-def _pods_of(reader: Reader, running: typing.Sequence[typing.Tuple[str, str]]) -> typing.Tuple[PodDevices, ...]:
+def _pods_of(reader: Reader, running: typing.Sequence[tuple[str, str]]) -> tuple[PodDevices, ...]:
     """Read the devices of the pods of jobs; those behind ``_MOST_OF_PODS`` are counted in an error.
 
     :param running: namespace and name of each job
     :raises ApiError: the server cannot be reached
     """
-    pods: typing.List[PodDevices] = []
+    pods: list[PodDevices] = []
     held = left = 0
     for namespace in sorted({namespace for namespace, _name in running}):
         names = {name for of, name in running if of == namespace}
@@ -118,12 +135,15 @@ def _pods_of(reader: Reader, running: typing.Sequence[typing.Tuple[str, str]]) -
             else:
                 left += 1
     if left:
-        reader.note(f"{left} of the {left + len(pods)} pods that are marked as those of the jobs: no more are looked at")
+        reader.note(
+            f"{left} of the {left + len(pods)} pods that are marked as those of the jobs: no more are looked at"
+        )
     return tuple(pods)
 
 
 def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
-    """The stack beside the jobs. What cannot be read is in ``errors``; a kind that the server does not know has no objects.
+    """The stack beside the jobs. What cannot be read is in ``errors``; a kind that the server does not know has no
+    objects.
 
     :param namespaces: of the jobs
     :raises ApiError: the server cannot be reached
@@ -135,7 +155,11 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
     home = next((item.name.partition("/")[0] for item in controllers if item.operator == "kueue"), None)
     return Stack(
         controllers=controllers,
-        policies=tuple(state for kind in ("ClusterPolicy", "NicClusterPolicy", "NicNodePolicy") for state in reader.all(kind, stack.policy_state)),
+        policies=tuple(
+            state
+            for kind in ("ClusterPolicy", "NicClusterPolicy", "NicNodePolicy")
+            for state in reader.all(kind, stack.policy_state)
+        ),
         local_queues=tuple(reader.all("LocalQueue", stack.local_queue)),
         cluster_queues=tuple(reader.all("ClusterQueue", stack.cluster_queue)),
         frameworks=reader.one("ConfigMap", home, "kueue-manager-config", _frameworks) if home else None,
@@ -154,8 +178,8 @@ class _Named:
 
     def __init__(self, names: typing.AbstractSet[str], resources: typing.AbstractSet[str] = frozenset()) -> None:
         self._names, self._resources = names, resources
-        self.offered: typing.Set[str] = set()
-        self.others: typing.List[str] = []
+        self.offered: set[str] = set()
+        self.others: list[str] = []
 
     def __call__(self, item: Resource) -> bool:
         try:
@@ -172,36 +196,39 @@ class _Named:
         return False
 
 
-def _joined(lists: typing.Sequence[typing.Optional[typing.Tuple[typing.Any, ...]]]) -> typing.Optional[typing.Tuple[typing.Any, ...]]:
+def _joined(lists: typing.Sequence[typing.Optional[tuple[typing.Any, ...]]]) -> typing.Optional[tuple[typing.Any, ...]]:
     """All of these lists as one; None where one of them is not known."""
     known = [items for items in lists if items is not None]
     return tuple(item for items in known for item in items) if len(known) == len(lists) else None
 
 
-def _labels(namespace: Resource) -> typing.Dict[str, str]:
+def _labels(namespace: Resource) -> dict[str, str]:
     return {str(key): str(value) for key, value in (namespace["metadata"].get("labels") or {}).items()}
 
 
-def _frameworks(config_map: Resource) -> typing.Tuple[str, ...]:
+def _frameworks(config_map: Resource) -> tuple[str, ...]:
     """Kinds of jobs that Kueue manages, of the ConfigMap that its own manifests make."""
     return stack.frameworks(read_yaml(str((config_map.get("data") or {}).get("controller_manager_config.yaml", ""))))
 
 
 class Reader:
-    """Reads and parses; what the server refuses, and what has another form, is kept in ``errors``. What is not there is no error.
+    """Reads and parses; what the server refuses, and what has another form, is kept in ``errors``. What is not there is
+    no error.
 
-    Whoever may make an object may make one that is not of its form. That one is an error by its name, and the others are read.
+    Whoever may make an object may make one that is not of its form. That one is an error by its name, and the others
+    are read.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._errors: typing.List[str] = []
+        self._errors: list[str] = []
         #: objects that are not of their form, by kind
-        self._broken: typing.Dict[str, int] = {}
+        self._broken: dict[str, int] = {}
 
     @property
-    def errors(self) -> typing.Tuple[str, ...]:
-        """What could not be read. Of each kind ``_NAMED`` objects that are not of its form are named, and the others counted."""
+    def errors(self) -> tuple[str, ...]:
+        """What could not be read. Of each kind ``_NAMED`` objects that are not of its form are named, and the others
+        counted."""
         more = ((kind, number - _NAMED) for kind, number in self._broken.items() if number > _NAMED)
         return (*self._errors, *(f"{number} more of {kind} that can't be read" for kind, number in more))
 
@@ -221,7 +248,11 @@ class Reader:
         :raises ApiError: the server cannot be reached
         """
         try:
-            found = self._cluster.pages(kind, namespace, selector) if only is None else self._cluster.list(kind, namespace, selector, only=only).items
+            found = (
+                self._cluster.pages(kind, namespace, selector)
+                if only is None
+                else self._cluster.list(kind, namespace, selector, only=only).items
+            )
             yield from self._parsed(kind, parser, found)
         except RdmaError as error:
             self._keep(error)
@@ -232,21 +263,28 @@ class Reader:
         parser: typing.Callable[[Resource], typing.Any],
         namespace: str = "",
         only: typing.Optional[typing.Callable[[Resource], bool]] = None,
-    ) -> typing.Optional[typing.Tuple[typing.Any, ...]]:
-        """Return all of a kind that few jobs need; None where the server does not know the kind or refuses it, which is no error.
+    ) -> typing.Optional[tuple[typing.Any, ...]]:
+        """Return all of a kind that few jobs need; None where the server does not know the kind or refuses it, which is
+        no error.
 
         :param only: takes an object by its metadata; the others are not held
         :raises ApiError: the server cannot be reached
         """
         try:
-            found = self._cluster.pages(kind, namespace) if only is None else self._cluster.list(kind, namespace, only=only).items
+            found = (
+                self._cluster.pages(kind, namespace)
+                if only is None
+                else self._cluster.list(kind, namespace, only=only).items
+            )
             return tuple(self._parsed(kind, parser, found))
         except RdmaError as error:
             if isinstance(error, ApiError) and error.status == 0:
                 raise
         return None
 
-    def _parsed(self, kind: str, parser: typing.Callable[[Resource], typing.Any], found: typing.Iterable[Resource]) -> typing.Iterator[typing.Any]:
+    def _parsed(
+        self, kind: str, parser: typing.Callable[[Resource], typing.Any], found: typing.Iterable[Resource]
+    ) -> typing.Iterator[typing.Any]:
         """Each object as its parser has it, but for those that are not of their form.
 
         :raises ApiError: of ``found``
@@ -273,14 +311,22 @@ class Reader:
             self._keep(error)
         return None
 
-    def controllers(self) -> typing.Tuple[Controller, ...]:
+    def controllers(self) -> tuple[Controller, ...]:
         """Operators of the table that Deployments run, see ``has_rights``.
 
         :raises ApiError: the server cannot be reached
         """
-        found = [(operator, account) for operator, account in self.all("Deployment", lambda item: (stack.controller(item), stack.account_of(item))) if operator]
+        found = [
+            (operator, account)
+            for operator, account in self.all(
+                "Deployment", lambda item: (stack.controller(item), stack.account_of(item))
+            )
+            if operator
+        ]
         try:
-            bindings = list(self._parsed("ClusterRoleBinding", stack.accounts_of, self._cluster.pages("ClusterRoleBinding")))
+            bindings = list(
+                self._parsed("ClusterRoleBinding", stack.accounts_of, self._cluster.pages("ClusterRoleBinding"))
+            )
         except RdmaError as error:
             self._keep(error)
             bindings = []
@@ -302,7 +348,8 @@ def _described(item: Resource, error: RdmaError) -> str:
 
 
 def _devices(names: typing.Container[str], pod: Resource) -> typing.Optional[PodDevices]:
-    """Of a pod that runs, asks for secondary networks, and is one of these jobs' or is itself named; None of all others: an MPIJob's launcher, say."""
+    """Of a pod that runs, asks for secondary networks, and is one of these jobs' or is itself named; None of all
+    others: an MPIJob's launcher, say."""
     metadata = pod.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
     mine = metadata.get("name") in names or any(labels.get(label) in names for label in _LABELS)

@@ -2,8 +2,8 @@
 
 """Thin access to the API server: list, watch, apply, delete, run a command in a pod. What it says is parsed in _parse.
 
-Paths are fixed for the few kinds that the collection works with: no discovery is needed, and a kind that the server does not know is
-told from an object that is not there.
+Paths are fixed for the few kinds that the collection works with: no discovery is needed, and a kind that the server
+does not know is told from an object that is not there.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ except ImportError:
         """Stands for that of urllib3."""
 
 
-Resource = typing.Dict[str, typing.Any]
+Resource = dict[str, typing.Any]
 Clock = typing.Callable[[], float]
 #: whether an object counts, by its metadata
 Choice = typing.Callable[[Resource], bool]
 T = typing.TypeVar("T")
 #: name of a kind in KINDS, or what stands there of one that only a custom resource definition tells
-Kind = typing.Union[str, typing.Tuple[str, str, bool]]
+Kind = typing.Union[str, tuple[str, str, bool]]
 
-#: kind: (path of its API, plural, namespaced). whereabouts and nv-ipam both have an IPPool, so their group stands behind it, as kubectl writes it
-KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
+#: kind: (path of its API, plural, namespaced). whereabouts and nv-ipam both have an IPPool, so their group stands
+#: behind it, as kubectl writes it
+KINDS: dict[str, tuple[str, str, bool]] = {
     "Namespace": ("/api/v1", "namespaces", False),
     "Node": ("/api/v1", "nodes", False),
     "Pod": ("/api/v1", "pods", True),
@@ -140,7 +141,8 @@ KINDS: typing.Dict[str, typing.Tuple[str, str, bool]] = {
 
 #: objects of one answer, where a kind may have many. It is asked for fewer where these are larger than a page may be
 PAGE, FEWER = 500, 4
-#: bytes of a page, and values in it. 500 nodes have 15 MB and 600,000 values, 500 pods less; the memory of so many values is 100 to 250 MiB
+#: bytes of a page, and values in it. 500 nodes have 15 MB and 600,000 values, 500 pods less; the memory of so many
+#: values is 100 to 250 MiB
 MOST_PAGE, MOST_PAGE_VALUES = 32 * MIB, 1_000_000
 #: values of a list that is held as a whole, and bytes: 5,000 nodes have 6,000,000 and 150 MB
 MOST_HELD, MOST_HELD_BYTES = 8_000_000, 256 * MIB
@@ -154,21 +156,26 @@ LOG_SILENCE, LOG_SECONDS = 10.0, 30.0
 MOST_OBJECT = 8 * MIB
 #: values in it: with their memory of 72 bytes each, they cost 16 MiB
 MOST_VALUES = 16 * MIB // 72
-#: bytes of an answer that no page divides: PackageManifests of all catalogs, which an admin adds, and what the API server tells of itself
+#: bytes of an answer that no page divides: PackageManifests of all catalogs, which an admin adds, and what the API
+#: server tells of itself
 MOST_LIST = 768 * MIB
 #: seconds to connect, and to wait for an answer
 TIMEOUT = (5.0, 30.0)
-#: the server ends a watch after this; with bookmarks about once a minute, silence beyond the second figure means a dead connection
+#: the server ends a watch after this; with bookmarks about once a minute, silence beyond the second figure means a dead
+#: connection
 WATCH_SECONDS, WATCH_SILENCE = 600, 90.0
 #: seconds before the second attempt and the third one
 PAUSES = (1.0, 3.0)
 #: kinds that a server of its own has, which knows no pages: it answers with all objects whatever the limit is
 _WHOLE = ("PackageManifest",)
-#: metadata alone: what Secrets hold never comes here. A server that does not know the form sends whole objects [kubernetes.io, API concepts]
+#: metadata alone: what Secrets hold never comes here. A server that does not know the form sends whole objects
+#: [kubernetes.io, API concepts]
 METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 #: reason of an answer that is larger than its limit; names of objects in a message
 _TOO_LARGE, _NAMED = "TooLarge", 5
-_SHRINK = "Have who made such objects remove or shrink them (kubectl get -A -o json says how large each is), and run again"
+_SHRINK = (
+    "Have who made such objects remove or shrink them (kubectl get -A -o json says how large each is), and run again"
+)
 
 
 class ApiError(RdmaError):
@@ -188,7 +195,7 @@ class ApiError(RdmaError):
         text: str,
         where: str,
         remedy: typing.Optional[str] = None,
-        causes: typing.Tuple[str, ...] = (),
+        causes: tuple[str, ...] = (),
         retry_after: float = 0.0,
     ) -> None:
         """:param remedy: where it is another one than that of the status"""
@@ -218,7 +225,8 @@ class ApiError(RdmaError):
 
     @property
     def passing(self) -> bool:
-        """Whether the same may be granted in a moment: the server, or the way from it to the node, is overloaded or starts anew."""
+        """Whether the same may be granted in a moment: the server, or the way from it to the node, is overloaded or
+        starts anew."""
         text = self.text.lower()
         if "not found" in text:
             # in the image, in the pod: kubelets say 500 of it
@@ -231,11 +239,17 @@ class ApiError(RdmaError):
 def _remedy(status: int, text: str) -> str:
     """What helps against what the server, or the way to it, says."""
     if status == 0 and any(words in text for words in UNTRUSTED):
-        return "The server is not the one that the kubeconfig trusts: take the certificate authority of this cluster, or the right server"
+        return (
+            "The server is not the one that the kubeconfig trusts: take the certificate authority of this cluster, or"
+            " the right server"
+        )
     if status == 0:
         return "Check the kubeconfig (or the variables K8S_AUTH_*), and whether the API server runs"
     if status == 401:
-        return "The token or the client certificate in the kubeconfig is wrong or has expired: renew it, or what K8S_AUTH_* name"
+        return (
+            "The token or the client certificate in the kubeconfig is wrong or has expired: renew it, or what"
+            " K8S_AUTH_* name"
+        )
     if status == 403 and "admission webhook" not in text:  # a webhook's own refusal has another cause
         return "Give the user the rights of docs/rbac that the stage needs: linerate.rdma.validate names the files"
     cause = explain(text)
@@ -274,7 +288,7 @@ def kind_of(definition: Resource) -> str:
 class Listing:
     """:ivar version: resourceVersion from which a watch goes on"""
 
-    items: typing.Tuple[Resource, ...]
+    items: tuple[Resource, ...]
     version: str
 
 
@@ -282,12 +296,12 @@ class Listing:
 class _Page:
     """:ivar values: in its text, and bytes of it"""
 
-    items: typing.Tuple[Resource, ...]
+    items: tuple[Resource, ...]
     version: str
     values: int
     size: int
 
-    def chosen(self, only: Choice) -> "_Page":
+    def chosen(self, only: Choice) -> _Page:
         """The page with the objects alone that ``only`` takes."""
         items = tuple(filter(only, self.items))
         if len(items) == len(self.items):
@@ -307,23 +321,45 @@ class Cluster:
         self._guard = guard
         self._way: typing.Optional[Way] = None
 
-    def guarded(self, guard: typing.Callable[[], None]) -> "Cluster":
+    def guarded(self, guard: typing.Callable[[], None]) -> Cluster:
         """The same API server, for whom ``guard`` is asked before anything is written."""
         return Cluster(self._dynamic, guard)
 
-    def _call(self, method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), body: typing.Any = None, **more: typing.Any) -> typing.Any:
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: typing.Sequence[tuple[str, str]] = (),
+        body: typing.Any = None,
+        **more: typing.Any,
+    ) -> typing.Any:
         where = f"{method.upper()} {path}"
         if self._guard is not None and method != "get" and ("dryRun", "All") not in query:
             self._guard()
-        options = {"serialize": False, "_request_timeout": TIMEOUT, "query_params": list(query), "header_params": {}, **more}
+        options = {
+            "serialize": False,
+            "_request_timeout": TIMEOUT,
+            "query_params": list(query),
+            "header_params": {},
+            **more,
+        }
         try:
             return self._dynamic.request(method, path, body=body, **options)
         except ApiException as error:
             raise api_error(error, where) from error
         except (HTTPError, OSError) as error:
-            raise ApiError(0, "Unreachable", f"no answer from the API server: {cause_of(str(error)) or error}", where) from error
+            raise ApiError(
+                0, "Unreachable", f"no answer from the API server: {cause_of(str(error)) or error}", where
+            ) from error
 
-    def _json(self, method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), body: typing.Any = None, **more: typing.Any) -> Resource:
+    def _json(
+        self,
+        method: str,
+        path: str,
+        query: typing.Sequence[tuple[str, str]] = (),
+        body: typing.Any = None,
+        **more: typing.Any,
+    ) -> Resource:
         return _object(self._call(method, path, query, body, **more), f"{method.upper()} {path}")
 
     def version(self) -> str:
@@ -358,7 +394,7 @@ class Cluster:
         """:raises ApiError: also when it is not there"""
         return self._json("get", path_of(kind, namespace, name))
 
-    def dated(self, kind: str, namespace: str, name: str) -> typing.Tuple[typing.Optional[Resource], str]:
+    def dated(self, kind: str, namespace: str, name: str) -> tuple[typing.Optional[Resource], str]:
         """An object, None when it is not there, and when the server says that this was: its header Date.
 
         :raises ApiError: any other refusal
@@ -372,7 +408,16 @@ class Cluster:
                 raise
             return None, str((getattr(error.__cause__, "headers", None) or {}).get("Date") or "")
 
-    def list(self, kind: Kind, namespace: str = "", selector: str = "", fields: str = "", *, most: int = 0, only: typing.Optional[Choice] = None) -> Listing:
+    def list(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+        *,
+        most: int = 0,
+        only: typing.Optional[Choice] = None,
+    ) -> Listing:
         """All objects of a kind. An item gets the kind, which the API leaves out in lists.
 
         :param selector: label selector; ``fields``: field selector
@@ -387,25 +432,36 @@ class Cluster:
             body, _values = _counted(self._call("get", path, chosen), f"GET {path}", "answer", MOST_LIST, MOST_HELD)
             data = _decoded(body, 200, f"GET {path}")
             return Listing(tuple(_items(kind, data, path)), _version_of(data))
-        found: typing.List[Resource] = []
+        found: list[Resource] = []
         version, held, size = "", 0, 0
         for page in self._pages(kind, namespace, chosen, most=most or PAGE, only=only):
             version, held, size = version or page.version, held + page.values, size + page.size
             if held > MOST_HELD or size > MOST_HELD_BYTES:
                 first = f"those from {title_of(page.items[0])} on" if page.items else "the others"
                 limit = f"{MOST_HELD} values" if held > MOST_HELD else f"{MOST_HELD_BYTES} bytes"
-                raise ApiError(200, _TOO_LARGE, f"all objects have more than {limit}; {first} are not read", f"GET {path}", _SHRINK)
+                raise ApiError(
+                    200, _TOO_LARGE, f"all objects have more than {limit}; {first} are not read", f"GET {path}", _SHRINK
+                )
             found += page.items
             if most and (len(found) >= most or held > MOST_PAGE_VALUES):
                 break
         return Listing(tuple(found[: most or None]), version)
 
-    def pages(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", *, only: typing.Optional[Choice] = None) -> typing.Iterator[Resource]:
+    def pages(
+        self,
+        kind: str,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+        *,
+        only: typing.Optional[Choice] = None,
+    ) -> typing.Iterator[Resource]:
         """All objects of a kind, read in pages, so that not all of a large cluster is held at once.
 
         :param selector: label selector; ``fields``: field selector
         :param only: as of ``list``
-        :raises ApiError: as ``list``. Of an object that is larger than a page may be: after all the others, with its name
+        :raises ApiError: as ``list``. Of an object that is larger than a page may be: after all the others, with its
+            name
         """
         chosen = [(name, value) for name, value in (("labelSelector", selector), ("fieldSelector", fields)) if value]
         for page in self._pages(kind, namespace, chosen, only=only):
@@ -423,12 +479,13 @@ class Cluster:
         self,
         kind: Kind,
         namespace: str,
-        chosen: typing.Sequence[typing.Tuple[str, str]],
+        chosen: typing.Sequence[tuple[str, str]],
         accept: str = "",
         most: int = PAGE,
         only: typing.Optional[Choice] = None,
     ) -> typing.Iterator[_Page]:
-        """Pages of as many objects as have room in one: who may make an object decides how large it is, and there are 500 of them in the memory.
+        """Pages of as many objects as have room in one: who may make an object decides how large it is, and there are
+        500 of them in the memory.
 
         :param accept: media types, as the header Accept has them; empty for whole objects
         :param most: objects of a page
@@ -436,7 +493,7 @@ class Cluster:
         """
         path, rest, limit = path_of(kind, namespace), "", most
         headers = {"Accept": accept} if accept else {}
-        large: typing.List[str] = []
+        large: list[str] = []
         for _page in range(MOST_PAGES):
             query = [("limit", str(limit)), *chosen, *([("continue", rest)] if rest else [])]
             try:
@@ -459,12 +516,20 @@ class Cluster:
             if not rest:
                 break
         else:
-            raise ApiError(200, "Unreadable", f"the list has no end after {MOST_PAGES} answers", f"GET {path}", "Look at what answers as the API server")
+            raise ApiError(
+                200,
+                "Unreadable",
+                f"the list has no end after {MOST_PAGES} answers",
+                f"GET {path}",
+                "Look at what answers as the API server",
+            )
         if large:
             seen = f"larger than {MOST_PAGE} bytes or {MOST_PAGE_VALUES} values, and not read: {folded(large, _NAMED)}"
             raise ApiError(200, _TOO_LARGE, seen, f"GET {path}", _SHRINK)
 
-    def _passed(self, kind: Kind, path: str, query: typing.Sequence[typing.Tuple[str, str]], error: ApiError) -> typing.Tuple[Resource, str]:
+    def _passed(
+        self, kind: Kind, path: str, query: typing.Sequence[tuple[str, str]], error: ApiError
+    ) -> tuple[Resource, str]:
         """The metadata of the one object that is too large, and what goes on behind it.
 
         :raises ApiError: the metadata is as large, or it is not of one object
@@ -482,8 +547,18 @@ class Cluster:
         :raises ApiError: also, from the iterator, for an ERROR event; its status is 410 when ``version`` is too old
         """
         path = path_of(kind, namespace)
-        query = [("watch", "true"), ("resourceVersion", version), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(WATCH_SECONDS))]
-        response = self._call("get", path, query + ([("labelSelector", selector)] if selector else []), _request_timeout=(TIMEOUT[0], WATCH_SILENCE))
+        query = [
+            ("watch", "true"),
+            ("resourceVersion", version),
+            ("allowWatchBookmarks", "true"),
+            ("timeoutSeconds", str(WATCH_SECONDS)),
+        ]
+        response = self._call(
+            "get",
+            path,
+            query + ([("labelSelector", selector)] if selector else []),
+            _request_timeout=(TIMEOUT[0], WATCH_SILENCE),
+        )
         return self._events(response, path)
 
     @staticmethod
@@ -495,7 +570,12 @@ class Cluster:
                     raise ValueError(f"an event is a {type(event).__name__}")
                 if event.get("type") == "ERROR":
                     status = event.get("object", {})
-                    raise ApiError(int(status.get("code", 500)), str(status.get("reason", "")), str(status.get("message", "")), f"WATCH {path}")
+                    raise ApiError(
+                        int(status.get("code", 500)),
+                        str(status.get("reason", "")),
+                        str(status.get("message", "")),
+                        f"WATCH {path}",
+                    )
                 yield event
         except (HTTPError, OSError, ValueError, ParseError) as error:
             raise ApiError(0, "Unreachable", f"the watch broke off: {error}", f"WATCH {path}") from error
@@ -506,8 +586,8 @@ class Cluster:
     def log(self, namespace: str, pod: str, seconds: int) -> str:
         """The last seconds of a pod's log.
 
-        :raises ApiError: not there, not allowed, or longer than any log of so few lines; with status 0 where the API server itself does not answer,
-            and with 504 where it does, and the kubelet behind it gives no log
+        :raises ApiError: not there, not allowed, or longer than any log of so few lines; with status 0 where the API
+            server itself does not answer, and with 504 where it does, and the kubelet behind it gives no log
         """
         query = [("sinceSeconds", str(seconds)), ("tailLines", str(LOG_LINES))]
         path = f"{path_of('Pod', namespace, pod)}/log"
@@ -523,7 +603,7 @@ class Cluster:
         self.version()
         raise ApiError(504, "NoLog", f"the kubelet of the pod's node gives no log: {text}", where)
 
-    def apply(self, definition: Resource, manager: str, dry_run: bool) -> typing.Tuple[Resource, typing.Tuple[str, ...]]:
+    def apply(self, definition: Resource, manager: str, dry_run: bool) -> tuple[Resource, tuple[str, ...]]:
         """Server-side apply; the object as it then is, and the server's warnings.
 
         :raises ApiError: refused by the server or a webhook; reason Conflict when another manager owns a field
@@ -539,7 +619,9 @@ class Cluster:
 
         :raises ApiError: refused, or not there
         """
-        return self._json("patch", path_of(kind, namespace, name), body=change, content_type="application/merge-patch+json")
+        return self._json(
+            "patch", path_of(kind, namespace, name), body=change, content_type="application/merge-patch+json"
+        )
 
     def remove_field(self, kind: str, namespace: str, name: str, uid: str, field: str) -> Resource:
         """Remove a field of an object, whatever else of it has changed meanwhile (JSON patch, RFC 6902).
@@ -549,7 +631,9 @@ class Cluster:
         :raises ApiError: refused, not there, or another object by now
         """
         change = [{"op": "test", "path": "/metadata/uid", "value": uid}, {"op": "remove", "path": field}]
-        return self._json("patch", path_of(kind, namespace, name), body=change, content_type="application/json-patch+json")
+        return self._json(
+            "patch", path_of(kind, namespace, name), body=change, content_type="application/json-patch+json"
+        )
 
     def create(self, definition: Resource, manager: str = "") -> Resource:
         """Make an object that is not there.
@@ -557,7 +641,10 @@ class Cluster:
         :param manager: of its fields; empty for the one that the API server takes from the client's name
         :raises ApiError: refused; reason AlreadyExists
         """
-        path, query = path_of(kind_of(definition), definition["metadata"].get("namespace", "")), [("fieldManager", manager)] if manager else []
+        path, query = (
+            path_of(kind_of(definition), definition["metadata"].get("namespace", "")),
+            [("fieldManager", manager)] if manager else [],
+        )
         return self._json("post", path, query, body=definition)
 
     def replace(self, definition: Resource) -> Resource:
@@ -566,7 +653,9 @@ class Cluster:
         :raises ApiError: refused; reason Conflict when its resourceVersion is not that of the object any more
         """
         metadata = definition["metadata"]
-        return self._json("put", path_of(kind_of(definition), metadata.get("namespace", ""), metadata["name"]), body=definition)
+        return self._json(
+            "put", path_of(kind_of(definition), metadata.get("namespace", ""), metadata["name"]), body=definition
+        )
 
     def delete(
         self,
@@ -579,7 +668,8 @@ class Cluster:
     ) -> bool:
         """Ask for deletion; False when it was not there.
 
-        :param only: its ``uid`` or ``resourceVersion``: another object of this name is not deleted, and counts as not there
+        :param only: its ``uid`` or ``resourceVersion``: another object of this name is not deleted, and counts as not
+            there
         :raises ApiError: refused
         """
         query = [("propagationPolicy", "Background")] + ([("dryRun", "All")] if dry_run else [])
@@ -588,8 +678,16 @@ class Cluster:
         body: typing.Optional[Resource] = None
         if only:
             # the API server reads no option from the URL of a request that has a body
-            body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": dict(only), "propagationPolicy": "Background"}
-            body.update({"dryRun": ["All"]} if dry_run else {}, **({} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}))
+            body = {
+                "apiVersion": "v1",
+                "kind": "DeleteOptions",
+                "preconditions": dict(only),
+                "propagationPolicy": "Background",
+            }
+            body.update(
+                {"dryRun": ["All"]} if dry_run else {},
+                **({} if grace_seconds is None else {"gracePeriodSeconds": grace_seconds}),
+            )
         try:
             self._json("delete", path_of(kind, namespace, name), query, body)
         except ApiError as error:
@@ -601,11 +699,17 @@ class Cluster:
     def evict(self, namespace: str, pod: str, uid: str) -> bool:
         """Ask for the end of a pod, as a drain does: PodDisruptionBudgets are asked. False when it was not there.
 
-        :param uid: of the pod that is meant. Another pod of this name, such as that of a StatefulSet on another node, stays, and counts as not there
+        :param uid: of the pod that is meant. Another pod of this name, such as that of a StatefulSet on another node,
+            stays, and counts as not there
         :raises ApiError: refused; with ``held`` while a PodDisruptionBudget holds it
         """
         options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
-        body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": namespace}, "deleteOptions": options}
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod, "namespace": namespace},
+            "deleteOptions": options,
+        }
         try:
             self._json("post", f"{path_of('Pod', namespace, pod)}/eviction", body=body)
         except ApiError as error:
@@ -614,7 +718,9 @@ class Cluster:
             raise
         return True
 
-    def exec(self, container: Container, command: typing.Sequence[str], stderr: bool = True, seconds: float = TIMEOUT[1]) -> Channels:
+    def exec(
+        self, container: Container, command: typing.Sequence[str], stderr: bool = True, seconds: float = TIMEOUT[1]
+    ) -> Channels:
         """Start a command in a container, with its stdin and its streams.
 
         :param stderr: whether it has a channel of its own; if not, nobody sees it
@@ -631,7 +737,7 @@ class Cluster:
         except Refused as refused:
             raise api_error(refused, f"exec in {container}") from refused
 
-    def shell(self, namespace: str, pod: str, container: str, command: typing.Sequence[str], clock: Clock) -> "Shell":
+    def shell(self, namespace: str, pod: str, container: str, command: typing.Sequence[str], clock: Clock) -> Shell:
         """Start a shell in a container (see _parse/pods/shell.py for what it prints).
 
         :raises ApiError: the container is not there or does not run
@@ -641,7 +747,8 @@ class Cluster:
 
 
 class Shell:
-    """A shell that runs in a container, one command after the other, over one connection. What it says by itself at first is its command 0."""
+    """A shell that runs in a container, one command after the other, over one connection. What it says by itself at
+    first is its command 0."""
 
     def __init__(self, channels: Channels, clock: Clock) -> None:
         self._channels = channels
@@ -666,7 +773,8 @@ class Shell:
     def start(self, command: typing.Sequence[str]) -> None:
         """Start a command. The shell ends the one before it, if that still runs.
 
-        :raises OperandError: a word has a control character. The protocol has one command a line, and no quotes of a shell keep a newline in its line
+        :raises OperandError: a word has a control character. The protocol has one command a line, and no quotes of a
+            shell keep a newline in its line
         """
         line = shlex.join(one_line(word, "a word of the command") for word in command)
         number = self._stream.begin()
@@ -714,12 +822,16 @@ class Shell:
         )
 
     def _farewell(self) -> str:
-        """Why there is no exit code, in the words of the API server or of the kubelet: a Status on the error channel."""
+        """Why there is no exit code, in the words of the API server or of the kubelet: a Status on the error
+        channel."""
         if self._stream.overflowed:
             return f"it printed more than {self._stream.size} bytes, and was left"
         if self._channels.lost:
             return f"the connection to the pod broke: {self._channels.lost}"
-        return f"no exit code: {status_message(self._channels.take(ERROR).decode(errors='replace'))[:300] or 'the connection ended'}"
+        return (
+            "no exit code:"
+            f" {status_message(self._channels.take(ERROR).decode(errors='replace'))[:300] or 'the connection ended'}"
+        )
 
     def close(self) -> None:
         """Leave the shell. It ends with its stdin, what runs in it by its own limit, or both with their pod."""
@@ -747,7 +859,9 @@ def _body(response: typing.Any, where: str, what: str, most: int) -> bytes:
     return _counted(response, where, what, most, 0)[0]
 
 
-def _counted(response: typing.Any, where: str, what: str, most: int, most_values: int, seconds: float = 0.0) -> typing.Tuple[bytes, int]:
+def _counted(
+    response: typing.Any, where: str, what: str, most: int, most_values: int, seconds: float = 0.0
+) -> tuple[bytes, int]:
     """What a server sends, and how many values of JSON are in it.
 
     :param most: bytes
@@ -774,12 +888,14 @@ def _counted(response: typing.Any, where: str, what: str, most: int, most_values
     return bytes(said), values
 
 
-def _read_page(response: typing.Any, where: str) -> typing.Tuple[bytes, int]:
+def _read_page(response: typing.Any, where: str) -> tuple[bytes, int]:
     """:raises ApiError: it is larger than a page may be, or broke off"""
     return _counted(response, where, "page", MOST_PAGE, MOST_PAGE_VALUES)
 
 
-def _object(response: typing.Any, where: str, most_bytes: int = MOST_OBJECT, most_values: int = MOST_VALUES) -> Resource:
+def _object(
+    response: typing.Any, where: str, most_bytes: int = MOST_OBJECT, most_values: int = MOST_VALUES
+) -> Resource:
     """:raises ApiError: the answer is larger than that, broke off, or is no object of JSON"""
     return _decoded(_body(response, where, "answer", most_bytes), response.status, where, most_values)
 
@@ -829,7 +945,7 @@ def _lines(response: typing.Any) -> typing.Iterator[bytes]:
 
     :raises ValueError: a line is longer than any object
     """
-    rest: typing.List[bytes] = []
+    rest: list[bytes] = []
     size = 0
     for chunk in response.stream(amt=None, decode_content=False):
         first, *more = chunk.split(b"\n")
@@ -843,7 +959,7 @@ def _lines(response: typing.Any) -> typing.Iterator[bytes]:
             yield from (line for line in lines if line.strip())
 
 
-def _warnings(response: typing.Any) -> typing.Tuple[str, ...]:
+def _warnings(response: typing.Any) -> tuple[str, ...]:
     """Texts of the headers ``Warning: 299 - "text"``."""
     values = response.headers.getlist("Warning") if hasattr(response.headers, "getlist") else []
     return tuple(value.partition('"')[2].rstrip('"') for value in values)
@@ -860,17 +976,29 @@ def api_error(error: typing.Any, where: str) -> ApiError:
         status = {}
     text = str(status.get("message") or body or error.reason or "no text")
     reason = str(status.get("reason") or error.reason or "")
-    return ApiError(int(error.status or 0), reason, text.strip()[:1000], where, causes=_causes(status), retry_after=_retry_after(error))
+    return ApiError(
+        int(error.status or 0),
+        reason,
+        text.strip()[:1000],
+        where,
+        causes=_causes(status),
+        retry_after=_retry_after(error),
+    )
 
 
-def _causes(status: Resource) -> typing.Tuple[str, ...]:
+def _causes(status: Resource) -> tuple[str, ...]:
     """Reasons of the causes of a v1 Status."""
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
-    return tuple(str(cause.get("reason", "")) for cause in causes if isinstance(cause, dict)) if isinstance(causes, list) else ()
+    return (
+        tuple(str(cause.get("reason", "")) for cause in causes if isinstance(cause, dict))
+        if isinstance(causes, list)
+        else ()
+    )
 
 
 def _retry_after(error: typing.Any) -> float:
-    """The header Retry-After in seconds (RFC 9110, 10.2.3); 0 where there is none, or where it is a date, which the API server never sends."""
+    """The header Retry-After in seconds (RFC 9110, 10.2.3); 0 where there is none, or where it is a date, which the API
+    server never sends."""
     value = str((getattr(error, "headers", None) or {}).get("Retry-After") or "")
     return float(value) if value.isascii() and value.isdigit() and len(value) < 6 else 0.0

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kernel arguments that the collection has noted for the next boot of a node, seen from the node itself or from a container that has its files in a folder."""
+"""Kernel arguments that the collection has noted for the next boot of a node, seen from the node itself or from a
+container that has its files in a folder."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from .files import read_bytes
 _MOST_BYTES = 65_536
 
 
-def left_arguments(host: str) -> typing.Tuple[str, ...]:
+def left_arguments(host: str) -> tuple[str, ...]:
     """Return what we have noted by whichever tool: that the tool is gone takes nothing back.
 
     :param host: folder in which the node's files are; / on the node itself

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a node shows by itself, kind by kind: for the modules that look, and for the archive that looks at once by an observer.
+"""What a node shows by itself, kind by kind: for the modules that look, and for the archive that looks at once by an
+observer.
 
-As a program it is given what to look at as JSON, and prints an answer or an error for each kind: ``{"hcas": {"value": ...}, "subnets": {"error": ...}}``.
+As a program it is given what to look at as JSON, and prints an answer or an error for each kind: ``{"hcas": {"value":
+...}, "subnets": {"error": ...}}``.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ DROP_IN, LEFT_ARGUMENTS = "drop_in", "kernel_arguments_left"
 #: who is at the other end of the cables; only who needs it asks for it, since it has to listen for half a minute
 NEIGHBOURS = "neighbours"
 
-Kept = typing.Dict[str, typing.Any]
+Kept = dict[str, typing.Any]
 
 
 class Look:
@@ -48,7 +50,12 @@ class Look:
         :param beside_infiniband: Ethernet NICs of nodes with InfiniBand listen for switches as well
         """
         self._beside = beside_infiniband
-        self._roots, self._netdevs, self._host, self._arguments = list(roots), list(netdevs), host, tuple(kernel_arguments)
+        self._roots, self._netdevs, self._host, self._arguments = (
+            list(roots),
+            list(netdevs),
+            host,
+            tuple(kernel_arguments),
+        )
         self._hcas: typing.Optional[NodeHcas] = None
 
     def at(self, kind: str) -> typing.Any:
@@ -83,10 +90,16 @@ class Look:
         return self._hcas
 
 
-def answer(asked: Kept) -> typing.Dict[str, Kept]:
+def answer(asked: Kept) -> dict[str, Kept]:
     """An answer or an error for each kind of ``asked["kinds"]``; one that fails leaves the others as they are."""
     roots, host = asked.get("sysfs") or ("/sys",), asked.get("host") or "/"
-    look = Look(roots, asked.get("netdevs") or (), host, asked.get("kernel_arguments") or (), bool(asked.get("beside_infiniband")))
+    look = Look(
+        roots,
+        asked.get("netdevs") or (),
+        host,
+        asked.get("kernel_arguments") or (),
+        bool(asked.get("beside_infiniband")),
+    )
     return {kind: _one(look, kind) for kind in asked["kinds"]}
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What reboots machines, as the cluster has it: our MachineConfigs and KubeletConfigs by name, everybody's KubeletConfigs, the MachineConfigPools."""
+"""What reboots machines, as the cluster has it: our MachineConfigs and KubeletConfigs by name, everybody's
+KubeletConfigs, the MachineConfigPools."""
 
 from __future__ import annotations
 
@@ -31,12 +32,12 @@ def host_config(cluster: Cluster, wanted: Resource) -> HostConfig:
     return machine_config.host_config(wanted, find(cluster, wanted))
 
 
-def machine_pools(cluster: Cluster) -> typing.Tuple[MachinePool, ...]:
+def machine_pools(cluster: Cluster) -> tuple[MachinePool, ...]:
     """:raises ApiError: they may not be read"""
     return tuple(map(machine_config.machine_pool, cluster.list("MachineConfigPool").items))
 
 
-def others(items: typing.Iterable[Resource], wanted: typing.Iterable[Resource]) -> typing.Tuple[HostConfig, ...]:
+def others(items: typing.Iterable[Resource], wanted: typing.Iterable[Resource]) -> tuple[HostConfig, ...]:
     """KubeletConfigs that are none of the wanted ones."""
     mine = {name_of(config) for config in wanted}
     return tuple(machine_config.host_config(item, item) for item in items if name_of(item) not in mine)

@@ -18,16 +18,17 @@ def outcomes(
     work: typing.Callable[[Item], Result],
     items: typing.Iterable[Item],
     parallel: int,
-    error: typing.Type[Error],
+    error: type[Error],
     unforeseen: typing.Optional[typing.Callable[[Item, Exception], Error]] = None,
-) -> typing.Iterator[typing.Tuple[Item, typing.Union[Result, Error]]]:
+) -> typing.Iterator[tuple[Item, typing.Union[Result, Error]]]:
     """Each item with its result, or with the error that ``work`` raised, in the order in which they end.
 
     Who leaves the iterator early waits for none of them: it starts no more, and those that run are left.
 
     :param parallel: items at once
     :param error: that is an outcome
-    :param unforeseen: makes an outcome of any other exception, so that the data of one item does not end the others; without it, that ends the iterator
+    :param unforeseen: makes an outcome of any other exception, so that the data of one item does not end the others;
+        without it, that ends the iterator
     """
     pool = concurrent.futures.ThreadPoolExecutor(max_workers=max(1, parallel))
     try:

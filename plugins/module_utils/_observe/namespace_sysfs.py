@@ -2,9 +2,10 @@
 
 """A sysfs of each network namespace of this machine, mounted by ourselves.
 
-The ``/sys`` of a container is no place to read: who runs in it may have mounted a folder there, or have another root directory, and then decides what
-root opens. The kernel makes a new sysfs, which shows the network namespace of the thread that mounts it. That thread has a mount namespace of its own, so
-that nobody else sees the mount, and both end with it.
+The ``/sys`` of a container is no place to read: who runs in it may have mounted a folder there, or have another root
+directory, and then decides what root opens. The kernel makes a new sysfs, which shows the network namespace of the
+thread that mounts it. That thread has a mount namespace of its own, so that nobody else sees the mount, and both end
+with it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _PLACE = "/sys"
 Look = typing.Callable[[str, str], None]
 
 
-def look_into(namespaces: typing.Sequence[str], look: Look) -> typing.List[str]:
+def look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
     """Have a look at the sysfs of each network namespace, one after the other, in a thread that ends with it.
 
     A namespace that ends before it is entered is left out.
@@ -38,7 +39,7 @@ def look_into(namespaces: typing.Sequence[str], look: Look) -> typing.List[str]:
         return thread.submit(_look_into, namespaces, look).result()
 
 
-def _look_into(namespaces: typing.Sequence[str], look: Look) -> typing.List[str]:
+def _look_into(namespaces: typing.Sequence[str], look: Look) -> list[str]:
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         _called("unshare", libc.unshare(_CLONE_NEWNS))
@@ -46,7 +47,7 @@ def _look_into(namespaces: typing.Sequence[str], look: Look) -> typing.List[str]
         _called("mount", libc.mount(b"none", b"/", None, ctypes.c_ulong(_REC | _PRIVATE), None))
     except OSError as error:
         return [f"{len(namespaces)} network namespaces, such as {namespaces[0]}: {_refusal(error)}"]
-    errors: typing.List[str] = []
+    errors: list[str] = []
     for path in namespaces:
         try:
             entered = _enter(libc, path)
@@ -71,7 +72,8 @@ def _enter(libc: ctypes.CDLL, path: str) -> bool:
         _called("setns", libc.setns(handle, _CLONE_NEWNET))
     finally:
         os.close(handle)
-    # not read-only: all mounts of a namespace share one superblock, and a container that starts now would have it read-only as well
+    # not read-only: all mounts of a namespace share one superblock, and a container that starts now would have it
+    # read-only as well
     _called("mount", libc.mount(b"sysfs", _PLACE.encode(), b"sysfs", ctypes.c_ulong(_NOSUID | _NODEV | _NOEXEC), None))
     return True
 
@@ -86,6 +88,6 @@ def _called(name: str, answer: int) -> None:
 def _refusal(error: OSError) -> str:
     """Say why the sysfs of a namespace could not be mounted, and what it takes."""
     return (
-        f"no sysfs of it could be mounted, so what is there of the node's functions is unknown: {error.strerror or error}. "
-        "It takes root with CAP_SYS_ADMIN: look through an observer, or by ssh with sudo"
+        "no sysfs of it could be mounted, so what is there of the node's functions is unknown:"
+        f" {error.strerror or error}. It takes root with CAP_SYS_ADMIN: look through an observer, or by ssh with sudo"
     )

@@ -2,10 +2,12 @@
 
 """What of the node's functions is in the network namespaces of pods, where the node's own sysfs does not show it.
 
-A sysfs shows the interfaces, and in exclusive mode the RDMA devices, of the network namespace in which it was mounted. So one is mounted for each
-namespace (``namespace_sysfs``); that takes root, and neither a tool nor the API server. Namespaces are those of processes, and those that a container engine
-has named: of a pod that crashed, or is gone, no process is left in it. No file of a container is opened. What remains a tenant's is what the
-kernel lets it set in its namespace: names, addresses, MTU and aliases of interfaces there. The kernel alone says which function an interface is of.
+A sysfs shows the interfaces, and in exclusive mode the RDMA devices, of the network namespace in which it was mounted.
+So one is mounted for each namespace (``namespace_sysfs``); that takes root, and neither a tool nor the API server.
+Namespaces are those of processes, and those that a container engine has named: of a pod that crashed, or is gone, no
+process is left in it. No file of a container is opened. What remains a tenant's is what the kernel lets it set in its
+namespace: names, addresses, MTU and aliases of interfaces there. The kernel alone says which function an interface is
+of.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from .._parse.node.sysfs import guid, pci_address_of_link
 from .namespace_sysfs import Look, look_into
 from .sysfs import Reader, natural, read_netdev, read_ports
 
-#: of one node, of one class in a namespace, and of one function: who may make namespaces and interfaces makes any number of them
+#: of one node, of one class in a namespace, and of one function: who may make namespaces and interfaces makes any
+#: number of them
 _MOST_NAMESPACES, _MOST_ENTRIES, _MOST_NETDEVS = 2048, 1024, 64
 _MOST_ERRORS = 16
 #: where container engines and ip keep namespaces by name, seen from the first process
@@ -40,16 +43,19 @@ class HeldByPods(typing.NamedTuple):
     :ivar errors: what could not be looked into, or was left out
     """
 
-    parts: typing.Dict[str, HeldParts]
-    errors: typing.Tuple[str, ...] = ()
+    parts: dict[str, HeldParts]
+    errors: tuple[str, ...] = ()
 
 
 def held_parts(
-    roots: typing.Sequence[str], proc: str = "/proc", enter: typing.Callable[[typing.Sequence[str], Look], typing.Sequence[str]] = look_into
+    roots: typing.Sequence[str],
+    proc: str = "/proc",
+    enter: typing.Callable[[typing.Sequence[str], Look], typing.Sequence[str]] = look_into,
 ) -> HeldByPods:
     """For functions of which the node itself shows no interface, or no RDMA device.
 
-    What cannot be seen is left out: a namespace that ends meanwhile, or all of them without root. Then nobody knows what is there.
+    What cannot be seen is left out: a namespace that ends meanwhile, or all of them without root. Then nobody knows
+    what is there.
 
     :param roots: sysfs roots of the node, usually just /sys
     :param enter: what has each network namespace looked into
@@ -59,7 +65,10 @@ def held_parts(
     namespaces = [*known.values(), *idle]
     found = _Found(roots, idle)
     if len(namespaces) > _MOST_NAMESPACES:
-        found.left_out(f"{proc}: there are {len(namespaces)} network namespaces: what is behind the first {_MOST_NAMESPACES} is unknown")
+        found.left_out(
+            f"{proc}: there are {len(namespaces)} network namespaces: what is behind the first {_MOST_NAMESPACES} is"
+            " unknown"
+        )
     for error in enter(namespaces[:_MOST_NAMESPACES], found.look):
         found.left_out(error)
     return found.result()
@@ -69,14 +78,22 @@ class _Found:
     """Collects the parts of functions, namespace by namespace."""
 
     def __init__(self, roots: typing.Sequence[str], idle: typing.Container[str] = ()) -> None:
-        self._idle, self._lost = idle, typing.cast(typing.Dict[str, str], {})
-        self._errors: typing.List[str] = []
+        self._idle, self._lost = idle, typing.cast(dict[str, str], {})
+        self._errors: list[str] = []
         self._more_errors = 0
-        here = {kind: [_functions(os.path.join(root, "class", kind), _listed(os.path.join(root, "class", kind))) for root in roots] for kind in _FORMS}
-        self._here = {kind: {address for functions in every for address in functions.values()} for kind, every in here.items()}
-        self._netdevs: typing.Dict[str, typing.List[Netdev]] = {}
-        self._names: typing.Dict[str, typing.List[str]] = {}
-        self._devices: typing.Dict[str, HeldParts] = {}
+        here = {
+            kind: [
+                _functions(os.path.join(root, "class", kind), _listed(os.path.join(root, "class", kind)))
+                for root in roots
+            ]
+            for kind in _FORMS
+        }
+        self._here = {
+            kind: {address for functions in every for address in functions.values()} for kind, every in here.items()
+        }
+        self._netdevs: dict[str, list[Netdev]] = {}
+        self._names: dict[str, list[str]] = {}
+        self._devices: dict[str, HeldParts] = {}
 
     def left_out(self, why: str) -> None:
         """Say that something was left out. Of many errors the first are kept, and the others counted."""
@@ -91,22 +108,27 @@ class _Found:
         :param namespace: its path, for errors
         :param root: its sysfs
         """
-        own: typing.Dict[str, typing.List[Netdev]] = {}
+        own: dict[str, list[Netdev]] = {}
         for name, address in self._away(namespace, root, "net"):
             netdevs = self._netdevs.setdefault(address, [])
             if len(netdevs) >= _MOST_NETDEVS:
-                self.left_out(f"{namespace}: {address} has more than {_MOST_NETDEVS} interfaces: the others are left out")
+                self.left_out(
+                    f"{namespace}: {address} has more than {_MOST_NETDEVS} interfaces: the others are left out"
+                )
                 continue
             reader = Reader(os.path.join(root, "class/net", name))
             netdev = read_netdev(reader, name, Reader(root))
             if netdev is None:
                 continue
-            if netdev.bond is not None and not self._is(INTERFACE, netdev.bond, f"{namespace}: the bond of {name}, {address}"):
+            if netdev.bond is not None and not self._is(
+                INTERFACE, netdev.bond, f"{namespace}: the bond of {name}, {address}"
+            ):
                 netdev = dataclasses.replace(netdev, bond=None)
             netdevs.append(netdev)
             self._note(address, namespace)
             own.setdefault(address, []).append(netdev)
-            # the name that it had on the node [containernetworking/plugins main/host-device moveLinkIn]; any other alias is none
+            # the name that it had on the node [containernetworking/plugins main/host-device moveLinkIn]; any other
+            # alias is none
             alias = INTERFACE.parse(reader.text("ifalias"))
             if alias is not None:
                 self._names.setdefault(address, []).append(alias)
@@ -132,21 +154,29 @@ class _Found:
             )
             for address in every
         }
-        more = [f"network namespaces: {self._more_errors} more that were left out or not read"] if self._more_errors else []
+        more = (
+            [f"network namespaces: {self._more_errors} more that were left out or not read"]
+            if self._more_errors
+            else []
+        )
         return HeldByPods(parts, (*self._errors, *more))
 
-    def _away(self, namespace: str, root: str, kind: str) -> typing.Iterator[typing.Tuple[str, str]]:
-        """Names of a class in a namespace, each with the PCI address of a function of which the node has no such part."""
+    def _away(self, namespace: str, root: str, kind: str) -> typing.Iterator[tuple[str, str]]:
+        """Names of a class in a namespace, each with the PCI address of a function of which the node has no such
+        part."""
         folder = os.path.join(root, "class", kind)
         names = _listed(folder)
         if len(names) > _MOST_ENTRIES:
-            self.left_out(f"{namespace}: {len(names)} entries in {folder}: those behind the first {_MOST_ENTRIES} are left out")
+            self.left_out(
+                f"{namespace}: {len(names)} entries in {folder}: those behind the first {_MOST_ENTRIES} are left out"
+            )
         for name, address in _functions(folder, names[:_MOST_ENTRIES]).items():
             if address not in self._here[kind] and self._is(_FORMS[kind], name, f"{namespace}: {folder}, {address}"):
                 yield name, address
 
     def _is(self, form: Form, text: str, source: str) -> bool:
-        """Whether a name is of the form that the facts of a node have. The kernel takes others too; one of a pod must not cost the node its facts."""
+        """Whether a name is of the form that the facts of a node have. The kernel takes others too; one of a pod must
+        not cost the node its facts."""
         try:
             form.of(text, source)
         except ParseError as error:
@@ -155,13 +185,13 @@ class _Found:
         return True
 
 
-_FORMS: typing.Dict[str, Form] = {"net": INTERFACE, "infiniband": RDMA_DEVICE}
+_FORMS: dict[str, Form] = {"net": INTERFACE, "infiniband": RDMA_DEVICE}
 
 
-def _other_namespaces(proc: str) -> typing.Dict[str, str]:
+def _other_namespaces(proc: str) -> dict[str, str]:
     """The path of each network namespace but this process's, by the first process in it; by its identity."""
     own = _link(os.path.join(proc, "self/ns/net"))
-    found: typing.Dict[str, str] = {}
+    found: dict[str, str] = {}
     for pid in sorted(filter(str.isdigit, _listed(proc)), key=int):
         path = os.path.join(proc, pid, "ns/net")
         namespace = _link(path)
@@ -170,7 +200,7 @@ def _other_namespaces(proc: str) -> typing.Dict[str, str]:
     return found
 
 
-def _idle_namespaces(proc: str, known: typing.Container[str]) -> typing.List[str]:
+def _idle_namespaces(proc: str, known: typing.Container[str]) -> list[str]:
     """Paths of network namespaces that have a name and no process."""
     folder, own = os.path.join(proc, _NAMED), os.path.join(proc, "self/ns/net")
     paths = {_identity(path, own): path for path in (os.path.join(folder, name) for name in _listed(folder))}
@@ -178,7 +208,8 @@ def _idle_namespaces(proc: str, known: typing.Container[str]) -> typing.List[str
 
 
 def _identity(path: str, own: str) -> str:
-    """``net:[4026531840]``: as the link of a process says it, else of what is mounted on a file; empty of a file that is none."""
+    """``net:[4026531840]``: as the link of a process says it, else of what is mounted on a file; empty of a file that
+    is none."""
     text = _link(path)
     if _IDENTITY.fullmatch(text):
         return text
@@ -189,13 +220,13 @@ def _identity(path: str, own: str) -> str:
     return f"net:[{seen.st_ino}]" if stat.S_ISREG(seen.st_mode) and seen.st_dev == like.st_dev else ""
 
 
-def _functions(folder: str, names: typing.Sequence[str]) -> typing.Dict[str, str]:
+def _functions(folder: str, names: typing.Sequence[str]) -> dict[str, str]:
     """PCI address by name, of what a class shows."""
     found = {name: pci_address_of_link(_link(os.path.join(folder, name))) for name in names}
     return {name: address for name, address in found.items() if address}
 
 
-def _listed(folder: str) -> typing.List[str]:
+def _listed(folder: str) -> list[str]:
     try:
         return sorted(os.listdir(folder), key=natural)
     except OSError:

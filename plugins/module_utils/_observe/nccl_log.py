@@ -26,10 +26,12 @@ def read_lines(paths: typing.Sequence[str]) -> typing.Iterator[str]:
             with open(path, encoding="utf-8", errors="replace", newline="\n") as file:
                 yield from _lines(file)
         except OSError as error:
-            raise RdmaError(f"{path} can't be read: {error.strerror}", "Name a log that is on the controller") from error
+            raise RdmaError(
+                f"{path} can't be read: {error.strerror}", "Name a log that is on the controller"
+            ) from error
 
 
-def read_files(paths: typing.Sequence[str]) -> typing.Iterator[typing.Tuple[str, typing.Iterator[str]]]:
+def read_files(paths: typing.Sequence[str]) -> typing.Iterator[tuple[str, typing.Iterator[str]]]:
     """Each file once: its name, with its folders where another one has the same, and its lines as of ``read_lines``.
 
     :raises RdmaError: from the lines: a file can't be read

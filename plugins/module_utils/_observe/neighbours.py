@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who is at the other end of the cables of Ethernet NICs: the switch that speaks LLDP, and the neighbours that the kernel knows. It only listens."""
+"""Who is at the other end of the cables of Ethernet NICs: the switch that speaks LLDP, and the neighbours that the
+kernel knows. It only listens."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ LISTEN_SECONDS = 32.0
 _IP_SECONDS = 30.0
 #: of packet(7), which the module socket does not name
 _SOL_PACKET, _ADD_MEMBERSHIP, _MULTICAST = 263, 1, 0
-#: where LLDP is sent to: the nearest bridge, the nearest that is no relay, the nearest that serves customers (IEEE 802.1AB-2016, 7.1)
+#: where LLDP is sent to: the nearest bridge, the nearest that is no relay, the nearest that serves customers (IEEE
+#: 802.1AB-2016, 7.1)
 _GROUPS = tuple(bytes.fromhex(f"0180c20000{last}") for last in ("0e", "03", "00"))
 _LARGEST_FRAME = 65536
 #: errors of one interface: each frame may be wrong in its own way
@@ -32,20 +34,25 @@ _MOST_ERRORS = 8
 
 
 def read_neighbours(
-    roots: typing.Sequence[str], node: NodeHcas, seconds: float = LISTEN_SECONDS, routes: str = "/proc/net", beside_infiniband: bool = False
+    roots: typing.Sequence[str],
+    node: NodeHcas,
+    seconds: float = LISTEN_SECONDS,
+    routes: str = "/proc/net",
+    beside_infiniband: bool = False,
 ) -> NodeNeighbours:
-    """Who is seen through the Ethernet NICs of a node; nobody is listened for where it has InfiniBand, whose fabrics the subnet managers tell.
+    """Who is seen through the Ethernet NICs of a node; nobody is listened for where it has InfiniBand, whose fabrics
+    the subnet managers tell.
 
     :param roots: of sysfs
     :param seconds: that are listened at most; less where each NIC has heard somebody
     :param routes: the folder with the kernel's tables of routes
     :param beside_infiniband: nodes with InfiniBand are looked at as well
     """
-    errors: typing.List[str] = []
+    errors: list[str] = []
     netdevs = _ethernet(node, beside_infiniband)
-    known: typing.Dict[str, typing.Tuple[str, ...]] = {}
-    heard: typing.Dict[str, typing.Tuple[SwitchPort, ...]] = {}
-    uplinks: typing.Tuple[str, ...] = ()
+    known: dict[str, tuple[str, ...]] = {}
+    heard: dict[str, tuple[SwitchPort, ...]] = {}
+    uplinks: tuple[str, ...] = ()
     if netdevs:
         heard = _listen([netdev.name for netdev in netdevs], seconds, errors)
         try:
@@ -55,12 +62,16 @@ def read_neighbours(
         tables, readers = sysfs.Reader(routes), [sysfs.Reader(root) for root in roots]
         uplinks = read_uplinks(tables, readers) or ()
         errors += [error for one in (tables, *readers) for error in one.errors]
-    found = [NetdevNeighbours(item.name, item.hardware_address, heard.get(item.name, ()), known.get(item.name, ())) for item in netdevs]
+    found = [
+        NetdevNeighbours(item.name, item.hardware_address, heard.get(item.name, ()), known.get(item.name, ()))
+        for item in netdevs
+    ]
     return NodeNeighbours(tuple(found), uplinks, tuple(errors))
 
 
-def _ethernet(node: NodeHcas, beside_infiniband: bool) -> typing.List[Netdev]:
-    """Network interfaces of PFs with RDMA and a link on Ethernet; none where the node has InfiniBand, unless they are asked for."""
+def _ethernet(node: NodeHcas, beside_infiniband: bool) -> list[Netdev]:
+    """Network interfaces of PFs with RDMA and a link on Ethernet; none where the node has InfiniBand, unless they are
+    asked for."""
     functions = [hca for hca in node.hcas if not hca.is_virtual and hca.rdma_device]
     infiniband = [hca for hca in functions if any(port.link_layer == "InfiniBand" for port in hca.ports)]
     if infiniband and not beside_infiniband:
@@ -69,23 +80,28 @@ def _ethernet(node: NodeHcas, beside_infiniband: bool) -> typing.List[Netdev]:
     return [netdev for hca in rest if any(port.state == "ACTIVE" for port in hca.ports) for netdev in hca.netdevs]
 
 
-def _known() -> typing.Dict[str, typing.Tuple[str, ...]]:
-    finished = command.run([command.require("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "neigh", "show"], _IP_SECONDS)
+def _known() -> dict[str, tuple[str, ...]]:
+    finished = command.run(
+        [command.require("ip", "iproute2 (Debian) or iproute (RHEL)"), "-json", "neigh", "show"], _IP_SECONDS
+    )
     if finished.failure:
         raise RdmaError(finished.failure)
     return neighbours(finished.stdout)
 
 
-def _bounded(known: typing.Mapping[str, typing.Tuple[str, ...]], errors: typing.List[str]) -> typing.Dict[str, typing.Tuple[str, ...]]:
+def _bounded(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> dict[str, tuple[str, ...]]:
     """The first neighbours of each interface; that it has more is among the errors."""
     many = {name: len(addresses) for name, addresses in known.items() if len(addresses) > MOST_ADDRESSES}
-    errors += [f"neighbours: {name} knows {count} hardware addresses, of which the first {MOST_ADDRESSES} are taken" for name, count in many.items()]
+    errors += [
+        f"neighbours: {name} knows {count} hardware addresses, of which the first {MOST_ADDRESSES} are taken"
+        for name, count in many.items()
+    ]
     return {name: addresses[:MOST_ADDRESSES] for name, addresses in known.items()}
 
 
-def _listen(names: typing.Sequence[str], seconds: float, errors: typing.List[str]) -> typing.Dict[str, typing.Tuple[SwitchPort, ...]]:
+def _listen(names: typing.Sequence[str], seconds: float, errors: list[str]) -> dict[str, tuple[SwitchPort, ...]]:
     """Who was heard through each interface. One that can't be listened to is among the errors."""
-    heard: typing.Dict[str, typing.Dict[SwitchPort, None]] = {}
+    heard: dict[str, dict[SwitchPort, None]] = {}
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as sockets:
         for name in names:
             try:
@@ -100,14 +116,16 @@ def _listen(names: typing.Sequence[str], seconds: float, errors: typing.List[str
     return {name: tuple(ports) for name, ports in heard.items()}
 
 
-def _hear(listener: socket.socket, heard: typing.Dict[SwitchPort, None], name: str, errors: typing.List[str]) -> None:
+def _hear(listener: socket.socket, heard: dict[SwitchPort, None], name: str, errors: list[str]) -> None:
     try:
         frame, source = listener.recvfrom(_LARGEST_FRAME)
         # what this node sends itself is seen as well
         if source[2] != socket.PACKET_OUTGOING:
             port = lldp.switch_port(frame)
             if port not in heard and len(heard) >= MOST_PORTS:
-                raise RdmaError(f"more than {MOST_PORTS} ports of switches speak there, and the first {MOST_PORTS} are taken")
+                raise RdmaError(
+                    f"more than {MOST_PORTS} ports of switches speak there, and the first {MOST_PORTS} are taken"
+                )
             heard[port] = None
     except (OSError, RdmaError) as error:
         begin = f"LLDP on {name}: "
@@ -125,7 +143,11 @@ def _socket(name: str) -> socket.socket:
     try:
         for group in _GROUPS:
             # struct packet_mreq
-            listener.setsockopt(_SOL_PACKET, _ADD_MEMBERSHIP, struct.pack("iHH8s", socket.if_nametoindex(name), _MULTICAST, len(group), group))
+            listener.setsockopt(
+                _SOL_PACKET,
+                _ADD_MEMBERSHIP,
+                struct.pack("iHH8s", socket.if_nametoindex(name), _MULTICAST, len(group), group),
+            )
         listener.bind((name, lldp.ETHERTYPE))
         listener.setblocking(False)
     except BaseException:

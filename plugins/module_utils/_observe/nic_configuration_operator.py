@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import typing
-
 from .._model.firmware import NicDevice, NicDevices, NicTemplate
 from .._model.marks import LABEL, MANAGER
 from .._parse.kubernetes.nic_configuration_operator import nic_device, nic_template
@@ -15,8 +13,8 @@ from .kubernetes import ApiError, Cluster
 
 def observe(cluster: Cluster) -> NicDevices:
     """All of them. A cluster without the operator has none; what could not be read is in ``errors``."""
-    devices: typing.List[NicDevice] = []
-    errors: typing.List[str] = []
+    devices: list[NicDevice] = []
+    errors: list[str] = []
     try:
         for item in cluster.pages("NicDevice"):
             try:
@@ -29,7 +27,7 @@ def observe(cluster: Cluster) -> NicDevices:
     return NicDevices(tuple(devices), tuple(errors))
 
 
-def templates(cluster: Cluster) -> typing.Tuple[NicTemplate, ...]:
+def templates(cluster: Cluster) -> tuple[NicTemplate, ...]:
     """Those that are there, whoever made them.
 
     :raises ApiError: they can't be listed

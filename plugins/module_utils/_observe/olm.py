@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the cluster shows of OLM, beside what is watched: what catalogs offer, why pods wait, who serves a webhook, objects of a definition."""
+"""What the cluster shows of OLM, beside what is watched: what catalogs offer, why pods wait, who serves a webhook,
+objects of a definition."""
 
 from __future__ import annotations
 
@@ -13,14 +14,18 @@ from .._parse.kubernetes.resource import items_of, mapping_at, name_of
 from .kubernetes import ApiError, Cluster, Kind, Resource
 
 
-def packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[typing.Dict[str, typing.Tuple[Package, ...]]]:
-    """What the catalogs offer under these names; None where the cluster does not tell: the API packages.operators.coreos.com is a server of its own.
+def packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[dict[str, tuple[Package, ...]]]:
+    """What the catalogs offer under these names; None where the cluster does not tell: the API
+    packages.operators.coreos.com is a server of its own.
 
     :raises ApiError: the server cannot be reached, or does not tell
     """
     try:
         # all of them are some ten MB on OpenShift
-        found = {name: map(olm.package, cluster.list("PackageManifest", fields=f"metadata.name={name}").items) for name in names}
+        found = {
+            name: map(olm.package, cluster.list("PackageManifest", fields=f"metadata.name={name}").items)
+            for name in names
+        }
         return {name: tuple(item for item in items if item.name == name) for name, items in found.items()}
     except ApiError as error:
         if error.absent or error.status == 503:
@@ -28,7 +33,7 @@ def packages(cluster: Cluster, names: typing.Iterable[str]) -> typing.Optional[t
         raise
 
 
-def pods(cluster: Cluster, namespace: str) -> typing.Dict[str, PodState]:
+def pods(cluster: Cluster, namespace: str) -> dict[str, PodState]:
     """State of each pod of a namespace, as far as it can be read: it only explains what takes long."""
     try:
         return {name_of(item): state_of_pod(item) for item in cluster.list("Pod", namespace).items}
@@ -43,7 +48,11 @@ def serves(cluster: Cluster, namespace: str, service: str) -> bool:
     """
     slices = cluster.list("EndpointSlice", namespace, f"kubernetes.io/service-name={service}").items
     # ready is left out where it is not known, which counts as ready
-    return any(mapping_at(end, "conditions").get("ready") is not False for item in slices for end in items_of(item, "endpoints", name_of(item)))
+    return any(
+        mapping_at(end, "conditions").get("ready") is not False
+        for item in slices
+        for end in items_of(item, "endpoints", name_of(item))
+    )
 
 
 def kind_of_definition(definition: Resource) -> Kind:
@@ -51,4 +60,8 @@ def kind_of_definition(definition: Resource) -> Kind:
     spec = mapping_at(definition, "spec")
     versions = [item for item in items_of(spec, "versions", name_of(definition)) if item.get("served")]
     version = next((item for item in versions if item.get("storage")), versions[0] if versions else {})
-    return f"/apis/{spec.get('group')}/{version.get('name')}", str(mapping_at(spec, "names").get("plural")), spec.get("scope") == "Namespaced"
+    return (
+        f"/apis/{spec.get('group')}/{version.get('name')}",
+        str(mapping_at(spec, "names").get("plural")),
+        spec.get("scope") == "Namespaced",
+    )

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Examines the namespace of an operator before a run installs or upgrades the operator in it: a tenant who may make namespaces can make that one first.
+"""Examines the namespace of an operator before a run installs or upgrades the operator in it: a tenant who may make
+namespaces can make that one first.
 
-Who has rights in the namespace of an operator has those of the operator, because they can run commands in its pods. And Helm makes, with the rights of the run,
-all that the record of a release names; who may write Secrets in the namespace can forge a record.
+Who has rights in the namespace of an operator has those of the operator, because they can run commands in its pods. And
+Helm makes, with the rights of the run, all that the record of a release names; who may write Secrets in the namespace
+can forge a record.
 """
 
 from __future__ import annotations
@@ -14,7 +16,18 @@ from .._model.errors import RdmaError
 from .._model.operators import UntrustedNamespace
 from .._model.text import cut, folded, plain
 from .._parse.kubernetes.resource import Resource, mapping_at, name_of
-from .._parse.kubernetes.tenancy import UNPROVEN, VIEW, RoleName, acts, asks_for_more, is_record, only_reads, proven_releases, role_of, strangers
+from .._parse.kubernetes.tenancy import (
+    UNPROVEN,
+    VIEW,
+    RoleName,
+    acts,
+    asks_for_more,
+    is_record,
+    only_reads,
+    proven_releases,
+    role_of,
+    strangers,
+)
 from .apply import existing
 from .foreign import everything
 from .kubernetes import ApiError, Cluster
@@ -28,8 +41,9 @@ _BEFORE, _GOING = "it was there before the operator, and has", "it is being dele
 _ACTORS = ("ServiceAccount", "Pod", "CatalogSource")
 
 
-def find_absent(cluster: Cluster, namespaces: typing.Iterable[str]) -> typing.Tuple[str, ...]:
-    """Name those of the namespaces that are not there. Look before ``examine``: one that comes in between is nobody's of this run.
+def find_absent(cluster: Cluster, namespaces: typing.Iterable[str]) -> tuple[str, ...]:
+    """Name those of the namespaces that are not there. Look before ``examine``: one that comes in between is nobody's
+    of this run.
 
     :raises ApiError: the server cannot be reached, or does not let us read
     """
@@ -37,9 +51,10 @@ def find_absent(cluster: Cluster, namespaces: typing.Iterable[str]) -> typing.Tu
 
 
 def examine(
-    cluster: Cluster, places: typing.Mapping[str, typing.Tuple[str, str]], trusted: typing.Container[str], made: bool
-) -> typing.Dict[str, UntrustedNamespace]:
-    """Find the operators in whose namespaces no Helm release may be made or upgraded. A namespace that cannot be read is one of these.
+    cluster: Cluster, places: typing.Mapping[str, tuple[str, str]], trusted: typing.Container[str], made: bool
+) -> dict[str, UntrustedNamespace]:
+    """Find the operators in whose namespaces no Helm release may be made or upgraded. A namespace that cannot be read
+    is one of these.
 
     :param places: namespace and release of each operator
     :param trusted: namespaces that are not examined
@@ -57,7 +72,8 @@ def examine(
 
 
 def try_to_refuse(refuse: typing.Callable[..., str], *arguments: typing.Any) -> str:
-    """What ``refuse`` tells, or why it cannot: an object that somebody made in one namespace keeps no other operator out.
+    """What ``refuse`` tells, or why it cannot: an object that somebody made in one namespace keeps no other operator
+    out.
 
     :raises ApiError: the server cannot be reached
     """
@@ -70,9 +86,11 @@ def try_to_refuse(refuse: typing.Callable[..., str], *arguments: typing.Any) -> 
 
 
 def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
-    """Tell why no Helm release may be made or upgraded in a namespace; empty where it may, and where the namespace is not there.
+    """Tell why no Helm release may be made or upgraded in a namespace; empty where it may, and where the namespace is
+    not there.
 
-    A release that is there is taken for the cluster's own if a ClusterRoleBinding proves it. Without one, the namespace must hold nothing that acts.
+    A release that is there is taken for the cluster's own if a ClusterRoleBinding proves it. Without one, the namespace
+    must hold nothing that acts.
 
     :raises ApiError: the server cannot be reached, or does not let us read
     :raises ResourceError: an object has another form
@@ -84,8 +102,8 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
     others = _strangers(cluster, namespace, release in proven)
     if others or release in proven:
         return others
-    unread: typing.List[str] = []
-    actors: typing.List[str] = []
+    unread: list[str] = []
+    actors: list[str] = []
     forged = False
     # no more is held of an object than its name: who makes it decides how large it is
     for kind, item in everything(cluster, namespace, unread):
@@ -93,7 +111,10 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
             actors.append(f"{kind} {name_of(item)}")
             forged = forged or is_record(item, release)
     if forged:
-        return f"it has the Helm release {release}, and {UNPROVEN}: whoever made the namespace may have forged it, or its first installation broke off"
+        return (
+            f"it has the Helm release {release}, and {UNPROVEN}: whoever made the namespace may have forged it, or its"
+            " first installation broke off"
+        )
     if proven:
         # the release of another operator in the same namespace
         return ""
@@ -103,7 +124,8 @@ def refuse_release(cluster: Cluster, namespace: str, release: str) -> str:
 def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[str], installed: bool) -> str:
     """Tell why OLM may install no package in a namespace; empty where it may, and where the namespace is not there.
 
-    :param packages: that the run installs there. The first OperatorGroup of a namespace has OLM install what all of its Subscriptions name
+    :param packages: that the run installs there. The first OperatorGroup of a namespace has OLM install what all of its
+        Subscriptions name
     :param installed: a ClusterServiceVersion of one of them is there, with all that belongs to the operator
     :raises ApiError: the server cannot be reached, or does not let us read
     :raises ResourceError: an object has another form
@@ -114,8 +136,14 @@ def refuse_package(cluster: Cluster, namespace: str, packages: typing.Container[
     others = _strangers(cluster, namespace, installed)
     if others or installed:
         return others
-    actors = [f"{kind} {name_of(item)}" for kind in _ACTORS for item in cluster.pages(kind, namespace) if acts(kind, item)]
-    actors += [f"Subscription {name_of(item)}" for item in cluster.pages("Subscription", namespace) if asks_for_more(item, packages)]
+    actors = [
+        f"{kind} {name_of(item)}" for kind in _ACTORS for item in cluster.pages(kind, namespace) if acts(kind, item)
+    ]
+    actors += [
+        f"Subscription {name_of(item)}"
+        for item in cluster.pages("Subscription", namespace)
+        if asks_for_more(item, packages)
+    ]
     return _told(_BEFORE, actors)
 
 
@@ -142,7 +170,7 @@ def _strangers(cluster: Cluster, namespace: str, trusts_own: bool) -> str:
 
     Of a RoleBinding no more is held than the names that are told: who makes it decides how large it is.
     """
-    named: typing.List[str] = []
+    named: list[str] = []
     more, readers = 0, {VIEW: True}
     for binding in cluster.pages("RoleBinding", namespace):
         others = strangers([binding], namespace, trusts_own=trusts_own)
@@ -154,7 +182,7 @@ def _strangers(cluster: Cluster, namespace: str, trusts_own: bool) -> str:
     return f"others have rights in it, and so those of the operator: {', '.join(named)}{also}" if named else ""
 
 
-def _only_reads(cluster: Cluster, role: RoleName, namespace: str, known: typing.Dict[RoleName, bool]) -> bool:
+def _only_reads(cluster: Cluster, role: RoleName, namespace: str, known: dict[RoleName, bool]) -> bool:
     """:param known: roles that were read, and whether they let read alone"""
     kind, name = role
     if kind not in ("Role", "ClusterRole") or len(name) > _LONGEST:
@@ -169,7 +197,9 @@ def _only_reads(cluster: Cluster, role: RoleName, namespace: str, known: typing.
 
 def _reads(cluster: Cluster, role: RoleName, namespace: str) -> bool:
     kind, name = role
-    found = existing(cluster, {"kind": kind, "metadata": {"name": name, **({"namespace": namespace} if kind == "Role" else {})}})
+    found = existing(
+        cluster, {"kind": kind, "metadata": {"name": name, **({"namespace": namespace} if kind == "Role" else {})}}
+    )
     return found is not None and only_reads(found)
 
 

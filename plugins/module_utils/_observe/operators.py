@@ -32,7 +32,9 @@ def by_olm(cluster: Cluster) -> bool:
     return cluster.serves(OPENSHIFT_GROUP) and cluster.serves(GROUP)
 
 
-def observe(cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], nodes: typing.Collection[str], olm: bool) -> OperatorsSeen:
+def observe(
+    cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], nodes: typing.Collection[str], olm: bool
+) -> OperatorsSeen:
     """Read it all. What cannot be read is in ``errors``; a kind that the server does not know has no objects.
 
     :param nodes: that take part
@@ -43,33 +45,52 @@ def observe(cluster: Cluster, intent: Intent, job: typing.Optional[JobNeeds], no
     labels = labels_needed(intent)
     configurations = [reader.all(operator.configuration, policy_state) for operator in TABLE if operator.configuration]
     found = [reader.all(kind, _of_package, selector=ORIGINALS) for kind in ("ClusterServiceVersion", "Subscription")]
-    packages: typing.Dict[str, typing.List[OlmObject]] = {}
+    packages: dict[str, list[OlmObject]] = {}
     for name, seen in (item for items in found for item in items if item is not None):
         packages.setdefault(name, []).append(seen)
-    drivers = [item for kind in (*OF_NICS, *OF_GPUS) for item in reader.all(kind, lambda found: (driver_policy(found), driver_selector(found)))]
-    seen_nodes = list(reader.all("Node", lambda item: (parse_node(item), driver_host(item)))) if labels or drivers else []
+    drivers = [
+        item
+        for kind in (*OF_NICS, *OF_GPUS)
+        for item in reader.all(kind, lambda found: (driver_policy(found), driver_selector(found)))
+    ]
+    seen_nodes = (
+        list(reader.all("Node", lambda item: (parse_node(item), driver_host(item)))) if labels or drivers else []
+    )
     return OperatorsSeen(
         olm=olm,
         job=job,
         controllers=reader.controllers(),
         configurations=tuple(item for items in configurations for item in items),
         packages={name: tuple(items) for name, items in sorted(packages.items())},
-        labelled=tuple(node.name for node, _host in seen_nodes if node.name in nodes and all(node.labels.get(key) == value for key, value in labels.items())),
+        labelled=tuple(
+            node.name
+            for node, _host in seen_nodes
+            if node.name in nodes and all(node.labels.get(key) == value for key, value in labels.items())
+        ),
         made=tuple(sorted(filter(None, reader.all("Namespace", _made_for, selector=MADE_FOR)))),
-        drivers=tuple(_selecting(policy, selector, (node for node, _host in seen_nodes)) for policy, selector in drivers),
+        drivers=tuple(
+            _selecting(policy, selector, (node for node, _host in seen_nodes)) for policy, selector in drivers
+        ),
         hosts=tuple(host for node, host in seen_nodes if node.name in nodes),
         errors=reader.errors,
     )
 
 
-def _selecting(policy: DriverPolicy, selector: typing.Mapping[str, str], nodes: typing.Iterable[ClusterNode]) -> DriverPolicy:
+def _selecting(
+    policy: DriverPolicy, selector: typing.Mapping[str, str], nodes: typing.Iterable[ClusterNode]
+) -> DriverPolicy:
     """A policy with the nodes that its selector takes."""
     if not selector:
         return policy
-    return dataclasses.replace(policy, nodes=tuple(node.name for node in nodes if all(node.labels.get(key) == value for key, value in selector.items())))
+    return dataclasses.replace(
+        policy,
+        nodes=tuple(
+            node.name for node in nodes if all(node.labels.get(key) == value for key, value in selector.items())
+        ),
+    )
 
 
-def _of_package(resource: Resource) -> typing.Optional[typing.Tuple[str, OlmObject]]:
+def _of_package(resource: Resource) -> typing.Optional[tuple[str, OlmObject]]:
     for operator in TABLE:
         if operator.package is not None:
             seen = olm_object(resource, operator.package.name, operator.package.csv)
@@ -83,8 +104,9 @@ def _made_for(namespace: Resource) -> str:
     return name if name in OPERATORS else ""
 
 
-def examples(cluster: Cluster, operator: Operator, packages: typing.Iterable[OlmObject]) -> typing.Tuple[Resource, ...]:
-    """Objects that the operator's ClusterServiceVersion shows as examples of its kinds: what OpenShift's console offers to create.
+def examples(cluster: Cluster, operator: Operator, packages: typing.Iterable[OlmObject]) -> tuple[Resource, ...]:
+    """Objects that the operator's ClusterServiceVersion shows as examples of its kinds: what OpenShift's console offers
+    to create.
 
     :raises ApiError: the server refuses
     :raises RdmaError: the annotation is no list of objects

@@ -2,8 +2,9 @@
 
 """An API server that is away for a moment is waited for: the one place in which the steps of a roll do that.
 
-A roll resets the machines that the API server runs on, so that 5xx, a broken connection and 429 are part of it. urllib3's Retry is not enough: it counts
-attempts and knows no deadline, says nothing while it waits, and asks nobody before it writes again. Here each attempt asks the guard of the Lease first.
+A roll resets the machines that the API server runs on, so that 5xx, a broken connection and 429 are part of it.
+urllib3's Retry is not enough: it counts attempts and knows no deadline, says nothing while it waits, and asks nobody
+before it writes again. Here each attempt asks the guard of the Lease first.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ _FINAL = ("more than one PodDisruptionBudget", *UNTRUSTED)
 def passes(error: ApiError, method: str, path: str) -> bool:
     """Whether the same request may be granted in a moment, and does no harm when it is sent twice.
 
-    GET, PUT, PATCH and DELETE have the same result twice, and so has an eviction with the uid of its pod. Any other POST is sent again only where the server
-    has not taken it.
+    GET, PUT, PATCH and DELETE have the same result twice, and so has an eviction with the uid of its pod. Any other
+    POST is sent again only where the server has not taken it.
     """
     if error.held or any(words in error.text for words in _FINAL):
         return False
@@ -50,15 +51,34 @@ class PatientCluster(Cluster):
     """
 
     def __init__(
-        self, cluster: Cluster, seconds: float, clock: Clock, pause: typing.Callable[[float], None], say: typing.Callable[[str], None] = lambda _line: None
+        self,
+        cluster: Cluster,
+        seconds: float,
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: typing.Callable[[str], None] = lambda _line: None,
     ) -> None:
         super().__init__(cluster._dynamic, cluster._guard)
         self._inner, self._seconds, self._clock, self._sleep, self._say = cluster, seconds, clock, pause, say
 
-    def _call(self, method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), body: typing.Any = None, **more: typing.Any) -> typing.Any:
+    def _call(
+        self,
+        method: str,
+        path: str,
+        query: typing.Sequence[tuple[str, str]] = (),
+        body: typing.Any = None,
+        **more: typing.Any,
+    ) -> typing.Any:
         return self._wait_out(lambda: self._inner._call(method, path, query, body, **more), method, path)
 
-    def _json(self, method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), body: typing.Any = None, **more: typing.Any) -> Resource:
+    def _json(
+        self,
+        method: str,
+        path: str,
+        query: typing.Sequence[tuple[str, str]] = (),
+        body: typing.Any = None,
+        **more: typing.Any,
+    ) -> Resource:
         # an answer that breaks off is read here
         return self._wait_out(lambda: self._inner._json(method, path, query, body, **more), method, path)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Evidence of IOMMU and SR-IOV on a node, from sysfs and procfs. It says what the firmware and the kernel show, not what the BIOS is set to."""
+"""Evidence of IOMMU and SR-IOV on a node, from sysfs and procfs. It says what the firmware and the kernel show, not
+what the BIOS is set to."""
 
 from __future__ import annotations
 
@@ -52,10 +53,16 @@ def read_platform(
     return NodePlatform(
         kernel=system.release,
         machine=system.machine,
-        kernel_arguments=proc.value(os.path.basename(kernel_arguments), lambda text: _arguments_of_interest(text, wanted)),
+        kernel_arguments=proc.value(
+            os.path.basename(kernel_arguments), lambda text: _arguments_of_interest(text, wanted)
+        ),
         iommu_devices=devices,
         iommu_groups=None if groups is None else len(groups),
-        acpi_tables=None if tables is None else tuple(name for name in tables if re.match(r"\A[A-Z]{4}[0-9]*\Z", name) and name[:4] in _IOMMU_TABLES),
+        acpi_tables=(
+            None
+            if tables is None
+            else tuple(name for name in tables if re.match(r"\A[A-Z]{4}[0-9]*\Z", name) and name[:4] in _IOMMU_TABLES)
+        ),
         functions=functions,
         # the configuration space is read for the HCAs as well
         errors=tuple(dict.fromkeys(errors)),
@@ -71,10 +78,14 @@ def read_platform(
 def _identity(roots: typing.Sequence[str]) -> Identity:
     """What DMI calls the node. Readers of its own: without root it can't be read, and who needs it says so.
 
-    [src Linux drivers/firmware/dmi-id.c: product_uuid, product_serial and board_serial have mode 0400; a UUID of zeros or of F alone has no file]
+    [src Linux drivers/firmware/dmi-id.c: product_uuid, product_serial and board_serial have mode 0400; a UUID of zeros
+    or of F alone has no file]
     """
     readers = [sysfs.Reader(os.path.join(root, "class/dmi/id")) for root in roots]
-    uuid, *serials = (next(filter(None, (reader.value(name, str) for reader in readers)), "") for name in ("product_uuid", "product_serial", "board_serial"))
+    uuid, *serials = (
+        next(filter(None, (reader.value(name, str) for reader in readers)), "")
+        for name in ("product_uuid", "product_serial", "board_serial")
+    )
     return identity_of(uuid, serials)
 
 
@@ -85,7 +96,12 @@ def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
 
     [src Linux kernel/module/signing.c module_sig_check: sig_enforce, and LOCKDOWN_MODULE_SIGNATURE]
     """
-    return _any([*(sysfs.Reader(root).value("module/module/parameters/sig_enforce", parse.switch) for root in roots), _locked_down(roots)])
+    return _any(
+        [
+            *(sysfs.Reader(root).value("module/module/parameters/sig_enforce", parse.switch) for root in roots),
+            _locked_down(roots),
+        ]
+    )
 
 
 def _locked_down(roots: typing.Sequence[str]) -> typing.Optional[bool]:
@@ -100,7 +116,8 @@ def _any(said: typing.Iterable[typing.Optional[bool]]) -> typing.Optional[bool]:
 def _gpu(readers: typing.Sequence[sysfs.Reader], said: typing.Optional[str]) -> typing.Optional[GpuDriver]:
     """NVIDIA's driver; None where it is not loaded.
 
-    :param said: NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15 ...; or: NVIDIA UNIX x86_64 Kernel Module  535.104.05 ...
+    :param said: NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15 ...; or: NVIDIA UNIX x86_64 Kernel
+        Module  535.104.05 ...
     """
     if not any(reader.names("module/nvidia") for reader in readers):
         return None
@@ -117,14 +134,16 @@ def _gpu(readers: typing.Sequence[sysfs.Reader], said: typing.Optional[str]) -> 
     )
 
 
-def _arguments_of_interest(text: str, wanted: typing.Container[str]) -> typing.Tuple[str, ...]:
+def _arguments_of_interest(text: str, wanted: typing.Container[str]) -> tuple[str, ...]:
     """A command line may hold secrets: only what is asked for leaves the node."""
-    return tuple(argument for argument in command_line(text) if argument in wanted or argument.partition("=")[0] in _ARGUMENTS)
+    return tuple(
+        argument for argument in command_line(text) if argument in wanted or argument.partition("=")[0] in _ARGUMENTS
+    )
 
 
-def _folder(readers: typing.Sequence[sysfs.Reader], name: str) -> typing.Optional[typing.Tuple[str, ...]]:
+def _folder(readers: typing.Sequence[sysfs.Reader], name: str) -> typing.Optional[tuple[str, ...]]:
     """Entries of a folder over all roots; None when a root has it and it can't be read."""
-    entries: typing.List[str] = []
+    entries: list[str] = []
     for reader in readers:
         entries.extend(reader.names(name))
     return None if any(name in reader.unread for reader in readers) else tuple(entries)
@@ -146,7 +165,10 @@ def _function(hca: Hca, readers: typing.Sequence[sysfs.Reader]) -> PciEvidence:
     if hca.is_virtual:
         return evidence
     # in the folder of the port above it lies that of the function
-    own, above = (next(filter(None, (reader.raw(f"{folder}/{name}") for reader in readers)), b"") for name in ("config", "../config"))
+    own, above = (
+        next(filter(None, (reader.raw(f"{folder}/{name}") for reader in readers)), b"")
+        for name in ("config", "../config")
+    )
     return dataclasses.replace(
         evidence,
         capability=pci_config.sriov(own),

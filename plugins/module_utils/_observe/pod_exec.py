@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A command with bytes for its stdin in a pod, or in a thousand. What it needs to be an answer is in _parse/pods/framing.py."""
+"""A command with bytes for its stdin in a pod, or in a thousand. What it needs to be an answer is in
+_parse/pods/framing.py."""
 
 from __future__ import annotations
 
@@ -25,11 +26,16 @@ PARALLEL = 64
 #: seconds for the shell to end by itself once the answer is there; nothing depends on it
 _FAREWELL = 1.0
 _LOST = (
-    "The container or its kubelet is gone, or a proxy before the API server cut the stream: look at 'kubectl -n {0.namespace} get pod {0.pod}', then run again"
+    "The container or its kubelet is gone, or a proxy before the API server cut the stream: look at 'kubectl -n"
+    " {0.namespace} get pod {0.pod}', then run again"
 )
-_NOT_BEGUN = "The container must run, and its image needs sh, head and cat: look at 'kubectl -n {0.namespace} describe pod {0.pod}'"
+_NOT_BEGUN = (
+    "The container must run, and its image needs sh, head and cat: look at 'kubectl -n {0.namespace} describe pod"
+    " {0.pod}'"
+)
 _SILENT = (
-    "The API server does not reach the kubelet of the node, or that is overloaded: look at 'kubectl -n {0.namespace} get pod -o wide {0.pod}' and its node"
+    "The API server does not reach the kubelet of the node, or that is overloaded: look at 'kubectl -n {0.namespace}"
+    " get pod -o wide {0.pod}' and its node"
 )
 _LONG = "Give the command a longer limit, or look at what it waits for: it may still run"
 
@@ -54,7 +60,7 @@ class NoAnswer(RdmaError):
     :ivar stdout_bytes: that came; :ivar stderr_bytes: likewise
     """
 
-    def __init__(self, seen: str, remedy: str, came: typing.Tuple[int, int] = (0, 0)) -> None:
+    def __init__(self, seen: str, remedy: str, came: tuple[int, int] = (0, 0)) -> None:
         super().__init__(seen, remedy)
         self.stdout_bytes, self.stderr_bytes = came
 
@@ -74,7 +80,9 @@ def run(
     :raises ApiError: the command did not begin
     :raises NoAnswer: it began, and what became of it is not known
     """
-    return again(lambda: _run(cluster, container, (*SHELL, *command), stdin, limits or Limits(), over or threading.Event()))
+    return again(
+        lambda: _run(cluster, container, (*SHELL, *command), stdin, limits or Limits(), over or threading.Event())
+    )
 
 
 def run_on_many(
@@ -84,15 +92,18 @@ def run_on_many(
     stdin: bytes = b"",
     limits: typing.Optional[Limits] = None,
     parallel: int = PARALLEL,
-) -> typing.Iterator[typing.Tuple[Container, typing.Union[Answer, RdmaError]]]:
+) -> typing.Iterator[tuple[Container, typing.Union[Answer, RdmaError]]]:
     """Run one command in many containers; see ``on_many``."""
     return on_many(lambda container, over: run(cluster, container, command, stdin, limits, over), containers, parallel)
 
 
 def on_many(
-    work: typing.Callable[[Container, threading.Event], Result], containers: typing.Iterable[Container], parallel: int = PARALLEL
-) -> typing.Iterator[typing.Tuple[Container, typing.Union[Result, RdmaError]]]:
-    """Do something with many containers, some at a time; each with its result, or with the error that ``work`` raised, in the order in which they end.
+    work: typing.Callable[[Container, threading.Event], Result],
+    containers: typing.Iterable[Container],
+    parallel: int = PARALLEL,
+) -> typing.Iterator[tuple[Container, typing.Union[Result, RdmaError]]]:
+    """Do something with many containers, some at a time; each with its result, or with the error that ``work`` raised,
+    in the order in which they end.
 
     Who leaves the iterator early waits for none of them: it starts no more, and those that run are left.
 
@@ -110,7 +121,14 @@ def _unforeseen(container: Container, error: Exception) -> RdmaError:
     return unforeseen(error, f"exec in {container}")
 
 
-def _run(cluster: Cluster, container: Container, wrapped: typing.Sequence[str], stdin: bytes, limits: Limits, over: threading.Event) -> Answer:
+def _run(
+    cluster: Cluster,
+    container: Container,
+    wrapped: typing.Sequence[str],
+    stdin: bytes,
+    limits: Limits,
+    over: threading.Event,
+) -> Answer:
     exchange = Exchange(secrets.token_hex(16), stdin)
     channels = cluster.exec(container, wrapped, seconds=limits.connect)
     try:
@@ -119,7 +137,9 @@ def _run(cluster: Cluster, container: Container, wrapped: typing.Sequence[str], 
         channels.close()
 
 
-def _talk(channels: Channels, exchange: Exchange, container: Container, limits: Limits, over: threading.Event) -> Answer:
+def _talk(
+    channels: Channels, exchange: Exchange, container: Container, limits: Limits, over: threading.Event
+) -> Answer:
     end, began = time.monotonic() + limits.connect, False
     while exchange.answer is None:
         channels.update(min(1.0, max(0.0, end - time.monotonic())))
@@ -127,7 +147,9 @@ def _talk(channels: Channels, exchange: Exchange, container: Container, limits: 
             for stream in (STDERR, STDOUT):
                 exchange.feed(stream, channels.take(stream))
         except ParseError as error:
-            remedy = "Something else than the command writes to its streams: look at what the image does when a shell starts"
+            remedy = (
+                "Something else than the command writes to its streams: look at what the image does when a shell starts"
+            )
             raise NoAnswer(f"exec in {container}: {error}", remedy, exchange.came) from error
         if exchange.began and not began:
             end, began = time.monotonic() + limits.run, True
@@ -155,14 +177,30 @@ def _part(channels: Channels) -> None:
 def _failure(channels: Channels, exchange: Exchange, container: Container, limits: Limits) -> RdmaError:
     """Why there is no answer."""
     said, where = status(channels.take(ERROR).decode(errors="replace")), f"exec in {container}"
-    server = f"the API server says: {said.message or said.status}" if said.message or said.status else "the API server says nothing"
+    server = (
+        f"the API server says: {said.message or said.status}"
+        if said.message or said.status
+        else "the API server says nothing"
+    )
     if not exchange.began and channels.open:
-        return ApiError(0, "Timeout", f"the shell in the pod did not begin within {limits.connect:g} s", where, _SILENT.format(container))
+        return ApiError(
+            0,
+            "Timeout",
+            f"the shell in the pod did not begin within {limits.connect:g} s",
+            where,
+            _SILENT.format(container),
+        )
     if not exchange.began:
         words = "; ".join(part for part in (exchange.said[:300], channels.lost or server) if part)
-        return ApiError(said.code, said.reason, f"the shell in the pod did not begin: {words}", where, _NOT_BEGUN.format(container))
+        return ApiError(
+            said.code, said.reason, f"the shell in the pod did not begin: {words}", where, _NOT_BEGUN.format(container)
+        )
     came = f"{exchange.came[0]} bytes of stdout and {exchange.came[1]} of stderr came"
     if channels.open:
-        return NoAnswer(f"{where}: no end within {limits.run:g} s: {came}, {exchange.missing} did not", _LONG, exchange.came)
+        return NoAnswer(
+            f"{where}: no end within {limits.run:g} s: {came}, {exchange.missing} did not", _LONG, exchange.came
+        )
     how = f"the connection broke ({channels.lost})" if channels.lost else f"the stream ended, and {server}"
-    return NoAnswer(f"{where}: {how}. But {exchange.missing} did not come; {came}", _LOST.format(container), exchange.came)
+    return NoAnswer(
+        f"{where}: {how}. But {exchange.missing} did not come; {came}", _LOST.format(container), exchange.came
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Identity of a process of this machine, and whether it still runs. A number alone is used again; with boot, namespace and start it is not."""
+"""Identity of a process of this machine, and whether it still runs. A number alone is used again; with boot, namespace
+and start it is not."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ def identity(pid: int, proc: str = "/proc") -> str:
 
 
 def alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
-    """Whether the process of an identity runs; None where that can't be known from here: another machine or container, or a system without procfs."""
+    """Whether the process of an identity runs; None where that can't be known from here: another machine or container,
+    or a system without procfs."""
     boot, _slash, rest = name.partition("/")
     namespace, _slash, rest = rest.partition("/")
     number, _slash, start = rest.partition("/")
@@ -31,16 +33,19 @@ def alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
     return now == start if now else None
 
 
-def _place(proc: str) -> typing.Tuple[str, str]:
+def _place(proc: str) -> tuple[str, str]:
     """This boot of the machine, and the namespace in which process numbers count."""
     try:
-        return _text(os.path.join(proc, "sys/kernel/random/boot_id")), os.readlink(os.path.join(proc, "self/ns/pid")).strip("pid:[]")
+        return _text(os.path.join(proc, "sys/kernel/random/boot_id")), os.readlink(
+            os.path.join(proc, "self/ns/pid")
+        ).strip("pid:[]")
     except OSError:
         return "", ""
 
 
 def _start(pid: int, proc: str) -> str:
-    """In clock ticks since boot [proc_pid_stat(5), field 22]; empty where it can't be read. The name before it may hold anything, also brackets."""
+    """In clock ticks since boot [proc_pid_stat(5), field 22]; empty where it can't be read. The name before it may hold
+    anything, also brackets."""
     try:
         fields = _text(os.path.join(proc, str(pid), "stat")).rpartition(")")[2].split()
     except OSError:

@@ -26,14 +26,15 @@ _MOST_BYTES = 512 * MIB
 _MOST_OF_A_LINE = 16 * MIB
 #: findings of a stage: 5,000 nodes with all of theirs are a third of it
 _MOST_FINDINGS = 1_000_000
-#: characters of a text of a finding where it is written, the first of these with which the record can be read again. JSON takes 12 bytes at most for one of
-#: them, and a finding with its waiver has 9 texts: of the first, a line has its place in _MOST_OF_A_LINE; of the last, that is 5,000 nodes with 100 each
+#: characters of a text of a finding where it is written, the first of these with which the record can be read again.
+#: JSON takes 12 bytes at most for one of them, and a finding with its waiver has 9 texts: of the first, a line has its
+#: place in _MOST_OF_A_LINE; of the last, that is 5,000 nodes with 100 each
 _MOST_TEXTS = (64 * 1024, 4096, 256)
 
 
 def write_record(directory: str, record: Record, below: str = "") -> str:
-    """Write ``<directory>/<stage>.jsonl`` in one step, so that an interrupted run leaves no half of it. A text of a finding that is longer than what can be
-    read again is cut, and says so.
+    """Write ``<directory>/<stage>.jsonl`` in one step, so that an interrupted run leaves no half of it. A text of a
+    finding that is longer than what can be read again is cut, and says so.
 
     :param below: the folder that the user named, see files; empty for that around ``directory``
     :returns: path of the file
@@ -44,7 +45,7 @@ def write_record(directory: str, record: Record, below: str = "") -> str:
     return path
 
 
-def _lines(path: str, data: typing.Dict[str, typing.Any]) -> typing.List[str]:
+def _lines(path: str, data: dict[str, typing.Any]) -> list[str]:
     """:raises FileError: they are more than can be read again, however its texts are cut"""
     judged = data.pop("judged")
     head = f"{json_of({**data, 'findings': len(judged)})}\n"
@@ -53,10 +54,13 @@ def _lines(path: str, data: typing.Dict[str, typing.Any]) -> typing.List[str]:
             lines = [head, *(f"{json_of(cut_texts(item, most))}\n" for item in judged)]
             if sum(map(len, lines)) <= _MOST_BYTES:
                 return lines
-    raise FileError(f"{path} can't be written: a head of {len(head)} bytes and {len(judged)} findings are more than can be read again")
+    raise FileError(
+        f"{path} can't be written: a head of {len(head)} bytes and {len(judged)} findings are more than can be read"
+        " again"
+    )
 
 
-def read_records(directory: str) -> typing.Tuple[typing.Dict[str, Record], typing.Dict[str, str]]:
+def read_records(directory: str) -> tuple[dict[str, Record], dict[str, str]]:
     """All records of a folder, of whatever run.
 
     :returns: records by stage, and by stage why a file that is there could not be read
@@ -64,7 +68,7 @@ def read_records(directory: str) -> typing.Tuple[typing.Dict[str, Record], typin
     return _read_all(directory, _read)
 
 
-def read_heads(directory: str) -> typing.Dict[str, Record]:
+def read_heads(directory: str) -> dict[str, Record]:
     """The same without findings. A record that can't be read counts as none."""
     return _read_all(directory, _read_head)[0]
 
@@ -90,9 +94,11 @@ def _path(directory: str, stage: str) -> str:
     return os.path.join(directory, f"{stage}.jsonl")
 
 
-def _read_all(directory: str, read: typing.Callable[[str, str], typing.Optional[Record]]) -> typing.Tuple[typing.Dict[str, Record], typing.Dict[str, str]]:
-    records: typing.Dict[str, Record] = {}
-    unreadable: typing.Dict[str, str] = {}
+def _read_all(
+    directory: str, read: typing.Callable[[str, str], typing.Optional[Record]]
+) -> tuple[dict[str, Record], dict[str, str]]:
+    records: dict[str, Record] = {}
+    unreadable: dict[str, str] = {}
     for stage in STAGES:
         path = _path(directory, stage)
         try:
@@ -114,7 +120,8 @@ def _read_head(path: str, stage: str) -> typing.Optional[Record]:
 
 def _read(path: str, stage: str) -> typing.Optional[Record]:
     """:raises FileError: it can't be read, or is no JSON
-    :raises LoadError: no record of this stage, one of another schema, one that was cut off, or one that contradicts itself
+    :raises LoadError: no record of this stage, one of another schema, one that was cut off, or one that contradicts
+        itself
     """
     with _opened(path) as stream:
         if stream is None:
@@ -147,13 +154,15 @@ def _judged(stream: typing.BinaryIO, path: str, stage: str, findings: typing.Any
     for number in range(findings + 1):
         line = stream.readline(_MOST_OF_A_LINE + 1)
         if bool(line) != (number < findings):
-            raise LoadError(f"{stage}.findings", f"{'more than ' if line else ''}{number}", f"{findings}, as its head says")
+            raise LoadError(
+                f"{stage}.findings", f"{'more than ' if line else ''}{number}", f"{findings}, as its head says"
+            )
         if line:
             judged: Judged = load(Judged, _line(line, path, number + 2), f"{stage}.judged[{number}]")
             yield judged
 
 
-def _load(head: typing.Any, stage: str) -> typing.Tuple[Record, typing.Any]:
+def _load(head: typing.Any, stage: str) -> tuple[Record, typing.Any]:
     """The record without its findings, and how many its head promises."""
     if not isinstance(head, dict):
         raise LoadError(stage, "no mapping in the first line", "the head of a record")

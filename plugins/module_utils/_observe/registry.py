@@ -70,7 +70,7 @@ class _Silent(RdmaError):
         self.dead = dead
 
 
-def ask(images: typing.Sequence[Asked], logins: Logins, authority: str, limit: float) -> typing.Dict[Asked, Said]:
+def ask(images: typing.Sequence[Asked], logins: Logins, authority: str, limit: float) -> dict[Asked, Said]:
     """What registries say of each image.
 
     :param authority: file with certificates that are trusted in place of the system's; empty: the system's
@@ -80,13 +80,16 @@ def ask(images: typing.Sequence[Asked], logins: Logins, authority: str, limit: f
     try:
         trust = ssl.create_default_context(cafile=authority or None)
     except (OSError, ValueError) as error:
-        raise RdmaError(f"{authority} holds no certificate that can be trusted: {error}", "Name a file of PEM in operators_registry_ca") from error
+        raise RdmaError(
+            f"{authority} holds no certificate that can be trusted: {error}",
+            "Name a file of PEM in operators_registry_ca",
+        ) from error
     work = _Work(logins, trust, limit)
-    by_host: typing.Dict[str, typing.List[Asked]] = {}
+    by_host: dict[str, list[Asked]] = {}
     for image in dict.fromkeys(images):
         by_host.setdefault(image.name.partition("/")[0], []).append(image)
     for open_images in by_host.values():
-        dead: typing.List[str] = []
+        dead: list[str] = []
         for _number in range(min(_AT_ONCE, len(open_images))):
             # a daemon: what still waits for an answer must not keep the module alive
             threading.Thread(target=work.through, args=(open_images, dead), daemon=True).start()
@@ -97,10 +100,10 @@ class _Work:
     def __init__(self, logins: Logins, trust: ssl.SSLContext, limit: float) -> None:
         self._logins, self._trust, self._limit = logins, trust, limit
         self._end = time.monotonic() + limit
-        self._said: typing.Dict[Asked, Said] = {}
+        self._said: dict[Asked, Said] = {}
         self._changed = threading.Condition()
 
-    def through(self, images: typing.List[Asked], dead: typing.List[str]) -> None:
+    def through(self, images: list[Asked], dead: list[str]) -> None:
         """Ask for one after the other until none is left."""
         while True:
             with self._changed:
@@ -112,7 +115,7 @@ class _Work:
                 self._said[image] = said
                 self._changed.notify_all()
 
-    def _one(self, image: Asked, dead: typing.List[str]) -> Said:
+    def _one(self, image: Asked, dead: list[str]) -> Said:
         try:
             return _Registry(image, self._logins, self._trust, self._end).look()
         except _Silent as error:
@@ -125,7 +128,7 @@ class _Work:
         except Exception as error:
             return Said("silent", f"{type(error).__name__} in what the registry said")
 
-    def wait(self, images: typing.Collection[Asked]) -> typing.Dict[Asked, Said]:
+    def wait(self, images: typing.Collection[Asked]) -> dict[Asked, Said]:
         with self._changed:
             self._changed.wait_for(lambda: len(self._said) >= len(images), max(0.0, self._end - time.monotonic()))
             late = Said("silent", f"no answer within {self._limit:g} s")
@@ -150,7 +153,11 @@ class _Registry:
         if status != 200:
             return self._judged(status)
         found = [tag for tag in tags_of(text) if tag.startswith(f"{self._version}-")]
-        return Said("there", ", ".join(found[:5])) if found else Said("missing", f"no tag that begins with {self._version}-")
+        return (
+            Said("there", ", ".join(found[:5]))
+            if found
+            else Said("missing", f"no tag that begins with {self._version}-")
+        )
 
     def _judged(self, status: int) -> Said:
         who = "the user of the file" if self._login else "nobody, since the file of users has none for it"
@@ -162,7 +169,7 @@ class _Registry:
             return Said("refused", f"HTTP {status} for {who}")
         return Said("silent", f"HTTP {status}")
 
-    def _authorized(self, method: str, path: str) -> typing.Tuple[int, http.client.HTTPMessage, str]:
+    def _authorized(self, method: str, path: str) -> tuple[int, http.client.HTTPMessage, str]:
         answer = self._request(self._host, method, path, "")
         if answer[0] in _ELSEWHERE:
             return self._elsewhere(method, path, answer[1].get("Location") or "")
@@ -174,10 +181,15 @@ class _Registry:
         authorization = self._authorization(asked)
         return self._request(self._host, method, path, authorization) if authorization else answer
 
-    def _elsewhere(self, method: str, path: str, location: str) -> typing.Tuple[int, http.client.HTTPMessage, str]:
+    def _elsewhere(self, method: str, path: str, location: str) -> tuple[int, http.client.HTTPMessage, str]:
         """Where the registry sends us, once, and nobody's password goes there."""
         place = urllib.parse.urlsplit(urllib.parse.urljoin(f"https://{self._host}{path}", location))
-        if place.scheme != "https" or not place.netloc or place.username is not None or any(sign <= " " for sign in location):
+        if (
+            place.scheme != "https"
+            or not place.netloc
+            or place.username is not None
+            or any(sign <= " " for sign in location)
+        ):
             raise _Silent(f"it sends us to {plain(location, 100)}, which is no address of https")
         return self._request(place.netloc, method, f"{place.path or '/'}{f'?{place.query}' if place.query else ''}", "")
 
@@ -186,17 +198,35 @@ class _Registry:
         if asked.scheme == "basic":
             return f"Basic {login.basic}" if login.basic else ""
         realm = urllib.parse.urlsplit(asked.realm)
-        if realm.scheme != "https" or not realm.netloc or realm.username is not None or any(sign <= " " for sign in asked.realm):
-            raise _Silent(f"its token server is at {plain(asked.realm, 100)}, to which no password is sent: it must be an address of https")
+        if (
+            realm.scheme != "https"
+            or not realm.netloc
+            or realm.username is not None
+            or any(sign <= " " for sign in asked.realm)
+        ):
+            raise _Silent(
+                f"its token server is at {plain(asked.realm, 100)}, to which no password is sent: it must be an address"
+                " of https"
+            )
         scope = asked.scope or f"repository:{self._path}:pull"
         query = [("service", asked.service)] if asked.service else []
         body = ""
         if login.token:
             body = urllib.parse.urlencode(
-                [*query, ("scope", scope), ("grant_type", "refresh_token"), ("refresh_token", login.token), ("client_id", "linerate")]
+                [
+                    *query,
+                    ("scope", scope),
+                    ("grant_type", "refresh_token"),
+                    ("refresh_token", login.token),
+                    ("client_id", "linerate"),
+                ]
             )
         path = realm.path or "/"
-        path += "" if body else f"?{'&'.join(filter(None, (realm.query, urllib.parse.urlencode([*query, ('scope', scope)]))))}"
+        path += (
+            ""
+            if body
+            else f"?{'&'.join(filter(None, (realm.query, urllib.parse.urlencode([*query, ('scope', scope)]))))}"
+        )
         basic = f"Basic {login.basic}" if login.basic and not body else ""
         status, _headers, text = self._request(realm.netloc, "POST" if body else "GET", path, basic, body)
         if status in (400, 401, 403):
@@ -206,7 +236,9 @@ class _Registry:
             raise _Silent(f"its token server answers HTTP {status}")
         return f"Bearer {token_of(text)}"
 
-    def _request(self, host: str, method: str, path: str, authorization: str, body: str = "") -> typing.Tuple[int, http.client.HTTPMessage, str]:
+    def _request(
+        self, host: str, method: str, path: str, authorization: str, body: str = ""
+    ) -> tuple[int, http.client.HTTPMessage, str]:
         left = min(PATIENCE, self._end - time.monotonic())
         if left <= 0:
             raise _Silent("no time was left for it")

@@ -27,7 +27,13 @@ from .kubernetes import ApiError, Cluster, Resource
 from .operator_namespaces import prove_release
 
 #: of the custom resource definitions, those of these API groups
-GROUPS = ("sriovnetwork.openshift.io", "k8s.cni.cncf.io", "whereabouts.cni.cncf.io", "nv-ipam.nvidia.com", "mellanox.com")
+GROUPS = (
+    "sriovnetwork.openshift.io",
+    "k8s.cni.cncf.io",
+    "whereabouts.cni.cncf.io",
+    "nv-ipam.nvidia.com",
+    "mellanox.com",
+)
 DAEMON = "sriov-network-config-daemon"
 #: ConfigMap of the operator, whichever way it was installed
 SUPPORTED_NICS = "supported-nic-ids"
@@ -43,10 +49,11 @@ _Read = typing.Callable[[], typing.Iterable[str]]
 
 
 def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) -> str:
-    """Where the operator is: the namespace that is named, else that of its SriovOperatorConfig or of itself, where there is one only.
+    """Where the operator is: the namespace that is named, else that of its SriovOperatorConfig or of itself, where
+    there is one only.
 
-    Without any it is where the guide for this kind of cluster installs it. What may not be read counts as not there: whoever needs the operator then finds
-    none in that namespace, and says so.
+    Without any it is where the guide for this kind of cluster installs it. What may not be read counts as not there:
+    whoever needs the operator then finds none in that namespace, and says so.
 
     :raises ApiError: the server cannot be reached
     """
@@ -60,10 +67,12 @@ def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) 
             if error.status == 0:
                 raise
 
-    def running() -> typing.List[str]:
+    def running() -> list[str]:
         # a tenant may give a Deployment the operator's name
         bound = list(map(_accounts, read("ClusterRoleBinding")))
-        return [_namespace(item) for item in read("Deployment") if is_operator(item) and has_rights(account_of(item), bound)]
+        return [
+            _namespace(item) for item in read("Deployment") if is_operator(item) and has_rights(account_of(item), bound)
+        ]
 
     return _seen(cluster, lambda: map(_namespace, filter(_is_config, read("SriovOperatorConfig"))), running)
 
@@ -75,7 +84,9 @@ def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optio
     """
     ours = {item["metadata"]["name"] for item in cluster.list("Namespace", selector=f"{LABEL}={MANAGER}").items}
     running = [item for item in cluster.list("Deployment", namespace).items if is_operator(item)]
-    return sriov_operator.kept_release(namespace, release, namespace in ours, running, prove_release(cluster, namespace, release))
+    return sriov_operator.kept_release(
+        namespace, release, namespace in ours, running, prove_release(cluster, namespace, release)
+    )
 
 
 def _seen(cluster: Cluster, configs: _Read, deployments: _Read) -> str:
@@ -97,7 +108,7 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
     :param named: namespace of the operator; None is where it is seen
     :raises ApiError: the server cannot be reached
     """
-    errors: typing.List[str] = []
+    errors: list[str] = []
 
     def answer(ask: typing.Callable[[], _Answer]) -> typing.Optional[_Answer]:
         try:
@@ -109,39 +120,53 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
                 errors.append(error.seen)
             return None
 
-    def read(kind: str, where: str = "") -> typing.Optional[typing.Tuple[Resource, ...]]:
+    def read(kind: str, where: str = "") -> typing.Optional[tuple[Resource, ...]]:
         listing = answer(lambda: cluster.list(kind, where))
         return listing.items if listing is not None else None
 
-    def only(kind: str, take: typing.Callable[[Resource], typing.Optional[_Taken]]) -> typing.List[_Taken]:
+    def only(kind: str, take: typing.Callable[[Resource], typing.Optional[_Taken]]) -> list[_Taken]:
         """What is of interest of a kind that tenants make, too: page by page, so that nothing of theirs is held."""
-        found: typing.List[_Taken] = []
+        found: list[_Taken] = []
         answer(lambda: found.extend(taken for taken in map(take, cluster.pages(kind)) if taken is not None))
         return found
 
     crds = only("CustomResourceDefinition", lambda item: established(item) or None)
     bound = only("ClusterRoleBinding", _accounts)
-    deployments = only("Deployment", lambda item: sriov_operator.installation(item) if is_operator(item) and has_rights(account_of(item), bound) else None)
+    deployments = only(
+        "Deployment",
+        lambda item: (
+            sriov_operator.installation(item) if is_operator(item) and has_rights(account_of(item), bound) else None
+        ),
+    )
     configs = read("SriovOperatorConfig") or ()
-    namespace = named or _seen(cluster, lambda: map(_namespace, filter(_is_config, configs)), lambda: (item.deployment.namespace for item in deployments))
+    namespace = named or _seen(
+        cluster,
+        lambda: map(_namespace, filter(_is_config, configs)),
+        lambda: (item.deployment.namespace for item in deployments),
+    )
     daemons = only("DaemonSet", lambda item: _daemon(item, namespace, bound))
     attachments = answer(lambda: sum(1 for _attachment in cluster.pages("NetworkAttachmentDefinition")))
     nic_policies = read("NicClusterPolicy") or ()
     nodes = read("Node") or ()
     states = read("SriovNetworkNodeState", namespace) or ()
 
-    def pods_of(where: str) -> typing.Tuple[Resource, ...]:
-        """Without mirror pods, which any kubelet may put there, and without the long texts that a kubelet may write of its own."""
-        found: typing.List[Resource] = []
-        answer(lambda: found.extend(cut_texts(pod, _MOST_TEXT) for pod in cluster.pages("Pod", where) if not is_mirror_pod("Pod", pod)))
+    def pods_of(where: str) -> tuple[Resource, ...]:
+        """Without mirror pods, which any kubelet may put there, and without the long texts that a kubelet may write of
+        its own."""
+        found: list[Resource] = []
+        answer(
+            lambda: found.extend(
+                cut_texts(pod, _MOST_TEXT) for pod in cluster.pages("Pod", where) if not is_mirror_pod("Pod", pod)
+            )
+        )
         return tuple(found)
 
     pods = pods_of(namespace)
     policies = read("SriovNetworkNodePolicy", namespace) or ()
     olm = [*(read("ClusterServiceVersion", namespace) or ()), *(read("Subscription", namespace) or ())]
-    namespaces: typing.Dict[str, typing.Tuple[Resource, ...]] = {namespace: pods}
+    namespaces: dict[str, tuple[Resource, ...]] = {namespace: pods}
 
-    def of_namespace(name: str) -> typing.Tuple[Resource, ...]:
+    def of_namespace(name: str) -> tuple[Resource, ...]:
         if name not in namespaces:
             namespaces[name] = pods_of(name)
         return namespaces[name]
@@ -173,9 +198,12 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
 
 
 def _says(cluster: Cluster, namespace: str, pods: typing.Iterable[Resource]) -> str:
-    """Why the operator's last sync failed; empty where it does not run, where none failed, and where its log may not be read."""
+    """Why the operator's last sync failed; empty where it does not run, where none failed, and where its log may not be
+    read."""
     for pod in pods:
-        if state_of_pod(pod).phase == "ready" and sriov_operator.runs_operator(pod.get("spec", {}).get("containers") or []):
+        if state_of_pod(pod).phase == "ready" and sriov_operator.runs_operator(
+            pod.get("spec", {}).get("containers") or []
+        ):
             try:
                 return last_error(cluster.log(namespace, pod["metadata"]["name"], LOG_SECONDS))
             except ApiError as error:
@@ -205,7 +233,9 @@ def established(crd: Resource) -> str:
     if not name.endswith(GROUPS):
         return ""
     conditions = crd.get("status", {}).get("conditions", [])
-    return name if any(item.get("type") == "Established" and item.get("status") == "True" for item in conditions) else ""
+    return (
+        name if any(item.get("type") == "Established" and item.get("status") == "True" for item in conditions) else ""
+    )
 
 
 class _Daemon(typing.NamedTuple):
@@ -219,8 +249,11 @@ class _Daemon(typing.NamedTuple):
     runs_multus: bool
 
 
-def _daemon(item: Resource, namespace: str, bound: typing.Collection[typing.Container[str]]) -> typing.Optional[_Daemon]:
-    """The config daemon of the operator in ``namespace``, and what is called multus and has the rights for that; None of another DaemonSet.
+def _daemon(
+    item: Resource, namespace: str, bound: typing.Collection[typing.Container[str]]
+) -> typing.Optional[_Daemon]:
+    """The config daemon of the operator in ``namespace``, and what is called multus and has the rights for that; None
+    of another DaemonSet.
 
     :raises ResourceError: it is none
     """
@@ -232,17 +265,18 @@ def _daemon(item: Resource, namespace: str, bound: typing.Collection[typing.Cont
     return _Daemon(kubernetes.workload(item), str(item["metadata"].get("uid") or ""), runs_multus)
 
 
-def _multus_of(daemons: typing.Iterable[_Daemon]) -> typing.List[_Daemon]:
+def _multus_of(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
     """DaemonSets that run multus on the nodes.
 
-    By the name, which each installation begins in another way (kube-multus-ds, rke2-multus, OpenShift's multus), and by a container that ends with it:
-    OpenShift's multus-additional-cni-plugins and multus-admission-controller are no multus.
+    By the name, which each installation begins in another way (kube-multus-ds, rke2-multus, OpenShift's multus), and by
+    a container that ends with it: OpenShift's multus-additional-cni-plugins and multus-admission-controller are no
+    multus.
     """
     named = [item for item in daemons if item.work.name != DAEMON]
     return [item for item in named if item.runs_multus] or named
 
 
-def _accounts(binding: Resource) -> typing.FrozenSet[str]:
+def _accounts(binding: Resource) -> frozenset[str]:
     return accounts_of({"kind": "ClusterRoleBinding", **binding})
 
 
@@ -250,12 +284,16 @@ def _namespace(item: Resource) -> str:
     return str(item["metadata"].get("namespace", ""))
 
 
-def _containers(workload: Resource) -> typing.List[Resource]:
+def _containers(workload: Resource) -> list[Resource]:
     return workload.get("spec", {}).get("template", {}).get("spec", {}).get("containers") or []
 
 
 def _with_nodes(daemon: _Daemon, pods: typing.Iterable[Resource]) -> Workload:
     """With the nodes on which its pods are ready. What a DaemonSet counts itself takes in nodes that are not ours."""
-    owned = (pod for pod in pods if daemon.uid and any(owner.get("uid") == daemon.uid for owner in pod["metadata"].get("ownerReferences") or []))
+    owned = (
+        pod
+        for pod in pods
+        if daemon.uid and any(owner.get("uid") == daemon.uid for owner in pod["metadata"].get("ownerReferences") or [])
+    )
     nodes = {str(pod.get("spec", {}).get("nodeName", "")) for pod in owned if state_of_pod(pod).phase == "ready"}
     return dataclasses.replace(daemon.work, nodes=tuple(sorted(nodes)))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the ports of a node say of their subnets, by the tools of the package infiniband-diags (root, or access to /dev/infiniband/umad*)."""
+"""What the ports of a node say of their subnets, by the tools of the package infiniband-diags (root, or access to
+/dev/infiniband/umad*)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,17 @@ import time
 import typing
 
 from .._model.errors import ParseError, RdmaError
-from .._model.fabric import ErrorReport, LostManager, ManagerPort, SeenCapabilities, SeenErrors, SeenManagers, SeenSubnet, SeenTopology, SubnetManager
+from .._model.fabric import (
+    ErrorReport,
+    LostManager,
+    ManagerPort,
+    SeenCapabilities,
+    SeenErrors,
+    SeenManagers,
+    SeenSubnet,
+    SeenTopology,
+    SubnetManager,
+)
 from .._model.forwarding import SeenForwarding
 from .._model.hca import NodeHcas
 from .._model.operand import operand
@@ -23,7 +34,8 @@ from . import command, umad
 PACKAGE = "infiniband-diags"
 #: the tools retry by themselves: a query that nobody answers takes some seconds
 _QUERY_SECONDS = 30.0
-#: bytes that a tool prints of a whole fabric. dump_fts has 12 of them for each LID on each switch: 90 MB for 600 switches and 12,000 LIDs
+#: bytes that a tool prints of a whole fabric. dump_fts has 12 of them for each LID on each switch: 90 MB for 600
+#: switches and 12,000 LIDs
 _MOST_OUTPUT = 512 * MIB
 #: what sminfo says, on its standard output, when its question stayed without an answer
 _SILENT = "iberror: failed: query"
@@ -60,7 +72,7 @@ class Limits:
     errors: float
 
 
-def arguments(name: PortName) -> typing.Tuple[str, ...]:
+def arguments(name: PortName) -> tuple[str, ...]:
     """Options of infiniband-diags that choose a port.
 
     :raises OperandError: the device has a name that is an option
@@ -68,7 +80,7 @@ def arguments(name: PortName) -> typing.Tuple[str, ...]:
     return ("-C", operand(name.device, "the RDMA device"), "-P", str(name.port))
 
 
-def infiniband_ports(node: NodeHcas) -> typing.Tuple[Question, ...]:
+def infiniband_ports(node: NodeHcas) -> tuple[Question, ...]:
     """The InfiniBand ports of the physical functions.
 
     A port without a link has no way to a subnet manager: asking it only costs the tool's time.
@@ -77,12 +89,21 @@ def infiniband_ports(node: NodeHcas) -> typing.Tuple[Question, ...]:
     for hca in node.hcas:
         for port in hca.ports:
             if hca.rdma_device and not hca.is_virtual and port.link_layer == "InfiniBand":
-                why = "" if port.linked else f"the port is {port.state}, its link is {port.physical_state}: no subnet manager can be asked through it"
+                why = (
+                    ""
+                    if port.linked
+                    else (
+                        f"the port is {port.state}, its link is {port.physical_state}: no subnet manager can be asked"
+                        " through it"
+                    )
+                )
                 result.append(Question(PortName(hca.rdma_device, port.number), why, port.sm_lid))
     return tuple(result)
 
 
-def read_subnets(questions: typing.Sequence[Question], sysfs: typing.Sequence[str] = ("/sys",)) -> typing.Tuple[SeenSubnet, ...]:
+def read_subnets(
+    questions: typing.Sequence[Question], sysfs: typing.Sequence[str] = ("/sys",)
+) -> tuple[SeenSubnet, ...]:
     """Ask through every port for its subnet manager.
 
     :param sysfs: roots, where to look for what stands in the way of a port that can't be asked
@@ -93,10 +114,17 @@ def read_subnets(questions: typing.Sequence[Question], sysfs: typing.Sequence[st
         command.require("sminfo", PACKAGE)
         command.require("smpquery", PACKAGE)
     answers = {
-        question: dataclasses.replace(seen, barrier=umad.barrier(question.name, sysfs)) if seen.error and not seen.silent else seen
+        question: (
+            dataclasses.replace(seen, barrier=umad.barrier(question.name, sysfs))
+            if seen.error and not seen.silent
+            else seen
+        )
         for question, seen in zip(asked, command.each(_ask, asked, _PARALLEL))
     }
-    return tuple(answers.get(item) or SeenSubnet(item.name.device, item.name.port, error=item.why_not, linked=False) for item in questions)
+    return tuple(
+        answers.get(item) or SeenSubnet(item.name.device, item.name.port, error=item.why_not, linked=False)
+        for item in questions
+    )
 
 
 def _ask(question: Question) -> SeenSubnet:
@@ -116,7 +144,9 @@ def _ask_once(name: PortName) -> SeenSubnet:
         manager = sminfo.parse(finished.stdout) if not finished.failure else None
     except ParseError as error:
         return SeenSubnet(name.device, name.port, error=str(error))
-    return SeenSubnet(name.device, name.port, master=manager, error=finished.failure or None, silent=_SILENT in finished.stdout)
+    return SeenSubnet(
+        name.device, name.port, master=manager, error=finished.failure or None, silent=_SILENT in finished.stdout
+    )
 
 
 def _lost_manager(name: PortName, lid: int) -> LostManager:
@@ -142,7 +172,7 @@ def _query(tool: str, name: PortName, *more: str) -> str:
     return finished.stdout
 
 
-def read_fabrics(names: typing.Sequence[PortName], limits: Limits) -> typing.Tuple[SeenTopology, ...]:
+def read_fabrics(names: typing.Sequence[PortName], limits: Limits) -> tuple[SeenTopology, ...]:
     """What each of the ports shows of its fabric.
 
     :raises ToolMissing: a tool is not installed
@@ -151,8 +181,8 @@ def read_fabrics(names: typing.Sequence[PortName], limits: Limits) -> typing.Tup
 
 
 def read_fabric(name: PortName, limits: Limits) -> SeenTopology:
-    """Topology, links, forwarding tables, managers and error counters of the fabric of one port. The fabric is walked once, the other tools load what was
-    seen; but for dump_fts, which can't.
+    """Topology, links, forwarding tables, managers and error counters of the fabric of one port. The fabric is walked
+    once, the other tools load what was seen; but for dump_fts, which can't.
 
     Of a part that no manager reaches only the topology is read.
 
@@ -176,12 +206,21 @@ def read_fabric(name: PortName, limits: Limits) -> SeenTopology:
         seconds = round(time.monotonic() - started, 1)
         later = _read_errors(name, walked, limits.discovery)
     error = next((report for report in (first, later) if isinstance(report, str)), None)
-    errors = SeenErrors(first if isinstance(first, ErrorReport) else None, later if isinstance(later, ErrorReport) else None, seconds, error)
+    errors = SeenErrors(
+        first if isinstance(first, ErrorReport) else None,
+        later if isinstance(later, ErrorReport) else None,
+        seconds,
+        error,
+    )
     return dataclasses.replace(seen, managers=managers, capabilities=capabilities, errors=errors, forwarding=forwarding)
 
 
 def _read_topology(name: PortName, walked: str, limit_seconds: float) -> SeenTopology:
-    finished = command.run((command.require("ibnetdiscover", PACKAGE), *arguments(name), "--cache", walked), limit_seconds, most_bytes=_MOST_OUTPUT)
+    finished = command.run(
+        (command.require("ibnetdiscover", PACKAGE), *arguments(name), "--cache", walked),
+        limit_seconds,
+        most_bytes=_MOST_OUTPUT,
+    )
     if finished.failure:
         return SeenTopology(name.device, name.port, error=finished.failure)
     try:
@@ -191,7 +230,11 @@ def _read_topology(name: PortName, walked: str, limit_seconds: float) -> SeenTop
 
 
 def _read_capabilities(name: PortName, walked: str, limit_seconds: float) -> SeenCapabilities:
-    finished = command.run((command.require("iblinkinfo", PACKAGE), *arguments(name), "--load-cache", walked, "--line"), limit_seconds, most_bytes=_MOST_OUTPUT)
+    finished = command.run(
+        (command.require("iblinkinfo", PACKAGE), *arguments(name), "--load-cache", walked, "--line"),
+        limit_seconds,
+        most_bytes=_MOST_OUTPUT,
+    )
     if finished.failure:
         return SeenCapabilities(error=finished.failure)
     try:
@@ -202,7 +245,9 @@ def _read_capabilities(name: PortName, walked: str, limit_seconds: float) -> See
 
 def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
     """Without the names of nodes: of a large fabric they are most of the text."""
-    finished = command.run((command.require("dump_fts", PACKAGE), *arguments(name), "-n"), limit_seconds, most_bytes=_MOST_OUTPUT)
+    finished = command.run(
+        (command.require("dump_fts", PACKAGE), *arguments(name), "-n"), limit_seconds, most_bytes=_MOST_OUTPUT
+    )
     if finished.failure:
         return SeenForwarding(error=finished.failure)
     try:
@@ -212,9 +257,12 @@ def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
 
 
 def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Union[ErrorReport, str]:
-    """The counters, or why they are not known. Thresholds of the node's own file would hide what grows below them; waiting to send is no error."""
+    """The counters, or why they are not known. Thresholds of the node's own file would hide what grows below them;
+    waiting to send is no error."""
     options = ("--load-cache", walked, "--threshold-file", os.devnull, "--suppress", "PortXmitWait")
-    finished = command.run((command.require("ibqueryerrors", PACKAGE), *arguments(name), *options), limit_seconds, most_bytes=_MOST_OUTPUT)
+    finished = command.run(
+        (command.require("ibqueryerrors", PACKAGE), *arguments(name), *options), limit_seconds, most_bytes=_MOST_OUTPUT
+    )
     # 1: errors were found
     if finished.rc not in (0, 1):
         return finished.failure
@@ -226,11 +274,14 @@ def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Un
 
 
 def _read_managers(name: PortName, interval_seconds: float) -> SeenManagers:
-    """Every manager that the subnet administration knows, asked itself; then its records, until the count of this port's manager has risen."""
+    """Every manager that the subnet administration knows, asked itself; then its records, until the count of this
+    port's manager has risen."""
     managers = SeenManagers()
     try:
         lids = saquery.parse_manager_ports(_query("saquery", name, "-s"))
-        managers = dataclasses.replace(managers, ports=command.each(lambda lid: _ask_manager(name, lid), lids, _PARALLEL))
+        managers = dataclasses.replace(
+            managers, ports=command.each(lambda lid: _ask_manager(name, lid), lids, _PARALLEL)
+        )
         master = sminfo.parse(_query("sminfo", name)).guid
         return dataclasses.replace(managers, master=master, **_watch_activity(master, name, interval_seconds))
     except RdmaError as error:
@@ -244,7 +295,7 @@ def _ask_manager(name: PortName, lid: int) -> ManagerPort:
         return ManagerPort(lid, error=str(error))
 
 
-def _watch_activity(master: str, name: PortName, interval_seconds: float) -> typing.Dict[str, typing.Any]:
+def _watch_activity(master: str, name: PortName, interval_seconds: float) -> dict[str, typing.Any]:
     """The fields of SeenManagers that come from SMInfo records.
 
     :raises RdmaError: there are no records
@@ -259,7 +310,9 @@ def _watch_activity(master: str, name: PortName, interval_seconds: float) -> typ
         time.sleep(min(_LOOK_SECONDS, interval_seconds))
         again = saquery.parse_sm_records(_query("saquery", name, "SMIR"))
         later = _activity(again, master)
-        if any(known.get(manager.guid, manager.activity) != manager.activity for manager in again if manager.guid != master):
+        if any(
+            known.get(manager.guid, manager.activity) != manager.activity for manager in again if manager.guid != master
+        ):
             refreshed = True
     return {
         "activity_first": first,

@@ -2,8 +2,9 @@
 
 """The network functions of a node, from sysfs alone: no tool, no root, one pass.
 
-sysfs changes while it is read: functions come and go, files answer EINVAL. What vanished is left out and said; what could not be read is None
-and listed in ``unread``. An unread file is never taken for an absent one: only "no such file" means absent.
+sysfs changes while it is read: functions come and go, files answer EINVAL. What vanished is left out and said; what
+could not be read is None and listed in ``unread``. An unread file is never taken for an absent one: only "no such file"
+means absent.
 """
 
 from __future__ import annotations
@@ -18,7 +19,18 @@ from .._model.boundary.fabric import LINK_GBPS
 from .._model.boundary.form import Form
 from .._model.boundary.words import VERSION, WORD
 from .._model.errors import ParseError
-from .._model.hca import Hca, HeldParts, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov, SriovAbsence, VfAdministration
+from .._model.hca import (
+    Hca,
+    HeldParts,
+    Netdev,
+    NodeHcas,
+    PcieLink,
+    PciFunction,
+    Port,
+    Sriov,
+    SriovAbsence,
+    VfAdministration,
+)
 from .._parse.node import pci_config
 from .._parse.node import sysfs as parse
 from .._parse.node.ethtool import LinkModes
@@ -43,11 +55,12 @@ class Reader:
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
-        self.unread: typing.List[str] = []
-        self.errors: typing.List[str] = []
+        self.unread: list[str] = []
+        self.errors: list[str] = []
 
     def value(self, name: str, parser: typing.Callable[[str], Value]) -> typing.Optional[Value]:
-        """The parsed text of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be read or understood."""
+        """The parsed text of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be
+        read or understood."""
         raw = self.raw(name)
         if raw is None:
             return None
@@ -69,11 +82,13 @@ class Reader:
             return raw.decode("utf-8", "backslashreplace").rstrip("\n")
 
     def formed(self, name: str, form: Form) -> typing.Optional[str]:
-        """A text that has a form; None when the file is absent or empty, and also, with an entry in ``unread``, when its text is not of the form."""
+        """A text that has a form; None when the file is absent or empty, and also, with an entry in ``unread``, when
+        its text is not of the form."""
         return self.value(name, lambda text: form.of(text, "the text") if text else "") or None
 
-    def names(self, name: str) -> typing.Tuple[str, ...]:
-        """Entries of a folder in natural order; empty when it is absent, and also, with an entry in ``unread``, when it can't be read."""
+    def names(self, name: str) -> tuple[str, ...]:
+        """Entries of a folder in natural order; empty when it is absent, and also, with an entry in ``unread``, when it
+        can't be read."""
         try:
             return tuple(sorted(os.listdir(os.path.join(self.folder, name)), key=natural))
         except (FileNotFoundError, NotADirectoryError):
@@ -83,7 +98,8 @@ class Reader:
             return ()
 
     def link(self, name: str) -> typing.Optional[str]:
-        """Name of what a symbolic link leads to; None when there is no link. The text of the link alone would not do: it may end in ``..``."""
+        """Name of what a symbolic link leads to; None when there is no link. The text of the link alone would not do:
+        it may end in ``..``."""
         path = os.path.join(self.folder, name)
         try:
             os.readlink(path)
@@ -100,7 +116,8 @@ class Reader:
         return os.path.basename(os.path.realpath(os.path.join(self.folder, name, "..")))
 
     def raw(self, name: str, most: int = _MOST_BYTES) -> typing.Optional[bytes]:
-        """The first bytes of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be read."""
+        """The first bytes of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be
+        read."""
         try:
             # without a buffer, so that no more is asked of a device than is needed
             with open(os.path.join(self.folder, name), "rb", buffering=0) as stream:
@@ -114,7 +131,8 @@ class Reader:
             return None
 
     def number_if_any(self, name: str) -> typing.Optional[int]:
-        """The number in a file that says nothing by failing, as ``speed`` does without a link or in a driver that has none; else None."""
+        """The number in a file that says nothing by failing, as ``speed`` does without a link or in a driver that has
+        none; else None."""
         try:
             with open(os.path.join(self.folder, name), "rb") as stream:
                 return parse.number(stream.read(_MOST_BYTES).decode("ascii").rstrip("\n"))
@@ -126,23 +144,28 @@ class Reader:
         self.errors.append(f"{os.path.join(self.folder, name)}: {why}")
 
 
-def natural(name: str) -> typing.Tuple[typing.Tuple[int, int, str], ...]:
+def natural(name: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key in which mlx5_10 comes after mlx5_9."""
     parts = re.split(r"([0-9]+)", name)
     return tuple((1, int(part), "") if place % 2 else (0, 0, part) for place, part in enumerate(parts) if part)
 
 
-def read_node(roots: typing.Sequence[str], netdevs: typing.Container[str] = (), held: typing.Optional[typing.Mapping[str, HeldParts]] = None) -> NodeHcas:
+def read_node(
+    roots: typing.Sequence[str],
+    netdevs: typing.Container[str] = (),
+    held: typing.Optional[typing.Mapping[str, HeldParts]] = None,
+) -> NodeHcas:
     """All network functions of interest below the given sysfs roots, as one list.
 
-    Of interest: every RDMA device; every PCI network function with SR-IOV, or that is a VF, or of class InfiniBand, or of an HCA vendor, or named.
+    Of interest: every RDMA device; every PCI network function with SR-IOV, or that is a VF, or of class InfiniBand, or
+    of an HCA vendor, or named.
 
     :param roots: usually just /sys. What a later root repeats is left out, and said
     :param netdevs: names of interfaces that are of interest whatever carries them
     :param held: what pods have, by PCI address (_observe/namespaces.py)
     """
-    found: typing.Dict[str, Hca] = {}
-    errors: typing.List[str] = []
+    found: dict[str, Hca] = {}
+    errors: list[str] = []
     for root in roots:
         top = Reader(root)
         if not top.names("class") and not top.names("bus"):
@@ -152,43 +175,64 @@ def read_node(roots: typing.Sequence[str], netdevs: typing.Container[str] = (), 
                 errors.append(f"{root}: {hca.name} is there twice: the second one is left out")
             else:
                 found[hca.name] = hca
-    hcas = sorted(found.values(), key=lambda hca: (hca.rdma_device is None, natural(hca.rdma_device or ""), hca.pci.address if hca.pci else hca.name))
+    hcas = sorted(
+        found.values(),
+        key=lambda hca: (
+            hca.rdma_device is None,
+            natural(hca.rdma_device or ""),
+            hca.pci.address if hca.pci else hca.name,
+        ),
+    )
     return NodeHcas(tuple(hcas), tuple(errors))
 
 
-def _read_root(root: str, netdevs: typing.Container[str], held: typing.Mapping[str, HeldParts], errors: typing.List[str]) -> typing.Iterator[Hca]:
+def _read_root(
+    root: str, netdevs: typing.Container[str], held: typing.Mapping[str, HeldParts], errors: list[str]
+) -> typing.Iterator[Hca]:
     top = Reader(root)
     rdma = _by_pci_address(top, "class/infiniband")
     nets = _by_pci_address(top, "class/net")
     functions = [name for name in top.names("bus/pci/devices") if parse.is_pci_address(name)]
     errors.extend(top.errors)
-    jobs: typing.List[typing.Tuple[typing.Optional[str], typing.Optional[str], str]] = []
+    jobs: list[tuple[typing.Optional[str], typing.Optional[str], str]] = []
     for address in functions:
         folder = f"bus/pci/devices/{address}"
         jobs.extend([(address, device, folder) for device in rdma.get(address, ())] or [(address, None, folder)])
-    # a device whose function is not under bus/pci is still a device: one without "device" link (rxe, siw), or on another bus
+    # a device whose function is not under bus/pci is still a device: one without "device" link (rxe, siw), or on
+    # another bus
     for device_address, devices in rdma.items():
         if device_address not in functions:
-            jobs.extend((device_address, device, f"class/infiniband/{device}{'/device' if device_address else ''}") for device in devices)
+            jobs.extend(
+                (device_address, device, f"class/infiniband/{device}{'/device' if device_address else ''}")
+                for device in devices
+            )
     for job_address, job_device, job_folder in jobs:
         reader = Reader(os.path.join(root, job_folder))
         names = nets.get(job_address, ()) if job_address else ()
         parts = held.get(job_address or "")
         # an interface in a pod whose name on the node nobody kept may be the one
-        named = any(name in netdevs for name in (*names, *(parts.names if parts else ()))) or bool(parts and parts.netdevs and not parts.names)
+        named = any(name in netdevs for name in (*names, *(parts.names if parts else ()))) or bool(
+            parts and parts.netdevs and not parts.names
+        )
         hca = _read_hca(root, reader, job_address, job_device, names, named, parts)
         errors.extend(reader.errors)
-        folders = (reader.folder, os.path.join(root, f"class/infiniband/{job_device}")) if job_device else (reader.folder,)
+        folders = (
+            (reader.folder, os.path.join(root, f"class/infiniband/{job_device}")) if job_device else (reader.folder,)
+        )
         gone = [path for path in folders if not os.path.exists(path)]
         if gone:
-            errors.append(f"{gone[0]}: vanished while it was read, and is left out. Functions come and go while VFs are made: read again")
+            errors.append(
+                f"{gone[0]}: vanished while it was read, and is left out. Functions come and go while VFs are made:"
+                " read again"
+            )
         elif hca is not None:
             yield hca
 
 
-def _by_pci_address(top: Reader, folder: str) -> typing.Dict[typing.Optional[str], typing.List[str]]:
-    """Names below a class folder, by the PCI address that their ``device`` link leads to; None where it leads to no PCI function."""
-    result: typing.Dict[typing.Optional[str], typing.List[str]] = {}
+def _by_pci_address(top: Reader, folder: str) -> dict[typing.Optional[str], list[str]]:
+    """Names below a class folder, by the PCI address that their ``device`` link leads to; None where it leads to no PCI
+    function."""
+    result: dict[typing.Optional[str], list[str]] = {}
     for name in top.names(folder):
         target = top.link(f"{folder}/{name}/device")
         # between a virtio NIC and its PCI function is a bus of its own
@@ -225,7 +269,9 @@ def _read_hca(
     netdevs = tuple(netdev for netdev in found if netdev is not None)
     index = _vf_index(reader, address, physical_function) if physical_function else None
     # one function may carry several devices: the name of the RDMA device comes first
-    name = next(filter(None, (device, *(netdev.name for netdev in netdevs), *(held.names if held else ()), address)), "")
+    name = next(
+        filter(None, (device, *(netdev.name for netdev in netdevs), *(held.names if held else ()), address)), ""
+    )
     hca = Hca(
         name=name,
         rdma_device=device,
@@ -240,7 +286,9 @@ def _read_hca(
         sriov=sriov,
         physical_function=physical_function,
         vf_index=index,
-        administration=_read_administration(reader, physical_function, index) if physical_function and index is not None else None,
+        administration=(
+            _read_administration(reader, physical_function, index) if physical_function and index is not None else None
+        ),
         sriov_absence=_sriov_absence(reader) if pci and sriov is None and physical_function is None else None,
         held=held,
         unread=tuple(reader.unread + (rdma.unread if rdma else [])),
@@ -251,7 +299,12 @@ def _read_hca(
 
 
 def _of_interest(pci: PciFunction, sriov: typing.Optional[Sriov], physical_function: typing.Optional[str]) -> bool:
-    return sriov is not None or physical_function is not None or pci.device_class == _INFINIBAND_CLASS or pci.vendor in _HCA_VENDORS
+    return (
+        sriov is not None
+        or physical_function is not None
+        or pci.device_class == _INFINIBAND_CLASS
+        or pci.vendor in _HCA_VENDORS
+    )
 
 
 def _is_network(reader: Reader) -> bool:
@@ -318,7 +371,8 @@ def _vf_index(reader: Reader, address: typing.Optional[str], physical_function: 
 
 
 def _read_administration(reader: Reader, physical_function: str, index: int) -> typing.Optional[VfAdministration]:
-    """What the physical function has set for the VF: files of NVIDIA's own driver packages, absent with the kernel's own driver."""
+    """What the physical function has set for the VF: files of NVIDIA's own driver packages, absent with the kernel's
+    own driver."""
     folder = Reader(os.path.join(os.path.dirname(reader.folder), physical_function, "sriov", str(index)))
     administration = VfAdministration(
         node_guid=folder.value("node", parse.guid_of_bytes),
@@ -331,9 +385,11 @@ def _read_administration(reader: Reader, physical_function: str, index: int) -> 
 
 
 def read_netdev(reader: Reader, name: str, owner: Reader, real: bool = False) -> typing.Optional[Netdev]:
-    """A network interface; None when it went away meanwhile: renamed, or into the network namespace of a pod; None also for a representor.
+    """A network interface; None when it went away meanwhile: renamed, or into the network namespace of a pod; None also
+    for a representor.
 
-    In switchdev mode the interfaces that stand for VFs at the switch of a physical function hang below that function, and are none of its ports.
+    In switchdev mode the interfaces that stand for VFs at the switch of a physical function hang below that function,
+    and are none of its ports.
 
     :param real: it is one of this machine, so that the kernel can be asked for more than sysfs shows
     """
@@ -362,17 +418,24 @@ def read_netdev(reader: Reader, name: str, owner: Reader, real: bool = False) ->
         partner_gbps=modes.partner,
     )
     if not os.path.exists(reader.folder):
-        owner.errors.append(f"{reader.folder}: vanished while it was read, and is left out: renamed, or moved into a pod")
+        owner.errors.append(
+            f"{reader.folder}: vanished while it was read, and is left out: renamed, or moved into a pod"
+        )
         return None
     owner.unread.extend(f"net/{name}/{item}" for item in reader.unread)
     owner.errors.extend(reader.errors)
     return netdev
 
 
-def read_ports(reader: Reader, netdevs: typing.Sequence[Netdev]) -> typing.Tuple[Port, ...]:
+def read_ports(reader: Reader, netdevs: typing.Sequence[Netdev]) -> tuple[Port, ...]:
     """Of an RDMA device, by its folder and the network interfaces of its function."""
     names = [name for name in reader.names("ports") if re.match(r"\A[0-9]{1,3}\Z", name)]
-    return tuple(_read_port(reader, int(name), [netdev.mtu for netdev in netdevs if netdev.port == int(name) and netdev.mtu is not None]) for name in names)
+    return tuple(
+        _read_port(
+            reader, int(name), [netdev.mtu for netdev in netdevs if netdev.port == int(name) and netdev.mtu is not None]
+        )
+        for name in names
+    )
 
 
 def _read_port(reader: Reader, number: int, mtus: typing.Sequence[int]) -> Port:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stands between a tool and a port: sysfs and device nodes of ib_umad (linux/drivers/infiniband/core/user_mad.c, Documentation/infiniband/user_mad)."""
+"""What stands between a tool and a port: sysfs and device nodes of ib_umad (linux/drivers/infiniband/core/user_mad.c,
+Documentation/infiniband/user_mad)."""
 
 from __future__ import annotations
 
@@ -12,15 +13,20 @@ from .._model.reachability import PortName
 
 
 def barrier(name: PortName, sysfs: typing.Sequence[str], devices: str = "/dev/infiniband") -> typing.Optional[Barrier]:
-    """Why no management datagram can be sent through a port; None when nothing here stands in the way. For after a tool failed: it opens nothing.
+    """Why no management datagram can be sent through a port; None when nothing here stands in the way. For after a tool
+    failed: it opens nothing.
 
     :param sysfs: roots, usually just /sys
     :param devices: folder of the device nodes
     """
-    folders = [folder for folder in (os.path.join(root, "class", "infiniband_mad") for root in sysfs) if os.path.isdir(folder)]
+    folders = [
+        folder for folder in (os.path.join(root, "class", "infiniband_mad") for root in sysfs) if os.path.isdir(folder)
+    ]
     if not folders:
         return "module"
-    umad = next((entry for folder in folders for entry in _entries(folder) if _is_of(os.path.join(folder, entry), name)), None)
+    umad = next(
+        (entry for folder in folders for entry in _entries(folder) if _is_of(os.path.join(folder, entry), name)), None
+    )
     if umad is None:
         return "port"
     device = os.path.join(devices, umad)
@@ -29,7 +35,7 @@ def barrier(name: PortName, sysfs: typing.Sequence[str], devices: str = "/dev/in
     return None if os.access(device, os.R_OK | os.W_OK) else "right"
 
 
-def _entries(folder: str) -> typing.List[str]:
+def _entries(folder: str) -> list[str]:
     try:
         return sorted(entry for entry in os.listdir(folder) if entry.startswith("umad"))
     except OSError:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Interfaces that lead a node to the rest of the world: those of its default routes, and those that they are made of."""
+"""Interfaces that lead a node to the rest of the world: those of its default routes, and those that they are made
+of."""
 
 from __future__ import annotations
 
@@ -9,21 +10,26 @@ import typing
 from .._parse.node.neighbours import default_routes, default_routes_6
 from .sysfs import Reader
 
-_TABLES: typing.Tuple[typing.Tuple[str, typing.Callable[[str], typing.Tuple[str, ...]]], ...] = (("route", default_routes), ("ipv6_route", default_routes_6))
+_TABLES: tuple[tuple[str, typing.Callable[[str], tuple[str, ...]]], ...] = (
+    ("route", default_routes),
+    ("ipv6_route", default_routes_6),
+)
 _OPEN_VSWITCH = "ovs-system"
 
 
-def read_uplinks(tables: Reader, readers: typing.Sequence[Reader]) -> typing.Optional[typing.Tuple[str, ...]]:
-    """Interfaces of the default routes, and of what a bond, a bridge or a VLAN among them is made; None where the routes could not be read.
+def read_uplinks(tables: Reader, readers: typing.Sequence[Reader]) -> typing.Optional[tuple[str, ...]]:
+    """Interfaces of the default routes, and of what a bond, a bridge or a VLAN among them is made; None where the
+    routes could not be read.
 
-    :param tables: of the folder with the kernel's tables of routes, ``/proc/net``. A kernel without IPv6 has one of them
+    :param tables: of the folder with the kernel's tables of routes, ``/proc/net``. A kernel without IPv6 has one of
+        them
     :param readers: of sysfs
     """
     found_in = [tables.value(name, parser) for name, parser in _TABLES]
     if found_in[0] is None or any(name in tables.unread for name, _parser in _TABLES):
         return None
     waiting = [name for names in found_in for name in names or ()]
-    found: typing.Dict[str, None] = {}
+    found: dict[str, None] = {}
     while waiting:
         name = waiting.pop()
         entries = [entry for one in readers for entry in one.names(f"class/net/{name}")]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Read YAML that others have written: a ConfigMap, a file with objects, a Helm chart. Few lines of it can stand for much, so each has its limits."""
+"""Read YAML that others have written: a ConfigMap, a file with objects, a Helm chart. Few lines of it can stand for
+much, so each has its limits."""
 
 from __future__ import annotations
 
@@ -23,8 +24,9 @@ except ImportError:
 MOST_YAML = 32 * 1024
 #: characters of a file with objects, and of a Helm chart, which has definitions of 2 MiB
 MOST_FILE, MOST_CHART = MIB, 8 * MIB
-#: values in such a text, aliases unfolded. A chart has some ten thousand, its definitions 100,000. So many take 2 s and 190 MiB with libyaml.
-#: Where PyYAML is built without it, they take 10 s and 250 MiB, and a text of the largest size with few values 12 s
+#: values in such a text, aliases unfolded. A chart has some ten thousand, its definitions 100,000. So many take 2 s and
+#: 190 MiB with libyaml. Where PyYAML is built without it, they take 10 s and 250 MiB, and a text of the largest size
+#: with few values 12 s
 MOST_VALUES = 262_144
 #: libyaml compares each directive %TAG with all before it
 _MOST_TAGS = 64
@@ -51,7 +53,8 @@ def read_yaml(text: str) -> typing.Any:
 
 
 def _limit_nodes(text: str) -> None:
-    """:raises ValueError: an alias, of which few make a mapping that has no end when it is walked through, or many levels"""
+    """:raises ValueError: an alias, of which few make a mapping that has no end when it is walked through, or many
+    levels"""
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
         if isinstance(event, yaml.AliasEvent):
@@ -66,13 +69,14 @@ def has_libyaml() -> bool:
     return hasattr(yaml, "CSafeLoader")
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _with_text_keys(loader: typing.Any) -> typing.Any:
-    """Return a loader that takes each key of a mapping as the text that is written there, as a JSON object has it, and refuses a key that is no scalar.
+    """Return a loader that takes each key of a mapping as the text that is written there, as a JSON object has it, and
+    refuses a key that is no scalar.
 
-    Whoever writes the text chooses the hash of a number, and Python puts numbers with one hash, or whose places in the dict meet, one behind the other: a
-    mapping of 300,000 such keys takes a minute and more. Numbers of 61 bits suffice for that, so that no limit of their size helps. The hash of a text has
-    a secret in it.
+    Whoever writes the text chooses the hash of a number, and Python puts numbers with one hash, or whose places in the
+    dict meet, one behind the other: a mapping of 300,000 such keys takes a minute and more. Numbers of 61 bits suffice
+    for that, so that no limit of their size helps. The hash of a text has a secret in it.
     """
 
     def construct_mapping(self: typing.Any, node: typing.Any, deep: bool = False) -> typing.Any:
@@ -92,10 +96,11 @@ def _text_key(key: typing.Any) -> typing.Any:
     return yaml.ScalarNode(_TEXT, key.value, key.start_mark, key.end_mark) if key.tag in _NOT_TEXT else key
 
 
-def read_documents(text: str, most: int = MOST_CHART) -> typing.List[Resource]:
+def read_documents(text: str, most: int = MOST_CHART) -> list[Resource]:
     """Objects of a file with one YAML document or several; a List counts as what is in it.
 
-    Aliases are taken, as a file may repeat itself. What they repeat counts as often as it stands there, so that a few lines can't become what has no end.
+    Aliases are taken, as a file may repeat itself. What they repeat counts as often as it stands there, so that a few
+    lines can't become what has no end.
 
     :param most: characters, of the text and of all that is in it with its aliases. It may have MOST_VALUES values
     :raises RdmaError: no YAML, a document that is no mapping, or more than that
@@ -106,13 +111,15 @@ def read_documents(text: str, most: int = MOST_CHART) -> typing.List[Resource]:
     try:
         # first all is counted: an object of PyYAML takes 600 bytes, one that is only counted none
         _Count(most).read(text, loader)
-        documents = [document for document in yaml.load_all(text, Loader=_with_text_keys(loader)) if document is not None]
+        documents = [
+            document for document in yaml.load_all(text, Loader=_with_text_keys(loader)) if document is not None
+        ]
     except _Unfolds as error:
         raise RdmaError(str(error), _SPLIT) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         # an anchor or a tag in it may be as long as the text
         raise RdmaError(f"no YAML: {both_ends(str(error))}") from error
-    found: typing.List[Resource] = []
+    found: list[Resource] = []
     for document in documents:
         kind = document.get("kind") if isinstance(document, dict) else None
         items = document.get("items") if isinstance(kind, str) and kind.endswith("List") else [document]
@@ -149,9 +156,9 @@ class _Count:
     def __init__(self, most: int) -> None:
         self._most = most
         self._deepest = self._nodes = self._characters = 0
-        self._open: typing.List[_Open] = []
+        self._open: list[_Open] = []
         # of the document: values, characters and levels of what has an anchor
-        self._sizes: typing.Dict[str, typing.Tuple[int, int, int]] = {}
+        self._sizes: dict[str, tuple[int, int, int]] = {}
 
     def read(self, text: str, loader: typing.Any) -> None:
         """Go through a text.
@@ -195,7 +202,11 @@ class _Count:
     def _end(self) -> None:
         here = self._open.pop()
         if here.anchor is not None:
-            self._sizes[here.anchor] = (self._nodes - here.nodes, self._characters - here.characters, self._deepest - len(self._open))
+            self._sizes[here.anchor] = (
+                self._nodes - here.nodes,
+                self._characters - here.characters,
+                self._deepest - len(self._open),
+            )
         self._deepest = max(self._deepest, here.deepest)
 
     def _spend(self, nodes: int, characters: int, levels: int) -> None:

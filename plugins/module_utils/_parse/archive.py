@@ -2,7 +2,8 @@
 
 """Where an archive shall go, as a user writes it, and what a server says that does not take it.
 
-Sources: RFC 3986 (addresses), RFC 4918 section 9.7 (PUT below a collection), Amazon S3 API reference (signature in the query; Error, Code, Message).
+Sources: RFC 3986 (addresses), RFC 4918 section 9.7 (PUT below a collection), Amazon S3 API reference (signature in the
+query; Error, Code, Message).
 """
 
 from __future__ import annotations
@@ -32,15 +33,24 @@ def place_of(said: typing.Any) -> typing.Optional[Place]:
     if said is None or said == "":
         return None
     if not isinstance(said, str) or not said.strip():
-        raise ArchiveError(f"{VARIABLE} is {kind_of(said)} without a place in it", "Give the path of a folder, or an address that takes PUT")
+        raise ArchiveError(
+            f"{VARIABLE} is {kind_of(said)} without a place in it",
+            "Give the path of a folder, or an address that takes PUT",
+        )
     scheme = _SCHEME.match(said)
     if scheme is None:
         if "\0" in said or "\n" in said:
-            raise ArchiveError(f"{VARIABLE} has signs in it that no path has", "Write the path of one folder on one line")
+            raise ArchiveError(
+                f"{VARIABLE} has signs in it that no path has", "Write the path of one folder on one line"
+            )
         return Folder(said)
     if scheme[1].lower() not in ("http", "https"):
         remedy = "Give an https address that takes PUT"
-        remedy += "; of S3, one that is signed for it (generate_presigned_url('put_object', ...))" if scheme[1].lower() == "s3" else ", or the path of a folder"
+        remedy += (
+            "; of S3, one that is signed for it (generate_presigned_url('put_object', ...))"
+            if scheme[1].lower() == "s3"
+            else ", or the path of a folder"
+        )
         raise ArchiveError(f"{VARIABLE} begins with {scheme[1].lower()}:, which nothing here can send to", remedy)
     return _address(said)
 
@@ -50,24 +60,36 @@ def _address(said: str) -> Address:
     # no message repeats it: what is wrong in an address may be its secret part
     if match is None or not said.isascii() or not said.isprintable() or " " in said:
         raise ArchiveError(
-            f"{VARIABLE} is no address: spaces or signs in it belong into none, or it has no host", "Copy it once more, on one line, as https://host/path"
+            f"{VARIABLE} is no address: spaces or signs in it belong into none, or it has no host",
+            "Copy it once more, on one line, as https://host/path",
         )
     scheme, host, path, query = match[1].lower(), match[2], match[3] or "/", match[4] or ""
     if "@" in host:
         seen = f"{VARIABLE} has a user or a password in its address, and addresses get into logs"
-        raise ArchiveError(seen, "Take them out, and set RDMA_REPORT_ARCHIVE_USER and RDMA_REPORT_ARCHIVE_PASSWORD in the environment")
+        raise ArchiveError(
+            seen, "Take them out, and set RDMA_REPORT_ARCHIVE_USER and RDMA_REPORT_ARCHIVE_PASSWORD in the environment"
+        )
     found = _HOST.fullmatch(host)
     if found is None or (found[4] is not None and not 1 <= int(found[4]) <= 65535):
-        raise ArchiveError(f"{VARIABLE} has no host or port that can be one", "Write it as https://host/path or https://host:port/path")
+        raise ArchiveError(
+            f"{VARIABLE} has no host or port that can be one", "Write it as https://host/path or https://host:port/path"
+        )
     if match[5]:
-        raise ArchiveError(f"{VARIABLE} has a # in its address, and no server is sent what is behind it", "Write %23 in its place, or leave it out")
+        raise ArchiveError(
+            f"{VARIABLE} has a # in its address, and no server is sent what is behind it",
+            "Write %23 in its place, or leave it out",
+        )
     rest = path.replace(RUN, "")
     if "{" in rest or "}" in rest:
-        raise ArchiveError(f"{VARIABLE} has braces in its path", f"Write {RUN} where the name of the run shall be, and no other braces")
+        raise ArchiveError(
+            f"{VARIABLE} has braces in its path", f"Write {RUN} where the name of the run shall be, and no other braces"
+        )
     in_folder = path.endswith("/")
     if not (in_folder or query or RUN in path):
         seen = f"{VARIABLE} does not say whether it is a folder, and each run would replace the one before"
-        raise ArchiveError(seen, f"End the path of a folder with a slash, or write {RUN} where the name of the run shall be")
+        raise ArchiveError(
+            seen, f"End the path of a folder with a slash, or write {RUN} where the name of the run shall be"
+        )
     return Address(f"{scheme}://{host}{path}", "" if query == "?" else query, in_folder)
 
 
@@ -75,14 +97,17 @@ def expiry(address: Address) -> typing.Optional[datetime.datetime]:
     """Until when a signed address of S3 is taken; None where it does not say."""
     found = {match[1]: match[2] for match in _SIGNED.finditer(address.query[:_MOST])}
     try:
-        begins: datetime.datetime = datetime.datetime.strptime(found["Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=datetime.timezone.utc)
+        begins: datetime.datetime = datetime.datetime.strptime(found["Date"], "%Y%m%dT%H%M%SZ").replace(
+            tzinfo=datetime.timezone.utc
+        )
         return begins + datetime.timedelta(seconds=int(found["Expires"]))
     except (KeyError, ValueError, OverflowError):
         return None
 
 
 def refusal_words(text: str) -> str:
-    """What S3, or a server that speaks as it does, says in XML of why it refuses; empty where nothing of that form is there."""
+    """What S3, or a server that speaks as it does, says in XML of why it refuses; empty where nothing of that form is
+    there."""
     head = text[:_MOST]
     code, message = _CODE.search(head), _MESSAGE.search(head)
     return plain(": ".join(found[1].strip() for found in (code, message) if found is not None), 400)

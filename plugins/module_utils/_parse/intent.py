@@ -2,7 +2,8 @@
 
 """What the user wrote in ``rdma_fabrics``, ``rdma_waivers`` and ``rdma_cluster``, as an Intent.
 
-Only shape is read here: types, unknown and missing keys. Meaning that spans fields is checked in _check/validate/check.py.
+Only shape is read here: types, unknown and missing keys. Meaning that spans fields is checked in
+_check/validate/check.py.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from .._model.mirror import EVERYTHING, Mirror, on_mirror
 from .._model.proposal import PLACEHOLDER
 from .._model.text import kind_of
 
-#: fabrics of an intent. A server has some ten HCAs; each fabric is compared with each other one, and the intent may be that of a stranger's folder
+#: fabrics of an intent. A server has some ten HCAs; each fabric is compared with each other one, and the intent may be
+#: that of a stranger's folder
 MOST_FABRICS = 100
 
 
@@ -44,7 +46,7 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
     :returns: with the names that images have on the mirror, if there is one
     :raises IntentError: with all mistakes of all three
     """
-    problems: typing.List[LoadError] = []
+    problems: list[LoadError] = []
     values = {
         "fabrics": _load_list(Fabric, _listed(fabrics), "rdma_fabrics", problems),
         "waivers": _load_list(Waiver, [] if waivers is None else waivers, "rdma_waivers", problems),
@@ -65,7 +67,7 @@ def mirror_of(data: typing.Any) -> Mirror:
 
     :raises LoadError: it is neither a text nor a mapping of texts
     """
-    found: Mirror = load(typing.Dict[str, str], _mirror(data), "rdma_cluster.mirror")
+    found: Mirror = load(dict[str, str], _mirror(data), "rdma_cluster.mirror")
     return found
 
 
@@ -75,7 +77,11 @@ def _mirror(data: typing.Any) -> typing.Any:
 
 
 def _with_mirror(cluster: typing.Any) -> typing.Any:
-    return {**cluster, "mirror": _mirror(cluster["mirror"])} if isinstance(cluster, dict) and "mirror" in cluster else cluster
+    return (
+        {**cluster, "mirror": _mirror(cluster["mirror"])}
+        if isinstance(cluster, dict) and "mirror" in cluster
+        else cluster
+    )
 
 
 def _on_mirror(intent: Intent) -> Intent:
@@ -83,11 +89,20 @@ def _on_mirror(intent: Intent) -> Intent:
     cluster, mirror = intent.cluster, intent.cluster.mirror
     if not mirror:
         return intent
-    operator = dataclasses.replace(cluster.network_operator, repository=on_mirror(cluster.network_operator.repository, mirror))
-    fabrics = tuple(dataclasses.replace(item, pods=dataclasses.replace(item.pods, image=on_mirror(item.pods.image, mirror))) for item in intent.fabrics)
+    operator = dataclasses.replace(
+        cluster.network_operator, repository=on_mirror(cluster.network_operator.repository, mirror)
+    )
+    fabrics = tuple(
+        dataclasses.replace(item, pods=dataclasses.replace(item.pods, image=on_mirror(item.pods.image, mirror)))
+        for item in intent.fabrics
+    )
     wanted = cluster.collectives
     collectives = dataclasses.replace(wanted, image=on_mirror(wanted.image, mirror)) if wanted is not None else None
-    return dataclasses.replace(intent, fabrics=fabrics, cluster=dataclasses.replace(cluster, network_operator=operator, collectives=collectives))
+    return dataclasses.replace(
+        intent,
+        fabrics=fabrics,
+        cluster=dataclasses.replace(cluster, network_operator=operator, collectives=collectives),
+    )
 
 
 def _blanks(data: typing.Any, path: str) -> typing.Iterator[LoadError]:
@@ -116,7 +131,9 @@ def _with_managers(fabric: typing.Any) -> typing.Any:
     return {**fabric, "select": {**select, "subnet_manager": [] if manager is None else [manager]}}
 
 
-def _load_list(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Optional[typing.Tuple[typing.Any, ...]]:
+def _load_list(
+    cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]
+) -> typing.Optional[tuple[typing.Any, ...]]:
     """None where it is no list, or no fabric is in it."""
     if not isinstance(data, (list, tuple)):
         problems.append(LoadError(path, "missing" if data is None else kind_of(data), "a list of mappings"))
@@ -131,7 +148,7 @@ def _load_list(cls: typing.Any, data: typing.Any, path: str, problems: typing.Li
     return tuple([_load_one(cls, item, f"{path}[{index}]", problems) for index, item in enumerate(data)])
 
 
-def _load_one(cls: typing.Any, data: typing.Any, path: str, problems: typing.List[LoadError]) -> typing.Any:
+def _load_one(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
     value, found = load_all(cls, data, path)
     problems += found
     return value

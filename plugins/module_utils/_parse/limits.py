@@ -2,7 +2,8 @@
 
 """Decodes JSON from outside within limits: of its size, of its depth, and of how much memory it may become.
 
-Source of the format: RFC 8259. It leaves open what duplicate keys and numbers out of range mean (sections 4 and 6), and knows neither NaN nor Infinity.
+Source of the format: RFC 8259. It leaves open what duplicate keys and numbers out of range mean (sections 4 and 6), and
+knows neither NaN nor Infinity.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ MIB = 1024 * 1024
 MOST_BYTES = 4 * MIB
 #: bytes of what a node answers as a whole, to a module or a command
 MOST_ANSWER = 16 * MIB
-#: levels of lists and mappings. Objects of Kubernetes have fewer than 20; Python's own recursion ends at 1,000, and the walks of this collection before that
+#: levels of lists and mappings. Objects of Kubernetes have fewer than 20; Python's own recursion ends at 1,000, and the
+#: walks of this collection before that
 MOST_DEPTH = 64
-#: digits of a whole number. The longest that any tool prints are counters and GUIDs of 64 bits, 20 digits; GUIDs of 128 bits have 39
+#: digits of a whole number. The longest that any tool prints are counters and GUIDs of 64 bits, 20 digits; GUIDs of 128
+#: bits have 39
 _MOST_DIGITS = 64
 #: memory of CPython for each sign of JSON that makes a value: an empty mapping takes 64 bytes and its place in a list 8
 _BYTES_OF_VALUE = 72
@@ -45,9 +48,10 @@ def decode_json(
     :param what: tool, API or file that it is from; begins the message of the error
     :param most_bytes: bytes, or characters of a text. The values in it may take four times as many bytes of memory
     :param most_depth: levels of lists and mappings
-    :param unique: whether a key that occurs twice in one mapping is refused. Not for tools that are known to write such, or may: there the last one counts
-    :raises ParseError: it is no text, is larger or deeper than that, is no JSON, has a key twice, NaN, Infinity, a number that is none of 64 bits,
-        or half of a surrogate pair
+    :param unique: whether a key that occurs twice in one mapping is refused. Not for tools that are known to write
+        such, or may: there the last one counts
+    :raises ParseError: it is no text, is larger or deeper than that, is no JSON, has a key twice, NaN, Infinity, a
+        number that is none of 64 bits, or half of a surrogate pair
     """
     if not isinstance(text, (str, bytes)):
         raise ParseError(what, f"a {type(text).__name__}", "text")
@@ -59,7 +63,13 @@ def decode_json(
     if values > most_bytes // BYTES_A_VALUE:
         raise ParseError(what, f"JSON of {values} values", f"JSON of at most {most_bytes // BYTES_A_VALUE} values")
     try:
-        data = json.loads(text, object_pairs_hook=_mapping if unique else None, parse_int=_whole, parse_float=_number, parse_constant=_constant)
+        data = json.loads(
+            text,
+            object_pairs_hook=_mapping if unique else None,
+            parse_int=_whole,
+            parse_float=_number,
+            parse_constant=_constant,
+        )
     except _Refused as error:
         raise ParseError(what, error.seen, error.expected) from None
     except RecursionError:
@@ -95,8 +105,8 @@ def values_of(text: typing.Union[str, bytes]) -> int:
 def decode_answer(text: bytes, what: str, most_depth: int = MOST_DEPTH, most_values: int = 0) -> typing.Any:
     """Decode what an API server says, which may be a list of thousands of objects.
 
-    The depth is looked at in the text, which costs a fraction of a walk through the values. What one of the objects has below it is null: it has no meaning in
-    any kind of Kubernetes, and the other objects of the list stay readable.
+    The depth is looked at in the text, which costs a fraction of a walk through the values. What one of the objects has
+    below it is null: it has no meaning in any kind of Kubernetes, and the other objects of the list stay readable.
 
     :param most_values: that it may have; 0 for a list, which may have any
     :raises ParseError: it has more values, is no JSON, or has NaN, Infinity or a number that is none of 64 bits
@@ -104,7 +114,9 @@ def decode_answer(text: bytes, what: str, most_depth: int = MOST_DEPTH, most_val
     if most_values and values_of(text) > most_values:
         raise ParseError(what, "JSON of more values", f"JSON of at most {most_values} values")
     try:
-        return json.loads(_decode(_shallow(text, most_depth), what), parse_int=_whole, parse_float=_number, parse_constant=_constant)
+        return json.loads(
+            _decode(_shallow(text, most_depth), what), parse_int=_whole, parse_float=_number, parse_constant=_constant
+        )
     except _Refused as error:
         raise ParseError(what, error.seen, error.expected) from None
     except RecursionError:
@@ -129,7 +141,8 @@ def _is_deep(text: bytes, most: int) -> bool:
 
 
 def _may_be_deep(text: bytes, most: int) -> bool:
-    """Whether the signs of a text look like a list or a mapping that lies deeper than that: false is certain, and costs a fraction of a walk."""
+    """Whether the signs of a text look like a list or a mapping that lies deeper than that: false is certain, and costs
+    a fraction of a walk."""
     signs = text.translate(_SAME, _SIGNS)
     # two quotes side by side are a text without a bracket, or end one and begin the next
     signs = signs.replace(b"\\\\", b"").replace(b'\\"', b"").replace(b'""', b"")
@@ -174,10 +187,10 @@ class _Refused(Exception):
         self.expected = expected
 
 
-def _mapping(pairs: typing.List[typing.Tuple[str, typing.Any]]) -> typing.Dict[str, typing.Any]:
+def _mapping(pairs: list[tuple[str, typing.Any]]) -> dict[str, typing.Any]:
     made = dict(pairs)
     if len(made) != len(pairs):
-        seen: typing.Set[str] = set()
+        seen: set[str] = set()
         twice = next(key for key, _value in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise _Refused(twice, "a key that occurs once in its mapping")
     return made

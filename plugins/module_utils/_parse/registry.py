@@ -2,8 +2,9 @@
 
 """What a container registry says to a client, and the file with which a client answers.
 
-Sources: distribution spec 1.1 (manifests, tags), distribution/distribution docs/spec/auth/token.md (WWW-Authenticate, the answer of the token server),
-RFC 9110 section 11 (challenges), docker/cli config.json and containers/image containers-auth.json(5).
+Sources: distribution spec 1.1 (manifests, tags), distribution/distribution docs/spec/auth/token.md (WWW-Authenticate,
+the answer of the token server), RFC 9110 section 11 (challenges), docker/cli config.json and containers/image
+containers-auth.json(5).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from .limits import MIB, decode_json
 
 _PARAMETER = re.compile(r'\s*([A-Za-z_]{1,32})\s*=\s*(?:"((?:[^"\\]|\\.){0,4096})"|([^\s",]{1,4096}))\s*(?:,|$)')
 _MOST = 65536
-#: bytes of an answer: a list of 10,000 tags of at most 128 characters has 1.3 MB, and some registries tell all tags at once
+#: bytes of an answer: a list of 10,000 tags of at most 128 characters has 1.3 MB, and some registries tell all tags at
+#: once
 _MOST_ANSWER = 8 * MIB
 
 
@@ -30,7 +32,7 @@ def challenge(header: str) -> typing.Optional[Challenge]:
         return Challenge("basic")
     if scheme.lower() != "bearer":
         return None
-    found: typing.Dict[str, str] = {}
+    found: dict[str, str] = {}
     at = 0
     while at < len(rest):
         match = _PARAMETER.match(rest, at)
@@ -38,7 +40,11 @@ def challenge(header: str) -> typing.Optional[Challenge]:
             break
         found.setdefault(match[1].lower(), re.sub(r"\\(.)", r"\1", match[2]) if match[2] is not None else match[3])
         at = match.end()
-    return Challenge("bearer", found["realm"], found.get("service", ""), found.get("scope", "")) if found.get("realm") else None
+    return (
+        Challenge("bearer", found["realm"], found.get("service", ""), found.get("scope", ""))
+        if found.get("realm")
+        else None
+    )
 
 
 def _decoded(text: str) -> typing.Any:
@@ -67,7 +73,10 @@ def _registry(name: str) -> str:
 
 
 def _login(entry: typing.Mapping[str, typing.Any]) -> typing.Optional[Login]:
-    user, password, auth, token = (value if isinstance(value, str) else "" for value in map(entry.get, ("username", "password", "auth", "identitytoken")))
+    user, password, auth, token = (
+        value if isinstance(value, str) else ""
+        for value in map(entry.get, ("username", "password", "auth", "identitytoken"))
+    )
     if user and password:
         auth = base64.b64encode(f"{user}:{password}".encode()).decode()
     try:
@@ -91,7 +100,7 @@ def token_of(text: str) -> str:
     return found
 
 
-def tags_of(text: str) -> typing.Tuple[str, ...]:
+def tags_of(text: str) -> tuple[str, ...]:
     """Of the answer of ``/v2/NAME/tags/list``.
 
     :raises RdmaError: it is none

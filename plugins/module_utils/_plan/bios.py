@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which attributes of a BIOS have to be written so that it is as wanted after the next reset, and what stands in the way."""
+"""Which attributes of a BIOS have to be written so that it is as wanted after the next reset, and what stands in the
+way."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from .._parse.redfish.values import in_the_words_of, matches
 
 #: when new values are applied: at a reset that somebody else orders
 ON_RESET = "OnReset"
-Values = typing.Tuple[typing.Any, ...]
+Values = tuple[typing.Any, ...]
 
 
 def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
     """What to write. What waits already need not be written again, unless the BMC applies it by a job and has none."""
     settings = {setting.key: setting for setting in bios.settings}
-    writes: typing.List[BiosWrite] = []
-    refusals: typing.List[BiosRefusal] = []
+    writes: list[BiosWrite] = []
+    refusals: list[BiosRefusal] = []
     for key, values in wanted.items():
         setting = settings.get(key, BiosSetting(key))
         if not setting.attributes:
@@ -37,15 +38,25 @@ def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
     return BiosPlan(tuple(writes), tuple(refusals))
 
 
-def body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> typing.Dict[str, typing.Any]:
-    """What the settings object is sent. DSP0266, 9.10: without a time some BMCs keep the values and never make the job that applies them."""
-    attributes: typing.Dict[str, typing.Any] = {"Attributes": {write.attribute: write.after for write in writes}}
-    return {**attributes, "@Redfish.SettingsApplyTime": {"ApplyTime": ON_RESET}} if ON_RESET in bios.apply_times else attributes
+def body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> dict[str, typing.Any]:
+    """What the settings object is sent. DSP0266, 9.10: without a time some BMCs keep the values and never make the job
+    that applies them."""
+    attributes: dict[str, typing.Any] = {"Attributes": {write.attribute: write.after for write in writes}}
+    return (
+        {**attributes, "@Redfish.SettingsApplyTime": {"ApplyTime": ON_RESET}}
+        if ON_RESET in bios.apply_times
+        else attributes
+    )
 
 
 def waits(bios: NodeBios, wanted: Wanted) -> bool:
     """Whether something that is wanted waits for a reset."""
-    return any(attribute.pending is not None for setting in bios.settings if setting.key in wanted for attribute in concerned(setting, wanted[setting.key]))
+    return any(
+        attribute.pending is not None
+        for setting in bios.settings
+        if setting.key in wanted
+        for attribute in concerned(setting, wanted[setting.key])
+    )
 
 
 def _is_done(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values) -> bool:
@@ -57,7 +68,8 @@ def _is_done(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values)
 
 
 def _value(key: Key, attribute: BiosAttribute, wanted: Values) -> typing.Any:
-    """The first of the wanted values that the attribute may take, as the BMC tells it; None where it may take none of them."""
+    """The first of the wanted values that the attribute may take, as the BMC tells it; None where it may take none of
+    them."""
     for one in wanted:
         if attribute.allowed:
             found = [value.value for value in attribute.allowed if matches(key, [one], value.value, value.label)]
@@ -72,15 +84,28 @@ def _value(key: Key, attribute: BiosAttribute, wanted: Values) -> typing.Any:
 
 def _not_found(bios: NodeBios, key: Key, wanted: Values) -> BiosRefusal:
     (state,) = states(bios, {key: wanted})
-    return BiosRefusal(key, "attribute", state.why, f"Leave {key} out for this node, or set it on its setup screen and report its name")
+    return BiosRefusal(
+        key, "attribute", state.why, f"Leave {key} out for this node, or set it on its setup screen and report its name"
+    )
 
 
-def _refusal(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values, after: typing.Any) -> typing.Optional[BiosRefusal]:
+def _refusal(
+    bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values, after: typing.Any
+) -> typing.Optional[BiosRefusal]:
     seen = f"{attribute.name} is {attribute.current}, not {in_words(wanted)}"
     if attribute.read_only:
         cause: Refused = "lockdown" if bios.lockdown else "job" if bios.jobs else "read_only"
         return BiosRefusal(key, cause, f"{seen}; {attribute.read_only}", way_out(bios))
     if after is None:
-        may = f"allowed are {', '.join(one.value for one in attribute.allowed)}" if attribute.allowed else "no registry says which words it takes"
-        return BiosRefusal(key, "value", f"{attribute.name} can't be {in_words(wanted)}: {may}", "Give a value in the words of this BIOS")
+        may = (
+            f"allowed are {', '.join(one.value for one in attribute.allowed)}"
+            if attribute.allowed
+            else "no registry says which words it takes"
+        )
+        return BiosRefusal(
+            key,
+            "value",
+            f"{attribute.name} can't be {in_words(wanted)}: {may}",
+            "Give a value in the words of this BIOS",
+        )
     return None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What has to be set in the firmware of HCAs, by what it is set to and what is wished. Nothing is set where one thing can't be."""
+"""What has to be set in the firmware of HCAs, by what it is set to and what is wished. Nothing is set where one thing
+can't be."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class FirmwareError(RdmaError):
     """Wishes that can't be met. Nothing was set."""
 
 
-def changes(seen: NodeFirmware, wishes_of: WishesOf) -> typing.Tuple[Change, ...]:
+def changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[Change, ...]:
     """One for each HCA, in their order. The next value counts: what is set already and waits for a reset is set.
 
     :raises FirmwareError: all that can't be set, of all HCAs
@@ -38,12 +39,15 @@ def changes(seen: NodeFirmware, wishes_of: WishesOf) -> typing.Tuple[Change, ...
 
 
 def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
-    """Whether a reset has to bring a wish into force. Firmware that does not say what is in force needs one after each change."""
+    """Whether a reset has to bring a wish into force. Firmware that does not say what is in force needs one after each
+    change."""
     settings = [setting for setting in seen.settings if setting.name in wishes]
-    return any(setting.pending for setting in settings) or (changed and any(setting.current is None for setting in settings))
+    return any(setting.pending for setting in settings) or (
+        changed and any(setting.current is None for setting in settings)
+    )
 
 
-def unmet(seen: HcaFirmware, wishes: Wishes) -> typing.Tuple[str, ...]:
+def unmet(seen: HcaFirmware, wishes: Wishes) -> tuple[str, ...]:
     """Names of wishes that are not what the next reset brings."""
     return tuple(name for name, value in wishes.items() if not _is(seen, name, value))
 
@@ -66,7 +70,12 @@ def _problems(hca: HcaFirmware, wishes: Wishes) -> typing.Iterator[str]:
 
 def _change(hca: HcaFirmware, wishes: Wishes) -> Change:
     names = unmet(hca, wishes)
-    return Change(hca.address, hca.device, {name: _next(hca, name) for name in names}, {name: _for_tool(wishes[name]) for name in names})
+    return Change(
+        hca.address,
+        hca.device,
+        {name: _next(hca, name) for name in names},
+        {name: _for_tool(wishes[name]) for name in names},
+    )
 
 
 def _is(hca: HcaFirmware, name: str, value: str) -> bool:

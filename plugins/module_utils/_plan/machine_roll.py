@@ -2,8 +2,9 @@
 
 """Which nodes the roll of their MachineConfigPool reboots, so that what else waits for a reboot takes that one. Pure.
 
-Where the BIOS of a node differs, and MachineConfigs of ours are new to pools, the machine config operator is who reboots the nodes of these pools: once, for
-all of it. A power cycle it can't do. All new MachineConfigs come with one roll, so that one pool that has to wait holds the others.
+Where the BIOS of a node differs, and MachineConfigs of ours are new to pools, the machine config operator is who
+reboots the nodes of these pools: once, for all of it. A power cycle it can't do. All new MachineConfigs come with one
+roll, so that one pool that has to wait holds the others.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from .._check.network.disruption.machine_config import Machines, roll_of
 from .._model.disruption import MachinePool, PoolPlan
 from .._model.node_roll import NodeStep
 
-Steps = typing.Tuple[NodeStep, ...]
-Rolls = typing.Tuple[PoolPlan, ...]
+Steps = tuple[NodeStep, ...]
+Rolls = tuple[PoolPlan, ...]
 
 
-def with_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> typing.Tuple[Steps, Rolls]:
+def with_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[Steps, Rolls]:
     """Steps with the pool that reboots each node, and the rolls of these pools.
 
-    :param steps: what is to be done to each node of the inventory, whoever reboots it. Those with a pool wait for one that is under way
+    :param steps: what is to be done to each node of the inventory, whoever reboots it. Those with a pool wait for one
+        that is under way
     :param machines: the cluster; ``configs`` are those that are to be applied
     """
     found = (machine_pool_of(node, machines.pools) for node in machines.nodes)
@@ -36,41 +38,59 @@ def with_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> typing.T
         return tuple(_waits(step, pools.get(step.node), waiting, new) for step in steps), rolls
     if not any(_differs(step) and _name(pools.get(step.node)) in new for step in steps):
         return tuple(steps), ()
-    rolls = tuple(roll_of(pool, _members(pool, pools), _rivals(pool, machines)) for pool in machines.pools if pool.name in new and _members(pool, pools))
+    rolls = tuple(
+        roll_of(pool, _members(pool, pools), _rivals(pool, machines))
+        for pool in machines.pools
+        if pool.name in new and _members(pool, pools)
+    )
     return tuple(_rides(step, pools.get(step.node), new) for step in steps), rolls
 
 
-def held(steps: Steps, rolls: Rolls) -> typing.Tuple[Steps, Rolls]:
-    """The same, without the rolls when one of their nodes can't be done now: it would be rebooted a second time. So all of them wait."""
+def held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
+    """The same, without the rolls when one of their nodes can't be done now: it would be rebooted a second time. So all
+    of them wait."""
     names = {roll.name for roll in rolls}
     mine = [step for step in steps if step.pool in names or step.also in names]
     if not mine or any(step.phase == "wait" for step in mine if step.pool):
         return steps, rolls
-    why = [one for roll in rolls for one in roll.blockers] + [f"{step.node}: {one.rstrip('.')}" for step in mine for one in step.blockers]
+    why = [one for roll in rolls for one in roll.blockers] + [
+        f"{step.node}: {one.rstrip('.')}" for step in mine for one in step.blockers
+    ]
     if not why:
         return steps, rolls
-    text = f"MachineConfigPool {', '.join(sorted(names))} is not rolled now, so that no node is rebooted twice: {'; '.join(why[:5])}."
+    text = (
+        f"MachineConfigPool {', '.join(sorted(names))} is not rolled now, so that no node is rebooted twice:"
+        f" {'; '.join(why[:5])}."
+    )
     return tuple(_held(step, text) if step in mine else step for step in steps), ()
 
 
-def _new(machines: Machines) -> typing.Dict[str, typing.Tuple[str, ...]]:
-    """Why pools will roll, in words, by their names: what is new to them, or a run that was stopped before it let them go."""
+def _new(machines: Machines) -> dict[str, tuple[str, ...]]:
+    """Why pools will roll, in words, by their names: what is new to them, or a run that was stopped before it let them
+    go."""
     found = {}
     for pool in machines.pools:
         mine = [config for config in machines.configs if taken(pool, config, machines.pools)]
         new = [config for config in mine if not config.there or unrendered(pool, config, machines.pools)]
         reasons = [f"{config.kind} {config.name} ({config.what})" for config in new]
-        reasons += [f"a run that was stopped has left MachineConfigPool {pool.name} paused"] if pool.paused_by_us else []
+        reasons += (
+            [f"a run that was stopped has left MachineConfigPool {pool.name} paused"] if pool.paused_by_us else []
+        )
         if reasons:
             found[pool.name] = tuple(reasons)
     return found
 
 
-def _rivals(pool: MachinePool, machines: Machines) -> typing.Tuple[str, ...]:
-    return tuple(text for config in machines.configs if not config.there for text in rivals(pool, config, machines.others, machines.pools))
+def _rivals(pool: MachinePool, machines: Machines) -> tuple[str, ...]:
+    return tuple(
+        text
+        for config in machines.configs
+        if not config.there
+        for text in rivals(pool, config, machines.others, machines.pools)
+    )
 
 
-def _members(pool: MachinePool, pools: typing.Mapping[str, MachinePool]) -> typing.Tuple[str, ...]:
+def _members(pool: MachinePool, pools: typing.Mapping[str, MachinePool]) -> tuple[str, ...]:
     return tuple(name for name, one in pools.items() if one.name == pool.name)
 
 
@@ -83,7 +103,7 @@ def _differs(step: NodeStep) -> bool:
     return step.phase == "begin" and step.action == "reboot" and not step.untaken
 
 
-def _rides(step: NodeStep, pool: typing.Optional[MachinePool], new: typing.Mapping[str, typing.Tuple[str, ...]]) -> NodeStep:
+def _rides(step: NodeStep, pool: typing.Optional[MachinePool], new: typing.Mapping[str, tuple[str, ...]]) -> NodeStep:
     if pool is None or pool.name not in new:
         return step
     if step.phase == "begin" and step.action in ("reboot", "nothing") and not step.untaken:
@@ -92,14 +112,21 @@ def _rides(step: NodeStep, pool: typing.Optional[MachinePool], new: typing.Mappi
     return dataclasses.replace(step, also=pool.name, reasons=new[pool.name])
 
 
-def _waits(step: NodeStep, pool: typing.Optional[MachinePool], waiting: typing.Container[str], new: typing.Container[str]) -> NodeStep:
+def _waits(
+    step: NodeStep, pool: typing.Optional[MachinePool], waiting: typing.Container[str], new: typing.Container[str]
+) -> NodeStep:
     if pool is None or step.pool or step.blockers:
         return step
     if pool.name in waiting:
         # the operator has it away, or will: no BMC resets it meanwhile
         return dataclasses.replace(step, action="reboot", phase="wait", pool=pool.name, untaken=())
     if _differs(step) and pool.name in new:
-        return dataclasses.replace(step, blockers=("another MachineConfigPool is under way by a run that ended. Run again: this one comes after it.",))
+        return dataclasses.replace(
+            step,
+            blockers=(
+                "another MachineConfigPool is under way by a run that ended. Run again: this one comes after it.",
+            ),
+        )
     return step
 
 

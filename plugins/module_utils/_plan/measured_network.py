@@ -2,12 +2,14 @@
 
 """The copy of a fabric's NetworkAttachmentDefinition for the pods that measure.
 
-Why a copy: with ``namespaceIsolation`` of multus (always on OpenShift) a pod gets networks of its own namespace and of ``globalNamespaces`` only. A copy in the
-namespace of the measurement works with and without it, and says what the pods of jobs get. [multus-cni v4 docs/configuration.md]
+Why a copy: with ``namespaceIsolation`` of multus (always on OpenShift) a pod gets networks of its own namespace and of
+``globalNamespaces`` only. A copy in the namespace of the measurement works with and without it, and says what the pods
+of jobs get. [multus-cni v4 docs/configuration.md]
 
-Why it is compared first: tenants may be able to write NetworkAttachmentDefinitions in the namespace of the jobs, and CNI plugins run as root on the node.
-So the copy is made only of what the intent says, key by key, and is written anew from what was compared. Keys that Go would read and this comparison would
-not (twice, or in other letters) are refused. Forms: sriov-network-operator bindata/manifests/cni-config, network-operator manifests/state-*-network.
+Why it is compared first: tenants may be able to write NetworkAttachmentDefinitions in the namespace of the jobs, and
+CNI plugins run as root on the node. So the copy is made only of what the intent says, key by key, and is written anew
+from what was compared. Keys that Go would read and this comparison would not (twice, or in other letters) are refused.
+Forms: sriov-network-operator bindata/manifests/cni-config, network-operator manifests/state-*-network.
 """
 
 from __future__ import annotations
@@ -28,7 +30,13 @@ RESOURCE = "k8s.v1.cni.cncf.io/resourceName"
 #: bytes of a configuration that are read
 LIMIT = 65536
 #: plugin that each kind of object becomes
-_TYPES = {"SriovIBNetwork": "ib-sriov", "SriovNetwork": "sriov", MACVLAN: "macvlan", IPOIB: "ipoib", HOST_DEVICE: "host-device"}
+_TYPES = {
+    "SriovIBNetwork": "ib-sriov",
+    "SriovNetwork": "sriov",
+    MACVLAN: "macvlan",
+    IPOIB: "ipoib",
+    HOST_DEVICE: "host-device",
+}
 _VERSION = re.compile(r"[0-9]{1,2}\.[0-9]{1,2}\.[0-9]{1,2}", re.ASCII)
 _WORD = re.compile(r"[A-Za-z0-9.]{1,16}", re.ASCII)
 
@@ -45,9 +53,10 @@ def _is_switches(value: typing.Any) -> bool:
     return isinstance(value, dict) and all(isinstance(item, bool) for item in value.values())
 
 
-#: settings of a virtual function, and what an admin may give the operator beside the intent. None of them names a file, a program or a device. They are
-#: copied as they are: the stage virtual_functions reads them back from the function that a pod has, and holds them against the intent
-_SETTINGS: typing.Dict[str, typing.Callable[[typing.Any], bool]] = {
+#: settings of a virtual function, and what an admin may give the operator beside the intent. None of them names a file,
+#: a program or a device. They are copied as they are: the stage virtual_functions reads them back from the function
+#: that a pod has, and holds them against the intent
+_SETTINGS: dict[str, typing.Callable[[typing.Any], bool]] = {
     **dict.fromkeys(("vlan", "vlanQoS", "min_tx_rate", "max_tx_rate"), _is_number),
     **dict.fromkeys(("vlanProto", "trust", "spoofchk", "link_state", "logLevel"), _is_word),
     "capabilities": _is_switches,
@@ -58,7 +67,9 @@ class ForeignNetwork(RdmaError):
     """A NetworkAttachmentDefinition says something else than the intent."""
 
 
-def copy_of(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent, namespace: str, run: str) -> Object:
+def copy_of(
+    found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent, namespace: str, run: str
+) -> Object:
     """The copy, owned by a run.
 
     :param found: the NetworkAttachmentDefinition in the namespace of the jobs
@@ -71,10 +82,19 @@ def copy_of(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: Clu
         resource = _resource(found, fabric, cluster)
     except _Different as problem:
         raise ForeignNetwork(f"{title}: {problem}") from problem
-    metadata: Object = {"name": fabric.network.name, "namespace": namespace, "labels": {**labels(fabric.name), **owner(run)}}
+    metadata: Object = {
+        "name": fabric.network.name,
+        "namespace": namespace,
+        "labels": {**labels(fabric.name), **owner(run)},
+    }
     if resource:
         metadata["annotations"] = {RESOURCE: resource}
-    return {"apiVersion": "k8s.cni.cncf.io/v1", "kind": PLAIN, "metadata": metadata, "spec": {"config": json.dumps(config)}}
+    return {
+        "apiVersion": "k8s.cni.cncf.io/v1",
+        "kind": PLAIN,
+        "metadata": metadata,
+        "spec": {"config": json.dumps(config)},
+    }
 
 
 class _Different(Exception):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Charts on the mirror of a disconnected site, and the values with which they name the mirror's images in place of their own."""
+"""Charts on the mirror of a disconnected site, and the values with which they name the mirror's images in place of
+their own."""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ _OCI = "oci://"
 
 
 def chart_on_mirror(chart: Chart, mirror: Mirror) -> Chart:
-    """The chart as the mirror has it, which is a registry: one of a repository is below the repository's name there. A folder or an archive stays."""
+    """The chart as the mirror has it, which is a registry: one of a repository is below the repository's name there. A
+    folder or an archive stays."""
     if chart.repository:
         name = f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}"
         found = on_mirror(name, mirror)
@@ -29,16 +31,16 @@ def chart_on_mirror(chart: Chart, mirror: Mirror) -> Chart:
     return Chart(f"{_OCI}{found}", chart.version, chart.namespace, chart.release)
 
 
-def values_on_mirror(defaults: Values, mirror: Mirror) -> typing.Dict[str, typing.Any]:
+def values_on_mirror(defaults: Values, mirror: Mirror) -> dict[str, typing.Any]:
     """What a chart's own values (``helm show values``) must be replaced by, and nothing else of them.
 
-    A pair of ``registry`` and ``repository`` is one name (Kubeflow); NVIDIA's ``repository`` is the folder of an ``image``; else a text under ``image``,
-    ``images`` or ``repository`` is a name.
+    A pair of ``registry`` and ``repository`` is one name (Kubeflow); NVIDIA's ``repository`` is the folder of an
+    ``image``; else a text under ``image``, ``images`` or ``repository`` is a name.
     """
     return _of_mapping(defaults, mirror, False)
 
 
-def merged(below: Values, above: Values) -> typing.Dict[str, typing.Any]:
+def merged(below: Values, above: Values) -> dict[str, typing.Any]:
     """Two trees of values as Helm joins them: what is above counts."""
     joined = dict(below)
     for key, value in above.items():
@@ -47,7 +49,7 @@ def merged(below: Values, above: Values) -> typing.Dict[str, typing.Any]:
     return joined
 
 
-def _of_mapping(values: Values, mirror: Mirror, images: bool) -> typing.Dict[str, typing.Any]:
+def _of_mapping(values: Values, mirror: Mirror, images: bool) -> dict[str, typing.Any]:
     registry, repository = values.get("registry"), values.get("repository")
     if isinstance(registry, str) and isinstance(repository, str) and registry and repository:
         found = on_mirror(f"{registry}/{repository}", mirror)
@@ -70,7 +72,10 @@ def _of_value(value: typing.Any, mirror: Mirror, images: bool) -> typing.Any:
     if isinstance(value, list):
         parts = [_of_value(item, mirror, images) for item in value]
         # Helm replaces a list as a whole
-        whole = [merged(old, new) if isinstance(old, dict) and isinstance(new, dict) else old if new is None else new for old, new in zip(value, parts)]
+        whole = [
+            merged(old, new) if isinstance(old, dict) and isinstance(new, dict) else old if new is None else new
+            for old, new in zip(value, parts)
+        ]
         return whole if any(part is not None for part in parts) else None
     if images and isinstance(value, str) and _NAME.fullmatch(value):
         found = on_mirror(value, mirror)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage network, before anything is touched: from intent and facts to objects, to what speaks against them, and to what must come of them."""
+"""Stage network, before anything is touched: from intent and facts to objects, to what speaks against them, and to what
+must come of them."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ from .._render import host, network
 from .observed import Observed
 
 #: an object to apply and the fabric that it is for; empty for what fabrics share
-Item = typing.Dict[str, typing.Any]
+Item = dict[str, typing.Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,9 +38,9 @@ class NetworkPlan:
     :ivar lint: what speaks against them
     """
 
-    hosts: typing.Tuple[Item, ...] = ()
-    objects: typing.Tuple[Item, ...] = ()
-    unmade: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    hosts: tuple[Item, ...] = ()
+    objects: tuple[Item, ...] = ()
+    unmade: dict[str, str] = dataclasses.field(default_factory=dict)
     lint: LintFacts = dataclasses.field(default_factory=LintFacts)
 
 
@@ -62,42 +63,63 @@ def plan(
     """
     cluster = dataclasses.replace(intent.cluster, operator_namespace=operators.namespace)
     refused = ipam.refused(intent, ipam.check(intent, nodes, addresses))
-    rendered = network.render([fabric for fabric in intent.fabrics if fabric.name not in refused], cluster, _functions(intent, ground))
+    rendered = network.render(
+        [fabric for fabric in intent.fabrics if fabric.name not in refused], cluster, _functions(intent, ground)
+    )
     # the linter reads what will be applied, and not what was meant
     policies = [(name, policy(item)) for name, item in rendered.objects if item["kind"] == "SriovNetworkNodePolicy"]
     findings = lint_all(intent.fabrics, policies, cluster_before(operators, ground.hcas, intent.cluster), nodes)
     stopped = held(findings, intent.waivers)
     objects = [{"fabric": name, "object": item} for name, item in rendered.objects]
     return NetworkPlan(
-        tuple({"fabric": "", "object": item} for item in host.host_configs(_host_needs(intent.cluster.host, nodes, operators, platforms or {}))),
+        tuple(
+            {"fabric": "", "object": item}
+            for item in host.host_configs(_host_needs(intent.cluster.host, nodes, operators, platforms or {}))
+        ),
         tuple(network.without(remaining(objects, stopped), intent, stopped)),
         {**rendered.unmade, **refused},
         LintFacts(tuple(item for mine in findings.values() for item in mine), stopped, operators.errors),
     )
 
 
-def _host_needs(needs: HostNeeds, nodes: typing.Sequence[str], operators: OperatorFacts, platforms: typing.Mapping[str, ObservedPlatform]) -> HostNeeds:
-    """Kernel arguments need no MachineConfig where no node has one, and each of them was seen to run with all: stage platform sets them there."""
+def _host_needs(
+    needs: HostNeeds,
+    nodes: typing.Sequence[str],
+    operators: OperatorFacts,
+    platforms: typing.Mapping[str, ObservedPlatform],
+) -> HostNeeds:
+    """Kernel arguments need no MachineConfig where no node has one, and each of them was seen to run with all: stage
+    platform sets them there."""
     pooled = any(node.machine_config for node in operators.nodes if node.name in nodes)
     seen = [platforms.get(node, ObservedPlatform()) for node in nodes]
-    runs = [set(one.value.kernel_arguments or ()) if one.error is None and one.value is not None else set() for one in seen]
+    runs = [
+        set(one.value.kernel_arguments or ()) if one.error is None and one.value is not None else set() for one in seen
+    ]
     running = bool(runs) and all(arguments.issuperset(needs.kernel_arguments) for arguments in runs)
     return dataclasses.replace(needs, kernel_arguments=()) if running and not pooled else needs
 
 
-def targets(intent: Intent, nodes: typing.Sequence[str], applied: typing.Sequence[AppliedObject], every: bool = False) -> typing.Tuple[Target, ...]:
+def targets(
+    intent: Intent, nodes: typing.Sequence[str], applied: typing.Sequence[AppliedObject], every: bool = False
+) -> tuple[Target, ...]:
     """What must come of the fabrics of which the API server took all; with ``every``, all fabrics whose VFs must go."""
     chosen = []
     for fabric in intent.fabrics:
         its = traits(fabric)
-        mine = [item for item in applied if item.fabric == fabric.name and (item.kind == "SriovNetworkNodePolicy" or not its.functions)]
+        mine = [
+            item
+            for item in applied
+            if item.fabric == fabric.name and (item.kind == "SriovNetworkNodePolicy" or not its.functions)
+        ]
         there = (its.functions or not every) and (mine or every or not its.members)
         if there and not any(item.action == "refused" for item in mine):
-            chosen.append(target_of(fabric, intent.cluster, tuple(item.name for item in mine if its.functions), tuple(nodes)))
+            chosen.append(
+                target_of(fabric, intent.cluster, tuple(item.name for item in mine if its.functions), tuple(nodes))
+            )
     return tuple(chosen)
 
 
-def target_of(fabric: Fabric, cluster: ClusterIntent, policies: typing.Tuple[str, ...], nodes: typing.Tuple[str, ...]) -> Target:
+def target_of(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...], nodes: tuple[str, ...]) -> Target:
     """What must come of a fabric."""
     return Target(
         fabric=fabric.name,
@@ -109,13 +131,20 @@ def target_of(fabric: Fabric, cluster: ClusterIntent, policies: typing.Tuple[str
         predicates=traits(fabric).predicates,
         objects=reporting(fabric),
         plugin=network.plugin(fabric, cluster),
-        pool=f"{fabric.pool.kind}.nv-ipam.nvidia.com {fabric.pool.namespace}/{fabric.pool.name}" if fabric.pool and not traits(fabric).functions else "",
+        pool=(
+            f"{fabric.pool.kind}.nv-ipam.nvidia.com {fabric.pool.namespace}/{fabric.pool.name}"
+            if fabric.pool and not traits(fabric).functions
+            else ""
+        ),
     )
 
 
-def _functions(intent: Intent, ground: Observed) -> typing.Dict[str, typing.Dict[str, typing.Tuple[str, ...]]]:
+def _functions(intent: Intent, ground: Observed) -> dict[str, dict[str, tuple[str, ...]]]:
     """PCI addresses of each fabric's physical functions on each node. A fabric that can't be made out has none."""
     return {
-        fabric.name: {node: tuple(member.hca.pci.address for member in members if member.hca.pci) for node, members in ground.members(fabric).members.items()}
+        fabric.name: {
+            node: tuple(member.hca.pci.address for member in members if member.hca.pci)
+            for node, members in ground.members(fabric).members.items()
+        }
         for fabric in intent.fabrics
     }

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What NVIDIA's NIC configuration operator has to set, by templates that match no card but those of the fabric, and how far it is. Pure.
+"""What NVIDIA's NIC configuration operator has to set, by templates that match no card but those of the fabric, and how
+far it is. Pure.
 
-The operator drains a node through its maintenance operator and reboots it by itself, also for a change that needs no other settings in the firmware; its
-drain deletes pods that nothing makes again [nic-configuration-operator pkg/maintenance, internal/controller/nicdevice_controller.go].
+The operator drains a node through its maintenance operator and reboots it by itself, also for a change that needs no
+other settings in the firmware; its drain deletes pods that nothing makes again [nic-configuration-operator
+pkg/maintenance, internal/controller/nicdevice_controller.go].
 """
 
 from __future__ import annotations
@@ -24,11 +26,18 @@ from .._render.nic_configuration import templates
 OPERATOR = "NVIDIA's NIC configuration operator"
 #: what the operator ends with, and what to do. It tries again by itself, and says so again
 _CAUSES = {
-    "IncorrectSpec": "the card does not take what the template asks for. Correct rdma_cluster.firmware, or the fabric's kind of link",
+    "IncorrectSpec": (
+        "the card does not take what the template asks for. Correct rdma_cluster.firmware, or the fabric's kind of link"
+    ),
     "SpecValidationFailed": "the card could not be asked. See the log of the operator's daemon on the node",
     "NonVolatileConfigUpdateFailed": "mlxconfig failed. See the log of the operator's daemon on the node",
-    "RuntimeConfigUpdateFailed": "what is set while the card runs failed. See the log of the operator's daemon on the node",
-    "FirmwareError": "the settings did not take at the reboot, and it does not reboot again for them. Take the power of the node away, and look at the card",
+    "RuntimeConfigUpdateFailed": (
+        "what is set while the card runs failed. See the log of the operator's daemon on the node"
+    ),
+    "FirmwareError": (
+        "the settings did not take at the reboot, and it does not reboot again for them. Take the power of the node"
+        " away, and look at the card"
+    ),
     "PartiallyApplied": "the card does not have all of the settings. Take those out of rdma_cluster.firmware",
 }
 _FIRMWARE_CAUSES = ("FirmwareUpdateFailed", "FirmwareSourceFailed", "DeviceFirmwareConfigMismatch")
@@ -52,11 +61,11 @@ class ByOperator:
     :ivar going: nodes with a card that is not known to be as wanted, which the operator may reboot
     """
 
-    objects: typing.Tuple[typing.Tuple[str, Object], ...] = ()
-    cards: typing.Mapping[str, typing.Tuple[typing.Tuple[str, str], ...]] = dataclasses.field(default_factory=dict)
+    objects: tuple[tuple[str, Object], ...] = ()
+    cards: typing.Mapping[str, tuple[tuple[str, str], ...]] = dataclasses.field(default_factory=dict)
     wanted: typing.Mapping[str, Object] = dataclasses.field(default_factory=dict)
-    notes: typing.Mapping[str, typing.Tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    going: typing.Tuple[str, ...] = ()
+    notes: typing.Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    going: tuple[str, ...] = ()
 
 
 def by_operator(
@@ -67,18 +76,19 @@ def by_operator(
     there: typing.Sequence[NicTemplate],
     unread: str = "",
 ) -> ByOperator:
-    """One template for each fabric and model, where a card is not known to be as wanted, or the template is there already.
+    """One template for each fabric and model, where a card is not known to be as wanted, or the template is there
+    already.
 
     :param nics: all cards of the cluster: a template must match none but those of its fabric
     :param there: templates of the cluster
     :param unread: why they are not known
     """
     fabrics = {fabric.name: fabric for fabric in fleet.intent.fabrics}
-    objects: typing.List[typing.Tuple[str, Object]] = []
-    cards: typing.Dict[str, typing.Dict[typing.Tuple[str, str], None]] = {}
-    wanted: typing.Dict[str, Object] = {}
-    notes: typing.Dict[str, typing.Dict[str, None]] = {}
-    going: typing.Dict[str, None] = {}
+    objects: list[tuple[str, Object]] = []
+    cards: dict[str, dict[tuple[str, str], None]] = {}
+    wanted: dict[str, Object] = {}
+    notes: dict[str, dict[str, None]] = {}
+    going: dict[str, None] = {}
     for membership in memberships:
         fabric = fabrics[membership.fabric]
         for kind, group in _groups(membership, fabric, platforms, fleet).items():
@@ -89,29 +99,51 @@ def by_operator(
             why = made if isinstance(made, str) else unread or _objection(kind, group, nics, there)
             if why or isinstance(made, str):
                 for card in group:
-                    notes.setdefault(card.node, {})[f"{OPERATOR} gets no template for its HCAs of fabric '{fabric.name}': {why}"] = None
+                    notes.setdefault(card.node, {})[
+                        f"{OPERATOR} gets no template for its HCAs of fabric '{fabric.name}': {why}"
+                    ] = None
                 continue
             objects.append((fabric.name, made))
             going.update(dict.fromkeys(card.node for card in group if not card.settled))
             for card in group:
                 cards.setdefault(card.node, {})[made["metadata"]["name"], card.nic.name] = None
                 wanted[card.nic.name] = made["spec"]["template"]
-    return ByOperator(tuple(objects), {node: tuple(of) for node, of in cards.items()}, wanted, {node: tuple(of) for node, of in notes.items()}, tuple(going))
+    return ByOperator(
+        tuple(objects),
+        {node: tuple(of) for node, of in cards.items()},
+        wanted,
+        {node: tuple(of) for node, of in notes.items()},
+        tuple(going),
+    )
 
 
-def progress(state: typing.Optional[NicState], template: Object) -> typing.Tuple[typing.Literal["done", "waits", "failed"], str]:
+def progress(
+    state: typing.Optional[NicState], template: Object
+) -> tuple[typing.Literal["done", "waits", "failed"], str]:
     """How far the operator is with a card, and what it waits for or ended with; None where the card is gone."""
     if state is None:
         return "waits", "its NicDevice is gone"
     if not _holds(state.template, template):
-        return "failed", "no template of ours decides on it. See whether the node has the labels of rdma_cluster.node_selector, and whether the operator runs"
+        return (
+            "failed",
+            (
+                "no template of ours decides on it. See whether the node has the labels of rdma_cluster.node_selector,"
+                " and whether the operator runs"
+            ),
+        )
     if not state.seen:
         return "waits", "its daemon on the node has not looked at it yet"
     said = f" ({state.message})" if state.message else ""
     if state.reason in _CAUSES:
         return "failed", f"{state.reason}{said}: {_CAUSES[state.reason]}"
     if state.reason == "PendingFirmwareUpdate" and state.firmware in _FIRMWARE_CAUSES:
-        return "failed", f"{state.firmware}: the update of its firmware, which comes first, failed. See kubectl describe nicdevice {state.name}"
+        return (
+            "failed",
+            (
+                f"{state.firmware}: the update of its firmware, which comes first, failed. See kubectl describe"
+                f" nicdevice {state.name}"
+            ),
+        )
     if state.reason == "UpdateSuccessful":
         return "done", ""
     return "waits", f"{state.reason or 'it does not say why'}{said}"
@@ -120,7 +152,7 @@ def progress(state: typing.Optional[NicState], template: Object) -> typing.Tuple
 def of_operator(
     templates_of_node: typing.Iterable[str],
     cards: typing.Iterable[str],
-    actions: typing.Mapping[str, typing.Tuple[str, str]],
+    actions: typing.Mapping[str, tuple[str, str]],
     left: typing.Mapping[str, str],
     allowed: bool,
     dry: bool,
@@ -132,7 +164,7 @@ def of_operator(
     :param allowed: whether nodes may be rebooted, so that templates were applied at all
     :param dry: in check mode nothing was applied either
     """
-    refusals, notes = typing.cast(typing.List[str], []), typing.cast(typing.List[str], [])
+    refusals, notes = typing.cast(list[str], []), typing.cast(list[str], [])
     for name in templates_of_node:
         action, why = actions.get(name, ("", ""))
         if action == "refused":
@@ -143,27 +175,43 @@ def of_operator(
             what = f"NicConfigurationTemplate {name} was not applied: {OPERATOR} would drain and reboot the node for it"
             refusals.append(f"{what}. When the nodes may go down, set rdma_cluster.disruption to reboot.")
         elif action != "unchanged":
-            told = "drains and reboots it by itself, through its maintenance operator and within that one's limits; pods that nothing makes again go as well"
-            notes.append(f"{OPERATOR} {told if dry else 'has set its HCAs, with a drain and reboot of its own where that was due'} ({action} {name})")
-    refusals += [f"{OPERATOR} is not through with NicDevice {card}: {left[card].rstrip('.')}." for card in cards if card in left]
+            told = (
+                "drains and reboots it by itself, through its maintenance operator and within that one's limits; pods"
+                " that nothing makes again go as well"
+            )
+            notes.append(
+                f"{OPERATOR}"
+                f" {told if dry else 'has set its HCAs, with a drain and reboot of its own where that was due'}"
+                f" ({action} {name})"
+            )
+    refusals += [
+        f"{OPERATOR} is not through with NicDevice {card}: {left[card].rstrip('.')}." for card in cards if card in left
+    ]
     return Seen(refusals=tuple(refusals), notes=tuple(notes))
 
 
-def _groups(membership: Membership, fabric: Fabric, platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet) -> typing.Dict[str, typing.List[_Card]]:
+def _groups(
+    membership: Membership, fabric: Fabric, platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet
+) -> dict[str, list[_Card]]:
     """Cards of one fabric by their model, without BlueFields in DPU mode."""
-    found: typing.Dict[str, typing.List[_Card]] = {}
+    found: dict[str, list[_Card]] = {}
     for node, members in membership.members.items():
         platform = platforms.get(node, ObservedPlatform()).value
         functions = {function.address: function for function in platform.functions} if platform is not None else {}
         for pci in (member.hca.pci for member in members):
             nic, seen = (fleet.nic(node, pci.address), fleet.of(node, pci.address)) if pci else (None, None)
             if pci is not None and nic is not None and not nic.dpu and not (seen is not None and seen.dpu):
-                found.setdefault(pci.device.lower(), []).append(_Card(node, pci.address, nic, _settled(fabric, functions.get(pci.address), seen, fleet)))
+                found.setdefault(pci.device.lower(), []).append(
+                    _Card(node, pci.address, nic, _settled(fabric, functions.get(pci.address), seen, fleet))
+                )
     return found
 
 
-def _settled(fabric: Fabric, function: typing.Optional[PciEvidence], seen: typing.Optional[HcaFirmware], fleet: Fleet) -> bool:
-    """Whether a card is known to be as wanted: VFs that are offered prove their settings, and being on the fabric its kind of link."""
+def _settled(
+    fabric: Fabric, function: typing.Optional[PciEvidence], seen: typing.Optional[HcaFirmware], fleet: Fleet
+) -> bool:
+    """Whether a card is known to be as wanted: VFs that are offered prove their settings, and being on the fabric its
+    kind of link."""
     if function is None:
         return False
     shown = seen if seen is not None else HcaFirmware(function.address)
@@ -171,7 +219,9 @@ def _settled(fabric: Fabric, function: typing.Optional[PciEvidence], seen: typin
         setting = shown.setting(wish.name)
         if setting is not None and wish.met(setting.next) is False:
             return False
-        proven = (wish.needed and (not wish.least or (function.sriov_total or 0) >= int(wish.value))) or (setting is not None and wish.met(setting.current))
+        proven = (wish.needed and (not wish.least or (function.sriov_total or 0) >= int(wish.value))) or (
+            setting is not None and wish.met(setting.current)
+        )
         if not proven:
             return False
     return (function.sriov_total or 0) >= fabric.virtual_functions
@@ -179,7 +229,9 @@ def _settled(fabric: Fabric, function: typing.Optional[PciEvidence], seen: typin
 
 def _template(fabric: Fabric, kind: str, group: typing.Sequence[_Card], fleet: Fleet) -> typing.Union[Object, str]:
     """For these cards alone: its selector has their addresses. A text says why there is none."""
-    narrowed = dataclasses.replace(fabric, select=dataclasses.replace(fabric.select, pci=tuple(sorted({card.address for card in group}))))
+    narrowed = dataclasses.replace(
+        fabric, select=dataclasses.replace(fabric.select, pci=tuple(sorted({card.address for card in group})))
+    )
     try:
         (made,) = templates([narrowed], fleet.intent.cluster, {fabric.name: [kind]}, group[0].nic.namespace)
     except RenderError as error:
@@ -188,15 +240,28 @@ def _template(fabric: Fabric, kind: str, group: typing.Sequence[_Card], fleet: F
 
 
 def _objection(kind: str, group: typing.Sequence[_Card], nics: NicDevices, there: typing.Sequence[NicTemplate]) -> str:
-    """Why a template with the addresses of these cards must not be: it would match others, or cards on which somebody else's template decides."""
-    ports = {name: {card.address for card in group if card.nic.name == name} for name in {card.nic.name for card in group}}
+    """Why a template with the addresses of these cards must not be: it would match others, or cards on which somebody
+    else's template decides."""
+    ports = {
+        name: {card.address for card in group if card.nic.name == name} for name in {card.nic.name for card in group}
+    }
     addresses = {card.address for card in group}
-    strangers = [nic.name for nic in nics.devices if nic.type in ("", kind) and addresses & {*nic.ports} and not {*nic.ports} <= ports.get(nic.name, set())]
+    strangers = [
+        nic.name
+        for nic in nics.devices
+        if nic.type in ("", kind) and addresses & {*nic.ports} and not {*nic.ports} <= ports.get(nic.name, set())
+    ]
     if strangers:
-        return f"it would match ports of {folded(sorted(strangers), 5)} that are not of the fabric or of this run. Set them by a template of your own"
+        return (
+            f"it would match ports of {folded(sorted(strangers), 5)} that are not of the fabric or of this run. Set"
+            " them by a template of your own"
+        )
     theirs = sorted(item.name for item in there if not item.ours and ports.keys() & {*item.cards})
     if theirs:
-        return f"NicConfigurationTemplate {', '.join(theirs)} decides on them, and the operator applies none of two. Set what is wanted there"
+        return (
+            f"NicConfigurationTemplate {', '.join(theirs)} decides on them, and the operator applies none of two. Set"
+            " what is wanted there"
+        )
     if nics.errors:
         return f"not all NicDevices are known ({nics.errors[0]}), and it could match others"
     return ""

@@ -2,8 +2,8 @@
 
 """What of the firmware of a node's HCAs is not as wanted, and what of that the host sets. Pure.
 
-The host leaves alone what others own: the Arm cores of a BlueField in DPU mode, and NVIDIA's NIC configuration operator, which owns each HCA of which there
-is a NicDevice. Two who set one HCA would undo each other's settings.
+The host leaves alone what others own: the Arm cores of a BlueField in DPU mode, and NVIDIA's NIC configuration
+operator, which owns each HCA of which there is a NicDevice. Two who set one HCA would undo each other's settings.
 """
 
 from __future__ import annotations
@@ -38,9 +38,12 @@ class Unmet:
 
     @property
     def difference(self) -> Difference:
-        """It, for a roll. A warm reboot does not always load settings, and a BlueField takes nothing less than a power cycle."""
+        """It, for a roll. A warm reboot does not always load settings, and a BlueField takes nothing less than a power
+        cycle."""
         wanted = f"{self.wish.value} or more" if self.wish.least else self.wish.value
-        return Difference(FIRMWARE, f"{self.address} {self.wish.name}", self.setting.current or "not known", wanted, "power_cycle")
+        return Difference(
+            FIRMWARE, f"{self.address} {self.wish.name}", self.setting.current or "not known", wanted, "power_cycle"
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,17 +55,23 @@ class OfHost:
     :ivar left: why HCAs that lack something are left alone
     """
 
-    unmet: typing.Tuple[Unmet, ...] = ()
+    unmet: tuple[Unmet, ...] = ()
     asked: bool = False
-    errors: typing.Tuple[str, ...] = ()
-    left: typing.Tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
 
 
 def of_host(node: str, memberships: typing.Iterable[Membership], platform: NodePlatform, fleet: Fleet) -> OfHost:
-    """What the fabrics and the intent want of them, against what their tools say. What no tool says is not known, and in none of it."""
+    """What the fabrics and the intent want of them, against what their tools say. What no tool says is not known, and
+    in none of it."""
     functions = {function.address: function for function in platform.functions}
     fabrics = {fabric.name: fabric for fabric in fleet.intent.fabrics}
-    found, asked, errors, left = typing.cast(typing.List[Unmet], []), False, typing.cast(typing.List[str], []), typing.cast(typing.List[str], [])
+    found, asked, errors, left = (
+        typing.cast(list[Unmet], []),
+        False,
+        typing.cast(list[str], []),
+        typing.cast(list[str], []),
+    )
     for membership in memberships:
         fabric = fabrics[membership.fabric]
         for hca in (member.hca for member in membership.members.get(node, ())):
@@ -78,7 +87,14 @@ def of_host(node: str, memberships: typing.Iterable[Membership], platform: NodeP
             ]
             if seen.dpu:
                 names = ", ".join(dict.fromkeys(one.wish.name for one in lacks))
-                left += [f"{function.address} is a BlueField in DPU mode: its Arm cores set {names}, and the host leaves it alone"] if lacks else []
+                left += (
+                    [
+                        f"{function.address} is a BlueField in DPU mode: its Arm cores set {names}, and the host leaves"
+                        " it alone"
+                    ]
+                    if lacks
+                    else []
+                )
                 continue
             asked = asked or bool(seen.settings or seen.errors)
             errors += seen.errors
@@ -94,18 +110,27 @@ class Before:
     :ivar error: why they are not known; empty where they are
     """
 
-    identities: typing.Tuple[str, ...] = ()
+    identities: tuple[str, ...] = ()
     error: str = ""
 
 
-def hosts_of(memberships: typing.Sequence[Membership], platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet) -> typing.Dict[str, OfHost]:
+def hosts_of(
+    memberships: typing.Sequence[Membership], platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet
+) -> dict[str, OfHost]:
     """``of_host`` of each node; of one that was not looked at nothing is known."""
-    return {node: of_host(node, memberships, platform.value, fleet) if platform.value is not None else OfHost() for node, platform in platforms.items()}
+    return {
+        node: of_host(node, memberships, platform.value, fleet) if platform.value is not None else OfHost()
+        for node, platform in platforms.items()
+    }
 
 
 def of_nodes(
-    hosts: typing.Mapping[str, OfHost], before: typing.Mapping[str, Before], operator: ByOperator, unread: str, pods: typing.Container[str]
-) -> typing.Dict[str, NodeFirmwarePlan]:
+    hosts: typing.Mapping[str, OfHost],
+    before: typing.Mapping[str, Before],
+    operator: ByOperator,
+    unread: str,
+    pods: typing.Container[str],
+) -> dict[str, NodeFirmwarePlan]:
     """What becomes of the settings of each node's HCAs; nodes without any are left out.
 
     :param before: by node; one that is not in it was never reset
@@ -123,21 +148,26 @@ def of_nodes(
     return {node: one for node, one in found.items() if one != NodeFirmwarePlan()}
 
 
-def to_set(host: OfHost, reset_for: typing.Container[str]) -> typing.Dict[str, typing.Dict[str, str]]:
+def to_set(host: OfHost, reset_for: typing.Container[str]) -> dict[str, dict[str, str]]:
     """By the address of an HCA what has to be set in it.
 
-    :param reset_for: identities of differences for which the node was reset already: what did not take then is not tried again
+    :param reset_for: identities of differences for which the node was reset already: what did not take then is not
+        tried again
     """
-    found: typing.Dict[str, typing.Dict[str, str]] = {}
+    found: dict[str, dict[str, str]] = {}
     for one in host.unmet:
         if not one.stored and one.difference.identity not in reset_for:
             of_hca = found.setdefault(one.address, {})
             # the fabric and the intent may both ask for VFs
-            of_hca[one.wish.name] = max(of_hca.get(one.wish.name, one.wish.value), one.wish.value, key=int) if one.wish.least else one.wish.value
+            of_hca[one.wish.name] = (
+                max(of_hca.get(one.wish.name, one.wish.value), one.wish.value, key=int)
+                if one.wish.least
+                else one.wish.value
+            )
     return found
 
 
-def _known(wished: typing.Iterable[Wish], seen: HcaFirmware) -> typing.Iterator[typing.Tuple[Wish, Setting, bool]]:
+def _known(wished: typing.Iterable[Wish], seen: HcaFirmware) -> typing.Iterator[tuple[Wish, Setting, bool]]:
     """Wishes with their setting, and whether the next reset brings it; without those of which the tool says nothing."""
     for wish in wished:
         setting = seen.setting(wish.name)

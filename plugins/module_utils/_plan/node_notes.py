@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What else restarts or drains a node for this intent, for the plan of who resets nodes: other stages do it, later in the same run. Pure."""
+"""What else restarts or drains a node for this intent, for the plan of who resets nodes: other stages do it, later in
+the same run. Pure."""
 
 from __future__ import annotations
 
@@ -15,29 +16,42 @@ from .._model.tuning import ObservedTuning
 _NO_REBOOT = "nothing to reboot"
 
 
-def of_restarts(tuning: ObservedTuning, intent: Intent) -> typing.Tuple[str, ...]:
-    """What restarts services of a node of no MachineConfigPool. What is in force already needs nothing; what can't be seen may need it."""
+def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
+    """What restarts services of a node of no MachineConfigPool. What is in force already needs nothing; what can't be
+    seen may need it."""
     host, notes = intent.cluster.host, []
     if host.memlock is not None and host.memlock.by == "containerd":
         wanted = str(host.memlock.limit_bytes or "unlimited")
         if _values(tuning, "memlock", "containerd") != {wanted}:
             notes.append(
-                f"{_NO_REBOOT}: stage host sets the limit of locked memory to {wanted}, and restarts containerd where it is another. Containers run on"
+                f"{_NO_REBOOT}: stage host sets the limit of locked memory to {wanted}, and restarts containerd where"
+                " it is another. Containers run on"
             )
     kubelet = host.kubelet
-    asked = {} if kubelet is None else {"topology_manager": kubelet.topology_manager_policy, "cpu_manager": kubelet.cpu_manager_policy}
+    asked = (
+        {}
+        if kubelet is None
+        else {"topology_manager": kubelet.topology_manager_policy, "cpu_manager": kubelet.cpu_manager_policy}
+    )
     for row, policy in asked.items():
         values = _values(tuning, row)
         if policy is not None and values != {policy}:
             has = ", ".join(sorted(values)) or "an unknown one"
             what = f"the kubelet has {has} as policy of its {row.replace('_', ' ')}, and {policy} is wanted"
-            notes.append(f"{_NO_REBOOT}: {what}. That takes its configuration and a restart of it, which nobody does without a MachineConfigPool")
+            notes.append(
+                f"{_NO_REBOOT}: {what}. That takes its configuration and a restart of it, which nobody does without a"
+                " MachineConfigPool"
+            )
     return tuple(notes)
 
 
-def of_functions(node: str, memberships: typing.Iterable[Membership], platform: ObservedPlatform, intent: Intent) -> typing.Tuple[str, ...]:
+def of_functions(
+    node: str, memberships: typing.Iterable[Membership], platform: ObservedPlatform, intent: Intent
+) -> tuple[str, ...]:
     """HCAs of a node whose number of VFs the SR-IOV network operator changes, draining the node."""
-    functions = {function.address: function for function in platform.value.functions} if platform.value is not None else {}
+    functions = (
+        {function.address: function for function in platform.value.functions} if platform.value is not None else {}
+    )
     fabrics = {fabric.name: fabric for fabric in intent.fabrics if traits(fabric).functions}
     changed = []
     for membership in (one for one in memberships if one.fabric in fabrics):
@@ -48,10 +62,13 @@ def of_functions(node: str, memberships: typing.Iterable[Membership], platform: 
                 changed.append(f"{hca.name} {function.sriov_current or 0} -> {wanted}")
     if not changed:
         return ()
-    why = "It drains by its own policies, which can make VFs only after what a reset brings is in force, so that it is no drain of this plan"
+    why = (
+        "It drains by its own policies, which can make VFs only after what a reset brings is in force, so that it is no"
+        " drain of this plan"
+    )
     return (f"stage network: the SR-IOV network operator drains the node for its VFs ({', '.join(changed)}). {why}",)
 
 
-def _values(tuning: ObservedTuning, row: str, where: str = "") -> typing.Set[str]:
+def _values(tuning: ObservedTuning, row: str, where: str = "") -> set[str]:
     readings = tuning.value.rows.get(row, ()) if tuning.value is not None and tuning.error is None else ()
     return {reading.value for reading in readings if not where or where in reading.where}

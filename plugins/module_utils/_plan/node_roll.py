@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What happens to each node so that all that is wanted of it becomes true with one reboot, in waves that leave enough nodes. Pure."""
+"""What happens to each node so that all that is wanted of it becomes true with one reboot, in waves that leave enough
+nodes. Pure."""
 
 from __future__ import annotations
 
@@ -24,8 +25,8 @@ from .._model.text import folded
 from .._parse.kubernetes.roll_mark import ANNOTATION
 from .machine_roll import held, with_rolls
 
-_RANK: typing.Dict[Needs, int] = {"nothing": 0, "reboot": 1, "power_cycle": 2}
-_ACTIONS: typing.Tuple[StepAction, ...] = ("set", "reboot", "power_cycle")
+_RANK: dict[Needs, int] = {"nothing": 0, "reboot": 1, "power_cycle": 2}
+_ACTIONS: tuple[StepAction, ...] = ("set", "reboot", "power_cycle")
 _BROKEN = f"The annotation {ANNOTATION} of the node can't be read, so it is not known whether it was reset"
 
 
@@ -39,19 +40,22 @@ class Cluster(Stand):
     """
 
     marks: typing.Mapping[str, typing.Optional[Mark]] = dataclasses.field(default_factory=dict)
-    pods: typing.Tuple[ClusterPod, ...] = ()
-    budgets: typing.Tuple[Budget, ...] = ()
-    machine_pools: typing.Tuple[MachinePool, ...] = ()
-    configs: typing.Tuple[HostConfig, ...] = ()
-    kubelets: typing.Tuple[HostConfig, ...] = ()
-    machines: typing.FrozenSet[str] = frozenset()
+    pods: tuple[ClusterPod, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    machine_pools: tuple[MachinePool, ...] = ()
+    configs: tuple[HostConfig, ...] = ()
+    kubelets: tuple[HostConfig, ...] = ()
+    machines: frozenset[str] = frozenset()
 
     def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
         """Why no BMC may reset a node beside the machine config operator, with what to do; empty where one may."""
         kinds = [kind for kind in ("MachineConfigPool", *HOST_KINDS) if kind in self.unread]
         if kinds and node.name in self.machines:
             told = "; ".join(f"{kind}: {self.unread[kind]}" for kind in kinds)
-            return f"whether the machine config operator reboots it is not known ({told}). Give the user of the kubeconfig the rights of docs/rbac/look.yml."
+            return (
+                f"whether the machine config operator reboots it is not known ({told}). Give the user of the kubeconfig"
+                " the rights of docs/rbac/look.yml."
+            )
         why, remedy = in_the_way(node, self.machine_pools, self.nodes, inventory)
         return f"{why}. {remedy}." if why else ""
 
@@ -62,7 +66,8 @@ def plan(
     intent: ClusterIntent,
     inventory: typing.Optional[typing.Iterable[str]] = None,
 ) -> RollPlan:
-    """What happens to the nodes. One that can't be done now is left out, with its reason; what is not allowed at all refuses everything.
+    """What happens to the nodes. One that can't be done now is left out, with its reason; what is not allowed at all
+    refuses everything.
 
     :param seen: what differs on each node, all sources together
     :param inventory: names of the nodes; by default those of ``seen``
@@ -70,11 +75,20 @@ def plan(
     known = {node.name: node for node in cluster.nodes}
     names = tuple(seen if inventory is None else inventory)
     # a node of which nobody knows anything has a step while its MachineConfigPool reboots it
-    every = tuple(_step(name, seen.get(name, Seen()), known.get(name), cluster, names) for name in names if name in seen or name in known)
-    machines = Machines(cluster.configs, cluster.kubelets, cluster.machine_pools, cluster.nodes, cluster.pods, cluster.budgets)
+    every = tuple(
+        _step(name, seen.get(name, Seen()), known.get(name), cluster, names)
+        for name in names
+        if name in seen or name in known
+    )
+    machines = Machines(
+        cluster.configs, cluster.kubelets, cluster.machine_pools, cluster.nodes, cluster.pods, cluster.budgets
+    )
     every, pools = with_rolls(every, machines)
     awaited = {step.node for step in every if step.is_due and step.phase != "begin"}
-    every = tuple(_looked_into(step, known[step.node], cluster, intent, names, awaited) if _goes_down(step) else step for step in every)
+    every = tuple(
+        _looked_into(step, known[step.node], cluster, intent, names, awaited) if _goes_down(step) else step
+        for step in every
+    )
     every, pools = held(every, pools)
     # of what a run began and nobody asks for any more its end is left
     steps = [step for step in every if step.node in seen or step.pool or step.also or step.node in cluster.marks]
@@ -93,23 +107,33 @@ def plan(
     missing = {kind: why for kind, why in cluster.unread.items() if kind in ("Pod", "PodDisruptionBudget")}
     if resets and missing:
         told = "; ".join(f"{kind}: {why}" for kind, why in missing.items())
-        refusal = f"What a drain would take from the nodes is not known ({told}). Give the user of the kubeconfig the right to list it (docs/rbac/look.yml)."
+        refusal = (
+            f"What a drain would take from the nodes is not known ({told}). Give the user of the kubeconfig the right"
+            " to list it (docs/rbac/look.yml)."
+        )
         return RollPlan(tuple(steps), most, limit, refusal)
     if resets and free.refusal:
         return RollPlan(tuple(steps), most, limit, free.refusal)
     limit += f"; {len(free.away)} away already" if free.away and resets else ""
-    watchers = [watching(known[step.node], cluster.health_checks) for step in resets] if intent.pause_health_checks else []
+    watchers = (
+        [watching(known[step.node], cluster.health_checks) for step in resets] if intent.pause_health_checks else []
+    )
     pauses = tuple(check for check in cluster.health_checks if any(check in found for found in watchers))
     waves = _in_waves(steps, max(1, left), control)
     return RollPlan(waves, max(1, left), limit, rolls=pools, most=most, shape=shapes, pauses=pauses)
 
 
 def turn(
-    wave: typing.Sequence[NodeStep], cluster: Cluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
-) -> typing.Tuple[typing.Tuple[NodeStep, ...], str]:
+    wave: typing.Sequence[NodeStep],
+    cluster: Cluster,
+    planned: RollPlan,
+    intent: ClusterIntent,
+    inventory: typing.Container[str],
+) -> tuple[tuple[NodeStep, ...], str]:
     """Who of a wave may go now, by the cluster as it is now, and why not all of them, with what to do.
 
-    What is away already (phase wait) goes on. Of the others as many as max_unavailable leaves, and of control-plane nodes one at most.
+    What is away already (phase wait) goes on. Of the others as many as max_unavailable leaves, and of control-plane
+    nodes one at most.
 
     :param cluster: read anew, with etcd where the wave has a control-plane node
     """
@@ -122,13 +146,20 @@ def turn(
         if node.name not in names and (not node.ready or (node.unschedulable and node.name not in ours))
     ]
     going = [step for step in wave if step.phase != "begin" or not step.goes]
-    room, control, why = planned.most - len(down) - len(going), any(_is_control(step, known, cluster) for step in going), ""
+    room, control, why = (
+        planned.most - len(down) - len(going),
+        any(_is_control(step, known, cluster) for step in going),
+        "",
+    )
     for step in (step for step in wave if step not in going):
         kept = "another control-plane node goes first." if _is_control(step, known, cluster) and control else ""
         if not kept and step.node in known:
             kept = keeps(known[step.node], cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
         if not kept and not step.pool and room < 1:
-            kept = f"{', '.join(down[:5]) or 'another node'} is not Ready, or cordoned, so that no other node may go ({planned.limit}). Bring it back first."
+            kept = (
+                f"{', '.join(down[:5]) or 'another node'} is not Ready, or cordoned, so that no other node may go"
+                f" ({planned.limit}). Bring it back first."
+            )
         if kept:
             why = why or f"{step.node}: {kept}"
             continue
@@ -137,9 +168,11 @@ def turn(
     return tuple(step for step in wave if step in going), why
 
 
-def why_not_again(step: NodeStep, cluster: Cluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]) -> str:
-    """Why a node may not be reset for which a run that ended has noted a reset that never came; empty where it may. Much may have happened since that run, so
-    that all is asked that is asked before a node begins.
+def why_not_again(
+    step: NodeStep, cluster: Cluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
+) -> str:
+    """Why a node may not be reset for which a run that ended has noted a reset that never came; empty where it may.
+    Much may have happened since that run, so that all is asked that is asked before a node begins.
 
     :param cluster: read anew, with pods and etcd
     """
@@ -158,7 +191,7 @@ def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster
     return step.node in known and is_control_plane(known[step.node], cluster.nodes)
 
 
-def lines(planned: RollPlan) -> typing.Tuple[str, ...]:
+def lines(planned: RollPlan) -> tuple[str, ...]:
     """The plan in words, one line for each node with something to say, in the order of their turns."""
     told = sorted(
         (step for step in planned.steps if step.is_due or step.blockers or step.untaken or step.also or step.notes),
@@ -169,15 +202,24 @@ def lines(planned: RollPlan) -> typing.Tuple[str, ...]:
     # the machine config operator goes on by itself
     several = not planned.refusal and sum(step.goes and not step.pool for step in planned.steps) > 1
     end = ["the first node that fails ends the roll; those after it are untouched"] if several else []
-    return (*([planned.refusal] if planned.refusal else []), *planned.shape, *(line(step) for step in told), *rolls, *pauses, *end)
+    return (
+        *([planned.refusal] if planned.refusal else []),
+        *planned.shape,
+        *(line(step) for step in told),
+        *rolls,
+        *pauses,
+        *end,
+    )
 
 
-def _watched(check: HealthCheck, planned: RollPlan) -> typing.List[str]:
+def _watched(check: HealthCheck, planned: RollPlan) -> list[str]:
     return [step.node for step in planned.steps if step.goes and check.watches(step.node)]
 
 
 def _pool_line(pool: PoolPlan) -> str:
-    return f"MachineConfigPool {pool.name}: rolled once, {pool.at_once} at a time ({pool.limit}): {', '.join(pool.nodes)}"
+    return (
+        f"MachineConfigPool {pool.name}: rolled once, {pool.at_once} at a time ({pool.limit}): {', '.join(pool.nodes)}"
+    )
 
 
 def line(step: NodeStep) -> str:
@@ -190,7 +232,10 @@ def _line(step: NodeStep) -> str:
     if also and step.action == "power_cycle":
         also += " (its reboot is no power cycle)"
     if step.untaken:
-        return f"{step.node}: nothing; {', '.join(map(str, step.untaken))} did not take at a reset, and it is not reset again for that{also}"
+        return (
+            f"{step.node}: nothing; {', '.join(map(str, step.untaken))} did not take at a reset, and it is not reset"
+            f" again for that{also}"
+        )
     if step.blockers:
         return f"{step.node}: left out: {'; '.join(step.blockers)}"
     if not step.is_due and not step.also:
@@ -198,9 +243,21 @@ def _line(step: NodeStep) -> str:
     turn = f" (wave {step.wave})" if step.wave else ""
     pods = f", {len(step.pods)} pods go" if step.pods else ""
     if step.pool:
-        does = "wait until it is back from its reboot" if step.phase == "wait" else "set, one reboot" if step.differences else "one reboot"
-        return f"{step.node}: {does} by {_operator(step.pool)}{pods}" + (f": {_reasons(step)}" if step.differences or step.reasons else "")
-    what = {"set": "set", "reboot": f"set, drain, reset by its BMC{pods}", "power_cycle": f"set, drain, power cycle by its BMC{pods}"}
+        does = (
+            "wait until it is back from its reboot"
+            if step.phase == "wait"
+            else "set, one reboot"
+            if step.differences
+            else "one reboot"
+        )
+        return f"{step.node}: {does} by {_operator(step.pool)}{pods}" + (
+            f": {_reasons(step)}" if step.differences or step.reasons else ""
+        )
+    what = {
+        "set": "set",
+        "reboot": f"set, drain, reset by its BMC{pods}",
+        "power_cycle": f"set, drain, power cycle by its BMC{pods}",
+    }
     taken_up = {"wait": "wait until it is back from its reset", "finish": "finish what a run began"}.get(step.phase)
     # the kubelet of the node can write there too
     taken_up = f"{taken_up}, as its annotation {ANNOTATION} says" if taken_up else None
@@ -214,7 +271,12 @@ def _operator(pool: str) -> str:
 
 def _reasons(step: NodeStep) -> str:
     """Of its reset by its BMC, or of its reboot by the roll of its pool."""
-    return ", ".join((*(f"{one}, {one.how}" if one.how else str(one) for one in step.differences), *(step.reasons if step.pool else ())))
+    return ", ".join(
+        (
+            *(f"{one}, {one.how}" if one.how else str(one) for one in step.differences),
+            *(step.reasons if step.pool else ()),
+        )
+    )
 
 
 def action_of(differences: typing.Sequence[Difference]) -> StepAction:
@@ -222,21 +284,25 @@ def action_of(differences: typing.Sequence[Difference]) -> StepAction:
     return _ACTIONS[max(_RANK[one.needs] for one in differences)] if differences else "nothing"
 
 
-def untaken(differences: typing.Iterable[Difference], mark: typing.Optional[Mark], boot: str) -> typing.Tuple[Difference, ...]:
+def untaken(differences: typing.Iterable[Difference], mark: typing.Optional[Mark], boot: str) -> tuple[Difference, ...]:
     """Those for which the node was reset, and has booted since."""
     if mark is None or not mark.reset or not boot or boot == mark.boot:
         return ()
     return tuple(one for one in differences if one.needs != "nothing" and one.identity in mark.differences)
 
 
-def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cluster, inventory: typing.Container[str]) -> NodeStep:
+def _step(
+    name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cluster, inventory: typing.Container[str]
+) -> NodeStep:
     differences = seen.differences
     step = NodeStep(name, action_of(differences), differences, notes=seen.notes)
     if node is None:
         return _blocked(step, "unknown", "the cluster has no such node. Give it the name that the cluster has")
     broken = name in cluster.marks and cluster.marks[name] is None
     if broken and (differences or node.unschedulable):
-        return _blocked(step, step.action, f"{_BROKEN}. See it, then remove it: kubectl annotate node {name} {ANNOTATION}-")
+        return _blocked(
+            step, step.action, f"{_BROKEN}. See it, then remove it: kubectl annotate node {name} {ANNOTATION}-"
+        )
     mark = cluster.marks.get(name)
     if mark is not None and mark.reset and mark.pool:
         pool = machine_pool_of(node, cluster.machine_pools)
@@ -246,9 +312,16 @@ def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cl
         mark = dataclasses.replace(mark, reset=node.boot_id != mark.boot)
     if mark is not None and mark.reset and (node.boot_id == mark.boot or not node.ready):
         # whatever its BMC says meanwhile: that is looked at when it is back
-        return dataclasses.replace(step, action="power_cycle" if step.action == "power_cycle" else "reboot", phase="wait")
+        return dataclasses.replace(
+            step, action="power_cycle" if step.action == "power_cycle" else "reboot", phase="wait"
+        )
     if node.boot_id and any(boot != node.boot_id for boot in seen.boots):
-        return _blocked(step, "unknown", "it has booted since it was looked at, and what differs now is not known. Begin a new run, which looks again")
+        return _blocked(
+            step,
+            "unknown",
+            "it has booted since it was looked at, and what differs now is not known. Begin a new run, which looks"
+            " again",
+        )
     if seen.error:
         return _blocked(step, "unknown", f"{seen.error.rstrip('.')}. It is not known what differs")
     if mark is not None and mark.reset and not mark.cordoned and seen.blind:
@@ -257,14 +330,18 @@ def _step(name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cl
     if mark is not None and not differences and not again:
         return dataclasses.replace(step, phase="finish")
     if again:
-        return dataclasses.replace(step, untaken=again, phase="finish" if mark is not None and mark.cordoned else "begin")
+        return dataclasses.replace(
+            step, untaken=again, phase="finish" if mark is not None and mark.cordoned else "begin"
+        )
     if seen.refusals:
         return _blocked(step, step.action, *seen.refusals)
     return step
 
 
 def _blocked(step: NodeStep, action: StepAction, *why: str) -> NodeStep:
-    return dataclasses.replace(step, action=action, blockers=tuple(one if one.endswith(".") else f"{one}." for one in why))
+    return dataclasses.replace(
+        step, action=action, blockers=tuple(one if one.endswith(".") else f"{one}." for one in why)
+    )
 
 
 def _goes_down(step: NodeStep) -> bool:
@@ -285,16 +362,26 @@ def _looked_into(
     lost = tuple(f"{pod.namespace}/{pod.name}" for pod in going if not pod.owner and not pod.ended)
     blockers = []
     if not node.ready:
-        blockers.append(f"it is not Ready ({node.not_ready or 'it does not say why'}). Bring it back first: kubectl describe node {node.name}.")
+        blockers.append(
+            f"it is not Ready ({node.not_ready or 'it does not say why'}). Bring it back first: kubectl describe node"
+            f" {node.name}."
+        )
     if not node.boot_id:
-        blockers.append("its kubelet does not say which boot this is, so nobody would know that it was reset. Restart the kubelet.")
+        blockers.append(
+            "its kubelet does not say which boot this is, so nobody would know that it was reset. Restart the kubelet."
+        )
     blockers += stops(going, intent.drain)
     blockers += stays(node, cluster, intent.pause_health_checks, awaited)
     blockers += filter(None, (_too_many(step, node, cluster), cluster.in_the_way(node, inventory)))
     if cluster.marks.get(node.name) is None:
         # a node that was begun waits for them instead: its own drain may be what they lack
-        blockers += [f"{held}. Let it allow one (a replica more), then run again." for held in held_pods(going, True, "", cluster.budgets)]
-    return dataclasses.replace(step, pods=tuple(f"{pod.namespace}/{pod.name}" for pod in going), lost=lost, blockers=tuple(blockers))
+        blockers += [
+            f"{held}. Let it allow one (a replica more), then run again."
+            for held in held_pods(going, True, "", cluster.budgets)
+        ]
+    return dataclasses.replace(
+        step, pods=tuple(f"{pod.namespace}/{pod.name}" for pod in going), lost=lost, blockers=tuple(blockers)
+    )
 
 
 def _too_many(step: NodeStep, node: ClusterNode, cluster: Cluster) -> str:
@@ -303,14 +390,15 @@ def _too_many(step: NodeStep, node: ClusterNode, cluster: Cluster) -> str:
     return too_many(pool, is_control_plane(node, cluster.nodes)) if pool is not None else ""
 
 
-def _in_waves(steps: typing.Sequence[NodeStep], at_once: int, control: typing.Container[str]) -> typing.Tuple[NodeStep, ...]:
-    """Those that wait for a reset that was ordered come first: they are away already. Of control-plane nodes one is in a wave at most.
+def _in_waves(steps: typing.Sequence[NodeStep], at_once: int, control: typing.Container[str]) -> tuple[NodeStep, ...]:
+    """Those that wait for a reset that was ordered come first: they are away already. Of control-plane nodes one is in
+    a wave at most.
 
     :param control: names of the control-plane nodes
     """
     resets = [step for step in steps if step.goes and not step.pool]
     number, size, has_control = 1, 0, False
-    waves: typing.Dict[str, int] = {}
+    waves: dict[str, int] = {}
     for step in sorted(resets, key=lambda step: step.phase != "wait"):
         mine = step.node in control
         if size == at_once or (mine and has_control):

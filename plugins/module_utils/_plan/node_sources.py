@@ -33,14 +33,20 @@ def of_bios(bios: NodeBios, wanted: Wanted) -> Seen:
             needs: Needs = "nothing" if state.state == "wrong" and written and state.key in waits_not else "reboot"
             how = "set by its BMC" if written else "waits for a reset"
             found.append(Difference("BIOS", state.key, state.measured, in_words(state.wanted), needs, how))
-    return Seen(tuple(found), tuple(f"BIOS {one.key}: {one.why.rstrip('.')}. {one.remedy.rstrip('.')}." for one in planned.refusals))
+    return Seen(
+        tuple(found),
+        tuple(f"BIOS {one.key}: {one.why.rstrip('.')}. {one.remedy.rstrip('.')}." for one in planned.refusals),
+    )
 
 
 def of_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -> Seen:
-    """Which of the wanted kernel arguments the node runs without. They were written for the next boot before, by the node itself."""
+    """Which of the wanted kernel arguments the node runs without. They were written for the next boot before, by the
+    node itself."""
     value = observed.value
     if value is None or observed.error is not None:
-        return Seen(error=f"its kernel arguments are not known: {observed.error or 'empty answer'}") if wanted else Seen()
+        return (
+            Seen(error=f"its kernel arguments are not known: {observed.error or 'empty answer'}") if wanted else Seen()
+        )
     missing = [argument for argument in wanted if argument in value.missing]
     refusal = f"{LOOKS_ONLY}." if value.by_pod else value.refusal
     refusals = (f"Kernel arguments {', '.join(missing)}: {refusal}",) if missing and refusal else ()
@@ -49,11 +55,17 @@ def of_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -
 
 
 def of_firmware(
-    node: str, memberships: typing.Iterable[Membership], platform: ObservedPlatform, fleet: Fleet, told: typing.Optional[ObservedFirmwareSet] = None
+    node: str,
+    memberships: typing.Iterable[Membership],
+    platform: ObservedPlatform,
+    fleet: Fleet,
+    told: typing.Optional[ObservedFirmwareSet] = None,
 ) -> typing.Optional[Seen]:
-    """Which settings that the intent wants wait for a reset in the firmware of the node's HCAs; None where no tool says what waits.
+    """Which settings that the intent wants wait for a reset in the firmware of the node's HCAs; None where no tool says
+    what waits.
 
-    What nobody has set is no matter of a reset. HCAs on which the Arm cores of a BlueField or NVIDIA's operator decide are left alone.
+    What nobody has set is no matter of a reset. HCAs on which the Arm cores of a BlueField or NVIDIA's operator decide
+    are left alone.
 
     :param told: what was made of those settings before; None where nobody tried to set them
     """
@@ -63,9 +75,13 @@ def of_firmware(
         # what was to be set is not proven
         return Seen(blind=unknown) if told is None else Seen(error=unknown)
     host = of_host(node, memberships, platform.value, fleet)
-    made = {change.address: change.after for change in told.value.hcas} if told is not None and told.value is not None else {}
+    made = (
+        {change.address: change.after for change in told.value.hcas}
+        if told is not None and told.value is not None
+        else {}
+    )
     why = (told.error or (told.value.refusal if told.value is not None else "empty answer")) if told is not None else ""
-    found, unset = typing.cast(typing.List[Difference], []), typing.cast(typing.List[Difference], [])
+    found, unset = typing.cast(list[Difference], []), typing.cast(list[Difference], [])
     for one in host.unmet:
         now_set = one.wish.name in made.get(one.address, {})
         if one.in_force or (one.in_force is None and one.stored and not now_set):

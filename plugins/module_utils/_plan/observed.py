@@ -14,7 +14,7 @@ from .._model.hca import NodeHcas, ObservedHcas
 from .._model.intent import Fabric, Intent
 
 #: fabric: node: PCI address of a physical function: its rail
-Rails = typing.Dict[str, typing.Dict[str, typing.Dict[str, int]]]
+Rails = dict[str, dict[str, dict[str, int]]]
 
 
 Topologies = typing.Callable[[], typing.Mapping[str, ObservedTopologies]]
@@ -26,11 +26,12 @@ class Observed:
 
     :ivar hcas: by node
     :ivar subnets: what each port sees, by node
-    :ivar topologies: reads the answers of fabric_info. A large one takes seconds, and only a fleet of several models needs it
+    :ivar topologies: reads the answers of fabric_info. A large one takes seconds, and only a fleet of several models
+        needs it
     """
 
     hcas: typing.Mapping[str, NodeHcas]
-    subnets: typing.Mapping[str, typing.Tuple[SeenSubnet, ...]]
+    subnets: typing.Mapping[str, tuple[SeenSubnet, ...]]
     topologies: Topologies = dict
 
     def members(self, fabric: Fabric) -> Membership:
@@ -53,10 +54,12 @@ def observed(
 
 
 def rails(intent: Intent, ground: Observed) -> Rails:
-    """The rail of each fabric's physical functions on each node, by their PCI addresses. A fabric that can't be made out has none."""
+    """The rail of each fabric's physical functions on each node, by their PCI addresses. A fabric that can't be made
+    out has none."""
     return {
         fabric.name: {
-            node: {member.hca.pci.address: member.rail for member in members if member.hca.pci} for node, members in ground.members(fabric).members.items()
+            node: {member.hca.pci.address: member.rail for member in members if member.hca.pci}
+            for node, members in ground.members(fabric).members.items()
         }
         for fabric in intent.fabrics
     }

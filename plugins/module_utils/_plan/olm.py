@@ -20,9 +20,9 @@ class Arranged:
     :ivar refused: what became of the others, before anything is made for them
     """
 
-    objects: typing.Tuple[typing.Tuple[str, Resource], ...]
-    waited_for: typing.Tuple[OperatorWish, ...]
-    refused: typing.Tuple[OperatorStand, ...]
+    objects: tuple[tuple[str, Resource], ...]
+    waited_for: tuple[OperatorWish, ...]
+    refused: tuple[OperatorStand, ...]
 
 
 class _Refusal(Exception):
@@ -36,9 +36,9 @@ def arrange(wishes: typing.Sequence[OperatorWish], seen: Seen, untrusted: typing
 
     :param untrusted: namespaces in which nothing may be made, and why
     """
-    objects: typing.List[typing.Tuple[str, Resource]] = []
-    waited_for: typing.List[OperatorWish] = []
-    refused: typing.List[OperatorStand] = []
+    objects: list[tuple[str, Resource]] = []
+    waited_for: list[OperatorWish] = []
+    refused: list[OperatorStand] = []
     for wish in wishes:
         there = subscription_of(wish, seen)
         try:
@@ -48,16 +48,24 @@ def arrange(wishes: typing.Sequence[OperatorWish], seen: Seen, untrusted: typing
                 waited_for.append(wish)
                 continue
             if wish.namespace in untrusted:
-                raise _Refusal(f"namespace {wish.namespace} is not used: {untrusted[wish.namespace]}", how_to_trust(wish.namespace))
+                raise _Refusal(
+                    f"namespace {wish.namespace} is not used: {untrusted[wish.namespace]}", how_to_trust(wish.namespace)
+                )
             whole = _whole(wish, there, seen)
             objects += [(wish.package, item) for item in _objects(whole, there, seen)]
             waited_for.append(whole)
         except _Refusal as refusal:
-            refused.append(OperatorStand(wish.package, wish.namespace, "failed", refusal.why, refusal.remedy, ours=bool(there and there.ours)))
-    made: typing.Dict[str, typing.Tuple[str, Resource]] = {}
+            refused.append(
+                OperatorStand(
+                    wish.package, wish.namespace, "failed", refusal.why, refusal.remedy, ours=bool(there and there.ours)
+                )
+            )
+    made: dict[str, tuple[str, Resource]] = {}
     for package, item in objects:
         # operators that share a namespace share what is in it
-        made.setdefault(f"{item['kind']} {item['metadata'].get('namespace', '')}/{item['metadata']['name']}", (package, item))
+        made.setdefault(
+            f"{item['kind']} {item['metadata'].get('namespace', '')}/{item['metadata']['name']}", (package, item)
+        )
     return Arranged(tuple(made.values()), tuple(waited_for), tuple(refused))
 
 
@@ -65,17 +73,30 @@ def _examine(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: Se
     """:raises _Refusal: what is asked for contradicts itself, or what is there"""
     if sum(other.package == wish.package for other in wishes) > 1:
         raise _Refusal(f"package {wish.package} is asked for more than once", "Name it once")
-    beside = [other for other in wishes if other.namespace == wish.namespace and set(other.target_namespaces) != set(wish.target_namespaces)]
+    beside = [
+        other
+        for other in wishes
+        if other.namespace == wish.namespace and set(other.target_namespaces) != set(wish.target_namespaces)
+    ]
     if beside:
-        why = f"{wish.package} and {beside[0].package} share namespace {wish.namespace} and are to watch different ones, and a namespace has one OperatorGroup"
+        why = (
+            f"{wish.package} and {beside[0].package} share namespace {wish.namespace} and are to watch different ones,"
+            " and a namespace has one OperatorGroup"
+        )
         raise _Refusal(why, "Give them the same target_namespaces, or namespaces of their own")
     found = subscriptions_of(wish, seen)
     if len(found) > 1:
         places = ", ".join(item.place for item in found)
-        remedy = "Keep one of them: kubectl -n NAMESPACE delete subscriptions.operators.coreos.com NAME, and then its ClusterServiceVersion"
+        remedy = (
+            "Keep one of them: kubectl -n NAMESPACE delete subscriptions.operators.coreos.com NAME, and then its"
+            " ClusterServiceVersion"
+        )
         raise _Refusal(f"there are {len(found)} Subscriptions of package {wish.package}: {places}", remedy)
     if found and found[0].ours and found[0].namespace != wish.namespace:
-        why = f"the collection has it in namespace {found[0].namespace}, and {wish.namespace} is asked for; OLM moves no operator"
+        why = (
+            f"the collection has it in namespace {found[0].namespace}, and {wish.namespace} is asked for; OLM moves no"
+            " operator"
+        )
         raise _Refusal(why, f"Set namespace to {found[0].namespace}, or take it back first, by the teardown")
     if not found or found[0].ours:
         trouble = group_trouble(wish.namespace, wish.target_namespaces, seen)
@@ -90,7 +111,8 @@ def _only_ours(space: str, seen: Seen) -> bool:
 
 
 def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen) -> OperatorWish:
-    """The wish with its channel and catalog. What an operator that is there came from stays: a default that changes in the catalog is no wish.
+    """The wish with its channel and catalog. What an operator that is there came from stays: a default that changes in
+    the catalog is no wish.
 
     A Subscription that has installed nothing holds to nothing: its channel may be the mistake that was corrected since.
 
@@ -100,11 +122,16 @@ def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen)
         channel = wish.channel or there.channel
         source, space = (wish.source, wish.source_namespace) if wish.source else (there.source, there.source_namespace)
         # once it is installed it runs without its catalog
-        return dataclasses.replace(wish, channel=channel, source=source, source_namespace=space or _space_of(source, seen))
+        return dataclasses.replace(
+            wish, channel=channel, source=source, source_namespace=space or _space_of(source, seen)
+        )
     found = offers(wish, seen)
     if len(found) > 1:
         names = ", ".join(f"{item.catalog_namespace}/{item.catalog}" for item in found)
-        raise _Refusal(f"package {wish.package} is in {len(found)} catalogs: {names}", "Name one of them in source and source_namespace")
+        raise _Refusal(
+            f"package {wish.package} is in {len(found)} catalogs: {names}",
+            "Name one of them in source and source_namespace",
+        )
     if found:
         wish = dataclasses.replace(wish, source=found[0].catalog, source_namespace=found[0].catalog_namespace)
     elif wish.source:
@@ -123,7 +150,10 @@ def _space_of(source: str, seen: Seen) -> str:
         return OPENSHIFT_CATALOGS
     if len(spaces) != 1:
         names = ", ".join(sorted(f"{item.namespace}/{item.name}" for item in seen.catalogs.values())) or "none"
-        raise _Refusal(f"there are {len(spaces)} CatalogSources {source}; the cluster has: {names}", "Correct source, or name source_namespace")
+        raise _Refusal(
+            f"there are {len(spaces)} CatalogSources {source}; the cluster has: {names}",
+            "Correct source, or name source_namespace",
+        )
     return spaces[0]
 
 
@@ -132,12 +162,25 @@ def _only_catalog(wish: OperatorWish, seen: Seen) -> OperatorWish:
 
     :raises _Refusal: there is none, or not one only, or none of them has the package
     """
-    names = ", ".join(sorted(f"{item.namespace}/{item.name} ({item.state or 'no connection yet'})" for item in seen.catalogs.values())) or "none"
+    names = (
+        ", ".join(
+            sorted(
+                f"{item.namespace}/{item.name} ({item.state or 'no connection yet'})" for item in seen.catalogs.values()
+            )
+        )
+        or "none"
+    )
     if seen.packages is not None:
-        remedy = "Correct package (kubectl get packagemanifests), or name the catalog that has it in source; one that is not READY offers nothing yet"
+        remedy = (
+            "Correct package (kubectl get packagemanifests), or name the catalog that has it in source; one that is not"
+            " READY offers nothing yet"
+        )
         raise _Refusal(f"no catalog of the cluster offers package {wish.package}; it has: {names}", remedy)
     if len(seen.catalogs) != 1:
-        raise _Refusal(f"the cluster has {len(seen.catalogs)} catalogs ({names}) and does not tell what they offer", "Name one in source and source_namespace")
+        raise _Refusal(
+            f"the cluster has {len(seen.catalogs)} catalogs ({names}) and does not tell what they offer",
+            "Name one in source and source_namespace",
+        )
     (catalog,) = seen.catalogs.values()
     return dataclasses.replace(wish, source=catalog.name, source_namespace=catalog.namespace)
 
@@ -151,17 +194,26 @@ def _examined(wish: OperatorWish, seen: Seen) -> OperatorWish:
     name = f"{wish.source_namespace}/{wish.source}"
     if catalog is None:
         there = ", ".join(sorted(f"{item.namespace}/{item.name}" for item in seen.catalogs.values())) or "none"
-        raise _Refusal(f"CatalogSource {name} is not there; the cluster has: {there}", "Correct source and source_namespace, or create it")
+        raise _Refusal(
+            f"CatalogSource {name} is not there; the cluster has: {there}",
+            "Correct source and source_namespace, or create it",
+        )
     if seen.packages is None or not catalog.ready:
         return wish
     found = offers(wish, seen)
     if not found:
-        raise _Refusal(f"catalog {name} has no package {wish.package}", f"Correct package: kubectl get packagemanifests -l catalog={wish.source}")
+        raise _Refusal(
+            f"catalog {name} has no package {wish.package}",
+            f"Correct package: kubectl get packagemanifests -l catalog={wish.source}",
+        )
     package = found[0]
     channels = [item for item in package.channels if wish.channel in ("", item.name)]
     if not channels:
         there = ", ".join(item.name for item in package.channels)
-        raise _Refusal(f"package {wish.package} has no channel {wish.channel}; it has: {there}", "Correct channel, or leave it out for the catalog's default")
+        raise _Refusal(
+            f"package {wish.package} has no channel {wish.channel}; it has: {there}",
+            "Correct channel, or leave it out for the catalog's default",
+        )
     _examine_version(wish, package, seen)
     return wish
 
@@ -171,7 +223,10 @@ def _examine_version(wish: OperatorWish, package: Package, seen: Seen) -> None:
     versions = [name for item in package.channels if item.name == channel for name in item.versions]
     name = pinned(dataclasses.replace(wish, channel=channel), seen)
     if name and versions and name not in versions:
-        raise _Refusal(f"channel {channel} of package {wish.package} has no {name}; it has: {', '.join(versions[:20])}", "Correct version or channel")
+        raise _Refusal(
+            f"channel {channel} of package {wish.package} has no {name}; it has: {', '.join(versions[:20])}",
+            "Correct version or channel",
+        )
 
 
 def _objects(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen) -> typing.Iterator[Resource]:

@@ -13,14 +13,28 @@ from .._model.findings import FAIL
 from .._model.intent import Intent
 from .._model.load import load
 from .._model.olm import OPENSHIFT_CATALOGS
-from .._model.operators import GPU, MADE_FOR, NETWORK, NFD, SRIOV, TABLE, TRAINER, Chart, Needed, Operator, OperatorsSeen, needed
+from .._model.operators import (
+    GPU,
+    MADE_FOR,
+    NETWORK,
+    NFD,
+    SRIOV,
+    TABLE,
+    TRAINER,
+    Chart,
+    Needed,
+    Operator,
+    OperatorsSeen,
+    needed,
+)
 from .._render.names import MANAGED_BY, Object
 from .._render.operators import worker_sources
 
 
 @dataclasses.dataclass(frozen=True)
 class ChartWish:
-    """What a user has otherwise of a chart: a mirror, another version, values of their own. Nothing, or an empty text, leaves it.
+    """What a user has otherwise of a chart: a mirror, another version, values of their own. Nothing, or an empty text,
+    leaves it.
 
     :ivar values: instead of those that follow from the intent
     """
@@ -30,7 +44,7 @@ class ChartWish:
     version: typing.Optional[str] = None
     namespace: typing.Optional[str] = None
     release: typing.Optional[str] = None
-    values: typing.Optional[typing.Dict[str, typing.Any]] = None
+    values: typing.Optional[dict[str, typing.Any]] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +66,11 @@ class Wishes:
     :ivar leave: operators that somebody else installs
     """
 
-    charts: typing.Dict[str, ChartWish] = dataclasses.field(default_factory=dict)
-    packages: typing.Dict[str, PackageWish] = dataclasses.field(default_factory=dict)
-    leave: typing.Tuple[str, ...] = ()
+    charts: dict[str, ChartWish] = dataclasses.field(default_factory=dict)
+    packages: dict[str, PackageWish] = dataclasses.field(default_factory=dict)
+    leave: tuple[str, ...] = ()
 
-    def unknown(self) -> typing.Tuple[str, ...]:
+    def unknown(self) -> tuple[str, ...]:
         """Names that are of no operator."""
         return tuple(sorted({*self.charts, *self.packages, *self.leave} - {operator.name for operator in TABLE}))
 
@@ -68,7 +82,10 @@ def wishes(charts: typing.Any, packages: typing.Any, leave: typing.Any) -> Wishe
     """
     found: Wishes = load(Wishes, {"charts": charts, "packages": packages, "leave": leave}, "operators")
     if found.unknown():
-        raise RdmaError(f"there is no operator {', '.join(found.unknown())}", f"Name one of: {', '.join(operator.name for operator in TABLE)}")
+        raise RdmaError(
+            f"there is no operator {', '.join(found.unknown())}",
+            f"Name one of: {', '.join(operator.name for operator in TABLE)}",
+        )
     return found
 
 
@@ -82,16 +99,16 @@ class Release:
     chart: str
     repository: str
     version: str
-    values: typing.Dict[str, typing.Any]
+    values: dict[str, typing.Any]
 
 
-def refused(seen: OperatorsSeen) -> typing.Tuple[str, ...]:
+def refused(seen: OperatorsSeen) -> tuple[str, ...]:
     """Operators of which there are two or more: a run then installs nothing."""
     names = [item.operator for item in seen.controllers]
     return tuple(operator.name for operator in TABLE if names.count(operator.name) > 1)
 
 
-def _open(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> typing.List[Needed]:
+def _open(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> list[Needed]:
     rows = needed(intent, seen.job, seen.olm)
     if any(row.operator.name in refused(seen) for row in rows) or seen.errors:
         # what was not read may be there
@@ -99,13 +116,22 @@ def _open(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> typing.List[Ne
     return [row for row in rows if row.operator.name not in wishes.leave]
 
 
-def releases(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> typing.Tuple[Release, ...]:
-    """Releases of Helm, in the order in which they are made: of operators that are not there, and of those that a run has made before."""
+def releases(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[Release, ...]:
+    """Releases of Helm, in the order in which they are made: of operators that are not there, and of those that a run
+    has made before."""
     if seen.olm:
         return ()
     rows = [(row.operator, chart_of(row.operator, wishes)) for row in _open(intent, seen, wishes)]
     return tuple(
-        Release(operator.name, chart.release, chart.namespace, chart.reference, chart.repository, chart.version, values(operator, intent, wishes))
+        Release(
+            operator.name,
+            chart.release,
+            chart.namespace,
+            chart.reference,
+            chart.repository,
+            chart.version,
+            values(operator, intent, wishes),
+        )
         for operator, chart in rows
         if chart is not None and operator.name not in seen.untrusted and _ours_to_make(operator, chart, seen)
     )
@@ -136,13 +162,13 @@ def _ours_to_make(operator: Operator, chart: Chart, seen: OperatorsSeen) -> bool
     return found.origin == "helm" and same and (operator.name == SRIOV or operator.name in seen.made)
 
 
-def values(operator: Operator, intent: Intent, wishes: Wishes) -> typing.Dict[str, typing.Any]:
+def values(operator: Operator, intent: Intent, wishes: Wishes) -> dict[str, typing.Any]:
     """Values of a chart that follow from the intent; no chart brings an operator that is in the table by itself."""
     wish = wishes.charts.get(operator.name)
     if wish is not None and wish.values is not None:
         return dict(wish.values)
     rdma = {"driver": {"rdma": {"enabled": True}}} if intent.cluster.host.gpudirect == "peermem" else {}
-    found: typing.Dict[str, typing.Dict[str, typing.Any]] = {
+    found: dict[str, dict[str, typing.Any]] = {
         NFD: {"worker": {"config": {"sources": worker_sources()}}},
         SRIOV: {"sriovOperatorConfig": {"deploy": True}},
         NETWORK: {"nfd": {"enabled": False}, "sriovNetworkOperator": {"enabled": False}},
@@ -152,22 +178,31 @@ def values(operator: Operator, intent: Intent, wishes: Wishes) -> typing.Dict[st
     return found.get(operator.name, {})
 
 
-def namespaces(made: typing.Iterable[Release]) -> typing.Tuple[Object, ...]:
-    """Namespaces of the releases. That of the SR-IOV operator goes with the teardown, where it is asked to; others stay."""
-    found: typing.Dict[str, Object] = {}
+def namespaces(made: typing.Iterable[Release]) -> tuple[Object, ...]:
+    """Namespaces of the releases. That of the SR-IOV operator goes with the teardown, where it is asked to; others
+    stay."""
+    found: dict[str, Object] = {}
     for item in made:
         mark = dict(MANAGED_BY) if item.operator == SRIOV else {MADE_FOR: item.operator}
         # what these operators run on nodes changes the node
         labels = {**mark, "pod-security.kubernetes.io/enforce": "privileged"}
-        found.setdefault(item.namespace, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": item.namespace, "labels": labels}})
+        found.setdefault(
+            item.namespace,
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": item.namespace, "labels": labels}},
+        )
     return tuple(found.values())
 
 
-def packages(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> typing.Tuple[typing.Dict[str, typing.Any], ...]:
-    """Packages for the module ``olm``, in the order in which they are needed: of operators that are not there, or that OLM has, perhaps newer now."""
+def packages(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[dict[str, typing.Any], ...]:
+    """Packages for the module ``olm``, in the order in which they are needed: of operators that are not there, or that
+    OLM has, perhaps newer now."""
     if not seen.olm:
         return ()
-    return tuple(found for row in _open(intent, seen, wishes) if _wants_package(row.operator, seen) and (found := package_of(row.operator, wishes)) is not None)
+    return tuple(
+        found
+        for row in _open(intent, seen, wishes)
+        if _wants_package(row.operator, seen) and (found := package_of(row.operator, wishes)) is not None
+    )
 
 
 def _wants_package(operator: Operator, seen: OperatorsSeen) -> bool:
@@ -178,7 +213,7 @@ def _wants_package(operator: Operator, seen: OperatorsSeen) -> bool:
     return all(item.origin == "olm" for item in there) and not (operator.name == NFD and not there and seen.labelled)
 
 
-def package_of(operator: Operator, wishes: Wishes) -> typing.Optional[typing.Dict[str, typing.Any]]:
+def package_of(operator: Operator, wishes: Wishes) -> typing.Optional[dict[str, typing.Any]]:
     """A row for the module ``olm``, with what the user has otherwise; None where no catalog has it."""
     wish, package = wishes.packages.get(operator.name, PackageWish()), operator.package
     if package is None:
@@ -195,17 +230,26 @@ def package_of(operator: Operator, wishes: Wishes) -> typing.Optional[typing.Dic
     }
 
 
-def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> typing.Tuple[typing.Tuple[Operator, str], ...]:
-    """Operators that OLM has installed, with their namespaces, and that lack the object without which they do nothing."""
+def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[tuple[Operator, str], ...]:
+    """Operators that OLM has installed, with their namespaces, and that lack the object without which they do
+    nothing."""
     found = []
     for row in _open(intent, seen, wishes):
-        done = [item for item in seen.packages.get(row.operator.name, ()) if item.kind == "ClusterServiceVersion" and item.phase == "Succeeded"]
-        if done and row.operator.configuration and all(item.kind != row.operator.configuration for item in seen.configurations):
+        done = [
+            item
+            for item in seen.packages.get(row.operator.name, ())
+            if item.kind == "ClusterServiceVersion" and item.phase == "Succeeded"
+        ]
+        if (
+            done
+            and row.operator.configuration
+            and all(item.kind != row.operator.configuration for item in seen.configurations)
+        ):
             found.append((row.operator, done[0].namespace))
     return tuple(found)
 
 
-def table(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> typing.Tuple[typing.Dict[str, typing.Any], ...]:
+def table(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[dict[str, typing.Any], ...]:
     """The table of what is needed, for who calls the module: by what, and whether it is there and serves."""
     by_name = {finding.subject: finding for finding in check(intent, seen, nodes)}
     return tuple(

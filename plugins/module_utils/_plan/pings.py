@@ -16,25 +16,32 @@ from .._schedule.ways import Ways
 from .observed import Observed
 
 
-def ping_schedule(intent: Intent, ground: Observed, most_rounds: typing.Optional[int], parallel: int, limit_seconds: int, forks: int) -> PingSchedule:
-    """The plan of each node that could be asked. A fabric that can't be made out is not in it; the stage reports it as not measured.
+def ping_schedule(
+    intent: Intent, ground: Observed, most_rounds: typing.Optional[int], parallel: int, limit_seconds: int, forks: int
+) -> PingSchedule:
+    """The plan of each node that could be asked. A fabric that can't be made out is not in it; the stage reports it as
+    not measured.
 
-    Where not everybody meets everybody, the pairs come on top that use each link of the fabric, as far as the ways are known.
+    Where not everybody meets everybody, the pairs come on top that use each link of the fabric, as far as the ways are
+    known.
 
-    :param most_rounds: most partners for each port, less those that come on top; None: every port meets every other one of its rail
+    :param most_rounds: most partners for each port, less those that come on top; None: every port meets every other one
+        of its rail
     :param parallel: destinations that a node pings at once
     :param limit_seconds: for one destination
     :param forks: nodes that Ansible works on at once
     """
-    rails: typing.Dict[typing.Tuple[str, int], typing.Dict[str, Endpoint]] = {}
+    rails: dict[tuple[str, int], dict[str, Endpoint]] = {}
     members = {fabric.name: ground.members(fabric) for fabric in intent.fabrics if is_infiniband(fabric)}
     for name, membership in members.items():
         for node, its in membership.members.items():
             for member in its:
                 if member.hca.rdma_device is not None and member.port is not None and member.port.lid is not None:
-                    rails.setdefault((name, member.rail), {})[node] = Endpoint(member.hca.rdma_device, member.port.number, member.port.lid)
+                    rails.setdefault((name, member.rail), {})[node] = Endpoint(
+                        member.hca.rdma_device, member.port.number, member.port.lid
+                    )
     fabrics = {fabric.name: fabric for fabric in intent.fabrics}
-    covers: typing.Dict[str, typing.Dict[int, typing.List[Pair]]] = {}
+    covers: dict[str, dict[int, list[Pair]]] = {}
 
     def more(number: int) -> typing.Iterable[Pair]:
         name, rail = list(rails)[number]
@@ -46,9 +53,9 @@ def ping_schedule(intent: Intent, ground: Observed, most_rounds: typing.Optional
     return schedule({name: planned.get(name, PingPlan()) for name in ground.hcas}, parallel, limit_seconds, forks)
 
 
-def _by_links(ways: typing.Optional[Ways]) -> typing.Dict[int, typing.List[Pair]]:
+def _by_links(ways: typing.Optional[Ways]) -> dict[int, list[Pair]]:
     """By rail, the pairs that use each link."""
-    result: typing.Dict[int, typing.List[Pair]] = {}
+    result: dict[int, list[Pair]] = {}
     if ways is not None:
         for source, target in (test for item in cover(ways).rounds for test in item.tests):
             result.setdefault(ways.ends[source].rail, []).append((ways.ends[source].node, ways.ends[target].node))

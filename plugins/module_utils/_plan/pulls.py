@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every image, chart and package that a run would have pulled for an intent. What is on the nodes already is not looked at: the next node has none of it."""
+"""Every image, chart and package that a run would have pulled for an intent. What is on the nodes already is not looked
+at: the next node has none of it."""
 
 from __future__ import annotations
 
@@ -16,15 +17,15 @@ from .._render.nvidia import nic_policy
 from .operators import Wishes, chart_of, package_of, values
 
 OCI = "oci://"
-ChartWithValues = typing.Tuple[Chart, typing.Dict[str, typing.Any]]
+ChartWithValues = tuple[Chart, dict[str, typing.Any]]
 
 
-def wanted(intent: Intent, job: typing.Optional[JobNeeds], olm: bool, wishes: Wishes) -> typing.Tuple[Needed, ...]:
+def wanted(intent: Intent, job: typing.Optional[JobNeeds], olm: bool, wishes: Wishes) -> tuple[Needed, ...]:
     """Operators that a run installs where none of them is there."""
     return tuple(row for row in needed(intent, job, olm) if row.operator.name not in wishes.leave)
 
 
-def charts(intent: Intent, job: typing.Optional[JobNeeds], wishes: Wishes) -> typing.Dict[str, ChartWithValues]:
+def charts(intent: Intent, job: typing.Optional[JobNeeds], wishes: Wishes) -> dict[str, ChartWithValues]:
     """Charts that Helm installs, each with its values, by operator."""
     found = {}
     for row in wanted(intent, job, False, wishes):
@@ -94,25 +95,38 @@ def _package(made: _Made, row: Needed, wishes: Wishes, openshift: str) -> None:
     catalog = CATALOGS.get(found["source"])
     if catalog is None:
         made.unlisted.append(
-            f"package {found['package']} of operator {name}: catalog {found['source']} is the cluster's own, and nobody but who made it knows its image. "
-            "Mirror the package out of that image, or leave source out of operators_packages while you list."
+            f"package {found['package']} of operator {name}: catalog {found['source']} is the cluster's own, and nobody"
+            " but who made it knows its image. Mirror the package out of that image, or leave source out of"
+            " operators_packages while you list."
         )
         return
     version = str(found["version"] or "")
     # the name of a ClusterServiceVersion: gpu-operator-certified.v26.3.0
-    version = version[len(row.operator.package.csv) :].lstrip("v") if version.startswith(row.operator.package.csv) else version
-    made.packages.append(PackagePull(found["package"], f"{catalog}:v{openshift.lstrip('v')}", (f"operator {name}",), found["channel"] or "", version))
+    version = (
+        version[len(row.operator.package.csv) :].lstrip("v")
+        if version.startswith(row.operator.package.csv)
+        else version
+    )
+    made.packages.append(
+        PackagePull(
+            found["package"],
+            f"{catalog}:v{openshift.lstrip('v')}",
+            (f"operator {name}",),
+            found["channel"] or "",
+            version,
+        )
+    )
 
 
 class _Made:
     """A list that grows: each image once, with all that need it."""
 
     def __init__(self) -> None:
-        self.images: typing.Dict[ImageSeen, typing.List[str]] = {}
-        self.charts: typing.List[ChartPull] = []
-        self.packages: typing.List[PackagePull] = []
-        self.notes: typing.List[str] = []
-        self.unlisted: typing.List[str] = []
+        self.images: dict[ImageSeen, list[str]] = {}
+        self.charts: list[ChartPull] = []
+        self.packages: list[PackagePull] = []
+        self.notes: list[str] = []
+        self.unlisted: list[str] = []
 
     def image(self, seen: ImageSeen, who: str) -> None:
         try:
@@ -121,12 +135,18 @@ class _Made:
             self.unlisted.append(f"an image of {who}: {error}. Write it as registry/path:tag.")
             return
         if not name.host:
-            self.unlisted.append(f"image {seen.name} of {who}: it names no registry, and each node has its own for such names. Write it with its registry.")
+            self.unlisted.append(
+                f"image {seen.name} of {who}: it names no registry, and each node has its own for such names. Write it"
+                " with its registry."
+            )
             return
         users = self.images.setdefault(ImageSeen(name.identity, seen.by_system), [])
         if who not in users:
             users.append(who)
 
     def done(self) -> Pulls:
-        images = tuple(ImagePull(seen.name, tuple(users), seen.by_system) for seen, users in sorted(self.images.items(), key=lambda item: item[0].name))
+        images = tuple(
+            ImagePull(seen.name, tuple(users), seen.by_system)
+            for seen, users in sorted(self.images.items(), key=lambda item: item[0].name)
+        )
         return Pulls(images, tuple(self.charts), tuple(self.packages), tuple(self.notes), tuple(self.unlisted))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is to be set of the host under the network: of each row for which there is a rule, and which needs no reboot, the one value that fits the rule."""
+"""What is to be set of the host under the network: of each row for which there is a rule, and which needs no reboot,
+the one value that fits the rule."""
 
 from __future__ import annotations
 
@@ -18,9 +19,10 @@ _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage"
 
 
 def settings(intent: Intent) -> Settings:
-    """Nothing where the intent does not ask for it. What experts contradict each other about has no rule, unless the intent itself has one."""
-    sections: typing.Dict[str, typing.Dict[str, str]] = {"cpu": {}, "vm": {}, "sysctl": {}, "modules": {}}
-    rows: typing.List[str] = []
+    """Nothing where the intent does not ask for it. What experts contradict each other about has no rule, unless the
+    intent itself has one."""
+    sections: dict[str, dict[str, str]] = {"cpu": {}, "vm": {}, "sysctl": {}, "modules": {}}
+    rows: list[str] = []
     for row in ROWS if intent.cluster.tuning.set else ():
         value = _value(row, wanted(intent, row).rule)
         if row.setting is not None and value is not None:
@@ -30,7 +32,8 @@ def settings(intent: Intent) -> Settings:
 
 
 def _value(row: Row, rule: str) -> typing.Optional[str]:
-    """As TuneD writes it; None: it can't be set so. Of a sysctl a bound is one to TuneD as well: it never takes away what fits.
+    """As TuneD writes it; None: it can't be set so. Of a sysctl a bound is one to TuneD as well: it never takes away
+    what fits.
 
     [tuned/plugins/base.py _process_assignment_modifiers; TuneD's own profile openshift has kernel.pid_max=>4194304]
     """
@@ -42,8 +45,9 @@ def _value(row: Row, rule: str) -> typing.Optional[str]:
     return f"{bound}{value}" if row.setting.section == "sysctl" else value
 
 
-def kernel_settings(found: Settings) -> typing.Dict[str, typing.Dict[str, str]]:
-    """Options of the module kernel_settings; none where nothing is to be set that it can set. It knows neither idle states nor modules of the kernel."""
+def kernel_settings(found: Settings) -> dict[str, dict[str, str]]:
+    """Options of the module kernel_settings; none where nothing is to be set that it can set. It knows neither idle
+    states nor modules of the kernel."""
     files = {
         _GOVERNOR: found.cpu.get("governor", ""),
         f"{_HUGE_PAGES}/enabled": found.vm.get("transparent_hugepages", ""),

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What lets OpenShift admit the pods of the collection: they add IPC_LOCK and run as their image's user, which ``restricted-v2`` refuses.
+"""What lets OpenShift admit the pods of the collection: they add IPC_LOCK and run as their image's user, which
+``restricted-v2`` refuses.
 
-The constraints are those of ``restricted-v2`` in all else. docs/rbac/measuring-openshift.yml is the same for an admin to apply; a test holds the two together.
-[openshift/api security/v1 types.go; openshift/cluster-kube-apiserver-operator bindata scc-restricted-v2]
+The constraints are those of ``restricted-v2`` in all else. docs/rbac/measuring-openshift.yml is the same for an admin
+to apply; a test holds the two together. [openshift/api security/v1 types.go; openshift/cluster-kube-apiserver-operator
+bindata scc-restricted-v2]
 """
 
 from __future__ import annotations
@@ -16,14 +18,21 @@ from .names import MANAGED_BY, Object, owner
 _RBAC = "rbac.authorization.k8s.io"
 
 
-def objects(namespaces: typing.Iterable[str], host_paths: bool = False, run: str = "") -> typing.Tuple[Object, ...]:
+def objects(namespaces: typing.Iterable[str], host_paths: bool = False, run: str = "") -> tuple[Object, ...]:
     """The constraints, and in each namespace the account that may use them, in the order in which they are applied.
 
     :param host_paths: pods mount /dev/infiniband of their node (``pods.mount_infiniband``)
     :param run: that owns them
     """
     marks = {**MANAGED_BY, **owner(run)}
-    found = [{"apiVersion": f"{OPENSHIFT_GROUP}/v1", "kind": "SecurityContextConstraints", "metadata": _metadata(marks), **_constraints(host_paths)}]
+    found = [
+        {
+            "apiVersion": f"{OPENSHIFT_GROUP}/v1",
+            "kind": "SecurityContextConstraints",
+            "metadata": _metadata(marks),
+            **_constraints(host_paths),
+        }
+    ]
     for namespace in sorted(set(namespaces)):
         found += _account(namespace, marks)
     return tuple(found)
@@ -31,7 +40,12 @@ def objects(namespaces: typing.Iterable[str], host_paths: bool = False, run: str
 
 def account(namespace: str, marks: typing.Mapping[str, str]) -> Object:
     """The account of the pods, without a token."""
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {**_metadata(marks), "namespace": namespace}, "automountServiceAccountToken": False}
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": {**_metadata(marks), "namespace": namespace},
+        "automountServiceAccountToken": False,
+    }
 
 
 def _constraints(host_paths: bool) -> Object:
@@ -56,8 +70,13 @@ def _constraints(host_paths: bool) -> Object:
     }
 
 
-def _account(namespace: str, marks: typing.Mapping[str, str]) -> typing.Tuple[Object, ...]:
-    rule = {"apiGroups": [OPENSHIFT_GROUP], "resources": ["securitycontextconstraints"], "resourceNames": [ACCOUNT], "verbs": ["use"]}
+def _account(namespace: str, marks: typing.Mapping[str, str]) -> tuple[Object, ...]:
+    rule = {
+        "apiGroups": [OPENSHIFT_GROUP],
+        "resources": ["securitycontextconstraints"],
+        "resourceNames": [ACCOUNT],
+        "verbs": ["use"],
+    }
     metadata = {**_metadata(marks), "namespace": namespace}
     return (
         account(namespace, marks),

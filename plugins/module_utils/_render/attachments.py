@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NetworkAttachmentDefinitions that we write ourselves, where no operator makes them: macvlan, and a whole interface of the node (rows S2.1, S3.2).
+"""NetworkAttachmentDefinitions that we write ourselves, where no operator makes them: macvlan, and a whole interface of
+the node (rows S2.1, S3.2).
 
-Configuration: the CNI plugins macvlan and host-device of containernetworking-plugins 1.x; chained ones follow in ``plugins``.
+Configuration: the CNI plugins macvlan and host-device of containernetworking-plugins 1.x; chained ones follow in
+``plugins``.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ CNI_VERSION = "0.3.1"
 
 def macvlan(fabric: Fabric, cluster: ClusterIntent) -> Object:
     """Interfaces of their own for pods, on one interface of the node."""
-    return _definition(fabric, type="macvlan", master=interface(fabric), mode=fabric.network.mode or "bridge", mtu=fabric.mtu)
+    return _definition(
+        fabric, type="macvlan", master=interface(fabric), mode=fabric.network.mode or "bridge", mtu=fabric.mtu
+    )
 
 
 def host_device(fabric: Fabric, cluster: ClusterIntent) -> Object:

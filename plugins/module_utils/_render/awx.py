@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What makes the collection's objects in AWX, and what removes them: arguments of the modules of awx.awx, in the order in which they are called.
+"""What makes the collection's objects in AWX, and what removes them: arguments of the modules of awx.awx, in the order
+in which they are called.
 
 Texts that AWX itself fills in have its own braces. They never pass through a template of Ansible.
 """
@@ -18,13 +19,13 @@ from .awx_templates import survey, templates, way
 _APPROVE = "Read the output of the job before this one: what would be made, and which nodes would drain or reboot."
 
 _TOLD = "(job.artifacts.linerate_rdma | default({}))"
-_MESSAGE = "{{ job.name }}: {{ %s.summary | default(job.status) }} {{ url }}" % _TOLD
-_BODY = "{{ %s | tojson }}" % _TOLD
+_MESSAGE = "{{ job.name }}: {{ " + _TOLD + ".summary | default(job.status) }} {{ url }}"
+_BODY = "{{ " + _TOLD + " | tojson }}"
 _WAITS = "{{ {'approval': approval_node_name, 'plan': job.description} | tojson }}"
 _ANSWERED = "{{ {'approval': approval_status} | tojson }}"
 
 
-def objects(wanted: AwxWanted) -> typing.List[AwxObject]:
+def objects(wanted: AwxWanted) -> list[AwxObject]:
     """What AWX shall have, in an order in which nothing is named before it is there."""
     return [
         *_projects(wanted),
@@ -40,13 +41,14 @@ def objects(wanted: AwxWanted) -> typing.List[AwxObject]:
     ]
 
 
-def removals(wanted: AwxWanted) -> typing.List[AwxObject]:
-    """What takes it all back, in the opposite order. What belongs to an object goes with it: nodes with their workflow, schedules and sources likewise.
+def removals(wanted: AwxWanted) -> list[AwxObject]:
+    """What takes it all back, in the opposite order. What belongs to an object goes with it: nodes with their workflow,
+    schedules and sources likewise.
 
     It does not depend on what is wanted beside the names, so that it removes what an older intent made.
     """
     name, organization = wanted.name, {"organization": wanted.organization}
-    made: typing.Tuple[typing.Tuple[str, typing.Tuple[str, ...], Data], ...] = (
+    made: tuple[tuple[str, tuple[str, ...], Data], ...] = (
         ("workflow_job_template", (_workflow_name(name),), organization),
         ("job_template", tuple(_template_name(name, template) for template in templates(True)), organization),
         ("inventory", (name,), organization),
@@ -55,7 +57,9 @@ def removals(wanted: AwxWanted) -> typing.List[AwxObject]:
         ("project", (_site_name(name), _playbooks_name(name)), {**organization, "wait": False}),
         ("credential_type", (_bmc_name(name), _archive_name(name)), {}),
     )
-    return [AwxObject(kind, each, {"name": each, "state": "absent", **more}) for kind, names, more in made for each in names]
+    return [
+        AwxObject(kind, each, {"name": each, "state": "absent", **more}) for kind, names, more in made for each in names
+    ]
 
 
 def approval(wanted: AwxWanted, text: str) -> AwxObject:
@@ -90,13 +94,20 @@ def _projects(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
 def _environment(wanted: AwxWanted) -> AwxObject:
     more = _given(credential=wanted.image_credential)
     return _made(
-        "execution_environment", wanted.name, "Ansible with linerate.rdma and all that it needs", image=wanted.image, organization=wanted.organization, **more
+        "execution_environment",
+        wanted.name,
+        "Ansible with linerate.rdma and all that it needs",
+        image=wanted.image,
+        organization=wanted.organization,
+        **more,
     )
 
 
 def _bmc_type(wanted: AwxWanted) -> AwxObject:
     about = "Who may ask the BMCs of the nodes, for those whose inventory names nobody"
-    return _credential_type(_bmc_name(wanted.name), about, _login("Token of a session, instead of both"), BMC_ENVIRONMENT)
+    return _credential_type(
+        _bmc_name(wanted.name), about, _login("Token of a session, instead of both"), BMC_ENVIRONMENT
+    )
 
 
 def _archive_type(wanted: AwxWanted) -> AwxObject:
@@ -104,10 +115,12 @@ def _archive_type(wanted: AwxWanted) -> AwxObject:
     # it may be signed, and is as good as a password then
     address = {"id": "address", "label": "Address that takes PUT", "type": "string", "secret": True}
     environment = {"address": ENVIRONMENT, **LOGIN_ENVIRONMENT}
-    return _credential_type(_archive_name(wanted.name), about, [address, *_login("Bearer token, instead of both")], environment)
+    return _credential_type(
+        _archive_name(wanted.name), about, [address, *_login("Bearer token, instead of both")], environment
+    )
 
 
-def _login(token: str) -> typing.List[Data]:
+def _login(token: str) -> list[Data]:
     return [
         {"id": "user", "label": "User", "type": "string"},
         {"id": "password", "label": "Password", "type": "string", "secret": True},
@@ -115,8 +128,8 @@ def _login(token: str) -> typing.List[Data]:
     ]
 
 
-def _credential_type(name: str, about: str, fields: typing.List[Data], environment: typing.Mapping[str, str]) -> AwxObject:
-    injectors = {"env": {variable: "{{ %s | default('') }}" % field for field, variable in environment.items()}}
+def _credential_type(name: str, about: str, fields: list[Data], environment: typing.Mapping[str, str]) -> AwxObject:
+    injectors = {"env": {variable: "{{ " + field + " | default('') }}" for field, variable in environment.items()}}
     return _made("credential_type", name, about, kind="cloud", inputs={"fields": fields}, injectors=injectors)
 
 
@@ -129,7 +142,10 @@ def _notification(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
         "body": _WAITS,
     }
     answered = {
-        state: {"message": "{{ approval_node_name }}: %s {{ workflow_url }}" % state.replace("_", " "), "body": _ANSWERED}
+        state: {
+            "message": "{{ approval_node_name }}: " + state.replace("_", " ") + " {{ workflow_url }}",
+            "body": _ANSWERED,
+        }
         for state in ("approved", "denied", "timed_out")
     }
     yield _made(
@@ -208,11 +224,12 @@ def _workflow(wanted: AwxWanted) -> AwxObject:
 
 def _nodes(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
     """The last one first: each names the one after it."""
-    after: typing.List[str] = []
+    after: list[str] = []
     for identifier, key in reversed(way(_describes(wanted))):
         more: Data = {"success_nodes": list(after)}
         if identifier == APPROVAL:
-            # with a job that describes the plan, the text is that job's. The module makes an approval or links it, and fails at both in one call
+            # with a job that describes the plan, the text is that job's. The module makes an approval or links it, and
+            # fails at both in one call
             yield _approval_node(wanted, {} if _describes(wanted) else {"description": _APPROVE})
         else:
             more.update(unified_job_template=f"{wanted.name}: {key}", lookup_organization=wanted.organization)
@@ -221,7 +238,11 @@ def _nodes(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
 
 
 def _node(wanted: AwxWanted, identifier: str) -> Data:
-    return {"identifier": identifier, "workflow_job_template": _workflow_name(wanted.name), "organization": wanted.organization}
+    return {
+        "identifier": identifier,
+        "workflow_job_template": _workflow_name(wanted.name),
+        "organization": wanted.organization,
+    }
 
 
 def _approval_node(wanted: AwxWanted, text: Data) -> AwxObject:
@@ -242,14 +263,18 @@ def _schedule(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
         )
 
 
-def _questions() -> typing.Tuple[Question, ...]:
+def _questions() -> tuple[Question, ...]:
     """Of the workflow: AWX hands the answers to those of its jobs that ask for them as well."""
     return next(template.survey for template in templates(False) if template.key == "apply")
 
 
 def _self(wanted: AwxWanted) -> Data:
     """Variables of the job that changes the approval: where it is."""
-    return {"awx_name": wanted.name, "awx_organization": wanted.organization, "awx_approval_seconds": wanted.approval_seconds}
+    return {
+        "awx_name": wanted.name,
+        "awx_organization": wanted.organization,
+        "awx_approval_seconds": wanted.approval_seconds,
+    }
 
 
 def _describes(wanted: AwxWanted) -> bool:
@@ -260,7 +285,7 @@ def _made(module: str, name: str, description: str, /, **arguments: typing.Any) 
     return AwxObject(module, name, {"name": name, "description": description, **arguments, "state": "present"})
 
 
-def _given(**arguments: str) -> typing.Dict[str, str]:
+def _given(**arguments: str) -> dict[str, str]:
     return {name: value for name, value in arguments.items() if value}
 
 

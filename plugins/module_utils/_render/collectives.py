@@ -2,11 +2,12 @@
 
 """A run of nccl-tests over a fabric: the command of its ranks, and the pods that they run in.
 
-A pod for each node stays for all runs: hundreds of groups would each wait for pods to be scheduled and started, and a fabric that is being accepted has
-neither Kubeflow nor the MPI operator yet. nccl-tests has ranks in several pods only with MPI. mpirun runs in the pod of the first node. It starts its daemon in
-each other pod by a program in the place of ssh (``AGENT_SCRIPT``), which leaves a request in its pod. The collection has a connection to each pod, reads the
-request and runs the daemon there. So the pods need no sshd, no keys, no names in the DNS and no right in the API server.
-[src open-mpi v4.1 orte/mca/plm/rsh/plm_rsh_module.c; NVIDIA/nccl-tests v2.19.6 src/common.cu]
+A pod for each node stays for all runs: hundreds of groups would each wait for pods to be scheduled and started, and a
+fabric that is being accepted has neither Kubeflow nor the MPI operator yet. nccl-tests has ranks in several pods only
+with MPI. mpirun runs in the pod of the first node. It starts its daemon in each other pod by a program in the place of
+ssh (``AGENT_SCRIPT``), which leaves a request in its pod. The collection has a connection to each pod, reads the
+request and runs the daemon there. So the pods need no sshd, no keys, no names in the DNS and no right in the API
+server. [src open-mpi v4.1 orte/mca/plm/rsh/plm_rsh_module.c; NVIDIA/nccl-tests v2.19.6 src/common.cu]
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from .._model.profiles import attachment_name, is_infiniband, resource_of, trait
 from . import job_start
 from .names import Object, RenderError, labels, object_name
 
-Command = typing.Tuple[str, ...]
+Command = tuple[str, ...]
 
 CONTAINER = "collectives"
 #: folder of NCCL's logs in each pod: one file for each process, since lines of several in one stream tear each other
@@ -30,7 +31,8 @@ LOG_FOLDER = "/tmp/nccl"
 AGENT_FOLDER = "/tmp/nccl/agents"
 #: seconds that such a program waits until its request is answered
 AGENT_LIMIT = 120
-#: bytes of the logs of a pod that are read at once, and pieces of these at most. The eight ranks of a node write some 100,000 bytes
+#: bytes of the logs of a pod that are read at once, and pieces of these at most. The eight ranks of a node write some
+#: 100,000 bytes
 LOG_PIECE, MOST_PIECES = 2 << 20, 4
 AGENT_SCRIPT = f"""#!/bin/sh
 host=$1
@@ -54,18 +56,25 @@ LIFETIME_SECONDS = 14400
 def _refuse(run: CollectiveRun, wanted: Collectives) -> None:
     for wrong, what in (
         (not run.nodes or len(set(run.nodes)) != len(run.nodes), "its nodes are none, or one of them is there twice"),
-        (run.gpu is not None and not 0 <= run.gpu < wanted.gpus_per_node, f"GPU {run.gpu} is none of the {wanted.gpus_per_node} of a node"),
-        (run.by_rail and (run.gpu is not None or len(run.nodes) < 2), "rail by rail takes all GPUs of two nodes at least"),
+        (
+            run.gpu is not None and not 0 <= run.gpu < wanted.gpus_per_node,
+            f"GPU {run.gpu} is none of the {wanted.gpus_per_node} of a node",
+        ),
+        (
+            run.by_rail and (run.gpu is not None or len(run.nodes) < 2),
+            "rail by rail takes all GPUs of two nodes at least",
+        ),
         (run.gpu is not None and len(run.nodes) < 2, "one GPU of one node sends nothing"),
     ):
         if wrong:
             raise RenderError(f"collective {run.name}: {what}")
 
 
-def environment(run: CollectiveRun, wanted: Collectives) -> typing.Dict[str, str]:
+def environment(run: CollectiveRun, wanted: Collectives) -> dict[str, str]:
     """Return the variables of the ranks.
 
-    A ring connects each channel of each rank, so that the log shows them, and its bound is that of the rails for any number of nodes. NVLS connects no ring.
+    A ring connects each channel of each rank, so that the log shows them, and its bound is that of the rails for any
+    number of nodes. NVLS connects no ring.
     """
     found = {
         "NCCL_DEBUG": "INFO",
@@ -89,7 +98,8 @@ def environment(run: CollectiveRun, wanted: Collectives) -> typing.Dict[str, str
 def ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent) -> Command:
     """Return what each rank runs: the test, with the HCAs that its pod got.
 
-    With -a 3 the time is that of the slowest rank: without it a slow group of NCCL_TESTS_SPLIT does not show. -c 1 counts wrong values.
+    With -a 3 the time is that of the slowest rank: without it a slow group of NCCL_TESTS_SPLIT does not show. -c 1
+    counts wrong values.
     """
     test = (
         *(
@@ -105,7 +115,9 @@ def ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric, clust
     )
     if len(run.nodes) < 2:
         return test
-    _sh, _option, script, name, *words = job_start.start(resource_of(fabric, cluster) or attachment_name(fabric), not is_infiniband(fabric), test)
+    _sh, _option, script, name, *words = job_start.start(
+        resource_of(fabric, cluster) or attachment_name(fabric), not is_infiniband(fabric), test
+    )
     return ("sh", "-c", 'script=$(printf %b "$1"); shift; eval "$script"', name, _on_one_line(script), *words)
 
 
@@ -126,8 +138,12 @@ def _on_one_line(script: str) -> str:
 
 
 def take_requests(run: CollectiveRun) -> Command:
-    """Return the command that prints the open requests, each once: the line ``ask NUMBER``, the host, and the words to run there."""
-    script = 'for ask in "$1".*.ask; do [ -e "$ask" ] || continue; rest=${ask%.ask}; echo "ask ${rest##*.}"; cat "$ask"; mv "$ask" "$rest.taken"; done'
+    """Return the command that prints the open requests, each once: the line ``ask NUMBER``, the host, and the words to
+    run there."""
+    script = (
+        'for ask in "$1".*.ask; do [ -e "$ask" ] || continue; rest=${ask%.ask}; echo "ask ${rest##*.}"; cat "$ask"; mv'
+        ' "$ask" "$rest.taken"; done'
+    )
     return "sh", "-c", script, "agent", agent_path(run)
 
 
@@ -147,7 +163,15 @@ def read_logs(run: CollectiveRun, piece: int) -> Command:
     :param piece: its number, from 0 on
     """
     script = 'cat "$1".* 2> /dev/null | tail -c +"$2" | head -c "$3"'
-    return "sh", "-c", script, "logs", f"{LOG_FOLDER}/{object_name(run.name)}", str(piece * LOG_PIECE + 1), str(LOG_PIECE)
+    return (
+        "sh",
+        "-c",
+        script,
+        "logs",
+        f"{LOG_FOLDER}/{object_name(run.name)}",
+        str(piece * LOG_PIECE + 1),
+        str(LOG_PIECE),
+    )
 
 
 def remove_logs(run: CollectiveRun) -> Command:
@@ -155,8 +179,11 @@ def remove_logs(run: CollectiveRun) -> Command:
     return "sh", "-c", 'rm -f "$1".*', "logs", f"{LOG_FOLDER}/{object_name(run.name)}"
 
 
-def mpirun(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, hosts: typing.Sequence[str]) -> Command:
-    """Return the words that start all ranks: those of a node follow each other, so that rank modulo GPUs is the number of the GPU.
+def mpirun(
+    run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, hosts: typing.Sequence[str]
+) -> Command:
+    """Return the words that start all ranks: those of a node follow each other, so that rank modulo GPUs is the number
+    of the GPU.
 
     :param hosts: of the pods of the nodes, in their order
     :raises RenderError: a run that can't be meant
@@ -164,15 +191,41 @@ def mpirun(run: CollectiveRun, wanted: Collectives, fabric: Fabric, cluster: Clu
     _refuse(run, wanted)
     each = wanted.gpus_per_node if run.gpu is None else 1
     named = ",".join(f"{operand(host, 'host of a rank')}:{each}" for host in hosts)
-    # the first pod asks for all others itself: the daemons have nobody to ask. Where there are none, nothing asks, and Open MPI 5 warns of a program that lacks
-    asks = ("--mca", "plm_rsh_agent", agent_path(run), "--mca", "plm_rsh_no_tree_spawn", "1") if len(run.nodes) > 1 else ()
+    # the first pod asks for all others itself: the daemons have nobody to ask. Alone it asks for none, and Open MPI 5
+    # warns of a program that is not there
+    asks = (
+        ("--mca", "plm_rsh_agent", agent_path(run), "--mca", "plm_rsh_no_tree_spawn", "1") if len(run.nodes) > 1 else ()
+    )
     places = ("--host", named, *asks)
     variables = [word for name, value in environment(run, wanted).items() for word in ("-x", f"{name}={value}")]
     return (
-        *("timeout", "-k", "10", str(wanted.seconds), "mpirun", "--allow-run-as-root", "-np", str(each * len(run.nodes)), *places),
+        *(
+            "timeout",
+            "-k",
+            "10",
+            str(wanted.seconds),
+            "mpirun",
+            "--allow-run-as-root",
+            "-np",
+            str(each * len(run.nodes)),
+            *places,
+        ),
         *("--map-by", f"ppr:{each}:node", "--bind-to", "none"),
         # MPI only counts the ranks here: over TCP, and on the pods' own interface
-        *("--mca", "pml", "ob1", "--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "eth0", "--mca", "oob_tcp_if_include", "eth0"),
+        *(
+            "--mca",
+            "pml",
+            "ob1",
+            "--mca",
+            "btl",
+            "tcp,self",
+            "--mca",
+            "btl_tcp_if_include",
+            "eth0",
+            "--mca",
+            "oob_tcp_if_include",
+            "eth0",
+        ),
         *(*variables, *ranks_command(run, wanted, fabric, cluster)),
     )
 
@@ -183,7 +236,8 @@ def pod_name(fabric: Fabric, node: str) -> str:
 
 
 def host_name(node: str) -> str:
-    """Return the host name of the pod of a node: NCCL and mpirun cut one at its first dot, and Kubernetes at 63 characters, by which two would be one."""
+    """Return the host name of the pod of a node: NCCL and mpirun cut one at its first dot, and Kubernetes at 63
+    characters, by which two would be one."""
     name = object_name(node).replace(".", "-")
     if len(name) <= _MOST_HOST and name == node:
         return name
@@ -196,7 +250,9 @@ def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterI
     place = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
     template["spec"].update(
         {
-            "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [place]}}},
+            "affinity": {
+                "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [place]}}
+            },
             "activeDeadlineSeconds": LIFETIME_SECONDS,
             "restartPolicy": "Never",
             "hostname": host_name(node),
@@ -208,7 +264,8 @@ def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterI
 
 
 def _template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str) -> Object:
-    """A pod with all GPUs of a node and an interface on each rail. Requests equal limits (QoS class Guaranteed); nothing is privileged."""
+    """A pod with all GPUs of a node and an interface on each rail. Requests equal limits (QoS class Guaranteed);
+    nothing is privileged."""
     count, device = fabric.select.hcas_per_node, resource_of(fabric, cluster)
     amounts = {"cpu": wanted.cpu, "memory": wanted.memory, wanted.gpu_resource: str(wanted.gpus_per_node)}
     if device:
@@ -227,14 +284,19 @@ def _template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner
             "seccompProfile": {"type": "RuntimeDefault"},
         },
     }
-    volumes: typing.List[Object] = [
+    volumes: list[Object] = [
         {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "16Gi"}},
         {"name": "logs", "emptyDir": {"sizeLimit": "1Gi"}},
     ]
     if fabric.pods.mount_infiniband:
         container["volumeMounts"].append({"name": "infiniband", "mountPath": "/dev/infiniband"})
         volumes.append({"name": "infiniband", "hostPath": {"path": "/dev/infiniband", "type": "Directory"}})
-    spec: Object = {"automountServiceAccountToken": False, "containers": [container], "volumes": volumes, **_admission(fabric)}
+    spec: Object = {
+        "automountServiceAccountToken": False,
+        "containers": [container],
+        "volumes": volumes,
+        **_admission(fabric),
+    }
     attachment = attachment_name(fabric)
     return {
         "metadata": {

@@ -2,10 +2,12 @@
 
 """Commands that run in the pods of the bandwidth stage.
 
-Each is bounded by ``timeout`` inside the pod: perftest and rping hang for ever on some networks, and a server that a dead client left behind stays.
-Output is line-buffered: both tools buffer whole blocks into a pipe, so that a killed one would leave nothing.
+Each is bounded by ``timeout`` inside the pod: perftest and rping hang for ever on some networks, and a server that a
+dead client left behind stays. Output is line-buffered: both tools buffer whole blocks into a pipe, so that a killed one
+would leave nothing.
 
-Each function raises OperandError where a value would be an option of the tool, or would not stay in the line of its command: values come from pods and nodes.
+Each function raises OperandError where a value would be an option of the tool, or would not stay in the line of its
+command: values come from pods and nodes.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from .._model.intent import Fabric
 from .._model.operand import operand
 from .._parse.pods.shell import MARK
 
-Command = typing.Tuple[str, ...]
+Command = tuple[str, ...]
 
 PINGS = 5
 #: what an operand is, for the reader
@@ -25,7 +27,8 @@ _SERVER = "the address of the server"
 NEEDED, TCP_NEEDED = ("timeout", "stdbuf", "rping", "ib_write_bw"), ("timeout", "stdbuf", "iperf3")
 #: of TCP, at once: one is bound by one processor, long before a fast link is full
 STREAMS = 4
-#: text by which a server shows that it is about to listen. The client is tried again, boundedly, should it be a moment too early
+#: text by which a server shows that it is about to listen. The client is tried again, boundedly, should it be a moment
+#: too early
 PING_SERVER_UP = "rdma_listen"
 BANDWIDTH_SERVER_UP = "Waiting for client to connect"
 TCP_SERVER_UP = "Server listening on"
@@ -52,11 +55,12 @@ command -v rdma > /dev/null && echo "rdma $(rdma -j link | tr -d '\n')"
 while read -r key value; do [ "$key" = Cpus_allowed_list: ] && echo "allowed $value"; done < /proc/self/status
 """
 
-# One connection to a pod is enough for all that it does: a command a line on stdin, after its number. Who starts a command ends the one before it.
-# Both streams of it are one, so that what it printed is in its order, and all there when its end is reported.
-# The signal may come before it is known which process to end. Until that process has become the command, a signal is lost: the handler of the shell sends it
-# until it has an effect, since no other signal comes that would break the wait.
-# A wait that the signal broke is taken up again, so that nothing of the old command can run beside the new one.
+# One connection to a pod is enough for all that it does: a command a line on stdin, after its number. Who starts a
+# command ends the one before it. Both streams of it are one, so that what it printed is in its order, and all there
+# when its end is reported. The signal may come before it is known which process to end. Until that process has become
+# the command, a signal is lost: the handler of the shell sends it until it has an effect, since no other signal comes
+# that would break the wait. A wait that the signal broke is taken up again, so that nothing of the old command can run
+# beside the new one.
 _SHELL = f"""
 {_PROBE}
 for tool in {" ".join(dict.fromkeys((*NEEDED, *TCP_NEEDED)))} taskset; do command -v "$tool" > /dev/null || echo "missing $tool"; done
@@ -91,7 +95,8 @@ done
 halt
 """
 
-# of an HCA on its host, in an observer, which has the host's network; then the same as in a pod, for all of its functions
+# of an HCA on its host, in an observer, which has the host's network; then the same as in a pod, for all of its
+# functions
 _HOST = r"""
 functions=$1
 for link in "/sys/bus/pci/devices/$1"/virtfn*; do
@@ -116,14 +121,22 @@ set -- "$functions"
 """
 
 #: whether a pod has a GPU, and perftest takes its memory; periods in which the pod was held back from its CPUs
-GPU: Command = ("sh", "-c", "ls /dev/nvidia[0-9]* > /dev/null 2>&1 && echo gpu; ib_write_bw --help 2>&1 | grep -q -e --use_cuda && echo tool; true")
+GPU: Command = (
+    "sh",
+    "-c",
+    (
+        "ls /dev/nvidia[0-9]* > /dev/null 2>&1 && echo gpu; ib_write_bw --help 2>&1 | grep -q -e --use_cuda && echo"
+        " tool; true"
+    ),
+)
 #: whether perftest can give its packets a flow label, which it can from 23.10 on
 LABELS: Command = ("sh", "-c", "ib_write_bw --help 2>&1 | grep -q -e --flow_label && echo label; true")
 CPU_STAT: Command = ("sh", "-c", "cat /sys/fs/cgroup/cpu.stat /sys/fs/cgroup/cpu/cpu.stat 2> /dev/null; true")
 
 
 def host_shell(address: str) -> Command:
-    """As ``shell``, in an observer: what it first tells is of an HCA and all of its virtual functions, as far as the host has them.
+    """As ``shell``, in an observer: what it first tells is of an HCA and all of its virtual functions, as far as the
+    host has them.
 
     :param address: PCI address of the physical function
     """
@@ -131,7 +144,8 @@ def host_shell(address: str) -> Command:
 
 
 def shell(address: str = "") -> Command:
-    """A shell that first tells what RDMA device is on which function of its pod and how fast its links are, and then runs what it reads from stdin.
+    """A shell that first tells what RDMA device is on which function of its pod and how fast its links are, and then
+    runs what it reads from stdin.
 
     :param address: PCI address of the attachment from network-status, where multus says it
     """
@@ -144,7 +158,9 @@ def _bounded(limit: int, *command: str) -> Command:
 
 def ping_server(address: str, port: int, limit: int) -> Command:
     """rping as server. -d makes it print when it listens."""
-    return _bounded(limit, "rping", "-s", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v", "-d")
+    return _bounded(
+        limit, "rping", "-s", "-a", operand(address, _SERVER), "-p", str(port), "-C", str(PINGS), "-v", "-d"
+    )
 
 
 def ping_client(address: str, port: int, limit: int) -> Command:
@@ -164,11 +180,13 @@ def write_bandwidth(
     flow_label: typing.Optional[int] = None,
     pairs: int = 1,
 ) -> Command:
-    """ib_write_bw: as server, or as client of the server at ``address``. Both ends need the same size, amount, direction, connection and address family.
+    """ib_write_bw: as server, or as client of the server at ``address``. Both ends need the same size, amount,
+    direction, connection and address family.
 
-    -F: no warning about the CPU's clock between the rows. A measurement by time leaves out its first and last two seconds; one by number of messages
-    is warmed up before. --ipv6-addr: perftest resolves and listens on IPv4 alone without it, and has it from 23.07 on (its commit 5a218cd); --ipv6: the
-    GID of the same family, of which RoCE takes its addresses.
+    -F: no warning about the CPU's clock between the rows. A measurement by time leaves out its first and last two
+    seconds; one by number of messages is warmed up before. --ipv6-addr: perftest resolves and listens on IPv4 alone
+    without it, and has it from 23.07 on (its commit 5a218cd); --ipv6: the GID of the same family, of which RoCE takes
+    its addresses.
 
     :param cpus: list of CPUs to run on, as taskset reads it; empty for any
     :param address: of the server
@@ -179,13 +197,26 @@ def write_bandwidth(
     """
     pods = fabric.pods
     if sweep:
-        amount: typing.Tuple[str, ...] = ("-a",) if pods.iterations is None else ("-a", "-n", str(pods.iterations))
+        amount: tuple[str, ...] = ("-a",) if pods.iterations is None else ("-a", "-n", str(pods.iterations))
     else:
-        amount = ("-s", str(pods.message_bytes), *(("-D", str(pods.seconds)) if pods.iterations is None else ("-n", str(pods.iterations))))
+        amount = (
+            "-s",
+            str(pods.message_bytes),
+            *(("-D", str(pods.seconds)) if pods.iterations is None else ("-n", str(pods.iterations))),
+        )
     return _bounded(
         pods.limit_seconds,
         *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
-        *("ib_write_bw", "-d", operand(device, "the RDMA device"), "-p", str(port), "-F", "--report_gbits", "--perform_warm_up"),
+        *(
+            "ib_write_bw",
+            "-d",
+            operand(device, "the RDMA device"),
+            "-p",
+            str(port),
+            "-F",
+            "--report_gbits",
+            "--perform_warm_up",
+        ),
         *amount,
         *(("-q", str(pairs)) if pairs > 1 else ()),
         *(("-b",) if fabric.bandwidth.directions == "at_once" else ()),
@@ -209,5 +240,9 @@ def tcp_bandwidth(fabric: Fabric, own: str, cpus: str, port: int, server: str = 
         pods.limit_seconds,
         *(("taskset", "-c", operand(cpus, "the list of CPUs")) if cpus else ()),
         *("iperf3", "-B", operand(own, "the address of the pod"), "-p", str(port)),
-        *(("-c", operand(server, _SERVER), "-J", "-P", str(STREAMS), *amount, *both) if server else ("-s", "-1", "--forceflush")),
+        *(
+            ("-c", operand(server, _SERVER), "-J", "-P", str(STREAMS), *amount, *both)
+            if server
+            else ("-s", "-1", "--forceflush")
+        ),
     )

@@ -13,8 +13,9 @@ from .commands import Command
 #: seconds of one call of the tool, and of all of them
 ONE_LIMIT, LIMIT = 20, 120
 
-# The tool gives up at the first port without an answer: the others are then asked one by one, unless it is the node that does not answer. What a tool printed
-# that was killed may end in the middle of a port. One line, as the shell of a pod reads its commands.
+# The tool gives up at the first port without an answer: the others are then asked one by one, unless it is the node
+# that does not answer. What a tool printed that was killed may end in the middle of a port. One line, as the shell of a
+# pod reads its commands.
 _ASK = (
     'ask() { said=$(timeout "$limit" perfquery -C "$device" -P "$number" "$@" 2>&1); code=$?; '
     'if [ $code = 124 ]; then said="perfquery did not end within $limit s"; fi; printf \'%s\\n\' "$said"; }'
@@ -37,4 +38,16 @@ def read(device: str, port: int, asked: typing.Mapping[int, typing.Sequence[int]
     :raises OperandError: the device is no name of one
     """
     nodes = [f"{lid}:{','.join(map(str, ports))}" for lid, ports in asked.items()]
-    return ("timeout", "--kill-after=5", str(LIMIT), "sh", "-c", _READ, "counters", operand(device, "the RDMA device"), str(port), str(ONE_LIMIT), *nodes)
+    return (
+        "timeout",
+        "--kill-after=5",
+        str(LIMIT),
+        "sh",
+        "-c",
+        _READ,
+        "counters",
+        operand(device, "the RDMA device"),
+        str(port),
+        str(ONE_LIMIT),
+        *nodes,
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the hosts need, as objects and files (rows S3.3, S3.4): MachineConfigs, a KubeletConfig, containerd's drop-in, the ClusterPolicy's patch."""
+"""What the hosts need, as objects and files (rows S3.3, S3.4): MachineConfigs, a KubeletConfig, containerd's drop-in,
+the ClusterPolicy's patch."""
 
 from __future__ import annotations
 
@@ -11,26 +12,39 @@ from .._model.host import ROLE_LABEL
 from .._model.host_intent import HostNeeds, Kubelet, Memlock
 from .names import MANAGED_BY, filled, object_name
 
-Object = typing.Dict[str, typing.Any]
+Object = dict[str, typing.Any]
 
 _VERSION = "machineconfiguration.openshift.io/v1"
-#: with the name behind it, on OpenShift's own pools worker and master [machine-config-operator manifests/worker.machineconfigpool.yaml]
+#: with the name behind it, on OpenShift's own pools worker and master [machine-config-operator
+#: manifests/worker.machineconfigpool.yaml]
 _POOL_LABEL = "pools.operator.machineconfiguration.openshift.io/"
-#: CRI-O reads all files of its folder in the order of their names, and a later default_ulimits replaces an earlier one as a whole
+#: CRI-O reads all files of its folder in the order of their names, and a later default_ulimits replaces an earlier one
+#: as a whole
 _CRIO_FILE = "/etc/crio/crio.conf.d/99-linerate-memlock.conf"
 
 
-def host_configs(needs: HostNeeds) -> typing.Tuple[Object, ...]:
-    """MachineConfigs (Ignition 3.2.0, for OpenShift 4.7 and later), and a KubeletConfig. Each of them reboots the nodes of its pools."""
+def host_configs(needs: HostNeeds) -> tuple[Object, ...]:
+    """MachineConfigs (Ignition 3.2.0, for OpenShift 4.7 and later), and a KubeletConfig. Each of them reboots the nodes
+    of its pools."""
     made = []
     if needs.machine_memlock is not None:
         file = {
             "path": _CRIO_FILE,
             "mode": 0o644,
             "overwrite": True,
-            "contents": {"source": f"data:text/plain;charset=utf-8;base64,{base64.b64encode(crio_config(needs.machine_memlock).encode()).decode()}"},
+            "contents": {
+                "source": (
+                    f"data:text/plain;charset=utf-8;base64,{base64.b64encode(crio_config(needs.machine_memlock).encode()).decode()}"
+                )
+            },
         }
-        made.append(_machine_config(needs.machine_role, "memlock", {"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}}}))
+        made.append(
+            _machine_config(
+                needs.machine_role,
+                "memlock",
+                {"config": {"ignition": {"version": "3.2.0"}, "storage": {"files": [file]}}},
+            )
+        )
     if needs.kernel_arguments:
         spec = {"config": {"ignition": {"version": "3.2.0"}}, "kernelArguments": list(needs.kernel_arguments)}
         made.append(_machine_config(needs.machine_role, "kernel-arguments", spec))
@@ -46,7 +60,8 @@ def _machine_config(role: str, what: str, spec: Object) -> Object:
 
 
 def _kubelet_config(role: str, kubelet: Kubelet) -> Object:
-    """What the kubelet is to have else than OpenShift gives it. [kubernetes pkg/kubelet KubeletConfiguration v1beta1]"""
+    """What the kubelet is to have else than OpenShift gives it. [kubernetes pkg/kubelet KubeletConfiguration
+    v1beta1]"""
     settings = filled(
         topologyManagerPolicy=kubelet.topology_manager_policy,
         topologyManagerScope=kubelet.topology_manager_scope,
@@ -60,13 +75,15 @@ def _kubelet_config(role: str, kubelet: Kubelet) -> Object:
 
 
 def crio_config(memlock: Memlock) -> str:
-    """CRI-O's drop-in; soft and hard limit in bytes, -1 is none. [cri-o internal/config/ulimits, docker/go-units ParseUlimit]"""
+    """CRI-O's drop-in; soft and hard limit in bytes, -1 is none. [cri-o internal/config/ulimits, docker/go-units
+    ParseUlimit]"""
     limit = -1 if memlock.limit_bytes is None else memlock.limit_bytes
     return f'[crio.runtime]\ndefault_ulimits = [\n  "memlock={limit}:{limit}",\n]\n'
 
 
 def containerd_drop_in(memlock: Memlock) -> str:
-    """systemd's drop-in for containerd, from which containers inherit their limits. It takes a restart of containerd, and pods that start after it."""
+    """systemd's drop-in for containerd, from which containers inherit their limits. It takes a restart of containerd,
+    and pods that start after it."""
     return f"[Service]\nLimitMEMLOCK={'infinity' if memlock.limit_bytes is None else memlock.limit_bytes}\n"
 
 
@@ -77,4 +94,9 @@ def cluster_policy(name: str) -> Object:
 
     :param name: of the cluster's own ClusterPolicy; a second one is refused by the GPU operator
     """
-    return {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": name}, "spec": {"driver": {"rdma": {"enabled": True}}}}
+    return {
+        "apiVersion": "nvidia.com/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": name},
+        "spec": {"driver": {"rdma": {"enabled": True}}},
+    }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import typing
 
 from .._model.intent import ClusterIntent, Fabric, Ipam
 from .names import Object, filled, labels
@@ -41,10 +40,11 @@ def ipam_text(fabric: Fabric) -> str:
     return json.dumps(ipam(fabric.ipam)) if fabric.ipam else ""
 
 
-def pools(fabric: Fabric, cluster: ClusterIntent) -> typing.Tuple[Object, ...]:
+def pools(fabric: Fabric, cluster: ClusterIntent) -> tuple[Object, ...]:
     """The pool of nv-ipam that a fabric asks to be made; empty for all others.
 
-    For the nodes that take part only: without a selector nv-ipam gives every node of the cluster a share, the control plane included.
+    For the nodes that take part only: without a selector nv-ipam gives every node of the cluster a share, the control
+    plane included.
     """
     wanted, pool = fabric.ipam, fabric.ipam.pool if fabric.ipam else None
     if wanted is None or pool is None or not pool.create:
@@ -58,11 +58,16 @@ def pools(fabric: Fabric, cluster: ClusterIntent) -> typing.Tuple[Object, ...]:
     if pool.kind == "IPPool":
         spec = filled(subnet=wanted.range, perNodeBlockSize=pool.per_node_block_size, gateway=wanted.gateway, **common)
     else:
-        spec = filled(cidr=wanted.range, perNodeNetworkPrefix=pool.per_node_network_prefix, gatewayIndex=pool.gateway_index, **common)
+        spec = filled(
+            cidr=wanted.range,
+            perNodeNetworkPrefix=pool.per_node_network_prefix,
+            gatewayIndex=pool.gateway_index,
+            **common,
+        )
     metadata = {"name": pool.name, "namespace": pool.namespace, "labels": labels(fabric.name)}
     return ({"apiVersion": API, "kind": pool.kind, "metadata": metadata, "spec": spec},)
 
 
-def _interval(text: str) -> typing.Dict[str, str]:
+def _interval(text: str) -> dict[str, str]:
     network = ipaddress.ip_network(text, strict=False)
     return {"startIP": str(network[0]), "endIP": str(network[-1])}

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A training job on a fabric (rows S2.3, S2.4, S3.5): PyTorchJob of the training operator v1, or TrainJob of Kubeflow Trainer v2.
+"""A training job on a fabric (rows S2.3, S2.4, S3.5): PyTorchJob of the training operator v1, or TrainJob of Kubeflow
+Trainer v2.
 
-A TrainJob comes with a TrainingRuntime of its own, in which its pods are: the TrainJob alone can set neither their volumes nor their capabilities in every
-release of v2. [src kubeflow/trainer v1.9.4 manifests/base/crds/kubeflow.org_pytorchjobs.yaml, pkg/webhooks/pytorch; v2.0.0, v2.3.0 pkg/apis/trainer/v1alpha1]
+A TrainJob comes with a TrainingRuntime of its own, in which its pods are: the TrainJob alone can set neither their
+volumes nor their capabilities in every release of v2. [src kubeflow/trainer v1.9.4
+manifests/base/crds/kubeflow.org_pytorchjobs.yaml, pkg/webhooks/pytorch; v2.0.0, v2.3.0 pkg/apis/trainer/v1alpha1]
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from .._model.profiles import attachment_name, carries_rdma, is_infiniband, reso
 from . import job_start
 from .names import MANAGED_BY, RenderError, labels
 
-Object = typing.Dict[str, typing.Any]
+Object = dict[str, typing.Any]
 
 JOB_LABEL = "linerate.rdma/job"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -26,14 +28,17 @@ _NAME = re.compile(r"[a-z]([a-z0-9-]{0,48}[a-z0-9])?")
 _TRAINER = "trainer.kubeflow.org/v1alpha1"
 
 
-def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> typing.Tuple[Object, ...]:
+def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> tuple[Object, ...]:
     """The objects of a job, in the order in which they are applied.
 
     :raises RenderError: it is on a fabric that the intent does not have, or in no namespace
     """
     named = next((item for item in fabrics if item.name == job.fabric), None)
     if named is None and job.fabric is not None:
-        raise RenderError(f"rdma_job.fabric: no fabric is named '{job.fabric}'; rdma_fabrics has {', '.join(item.name for item in fabrics)}")
+        raise RenderError(
+            f"rdma_job.fabric: no fabric is named '{job.fabric}'; rdma_fabrics has"
+            f" {', '.join(item.name for item in fabrics)}"
+        )
     # a fabric of the profile pod_network is no other network than none
     fabric = named if named is not None and attachment_name(named) else None
     _refuse(job, fabric)
@@ -61,7 +66,12 @@ def _refuse(job: Job, fabric: typing.Optional[Fabric]) -> None:
         (job.nodes < 1, "nodes", str(job.nodes), "1 at least"),
         (job.gpus_per_node < 1, "gpus_per_node", str(job.gpus_per_node), "1 at least"),
         (not job.command, "command", "nothing", "what a pod starts, such as [torchrun, train.py]"),
-        (fabric is not None and not 1 <= interfaces(job, fabric) <= most, "interfaces", str(job.interfaces), f"1 to {most}, the interfaces of a node"),
+        (
+            fabric is not None and not 1 <= interfaces(job, fabric) <= most,
+            "interfaces",
+            str(job.interfaces),
+            f"1 to {most}, the interfaces of a node",
+        ),
         (fabric is None and job.interfaces is not None, "interfaces", str(job.interfaces), "nothing without a fabric"),
         (fabric is None and job.nic_map is not None, "nic_map", str(job.nic_map), "nothing without a fabric"),
     ):
@@ -81,13 +91,23 @@ def _pytorch_job(job: Job, namespace: str, template: Object) -> Object:
         "metadata": _metadata(job, namespace, **_queue(job)),
         "spec": {
             "nprocPerNode": str(job.gpus_per_node),
-            "pytorchReplicaSpecs": {role: {"replicas": count, "restartPolicy": "OnFailure", "template": template} for role, count in replicas.items() if count},
+            "pytorchReplicaSpecs": {
+                role: {"replicas": count, "restartPolicy": "OnFailure", "template": template}
+                for role, count in replicas.items()
+                if count
+            },
         },
     }
 
 
-def _train_job(job: Job, namespace: str, template: Object) -> typing.Tuple[Object, Object]:
-    pods = {"name": "node", "template": {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}}, "spec": {"template": template}}}
+def _train_job(job: Job, namespace: str, template: Object) -> tuple[Object, Object]:
+    pods = {
+        "name": "node",
+        "template": {
+            "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+            "spec": {"template": template},
+        },
+    }
     runtime = {
         "apiVersion": _TRAINER,
         "kind": "TrainingRuntime",
@@ -106,7 +126,7 @@ def _train_job(job: Job, namespace: str, template: Object) -> typing.Tuple[Objec
     return runtime, train
 
 
-def _queue(job: Job) -> typing.Dict[str, str]:
+def _queue(job: Job) -> dict[str, str]:
     return {QUEUE_LABEL: job.queue} if job.queue else {}
 
 
@@ -123,10 +143,19 @@ def _template(job: Job, fabric: typing.Optional[Fabric], cluster: ClusterIntent,
         "command": list(job.command),
         "env": [{"name": key, "value": value} for key, value in environment(job, fabric).items()],
         "volumeMounts": mounts,
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
     }
     metadata: Object = {"labels": {**(labels(fabric.name) if fabric else MANAGED_BY), JOB_LABEL: job.name}}
-    spec: Object = {"affinity": _apart(job), "automountServiceAccountToken": False, "containers": [container], "volumes": volumes}
+    spec: Object = {
+        "affinity": _apart(job),
+        "automountServiceAccountToken": False,
+        "containers": [container],
+        "volumes": volumes,
+    }
     if fabric is not None:
         count, device = interfaces(job, fabric), resource_of(fabric, cluster)
         if device:
@@ -135,7 +164,9 @@ def _template(job: Job, fabric: typing.Optional[Fabric], cluster: ClusterIntent,
         metadata["annotations"] = {"k8s.v1.cni.cncf.io/networks": ",".join([attachment_name(fabric)] * count)}
         if carries_rdma(fabric):
             # RoCE needs the index of a GID, InfiniBand does not
-            container["command"] = list(job_start.start(device or attachment_name(fabric), not is_infiniband(fabric), job.command))
+            container["command"] = list(
+                job_start.start(device or attachment_name(fabric), not is_infiniband(fabric), job.command)
+            )
             container["securityContext"]["capabilities"]["add"] = ["IPC_LOCK"]
         if job.nic_map is not None:
             volumes.append({"name": "nic-map", "configMap": {"name": job.nic_map}})
@@ -151,9 +182,11 @@ def _template(job: Job, fabric: typing.Optional[Fabric], cluster: ClusterIntent,
     return {"metadata": metadata, "spec": spec}
 
 
-def _folders(job: Job) -> typing.Tuple[typing.List[Object], typing.List[Object]]:
-    mounts: typing.List[Object] = [{"name": "shared-memory", "mountPath": "/dev/shm"}]
-    volumes: typing.List[Object] = [{"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": job.shared_memory}}]
+def _folders(job: Job) -> tuple[list[Object], list[Object]]:
+    mounts: list[Object] = [{"name": "shared-memory", "mountPath": "/dev/shm"}]
+    volumes: list[Object] = [
+        {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": job.shared_memory}}
+    ]
     if job.claim is not None:
         mounts.append({"name": "claim", "mountPath": job.claim.path})
         volumes.append({"name": "claim", "persistentVolumeClaim": {"claimName": job.claim.name}})
@@ -188,12 +221,14 @@ def interfaces(job: Job, fabric: Fabric) -> int:
     return fabric.select.hcas_per_node if job.interfaces is None else job.interfaces
 
 
-def environment(job: Job, fabric: typing.Optional[Fabric]) -> typing.Dict[str, str]:
+def environment(job: Job, fabric: typing.Optional[Fabric]) -> dict[str, str]:
     """NCCL's variables as far as they are the same in all pods, and the user's own, which come last."""
     if fabric is None:
         network = {"NCCL_SOCKET_IFNAME": "=eth0", "NCCL_IB_DISABLE": "1"}
     else:
-        network = {"NCCL_SOCKET_IFNAME": "=" + ",".join(f"net{number}" for number in range(1, interfaces(job, fabric) + 1))}
+        network = {
+            "NCCL_SOCKET_IFNAME": "=" + ",".join(f"net{number}" for number in range(1, interfaces(job, fabric) + 1))
+        }
         if not carries_rdma(fabric):
             network["NCCL_IB_DISABLE"] = "1"
     # NET says for each HCA whether GPUDirect is on

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the pods of a training job run before the training program: shell scripts, since all that is certain of an image is sh.
+"""What the pods of a training job run before the training program: shell scripts, since all that is certain of an image
+is sh.
 
-Which virtual function a pod gets, and which index the RoCE GID of its address has there, is known only in the pod: so both are found when it starts.
-[src sriov-network-device-plugin pkg/resources PCIDEVICE_*; Linux Documentation/ABI/stable/sysfs-class-infiniband gid_attrs]
+Which virtual function a pod gets, and which index the RoCE GID of its address has there, is known only in the pod: so
+both are found when it starts. [src sriov-network-device-plugin pkg/resources PCIDEVICE_*; Linux
+Documentation/ABI/stable/sysfs-class-infiniband gid_attrs]
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ import typing
 
 from .._parse.job.nic_map import KEY
 
-Command = typing.Tuple[str, ...]
+Command = tuple[str, ...]
 
 #: where the NIC map is mounted
 MAP_FOLDER = "/etc/linerate"
 METRIC = 150
 
-# The pod's devices: those of the functions that the device plugin names, else those whose verbs device is in the pod. Others are only to be seen.
+# The pod's devices: those of the functions that the device plugin names, else those whose verbs device is in the pod.
+# Others are only to be seen.
 _DEVICES = r"""
 devices=
 for address in $(env | sed -n 's/^{variable}=//p' | tr ',' ' '); do
@@ -39,7 +42,8 @@ fi
 NCCL_IB_HCA="=$(echo $devices | tr ' ' ',')"
 export NCCL_IB_HCA
 """
-# The GID of RoCE v2 that belongs to an interface of the pod and is routable. NCCL takes one index for all devices; where they differ it chooses itself (2.21).
+# The GID of RoCE v2 that belongs to an interface of the pod and is routable. NCCL takes one index for all devices;
+# where they differ it chooses itself (2.21).
 _GID_INDEX = r"""
 indexes=
 for device in $devices; do
@@ -83,7 +87,8 @@ fi
 
 
 def start(resource: str, roce: bool, command: typing.Sequence[str]) -> Command:
-    """``command`` with NCCL_IB_HCA, and on RoCE NCCL_IB_GID_INDEX, as they are in this pod. It fails where the pod has no RDMA device.
+    """``command`` with NCCL_IB_HCA, and on RoCE NCCL_IB_GID_INDEX, as they are in this pod. It fails where the pod has
+    no RDMA device.
 
     :param resource: extended resource of the devices: openshift.io/mlx_compute
     """
@@ -93,5 +98,6 @@ def start(resource: str, roce: bool, command: typing.Sequence[str]) -> Command:
 
 
 def addresses() -> Command:
-    """Gives a pod the addresses that the NIC map has for its node, and a route to each peer on the same interface (row S2.2). Needs NET_ADMIN and NODE_NAME."""
+    """Gives a pod the addresses that the NIC map has for its node, and a route to each peer on the same interface (row
+    S2.2). Needs NET_ADMIN and NODE_NAME."""
     return ("sh", "-c", _ADDRESSES.format(metric=METRIC, map=f"{MAP_FOLDER}/{KEY}").lstrip(), "addresses")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kernel arguments as GRUB takes them on Debian and Ubuntu: a drop-in of its settings, which its shell reads after /etc/default/grub."""
+"""Kernel arguments as GRUB takes them on Debian and Ubuntu: a drop-in of its settings, which its shell reads after
+/etc/default/grub."""
 
 from __future__ import annotations
 

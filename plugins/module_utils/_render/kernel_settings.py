@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files for systemd-sysctl and systemd-tmpfiles, which set at each boot what the intent asks for. [man sysctl.d(5), tmpfiles.d(5)]"""
+"""Files for systemd-sysctl and systemd-tmpfiles, which set at each boot what the intent asks for. [man sysctl.d(5),
+tmpfiles.d(5)]"""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from .names import Object
 def lease(wanted: Lease) -> Object:
     """:param wanted: with ``uid`` and ``version`` of the Lease that it replaces, if there is one"""
     holder = wanted.holder
-    metadata: typing.Dict[str, typing.Any] = {
+    metadata: dict[str, typing.Any] = {
         "name": NAME,
         "namespace": NAMESPACE,
         "annotations": {RUN: holder.run, HOST: holder.host, PROCESS: holder.process, DOING: wanted.doing},

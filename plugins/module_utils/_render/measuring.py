@@ -28,6 +28,10 @@ def namespace(run: str) -> Object:
     }
 
 
-def measured(fabrics: typing.Iterable[Fabric]) -> typing.Tuple[Fabric, ...]:
-    """The fabrics as their measuring pods see them: pods and networks are in the namespace of the measurement, under their own names."""
-    return tuple(dataclasses.replace(fabric, network=dataclasses.replace(fabric.network, namespace=NAMESPACE)) for fabric in fabrics)
+def measured(fabrics: typing.Iterable[Fabric]) -> tuple[Fabric, ...]:
+    """The fabrics as their measuring pods see them: pods and networks are in the namespace of the measurement, under
+    their own names."""
+    return tuple(
+        dataclasses.replace(fabric, network=dataclasses.replace(fabric.network, namespace=NAMESPACE))
+        for fabric in fabrics
+    )

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pod that proves how much memory a container may lock: not root, without IPC_LOCK, with one virtual function of a fabric (row S3.4).
+"""The pod that proves how much memory a container may lock: not root, without IPC_LOCK, with one virtual function of a
+fabric (row S3.4).
 
-ibv_rc_pingpong registers its buffer before anything else and then waits for a peer that never comes; what it has printed by then decides.
+ibv_rc_pingpong registers its buffer before anything else and then waits for a peer that never comes; what it has
+printed by then decides.
 """
 
 from __future__ import annotations
@@ -34,8 +36,11 @@ echo "code $?"
 """
 
 
-def memlock_pod(fabric: Fabric, cluster: ClusterIntent, node: str, memlock: Memlock, run: str = "") -> typing.Dict[str, typing.Any]:
-    """A pod of stage bandwidth in all but its user, its rights, its memory and what it runs. It ends by itself; its log is the answer."""
+def memlock_pod(
+    fabric: Fabric, cluster: ClusterIntent, node: str, memlock: Memlock, run: str = ""
+) -> dict[str, typing.Any]:
+    """A pod of stage bandwidth in all but its user, its rights, its memory and what it runs. It ends by itself; its log
+    is the answer."""
     made = pod(fabric, cluster, node, run=run)
     made["metadata"]["name"] = object_name("linerate-memlock", fabric.name, node)
     (container,) = made["spec"]["containers"]

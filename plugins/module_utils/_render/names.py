@@ -12,7 +12,7 @@ from .._model import marks
 from .._model.errors import RdmaError
 from .._model.intent import Fabric, Network
 
-Object = typing.Dict[str, typing.Any]
+Object = dict[str, typing.Any]
 #: PCI addresses of a fabric's physical functions on each node
 Members = typing.Mapping[str, typing.Sequence[str]]
 
@@ -38,12 +38,12 @@ def object_name(*parts: str) -> str:
     return name
 
 
-def labels(fabric: str, run: str = "") -> typing.Dict[str, str]:
+def labels(fabric: str, run: str = "") -> dict[str, str]:
     """Labels of an object of one fabric, and of one run."""
     return {**MANAGED_BY, FABRIC_LABEL: object_name(fabric)[:63].strip("-."), **owner(run)}
 
 
-def owner(run: str) -> typing.Dict[str, str]:
+def owner(run: str) -> dict[str, str]:
     """The label of what one run owns; none for what is nobody's."""
     return {RUN_LABEL: re.sub(r"[^A-Za-z0-9._-]+", "-", run)[:63].strip("-._")} if run else {}
 
@@ -59,7 +59,10 @@ def interface(fabric: Fabric) -> str:
     :raises RenderError: the fabric names none, or several
     """
     if len(fabric.select.netdev) != 1:
-        raise RenderError(f"rdma_fabrics '{fabric.name}': select.netdev names {len(fabric.select.netdev)} interfaces, and pods are put on one; name one")
+        raise RenderError(
+            f"rdma_fabrics '{fabric.name}': select.netdev names {len(fabric.select.netdev)} interfaces, and pods are"
+            " put on one; name one"
+        )
     return fabric.select.netdev[0]
 
 
@@ -74,5 +77,6 @@ def switch(wanted: typing.Optional[bool]) -> typing.Optional[str]:
 
 
 def plugins_text(network: Network) -> typing.Optional[str]:
-    """Chained plugins: operators put this text behind the first plugin of a list, so it is a row of objects and no list."""
+    """Chained plugins: operators put this text behind the first plugin of a list, so it is a row of objects and no
+    list."""
     return ",".join(json.dumps(plugin, sort_keys=True) for plugin in network.meta_plugins) or None

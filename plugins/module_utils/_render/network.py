@@ -21,7 +21,7 @@ def _host_device(fabric: Fabric, cluster: ClusterIntent) -> Object:
 
 
 #: from which object pods get their interface; pods of a profile that is not here need none
-RENDERERS: typing.Dict[str, typing.Callable[[Fabric, ClusterIntent], Object]] = {
+RENDERERS: dict[str, typing.Callable[[Fabric, ClusterIntent], Object]] = {
     "sriov_infiniband": sriov.network,
     "sriov_ethernet": sriov.network,
     "rdma_shared": nvidia.network,
@@ -42,8 +42,8 @@ def namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object:
 
 
 def plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """What the first CNI plugin of a fabric's NetworkAttachmentDefinition must say when it is of this wish; nothing for virtual functions, which tell it
-    by their own means."""
+    """What the first CNI plugin of a fabric's NetworkAttachmentDefinition must say when it is of this wish; nothing for
+    virtual functions, which tell it by their own means."""
     if traits(fabric).functions or fabric.profile not in RENDERERS:
         return {}
     made = RENDERERS[fabric.profile](fabric, cluster)
@@ -55,12 +55,13 @@ def plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
 
 @dataclasses.dataclass(frozen=True)
 class Rendered:
-    """:ivar objects: each with its fabric's name (empty for what fabrics share), in the order in which they can be applied
+    """:ivar objects: each with its fabric's name (empty for what fabrics share), in the order in which they can be
+    applied
     :ivar unmade: fabrics that could not be written, each with the reason
     """
 
-    objects: typing.Tuple[typing.Tuple[str, Object], ...]
-    unmade: typing.Dict[str, str]
+    objects: tuple[tuple[str, Object], ...]
+    unmade: dict[str, str]
 
 
 def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: typing.Mapping[str, Members]) -> Rendered:
@@ -70,15 +71,17 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
     """
     fabrics = tuple(fabrics)
     names = dict.fromkeys(fabric.network.namespace for fabric in fabrics)
-    objects: typing.List[typing.Tuple[str, Object]] = [
+    objects: list[tuple[str, Object]] = [
         ("", namespace(name, [fabric for fabric in fabrics if fabric.network.namespace == name])) for name in names
     ]
     functions = [fabric for fabric in fabrics if traits(fabric).functions]
     objects += [("", pool) for pool in sriov.node_pools(cluster)] if functions else []
-    unmade: typing.Dict[str, str] = {}
+    unmade: dict[str, str] = {}
     for fabric in functions:
         try:
-            objects.extend((fabric.name, policy) for policy in sriov.policies(fabric, cluster, members.get(fabric.name, {})))
+            objects.extend(
+                (fabric.name, policy) for policy in sriov.policies(fabric, cluster, members.get(fabric.name, {}))
+            )
         except RenderError as error:
             unmade[fabric.name] = str(error)
     objects.extend(("", policy) for policy in nvidia.nic_policy(fabrics, cluster))
@@ -91,11 +94,14 @@ def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: ty
     return Rendered(tuple(objects), unmade)
 
 
-def without(objects: typing.Sequence[Object], intent: Intent, held: typing.Container[str]) -> typing.List[Object]:
-    """Objects that may be applied, each with its fabric's name: what fabrics share is written anew, without those that are held back."""
+def without(objects: typing.Sequence[Object], intent: Intent, held: typing.Container[str]) -> list[Object]:
+    """Objects that may be applied, each with its fabric's name: what fabrics share is written anew, without those that
+    are held back."""
     kept = [item for item in objects if item["object"]["kind"] != "NicClusterPolicy"]
     there = {item["fabric"] for item in kept}
-    policy = nvidia.nic_policy([fabric for fabric in intent.fabrics if fabric.name in there and fabric.name not in held], intent.cluster)
+    policy = nvidia.nic_policy(
+        [fabric for fabric in intent.fabrics if fabric.name in there and fabric.name not in held], intent.cluster
+    )
     # before what needs it, behind the namespaces
     first = next((index for index, item in enumerate(kept) if item["fabric"]), len(kept))
     return [*kept[:first], *({"fabric": "", "object": item} for item in policy), *kept[first:]]

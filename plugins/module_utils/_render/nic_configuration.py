@@ -2,8 +2,9 @@
 
 """Objects for NVIDIA's NIC configuration operator: what the firmware of a fabric's HCAs shall be set to.
 
-NicConfigurationTemplate of configuration.net.nvidia.com/v1alpha1 [nic-configuration-operator api/v1alpha1/nicconfigurationtemplate_types.go]. The operator
-applies none of two templates that match one card, so that two of ours never do.
+NicConfigurationTemplate of configuration.net.nvidia.com/v1alpha1 [nic-configuration-operator
+api/v1alpha1/nicconfigurationtemplate_types.go]. The operator applies none of two templates that match one card, so that
+two of ours never do.
 """
 
 from __future__ import annotations
@@ -23,26 +24,38 @@ _NUMBERS = {"True": "1", "False": "0"}
 
 
 def templates(
-    fabrics: typing.Sequence[Fabric], cluster: ClusterIntent, nic_types: typing.Mapping[str, typing.Sequence[str]], namespace: str
-) -> typing.Tuple[Object, ...]:
+    fabrics: typing.Sequence[Fabric],
+    cluster: ClusterIntent,
+    nic_types: typing.Mapping[str, typing.Sequence[str]],
+    namespace: str,
+) -> tuple[Object, ...]:
     """One for each fabric that makes VFs and each model of its HCAs.
 
-    :param nic_types: PCI device ids of the HCAs by the name of the fabric; a fabric that is not in it has that of its selector
+    :param nic_types: PCI device ids of the HCAs by the name of the fabric; a fabric that is not in it has that of its
+        selector
     :param namespace: of the operator, which looks for templates there alone
     :raises RenderError: the model is not known, or two templates would match one card
     """
     made = []
     for fabric in (fabric for fabric in fabrics if traits(fabric).functions):
-        types = [str(item).lower() for item in nic_types.get(fabric.name) or ([fabric.select.device] if fabric.select.device else [])]
+        types = [
+            str(item).lower()
+            for item in nic_types.get(fabric.name) or ([fabric.select.device] if fabric.select.device else [])
+        ]
         if not types or not all(map(_TYPE.match, types)):
-            raise RenderError(f"rdma_fabrics '{fabric.name}': its PCI device ids are {types or 'not known'}; give those of its HCAs as nic_types, such as 1021")
+            raise RenderError(
+                f"rdma_fabrics '{fabric.name}': its PCI device ids are {types or 'not known'}; give those of its HCAs"
+                " as nic_types, such as 1021"
+            )
         made += [(fabric, kind, _template(fabric, cluster, kind, namespace)) for kind in dict.fromkeys(types)]
     for (one, kind, _object), (other, same_kind, _other) in itertools.combinations(made, 2):
         theirs = {address.lower() for address in other.select.pci}
-        if kind == same_kind and (not one.select.pci or not theirs or theirs & {address.lower() for address in one.select.pci}):
+        if kind == same_kind and (
+            not one.select.pci or not theirs or theirs & {address.lower() for address in one.select.pci}
+        ):
             raise RenderError(
-                f"fabrics '{one.name}' and '{other.name}' both have HCAs of type {kind}, and the operator applies none of two templates that match one card; "
-                "tell them apart by select.pci"
+                f"fabrics '{one.name}' and '{other.name}' both have HCAs of type {kind}, and the operator applies none"
+                " of two templates that match one card; tell them apart by select.pci"
             )
     return tuple(item for _fabric, _kind, item in made)
 
@@ -54,7 +67,11 @@ def _template(fabric: Fabric, cluster: ClusterIntent, kind: str, namespace: str)
     return {
         "apiVersion": API,
         "kind": "NicConfigurationTemplate",
-        "metadata": {"name": object_name("linerate", fabric.name, kind), "namespace": namespace, "labels": labels(fabric.name)},
+        "metadata": {
+            "name": object_name("linerate", fabric.name, kind),
+            "namespace": namespace,
+            "labels": labels(fabric.name),
+        },
         "spec": {
             "nodeSelector": dict(cluster.node_selector),
             "nicSelector": {"nicType": kind, **addresses},

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The NIC map of a fabric (row S2.2): an address for each of its interfaces on each node, and the ConfigMap that carries it.
+"""The NIC map of a fabric (row S2.2): an address for each of its interfaces on each node, and the ConfigMap that
+carries it.
 
-The pods' CNI gives out addresses of the same network, so the map takes those that it never gives: what the intent's ``ipam.exclude`` names, and what lies
-outside of ``range_start`` and ``range_end``.
+The pods' CNI gives out addresses of the same network, so the map takes those that it never gives: what the intent's
+``ipam.exclude`` names, and what lies outside of ``range_start`` and ``range_end``.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from .._parse.job.nic_map import KEY
 from .._parse.kubernetes.addresses import Pool, RangeError, parse_range
 from .names import RenderError, labels
 
-Object = typing.Dict[str, typing.Any]
+Object = dict[str, typing.Any]
 
 
-def lines(fabric: Fabric, netdevs: typing.Mapping[str, typing.Sequence[str]], before: typing.Iterable[NicLine] = ()) -> typing.Tuple[NicLine, ...]:
+def lines(
+    fabric: Fabric, netdevs: typing.Mapping[str, typing.Sequence[str]], before: typing.Iterable[NicLine] = ()
+) -> tuple[NicLine, ...]:
     """One line for each interface, by nodes and rails; the first rail is net1.
 
     :param netdevs: of the fabric on each node, in the order of the rails
@@ -34,8 +37,14 @@ def lines(fabric: Fabric, netdevs: typing.Mapping[str, typing.Sequence[str]], be
     try:
         pool = parse_range(ipam.range, ipam.range_start, ipam.range_end, ipam.exclude)
     except RangeError as error:
-        raise RenderError(f"rdma_fabrics '{fabric.name}': ipam.{error.field}: {error.seen}; expected {error.expected}") from error
-    kept = {(line.node, line.netdev): line.address for line in before if pool.on_network(line.address) and not pool.hands_out(line.address)}
+        raise RenderError(
+            f"rdma_fabrics '{fabric.name}': ipam.{error.field}: {error.seen}; expected {error.expected}"
+        ) from error
+    kept = {
+        (line.node, line.netdev): line.address
+        for line in before
+        if pool.on_network(line.address) and not pool.hands_out(line.address)
+    }
     taken = {*kept.values(), str(ipaddress.ip_address(ipam.gateway)) if ipam.gateway else ""}
     free = (address for address in reserved(pool) if address not in taken)
     made = []
@@ -45,7 +54,10 @@ def lines(fabric: Fabric, netdevs: typing.Mapping[str, typing.Sequence[str]], be
             if address is None:
                 needed = sum(len(names) for names in netdevs.values())
                 why = f"the NIC map needs {needed} addresses of {pool.network} that no pod gets"
-                raise RenderError(f"rdma_fabrics '{fabric.name}': {why}", f"Name them in ipam.exclude, such as a network of {needed} addresses or more")
+                raise RenderError(
+                    f"rdma_fabrics '{fabric.name}': {why}",
+                    f"Name them in ipam.exclude, such as a network of {needed} addresses or more",
+                )
             made.append(NicLine(node, netdev, f"net{rail}", address))
     return tuple(made)
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The observers as objects: a namespace of their own, and a DaemonSet of privileged pods that see the host and can do nothing in the cluster.
+"""The observers as objects: a namespace of their own, and a DaemonSet of privileged pods that see the host and can do
+nothing in the cluster.
 
-They are as `oc debug node` makes its pod [openshift/oc pkg/cli/debug/debug.go], but read the host's files only: ``/`` of the host is mounted read-only.
+They are as `oc debug node` makes its pod [openshift/oc pkg/cli/debug/debug.go], but read the host's files only: ``/``
+of the host is mounted read-only.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from .names import MANAGED_BY, Object, RenderError, owner
 
 #: of the pods. Without the label of what teardown takes back: the DaemonSet would make each pod anew that is deleted
 POD_LABELS = {"app.kubernetes.io/name": DAEMON_SET}
-#: the namespace must take privileged pods; OpenShift would put its own labels there, and its default node selector in the way
+#: the namespace must take privileged pods; OpenShift would put its own labels there, and its default node selector in
+#: the way
 _SECURITY = {
     **{f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")},
     "security.openshift.io/scc.podSecurityLabelSync": "false",
@@ -25,18 +28,26 @@ _SECURITY = {
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
-def objects(wanted: Wanted, prepared: bool = False) -> typing.Tuple[Object, ...]:
+def objects(wanted: Wanted, prepared: bool = False) -> tuple[Object, ...]:
     """All objects, in the order in which they are applied.
 
     :param prepared: an admin has made the namespace, and who may do what in it
     :raises RenderError: they cannot be written
     """
     if not _NAME.fullmatch(wanted.namespace):
-        raise RenderError(f"namespace '{wanted.namespace}' is no name of a namespace; write up to 63 lower-case letters, digits and hyphens")
+        raise RenderError(
+            f"namespace '{wanted.namespace}' is no name of a namespace; write up to 63 lower-case letters, digits and"
+            " hyphens"
+        )
     if not wanted.image or not wanted.image.isprintable() or " " in wanted.image:
-        raise RenderError(f"image '{wanted.image}' is no name of an image; write it with its digest, such as registry.example/rdma-tools@sha256:...")
+        raise RenderError(
+            f"image '{wanted.image}' is no name of an image; write it with its digest, such as"
+            " registry.example/rdma-tools@sha256:..."
+        )
     if wanted.lifetime < 60:
-        raise RenderError(f"lifetime is {wanted.lifetime}; write the seconds after which a container ends itself, 60 at least")
+        raise RenderError(
+            f"lifetime is {wanted.lifetime}; write the seconds after which a container ends itself, 60 at least"
+        )
     around = () if prepared else (_namespace(wanted),)
     admitted = _admission(wanted) if wanted.openshift and not prepared else ()
     return (*around, _service_account(wanted), *admitted, daemon_set(wanted))
@@ -56,7 +67,10 @@ def daemon_set(wanted: Wanted) -> Object:
             # nobody is served by them: all are replaced at once
             "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "100%"}},
             "template": {
-                "metadata": {"labels": dict(POD_LABELS), "annotations": {"openshift.io/required-scc": "privileged", TEMPLATE: mark}},
+                "metadata": {
+                    "labels": dict(POD_LABELS),
+                    "annotations": {"openshift.io/required-scc": "privileged", TEMPLATE: mark},
+                },
                 "spec": spec,
             },
         },
@@ -64,7 +78,8 @@ def daemon_set(wanted: Wanted) -> Object:
 
 
 def _pod_spec(wanted: Wanted) -> Object:
-    # read-only alone is the host's root and no other of its file systems. The kubelet takes the recursive form without propagation only
+    # read-only alone is the host's root and no other of its file systems. The kubelet takes the recursive form without
+    # propagation only
     below = {"recursiveReadOnly": "IfPossible"} if wanted.recursive else {"mountPropagation": "HostToContainer"}
     container = {
         "name": CONTAINER,
@@ -79,7 +94,7 @@ def _pod_spec(wanted: Wanted) -> Object:
             {"name": "tmp", "mountPath": "/tmp"},
         ],
     }
-    spec: typing.Dict[str, typing.Any] = {
+    spec: dict[str, typing.Any] = {
         "serviceAccountName": DAEMON_SET,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
@@ -96,9 +111,15 @@ def _pod_spec(wanted: Wanted) -> Object:
         "volumes": [{"name": "host", "hostPath": {"path": "/"}}, {"name": "tmp", "emptyDir": {"sizeLimit": "256Mi"}}],
     }
     if wanted.nodes:
-        # one term each: matchFields takes one value; by the node's own name, from which the label kubernetes.io/hostname may differ
-        terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]} for node in sorted(set(wanted.nodes))]
-        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+        # one term each: matchFields takes one value; by the node's own name, from which the label
+        # kubernetes.io/hostname may differ
+        terms = [
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+            for node in sorted(set(wanted.nodes))
+        ]
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        }
     if wanted.priority_class:
         spec["priorityClassName"] = wanted.priority_class
     if wanted.pull_secrets:
@@ -119,13 +140,23 @@ def _namespace(wanted: Wanted) -> Object:
 
 
 def _service_account(wanted: Wanted) -> Object:
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _metadata(wanted, DAEMON_SET), "automountServiceAccountToken": False}
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": _metadata(wanted, DAEMON_SET),
+        "automountServiceAccountToken": False,
+    }
 
 
-def _admission(wanted: Wanted) -> typing.Tuple[Object, ...]:
+def _admission(wanted: Wanted) -> tuple[Object, ...]:
     """What lets OpenShift admit the pods, in this namespace only."""
     name, group = f"{DAEMON_SET}-privileged", "rbac.authorization.k8s.io"
-    rule = {"apiGroups": ["security.openshift.io"], "resources": ["securitycontextconstraints"], "resourceNames": ["privileged"], "verbs": ["use"]}
+    rule = {
+        "apiGroups": ["security.openshift.io"],
+        "resources": ["securitycontextconstraints"],
+        "resourceNames": ["privileged"],
+        "verbs": ["use"],
+    }
     return (
         {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": _metadata(wanted, name), "rules": [rule]},
         {

@@ -9,7 +9,7 @@ import typing
 from .._model.marks import MANAGED_BY
 from .._model.olm import OperatorWish
 
-Resource = typing.Dict[str, typing.Any]
+Resource = dict[str, typing.Any]
 
 #: of the OperatorGroup, of which a namespace has one
 GROUP_NAME = "linerate-rdma"
@@ -17,7 +17,11 @@ GROUP_NAME = "linerate-rdma"
 
 def namespace(name: str) -> Resource:
     """These operators run pods that change the node."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {**MANAGED_BY, "pod-security.kubernetes.io/enforce": "privileged"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": name, "labels": {**MANAGED_BY, "pod-security.kubernetes.io/enforce": "privileged"}},
+    }
 
 
 def operator_group(name: str, space: str, targets: typing.Sequence[str]) -> Resource:

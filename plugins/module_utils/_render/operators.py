@@ -2,8 +2,9 @@
 
 """The objects that configure operators which OLM has installed: a chart brings its own, OLM none.
 
-NodeFeatureDiscovery (nfd.openshift.io/v1), SriovOperatorConfig (sriovnetwork.openshift.io/v1), ClusterPolicy (nvidia.com/v1), JobSetOperator
-(operator.openshift.io/v1) and Kueue (kueue.openshift.io/v1), as the guides of OpenShift 4.20 and of the GPU operator show them.
+NodeFeatureDiscovery (nfd.openshift.io/v1), SriovOperatorConfig (sriovnetwork.openshift.io/v1), ClusterPolicy
+(nvidia.com/v1), JobSetOperator (operator.openshift.io/v1) and Kueue (kueue.openshift.io/v1), as the guides of OpenShift
+4.20 and of the GPU operator show them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from .._model.intent import Intent
 from .._model.operators import GPU, JOBSET, KUEUE, NFD, SRIOV, JobNeeds, Operator
 from .names import MANAGED_BY, Object
 
-#: PCI classes of network devices, display devices, coprocessors and accelerators; without the first one NFD shows no HCA of InfiniBand (0207)
+#: PCI classes of network devices, display devices, coprocessors and accelerators; without the first one NFD shows no
+#: HCA of InfiniBand (0207)
 PCI_CLASSES = ("02", "03", "0b40", "12")
 #: API version, name, and whether it is in the operator's namespace
 _IDENTITY = {
@@ -29,12 +31,17 @@ _IDENTITY = {
 
 
 def worker_sources() -> Object:
-    """What NFD's worker shall label: its section ``sources``. NVIDIA's operators choose nodes by labels that hold the vendor alone."""
+    """What NFD's worker shall label: its section ``sources``. NVIDIA's operators choose nodes by labels that hold the
+    vendor alone."""
     return {"pci": {"deviceClassWhitelist": list(PCI_CLASSES), "deviceLabelFields": ["vendor"]}}
 
 
 def configuration(
-    operator: Operator, namespace: str, intent: Intent, job: typing.Optional[JobNeeds], examples: typing.Sequence[Object]
+    operator: Operator,
+    namespace: str,
+    intent: Intent,
+    job: typing.Optional[JobNeeds],
+    examples: typing.Sequence[Object],
 ) -> typing.Optional[Object]:
     """The object; None where it can only be made of an example, and the ClusterServiceVersion shows none.
 

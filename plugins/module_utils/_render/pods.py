@@ -2,8 +2,9 @@
 
 """The pods of the bandwidth stage (row S1.10): each with one interface on the fabric beside its own.
 
-One pod a node and fabric, or one a rail where nodes have several HCAs on the fabric. Rails have pods of their own, because interfaces of one pod on
-one IP network answer for each other (ARP), and because a topology manager that wants one NUMA node admits no pod with HCAs of two.
+One pod a node and fabric, or one a rail where nodes have several HCAs on the fabric. Rails have pods of their own,
+because interfaces of one pod on one IP network answer for each other (ARP), and because a topology manager that wants
+one NUMA node admits no pod with HCAs of two.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from .._model.profiles import attachment_name, resource_of
 from .names import Object, labels, object_name
 
 CONTAINER = "rdma"
-#: a pod that nobody took back frees its virtual function after this time, in seconds, unless its work is planned to take longer
+#: a pod that nobody took back frees its virtual function after this time, in seconds, unless its work is planned to
+#: take longer
 LIFETIME_SECONDS = 14400
 
 
@@ -24,18 +26,21 @@ def pod_name(fabric: str, node: str, number: int = 0) -> str:
     return object_name("linerate", fabric, node, str(number) if number else "")
 
 
-def pod(fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0, run: str = "", lifetime: int = LIFETIME_SECONDS) -> Object:
-    """A pod of ``fabric`` on ``node``, owned by a run. Requests equal limits (QoS class Guaranteed); nothing is privileged.
+def pod(
+    fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0, run: str = "", lifetime: int = LIFETIME_SECONDS
+) -> Object:
+    """A pod of ``fabric`` on ``node``, owned by a run. Requests equal limits (QoS class Guaranteed); nothing is
+    privileged.
 
-    Its security context is that of a restricted namespace but for IPC_LOCK, without which memory cannot be pinned, and the image's own user,
-    since a capability that is added is of use to root only.
+    Its security context is that of a restricted namespace but for IPC_LOCK, without which memory cannot be pinned, and
+    the image's own user, since a capability that is added is of use to root only.
 
     :param lifetime: seconds after which the kubelet ends it
     """
     wanted = fabric.pods
     resource, attachment = resource_of(fabric, cluster), attachment_name(fabric)
     amounts = {"cpu": wanted.cpu, "memory": wanted.memory, **({resource: "1"} if resource else {})}
-    container: typing.Dict[str, typing.Any] = {
+    container: dict[str, typing.Any] = {
         "name": CONTAINER,
         "image": wanted.image,
         "imagePullPolicy": wanted.image_pull_policy,
@@ -47,8 +52,10 @@ def pod(fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0, run:
             "seccompProfile": {"type": "RuntimeDefault"},
         },
     }
-    spec: typing.Dict[str, typing.Any] = {
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_on(node)]}}},
+    spec: dict[str, typing.Any] = {
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [_on(node)]}}
+        },
         "activeDeadlineSeconds": lifetime,
         "automountServiceAccountToken": False,
         "containers": [container],

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A proposal as YAML, with the reason for each line in a comment. The lines are written, not dumped: a dumper knows no comments."""
+"""A proposal as YAML, with the reason for each line in a comment. The lines are written, not dumped: a dumper knows no
+comments."""
 
 from __future__ import annotations
 
@@ -33,8 +34,9 @@ def render(proposal: Proposal) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _entry(key: str, entry: Entry, indent: int, dash: str) -> typing.List[str]:
-    """The lines of a key. dash: what stands before it, in the width of two that the indent counts: of the first key of an item of a list."""
+def _entry(key: str, entry: Entry, indent: int, dash: str) -> list[str]:
+    """The lines of a key. dash: what stands before it, in the width of two that the indent counts: of the first key of
+    an item of a list."""
     if isinstance(entry, Section):
         lines = _line(f"{_text(key)}:" if entry.entries else f"{_text(key)}: {{}}", entry.why, indent, dash)
         for name, item in entry.entries:
@@ -50,7 +52,7 @@ def _entry(key: str, entry: Entry, indent: int, dash: str) -> typing.List[str]:
     return _line(f"{_text(key)}: {_value(entry)}", entry.why, indent, dash)
 
 
-def _line(code: str, why: str, indent: int, dash: str) -> typing.List[str]:
+def _line(code: str, why: str, indent: int, dash: str) -> list[str]:
     """Code and comment on one line, or a long comment above it."""
     line = f"{' ' * (indent - len(dash))}{dash}{code}"
     if not why:
@@ -59,10 +61,12 @@ def _line(code: str, why: str, indent: int, dash: str) -> typing.List[str]:
     return [together] if len(together) <= _WIDTH else [*_comment(why, indent - len(dash)), line]
 
 
-def _comment(text: str, indent: int) -> typing.List[str]:
+def _comment(text: str, indent: int) -> list[str]:
     beginning = f"{' ' * indent}# "
     # paths and names stay whole, so that they can be copied
-    wrapper = textwrap.TextWrapper(max(_WIDTH, indent + 60), beginning, f"{beginning}  ", break_on_hyphens=False, break_long_words=False)
+    wrapper = textwrap.TextWrapper(
+        max(_WIDTH, indent + 60), beginning, f"{beginning}  ", break_on_hyphens=False, break_long_words=False
+    )
     return wrapper.wrap(comment(text))
 
 

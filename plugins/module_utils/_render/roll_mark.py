@@ -11,7 +11,7 @@ from .._model.load import to_data
 from .._model.node_roll import Mark
 from .._parse.kubernetes.roll_mark import ANNOTATION, PROOF
 
-Patch = typing.Dict[str, typing.Any]
+Patch = dict[str, typing.Any]
 
 
 def marked(mark: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> Patch:
@@ -20,6 +20,8 @@ def marked(mark: typing.Optional[Mark], unschedulable: typing.Optional[bool] = N
     :param unschedulable: cordons, or uncordons; None leaves it as it is
     """
     text = None if mark is None else json.dumps(to_data(mark), sort_keys=True)
-    change: Patch = {"metadata": {"annotations": {ANNOTATION: text}, "labels": {PROOF: None if mark is None else "marked"}}}
+    change: Patch = {
+        "metadata": {"annotations": {ANNOTATION: text}, "labels": {PROOF: None if mark is None else "marked"}}
+    }
     # null takes the field away: false is what a node has that nobody has cordoned
     return change if unschedulable is None else {**change, "spec": {"unschedulable": True if unschedulable else None}}

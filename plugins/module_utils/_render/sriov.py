@@ -12,34 +12,52 @@ import typing
 from .._model.intent import ClusterIntent, Fabric
 from .._model.profiles import attachment_kind, is_infiniband
 from .ipam import ipam_text
-from .names import MANAGED_BY, Members, Object, RenderError, filled, labels, object_name, plugins_text, policy_name, switch
+from .names import (
+    MANAGED_BY,
+    Members,
+    Object,
+    RenderError,
+    filled,
+    labels,
+    object_name,
+    plugins_text,
+    policy_name,
+    switch,
+)
 
 API = "sriovnetwork.openshift.io/v1"
 HOSTNAME = "kubernetes.io/hostname"
 
 
-def policies(fabric: Fabric, cluster: ClusterIntent, members: Members) -> typing.Tuple[Object, ...]:
-    """The fabric's policies: one for all nodes where the physical functions have the same addresses everywhere, else one a node.
+def policies(fabric: Fabric, cluster: ClusterIntent, members: Members) -> tuple[Object, ...]:
+    """The fabric's policies: one for all nodes where the physical functions have the same addresses everywhere, else
+    one a node.
 
     :param members: may be empty; then the intent's own selectors must do
-    :raises RenderError: nothing selects a physical function, or on InfiniBand only vendor and device would: those take the HCAs of other fabrics, too
+    :raises RenderError: nothing selects a physical function, or on InfiniBand only vendor and device would: those take
+        the HCAs of other fabrics, too
     """
     addressed = fabric.select.pci or fabric.select.netdev or any(members.values())
     if is_infiniband(fabric) and not addressed:
         raise RenderError(
-            f"rdma_fabrics '{fabric.name}': it is not known which HCAs are on this fabric, and vendor and device alone would take those of other fabrics, too;"
-            " see the stages discover and fabric, or list the addresses in select.pci"
+            f"rdma_fabrics '{fabric.name}': it is not known which HCAs are on this fabric, and vendor and device alone"
+            " would take those of other fabrics, too; see the stages discover and fabric, or list the addresses in"
+            " select.pci"
         )
     groups = {tuple(sorted(addresses)) for addresses in members.values() if addresses}
     if fabric.select.pci or len(groups) <= 1:
         addresses = tuple(sorted(fabric.select.pci)) or next(iter(groups), ())
         return (_policy(fabric, cluster, addresses, ""),)
-    return tuple(_policy(fabric, cluster, tuple(sorted(addresses)), node) for node, addresses in sorted(members.items()) if addresses)
+    return tuple(
+        _policy(fabric, cluster, tuple(sorted(addresses)), node)
+        for node, addresses in sorted(members.items())
+        if addresses
+    )
 
 
-def _policy(fabric: Fabric, cluster: ClusterIntent, addresses: typing.Tuple[str, ...], node: str) -> Object:
+def _policy(fabric: Fabric, cluster: ClusterIntent, addresses: tuple[str, ...], node: str) -> Object:
     infiniband = is_infiniband(fabric)
-    selector: typing.Dict[str, typing.Any] = {}
+    selector: dict[str, typing.Any] = {}
     if fabric.select.vendor:
         selector["vendor"] = fabric.select.vendor
     if fabric.select.device:
@@ -50,10 +68,10 @@ def _policy(fabric: Fabric, cluster: ClusterIntent, addresses: typing.Tuple[str,
         selector["pfNames"] = list(fabric.select.netdev)
     if not selector:
         raise RenderError(
-            f"rdma_fabrics '{fabric.name}': nothing selects its physical functions: no NIC of a node belongs to it, and select names no"
-            " pci, netdev, vendor or device; add one of them"
+            f"rdma_fabrics '{fabric.name}': nothing selects its physical functions: no NIC of a node belongs to it, and"
+            " select names no pci, netdev, vendor or device; add one of them"
         )
-    spec: typing.Dict[str, typing.Any] = {
+    spec: dict[str, typing.Any] = {
         "resourceName": fabric.resource_name,
         "nodeSelector": {**cluster.node_selector, **({HOSTNAME: node} if node else {})},
         "numVfs": fabric.virtual_functions,
@@ -67,11 +85,15 @@ def _policy(fabric: Fabric, cluster: ClusterIntent, addresses: typing.Tuple[str,
     return _object("SriovNetworkNodePolicy", policy_name(fabric.name, node), fabric, cluster, spec)
 
 
-def node_pools(cluster: ClusterIntent) -> typing.Tuple[Object, ...]:
-    """The SriovNetworkPoolConfig of the nodes that take part, where the intent asks for one. Without maxUnavailable all of them would drain at once."""
+def node_pools(cluster: ClusterIntent) -> tuple[Object, ...]:
+    """The SriovNetworkPoolConfig of the nodes that take part, where the intent asks for one. Without maxUnavailable all
+    of them would drain at once."""
     if cluster.node_pool is None:
         return ()
-    spec: typing.Dict[str, typing.Any] = {"nodeSelector": {"matchLabels": dict(cluster.node_selector)}, "maxUnavailable": cluster.node_pool.max_unavailable}
+    spec: dict[str, typing.Any] = {
+        "nodeSelector": {"matchLabels": dict(cluster.node_selector)},
+        "maxUnavailable": cluster.node_pool.max_unavailable,
+    }
     if cluster.node_pool.rdma_mode is not None:
         spec["rdmaMode"] = cluster.node_pool.rdma_mode
     metadata = {"name": object_name("linerate"), "namespace": cluster.operator_namespace, "labels": dict(MANAGED_BY)}
@@ -97,7 +119,7 @@ def network(fabric: Fabric, cluster: ClusterIntent) -> Object:
     return _object(attachment_kind(fabric), wanted.name, fabric, cluster, filled(**fields))
 
 
-def _object(kind: str, name: str, fabric: Fabric, cluster: ClusterIntent, spec: typing.Dict[str, typing.Any]) -> Object:
+def _object(kind: str, name: str, fabric: Fabric, cluster: ClusterIntent, spec: dict[str, typing.Any]) -> Object:
     return {
         "apiVersion": API,
         "kind": kind,

@@ -10,9 +10,10 @@ from .._model.host import ROLE_LABEL
 from .._model.node_tuning import NAMESPACE, TUNED, Settings
 from .names import MANAGED_BY
 
-Object = typing.Dict[str, typing.Any]
+Object = dict[str, typing.Any]
 
-#: lower wins; OpenShift's own profiles have 30 and 40 [cluster-node-tuning-operator assets/tuned/manifests/default-cr-tuned.yaml]
+#: lower wins; OpenShift's own profiles have 30 and 40 [cluster-node-tuning-operator
+#: assets/tuned/manifests/default-cr-tuned.yaml]
 PRIORITY = 20
 
 
@@ -22,7 +23,10 @@ def data(settings: Settings, parent: str) -> str:
     :param parent: profile that it adds to
     """
     parts = [f"[main]\nsummary=What linerate.rdma sets of the host under the network\ninclude={parent}\n"]
-    parts += [f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in keys.items()) for name, keys in settings.sections.items()]
+    parts += [
+        f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in keys.items())
+        for name, keys in settings.sections.items()
+    ]
     return "\n".join(parts)
 
 
@@ -31,12 +35,13 @@ def tuned(settings: Settings, selector: typing.Mapping[str, str], role: str, par
 
     Nodes are matched by their labels: that reboots none, since nothing of it is an argument of the kernel.
 
-    :param selector: labels of the nodes that take part, all of which must match; empty: the nodes of the MachineConfigPool of ``role``
+    :param selector: labels of the nodes that take part, all of which must match; empty: the nodes of the
+        MachineConfigPool of ``role``
     """
     labels = list(selector.items())
     recommend: Object = {"profile": TUNED, "priority": PRIORITY}
     if labels:
-        match: typing.List[Object] = []
+        match: list[Object] = []
         # what is inside of a match must match as well
         for label, value in reversed(labels):
             match = [{"label": label, "value": value, **({"match": match} if match else {})}]

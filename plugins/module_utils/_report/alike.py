@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Groups of nodes and of HCAs that are held against each other, with the odd ones. Who is odd say the checks of stages tuning and platform, and nobody else."""
+"""Groups of nodes and of HCAs that are held against each other, with the odd ones. Who is odd say the checks of stages
+tuning and platform, and nobody else."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class Odd:
     :ivar others: what is usual, and of how many
     """
 
-    members: typing.Tuple[str, ...]
+    members: tuple[str, ...]
     row: str
     what: str
     value: str
@@ -43,8 +44,8 @@ class Group:
 
     name: str
     what: str
-    members: typing.Tuple[str, ...]
-    odd: typing.Tuple[Odd, ...] = ()
+    members: tuple[str, ...]
+    odd: tuple[Odd, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,31 +55,38 @@ class Alike:
     :ivar notes: why groups are missing, or nodes in them
     """
 
-    groups: typing.Tuple[Group, ...] = ()
+    groups: tuple[Group, ...] = ()
     tuning: tuning.Facts = dataclasses.field(default_factory=tuning.Facts)
-    notes: typing.Tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def alike(records: typing.Mapping[str, Record], facts: Seen) -> Alike:
     """:param records: of this run, by stage"""
-    notes: typing.List[str] = []
+    notes: list[str] = []
     tunings: tuning.Facts = _facts("tuning", ("nodes", "tunings"), records, facts, notes) or tuning.Facts()
-    firmware: typing.Optional[platform.Facts] = _facts("platform", ("nodes", "subnets", "firmware", "nics"), records, facts, notes)
+    firmware: typing.Optional[platform.Facts] = _facts(
+        "platform", ("nodes", "subnets", "firmware", "nics"), records, facts, notes
+    )
     of_nodes = tuple(_of_nodes(tunings))
     known = {member for group in of_nodes for member in group.members}
     missing = [name for name in tunings.tunings if name not in known]
     if missing:
         notes.append(f"In no group, since nothing is known of how they are tuned: {folded(missing)}.")
-    of_hcas: typing.Tuple[Group, ...] = ()
+    of_hcas: tuple[Group, ...] = ()
     if firmware is not None:
         try:
             of_hcas = tuple(_of_hcas(load(Intent, records["platform"].intent, "intent"), firmware))
         except RdmaError as error:
-            notes.append(f"The intent of stage platform can't be read, so it is unknown which HCAs are held against each other: {error}.")
+            notes.append(
+                "The intent of stage platform can't be read, so it is unknown which HCAs are held against each other:"
+                f" {error}."
+            )
     return Alike((*of_nodes, *of_hcas), tunings, tuple(notes))
 
 
-def _facts(stage: str, parts: typing.Sequence[str], records: typing.Mapping[str, Record], facts: Seen, notes: typing.List[str]) -> typing.Any:
+def _facts(
+    stage: str, parts: typing.Sequence[str], records: typing.Mapping[str, Record], facts: Seen, notes: list[str]
+) -> typing.Any:
     """None, and a note, where there are none: without them nobody is like another."""
     record = records.get(stage)
     if record is None or not record.facts:
@@ -87,7 +95,9 @@ def _facts(stage: str, parts: typing.Sequence[str], records: typing.Mapping[str,
     try:
         return facts.of(stage, parts)
     except RdmaError as error:
-        notes.append(f"The facts of stage {stage} can't be read, so what it holds against each other is unknown: {error}.")
+        notes.append(
+            f"The facts of stage {stage} can't be read, so what it holds against each other is unknown: {error}."
+        )
         return None
 
 
@@ -108,9 +118,12 @@ def _of_nodes(facts: tuning.Facts) -> typing.Iterator[Group]:
 
 def _of_hcas(intent: Intent, facts: platform.Facts) -> typing.Iterator[Group]:
     for group in platform.groups(intent, facts):
-        found: typing.Dict[typing.Any, typing.List[str]] = {}
+        found: dict[typing.Any, list[str]] = {}
         for (node, hca), odd in group.odd.items():
             for one in odd:
                 found.setdefault(one, []).append(f"{node} {hca}")
-        odds = (Odd(tuple(members), one.what, one.what, one.value, f"{one.usual} on {one.count} of {one.of}") for one, members in found.items())
+        odds = (
+            Odd(tuple(members), one.what, one.what, one.value, f"{one.usual} on {one.count} of {one.of}")
+            for one, members in found.items()
+        )
         yield Group(f"HCAs {group.model}", "HCAs", tuple(f"{node} {hca}" for node, hca in group.hcas), tuple(odds))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of a run in check mode as text, for a human who says yes or no to it: which nodes would be disturbed first, then what would be made."""
+"""The plan of a run in check mode as text, for a human who says yes or no to it: which nodes would be disturbed first,
+then what would be made."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _MOST_CHANGES = 100
 
 
 def plan_text(report: Report) -> str:
-    """What would happen, a line each; of a size that does not grow with the fleet. Empty for a run that is none of check mode.
+    """What would happen, a line each; of a size that does not grow with the fleet. Empty for a run that is none of
+    check mode.
 
     :param report: with the facts of its run
     """
@@ -48,7 +50,10 @@ def _fate(planned: DisruptionPlan, nodes: typing.Sequence[NodePlan]) -> str:
     first = nodes[0]
     why = f": {'; '.join(first.reasons)}" if first.reasons else ""
     blocked = f"; IN THE WAY: {'; '.join(first.blockers)}" if first.blockers else ""
-    return f"{called(first.action, planned.drains)}: {len(nodes)} node{'' if len(nodes) == 1 else 's'} ({folded([node.node for node in nodes])}){why}{blocked}"
+    return (
+        f"{called(first.action, planned.drains)}: {len(nodes)} node{'' if len(nodes) == 1 else 's'}"
+        f" ({folded([node.node for node in nodes])}){why}{blocked}"
+    )
 
 
 def _changes(report: Report) -> typing.Iterator[str]:

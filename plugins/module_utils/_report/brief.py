@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report in twenty lines of Markdown, for chat and mail: verdict, what was looked at, and the first causes with what to do."""
+"""The report in twenty lines of Markdown, for chat and mail: verdict, what was looked at, and the first causes with
+what to do."""
 
 from __future__ import annotations
 
@@ -12,14 +13,17 @@ from .listing import Group, Step, closing_groups, steps
 from .text import one_line
 from .verdict import Report
 
-#: causes that are named, and characters of a text: with them the whole has twenty lines at most, and some chats cut what is longer
+#: causes that are named, and characters of a text: with them the whole has twenty lines at most, and some chats cut
+#: what is longer
 MOST_CAUSES, MOST_TEXT = 3, 300
 #: what begins a format, a link or a name that is called; inside of a word ``_`` and ``@`` are letters
 _MARKS = re.compile(r"[\\`*\[\]<|~&]|(?<![^\W_])_|_(?![^\W_])")
 _CALLS = re.compile(r"(?<!\w)@")
-#: text without blanks and without signs that mean something in code as well: ``<`` calls and ``|`` ends a cell in some readers
+#: text without blanks and without signs that mean something in code as well: ``<`` calls and ``|`` ends a cell in some
+#: readers
 _PIECE = re.compile(r"[^\s`<>|]+")
-#: what readers make a link, a reference, a picture or a formula of, escaped or not: GitHub and GitLab look for it in what was rendered, outside of code
+#: what readers make a link, a reference, a picture or a formula of, escaped or not: GitHub and GitLab look for it in
+#: what was rendered, outside of code
 #: [GFM 6.9, docs.github.com/en/get-started/writing-on-github, docs.gitlab.com/user/markdown]
 _LINKED = re.compile(
     r"://|(?i:www\.|mailto:|xmpp:)|[\w.+-]@[\w-]+\.\w"  # addresses and mails
@@ -33,9 +37,17 @@ def render_markdown(report: Report) -> str:
     # the summary begins with the verdict, which is said already
     summary = report.summary.partition(" - ")[2] or report.summary
     lines = [f"**linerate.rdma: {_text(report.verdict)}** - {_text(summary)}", ""]
-    lines += [*[f"- {_text(name)}: {_text(value)}" for name, value in report.head().items()], _counts(report), _stages(report)]
+    lines += [
+        *[f"- {_text(name)}: {_text(value)}" for name, value in report.head().items()],
+        _counts(report),
+        _stages(report),
+    ]
     if together:
-        lines += ["", "What to do next:", *[line for number, same in enumerate(together[:MOST_CAUSES], 1) for line in _cause(number, same)]]
+        lines += [
+            "",
+            "What to do next:",
+            *[line for number, same in enumerate(together[:MOST_CAUSES], 1) for line in _cause(number, same)],
+        ]
     more = _more(len(together) - MOST_CAUSES, sum(len(step.group.findings) for step in left))
     return "\n".join([*lines, *(["", more] if more else [])]) + "\n"
 
@@ -74,14 +86,19 @@ def _stages(report: Report) -> str:
 
 def _more(causes: int, following: int) -> str:
     words = [f"{causes} more cause{'' if causes == 1 else 's'}"] if causes > 0 else []
-    words += [f"{following} finding{'' if following == 1 else 's'} that follow{'s' if following == 1 else ''} from these"] if following else []
+    words += (
+        [f"{following} finding{'' if following == 1 else 's'} that follow{'s' if following == 1 else ''} from these"]
+        if following
+        else []
+    )
     return f"{' and '.join(words)} {'is' if causes + following == 1 else 'are'} in report.html." if words else ""
 
 
 def _text(text: str) -> str:
     """Text of the world in a line of Markdown: nothing in it is a format, a link or the name of somebody who is called.
 
-    A backslash keeps no reader from addresses, mails and references. What looks like one is code, which all of them leave alone.
+    A backslash keeps no reader from addresses, mails and references. What looks like one is code, which all of them
+    leave alone.
     """
     cut = one_line(text)
     cut = _CALLS.sub("(at)", cut if len(cut) <= MOST_TEXT else f"{cut[:MOST_TEXT]}\u2026")

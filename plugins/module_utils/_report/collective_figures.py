@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The figures of stage collectives as a table: each group that is proven, with its bus bandwidth by size of the message and its floor."""
+"""The figures of stage collectives as a table: each group that is proven, with its bus bandwidth by size of the message
+and its floor."""
 
 from __future__ import annotations
 
@@ -18,7 +19,12 @@ _HEADS = ("Collective", "Step", "Nodes", "By size", "GB/s", "Floor", "Of the flo
 def figure(found: typing.Sequence[GroupFigure]) -> Html:
     """Return the table: the slow ones first, then in their order."""
     ordered = sorted(found, key=lambda item: not item.slow)
-    return table("Collectives that are proven", "bus bandwidth in GB/s; the line across is the floor", _HEADS, list(map(_row, ordered)))
+    return table(
+        "Collectives that are proven",
+        "bus bandwidth in GB/s; the line across is the floor",
+        _HEADS,
+        list(map(_row, ordered)),
+    )
 
 
 def _row(item: GroupFigure) -> Html:
@@ -35,7 +41,8 @@ def _row(item: GroupFigure) -> Html:
 
 
 def picture(item: GroupFigure) -> Html:
-    """Draw the bus bandwidth by size of the message from 0 up, with the floor across and a dot on the figure that counts."""
+    """Draw the bus bandwidth by size of the message from 0 up, with the floor across and a dot on the figure that
+    counts."""
     high = max(item.bus_gbs, item.floor_gbs or 0.0, *(value for _size, value in item.sizes)) or 1.0
     step = (_WIDTH - 2 * _EDGE) / max(1, len(item.sizes) - 1)
 

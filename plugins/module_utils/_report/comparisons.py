@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A measure of stage compare as a table: each network beside the others, and below it the advice that the figures trigger."""
+"""A measure of stage compare as a table: each network beside the others, and below it the advice that the figures
+trigger."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ from .tables import row, table
 def figure(item: Compared) -> Html:
     """In the order of the number of nodes, the slowest network first."""
     measure = item.measure
-    single = [row("one node", "", "1", f"{measure.single_node:.4g}", "1", "100 %", "", "")] if measure.single_node is not None else []
+    single = (
+        [row("one node", "", "1", f"{measure.single_node:.4g}", "1", "100 %", "", "")]
+        if measure.single_node is not None
+        else []
+    )
     ordered = sorted(item.rows, key=lambda found: (found.nodes, found.of_best))
     return table(
         measure.name,
@@ -34,7 +39,11 @@ def _row(found: Row) -> Html:
         None if found.speed_up is None else f"{found.speed_up:.2f}",
         None if found.efficiency is None else f"{100 * found.efficiency:.1f} %",
         f"{100 * found.of_best:.1f} %",
-        None if found.slower_than is None else join(element("b", "negative scaling"), f": slower than {found.slower_than}"),
+        (
+            None
+            if found.slower_than is None
+            else join(element("b", "negative scaling"), f": slower than {found.slower_than}")
+        ),
     )
 
 

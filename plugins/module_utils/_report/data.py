@@ -47,13 +47,26 @@ def render_json(report: Report) -> str:
     return json.dumps(redact(data), indent=2, sort_keys=True) + "\n"
 
 
-def _told(report: Report) -> typing.Set[str]:
+def _told(report: Report) -> set[str]:
     """Ids of the findings that are told here: all but passes."""
-    return {item.finding.check for stage in report.stages if stage.record for item in stage.record.judged if item.finding.status != PASS}
+    return {
+        item.finding.check
+        for stage in report.stages
+        if stage.record
+        for item in stage.record.judged
+        if item.finding.status != PASS
+    }
 
 
-def _stage(stage: StageReport) -> typing.Dict[str, typing.Any]:
-    data: typing.Dict[str, typing.Any] = {"name": stage.name, "state": stage.state, "note": stage.note, "counts": stage.counts, "passes": {}, "findings": []}
+def _stage(stage: StageReport) -> dict[str, typing.Any]:
+    data: dict[str, typing.Any] = {
+        "name": stage.name,
+        "state": stage.state,
+        "note": stage.note,
+        "counts": stage.counts,
+        "passes": {},
+        "findings": [],
+    }
     if stage.record:
         data.update(_of_record(stage.record, stage.seconds))
     return data
@@ -64,7 +77,7 @@ def record_path(stage: str) -> str:
     return f"stages/{stage}.jsonl"
 
 
-def _of_record(record: Record, seconds: typing.Optional[float]) -> typing.Dict[str, typing.Any]:
+def _of_record(record: Record, seconds: typing.Optional[float]) -> dict[str, typing.Any]:
     findings = []
     for item in record.judged:
         if item.finding.status == PASS:
@@ -84,7 +97,17 @@ def _of_record(record: Record, seconds: typing.Optional[float]) -> typing.Dict[s
     }
 
 
-def _waiver(used: UsedWaiver) -> typing.Dict[str, typing.Any]:
-    covered = [{"check": finding.check, "subject": finding.subject, "status": finding.status} for finding in used.covered[:MOST_COVERED]]
+def _waiver(used: UsedWaiver) -> dict[str, typing.Any]:
+    covered = [
+        {"check": finding.check, "subject": finding.subject, "status": finding.status}
+        for finding in used.covered[:MOST_COVERED]
+    ]
     waiver = used.waiver
-    return {"check": waiver.check, "subject": waiver.subject, "reason": waiver.reason, "covers": len(used.covered), "covered": covered, "idle": list(used.idle)}
+    return {
+        "check": waiver.check,
+        "subject": waiver.subject,
+        "reason": waiver.reason,
+        "covers": len(used.covered),
+        "covered": covered,
+        "idle": list(used.idle),
+    }

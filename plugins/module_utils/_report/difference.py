@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What differs between two judgements of one run, or between two runs: gates and findings, and what was seen of each node."""
+"""What differs between two judgements of one run, or between two runs: gates and findings, and what was seen of each
+node."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from .text import one_line
 from .verdict import label
 
 NOT_THERE = "not there"
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 #: kinds of facts of nodes that are compared, and how a reader calls them. HCAs after the network was made show its VFs
 KINDS = {
@@ -32,8 +33,8 @@ KINDS = {
     "neighbours": "neighbours",
     "containerd": "containerd",
 }
-#: differ between any two runs and mean nothing: counts that rise by themselves, numbers that a device or a boot draws anew, what pods have just now,
-#: and whom a kernel has heard of lately
+#: differ between any two runs and mean nothing: counts that rise by themselves, numbers that a device or a boot draws
+#: anew, what pods have just now, and whom a kernel has heard of lately
 IGNORED = ("activity", "queue_pair", "changes", "held", "boot", "hardware_addresses")
 # a list of such things is compared thing by thing: the first of these keys that all have names one
 _NAMES = (("rdma_device", "port"), ("name",), ("address",), ("number",), ("key",))
@@ -74,12 +75,15 @@ class Snapshot:
     records: typing.Mapping[str, Record]
 
 
-def differences(before: Snapshot, after: Snapshot) -> typing.List[Difference]:
-    """What changed from one run to the other: the intent, versions, nodes, what they show, cables, gates and findings. Times and runs are no change."""
-    found: typing.List[Difference] = []
+def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
+    """What changed from one run to the other: the intent, versions, nodes, what they show, cables, gates and findings.
+    Times and runs are no change."""
+    found: list[Difference] = []
     first, second = to_data(before.start), to_data(after.start)
     for name in ("fabrics", "waivers", "cluster", "versions", "check_mode"):
-        found += _data(CLUSTER, [name if name in ("versions", "check_mode") else f"rdma_{name}"], first[name], second[name])
+        found += _data(
+            CLUSTER, [name if name in ("versions", "check_mode") else f"rdma_{name}"], first[name], second[name]
+        )
     sides = frozenset(before.start.nodes), frozenset(after.start.nodes)
     for node in dict.fromkeys((*before.start.nodes, *after.start.nodes)):
         if all(node in side for side in sides):
@@ -93,9 +97,10 @@ def differences(before: Snapshot, after: Snapshot) -> typing.List[Difference]:
     return found + record_differences(before.records, after.records)
 
 
-def record_differences(before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]) -> typing.List[Difference]:
-    """Gates and findings that appeared, vanished, or changed their status. What was measured may differ: a finding is known by check and subject."""
-    found: typing.List[Difference] = []
+def record_differences(before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]) -> list[Difference]:
+    """Gates and findings that appeared, vanished, or changed their status. What was measured may differ: a finding is
+    known by check and subject."""
+    found: list[Difference] = []
     for stage in STAGES:
         one, other = before.get(stage), after.get(stage)
         name = f"stage {stage}"
@@ -106,7 +111,7 @@ def record_differences(before: typing.Mapping[str, Record], after: typing.Mappin
     return found
 
 
-def show(found: typing.Sequence[Difference]) -> typing.List[str]:
+def show(found: typing.Sequence[Difference]) -> list[str]:
     """As lines for a terminal."""
     lines = [one_line(f"{item.node}: {item.what}: {item.before} -> {item.after}") for item in found[:MOST_LINES]]
     if len(found) > MOST_LINES:
@@ -115,22 +120,30 @@ def show(found: typing.Sequence[Difference]) -> typing.List[str]:
 
 
 def _of_node(
-    node: str, before: typing.Mapping[str, typing.Mapping[str, Data]], after: typing.Mapping[str, typing.Mapping[str, Data]]
+    node: str,
+    before: typing.Mapping[str, typing.Mapping[str, Data]],
+    after: typing.Mapping[str, typing.Mapping[str, Data]],
 ) -> typing.Iterator[Difference]:
     for kind, word in KINDS.items():
         one, other = before.get(kind, {}).get(node), after.get(kind, {}).get(node)
-        if kind == "hcas" and before.get("hcas_after_network", {}).get(node) and after.get("hcas_after_network", {}).get(node):
+        if (
+            kind == "hcas"
+            and before.get("hcas_after_network", {}).get(node)
+            and after.get("hcas_after_network", {}).get(node)
+        ):
             # the later look shows the same HCAs
             continue
         if one is None or other is None:
-            yield from _changed(node, kind, *("not looked at" if item is None else "looked at" for item in (one, other)))
+            yield from _changed(
+                node, kind, *("not looked at" if item is None else "looked at" for item in (one, other))
+            )
         elif one["error"] or other["error"]:
             yield from _unlike(node, kind, *(item["error"] or "seen" for item in (one, other)))
         else:
             yield from _data(node, [word], one["value"], other["value"])
 
 
-def _data(node: str, path: typing.List[str], before: typing.Any, after: typing.Any) -> typing.Iterator[Difference]:
+def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[Difference]:
     """What differs in plain data, as deep as both have the same form."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
@@ -143,13 +156,15 @@ def _data(node: str, path: typing.List[str], before: typing.Any, after: typing.A
             if name in first and name in second:
                 yield from _data(node, [*path, name], first[name], second[name])
             else:
-                yield from _changed(node, _words([*path, name]), *("there" if name in side else NOT_THERE for side in (first, second)))
+                yield from _changed(
+                    node, _words([*path, name]), *("there" if name in side else NOT_THERE for side in (first, second))
+                )
         return
     if before != after:
         yield from _changed(node, _words(path), _text(before), _text(after))
 
 
-def _by_name(data: typing.Any) -> typing.Optional[typing.Dict[str, typing.Any]]:
+def _by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
     """A list of things by their names; None when it is no such list, or two have one name."""
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         return None
@@ -160,8 +175,9 @@ def _by_name(data: typing.Any) -> typing.Optional[typing.Dict[str, typing.Any]]:
     return None if data else {}
 
 
-def _cables(before: Snapshot, after: Snapshot) -> typing.List[Difference]:
-    """Links by the GUIDs at their ends: switches may have one description. What only one of the runs saw is compared with nothing."""
+def _cables(before: Snapshot, after: Snapshot) -> list[Difference]:
+    """Links by the GUIDs at their ends: switches may have one description. What only one of the runs saw is compared
+    with nothing."""
     first, second = _Cables.of(before), _Cables.of(after)
     if not (first.seen and second.seen):
         return _unlike("fabric", "topology", first.state, second.state)
@@ -177,12 +193,14 @@ def _cables(before: Snapshot, after: Snapshot) -> typing.List[Difference]:
 
     words = {ends: " - ".join(sorted(map(called, ends))) for ends in {*first.links, *second.links}}
     for ends in sorted(words, key=lambda ends: (words[ends], ends)):
-        found += _changed("fabric", f"link {words[ends]}", first.links.get(ends, NOT_THERE), second.links.get(ends, NOT_THERE))
+        found += _changed(
+            "fabric", f"link {words[ends]}", first.links.get(ends, NOT_THERE), second.links.get(ends, NOT_THERE)
+        )
     return found
 
 
 #: GUID and number of a port
-_End = typing.Tuple[str, int]
+_End = tuple[str, int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -196,19 +214,25 @@ class _Cables:
     """
 
     seen: bool
-    unread: typing.Tuple[str, ...]
+    unread: tuple[str, ...]
     names: typing.Mapping[str, str]
-    links: typing.Mapping[typing.Tuple[_End, ...], str]
+    links: typing.Mapping[tuple[_End, ...], str]
 
     @property
     def state(self) -> str:
-        return f"not known: {'; '.join(self.unread[:_MOST_UNREAD])}" if self.unread else "seen" if self.seen else "not looked at"
+        return (
+            f"not known: {'; '.join(self.unread[:_MOST_UNREAD])}"
+            if self.unread
+            else "seen"
+            if self.seen
+            else "not looked at"
+        )
 
     @classmethod
     def of(cls, run: Snapshot) -> _Cables:
-        unread: typing.List[str] = []
-        names: typing.Dict[str, str] = {}
-        links: typing.Dict[typing.Tuple[_End, ...], str] = {}
+        unread: list[str] = []
+        names: dict[str, str] = {}
+        links: dict[tuple[_End, ...], str] = {}
         seen = False
         for node, fact in run.facts.get("topologies", {}).items():
             unread += [f"{node}: {fact['error']}"] if fact["error"] else []
@@ -225,7 +249,7 @@ class _Cables:
         return cls(seen, tuple(unread), names, links)
 
 
-def _unlike(node: str, what: str, before: str, after: str) -> typing.List[Difference]:
+def _unlike(node: str, what: str, before: str, after: str) -> list[Difference]:
     """What is not known in both runs is not compared, and so not the same."""
     if before == after and before not in ("seen", "not looked at"):
         return [Difference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
@@ -244,8 +268,8 @@ def _text(data: typing.Any) -> str:
     return json.dumps(data, sort_keys=True) if isinstance(data, (dict, bool)) else str(data)
 
 
-def _by_subject(record: typing.Optional[Record]) -> typing.Dict[str, str]:
-    found: typing.Dict[str, typing.List[str]] = {}
+def _by_subject(record: typing.Optional[Record]) -> dict[str, str]:
+    found: dict[str, list[str]] = {}
     for item in record.judged if record else ():
         found.setdefault(f"{item.finding.check} on {item.finding.subject}", []).append(_status(item))
     # a check may say two things of one subject
@@ -256,5 +280,9 @@ def _status(item: Judged) -> str:
     return f"{item.finding.status}, waived" if label(item) == "waived" else item.finding.status
 
 
-def _changed(node: str, what: str, before: str, after: str) -> typing.List[Difference]:
-    return [] if before == after else [Difference(node, cut(what, _MOST_WHAT), cut(before, _MOST_TEXT), cut(after, _MOST_TEXT))]
+def _changed(node: str, what: str, before: str, after: str) -> list[Difference]:
+    return (
+        []
+        if before == after
+        else [Difference(node, cut(what, _MOST_WHAT), cut(before, _MOST_TEXT), cut(after, _MOST_TEXT))]
+    )

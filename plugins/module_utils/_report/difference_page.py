@@ -21,22 +21,49 @@ _MOST_ROWS = 5000
 
 
 def difference_json(before: RunStart, after: RunStart, found: typing.Sequence[Difference]) -> str:
-    runs = {name: {"run": start.run, "started": start.started} for name, start in (("before", before), ("after", after))}
+    runs = {
+        name: {"run": start.run, "started": start.started} for name, start in (("before", before), ("after", after))
+    }
     data = {"schema": DIFFERENCE_SCHEMA, **runs, "differences": [to_data(item) for item in found]}
     return json.dumps(redact(data), indent=1, sort_keys=True) + "\n"
 
 
 def difference_html(before: RunStart, after: RunStart, found: typing.Sequence[Difference]) -> str:
-    title = f"linerate.rdma: {len(found)} difference{'' if len(found) == 1 else 's'}" if found else "linerate.rdma: no difference"
+    title = (
+        f"linerate.rdma: {len(found)} difference{'' if len(found) == 1 else 's'}"
+        if found
+        else "linerate.rdma: no difference"
+    )
     words = f"from run {before.run} ({before.started}) to run {after.run} ({after.started})"
     columns = ("Where", "What", "Before", "After")
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in columns]))
-    rows = [element("tr", *[element("td", element("bdi", text)) for text in (item.node, item.what, item.before, item.after)]) for item in found[:_MOST_ROWS]]
-    table = element("div", element("table", head, element("tbody", *rows)), class_="scroll", tabindex=0, role="region", aria_label="Differences")
-    more = element("p", f"and {len(found) - _MOST_ROWS} more, all of them in difference.json", class_="more") if len(found) > _MOST_ROWS else None
+    rows = [
+        element(
+            "tr", *[element("td", element("bdi", text)) for text in (item.node, item.what, item.before, item.after)]
+        )
+        for item in found[:_MOST_ROWS]
+    ]
+    table = element(
+        "div",
+        element("table", head, element("tbody", *rows)),
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label="Differences",
+    )
+    more = (
+        element("p", f"and {len(found) - _MOST_ROWS} more, all of them in difference.json", class_="more")
+        if len(found) > _MOST_ROWS
+        else None
+    )
     return document(
         title,
         STYLE,
-        element("header", element("p", "linerate.rdma", class_="brand"), element("h1", title.partition(": ")[2]), element("p", words, class_="summary")),
+        element(
+            "header",
+            element("p", "linerate.rdma", class_="brand"),
+            element("h1", title.partition(": ")[2]),
+            element("p", words, class_="summary"),
+        ),
         element("main", element("section", table if found else None, more, class_="card")),
     )

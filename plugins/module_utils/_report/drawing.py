@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The drawing of a fabric as SVG inside of the page, and what it marks as a list below it, for those who don't see it."""
+"""The drawing of a fabric as SVG inside of the page, and what it marks as a list below it, for those who don't see
+it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _SWITCH = re.compile(r"\AMF0;(.+):[^:]+\Z")
 
 
 def figure(shown: Drawing) -> Html:
-    """The drawing with its legend; nothing of a fabric without switches is worth a drawing. One too large for a drawing has the reason instead."""
+    """The drawing with its legend; nothing of a fabric without switches is worth a drawing. One too large for a drawing
+    has the reason instead."""
     if shown.why_not:
         caption = element("figcaption", element("b", f"{shown.name}: topology"), element("span", shown.words))
         return element("figure", caption, element("p", shown.why_not, class_="more"), class_="wide")
@@ -32,18 +34,32 @@ def figure(shown: Drawing) -> Html:
     marked = [item for row in shown.rows for item in row if item.marks]
     height = _ROW * (len(shown.rows) - 1) + _BOX + 24
     title = f"{shown.name}: switches above, nodes below"
-    picture = element("svg", element("title", title), *lines, *boxes, viewBox=f"0 0 {_WIDTH} {height}", role="img", class_="map")
+    picture = element(
+        "svg", element("title", title), *lines, *boxes, viewBox=f"0 0 {_WIDTH} {height}", role="img", class_="map"
+    )
     return element(
         "figure",
-        element("figcaption", element("b", f"{shown.name}: topology"), element("span", f"{shown.words}; {len(marked)} marked")),
+        element(
+            "figcaption",
+            element("b", f"{shown.name}: topology"),
+            element("span", f"{shown.words}; {len(marked)} marked"),
+        ),
         element("div", picture, class_="scroll", tabindex=0, role="region", aria_label=title),
         element("ul", *map(_entry, _legend(marked)), class_="legend"),
-        element("ul", *[element("li", element("b", item.name), ": ", "; ".join(item.marks[:3])) for item in marked], class_="marked") if marked else None,
+        (
+            element(
+                "ul",
+                *[element("li", element("b", item.name), ": ", "; ".join(item.marks[:3])) for item in marked],
+                class_="marked",
+            )
+            if marked
+            else None
+        ),
         class_="wide",
     )
 
 
-def _places(shown: Drawing) -> typing.Dict[str, typing.Tuple[float, float, float]]:
+def _places(shown: Drawing) -> dict[str, tuple[float, float, float]]:
     """Of each item: the middle of its box, its upper edge, its width."""
     result = {}
     for number, row in enumerate(shown.rows):
@@ -56,9 +72,20 @@ def _places(shown: Drawing) -> typing.Dict[str, typing.Tuple[float, float, float
 def _box(item: Item, middle: float, top: float, width: float) -> Html:
     tone = "bad" if item.marks else "group" if item.size > 1 else "plain"
     words = "\n".join((item.name, *item.marks))
-    sign = element("text", "\u2715", x=_number(middle + width / 2 - 8), y=_number(top + 13), class_="sign") if item.marks else None
+    sign = (
+        element("text", "\u2715", x=_number(middle + width / 2 - 8), y=_number(top + 13), class_="sign")
+        if item.marks
+        else None
+    )
     squares = [
-        element("rect", x=_number(x - _SQUARE / 2), y=_number(top - _SQUARE / 2), width=_SQUARE, height=_SQUARE, class_="hca bad" if bad else "hca")
+        element(
+            "rect",
+            x=_number(x - _SQUARE / 2),
+            y=_number(top - _SQUARE / 2),
+            width=_SQUARE,
+            height=_SQUARE,
+            class_="hca bad" if bad else "hca",
+        )
         for (_rail, bad), x in zip(item.rails, _ends(item, middle, width))
     ]
     return element(
@@ -80,19 +107,21 @@ def _box(item: Item, middle: float, top: float, width: float) -> Html:
     )
 
 
-def _line(edge: Edge, shown: Drawing, places: typing.Mapping[str, typing.Tuple[float, float, float]]) -> Html:
+def _line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[float, float, float]]) -> Html:
     x1, y1, width = places[edge.below]
     x2, y2, _width = places[edge.above]
     if edge.rail is not None:
         below = next(item for row in shown.rows for item in row if item.key == edge.below)
         x1 = next((x for (rail, _bad), x in zip(below.rails, _ends(below, x1, width)) if rail == edge.rail), x1)
-    words = f"{edge.links} link{'' if edge.links == 1 else 's'}" + (f", rail {edge.rail}" if edge.rail is not None else "")
+    words = f"{edge.links} link{'' if edge.links == 1 else 's'}" + (
+        f", rail {edge.rail}" if edge.rail is not None else ""
+    )
     tone = f"rail{edge.rail % 4}" if edge.rail is not None else "between"
     ends = {"x1": _number(x1), "y1": _number(y1), "x2": _number(x2), "y2": _number(y2 + _BOX)}
     return element("line", element("title", words), class_=f"{tone} bad" if edge.bad else tone, **ends)
 
 
-def _ends(item: Item, middle: float, width: float) -> typing.List[float]:
+def _ends(item: Item, middle: float, width: float) -> list[float]:
     """Where the HCAs of a node stand, from left to right."""
     count = len(item.rails)
     return [middle - width / 2 + (place + 1) * width / (count + 1) for place in range(count)]
@@ -104,14 +133,14 @@ def _fitting(name: str, width: float) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}\u2026"
 
 
-def _legend(marked: typing.Sequence[Item]) -> typing.Iterator[typing.Tuple[str, str, str]]:
+def _legend(marked: typing.Sequence[Item]) -> typing.Iterator[tuple[str, str, str]]:
     if marked:
         yield "fail", "\u2715", "accused by a finding; dashed red: its links"
     yield "hca", "\u25aa", "HCA, one for each rail"
     yield "", "", "dashed box: a group that nothing is said about"
 
 
-def _entry(entry: typing.Tuple[str, str, str]) -> Html:
+def _entry(entry: tuple[str, str, str]) -> Html:
     name, sign, text = entry
     return element("li", element("i", sign, class_=f"key {name}", aria_hidden="true"), text)
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a report shows beside its findings: matrices of who measured with whom, and the fleet in a few words. Made from the facts of the run.
+"""What a report shows beside its findings: matrices of who measured with whom, and the fleet in a few words. Made from
+the facts of the run.
 
-Facts may be of a stage that failed half-way, or of an older version: what does not load is not drawn, and the page says so.
+Facts may be of a stage that failed half-way, or of an older version: what does not load is not drawn, and the page says
+so.
 """
 
 from __future__ import annotations
@@ -57,11 +59,13 @@ class Chart:
     name: str
     membership: Membership
     topology: Topology
-    places: typing.Mapping[typing.Tuple[str, str], Place]
+    places: typing.Mapping[tuple[str, str], Place]
 
-    def leaves(self, rail: int) -> typing.Dict[str, str]:
+    def leaves(self, rail: int) -> dict[str, str]:
         """Leaf of each node on a rail, as far as the topology shows it."""
-        return {place.node: place.leaf for place in self.places.values() if place.rail == rail and place.leaf is not None}
+        return {
+            place.node: place.leaf for place in self.places.values() if place.rail == rail and place.leaf is not None
+        }
 
 
 Charts = typing.Mapping[str, Chart]
@@ -86,17 +90,24 @@ def charts(record: typing.Optional[Record], facts: Seen) -> Charts:
     return result
 
 
-def memberships(record: typing.Optional[Record], facts: Seen, known: Charts) -> typing.Tuple[Membership, ...]:
+def memberships(record: typing.Optional[Record], facts: Seen, known: Charts) -> tuple[Membership, ...]:
     """Who is on each fabric; nobody where stage fabric did not look.
 
     :param record: of stage fabric, if there is one
     :raises Undrawable: its facts do not load
     """
     loaded = _load(record, facts, ("nodes", "subnets", "topologies"))
-    return tuple(known[wanted.name].membership if wanted.name in known else _membership(wanted, loaded[1]) for wanted in loaded[0].fabrics) if loaded else ()
+    return (
+        tuple(
+            known[wanted.name].membership if wanted.name in known else _membership(wanted, loaded[1])
+            for wanted in loaded[0].fabrics
+        )
+        if loaded
+        else ()
+    )
 
 
-def matrices(record: Record, facts: Seen, known: Charts) -> typing.Tuple[Matrix, ...]:
+def matrices(record: Record, facts: Seen, known: Charts) -> tuple[Matrix, ...]:
     """The matrices of a stage; none of a stage that has no pairs, or did not come so far.
 
     :raises Undrawable: its facts do not load
@@ -108,8 +119,11 @@ def matrices(record: Record, facts: Seen, known: Charts) -> typing.Tuple[Matrix,
     return tuple(draw(*loaded, _by_subject(record.judged), known)) if loaded is not None else ()
 
 
-def _load(record: typing.Optional[Record], facts: Seen, parts: typing.Sequence[str]) -> typing.Optional[typing.Tuple[Intent, typing.Any]]:
-    """Intent and typed facts of a record; None where there are none: it was made by a stage that did not run, or whose role failed.
+def _load(
+    record: typing.Optional[Record], facts: Seen, parts: typing.Sequence[str]
+) -> typing.Optional[tuple[Intent, typing.Any]]:
+    """Intent and typed facts of a record; None where there are none: it was made by a stage that did not run, or whose
+    role failed.
 
     :param parts: of the facts that are needed; to load all of a large cluster takes its time
     """
@@ -130,7 +144,7 @@ def plan(record: Record, facts: Seen) -> typing.Optional[DisruptionPlan]:
     return loaded[1].plan if loaded is not None else None
 
 
-def compared(record: Record, facts: Seen) -> typing.Tuple[compare.Compared, ...]:
+def compared(record: Record, facts: Seen) -> tuple[compare.Compared, ...]:
     """What stage compare compared; nothing when it did not come so far.
 
     :raises Undrawable: its facts do not load
@@ -139,7 +153,7 @@ def compared(record: Record, facts: Seen) -> typing.Tuple[compare.Compared, ...]
     return compare.compared(*loaded) if loaded is not None else ()
 
 
-def collective_figures(record: typing.Optional[Record], facts: Seen) -> typing.Tuple[GroupFigure, ...]:
+def collective_figures(record: typing.Optional[Record], facts: Seen) -> tuple[GroupFigure, ...]:
     """Return what stage collectives has proven, group by group; nothing when it did not come so far.
 
     :raises Undrawable: its facts do not load
@@ -148,7 +162,7 @@ def collective_figures(record: typing.Optional[Record], facts: Seen) -> typing.T
     return collectives.figures_of(*loaded) if loaded is not None else ()
 
 
-def held(record: typing.Optional[Record], facts: Seen) -> typing.Optional[typing.Tuple[Intent, bandwidth.Facts]]:
+def held(record: typing.Optional[Record], facts: Seen) -> typing.Optional[tuple[Intent, bandwidth.Facts]]:
     """Intent and facts of stage bandwidth, as far as figures and what they are held against come from them.
 
     :raises Undrawable: its facts do not load
@@ -156,7 +170,7 @@ def held(record: typing.Optional[Record], facts: Seen) -> typing.Optional[typing
     return _load(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies", "neighbours"))
 
 
-def over_runs(record: Record, facts: Seen) -> typing.Tuple[typing.Tuple[Trend, ...], int]:
+def over_runs(record: Record, facts: Seen) -> tuple[tuple[Trend, ...], int]:
     """Bandwidth over the kept runs, and how many of these there are.
 
     :raises Undrawable: its facts do not load
@@ -166,7 +180,9 @@ def over_runs(record: Record, facts: Seen) -> typing.Tuple[typing.Tuple[Trend, .
         return (), 0
     intent, kept = loaded[0], loaded[1].earlier
     links = held(record, facts)
-    measured = bandwidth.sound(intent.fabrics, loaded[1].bandwidth, links[1] if links is not None else bandwidth.NOTHING)
+    measured = bandwidth.sound(
+        intent.fabrics, loaded[1].bandwidth, links[1] if links is not None else bandwidth.NOTHING
+    )
     return trends(measured, kept), len(kept.runs)
 
 
@@ -182,28 +198,37 @@ def errors_over_runs(record: Record, facts: Seen, earlier: EarlierErrors) -> typ
     return history(record.run, [one for seen in loaded[1].topologies.values() for one in seen.value or ()], earlier)
 
 
-def fleet(records: typing.Mapping[str, Record], facts: Seen) -> typing.Dict[str, str]:
-    """What runs on the cluster, as far as the records say: each version with how many have it. A fleet of two firmwares shows here."""
+def fleet(records: typing.Mapping[str, Record], facts: Seen) -> dict[str, str]:
+    """What runs on the cluster, as far as the records say: each version with how many have it. A fleet of two firmwares
+    shows here."""
     result = {}
     for title, stage, part, versions in _FLEET:
         try:
-            found = collections.Counter(versions(facts.of(stage, (part,)))) if stage in records and records[stage].facts else {}
+            found = (
+                collections.Counter(versions(facts.of(stage, (part,))))
+                if stage in records and records[stage].facts
+                else {}
+            )
         except RdmaError:
             # a stage whose role failed, or an older record; nothing is said of what is not known
             continue
         if found:
-            result[title] = ", ".join(f"{version} ({count})" for version, count in sorted(found.items(), key=lambda item: (-item[1], item[0])))
+            result[title] = ", ".join(
+                f"{version} ({count})" for version, count in sorted(found.items(), key=lambda item: (-item[1], item[0]))
+            )
     return result
 
 
 def _membership(wanted: Fabric, facts: typing.Union[fabric.Facts, reachability.Facts]) -> Membership:
     nodes = {name: seen.value for name, seen in facts.nodes.items() if seen.value is not None and seen.error is None}
-    subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None and seen.error is None}
+    subnets = {
+        name: seen.value for name, seen in facts.subnets.items() if seen.value is not None and seen.error is None
+    }
     return by_leaf(resolve(wanted, nodes, subnets), facts.topologies)
 
 
 def _by_subject(judged: typing.Iterable[Judged]) -> Judgements:
-    result: typing.Dict[str, typing.List[Judged]] = {}
+    result: dict[str, list[Judged]] = {}
     for item in judged:
         result.setdefault(item.finding.subject, []).append(item)
     return result
@@ -230,7 +255,7 @@ def _of_bandwidth(intent: Intent, facts: bandwidth.Facts, judged: Judgements, kn
         return
     for wanted in intent.fabrics:
         # None: between rails
-        rails: typing.Dict[typing.Optional[int], typing.Dict[typing.Tuple[str, str], typing.List[PairResult]]] = collections.defaultdict(dict)
+        rails: dict[typing.Optional[int], dict[tuple[str, str], list[PairResult]]] = collections.defaultdict(dict)
         for pair in facts.bandwidth.pairs:
             if pair.fabric == wanted.name:
                 rails[None if pair.between_rails else pair.rail].setdefault((pair.client, pair.server), []).append(pair)
@@ -251,16 +276,34 @@ def _bandwidth_cell(measured: typing.Sequence[PairResult], judged: typing.Sequen
     for pair in measured:
         rails = f"rail {pair.rail} \u2192 {pair.server_end[0]}: " if pair.between_rails else ""
         if pair.average_gbps is None:
-            words.append(f"{rails}not measured: {pair.evidence or pair.failure or pair.ping_evidence or pair.ping_failure}")
+            words.append(
+                f"{rails}not measured: {pair.evidence or pair.failure or pair.ping_evidence or pair.ping_failure}"
+            )
         else:
             peak = f", peak {pair.peak_gbps:g}" if pair.peak_gbps is not None else ""
-            words.append(f"{rails}average {pair.average_gbps:g}{peak} Gb/s{' when measured again' if pair.again else ''}")
+            words.append(
+                f"{rails}average {pair.average_gbps:g}{peak} Gb/s{' when measured again' if pair.again else ''}"
+            )
         if pair.wider is not None:
-            figure = f"average {pair.wider.average_gbps:g} Gb/s" if pair.wider.average_gbps is not None else f"not measured: {pair.wider.why}"
-            words.append(f"{rails}with {pair.wider.queue_pairs} queue pairs of {pair.wider.message_bytes} bytes: {figure}")
+            figure = (
+                f"average {pair.wider.average_gbps:g} Gb/s"
+                if pair.wider.average_gbps is not None
+                else f"not measured: {pair.wider.why}"
+            )
+            words.append(
+                f"{rails}with {pair.wider.queue_pairs} queue pairs of {pair.wider.message_bytes} bytes: {figure}"
+            )
     # where the floor comes from: link, PCIe and share are in the finding's own words
-    words += dict.fromkeys(f"{item.finding.check}: {item.finding.expected}" for item in judged if item.finding.check in ("bandwidth.floor", "bandwidth.fleet"))
-    return _cell(_level(judged, "seen"), min((pair.average_gbps for pair in measured if pair.average_gbps is not None), default=None), *words)
+    words += dict.fromkeys(
+        f"{item.finding.check}: {item.finding.expected}"
+        for item in judged
+        if item.finding.check in ("bandwidth.floor", "bandwidth.fleet")
+    )
+    return _cell(
+        _level(judged, "seen"),
+        min((pair.average_gbps for pair in measured if pair.average_gbps is not None), default=None),
+        *words,
+    )
 
 
 def _title(wanted: Fabric, rail: typing.Optional[int]) -> str:
@@ -269,13 +312,15 @@ def _title(wanted: Fabric, rail: typing.Optional[int]) -> str:
     return f"{wanted.name}, rail {rail}" if wanted.select.hcas_per_node > 1 else wanted.name
 
 
-def _of_reachability(intent: Intent, facts: reachability.Facts, judged: Judgements, known: Charts) -> typing.Iterator[Matrix]:
+def _of_reachability(
+    intent: Intent, facts: reachability.Facts, judged: Judgements, known: Charts
+) -> typing.Iterator[Matrix]:
     for wanted in intent.fabrics:
         if not is_infiniband(wanted):
             continue
         membership = _membership(wanted, facts)
         where = places(membership, {})
-        rails: typing.Dict[int, typing.Dict[typing.Tuple[str, str], Cell]] = collections.defaultdict(dict)
+        rails: dict[int, dict[tuple[str, str], Cell]] = collections.defaultdict(dict)
         for client, server, ping in _pings(membership, facts, where):
             ends = f"{client.node} {client.hca} -> {server.node} {server.hca}"
             found = judged.get(f"{wanted.name} rail {client.rail} {ends}", ())
@@ -286,8 +331,8 @@ def _of_reachability(intent: Intent, facts: reachability.Facts, judged: Judgemen
 
 
 def _pings(
-    membership: Membership, facts: reachability.Facts, where: typing.Mapping[typing.Tuple[str, str], Place]
-) -> typing.Iterator[typing.Tuple[Place, Place, typing.Optional[Ping]]]:
+    membership: Membership, facts: reachability.Facts, where: typing.Mapping[tuple[str, str], Place]
+) -> typing.Iterator[tuple[Place, Place, typing.Optional[Ping]]]:
     """What was planned between the ports of a fabric, with what came of it."""
     servers = {
         (member.rail, member.port.lid): where[name, member.hca.name]
@@ -296,30 +341,44 @@ def _pings(
         if member.port is not None and member.port.lid is not None
     }
     for name, members in membership.members.items():
-        answers = {(ping.rdma_device, ping.port, ping.destination_lid): ping for ping in facts.pings.get(name, ObservedPings()).value or ()}
+        answers = {
+            (ping.rdma_device, ping.port, ping.destination_lid): ping
+            for ping in facts.pings.get(name, ObservedPings()).value or ()
+        }
         for member in members:
             for task in facts.plan.get(name, PingPlan()).clients:
                 if member.port is None or (task.device, task.port) != (member.hca.rdma_device, member.port.number):
                     continue
                 for lid in task.lids:
                     if (member.rail, lid) in servers:
-                        yield where[name, member.hca.name], servers[member.rail, lid], answers.get((task.device, task.port, lid))
+                        yield (
+                            where[name, member.hca.name],
+                            servers[member.rail, lid],
+                            answers.get((task.device, task.port, lid)),
+                        )
 
 
 def _reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typing.Sequence[Judged]) -> Cell:
     if ping is None or ping.error is not None or not ping.sent:
-        return _cell(_level(judged, "unknown"), None, ends, f"not measured: {ping.error if ping and ping.error else 'no answer'}")
+        return _cell(
+            _level(judged, "unknown"), None, ends, f"not measured: {ping.error if ping and ping.error else 'no answer'}"
+        )
     loss = 100.0 * ping.lost / ping.sent
-    return _cell(_level(judged, "fail" if loss else "pass"), loss, ends, f"{ping.sent - ping.lost} of {ping.sent} messages answered, {loss:.3g} % loss")
+    return _cell(
+        _level(judged, "fail" if loss else "pass"),
+        loss,
+        ends,
+        f"{ping.sent - ping.lost} of {ping.sent} messages answered, {loss:.3g} % loss",
+    )
 
 
-def _names(cells: typing.Iterable[typing.Tuple[str, str]], nodes: typing.Sequence[str]) -> typing.Tuple[str, ...]:
+def _names(cells: typing.Iterable[tuple[str, str]], nodes: typing.Sequence[str]) -> tuple[str, ...]:
     """All nodes that take part, also those that nobody could ask."""
     return tuple(sorted({*nodes, *(name for ends in cells for name in ends)}, key=by_number))
 
 
 #: stage: (what draws its matrices, the parts of its facts that this takes)
-_MATRICES: typing.Dict[str, typing.Tuple[typing.Callable[..., typing.Iterator[Matrix]], typing.Tuple[str, ...]]] = {
+_MATRICES: dict[str, tuple[typing.Callable[..., typing.Iterator[Matrix]], tuple[str, ...]]] = {
     "reachability": (_of_reachability, ("nodes", "subnets", "plan", "pings")),
     "bandwidth": (_of_bandwidth, ("nodes", "bandwidth")),
 }
@@ -327,7 +386,9 @@ _MATRICES: typing.Dict[str, typing.Tuple[typing.Callable[..., typing.Iterator[Ma
 
 def _firmwares(facts: discover.Facts) -> typing.Iterator[str]:
     for seen in facts.nodes.values():
-        yield from (hca.firmware for hca in (seen.value.hcas if seen.value else ()) if hca.firmware and not hca.is_virtual)
+        yield from (
+            hca.firmware for hca in (seen.value.hcas if seen.value else ()) if hca.firmware and not hca.is_virtual
+        )
 
 
 def _kernels(facts: platform.Facts) -> typing.Iterator[str]:
@@ -335,11 +396,19 @@ def _kernels(facts: platform.Facts) -> typing.Iterator[str]:
 
 
 def _gpu_drivers(facts: platform.Facts) -> typing.Iterator[str]:
-    return (seen.value.gpu.version for seen in facts.platforms.values() if seen.value and seen.value.gpu and seen.value.gpu.version)
+    return (
+        seen.value.gpu.version
+        for seen in facts.platforms.values()
+        if seen.value and seen.value.gpu and seen.value.gpu.version
+    )
 
 
 def _ofed(facts: platform.Facts) -> typing.Iterator[str]:
-    return (seen.value.gpu.ofed for seen in facts.platforms.values() if seen.value and seen.value.gpu and seen.value.gpu.ofed)
+    return (
+        seen.value.gpu.ofed
+        for seen in facts.platforms.values()
+        if seen.value and seen.value.gpu and seen.value.gpu.ofed
+    )
 
 
 def _operators(facts: operators.Facts) -> typing.Iterator[str]:
@@ -347,7 +416,7 @@ def _operators(facts: operators.Facts) -> typing.Iterator[str]:
 
 
 #: title, stage, part of its facts, what it takes out of them
-_FLEET: typing.Tuple[typing.Tuple[str, str, str, typing.Callable[[typing.Any], typing.Iterator[str]]], ...] = (
+_FLEET: tuple[tuple[str, str, str, typing.Callable[[typing.Any], typing.Iterator[str]]], ...] = (
     ("HCA firmware", "discover", "nodes", _firmwares),
     ("Kernel", "platform", "platforms", _kernels),
     ("GPU driver", "platform", "platforms", _gpu_drivers),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A matrix as an HTML table: numbers for the eye and for a screen reader, colours and signs for the glance, the whole story under the pointer."""
+"""A matrix as an HTML table: numbers for the eye and for a screen reader, colours and signs for the glance, the whole
+story under the pointer."""
 
 from __future__ import annotations
 
@@ -26,13 +27,22 @@ def figure(whole: Matrix) -> Html:
     words += _span(whole)
     caption = (element("b", f"{whole.title}: {whole.what} in {whole.unit}"), " ", element("span", words))
     parts = (
-        element("div", _grid(shown), class_="scroll", tabindex=0, role="region", aria_label=f"{whole.title}: {whole.what}, matrix of clients and servers"),
+        element(
+            "div",
+            _grid(shown),
+            class_="scroll",
+            tabindex=0,
+            role="region",
+            aria_label=f"{whole.title}: {whole.what}, matrix of clients and servers",
+        ),
         _legend(shown),
         _slow_nodes(whole) if shown.folded else None,
     )
     if is_well(whole):
         # nothing in it that a reader must see, and its figures are in the words
-        return element("figure", element("details", element("summary", element("span", *caption, class_="caption")), *parts))
+        return element(
+            "figure", element("details", element("summary", element("span", *caption, class_="caption")), *parts)
+        )
     return element("figure", element("figcaption", *caption), *parts)
 
 
@@ -59,13 +69,27 @@ def _grid(shown: Matrix) -> Html:
     for client in shown.names:
         cells = [_cell(shown.cells.get((client, server)), best, shown, same=client == server) for server in shown.names]
         head = element("th", element("span", client, title=_group(shown, client)), scope="row")
-        middle = median(cell for (name, _server), cell in shown.cells.items() if name == client) if with_middle else None
-        rows.append(element("tr", head, *cells, element("td", number(middle), class_="middle") if with_middle else None))
+        middle = (
+            median(cell for (name, _server), cell in shown.cells.items() if name == client) if with_middle else None
+        )
+        rows.append(
+            element("tr", head, *cells, element("td", number(middle), class_="middle") if with_middle else None)
+        )
     foot = None
     if with_middle:
         top.append(element("th", element("span", "median"), scope="col"))
-        middles = (median(cell for (_client, name), cell in shown.cells.items() if name == server) for server in shown.names)
-        foot = element("tfoot", element("tr", element("th", element("span", "median"), scope="row"), *[_middle(value) for value in middles], element("td")))
+        middles = (
+            median(cell for (_client, name), cell in shown.cells.items() if name == server) for server in shown.names
+        )
+        foot = element(
+            "tfoot",
+            element(
+                "tr",
+                element("th", element("span", "median"), scope="row"),
+                *[_middle(value) for value in middles],
+                element("td"),
+            ),
+        )
     return element("table", element("thead", element("tr", *top)), element("tbody", *rows), foot, class_="grid")
 
 
@@ -92,13 +116,29 @@ def _legend(shown: Matrix) -> Html:
     levels = {cell.level for cell in shown.cells.values()}
     entries = []
     if "pass" in levels and shown.more_is_better:
-        entries += [("pass best", "98", "passes, 98 % of the best or more"), ("pass near", "95", "95 % or more"), ("pass less", "93", "less")]
+        entries += [
+            ("pass best", "98", "passes, 98 % of the best or more"),
+            ("pass near", "95", "95 % or more"),
+            ("pass less", "93", "less"),
+        ]
     elif "pass" in levels:
         entries.append(("pass best", "0", "passes"))
-    words = {"fail": "fails", "unknown": "could not be measured", "waived": "waived", "seen": "measured, without a finding of its own"}
+    words = {
+        "fail": "fails",
+        "unknown": "could not be measured",
+        "waived": "waived",
+        "seen": "measured, without a finding of its own",
+    }
     entries += [(level, _SIGNS[level], text) for level, text in words.items() if level in levels]
     entries.append(("", "", "not asked for"))
-    return element("ul", *[element("li", element("i", sign, class_=f"key {name}", aria_hidden="true"), text) for name, sign, text in entries], class_="legend")
+    return element(
+        "ul",
+        *[
+            element("li", element("i", sign, class_=f"key {name}", aria_hidden="true"), text)
+            for name, sign, text in entries
+        ],
+        class_="legend",
+    )
 
 
 def _slow_nodes(whole: Matrix) -> Html:
@@ -108,7 +148,9 @@ def _slow_nodes(whole: Matrix) -> Html:
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
     body = element("tbody", *[_slow_node(row) for row in rows[:MOST_SLOW_NODES]])
     table = element("table", element("caption", title), head, body, class_="numbers")
-    return element("div", table, class_="scroll", tabindex=0, role="region", aria_label=f"{whole.title}, {whole.what}: {title}")
+    return element(
+        "div", table, class_="scroll", tabindex=0, role="region", aria_label=f"{whole.title}, {whole.what}: {title}"
+    )
 
 
 def _slow_node(row: NodeRow) -> Html:

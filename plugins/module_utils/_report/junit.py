@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report as JUnit XML, for CI systems: a stage is a test suite, a finding is a test case, and so are all passes of a check together.
+"""The report as JUnit XML, for CI systems: a stage is a test suite, a finding is a test case, and so are all passes of
+a check together.
 
-``fail`` is a failure, ``unknown`` an error, ``skipped`` and what a waiver covers are skipped (with the reason), ``warn`` passes with a text.
-A stage without a record of this run is a suite with one error, so that no CI system counts it as good.
-Attributes and elements are those that Jenkins allows, which is the strictest reader [xunit-plugin junit-10.xsd].
+``fail`` is a failure, ``unknown`` an error, ``skipped`` and what a waiver covers are skipped (with the reason),
+``warn`` passes with a text. A stage without a record of this run is a suite with one error, so that no CI system counts
+it as good. Attributes and elements are those that Jenkins allows, which is the strictest reader [xunit-plugin
+junit-10.xsd].
 """
 
 from __future__ import annotations
@@ -61,27 +63,39 @@ def _passed(stage: str, check: str, number: int) -> ElementTree.Element:
 
 def _case(stage: str, item: Judged) -> ElementTree.Element:
     finding = item.finding
-    case = ElementTree.Element("testcase", {"classname": f"linerate.rdma.{stage}", "name": _text(f"{finding.check} on {finding.subject}"), "time": "0"})
+    case = ElementTree.Element(
+        "testcase",
+        {"classname": f"linerate.rdma.{stage}", "name": _text(f"{finding.check} on {finding.subject}"), "time": "0"},
+    )
     if item.waiver:
-        ElementTree.SubElement(case, "skipped", {"message": _text(f"waived ({finding.status}): {item.waiver.reason}")}).text = _details(finding)
+        ElementTree.SubElement(
+            case, "skipped", {"message": _text(f"waived ({finding.status}): {item.waiver.reason}")}
+        ).text = _details(finding)
     elif finding.status == "skipped":
         ElementTree.SubElement(case, "skipped", {"message": _text(finding.why)}).text = _details(finding)
     elif finding.status in ("fail", "unknown"):
         tag = "failure" if finding.status == "fail" else "error"
-        ElementTree.SubElement(case, tag, {"type": finding.status, "message": _text(finding.why)}).text = _details(finding)
+        ElementTree.SubElement(case, tag, {"type": finding.status, "message": _text(finding.why)}).text = _details(
+            finding
+        )
     elif finding.status == "warn":
         ElementTree.SubElement(case, "system-out").text = _details(finding)
     return case
 
 
 def _absent(stage: StageReport) -> ElementTree.Element:
-    case = ElementTree.Element("testcase", {"classname": f"linerate.rdma.{stage.name}", "name": f"{stage.name}.run on stage {stage.name}", "time": "0"})
+    case = ElementTree.Element(
+        "testcase",
+        {"classname": f"linerate.rdma.{stage.name}", "name": f"{stage.name}.run on stage {stage.name}", "time": "0"},
+    )
     ElementTree.SubElement(case, "error", {"type": stage.state, "message": _text(stage.note or "Nothing was checked.")})
     return case
 
 
 def _details(finding: Finding) -> str:
-    return _text(f"measured: {finding.measured}\nexpected: {finding.expected}\nwhy: {finding.why}\nremedy: {finding.remedy}")
+    return _text(
+        f"measured: {finding.measured}\nexpected: {finding.expected}\nwhy: {finding.why}\nremedy: {finding.remedy}"
+    )
 
 
 def _number(cases: typing.Iterable[ElementTree.Element], tag: str) -> int:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Errors that links counted from run to run, as a small picture each. It judges nothing: stage fabric does, by what is counted while it looks."""
+"""Errors that links counted from run to run, as a small picture each. It judges nothing: stage fabric does, by what is
+counted while it looks."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _MOST_LINKS = 12
 _WIDTH, _HEIGHT, _EDGE, _MOST_BAR = 132.0, 26.0, 3.0, 14.0
 
 #: errors between a run and the one before it; None where nobody knows
-Steps = typing.Tuple[typing.Optional[int], ...]
+Steps = tuple[typing.Optional[int], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,14 +48,15 @@ class ErrorHistory:
     :ivar unread: kept runs that can't be read, with the reason
     """
 
-    links: typing.Tuple[LinkErrors, ...] = ()
+    links: tuple[LinkErrors, ...] = ()
     quiet: int = 0
     runs: int = 0
-    unread: typing.Tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
 
 def history(run: str, seen: typing.Sequence[SeenTopology], earlier: EarlierErrors) -> ErrorHistory:
-    """What each link of this run counted since the runs before it, by its counters for errors of the link itself, at both ends.
+    """What each link of this run counted since the runs before it, by its counters for errors of the link itself, at
+    both ends.
 
     :param seen: what this run saw, through whatever ports
     """
@@ -72,9 +74,9 @@ def history(run: str, seen: typing.Sequence[SeenTopology], earlier: EarlierError
     return ErrorHistory(tuple(links), quiet, len(earlier.readings), earlier.unread)
 
 
-def _ends(seen: typing.Sequence[SeenTopology]) -> typing.Dict[typing.Tuple[End, End], Names]:
+def _ends(seen: typing.Sequence[SeenTopology]) -> dict[tuple[End, End], Names]:
     """Both ends of each link, and the names of a topology that shows it: two ports may see the same fabric."""
-    found: typing.Dict[typing.Tuple[End, End], Names] = {}
+    found: dict[tuple[End, End], Names] = {}
     for topology in (one.topology for one in seen if one.topology is not None):
         names = Names(topology)
         for link in topology.links:
@@ -85,8 +87,9 @@ def _ends(seen: typing.Sequence[SeenTopology]) -> typing.Dict[typing.Tuple[End, 
 
 
 def _steps(end: End, readings: typing.Sequence[ErrorReading]) -> Steps:
-    """Since the last run that read this end: an HCA that is new, as one that replaced another, starts with none before it."""
-    steps: typing.List[typing.Optional[int]] = []
+    """Since the last run that read this end: an HCA that is new, as one that replaced another, starts with none before
+    it."""
+    steps: list[typing.Optional[int]] = []
     before: typing.Optional[typing.Mapping[str, int]] = readings[0].ends.get(end)
     for reading in readings[1:]:
         now = reading.ends.get(end)
@@ -96,7 +99,8 @@ def _steps(end: End, readings: typing.Sequence[ErrorReading]) -> Steps:
 
 
 def _sum(first: typing.Optional[int], second: typing.Optional[int]) -> typing.Optional[int]:
-    """Errors at one end are errors of the link, also where nobody read the other; that there were none, both must say."""
+    """Errors at one end are errors of the link, also where nobody read the other; that there were none, both must
+    say."""
     known = (first or 0) + (second or 0)
     return None if not known and None in (first, second) else known
 
@@ -106,15 +110,28 @@ def figure(found: ErrorHistory) -> Html:
     runs = f"{found.runs} kept run{'' if found.runs == 1 else 's'}"
     quiet = f"{found.quiet} other links counted none" if found.links else f"none of {found.quiet} links counted any"
     note = f"over {runs} and this one; {quiet}. Errors of the link itself, at both of its ends"
-    unread = element("p", f"Kept runs that can't be read: {'; '.join(found.unread)}", class_="more") if found.unread else None
+    unread = (
+        element("p", f"Kept runs that can't be read: {'; '.join(found.unread)}", class_="more")
+        if found.unread
+        else None
+    )
     more = len(found.links) - _MOST_LINKS
-    rest = element("p", f"and {more} more links, all of them in facts/topologies of the runs", class_="more") if more > 0 else None
+    rest = (
+        element("p", f"and {more} more links, all of them in facts/topologies of the runs", class_="more")
+        if more > 0
+        else None
+    )
     heads = ("Link", "From run to run", "In all", "Since the run before")
     shown = table("Errors of links from run to run", note, heads, [*map(_row, found.links[:_MOST_LINKS])], rest, unread)
     if any(link.steps[-1] for link in found.links):
         return shown
     words = "none since the run before" if found.links else "none"
-    return element("details", element("summary", f"Errors of links from run to run, {found.runs} before this one: {words}"), shown, class_="wide")
+    return element(
+        "details",
+        element("summary", f"Errors of links from run to run, {found.runs} before this one: {words}"),
+        shown,
+        class_="wide",
+    )
 
 
 def _row(link: LinkErrors) -> Html:
@@ -137,5 +154,12 @@ def picture(link: LinkErrors) -> Html:
         bars.append(element("rect", **at, class_="gap" if value is None else "some" if value else None))
     words = f"{', '.join('not known' if value is None else str(value) for value in link.steps)} errors"
     return element(
-        "svg", *bars, viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}", width=f"{_WIDTH:g}", height=f"{_HEIGHT:g}", class_="trend", role="img", aria_label=words
+        "svg",
+        *bars,
+        viewBox=f"0 0 {_WIDTH:g} {_HEIGHT:g}",
+        width=f"{_WIDTH:g}",
+        height=f"{_HEIGHT:g}",
+        class_="trend",
+        role="img",
+        aria_label=words,
     )

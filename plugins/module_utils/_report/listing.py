@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Findings as a reader wants them: one entry for each cause, with all of its subjects. A thousand nodes without a BMC are one thing to know."""
+"""Findings as a reader wants them: one entry for each cause, with all of its subjects. A thousand nodes without a BMC
+are one thing to know."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from .verdict import Report, label
 
 #: entries of a check in full; what else it found is folded
 MOST_IN_FULL = 3
-#: entries of a check, subjects of an entry, passes of a check: what is beyond is counted, and is in report.json, passes in the record
+#: entries of a check, subjects of an entry, passes of a check: what is beyond is counted, and is in report.json, passes
+#: in the record
 MOST_GROUPS = 60
 MOST_SUBJECTS = 100
 MOST_PASSES = 25
@@ -34,29 +36,36 @@ class Group(typing.NamedTuple):
     why: str
     remedy: str
     waived: str
-    findings: typing.Tuple[Finding, ...]
+    findings: tuple[Finding, ...]
 
 
-def groups(judged: typing.Iterable[Judged]) -> typing.Tuple[Group, ...]:
+def groups(judged: typing.Iterable[Judged]) -> tuple[Group, ...]:
     """What is not a pass, by cause: failures first, and of these the suspects, which name what is behind the others."""
-    found: typing.Dict[typing.Tuple[str, str, str, str, str], typing.List[Finding]] = {}
+    found: dict[tuple[str, str, str, str, str], list[Finding]] = {}
     for item in judged:
         finding = item.finding
         if label(item) != "pass":
             key = (label(item), finding.check, finding.why, finding.remedy, item.waiver.reason if item.waiver else "")
             found.setdefault(key, []).append(finding)
-    result = (Group(name, check, why, remedy, waived, tuple(same)) for (name, check, why, remedy, waived), same in found.items())
+    result = (
+        Group(name, check, why, remedy, waived, tuple(same))
+        for (name, check, why, remedy, waived), same in found.items()
+    )
     return tuple(sorted(result, key=lambda group: (LABELS.index(group.label), not group.check.endswith(".suspect"))))
 
 
-def closing_groups(report: Report) -> typing.Dict[str, typing.Tuple[Group, ...]]:
+def closing_groups(report: Report) -> dict[str, tuple[Group, ...]]:
     """What closes the gates of the stages that ran, by stage."""
     ran = (stage for stage in report.stages if stage.record and stage.state != "skipped")
-    return {stage.name: groups(item for item in (stage.record.judged if stage.record else ()) if item.closes) for stage in ran}
+    return {
+        stage.name: groups(item for item in (stage.record.judged if stage.record else ()) if item.closes)
+        for stage in ran
+    }
 
 
 def listing(found: typing.Sequence[Group], pages: str = PAGES) -> typing.Iterator[Html]:
-    """An article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the others folded.
+    """An article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the others
+    folded.
 
     :param pages: address of what explains a finding, with ``{page}`` for its name
     """
@@ -69,8 +78,8 @@ def listing(found: typing.Sequence[Group], pages: str = PAGES) -> typing.Iterato
             yield element("details", title, *parts, class_=f"finding {folded[0].label}")
 
 
-def _by_check(found: typing.Iterable[Group]) -> typing.List[typing.List[Group]]:
-    together: typing.Dict[typing.Tuple[str, str], typing.List[Group]] = {}
+def _by_check(found: typing.Iterable[Group]) -> list[list[Group]]:
+    together: dict[tuple[str, str], list[Group]] = {}
     for group in found:
         together.setdefault((group.label, group.check), []).append(group)
     return list(together.values())
@@ -87,14 +96,16 @@ class Step(typing.NamedTuple):
     others: typing.Sequence[Group]
 
 
-def steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> typing.Tuple[typing.List[typing.List[Step]], typing.List[Step]]:
-    """What closes a gate, by stage: those with one remedy together, and then those that follow from them. Of a check with many causes the first is enough here.
+def steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> tuple[list[list[Step]], list[Step]]:
+    """What closes a gate, by stage: those with one remedy together, and then those that follow from them. Of a check
+    with many causes the first is enough here.
 
-    A remedy is said once, whatever asks for it. What was not tried is no step of its own, unless nothing else closes the gate of its stage:
-    it was not tried because of something that is wrong before it. Neither is what leads to another step of its stage, as to its suspect.
+    A remedy is said once, whatever asks for it. What was not tried is no step of its own, unless nothing else closes
+    the gate of its stage: it was not tried because of something that is wrong before it. Neither is what leads to
+    another step of its stage, as to its suspect.
     """
-    by_remedy: typing.Dict[str, typing.List[Step]] = {}
-    left: typing.List[Step] = []
+    by_remedy: dict[str, list[Step]] = {}
+    left: list[Step] = []
     for stage, of_stage in found.items():
         of_this = list(_steps(stage, of_stage))
         has_causes = any(step.group.label != SKIPPED for step in of_this)
@@ -110,24 +121,28 @@ def steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> typing.Tuple[ty
 def next_steps(found: typing.Mapping[str, typing.Sequence[Group]], pages: str = PAGES) -> Html:
     """What closes a gate as a numbered list, each entry leading to its stage."""
     together, left = steps(found)
-    return element("div", element("ol", *[_step(first, same, pages) for first, *same in together], class_="steps"), _consequences(left))
+    return element(
+        "div",
+        element("ol", *[_step(first, same, pages) for first, *same in together], class_="steps"),
+        _consequences(left),
+    )
 
 
-def _ways(steps: typing.Iterable[Step]) -> typing.Dict[str, typing.List[typing.Set[str]]]:
+def _ways(steps: typing.Iterable[Step]) -> dict[str, list[set[str]]]:
     """What the remedies of the steps of each check say to look at: for each step its checks."""
-    found: typing.Dict[str, typing.List[typing.Set[str]]] = {}
+    found: dict[str, list[set[str]]] = {}
     for step in steps:
         found.setdefault(step.group.check, []).append(_seen(step))
     return found
 
 
-def _leads_on(step: Step, ways: typing.Mapping[str, typing.Sequence[typing.Set[str]]]) -> bool:
+def _leads_on(step: Step, ways: typing.Mapping[str, typing.Sequence[set[str]]]) -> bool:
     """Whether its remedy is to look at another one of these, which does not lead back."""
     own = step.group.check
     return any(own not in seen for check in _seen(step) if check != own for seen in ways.get(check, ()))
 
 
-def _seen(step: Step) -> typing.Set[str]:
+def _seen(step: Step) -> set[str]:
     """What its remedy says to look at."""
     return set(_SEE.findall(step.group.remedy))
 
@@ -140,16 +155,29 @@ def _steps(stage: str, found: typing.Sequence[Group]) -> typing.Iterator[Step]:
 
 def _step(step: Step, same: typing.Sequence[Step], pages: str) -> Html:
     """One remedy, with what asks for it."""
-    return element("li", *[part for one in (step, *same) for part in _asks(one, pages)], element("p", element("b", "Do: "), step.group.remedy, class_="remedy"))
+    return element(
+        "li",
+        *[part for one in (step, *same) for part in _asks(one, pages)],
+        element("p", element("b", "Do: "), step.group.remedy, class_="remedy"),
+    )
 
 
 def _asks(step: Step, pages: str) -> typing.Iterator[Html]:
     group, count = step.group, sum(len(other.findings) for other in step.others)
-    yield element("p", _badge(group.label), " ", element("a", element("code", group.check), href=f"#{step.stage}"), " ", _subjects(group))
+    yield element(
+        "p",
+        _badge(group.label),
+        " ",
+        element("a", element("code", group.check), href=f"#{step.stage}"),
+        " ",
+        _subjects(group),
+    )
     yield from filter(None, (_measured(group.findings[0]),))
     yield element("p", group.why, " ", _meaning(group.check, pages))
     if step.others:
-        yield element("p", element("a", f"{count} more of this check, with other words", href=f"#{step.stage}"), class_="more")
+        yield element(
+            "p", element("a", f"{count} more of this check, with other words", href=f"#{step.stage}"), class_="more"
+        )
 
 
 def _consequences(left: typing.Sequence[Step]) -> typing.Optional[Html]:
@@ -159,11 +187,20 @@ def _consequences(left: typing.Sequence[Step]) -> typing.Optional[Html]:
     count = sum(len(group.findings) for step in left for group in (step.group, *step.others))
     not_tried = all(step.group.label == SKIPPED for step in left)
     lines = [
-        element("li", element("a", element("code", step.group.check), href=f"#{step.stage}"), " ", _subjects(step.group), f": {step.group.why}")
+        element(
+            "li",
+            element("a", element("code", step.group.check), href=f"#{step.stage}"),
+            " ",
+            _subjects(step.group),
+            f": {step.group.why}",
+        )
         for step in left
     ]
     return element(
-        "details", element("summary", f"{count} {'not tried because of' if not_tried else 'that follow from'} these"), element("ul", *lines), class_="more"
+        "details",
+        element("summary", f"{count} {'not tried because of' if not_tried else 'that follow from'} these"),
+        element("ul", *lines),
+        class_="more",
     )
 
 
@@ -172,13 +209,16 @@ def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html
 
     :param record: where each of them is
     """
-    found: typing.Dict[str, typing.List[Finding]] = {}
+    found: dict[str, list[Finding]] = {}
     for item in judged:
         if label(item) == "pass":
             found.setdefault(item.finding.check, []).append(item.finding)
     if not found:
         return None
-    parts = [element("section", element("h3", element("code", check), f" {len(items)}"), _table(items, MOST_PASSES, record)) for check, items in found.items()]
+    parts = [
+        element("section", element("h3", element("code", check), f" {len(items)}"), _table(items, MOST_PASSES, record))
+        for check, items in found.items()
+    ]
     total = sum(map(len, found.values()))
     return element("details", element("summary", f"{total} passed"), *parts, class_="finding pass")
 
@@ -194,7 +234,12 @@ def _article(group: Group, pages: str) -> Html:
     if not one:
         names = f"{len(group.findings)} findings with this cause"
         is_open = len(group.findings) <= 4 and not group.waived
-        rest = element("details", element("summary", names), _table(group.findings, MOST_SUBJECTS, "report.json", with_values=len(alike) > 1), open=is_open)
+        rest = element(
+            "details",
+            element("summary", names),
+            _table(group.findings, MOST_SUBJECTS, "report.json", with_values=len(alike) > 1),
+            open=is_open,
+        )
     return element(
         "article",
         element("h3", _badge(group.label), " ", element("code", group.check), " ", _subjects(group)),
@@ -209,7 +254,11 @@ def _article(group: Group, pages: str) -> Html:
 
 def _measured(finding: Finding) -> typing.Optional[Html]:
     pairs = [(name, text) for name, text in (("Measured", finding.measured), ("Expected", finding.expected)) if text]
-    return element("dl", *[element("div", element("dt", name), element("dd", text)) for name, text in pairs]) if pairs else None
+    return (
+        element("dl", *[element("div", element("dt", name), element("dd", text)) for name, text in pairs])
+        if pairs
+        else None
+    )
 
 
 def _subjects(group: Group) -> Html:
@@ -225,16 +274,36 @@ def _table(findings: typing.Sequence[Finding], most: int, where: str, with_value
     rows = []
     for finding in findings[:most]:
         values = (finding.measured, finding.expected) if with_values else ()
-        rows.append(element("tr", element("th", element("bdi", finding.subject), scope="row"), *[element("td", text) for text in values]))
+        rows.append(
+            element(
+                "tr",
+                element("th", element("bdi", finding.subject), scope="row"),
+                *[element("td", text) for text in values],
+            )
+        )
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in names]))
-    more = element("p", f"and {len(findings) - most} more, all of them in {where}", class_="more") if len(findings) > most else None
-    return element("div", element("table", head, element("tbody", *rows)), more, class_="scroll", tabindex=0, role="region", aria_label=label)
+    more = (
+        element("p", f"and {len(findings) - most} more, all of them in {where}", class_="more")
+        if len(findings) > most
+        else None
+    )
+    return element(
+        "div",
+        element("table", head, element("tbody", *rows)),
+        more,
+        class_="scroll",
+        tabindex=0,
+        role="region",
+        aria_label=label,
+    )
 
 
 def _more(left: typing.Sequence[Group]) -> typing.Iterator[Html]:
     if left:
         count = sum(len(group.findings) for group in left)
-        yield element("p", f"and {len(left)} more causes with {count} findings, all of them in report.json", class_="more")
+        yield element(
+            "p", f"and {len(left)} more causes with {count} findings, all of them in report.json", class_="more"
+        )
 
 
 def _meaning(check: str, pages: str) -> Html:

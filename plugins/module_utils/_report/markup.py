@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""HTML and SVG as a tree of calls, up to a whole page. All text is made harmless on its way in, so no caller can forget it: secrets, invisible signs, markup,
-length.
+"""HTML and SVG as a tree of calls, up to a whole page. All text is made harmless on its way in, so no caller can forget
+it: secrets, invisible signs, markup, length.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ _VOID = {"input", "meta"}
 def element(name: str, *content: Content, **attributes: typing.Union[str, int, bool, None]) -> Html:
     """An element; plain text in ``content`` and in attributes becomes harmless.
 
-    :param attributes: ``class_`` is ``class``, ``aria_label`` is ``aria-label``; True is an attribute without a value; False and None leave it out
+    :param attributes: ``class_`` is ``class``, ``aria_label`` is ``aria-label``; True is an attribute without a value;
+        False and None leave it out
     """
     parts = [name]
     for key, value in attributes.items():
@@ -44,11 +45,18 @@ def element(name: str, *content: Content, **attributes: typing.Union[str, int, b
 
 def join(*content: Content) -> Html:
     """Content beside each other."""
-    return Html("".join(item if isinstance(item, Html) else html.escape(short(item), quote=False) for item in content if item is not None))
+    return Html(
+        "".join(
+            item if isinstance(item, Html) else html.escape(short(item), quote=False)
+            for item in content
+            if item is not None
+        )
+    )
 
 
 def document(title: str, style: str, *body: Content, dark: bool = True) -> str:
-    """A page that needs nothing from outside: nothing may be loaded or run, and no other style may count, whatever a tool's output holds.
+    """A page that needs nothing from outside: nothing may be loaded or run, and no other style may count, whatever a
+    tool's output holds.
 
     :param style: a style sheet; it is a constant of the code, and not made harmless
     :param dark: whether it follows a system that is dark

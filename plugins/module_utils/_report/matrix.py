@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who measured with whom, as a matrix of clients and servers. A thousand nodes are a million cells: a large matrix is folded by leaf, and says its worst."""
+"""Who measured with whom, as a matrix of clients and servers. A thousand nodes are a million cells: a large matrix is
+folded by leaf, and says its worst."""
 
 from __future__ import annotations
 
@@ -53,8 +54,8 @@ class Matrix:
     what: str
     unit: str
     more_is_better: bool
-    names: typing.Tuple[str, ...]
-    cells: typing.Mapping[typing.Tuple[str, str], Cell]
+    names: tuple[str, ...]
+    cells: typing.Mapping[tuple[str, str], Cell]
     leaves: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     folded: typing.Mapping[str, int] = dataclasses.field(default_factory=dict)
 
@@ -81,37 +82,51 @@ class NodeRow:
     wrong: int
 
 
-def by_number(name: str) -> typing.Tuple[typing.Tuple[int, int, str], ...]:
+def by_number(name: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key: worker-2 before worker-10."""
     # only the digits of ASCII: isdigit() is true of more than int() reads
-    return tuple((0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part) for part in re.split(r"([0-9]{1,18})", name) if part)
+    return tuple(
+        (0, int(part), "") if part.isascii() and part.isdigit() else (1, 0, part)
+        for part in re.split(r"([0-9]{1,18})", name)
+        if part
+    )
 
 
 def fold(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
-    """The matrix itself when it has ``most`` nodes at most; else groups of nodes against each other: by leaf, or by their order."""
+    """The matrix itself when it has ``most`` nodes at most; else groups of nodes against each other: by leaf, or by
+    their order."""
     if len(matrix.names) <= most:
         return matrix
     group_of = _groups(matrix, most)
-    sizes: typing.Dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for name in matrix.names:
         sizes[group_of[name]] = sizes.get(group_of[name], 0) + 1
-    together: typing.Dict[typing.Tuple[str, str], typing.List[typing.Tuple[str, str]]] = {}
+    together: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for client, server in matrix.cells:
         together.setdefault((group_of[client], group_of[server]), []).append((client, server))
     cells = {key: _merge(matrix, pairs) for key, pairs in together.items()}
     return dataclasses.replace(matrix, names=tuple(sizes), cells=cells, leaves={}, folded=sizes)
 
 
-def rows_of_nodes(matrix: Matrix) -> typing.Tuple[NodeRow, ...]:
+def rows_of_nodes(matrix: Matrix) -> tuple[NodeRow, ...]:
     """Each node with its worst direction and its medians, the most suspicious first."""
-    as_client: typing.Dict[str, typing.List[Cell]] = {name: [] for name in matrix.names}
-    as_server: typing.Dict[str, typing.List[Cell]] = {name: [] for name in matrix.names}
+    as_client: dict[str, list[Cell]] = {name: [] for name in matrix.names}
+    as_server: dict[str, list[Cell]] = {name: [] for name in matrix.names}
     for (client, server), cell in matrix.cells.items():
         as_client[client].append(cell)
         as_server[server].append(cell)
-    rows = [_node_row(matrix, name, as_client[name], as_server[name]) for name in matrix.names if as_client[name] or as_server[name]]
+    rows = [
+        _node_row(matrix, name, as_client[name], as_server[name])
+        for name in matrix.names
+        if as_client[name] or as_server[name]
+    ]
     sign = 1.0 if matrix.more_is_better else -1.0
-    return tuple(sorted(rows, key=lambda row: (-row.wrong, sign * (row.worst if row.worst is not None else 0.0), by_number(row.name))))
+    return tuple(
+        sorted(
+            rows,
+            key=lambda row: (-row.wrong, sign * (row.worst if row.worst is not None else 0.0), by_number(row.name)),
+        )
+    )
 
 
 def median(cells: typing.Iterable[Cell]) -> typing.Optional[float]:
@@ -124,7 +139,7 @@ def number(value: typing.Optional[float]) -> str:
     return "\u2013" if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def _groups(matrix: Matrix, most: int) -> typing.Dict[str, str]:
+def _groups(matrix: Matrix, most: int) -> dict[str, str]:
     leaves = {matrix.leaves.get(name) for name in matrix.names}
     if None not in leaves and 2 <= len(leaves) <= most:
         return {name: matrix.leaves[name] for name in matrix.names}
@@ -136,13 +151,16 @@ def _groups(matrix: Matrix, most: int) -> typing.Dict[str, str]:
     return result
 
 
-def _merge(matrix: Matrix, pairs: typing.Sequence[typing.Tuple[str, str]]) -> Cell:
+def _merge(matrix: Matrix, pairs: typing.Sequence[tuple[str, str]]) -> Cell:
     cells = [matrix.cells[pair] for pair in pairs]
     level = min((cell.level for cell in cells), key=LEVELS.index)
     values = {pair: cell.value for pair, cell in zip(pairs, cells) if cell.value is not None}
     worst = matrix.worst(values.values())
     wrong = sum(cell.wrong for cell in cells)
-    words = f"{len(cells)} directions, {wrong} not proven; {matrix.what} {number(median(cells))} {matrix.unit} in the middle"
+    words = (
+        f"{len(cells)} directions, {wrong} not proven; {matrix.what} {number(median(cells))} {matrix.unit} in the"
+        " middle"
+    )
     if worst is not None:
         client, server = next(pair for pair in pairs if values.get(pair) == worst)
         words += f"\nworst: {client} \u2192 {server}, {number(worst)} {matrix.unit}"
@@ -152,4 +170,12 @@ def _merge(matrix: Matrix, pairs: typing.Sequence[typing.Tuple[str, str]]) -> Ce
 def _node_row(matrix: Matrix, name: str, as_client: typing.Sequence[Cell], as_server: typing.Sequence[Cell]) -> NodeRow:
     both = (*as_client, *as_server)
     worst = matrix.worst(cell.value for cell in both if cell.value is not None)
-    return NodeRow(name, matrix.leaves.get(name), worst, median(as_client), median(as_server), len(both), sum(cell.wrong for cell in both))
+    return NodeRow(
+        name,
+        matrix.leaves.get(name),
+        worst,
+        median(as_client),
+        median(as_server),
+        len(both),
+        sum(cell.wrong for cell in both),
+    )

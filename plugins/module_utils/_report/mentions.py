@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which of many names a text has. What it takes grows with the text, whatever the names are: a fabric says what its switches are called."""
+"""Which of many names a text has. What it takes grows with the text, whatever the names are: a fabric says what its
+switches are called."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ class Mentions:
 
     def __init__(self, names: typing.Iterable[str]) -> None:
         #: names by what is from their first word to the last one
-        self._names: typing.Dict[str, typing.Set[str]] = {}
+        self._names: dict[str, set[str]] = {}
         self._words = 0
         for name in names:
             words = [*_WORD.finditer(name)] if len(name) <= _MOST_LETTERS and _LETTER.search(name) else []
@@ -33,11 +34,11 @@ class Mentions:
                 self._names.setdefault(name[words[0].start() : words[-1].end()], set()).add(name)
                 self._words = max(self._words, len(words))
 
-    def of(self, text: str) -> typing.Set[str]:
+    def of(self, text: str) -> set[str]:
         """All names that a text has as a whole."""
         text = text[:_MOST_TEXT]
         words = [match.span() for match in _WORD.finditer(text)]
-        found: typing.Set[str] = set()
+        found: set[str] = set()
         for place, (start, _end) in enumerate(words):
             for last in range(place, min(place + self._words, len(words))):
                 end = words[last][1]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The section of the nodes: groups with who is odd, what is in the way of whom, and the sheets. Nodes that show the same are drawn once."""
+"""The section of the nodes: groups with who is odd, what is in the way of whom, and the sheets. Nodes that show the
+same are drawn once."""
 
 from __future__ import annotations
 
@@ -32,7 +33,10 @@ def section(nodes: Nodes) -> Html:
     drawn = _drawn(nodes, alike)
     anchors = {sheet.node: f"sheet-{number}" for number, sheet in enumerate(drawn, 1)}
     left = len(nodes.sheets) - len(drawn)
-    more = f"{left} nodes have no sheet here: each shows the same as one that has, or is in the tables above; all of their facts are in facts/."
+    more = (
+        f"{left} nodes have no sheet here: each shows the same as one that has, or is in the tables above; all of their"
+        " facts are in facts/."
+    )
     return element(
         "section",
         element("h2", "nodes"),
@@ -47,31 +51,42 @@ def section(nodes: Nodes) -> Html:
     )
 
 
-Alike = typing.Mapping[typing.Tuple[typing.Tuple[str, ...], ...], typing.Sequence[Sheet]]
+Alike = typing.Mapping[tuple[tuple[str, ...], ...], typing.Sequence[Sheet]]
 
 
 def _alike(sheets: typing.Iterable[Sheet]) -> Alike:
     """Nodes of which the same is said, whatever they are called; what is worst first."""
-    found: typing.Dict[typing.Tuple[typing.Tuple[str, ...], ...], typing.List[Sheet]] = {}
+    found: dict[tuple[tuple[str, ...], ...], list[Sheet]] = {}
     for sheet in sorted(sheets, key=lambda sheet: sheet.rank):
-        said = tuple(tuple(_unnamed(text, sheet.node) for text in texts) for texts in (sheet.wrong, sheet.unknown, sheet.odd))
+        said = tuple(
+            tuple(_unnamed(text, sheet.node) for text in texts) for texts in (sheet.wrong, sheet.unknown, sheet.odd)
+        )
         found.setdefault(said, []).append(sheet)
     return found
 
 
 def _unnamed(text: str, node: str) -> str:
-    """A text without the name of its node as a whole: node-1 is not in node-10. An expression for each node would be compiled for each."""
+    """A text without the name of its node as a whole: node-1 is not in node-10. An expression for each node would be
+    compiled for each."""
     return _WORD.sub(lambda word: "this node" if word[0] == node else word[0], text) if node in text else text
 
 
-def _drawn(nodes: Nodes, alike: Alike) -> typing.List[Sheet]:
+def _drawn(nodes: Nodes, alike: Alike) -> list[Sheet]:
     first = [sheets[0] for said, sheets in alike.items() if any(said)]
     plain = {sheet.node: sheet for sheet in nodes.sheets if sheet.rank == 3}
     # of a group the example is a node with which nothing is wrong, where it has one
-    examples = [next((plain[member] for member in group.members if member in plain), None) for group in nodes.groups if group.what == "nodes"]
+    examples = [
+        next((plain[member] for member in group.members if member in plain), None)
+        for group in nodes.groups
+        if group.what == "nodes"
+    ]
     # a fleet with many sorts of trouble keeps room for its examples, half of it at most
     others = nodes.sheets if len(nodes.sheets) <= MOST_SHEETS else ()
-    chosen = {sheet.node: sheet for sheet in (*first[: MOST_SHEETS - min(len(examples), MOST_SHEETS // 2)], *examples, *first, *others) if sheet is not None}
+    chosen = {
+        sheet.node: sheet
+        for sheet in (*first[: MOST_SHEETS - min(len(examples), MOST_SHEETS // 2)], *examples, *first, *others)
+        if sheet is not None
+    }
     return sorted(list(chosen.values())[:MOST_SHEETS], key=lambda sheet: sheet.rank)
 
 
@@ -81,17 +96,31 @@ def _groups(groups: typing.Sequence[Group], anchors: typing.Mapping[str, str]) -
     rows = []
     # who is odd is not lost behind groups in which nobody is
     for group in sorted(groups, key=lambda group: not group.odd):
-        size = join(element("b", str(len(group.members))), f" {group.what[: -1 if len(group.members) == 1 else None]}: ", element("bdi", folded(group.members)))
+        size = join(
+            element("b", str(len(group.members))),
+            f" {group.what[: -1 if len(group.members) == 1 else None]}: ",
+            element("bdi", folded(group.members)),
+        )
         if not group.odd:
             alone = "nothing to compare it with" if len(group.members) == 1 else "nothing"
             rows.append(row(group.name, size, alone, None, None, None))
-        rows += [row(group.name, size, odd.what, _names(odd.members, anchors), odd.value, odd.others) for odd in group.odd]
-    note = "held against each other: nodes of one kind by stage tuning, the firmware of HCAs of one model by stage platform"
-    return table("Groups, and the odd ones in them", note, ("Group", "Members", "What is odd", "On", "There", "On the others"), rows)
+        rows += [
+            row(group.name, size, odd.what, _names(odd.members, anchors), odd.value, odd.others) for odd in group.odd
+        ]
+    note = (
+        "held against each other: nodes of one kind by stage tuning, the firmware of HCAs of one model by stage"
+        " platform"
+    )
+    return table(
+        "Groups, and the odd ones in them",
+        note,
+        ("Group", "Members", "What is odd", "On", "There", "On the others"),
+        rows,
+    )
 
 
 def _names(members: typing.Sequence[str], anchors: typing.Mapping[str, str]) -> Html:
-    parts: typing.List[Html] = []
+    parts: list[Html] = []
     for member in members[:12]:
         anchor = anchors.get(member) or anchors.get(member.rpartition(" ")[0])
         parts += [join(", ") if parts else join(""), _link(member, anchor)]
@@ -110,7 +139,12 @@ def _in_the_way(alike: Alike, anchors: typing.Mapping[str, str]) -> typing.Optio
         if told:
             more = f"and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else None
             words = [element("li", _said(one)) for one in told[:_MOST_TOLD]] + ([element("li", more)] if more else [])
-            rows.append(row(join(element("b", str(len(sheets))), " ", _names([sheet.node for sheet in sheets], anchors)), element("ul", *words)))
+            rows.append(
+                row(
+                    join(element("b", str(len(sheets))), " ", _names([sheet.node for sheet in sheets], anchors)),
+                    element("ul", *words),
+                )
+            )
     if not rows:
         return None
     total = sum(map(len, alike.values()))
@@ -124,7 +158,11 @@ def _in_the_way(alike: Alike, anchors: typing.Mapping[str, str]) -> typing.Optio
 
 
 def _sheet(sheet: Sheet, anchor: str) -> Html:
-    words = [f"{len(texts)} {what}" for texts, what in ((sheet.wrong, "in the way"), (sheet.unknown, "unknown"), (sheet.odd, "odd")) if texts]
+    words = [
+        f"{len(texts)} {what}"
+        for texts, what in ((sheet.wrong, "in the way"), (sheet.unknown, "unknown"), (sheet.odd, "odd"))
+        if texts
+    ]
     drawn = picture(sheet)
     return element(
         "details",
@@ -134,7 +172,11 @@ def _sheet(sheet: Sheet, anchor: str) -> Html:
         _list("Unknown", sheet.unknown, "unknown"),
         _list("Unlike the others", sheet.odd, ""),
         element("p", element("b", "Do: "), " ".join(sheet.steps), class_="remedy") if sheet.steps else None,
-        element("div", drawn, class_="scroll", tabindex=0, role="region", aria_label=f"PCI tree of {sheet.node}") if drawn else None,
+        (
+            element("div", drawn, class_="scroll", tabindex=0, role="region", aria_label=f"PCI tree of {sheet.node}")
+            if drawn
+            else None
+        ),
         _devices("HCAs", _HCA_HEADS, sheet.hcas, sheet.node),
         _devices("GPUs", _GPU_HEADS, sheet.gpus, sheet.node),
         id=anchor,
@@ -147,13 +189,22 @@ def _sheet(sheet: Sheet, anchor: str) -> Html:
 def _list(title: str, texts: typing.Sequence[str], tone: typing.Literal["", "bad", "unknown"]) -> typing.Optional[Html]:
     if not texts:
         return None
-    more = [element("li", f"and {len(texts) - _MOST_LISTED} more, all of them in the records")] if len(texts) > _MOST_LISTED else []
+    more = (
+        [element("li", f"and {len(texts) - _MOST_LISTED} more, all of them in the records")]
+        if len(texts) > _MOST_LISTED
+        else []
+    )
     return element(
-        "div", element("h4", title), element("ul", *[element("li", _said(Said(text, tone))) for text in texts[:_MOST_LISTED]], *more), class_="marked"
+        "div",
+        element("h4", title),
+        element("ul", *[element("li", _said(Said(text, tone))) for text in texts[:_MOST_LISTED]], *more),
+        class_="marked",
     )
 
 
-def _devices(title: str, heads: typing.Sequence[str], devices: typing.Sequence[Device], node: str) -> typing.Optional[Html]:
+def _devices(
+    title: str, heads: typing.Sequence[str], devices: typing.Sequence[Device], node: str
+) -> typing.Optional[Html]:
     rows = [row(device.name, *map(_said, device.cells)) for device in devices]
     return table(title, "", heads, rows, of=node) if rows else None
 

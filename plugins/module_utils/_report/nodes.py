@@ -34,9 +34,9 @@ Rails = typing.Mapping[str, typing.Mapping[str, int]]
 class Nodes:
     """:ivar notes: what the sheets and groups leave out, and why"""
 
-    sheets: typing.Tuple[Sheet, ...]
-    groups: typing.Tuple[Group, ...]
-    notes: typing.Tuple[str, ...] = ()
+    sheets: tuple[Sheet, ...]
+    groups: tuple[Group, ...]
+    notes: tuple[str, ...] = ()
 
 
 def nodes(records: Records, facts: Seen, known: Charts) -> typing.Optional[Nodes]:
@@ -68,26 +68,30 @@ def nodes(records: Records, facts: Seen, known: Charts) -> typing.Optional[Nodes
     for name, hcas in seen.nodes.items():
         of_node = rails.get(name, {})
         wanted, moved = _wanted(intent, hcas, of_node)
-        words = {hca: ", ".join(f"{fabric} rail {rail}" for fabric, rail in found.items()) for hca, found in of_node.items()}
+        words = {
+            hca: ", ".join(f"{fabric} rail {rail}" for fabric, rail in found.items()) for hca, found in of_node.items()
+        }
         about = (words, wanted, moved, judged.get(name, ()), kinds.get(name, ""), tuple(odd.get(name, ())))
         sheets.append(sheet(Shown(name, hcas, tunings.get(name, missed), *about)))
     return Nodes(tuple(sheets), found.groups, tuple(notes))
 
 
-def _odd_of(names: typing.Container[str], groups: typing.Iterable[Group]) -> typing.Dict[str, typing.List[str]]:
-    found: typing.Dict[str, typing.List[str]] = {}
+def _odd_of(names: typing.Container[str], groups: typing.Iterable[Group]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
     for group in groups:
         for odd in group.odd:
             for member in odd.members:
                 name, _blank, hca = (member, "", "") if group.what == "nodes" else member.rpartition(" ")
                 if name in names:
-                    found.setdefault(name, []).append(f"{f'{hca} ' if hca else ''}{odd.what}: {odd.value}; of its like: {odd.others}")
+                    found.setdefault(name, []).append(
+                        f"{f'{hca} ' if hca else ''}{odd.what}: {odd.value}; of its like: {odd.others}"
+                    )
     return found
 
 
 def _rails(records: Records, facts: Seen, known: Charts) -> typing.Mapping[str, Rails]:
     """By node."""
-    found: typing.Dict[str, typing.Dict[str, typing.Dict[str, int]]] = {}
+    found: dict[str, dict[str, dict[str, int]]] = {}
     for membership in memberships(records.get("fabric"), facts, known):
         for node, members in membership.members.items():
             for member in members:
@@ -95,13 +99,18 @@ def _rails(records: Records, facts: Seen, known: Charts) -> typing.Mapping[str, 
     return found
 
 
-def _wanted(intent: Intent, hcas: ObservedHcas, rails: Rails) -> typing.Tuple[typing.Set[str], typing.Set[str]]:
-    """Names of the HCAs that the intent means, and of those whose interfaces go into pods. Where members of a fabric are missing, any that could be one."""
+def _wanted(intent: Intent, hcas: ObservedHcas, rails: Rails) -> tuple[set[str], set[str]]:
+    """Names of the HCAs that the intent means, and of those whose interfaces go into pods. Where members of a fabric
+    are missing, any that could be one."""
     value = hcas.value or NodeHcas(())
     wanted, moved = set(), set()
     for fabric in intent.fabrics:
         # one without a port shows no link layer, and may be meant all the same
-        mute = (hca for hca in value.hcas if not hca.all_ports and (hca.rdma_device or _is_infiniband(hca)) and selects(fabric.select, hca))
+        mute = (
+            hca
+            for hca in value.hcas
+            if not hca.all_ports and (hca.rdma_device or _is_infiniband(hca)) and selects(fabric.select, hca)
+        )
         names = {name for name, found in rails.items() if fabric.name in found}
         if len(names) < fabric.select.hcas_per_node:
             names |= {hca.name for hca in (*candidates(fabric, value), *mute) if hca.name not in rails}
@@ -114,9 +123,10 @@ def _is_infiniband(hca: Hca) -> bool:
     return hca.pci is not None and hca.pci.device_class == "0207"
 
 
-def _by_node(records: Records, names: typing.Container[str]) -> typing.Dict[str, typing.List[Judged]]:
-    """What is no pass, by the nodes that its subject names. A pair accuses all that lies between its ends, so it is about neither."""
-    found: typing.Dict[str, typing.List[Judged]] = {}
+def _by_node(records: Records, names: typing.Container[str]) -> dict[str, list[Judged]]:
+    """What is no pass, by the nodes that its subject names. A pair accuses all that lies between its ends, so it is
+    about neither."""
+    found: dict[str, list[Judged]] = {}
     for record in records.values():
         for item in record.judged:
             subject = item.finding.subject

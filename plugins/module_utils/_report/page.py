@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report as one HTML page, for people. It needs nothing from outside and runs nothing; the style sheet alone filters its findings."""
+"""The report as one HTML page, for people. It needs nothing from outside and runs nothing; the style sheet alone
+filters its findings."""
 
 from __future__ import annotations
 
@@ -12,7 +13,18 @@ from . import collective_figures as collectives
 from . import comparisons, drawing, grid, link_errors, node_page, nodes, operators, plans
 from . import trends as over_time
 from .data import record_path
-from .exhibits import Charts, Undrawable, charts, collective_figures, compared, errors_over_runs, fleet, matrices, over_runs, plan
+from .exhibits import (
+    Charts,
+    Undrawable,
+    charts,
+    collective_figures,
+    compared,
+    errors_over_runs,
+    fleet,
+    matrices,
+    over_runs,
+    plan,
+)
 from .listing import LABELS, MOST_GROUPS, closing_groups, groups, listing, next_steps, passed
 from .markup import Html, document, element, join
 from .seen import Seen
@@ -20,7 +32,9 @@ from .style import STYLE
 from .topology import drawing as drawing_of
 from .verdict import Report, StageReport, UsedWaiver
 
-_OF_CLUSTER = {source.kind for fields in SOURCES.values() for source in fields.values() if isinstance(source, OfCluster)}
+_OF_CLUSTER = {
+    source.kind for fields in SOURCES.values() for source in fields.values() if isinstance(source, OfCluster)
+}
 # lines of what changed since the run before: the first screen is for them too
 _MOST_SINCE = 8
 # lines of changes of a stage
@@ -71,7 +85,11 @@ def _not_passed(report: Report) -> typing.Optional[Html]:
     """What a green verdict leaves to read: where warnings are, and what is waived."""
     if not report.success:
         return None
-    warned = [(f"{stage.counts['warn']} in {stage.name.replace('_', ' ')}", f"#{stage.name}") for stage in report.stages if stage.counts["warn"]]
+    warned = [
+        (f"{stage.counts['warn']} in {stage.name.replace('_', ' ')}", f"#{stage.name}")
+        for stage in report.stages
+        if stage.counts["warn"]
+    ]
     waived = [(f"{report.waived} waived", "#not-proven")] if report.waived else []
     links = [element("a", words, href=place) for words, place in (*warned, *waived)]
     lead = f"Read on: {report.counts['warn']} warnings: " if warned else "Read on: "
@@ -80,7 +98,11 @@ def _not_passed(report: Report) -> typing.Optional[Html]:
 
 def _about(report: Report) -> Html:
     """What the verdict is about: a reader of an archive asks that first."""
-    return element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in report.head().items()], class_="about")
+    return element(
+        "dl",
+        *[element("div", element("dt", name), element("dd", value)) for name, value in report.head().items()],
+        class_="about",
+    )
 
 
 def _strip(report: Report, with_nodes: bool) -> Html:
@@ -90,7 +112,9 @@ def _strip(report: Report, with_nodes: bool) -> Html:
         words = (element("span", stage.name.replace("_", " ")), element("small", _outcome(stage)))
         chips.append(element("li", element("a", *words, href=f"#{stage.name}"), class_=stage.state))
     if with_nodes:
-        chips.append(element("li", element("a", element("span", "nodes"), element("small", "sheets and groups"), href="#nodes")))
+        chips.append(
+            element("li", element("a", element("span", "nodes"), element("small", "sheets and groups"), href="#nodes"))
+        )
     return element("nav", element("ol", *chips), aria_label="Stages")
 
 
@@ -125,7 +149,9 @@ def _nodes(report: Report, seen: Seen, known: Charts) -> typing.Optional[Html]:
     try:
         found = nodes.nodes(report.records, seen, known)
     except Undrawable as error:
-        return element("section", element("h2", "nodes"), element("p", str(error), class_="more"), id="nodes", class_="card stage")
+        return element(
+            "section", element("h2", "nodes"), element("p", str(error), class_="more"), id="nodes", class_="card stage"
+        )
     return node_page.section(found) if found is not None else None
 
 
@@ -135,7 +161,15 @@ def _filter(report: Report) -> Html:
     for name in LABELS:
         count = report.counts[name]
         box = element("input", type="checkbox", id=f"show-{name}", checked=True)
-        boxes.append(element("label", box, element("b", str(count)), f" {name}", class_=f"tile {name}" if count else f"tile {name} none"))
+        boxes.append(
+            element(
+                "label",
+                box,
+                element("b", str(count)),
+                f" {name}",
+                class_=f"tile {name}" if count else f"tile {name} none",
+            )
+        )
     return element("fieldset", element("legend", "Findings shown"), *boxes, class_="filter")
 
 
@@ -151,26 +185,50 @@ def _since(report: Report) -> typing.Optional[Html]:
     since = report.since
     if since is None:
         return None
-    title, before = element("h2", "Since the run before"), element("small", f"run {since.run}{f', {since.started}' if since.started else ''}")
+    title, before = (
+        element("h2", "Since the run before"),
+        element("small", f"run {since.run}{f', {since.started}' if since.started else ''}"),
+    )
     if since.error:
-        return element("section", title, element("p", f"The two can't be compared: {since.error}"), before, class_="card")
+        return element(
+            "section", title, element("p", f"The two can't be compared: {since.error}"), before, class_="card"
+        )
     if not since.count:
         return element(
-            "section", title, element("p", "Nothing has changed: intent, nodes, HCAs, cables, stages and findings are as they were."), before, class_="card"
+            "section",
+            title,
+            element("p", "Nothing has changed: intent, nodes, HCAs, cables, stages and findings are as they were."),
+            before,
+            class_="card",
         )
     shown = since.lines[:_MOST_SINCE]
-    words = f"all {since.count} differences" if since.count > len(shown) else f"{since.count} difference{'' if since.count == 1 else 's'} side by side"
+    words = (
+        f"all {since.count} differences"
+        if since.count > len(shown)
+        else f"{since.count} difference{'' if since.count == 1 else 's'} side by side"
+    )
     lines = element("ul", *[element("li", element("bdi", line)) for line in shown])
-    return element("section", title, lines, element("p", element("a", words, href="difference.html"), class_="more"), before, class_="card")
+    return element(
+        "section",
+        title,
+        lines,
+        element("p", element("a", words, href="difference.html"), class_="more"),
+        before,
+        class_="card",
+    )
 
 
 def _not_proven(report: Report) -> typing.Optional[Html]:
     """Waivers, check mode, and stages that did not run: what a reader must not take this run for."""
     lines = []
     if report.check_mode:
-        lines.append(element("li", "This run was in check mode: nothing was made, so nothing that stands on it could be measured."))
+        lines.append(
+            element(
+                "li", "This run was in check mode: nothing was made, so nothing that stands on it could be measured."
+            )
+        )
     # what stopped a run, stopped all the stages after it
-    noted: typing.Dict[str, typing.List[str]] = {}
+    noted: dict[str, list[str]] = {}
     for stage in report.stages:
         noted.setdefault(stage.note, []).append(stage.name)
     lines += [element("li", element("b", ", ".join(names)), f": {note}") for note, names in noted.items() if note]
@@ -181,7 +239,13 @@ def _not_proven(report: Report) -> typing.Optional[Html]:
         "section",
         element("h2", "What this run does not prove"),
         element("ul", *lines) if lines else None,
-        element("h3", f"{report.counts['waived'] or 'no'} finding{'' if report.counts['waived'] == 1 else 's'} waived") if waivers else None,
+        (
+            element(
+                "h3", f"{report.counts['waived'] or 'no'} finding{'' if report.counts['waived'] == 1 else 's'} waived"
+            )
+            if waivers
+            else None
+        ),
         waivers,
         id="not-proven",
         class_="card",
@@ -194,11 +258,12 @@ def _waiver(used: UsedWaiver) -> Html:
     selector = element("p", element("code", used.waiver.check), on)
     if not used.covered:
         return element("li", reason, selector, element("p", element("em", _unused(used))))
-    causes: typing.Dict[typing.Tuple[str, str], typing.List[str]] = {}
+    causes: dict[tuple[str, str], list[str]] = {}
     for finding in used.covered:
         causes.setdefault((finding.check, finding.why), []).append(finding.subject)
     items = [
-        element("li", element("code", check), f": {why}", element("small", ", ".join(names))) for (check, why), names in list(causes.items())[:MOST_GROUPS]
+        element("li", element("code", check), f": {why}", element("small", ", ".join(names)))
+        for (check, why), names in list(causes.items())[:MOST_GROUPS]
     ]
     if len(causes) > MOST_GROUPS:
         items.append(element("li", f"and {len(causes) - MOST_GROUPS} more causes, all of them in report.json"))
@@ -209,7 +274,10 @@ def _waiver(used: UsedWaiver) -> Html:
 def _unused(used: UsedWaiver) -> str:
     if not used.idle:
         return "It covered nothing in this run and can be removed."
-    return f"This run can't say whether it is needed: stage {', '.join(used.idle)} did not run to its end, or ran in check mode."
+    return (
+        f"This run can't say whether it is needed: stage {', '.join(used.idle)} did not run to its end, or ran in check"
+        " mode."
+    )
 
 
 def _changes(report: Report) -> typing.Optional[Html]:
@@ -220,19 +288,31 @@ def _changes(report: Report) -> typing.Optional[Html]:
     for stage in report.stages:
         changes = stage.record.changes if stage.record else ()
         if changes:
-            more = [f"and {len(changes) - _MOST_CHANGES} more, all of them in report.json"] if len(changes) > _MOST_CHANGES else []
-            parts += [element("h3", stage.name.replace("_", " ")), element("ul", *[element("li", text) for text in (*changes[:_MOST_CHANGES], *more)])]
+            more = (
+                [f"and {len(changes) - _MOST_CHANGES} more, all of them in report.json"]
+                if len(changes) > _MOST_CHANGES
+                else []
+            )
+            parts += [
+                element("h3", stage.name.replace("_", " ")),
+                element("ul", *[element("li", text) for text in (*changes[:_MOST_CHANGES], *more)]),
+            ]
     return element("section", element("h2", title), *parts, class_="card")
 
 
 def _stage(stage: StageReport, report: Report, seen: Seen, known: Charts) -> Html:
     record = stage.record
     seconds = "" if stage.seconds is None else f", {stage.seconds:.1f} s"
-    title = element("h2", stage.name.replace("_", " "), " ", element("span", f"{_outcome(stage)}{seconds}", class_="state"))
+    title = element(
+        "h2", stage.name.replace("_", " "), " ", element("span", f"{_outcome(stage)}{seconds}", class_="state")
+    )
     if record is None:
         return element("section", title, element("p", stage.note), id=stage.name, class_=f"card stage {stage.state}")
     # pictures first where all is well; else the words that say what is not
-    parts = (element("div", *_figures(stage, report, seen, known), class_="figures"), join(*listing(groups(record.judged), report.pages)))
+    parts = (
+        element("div", *_figures(stage, report, seen, known), class_="figures"),
+        join(*listing(groups(record.judged), report.pages)),
+    )
     return element(
         "section",
         title,
@@ -306,5 +386,16 @@ def _footer(report: Report, seen: Seen) -> Html:
     return element(
         "footer",
         element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in rows]),
-        element("p", "The same for programs: ", files[0], ", as JUnit ", files[1], ", as OpenMetrics ", files[2], "; for chat and mail ", files[3], "."),
+        element(
+            "p",
+            "The same for programs: ",
+            files[0],
+            ", as JUnit ",
+            files[1],
+            ", as OpenMetrics ",
+            files[2],
+            "; for chat and mail ",
+            files[3],
+            ".",
+        ),
     )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan of stage network as a table: what the operator does to the nodes, in how many waves, and what is in the way."""
+"""The plan of stage network as a table: what the operator does to the nodes, in how many waves, and what is in the
+way."""
 
 from __future__ import annotations
 
@@ -13,12 +14,12 @@ from .tables import row, table
 
 #: nodes that are named in a row
 _MOST_NODES = 12
-_WORST_FIRST: typing.Tuple[Action, ...] = ("unknown", "reboot", "drain", "configure", "nothing")
+_WORST_FIRST: tuple[Action, ...] = ("unknown", "reboot", "drain", "configure", "nothing")
 
 
-def fates(plan: DisruptionPlan) -> typing.List[typing.List[NodePlan]]:
+def fates(plan: DisruptionPlan) -> list[list[NodePlan]]:
     """Nodes with one fate for one reason, the worst first."""
-    alike: typing.Dict[typing.Tuple[Action, typing.Tuple[str, ...], typing.Tuple[str, ...]], typing.List[NodePlan]] = {}
+    alike: dict[tuple[Action, tuple[str, ...], tuple[str, ...]], list[NodePlan]] = {}
     for node in plan.nodes:
         alike.setdefault((node.action, node.reasons, node.blockers), []).append(node)
     return sorted(alike.values(), key=lambda nodes: _WORST_FIRST.index(nodes[0].action))
@@ -38,7 +39,9 @@ def turns(pool: PoolPlan) -> str:
 
 
 def label(pool: PoolPlan) -> str:
-    return f"MachineConfigPool {pool.name}, rolled once" if pool.machines else pool.name or "the operator's default pool"
+    return (
+        f"MachineConfigPool {pool.name}, rolled once" if pool.machines else pool.name or "the operator's default pool"
+    )
 
 
 def figure(plan: DisruptionPlan) -> Html:
@@ -54,7 +57,12 @@ def figure(plan: DisruptionPlan) -> Html:
 
 def _row(action: str, nodes: typing.Sequence[NodePlan]) -> Html:
     names = folded([node.node for node in nodes], _MOST_NODES)
-    return row(action, join(element("b", str(len(nodes))), " ", element("bdi", names)), "; ".join(nodes[0].reasons), "; ".join(nodes[0].blockers))
+    return row(
+        action,
+        join(element("b", str(len(nodes))), " ", element("bdi", names)),
+        "; ".join(nodes[0].reasons),
+        "; ".join(nodes[0].blockers),
+    )
 
 
 def _pool(pool: PoolPlan) -> Html:

@@ -20,14 +20,15 @@ def no_facts(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typ
 
 
 class Seen:
-    """The facts of a run, typed. What several stages were judged by is read and loaded once: HCAs of a thousand nodes take seconds.
+    """The facts of a run, typed. What several stages were judged by is read and loaded once: HCAs of a thousand nodes
+    take seconds.
 
     :param source: where the data come from
     """
 
     def __init__(self, source: FactSource) -> None:
         self._source = source
-        self._typed: typing.Dict[typing.Hashable, typing.Any] = {}
+        self._typed: dict[typing.Hashable, typing.Any] = {}
 
     def of(self, stage: str, parts: typing.Sequence[str]) -> typing.Any:
         """The ``Facts`` of a stage with these fields, the others as their defaults say.

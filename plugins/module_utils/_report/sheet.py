@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The sheet of a node: its HCAs and GPUs, where they are on PCI and by which NUMA node, what is in the way, and what nobody knows.
+"""The sheet of a node: its HCAs and GPUs, where they are on PCI and by which NUMA node, what is in the way, and what
+nobody knows.
 
-What is wrong with a port says the check of stage discover, what a PCIe link could carry ``line_rates``, why a row is unread the check of stage tuning.
+What is wrong with a port says the check of stage discover, what a PCIe link could carry ``line_rates``, why a row is
+unread the check of stage tuning.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ class Item:
 
     kind: Kind
     name: str
-    said: typing.Tuple[Said, ...] = ()
-    below: typing.Tuple[Item, ...] = ()
+    said: tuple[Said, ...] = ()
+    below: tuple[Item, ...] = ()
 
     @property
     def tone(self) -> Tone:
@@ -67,7 +69,7 @@ class Block:
 
     name: str
     cpus: Said
-    items: typing.Tuple[Item, ...]
+    items: tuple[Item, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +80,7 @@ class Device:
     """
 
     name: str
-    cells: typing.Tuple[Said, ...]
+    cells: tuple[Said, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,13 +96,13 @@ class Sheet:
 
     node: str
     kind: str = ""
-    blocks: typing.Tuple[Block, ...] = ()
-    hcas: typing.Tuple[Device, ...] = ()
-    gpus: typing.Tuple[Device, ...] = ()
-    wrong: typing.Tuple[str, ...] = ()
-    unknown: typing.Tuple[str, ...] = ()
-    odd: typing.Tuple[str, ...] = ()
-    steps: typing.Tuple[str, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    hcas: tuple[Device, ...] = ()
+    gpus: tuple[Device, ...] = ()
+    wrong: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
 
     @property
     def rank(self) -> int:
@@ -126,7 +128,7 @@ class Seen:
     moved: typing.Container[str] = ()
     judged: typing.Sequence[Judged] = ()
     kind: str = ""
-    odd: typing.Tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
 
 
 def worst(said: typing.Iterable[Said]) -> Tone:
@@ -135,13 +137,22 @@ def worst(said: typing.Iterable[Said]) -> Tone:
 
 
 def sheet(seen: Seen) -> Sheet:
-    """What is known of a node is never more than its facts: what they do not say is unknown, and so is all of a node without facts."""
+    """What is known of a node is never more than its facts: what they do not say is unknown, and so is all of a node
+    without facts."""
     findings = [item.finding for item in seen.judged if label(item) in ("fail", "unknown")]
-    wrong = [f"{finding.check} on {finding.subject}: {finding.measured or finding.why}" for finding in findings if finding.status == "fail"]
-    unknown = [f"{finding.check} on {finding.subject}: {finding.why or finding.measured}" for finding in findings if finding.status != "fail"]
+    wrong = [
+        f"{finding.check} on {finding.subject}: {finding.measured or finding.why}"
+        for finding in findings
+        if finding.status == "fail"
+    ]
+    unknown = [
+        f"{finding.check} on {finding.subject}: {finding.why or finding.measured}"
+        for finding in findings
+        if finding.status != "fail"
+    ]
     value = seen.hcas.value if seen.hcas.error is None else None
     tree = _Tree(seen, [hca for hca in value.hcas if not hca.is_virtual] if value else [])
-    lacks: typing.List[str] = []
+    lacks: list[str] = []
     if value is None:
         lacks.append(f"HCAs: {seen.hcas.error or 'no answer'}")
     else:
@@ -151,9 +162,13 @@ def sheet(seen: Seen) -> Sheet:
     blocks = tree.blocks()
     marks = [*tree.without_place, *(mark for block in blocks for mark in _marks(block))]
     silent = value is None or tree.rows is None
-    steps = tuple(dict.fromkeys(finding.remedy for finding in findings if finding.check in _OF_SILENCE)) if silent else ()
+    steps = (
+        tuple(dict.fromkeys(finding.remedy for finding in findings if finding.check in _OF_SILENCE)) if silent else ()
+    )
     if silent and not steps:
-        steps = (f"Let stages discover and tuning look at {seen.node}: run site.yml again with --tags discover,tuning.",)
+        steps = (
+            f"Let stages discover and tuning look at {seen.node}: run site.yml again with --tags discover,tuning.",
+        )
     return Sheet(
         seen.node,
         seen.kind,
@@ -167,7 +182,7 @@ def sheet(seen: Seen) -> Sheet:
     )
 
 
-def _marks(block: Block) -> typing.Iterator[typing.Tuple[str, Tone]]:
+def _marks(block: Block) -> typing.Iterator[tuple[str, Tone]]:
     if block.cpus.tone:
         yield f"{block.name}: {block.cpus.text}", block.cpus.tone
     pending = list(reversed(block.items))
@@ -190,31 +205,36 @@ class _Tree:
         ways = ((name, _way(value)) for name, value in self._by("pci_way").items())
         self.ways = {name: way for name, way in ways if way is not None}
         self.models, self.numa, self.lanes = self._by("gpu_model"), self._by("gpu_numa"), self._by("gpu_link_width")
-        self.nearest = {name.partition(" ")[0]: (name.partition(" ")[2], value) for name, value in self._by("gpu_nic_path").items()}
+        self.nearest = {
+            name.partition(" ")[0]: (name.partition(" ")[2], value) for name, value in self._by("gpu_nic_path").items()
+        }
         self.wanted = {hca.name for hca in hcas if hca.name in seen.wanted}
         self.cpus = {name.rpartition(" ")[2]: cpus for name, cpus in self._by("numa_cpus").items()}
         self.acs = self._by("acs")
         self.between = {bridge for card, (hca, _far) in self.nearest.items() for bridge in self._between(card, hca)}
 
-    def _by(self, row: str) -> typing.Dict[str, str]:
+    def _by(self, row: str) -> dict[str, str]:
         """Value of a row by what shows it."""
         return {name: reading.value for reading in self.known.rows.get(row, ()) for name in reading.where}
 
     def _why(self, row: str) -> typing.Optional[str]:
         return why_unread(self.known, row) if self.rows is not None else None
 
-    def _between(self, card: str, hca: str) -> typing.Tuple[str, ...]:
+    def _between(self, card: str, hca: str) -> tuple[str, ...]:
         if card not in self.ways or hca not in self.ways:
             return ()
         return pci_path.between(self.ways[card], self.ways[hca])
 
     @property
-    def without_place(self) -> typing.Iterator[typing.Tuple[str, Tone]]:
+    def without_place(self) -> typing.Iterator[tuple[str, Tone]]:
         """What is known of no single thing in the picture."""
         why = self._why("gpus") or self._why("gpu_model")
         count = next((reading.value for reading in self.known.rows.get("gpus", ())), "0")
         if self.more:
-            yield f"GPUs: {len(self.cards) + self.more} told, more than a machine has; {self.more} of them not shown", "unknown"
+            yield (
+                f"GPUs: {len(self.cards) + self.more} told, more than a machine has; {self.more} of them not shown",
+                "unknown",
+            )
         if why is not None:
             yield f"GPUs: {why}", "unknown"
         elif count != str(len(self.cards) + self.more):
@@ -222,14 +242,18 @@ class _Tree:
         if self.cards and self._why("acs") is not None:
             yield f"ACS on the way between GPUs and HCAs: {self._why('acs')}", "unknown"
 
-    def blocks(self) -> typing.Tuple[Block, ...]:
-        found: typing.Dict[str, typing.List[Item]] = {}
-        leaves: typing.Dict[typing.Tuple[str, str], typing.List[typing.Tuple[typing.Tuple[str, ...], Item]]] = {}
+    def blocks(self) -> tuple[Block, ...]:
+        found: dict[str, list[Item]] = {}
+        leaves: dict[tuple[str, str], list[tuple[tuple[str, ...], Item]]] = {}
         for number, name, item in [*map(self._gpu, self.cards), *map(self._hca, self.hcas)]:
             way = self.ways.get(name)
             found.setdefault(number, [])
             if way is None:
-                place = Said("way on PCI unknown", "unknown") if name in self.cards or name in self.wanted else Said("way on PCI not asked")
+                place = (
+                    Said("way on PCI unknown", "unknown")
+                    if name in self.cards or name in self.wanted
+                    else Said("way on PCI not asked")
+                )
                 found[number].append(dataclasses.replace(item, said=(*item.said, place)))
             else:
                 leaves.setdefault((number, way.root), []).append((way.functions[:-1], item))
@@ -238,26 +262,33 @@ class _Tree:
         for number in self.cpus:
             found.setdefault(number, [])
         return tuple(
-            Block(f"NUMA node {number}", self._of_cpus(number), tuple(items)) for number, items in sorted(found.items(), key=lambda at: (len(at[0]), at[0]))
+            Block(f"NUMA node {number}", self._of_cpus(number), tuple(items))
+            for number, items in sorted(found.items(), key=lambda at: (len(at[0]), at[0]))
         )
 
-    def _below(self, items: typing.Sequence[typing.Tuple[typing.Tuple[str, ...], Item]]) -> typing.Tuple[Item, ...]:
+    def _below(self, items: typing.Sequence[tuple[tuple[str, ...], Item]]) -> tuple[Item, ...]:
         """Functions by the first bridge of what is left of their ways, in the order of their addresses."""
-        by_bridge: typing.Dict[str, typing.List[typing.Tuple[typing.Tuple[str, ...], Item]]] = {}
+        by_bridge: dict[str, list[tuple[tuple[str, ...], Item]]] = {}
         ends = [item for bridges, item in items if not bridges]
         for bridges, item in items:
             if bridges:
                 by_bridge.setdefault(bridges[0], []).append((bridges[1:], item))
-        return (*ends, *(Item("bridge", f"bridge {bridge}", self._acs(bridge), self._below(rest)) for bridge, rest in sorted(by_bridge.items())))
+        return (
+            *ends,
+            *(
+                Item("bridge", f"bridge {bridge}", self._acs(bridge), self._below(rest))
+                for bridge, rest in sorted(by_bridge.items())
+            ),
+        )
 
-    def _acs(self, bridge: str) -> typing.Tuple[Said, ...]:
+    def _acs(self, bridge: str) -> tuple[Said, ...]:
         if self.acs.get(bridge) == "redirect":
             return (Said("ACS redirect: packets between GPU and HCA go up to the host", "bad"),)
         if self.acs.get(bridge) == "direct":
             return (Said("ACS direct"),)
         return (Said("ACS unknown", "unknown"),) if bridge in self.between else ()
 
-    def _gpu(self, card: str) -> typing.Tuple[str, str, Item]:
+    def _gpu(self, card: str) -> tuple[str, str, Item]:
         said = [Said(self.models[card]), self._lanes(card), self._path(card)]
         return self._numa_of_gpu(card), card, Item("gpu", f"GPU {card}", tuple(said))
 
@@ -269,17 +300,32 @@ class _Tree:
 
     def _path(self, card: str) -> Said:
         if card not in self.nearest:
-            no_hca = self._why("gpu_nic_path") is None and self.rows is not None and not self.known.rows.get("gpu_nic_path")
-            return Said("no HCA with an RDMA device beside it") if no_hca else Said("way to the nearest HCA unknown", "unknown")
+            no_hca = (
+                self._why("gpu_nic_path") is None and self.rows is not None and not self.known.rows.get("gpu_nic_path")
+            )
+            return (
+                Said("no HCA with an RDMA device beside it")
+                if no_hca
+                else Said("way to the nearest HCA unknown", "unknown")
+            )
         hca, far = self.nearest[card]
         if far == _ACROSS:
             return Said(f"way to its nearest HCA {hca} crosses the sockets ({far})", "bad")
-        return Said(f"{far} to {hca}" if far in pci_path.DISTANCES else f"way to {hca} unknown", "" if far in pci_path.DISTANCES else "unknown")
+        return Said(
+            f"{far} to {hca}" if far in pci_path.DISTANCES else f"way to {hca} unknown",
+            "" if far in pci_path.DISTANCES else "unknown",
+        )
 
-    def gpus(self) -> typing.Tuple[Device, ...]:
-        return tuple(Device(card, (Said(self.models[card]), _or_unknown(self._numa_of_gpu(card)), self._lanes(card), self._path(card))) for card in self.cards)
+    def gpus(self) -> tuple[Device, ...]:
+        return tuple(
+            Device(
+                card,
+                (Said(self.models[card]), _or_unknown(self._numa_of_gpu(card)), self._lanes(card), self._path(card)),
+            )
+            for card in self.cards
+        )
 
-    def _hca(self, hca: Hca) -> typing.Tuple[str, str, Item]:
+    def _hca(self, hca: Hca) -> tuple[str, str, Item]:
         said = [*(self._state(hca, port) for port in hca.all_ports), *self._link(hca)]
         if hca.name in self.seen.wanted and not hca.all_ports:
             said.insert(0, Said("no port shown", "unknown"))
@@ -288,7 +334,11 @@ class _Tree:
         return (
             self._numa_of_hca(hca),
             hca.name,
-            Item("hca", f"HCA {hca.name}", (Said(words, "" if rail or hca.name not in self.seen.wanted else "unknown"), *said)),
+            Item(
+                "hca",
+                f"HCA {hca.name}",
+                (Said(words, "" if rail or hca.name not in self.seen.wanted else "unknown"), *said),
+            ),
         )
 
     def _numa_of_gpu(self, card: str) -> str:
@@ -315,7 +365,9 @@ class _Tree:
         if port.link_layer == "InfiniBand":
             wrong = trouble(port)
             if wrong is not None:
-                return self._toned(hca, Said(f"port {port.number} {wrong.measured}", "bad" if wrong.known else "unknown"))
+                return self._toned(
+                    hca, Said(f"port {port.number} {wrong.measured}", "bad" if wrong.known else "unknown")
+                )
         elif port.state is None:
             return self._toned(hca, Said(f"port {port.number} state unknown", "unknown"))
         elif port.state != "ACTIVE":
@@ -342,7 +394,7 @@ class _Tree:
         else:
             yield Said(now)
 
-    def ports(self) -> typing.Tuple[Device, ...]:
+    def ports(self) -> tuple[Device, ...]:
         """A row for each port, and one for an HCA without."""
         found = []
         for hca in self.hcas:
@@ -358,10 +410,16 @@ class _Tree:
             link = next(self._link(hca), Said("no link"))
             link = Said(f"{hca.pci.address if hca.pci else 'no PCI function'}: {link.text}", link.tone)
             for port in hca.all_ports:
-                lid = Said(UNKNOWN, "unknown") if f"ports/{port.number}/lid" in hca.unread else Said(str(port.lid or "none"))
+                lid = (
+                    Said(UNKNOWN, "unknown")
+                    if f"ports/{port.number}/lid" in hca.unread
+                    else Said(str(port.lid or "none"))
+                )
                 found.append(Device(f"{hca.name} port {port.number}", (*of_card, self._state(hca, port), lid, link)))
             if not hca.all_ports:
-                found.append(Device(hca.name, (*of_card, self._toned(hca, Said("no port shown", "unknown")), Said("none"), link)))
+                found.append(
+                    Device(hca.name, (*of_card, self._toned(hca, Said("no port shown", "unknown")), Said("none"), link))
+                )
         return tuple(found)
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What two parties sign of a run: one sheet of A4 with the verdict, the figures of each fabric, what was waived, and the checksum of the evidence.
+"""What two parties sign of a run: one sheet of A4 with the verdict, the figures of each fabric, what was waived, and
+the checksum of the evidence.
 
-The sheet is paper: it is white whatever the reader's system prefers, holds no more than fits, and says where the rest is.
+The sheet is paper: it is white whatever the reader's system prefers, holds no more than fits, and says where the rest
+is.
 """
 
 from __future__ import annotations
@@ -42,11 +44,14 @@ h2{margin:3mm 0 1mm;font-size:11pt}
 p{margin:0 0 1mm;overflow-wrap:anywhere}
 dl{display:grid;grid-template-columns:1fr 1fr;gap:1mm 8mm;margin:3mm 0 0}
 dl div{display:grid;grid-template-columns:26mm 1fr;gap:2mm;min-width:0}
-dt{color:#4a5558}dt,dd,.text p{overflow-wrap:anywhere;display:-webkit-box;-webkit-line-clamp:2;-webkit-box-orient:vertical;overflow:hidden}
+dt{color:#4a5558}
+dt,dd,.text p{overflow-wrap:anywhere;display:-webkit-box;-webkit-line-clamp:2;-webkit-box-orient:vertical;
+  overflow:hidden}
 .text p{margin:0}dd{margin:0;min-height:1.35em}
 dd.blank{border-bottom:.2mm solid #14191a}
 table{border-collapse:collapse;width:100%}
-th,td{text-align:right;padding:.6mm 2mm;border-bottom:.2mm solid #b9c2bd;font-variant-numeric:tabular-nums;vertical-align:top}
+th,td{text-align:right;padding:.6mm 2mm;border-bottom:.2mm solid #b9c2bd;font-variant-numeric:tabular-nums;
+  vertical-align:top}
 td,thead th{white-space:nowrap}.text td{white-space:normal}.text td:first-child{width:36%}.text td:last-child{width:14%}
 th:first-child,td:first-child{text-align:left;padding-left:0;overflow-wrap:anywhere}
 thead th{color:#4a5558;font-weight:400}
@@ -91,9 +96,9 @@ class Figures(typing.NamedTuple):
     """
 
     fabric: str
-    figures: typing.Tuple[float, ...]
+    figures: tuple[float, ...]
     pairs: int
-    floors: typing.Tuple[float, ...]
+    floors: tuple[float, ...]
 
 
 def render_signature(report: Report, evidence: Evidence) -> str:
@@ -103,15 +108,23 @@ def render_signature(report: Report, evidence: Evidence) -> str:
         _STYLE,
         element("header", element("p", "Acceptance of an RDMA network"), element("p", f"run {report.run}")),
         element(
-            "main", *_verdict(report), _who(report, evidence), *_figures(report), *_collectives(report), *_waivers(report), *_versions(report), *_sums(evidence)
+            "main",
+            *_verdict(report),
+            _who(report, evidence),
+            *_figures(report),
+            *_collectives(report),
+            *_waivers(report),
+            *_versions(report),
+            *_sums(evidence),
         ),
         _fields(evidence),
         dark=False,
     )
 
 
-def figures(report: Report) -> typing.Tuple[Figures, ...]:
-    """Of each fabric that the run measured; nothing where the stage has no facts that load, of which the report says why."""
+def figures(report: Report) -> tuple[Figures, ...]:
+    """Of each fabric that the run measured; nothing where the stage has no facts that load, of which the report says
+    why."""
     try:
         loaded = held(report.records.get("bandwidth"), report.seen)
     except Undrawable:
@@ -138,7 +151,10 @@ def _verdict(report: Report) -> typing.Iterator[Html]:
 
 def _who(report: Report, evidence: Evidence) -> Html:
     records = report.records.values()
-    begun, ended = min((record.started for record in records), default=""), max((record.finished for record in records), default="")
+    begun, ended = (
+        min((record.started for record in records), default=""),
+        max((record.finished for record in records), default=""),
+    )
     stages = sum(stage.state == "open" for stage in report.asked)
     rows = [
         ("Customer", evidence.customer),
@@ -160,7 +176,9 @@ def _time(begun: str, ended: str) -> str:
 
 
 def _row(name: str, value: str) -> Html:
-    return element("div", element("dt", name), element("dd", _short(value, _MOST_IN_COLUMN), class_=None if value else "blank"))
+    return element(
+        "div", element("dt", name), element("dd", _short(value, _MOST_IN_COLUMN), class_=None if value else "blank")
+    )
 
 
 def _figures(report: Report) -> typing.Iterator[Html]:
@@ -170,7 +188,13 @@ def _figures(report: Report) -> typing.Iterator[Html]:
         yield element("p", "No pair has a figure in this run.")
         return
     rows = [_figure(item) for item in found[:MOST_FABRICS]]
-    head = element("tr", *[element("th", name, scope="col") for name in ("Fabric", "Pairs measured", "Lowest", "Median", "Best", "Floor")])
+    head = element(
+        "tr",
+        *[
+            element("th", name, scope="col")
+            for name in ("Fabric", "Pairs measured", "Lowest", "Median", "Best", "Floor")
+        ],
+    )
     yield element("table", element("thead", head), element("tbody", *rows))
     if len(found) > MOST_FABRICS:
         yield element("p", f"and {len(found) - MOST_FABRICS} more fabrics, all of them in report.html", class_="more")
@@ -186,12 +210,13 @@ def _figure(item: Figures) -> Html:
 
 
 def _collectives(report: Report) -> typing.Iterator[Html]:
-    """Return the proven figures of each step of each collective; nothing where none was asked for, or none is proven."""
+    """Return the proven figures of each step of each collective; nothing where none was asked for, or none is
+    proven."""
     try:
         found = collective_figures(report.records.get("collectives"), report.seen)
     except Undrawable:
         return
-    groups: typing.Dict[typing.Tuple[str, str], typing.List[GroupFigure]] = {}
+    groups: dict[tuple[str, str], list[GroupFigure]] = {}
     for item in found:
         groups.setdefault((item.collective, item.kind), []).append(item)
     if not groups:
@@ -200,8 +225,17 @@ def _collectives(report: Report) -> typing.Iterator[Html]:
     rows = []
     for (name, kind), items in groups.items():
         floors = [item.floor_gbs for item in items if item.floor_gbs is not None]
-        values = [len(items), _gbps(min(item.bus_gbs for item in items)), _gbps(max(item.bus_gbs for item in items)), _gbps(max(floors)) if floors else "-"]
-        rows.append(element("tr", element("th", f"{name}, {kind}", scope="row"), *[element("td", str(value)) for value in values]))
+        values = [
+            len(items),
+            _gbps(min(item.bus_gbs for item in items)),
+            _gbps(max(item.bus_gbs for item in items)),
+            _gbps(max(floors)) if floors else "-",
+        ]
+        rows.append(
+            element(
+                "tr", element("th", f"{name}, {kind}", scope="row"), *[element("td", str(value)) for value in values]
+            )
+        )
     head = element("tr", *[element("th", name, scope="col") for name in ("Step", "Groups", "Lowest", "Best", "Floor")])
     yield element("table", element("thead", head), element("tbody", *rows))
 
@@ -220,7 +254,11 @@ def _waivers(report: Report) -> typing.Iterator[Html]:
     yield element("table", element("thead", head), element("tbody", *map(_waiver, used[:MOST_WAIVERS])), class_="text")
     if len(used) > MOST_WAIVERS:
         count = sum(len(item.covered) for item in used[MOST_WAIVERS:])
-        yield element("p", f"and {len(used) - MOST_WAIVERS} more waivers with {count} findings, all of them in report.html", class_="more")
+        yield element(
+            "p",
+            f"and {len(used) - MOST_WAIVERS} more waivers with {count} findings, all of them in report.html",
+            class_="more",
+        )
 
 
 def _waiver(used: UsedWaiver) -> Html:
@@ -244,13 +282,22 @@ def _sums(evidence: Evidence) -> typing.Iterator[Html]:
     yield element("p", "Intent: ", element("code", evidence.intent))
     name = _short(evidence.archive, _MOST_IN_COLUMN)
     yield element("p", "Evidence, ", name, ": ", element("code", evidence.sha256))
-    command = f"ansible-playbook linerate.rdma.evidence -e rdma_evidence={name} -e rdma_evidence_sha256={evidence.sha256[:12]}..."
-    yield element("p", "Verify it: sha256sum, or with its verdict judged again: ", element("code", command), class_="more")
+    command = (
+        f"ansible-playbook linerate.rdma.evidence -e rdma_evidence={name} -e"
+        f" rdma_evidence_sha256={evidence.sha256[:12]}..."
+    )
+    yield element(
+        "p", "Verify it: sha256sum, or with its verdict judged again: ", element("code", command), class_="more"
+    )
 
 
 def _fields(evidence: Evidence) -> Html:
     fields = [
-        element("div", element("p", f"{role}{f', {_short(name, _MOST_IN_COLUMN)}' if name else ''}"), element("small", "name, place, date, signature"))
+        element(
+            "div",
+            element("p", f"{role}{f', {_short(name, _MOST_IN_COLUMN)}' if name else ''}"),
+            element("small", "name, place, date, signature"),
+        )
         for role, name in (("Contractor", evidence.contractor), ("Customer", evidence.customer))
     ]
     return element("section", *fields, class_="sign", aria_label="Signatures")

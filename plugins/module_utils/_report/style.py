@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Style sheet of the HTML report. Dark where the reader's system is. On paper what is folded stays so, but for what is waived or follows from what is wrong."""
+"""Style sheet of the HTML report. Dark where the reader's system is. On paper what is folded stays so, but for what is
+waived or follows from what is wrong."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ STYLE = """
 --best:#1d5237;--near:#38502a;--less:#4d4d1f;--fail:#ff8f85;--fail-ink:#2a0603}}
 *{box-sizing:border-box}
 html{-webkit-text-size-adjust:100%}@media (prefers-reduced-motion:no-preference){html{scroll-behavior:smooth}}
-body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue","Open Sans",sans-serif}
+body{margin:0;background:var(--ground);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,
+  "Helvetica Neue","Open Sans",sans-serif}
 header,main,footer{max-width:1180px;margin:0 auto;padding:0 24px}
 a{color:inherit;text-underline-offset:2px}
 :focus-visible{outline:2px solid var(--wait);outline-offset:2px;border-radius:4px}
@@ -30,14 +32,18 @@ b,h2,h3{font-weight:620}
 header{padding-top:36px}
 .brand{color:var(--soft);letter-spacing:.04em;margin:0}
 h1{margin:.05em 0 0;font-size:clamp(32px,7vw,46px);line-height:1.15;font-weight:660;letter-spacing:-.015em}
-header.good h1{color:var(--good)}header.bad h1{color:var(--bad)}header.neutral h1{color:var(--wait)}header.waived h1{color:var(--warn)}
+header.good h1{color:var(--good)}header.bad h1{color:var(--bad)}header.neutral h1{color:var(--wait)}
+header.waived h1{color:var(--warn)}
 .summary{margin:.3em 0 0;font-size:18px;max-width:75ch}
-nav ol{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:6px;list-style:none;margin:24px 0;padding:0}
-nav a{display:block;height:100%;padding:8px 10px;border-radius:8px;background:var(--card);border:1px solid var(--line);border-top:4px solid var(--soft);
+nav ol{display:grid;grid-template-columns:repeat(auto-fit,minmax(112px,1fr));gap:6px;list-style:none;margin:24px 0;
+  padding:0}
+nav a{display:block;height:100%;padding:8px 10px;border-radius:8px;background:var(--card);border:1px solid var(--line);
+  border-top:4px solid var(--soft);
 text-decoration:none;line-height:1.25}
 nav a:hover{background:var(--mute-bg)}
 nav small{display:block;color:var(--soft);font-size:12.5px}
-nav li.open a{border-top-color:var(--good)}nav li.closed a,nav li.unreadable a{border-top-color:var(--bad)}nav li.pending a{border-top-color:var(--wait)}
+nav li.open a{border-top-color:var(--good)}nav li.closed a,nav li.unreadable a{border-top-color:var(--bad)}
+nav li.pending a{border-top-color:var(--wait)}
 
 .card{background:var(--card);border:1px solid var(--line);border-radius:12px;padding:18px 22px;margin:0 0 16px}
 .card>h2{font-size:20px;margin:0 0 10px}
@@ -50,7 +56,8 @@ nav li.open a{border-top-color:var(--good)}nav li.closed a,nav li.unreadable a{b
 
 .filter{display:flex;flex-wrap:wrap;gap:8px;align-items:center;margin:0 0 16px;padding:0;border:0}
 .filter legend{float:left;padding:0;margin-right:6px;color:var(--soft)}
-.tile{display:inline-flex;gap:5px;align-items:center;padding:4px 12px 4px 8px;border-radius:999px;background:var(--card);border:1px solid var(--line);
+.tile{display:inline-flex;gap:5px;align-items:center;padding:4px 12px 4px 8px;border-radius:999px;
+  background:var(--card);border:1px solid var(--line);
 cursor:pointer}
 .tile b{font-variant-numeric:tabular-nums}
 .tile.none{color:var(--soft)}
@@ -59,12 +66,15 @@ body:has(#show-fail:not(:checked)) .finding.fail,body:has(#show-unknown:not(:che
 body:has(#show-skipped:not(:checked)) .finding.skipped,body:has(#show-warn:not(:checked)) .finding.warn,
 body:has(#show-waived:not(:checked)) .finding.waived,body:has(#show-pass:not(:checked)) .finding.pass{display:none}
 
-.badge{display:inline-block;min-width:62px;padding:1px 8px;border-radius:999px;text-align:center;font-size:12.5px;font-weight:500;
+.badge{display:inline-block;min-width:62px;padding:1px 8px;border-radius:999px;text-align:center;font-size:12.5px;
+  font-weight:500;
 background:var(--mute-bg);color:var(--soft)}
 .badge.pass{background:var(--good-bg);color:var(--good)}.badge.fail{background:var(--bad-bg);color:var(--bad)}
-.badge.unknown,.badge.warn{background:var(--warn-bg);color:var(--warn)}.badge.waived{background:var(--wait-bg);color:var(--wait)}
+.badge.unknown,.badge.warn{background:var(--warn-bg);color:var(--warn)}
+.badge.waived{background:var(--wait-bg);color:var(--wait)}
 article.finding{padding:12px 0 12px 14px;border-left:3px solid var(--line);margin:0 0 10px}
-article.fail{border-left-color:var(--bad)}article.unknown,article.warn{border-left-color:var(--warn)}article.waived{border-left-color:var(--wait)}
+article.fail{border-left-color:var(--bad)}article.unknown,article.warn{border-left-color:var(--warn)}
+article.waived{border-left-color:var(--wait)}
 article.finding{padding-top:2px;padding-bottom:2px}
 article h3{font-size:15px;font-weight:400;margin:0 0 5px}
 .subject{font-weight:600;overflow-wrap:anywhere}
@@ -83,39 +93,47 @@ small{display:block;color:var(--soft)}
 details{margin-top:8px}summary{cursor:pointer;color:var(--soft);width:fit-content}
 section>details{margin-bottom:12px}
 details h4,details.pass h3{margin:12px 0 4px;font-size:inherit;font-weight:500}
-pre{max-height:480px;overflow:auto;padding:12px;border-radius:8px;background:var(--mute-bg);font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere}
+pre{max-height:480px;overflow:auto;padding:12px;border-radius:8px;background:var(--mute-bg);font-size:12px;
+  white-space:pre-wrap;overflow-wrap:anywhere}
 
 .scroll{overflow-x:auto;max-width:100%}
 table{border-collapse:collapse;width:100%}
 caption{text-align:left;color:var(--soft);font-size:13.5px;padding:10px 0 4px}
-th,td{padding:5px 12px 5px 0;border-top:1px solid var(--line);text-align:left;vertical-align:top;overflow-wrap:anywhere;font-weight:400;min-width:112px}
+th,td{padding:5px 12px 5px 0;border-top:1px solid var(--line);text-align:left;vertical-align:top;overflow-wrap:anywhere;
+  font-weight:400;min-width:112px}
 thead th{border-top:0;color:var(--soft);font-weight:500;font-size:13px}
 .number{text-align:right;font-variant-numeric:tabular-nums}
 .numbers thead th:nth-child(n+3){text-align:right}
 
-.figures{display:flex;flex-wrap:wrap;gap:22px 36px;margin:0 0 16px}.finding+.figures{margin-top:18px}.figures:empty{display:none}
+.figures{display:flex;flex-wrap:wrap;gap:22px 36px;margin:0 0 16px}.finding+.figures{margin-top:18px}
+.figures:empty{display:none}
 figure details{margin:0}figure summary{color:inherit}
 figure{margin:0;min-width:0;max-width:100%}
 figcaption{margin-bottom:6px}figcaption b{display:block}.caption{color:var(--ink)}
 figcaption span,.caption span{color:var(--soft);font-size:13.5px}
-.grid{width:auto;font-size:12px;line-height:1.2;font-variant-numeric:tabular-nums;border-collapse:separate;border-spacing:2px}
+.grid{width:auto;font-size:12px;line-height:1.2;font-variant-numeric:tabular-nums;border-collapse:separate;
+  border-spacing:2px}
 .grid th,.grid td{padding:0;border:0;min-width:0;vertical-align:middle}
 .grid td{min-width:34px;height:26px;padding:0 4px;text-align:center;border-radius:3px;white-space:nowrap}
 .grid thead th{vertical-align:bottom;font-size:12px}
-.grid thead span{display:block;max-height:120px;max-width:34px;margin:0 auto;writing-mode:vertical-rl;transform:rotate(180deg);overflow:hidden;
+.grid thead span{display:block;max-height:120px;max-width:34px;margin:0 auto;writing-mode:vertical-rl;
+  transform:rotate(180deg);overflow:hidden;
 text-overflow:ellipsis;white-space:nowrap}
 .grid thead .corner{vertical-align:bottom}
 .grid thead .corner span{writing-mode:horizontal-tb;transform:none;max-width:none;white-space:nowrap;padding-right:8px}
 .grid tbody th,.grid tfoot th{position:sticky;left:0;background:var(--card);padding-right:8px}
-.grid tbody th span,.grid tfoot th span{display:block;max-width:150px;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+.grid tbody th span,.grid tfoot th span{display:block;max-width:150px;overflow:hidden;text-overflow:ellipsis;
+  white-space:nowrap}
 .grid .middle,.grid tfoot th{color:var(--soft)}
 .best{background:var(--best)}.near{background:var(--near)}.less{background:var(--less)}
 .grid .fail,.key.fail{background:var(--fail);color:var(--fail-ink);font-weight:700}
-.grid .unknown,.key.unknown{background:repeating-linear-gradient(135deg,var(--warn-bg) 0 4px,var(--mute-bg) 4px 8px);color:var(--warn);font-weight:700}
+.grid .unknown,.key.unknown{background:repeating-linear-gradient(135deg,var(--warn-bg) 0 4px,var(--mute-bg) 4px 8px);
+  color:var(--warn);font-weight:700}
 .grid .waived,.key.waived{background:var(--wait-bg);color:var(--wait)}
 .grid .seen,.key.seen{background:var(--mute-bg)}
 .grid .self{background:linear-gradient(to top right,transparent 47%,var(--line) 47% 53%,transparent 53%)}
-.legend{display:flex;flex-wrap:wrap;gap:4px 18px;list-style:none;margin:8px 0 0;padding:0;color:var(--soft);font-size:13px}
+.legend{display:flex;flex-wrap:wrap;gap:4px 18px;list-style:none;margin:8px 0 0;padding:0;color:var(--soft);
+  font-size:13px}
 .legend li{display:flex;align-items:center}
 .key{width:26px;height:17px;margin-right:6px;border-radius:3px;text-align:center;font-weight:600;font-style:normal;
 font-size:11px;line-height:17px;color:var(--ink);border:1px solid var(--line)}
@@ -144,11 +162,13 @@ font-size:11px;line-height:17px;color:var(--ink);border:1px solid var(--line)}
 .tree text{font-size:11.5px;fill:var(--ink)}.tree .head{font-size:12.5px;font-weight:620}
 .tree path{fill:none;stroke:var(--line)}.tree .numa{fill:none;stroke:var(--line)}
 .tree .root,.tree .bridge{fill:var(--card);stroke:var(--soft)}.tree .gpu{fill:var(--soft)}.tree .hca{fill:var(--wait)}
-.tree rect.bad{fill:var(--bad);stroke:var(--bad)}.tree rect.unknown{fill:var(--warn-bg);stroke:var(--warn);stroke-dasharray:2 2}
+.tree rect.bad{fill:var(--bad);stroke:var(--bad)}
+.tree rect.unknown{fill:var(--warn-bg);stroke:var(--warn);stroke-dasharray:2 2}
 .tree text.bad{fill:var(--bad);font-weight:600}.tree text.unknown{fill:var(--warn)}
 
 footer{padding:4px 24px 40px;color:var(--soft);font-size:13px}
-.about,footer dl{display:flex;flex-wrap:wrap;gap:4px 24px;margin:0 0 8px}footer dd{color:var(--ink);font-variant-numeric:tabular-nums}
+.about,footer dl{display:flex;flex-wrap:wrap;gap:4px 24px;margin:0 0 8px}
+footer dd{color:var(--ink);font-variant-numeric:tabular-nums}
 
 @media (max-width:640px){
 header,main,footer{padding-left:14px;padding-right:14px}.card{padding:14px 14px}header{padding-top:22px}
@@ -159,7 +179,8 @@ nav ol{display:flex;overflow-x:auto;margin:14px 0;padding:3px}nav li{flex:none}n
 @media print{@page{margin:12mm}
 .waivers details::details-content,details.more::details-content{content-visibility:visible;block-size:auto}
 .filter,.skip,.sheet,.sheets,.facts{display:none}
-:root{color-scheme:light}body{background:#fff;font-size:10pt}header,main,footer{padding:0}h1{font-size:24pt}.summary{font-size:12pt}
+:root{color-scheme:light}body{background:#fff;font-size:10pt}header,main,footer{padding:0}h1{font-size:24pt}
+.summary{font-size:12pt}
 nav ol{margin:12px 0}nav a{padding:3px 8px;font-size:9pt}.scroll{overflow:visible}pre{max-height:none}
 .card{border:0;border-top:1px solid #999;border-radius:0;padding:8px 0;margin:0}
 h2,h3,summary{break-after:avoid}figure,tr,nav,footer,article>*{break-inside:avoid}

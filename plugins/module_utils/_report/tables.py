@@ -14,18 +14,31 @@ NONE = "\u2013"
 _MOST_ROWS = 40
 
 
-def table(title: str, note: str, heads: typing.Sequence[str], rows: typing.Sequence[Html], *after: Content, of: str = "") -> Html:
+def table(
+    title: str, note: str, heads: typing.Sequence[str], rows: typing.Sequence[Html], *after: Content, of: str = ""
+) -> Html:
     """:param rows: ``row``s; what is too many is counted
     :param after: what stands below the table
     :param of: whose it is, where a page has several of this title
     """
     head = element("thead", element("tr", *[element("th", name, scope="col") for name in heads]))
     label = f"{title} of {of}" if of else title
-    more = element("p", f"and {len(rows) - _MOST_ROWS} more rows, all of them in the facts", class_="more") if len(rows) > _MOST_ROWS else None
+    more = (
+        element("p", f"and {len(rows) - _MOST_ROWS} more rows, all of them in the facts", class_="more")
+        if len(rows) > _MOST_ROWS
+        else None
+    )
     return element(
         "figure",
         element("figcaption", element("b", title), " ", element("span", note)),
-        element("div", element("table", head, element("tbody", *rows[:_MOST_ROWS])), class_="scroll", tabindex=0, role="region", aria_label=label),
+        element(
+            "div",
+            element("table", head, element("tbody", *rows[:_MOST_ROWS])),
+            class_="scroll",
+            tabindex=0,
+            role="region",
+            aria_label=label,
+        ),
         more,
         *after,
         class_="wide",

@@ -15,7 +15,7 @@ COMPLETE = "COMPLETE"
 NOT_COMPLETE = "NOT COMPLETE"
 
 
-def teardown_stats(gate: Gate, run: str, check_mode: bool, changes: int, path: str) -> typing.Dict[str, typing.Any]:
+def teardown_stats(gate: Gate, run: str, check_mode: bool, changes: int, path: str) -> dict[str, typing.Any]:
     """What whoever runs after a teardown needs of it. It is never green: that word is for what was measured.
 
     :param run: identity of the teardown's run

@@ -12,7 +12,8 @@ MOST = 2000
 
 
 def plain(text: str) -> str:
-    """``text`` without secrets, and with a visible escape for what a reader would not see: ``\\u202e``. Its lines stay."""
+    """``text`` without secrets, and with a visible escape for what a reader would not see: ``\\u202e``. Its lines
+    stay."""
     return escape.xml(redact_text(text))
 
 

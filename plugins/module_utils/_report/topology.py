@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A fabric as a drawing would show it: nodes below, their leaves above, then the switches above these; what findings accuse is marked, the rest is folded
-where there is much of it."""
+"""A fabric as a drawing would show it: nodes below, their leaves above, then the switches above these; what findings
+accuse is marked, the rest is folded where there is much of it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ MOST_SWITCHES, MOST_ROWS = 8192, 12
 #: findings that are told of one thing; letters of each; names in a finding that is about the links between them
 _MOST_SAID, _MOST_LETTERS, _MOST_TOGETHER = 8, 300, 8
 
-#: checks whose subject is a thing that can be pointed at; the others are about pairs, which accuse all that lies between
+#: checks whose subject is a thing that can be pointed at; the others are about pairs, which accuse all that lies
+#: between
 _POINTING = re.compile(r"discover\.|fabric\.|reachability\.suspect|bandwidth\.suspect")
-# what a suspect between switches is called (_check/fleet/suspects.py): the links upwards are meant, and the switch itself is not
+# what a suspect between switches is called (_check/fleet/suspects.py): the links upwards are meant, and the switch
+# itself is not
 _UPWARDS = ("uplinks of ", "uplinks ", "links between ", "leaves ")
 
 
@@ -48,9 +50,9 @@ class Item:
 
     key: str
     name: str
-    marks: typing.Tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
     size: int = 1
-    rails: typing.Tuple[typing.Tuple[int, bool], ...] = ()
+    rails: tuple[tuple[int, bool], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,8 +78,8 @@ class Drawing:
     """
 
     name: str
-    rows: typing.Tuple[typing.Tuple[Item, ...], ...]
-    edges: typing.Tuple[Edge, ...]
+    rows: tuple[tuple[Item, ...], ...]
+    edges: tuple[Edge, ...]
     words: str
     why_not: str = ""
 
@@ -101,10 +103,12 @@ def drawing(chart: Chart, judged: typing.Iterable[Judged]) -> Drawing:
         items, members = _row(graph, sorted(unsorted, key=lambda key: by_number(graph.names[key])), said, bad_hcas)
         rows.append(items)
         owner.update(members)
-    edges: typing.Dict[typing.Tuple[str, str, typing.Optional[int]], typing.List[bool]] = collections.defaultdict(list)
+    edges: dict[tuple[str, str, typing.Optional[int]], list[bool]] = collections.defaultdict(list)
     for link in graph.links:
         edges[owner[link.below], owner[link.above], link.rail].append(_is_bad(graph, link, said, bad_hcas))
-    above = ", ".join(f"{len(row)} {'leaves' if tier == 1 else 'switches above'}" for tier, row in sorted(tiers.items()) if tier)
+    above = ", ".join(
+        f"{len(row)} {'leaves' if tier == 1 else 'switches above'}" for tier, row in sorted(tiers.items()) if tier
+    )
     words = f"{len(tiers.get(0, ()))} nodes, {above or 'no switch'}, {len(graph.links)} links"
     made = (Edge(below, above, rail, len(found), any(found)) for (below, above, rail), found in edges.items())
     return Drawing(chart.name, tuple(rows), tuple(made), words)
@@ -124,12 +128,16 @@ class _Said:
     """
 
     def __init__(self, judged: typing.Iterable[Judged], names: typing.Iterable[str]) -> None:
-        self._texts: typing.Dict[str, typing.List[str]] = collections.defaultdict(list)
+        self._texts: dict[str, list[str]] = collections.defaultdict(list)
         self._counts: typing.Counter[str] = collections.Counter()
-        self.upwards: typing.Set[str] = set()
-        self.together: typing.Set[typing.Tuple[str, str]] = set()
+        self.upwards: set[str] = set()
+        self.together: set[tuple[str, str]] = set()
         mentions = Mentions(names)
-        for finding in (item.finding for item in judged if label(item) in ("fail", "unknown", "warn") and _POINTING.match(item.finding.check)):
+        for finding in (
+            item.finding
+            for item in judged
+            if label(item) in ("fail", "unknown", "warn") and _POINTING.match(item.finding.check)
+        ):
             found = mentions.of(finding.subject)
             self._counts.update(found)
             for name in found:
@@ -144,7 +152,7 @@ class _Said:
         """How many findings have a name."""
         return self._counts[name]
 
-    def marks(self, name: str) -> typing.Tuple[str, ...]:
+    def marks(self, name: str) -> tuple[str, ...]:
         """The first few findings that have a name, and how many more there are."""
         more = self._counts[name] - _MOST_SAID
         return (*self._texts.get(name, ()), *([f"{more} more findings, see the list"] if more > 0 else []))
@@ -170,16 +178,16 @@ class _Graph:
         switches = {node.guid: node for node in chart.topology.nodes if node.kind == "Switch"}
         self.names = {guid: _called(node) for guid, node in switches.items()}
         self.names.update({name: name for name in chart.membership.members})
-        self.rails: typing.Dict[str, typing.Dict[int, str]] = {name: {} for name in chart.membership.members}
+        self.rails: dict[str, dict[int, str]] = {name: {} for name in chart.membership.members}
         ports = {}
         for name, members in chart.membership.members.items():
             for member in members:
                 self.rails[name][member.rail] = member.hca.name
                 if member.port is not None and member.port.guid is not None:
                     ports[member.port.guid] = (name, member)
-        self.links: typing.List[_Link] = []
-        self.tiers: typing.Dict[str, int] = dict.fromkeys(chart.membership.members, 0)
-        between: typing.List[typing.Tuple[str, str]] = []
+        self.links: list[_Link] = []
+        self.tiers: dict[str, int] = dict.fromkeys(chart.membership.members, 0)
+        between: list[tuple[str, str]] = []
         for cable in chart.topology.links:
             if cable.a.guid in switches and cable.b.guid in switches:
                 between.append((cable.a.guid, cable.b.guid))
@@ -193,14 +201,14 @@ class _Graph:
             below, above = sorted((one, other), key=lambda guid: (self.tiers[guid], guid))
             self.links.append(_Link(below, above))
         #: rails that a leaf serves
-        self.serves: typing.Dict[str, typing.Set[int]] = collections.defaultdict(set)
+        self.serves: dict[str, set[int]] = collections.defaultdict(set)
         for link in self.links:
             if link.rail is not None:
                 self.serves[link.above].add(link.rail)
 
-    def _climb(self, between: typing.Sequence[typing.Tuple[str, str]], switches: typing.Iterable[str]) -> None:
+    def _climb(self, between: typing.Sequence[tuple[str, str]], switches: typing.Iterable[str]) -> None:
         """A switch is one tier above the nearest one to the nodes."""
-        neighbours: typing.Dict[str, typing.Set[str]] = collections.defaultdict(set)
+        neighbours: dict[str, set[str]] = collections.defaultdict(set)
         for one, other in between:
             neighbours[one].add(other)
             neighbours[other].add(one)
@@ -215,15 +223,16 @@ class _Graph:
         for guid in switches:
             self.tiers.setdefault(guid, 2)
 
-    def rows(self) -> typing.Dict[int, typing.List[str]]:
-        result: typing.Dict[int, typing.List[str]] = collections.defaultdict(list)
+    def rows(self) -> dict[int, list[str]]:
+        result: dict[int, list[str]] = collections.defaultdict(list)
         for key, tier in self.tiers.items():
             result[tier].append(key)
         return result
 
 
-def _is_bad(graph: _Graph, link: _Link, said: _Said, bad_hcas: typing.Container[typing.Tuple[str, str]]) -> bool:
-    """Whether a finding accuses the HCA at its lower end, all links upwards of a switch, or just this one by both ends."""
+def _is_bad(graph: _Graph, link: _Link, said: _Said, bad_hcas: typing.Container[tuple[str, str]]) -> bool:
+    """Whether a finding accuses the HCA at its lower end, all links upwards of a switch, or just this one by both
+    ends."""
     if link.rail is not None:
         return (link.below, link.hca) in bad_hcas
     one, other = graph.names[link.below], graph.names[link.above]
@@ -235,16 +244,19 @@ def _called(node: FabricNode) -> str:
 
 
 def _row(
-    graph: _Graph, keys: typing.Sequence[str], said: _Said, bad_hcas: typing.Container[typing.Tuple[str, str]]
-) -> typing.Tuple[typing.Tuple[Item, ...], typing.Dict[str, str]]:
+    graph: _Graph, keys: typing.Sequence[str], said: _Said, bad_hcas: typing.Container[tuple[str, str]]
+) -> tuple[tuple[Item, ...], dict[str, str]]:
     """The items of a tier, and in which item each of its nodes or switches is."""
     single = list(keys)
     if len(keys) > MOST_IN_ROW:
         single = [key for key in keys if said.about(graph.names[key])][:MOST_MARKED]
     alone = set(single)
-    items = {key: Item(key, graph.names[key], said.marks(graph.names[key]), 1, _rails(graph, key, bad_hcas)) for key in single}
+    items = {
+        key: Item(key, graph.names[key], said.marks(graph.names[key]), 1, _rails(graph, key, bad_hcas))
+        for key in single
+    }
     owner = {key: key for key in single}
-    rest: typing.Dict[typing.Hashable, typing.List[str]] = collections.defaultdict(list)
+    rest: dict[typing.Hashable, list[str]] = collections.defaultdict(list)
     for key in keys:
         if key not in alone:
             rest[_neighbourhood(graph, key)].append(key)
@@ -268,5 +280,5 @@ def _neighbourhood(graph: _Graph, key: str) -> typing.Hashable:
     return tuple(sorted(graph.serves[key]))
 
 
-def _rails(graph: _Graph, key: str, bad_hcas: typing.Container[typing.Tuple[str, str]]) -> typing.Tuple[typing.Tuple[int, bool], ...]:
+def _rails(graph: _Graph, key: str, bad_hcas: typing.Container[tuple[str, str]]) -> tuple[tuple[int, bool], ...]:
     return tuple((rail, (key, hca) in bad_hcas) for rail, hca in sorted(graph.rails.get(key, {}).items()))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The PCI tree of a node as SVG, a box for each NUMA node. A sign and words say what the colours say; the tables of the sheet have all of it as text."""
+"""The PCI tree of a node as SVG, a box for each NUMA node. A sign and words say what the colours say; the tables of the
+sheet have all of it as text."""
 
 from __future__ import annotations
 
@@ -16,10 +17,11 @@ _LINE, _TOP, _LEFT, _STEP = 18, 30, 12, 14
 #: width of a letter, in the drawing's units
 _LETTER = 6.1
 #: so that nobody needs the colours
-SIGNS: typing.Dict[Tone, str] = {"bad": "\u2715 ", "unknown": "? ", "": ""}
+SIGNS: dict[Tone, str] = {"bad": "\u2715 ", "unknown": "? ", "": ""}
 #: lines of a box, and of all boxes; what is beyond is in the tables
 _MOST, _MOST_OF_ALL = 400, 4000
-#: NUMA nodes that have a box, where the largest machines have some 130, and steps from the root down, where a box has no more room
+#: NUMA nodes that have a box, where the largest machines have some 130, and steps from the root down, where a box has
+#: no more room
 _MOST_BOXES, _MOST_DEPTH = 256, 24
 
 
@@ -49,15 +51,21 @@ def picture(sheet: Sheet) -> typing.Optional[Html]:
         heights[column] += height + _GAP
     beyond = len(sheet.blocks) - _MOST_BOXES
     if beyond > 0:
-        boxes.append(element("text", f"and {beyond} more NUMA nodes; the tables have all", x=10, y=max(heights) + _LINE))
+        boxes.append(
+            element("text", f"and {beyond} more NUMA nodes; the tables have all", x=10, y=max(heights) + _LINE)
+        )
         heights = [max(heights) + 2 * _LINE]
-    title = f"{sheet.node}: HCAs and GPUs on PCI by NUMA node; {len(sheet.wrong)} in the way, {len(sheet.unknown)} unknown"
-    return element("svg", element("title", title), *boxes, viewBox=f"0 0 {_WIDTH} {max(heights)}", role="img", class_="tree")
+    title = (
+        f"{sheet.node}: HCAs and GPUs on PCI by NUMA node; {len(sheet.wrong)} in the way, {len(sheet.unknown)} unknown"
+    )
+    return element(
+        "svg", element("title", title), *boxes, viewBox=f"0 0 {_WIDTH} {max(heights)}", role="img", class_="tree"
+    )
 
 
-def _bounded(rows: typing.Iterable[_Row], most: int) -> typing.List[_Row]:
+def _bounded(rows: typing.Iterable[_Row], most: int) -> list[_Row]:
     """The first rows, and one that counts the others, in the worst of their tones."""
-    kept: typing.List[_Row] = []
+    kept: list[_Row] = []
     more, tones = 0, set()
     for row in rows:
         if len(kept) < most:
@@ -91,7 +99,7 @@ def _tone_of(items: typing.Sequence[Item]) -> Tone:
     return worst(tones)
 
 
-def _walk(items: typing.Iterable[Item], depth: int) -> typing.Iterator[typing.Tuple[int, Item]]:
+def _walk(items: typing.Iterable[Item], depth: int) -> typing.Iterator[tuple[int, Item]]:
     for item in items:
         yield depth, item
         if depth + 1 < _MOST_DEPTH:
@@ -105,7 +113,13 @@ def _box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width: int, 
         "svg",
         element("title", head.text),
         element("rect", x="0.5", y="0.5", width=width - 1, height=height - 1, rx=6, class_="numa"),
-        element("text", _fitting(f"{SIGNS[head.tone]}{head.text}", width - 20), x=10, y=20, class_=_class("head", block.cpus.tone)),
+        element(
+            "text",
+            _fitting(f"{SIGNS[head.tone]}{head.text}", width - 20),
+            x=10,
+            y=20,
+            class_=_class("head", block.cpus.tone),
+        ),
         *_ways(rows),
         *lines,
         x=x,
@@ -117,24 +131,36 @@ def _box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width: int, 
 
 def _ways(rows: typing.Sequence[_Row]) -> typing.Iterator[Html]:
     """Lines from each item to what it hangs on."""
-    above: typing.Dict[int, int] = {}
+    above: dict[int, int] = {}
     for place, row in enumerate(rows):
         if row.kind == "said":
             continue
         above[row.depth] = place
         if row.depth:
             left = _LEFT + _STEP * row.depth
-            yield element("path", d=f"M{left - _STEP + 4} {_TOP + _LINE * above[row.depth - 1] + 12}V{_TOP + _LINE * place + 7}H{left}")
+            yield element(
+                "path",
+                d=f"M{left - _STEP + 4} {_TOP + _LINE * above[row.depth - 1] + 12}V{_TOP + _LINE * place + 7}H{left}",
+            )
 
 
 def _line(row: _Row, top: int, width: int) -> Html:
     left = _LEFT + _STEP * row.depth
-    icon = None if row.kind == "said" else element("rect", x=left, y=top + 3, width=9, height=9, class_=_class(row.kind, row.tone))
+    icon = (
+        None
+        if row.kind == "said"
+        else element("rect", x=left, y=top + 3, width=9, height=9, class_=_class(row.kind, row.tone))
+    )
     text = left + (0 if icon is None else 15)
     fitting = _fitting(row.text, width - text - 6)
     # the pointer shows what has no room; a page has thousands of lines
     whole = element("title", row.text) if fitting != row.text else None
-    return join(icon, element("text", whole, fitting, x=text, y=top + 12, class_=row.tone if row.kind == "said" and row.tone else None))
+    return join(
+        icon,
+        element(
+            "text", whole, fitting, x=text, y=top + 12, class_=row.tone if row.kind == "said" and row.tone else None
+        ),
+    )
 
 
 def _class(kind: str, tone: Tone) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Bandwidth over the runs that are kept, as a small picture for each rail and pair. What is drawn is what the check of the stage was held against."""
+"""Bandwidth over the runs that are kept, as a small picture for each rail and pair. What is drawn is what the check of
+the stage was held against."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ class Trend:
     """
 
     name: str
-    figures: typing.Tuple[float, ...]
+    figures: tuple[float, ...]
     before: typing.Optional[float]
 
     @property
@@ -43,14 +44,14 @@ class Trend:
         return self.change is not None and self.change < -MOST_DROP
 
 
-def trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> typing.Tuple[Trend, ...]:
+def trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> tuple[Trend, ...]:
     """The middle of each rail, then the pairs that lost the most. Nothing without a kept run.
 
     :param measured: without the pairs whose figure is no measurement
     """
     now = {pair.key: pair.average_gbps for pair in (measured.pairs if measured else ()) if pair.is_comparable}
     known, pairs = medians(earlier), []
-    rails: typing.Dict[typing.Tuple[str, bool, int], typing.List[typing.Tuple[float, ...]]] = {}
+    rails: dict[tuple[str, bool, int], list[tuple[float, ...]]] = {}
     for item in earlier.pairs:
         average = now.get(item.key)
         if average is not None:
@@ -58,8 +59,13 @@ def trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> typin
             client = f"{item.client} rail {item.rail}" if item.between_rails else item.client
             name = f"{item.fabric} {client} -> {item.server} rail {item.server_end[0]}"
             pairs.append(Trend(name, figures, known[item.key][0] if item.key in known else None))
-            rails.setdefault((item.fabric, item.between_rails, 0 if item.between_rails else item.rail), []).append(figures)
-    middles = [_middle(f"{name}, {'between rails' if between else f'rail {rail}'}: median", series) for (name, between, rail), series in sorted(rails.items())]
+            rails.setdefault((item.fabric, item.between_rails, 0 if item.between_rails else item.rail), []).append(
+                figures
+            )
+    middles = [
+        _middle(f"{name}, {'between rails' if between else f'rail {rail}'}: median", series)
+        for (name, between, rail), series in sorted(rails.items())
+    ]
     lost = sorted((pair for pair in pairs if pair.change is not None), key=lambda pair: pair.change or 0.0)
     return (*middles, *(lost[:_MOST_PAIRS] if lost else pairs[:_MOST_PAIRS]))
 
@@ -74,17 +80,36 @@ def _middle(name: str, series: typing.Sequence[typing.Sequence[float]]) -> Trend
 
 def figure(found: typing.Sequence[Trend], runs: int) -> Html:
     """The table with its pictures, folded unless something has become slower."""
-    note = f"over {runs} kept run{'' if runs == 1 else 's'} with the same fabrics and this one; pairs that lost most first"
-    shown = table("Bandwidth from run to run", note, ("What", "Oldest to newest", "Median before, Gb/s", "Now, Gb/s", "Change"), [*map(_row, found)])
+    note = (
+        f"over {runs} kept run{'' if runs == 1 else 's'} with the same fabrics and this one; pairs that lost most first"
+    )
+    shown = table(
+        "Bandwidth from run to run",
+        note,
+        ("What", "Oldest to newest", "Median before, Gb/s", "Now, Gb/s", "Change"),
+        [*map(_row, found)],
+    )
     if any(trend.is_worse for trend in found):
         return shown
-    return element("details", element("summary", f"Bandwidth from run to run, {runs} before this one"), shown, class_="wide")
+    return element(
+        "details", element("summary", f"Bandwidth from run to run, {runs} before this one"), shown, class_="wide"
+    )
 
 
 def _row(trend: Trend) -> Html:
     change = None if trend.change is None else f"{100 * trend.change:+.1f} %"
-    said = element("span", f"? {change}" if trend.is_worse else change, class_="said unknown" if trend.is_worse else None) if change else None
-    return row(join(trend.name), picture(trend), None if trend.before is None else number(trend.before), number(trend.figures[-1]), said)
+    said = (
+        element("span", f"? {change}" if trend.is_worse else change, class_="said unknown" if trend.is_worse else None)
+        if change
+        else None
+    )
+    return row(
+        join(trend.name),
+        picture(trend),
+        None if trend.before is None else number(trend.before),
+        number(trend.figures[-1]),
+        said,
+    )
 
 
 def picture(trend: Trend) -> Html:
@@ -93,7 +118,8 @@ def picture(trend: Trend) -> Html:
     low, high = min(*trend.figures, middle * (1 - _SPAN)), max(*trend.figures, middle * (1 + _SPAN))
     step = (_WIDTH - 2 * _EDGE) / max(1, len(trend.figures) - 1)
     points = [
-        (_EDGE + place * step, _HEIGHT - _EDGE - (value - low) / ((high - low) or 1.0) * (_HEIGHT - 2 * _EDGE)) for place, value in enumerate(trend.figures)
+        (_EDGE + place * step, _HEIGHT - _EDGE - (value - low) / ((high - low) or 1.0) * (_HEIGHT - 2 * _EDGE))
+        for place, value in enumerate(trend.figures)
     ]
     line = element("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in points))
     dot = element("circle", cx=f"{points[-1][0]:.1f}", cy=f"{points[-1][1]:.1f}", r="2.5")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report of a run, before it has a format: which stage stands where, and the verdict. Formats are in page, data and junit."""
+"""The report of a run, before it has a format: which stage stands where, and the verdict. Formats are in page, data and
+junit."""
 
 from __future__ import annotations
 
@@ -30,9 +31,11 @@ UNREADABLE = "unreadable"
 class StageReport:
     """One stage in the report.
 
-    :ivar state: open, closed or pending; skipped when an earlier gate was closed; missing, stale or unreadable without a record of this run
+    :ivar state: open, closed or pending; skipped when an earlier gate was closed; missing, stale or unreadable without
+        a record of this run
     :ivar record: of this run, or None
-    :ivar note: one sentence where there is no record of this run, where it did not run, or where it was kept when the run went on
+    :ivar note: one sentence where there is no record of this run, where it did not run, or where it was kept when the
+        run went on
     """
 
     name: str
@@ -41,7 +44,7 @@ class StageReport:
     note: str = ""
 
     @functools.cached_property
-    def counts(self) -> typing.Dict[str, int]:
+    def counts(self) -> dict[str, int]:
         return counts(self.record.judged if self.record else ())
 
     @property
@@ -54,12 +57,13 @@ class StageReport:
 class UsedWaiver:
     """A waiver of the intent and what it covered.
 
-    :ivar idle: of a waiver that covered nothing: the stages whose checks it could cover and that did not run to their end; without any, nobody needs it
+    :ivar idle: of a waiver that covered nothing: the stages whose checks it could cover and that did not run to their
+        end; without any, nobody needs it
     """
 
     waiver: Waiver
-    covered: typing.Tuple[Finding, ...]
-    idle: typing.Tuple[str, ...] = ()
+    covered: tuple[Finding, ...]
+    idle: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Since:
     run: str
     started: str
     count: int = 0
-    lines: typing.Tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()
     error: str = ""
 
 
@@ -101,8 +105,8 @@ class Report:
     success: bool
     summary: str
     check_mode: bool
-    stages: typing.Tuple[StageReport, ...]
-    waivers: typing.Tuple[UsedWaiver, ...]
+    stages: tuple[StageReport, ...]
+    waivers: tuple[UsedWaiver, ...]
     versions: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
     facts: FactSource = no_facts
     since: typing.Optional[Since] = None
@@ -120,7 +124,7 @@ class Report:
         return self.counts["waived"]
 
     @functools.cached_property
-    def counts(self) -> typing.Dict[str, int]:
+    def counts(self) -> dict[str, int]:
         return {name: sum(stage.counts[name] for stage in self.asked) for name in counts(())}
 
     @functools.cached_property
@@ -129,12 +133,12 @@ class Report:
         return Seen(self.facts)
 
     @property
-    def records(self) -> typing.Dict[str, Record]:
+    def records(self) -> dict[str, Record]:
         """Of this run, by stage."""
         return {stage.name: stage.record for stage in self.stages if stage.record}
 
     @property
-    def asked(self) -> typing.Tuple[StageReport, ...]:
+    def asked(self) -> tuple[StageReport, ...]:
         """Return the stages without those that the intent does not ask for."""
         return tuple(stage for stage in self.stages if stage.record is None or not stage.record.is_unasked)
 
@@ -143,14 +147,19 @@ class Report:
         """Of all stages together."""
         return sum(stage.seconds or 0.0 for stage in self.stages)
 
-    def head(self) -> typing.Dict[str, str]:
-        """Return what the verdict is about, in words by what it is: cluster, nodes, fabrics, who ran it, when, and with which versions."""
+    def head(self) -> dict[str, str]:
+        """Return what the verdict is about, in words by what it is: cluster, nodes, fabrics, who ran it, when, and with
+        which versions."""
         started = min((stage.record.started for stage in self.stages if stage.record), default="unknown")
         versions = ", ".join(f"{name} {version}" for name, version in self.versions.items())
-        return {**self.about, "Run": f"{self.run or 'unknown'}, begun {started}", **({"Versions": versions} if versions else {})}
+        return {
+            **self.about,
+            "Run": f"{self.run or 'unknown'}, begun {started}",
+            **({"Versions": versions} if versions else {}),
+        }
 
     @property
-    def changes(self) -> typing.Tuple[str, ...]:
+    def changes(self) -> tuple[str, ...]:
         return tuple(change for stage in self.stages if stage.record for change in stage.record.changes)
 
 
@@ -179,7 +188,9 @@ def build(
     else:
         success = all(stage.state == "open" for stage in stages)
         verdict = _green(stages) if success else NOT_GREEN
-    report = Report(run, created, verdict, success, "", check_mode, stages, _used_waivers(stages), versions or {}, facts)
+    report = Report(
+        run, created, verdict, success, "", check_mode, stages, _used_waivers(stages), versions or {}, facts
+    )
     return dataclasses.replace(report, summary=_summary(report))
 
 
@@ -193,8 +204,9 @@ def verdict_line(report: Report, path: str) -> str:
     return one_line(f"linerate.rdma: {report.summary} - report: {path}")
 
 
-def stats(report: Report, path: str, plan: str = "") -> typing.Dict[str, typing.Any]:
-    """What whoever runs after this run needs of it: a job of a workflow, a notification. As data, of a size that does not grow with the fleet.
+def stats(report: Report, path: str, plan: str = "") -> dict[str, typing.Any]:
+    """What whoever runs after this run needs of it: a job of a workflow, a notification. As data, of a size that does
+    not grow with the fleet.
 
     :param path: of the report
     :param plan: of a run in check mode, as text
@@ -212,19 +224,25 @@ def stats(report: Report, path: str, plan: str = "") -> typing.Dict[str, typing.
     }
 
 
-def first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[typing.Dict[str, str]]:
+def first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str, str]]:
     """The first of the findings that close a gate, as data; None when there is none."""
     finding = next(iter(findings), None)
-    return {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")} if finding else None
+    return (
+        {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")}
+        if finding
+        else None
+    )
 
 
-def times(report: Report) -> typing.List[str]:
+def times(report: Report) -> list[str]:
     """Where the time went: a line for each stage of this run that was not passed over, and their sum."""
-    spent = [(stage.name, stage.seconds) for stage in report.stages if stage.seconds is not None and stage.state != "skipped"]
+    spent = [
+        (stage.name, stage.seconds) for stage in report.stages if stage.seconds is not None and stage.state != "skipped"
+    ]
     return [f"{name:<20} {seconds:9.1f} s" for name, seconds in (*spent, ("total", report.seconds))]
 
 
-def closing(stage: StageReport) -> typing.Tuple[Finding, ...]:
+def closing(stage: StageReport) -> tuple[Finding, ...]:
     return stage.record.closing() if stage.record else ()
 
 
@@ -239,7 +257,11 @@ def _stage(name: str, record: typing.Optional[Record], unreadable: typing.Option
     if record is None:
         return StageReport(name, MISSING, note="This stage was not run.")
     if record.run != run:
-        return StageReport(name, STALE, note=f"Not run this time. What is left of run {record.run} (finished {record.finished}) is not counted.")
+        return StageReport(
+            name,
+            STALE,
+            note=f"Not run this time. What is left of run {record.run} (finished {record.finished}) is not counted.",
+        )
     if record.closed_by:
         return StageReport(name, "skipped", record, f"Not run: the run stopped at stage {record.closed_by}.")
     return StageReport(name, record.gate, record)
@@ -255,14 +277,23 @@ def _noted(stage: StageReport, resumes: typing.Sequence[Resume]) -> StageReport:
     """A stage that was not run again when the run went on says so."""
     last = resumes[-1] if resumes else None
     # of a stage that is in no table nothing is known, and nothing is noted
-    if last is None or stage.state != "open" or stage.record is None or last.stage not in STAGES or STAGES.index(stage.name) >= STAGES.index(last.stage):
+    if (
+        last is None
+        or stage.state != "open"
+        or stage.record is None
+        or last.stage not in STAGES
+        or STAGES.index(stage.name) >= STAGES.index(last.stage)
+    ):
         return stage
-    note = f"Kept from {stage.record.finished}: the run went on at stage {last.stage} at {last.time}, and this stage was not run again."
+    note = (
+        f"Kept from {stage.record.finished}: the run went on at stage {last.stage} at {last.time}, and this stage was"
+        " not run again."
+    )
     return dataclasses.replace(stage, note=note)
 
 
-def _used_waivers(stages: typing.Iterable[StageReport]) -> typing.Tuple[UsedWaiver, ...]:
-    covered: typing.Dict[Waiver, typing.List[Finding]] = {}
+def _used_waivers(stages: typing.Iterable[StageReport]) -> tuple[UsedWaiver, ...]:
+    covered: dict[Waiver, list[Finding]] = {}
     for stage in stages:
         if stage.record:
             for waiver in stage.record.waivers:
@@ -271,16 +302,25 @@ def _used_waivers(stages: typing.Iterable[StageReport]) -> typing.Tuple[UsedWaiv
                 if item.waiver:
                     covered.setdefault(item.waiver, []).append(item.finding)
     idle = [stage.name for stage in stages if not _looked(stage)]
-    return tuple(UsedWaiver(waiver, tuple(findings), () if findings else _idle(waiver, idle)) for waiver, findings in covered.items())
+    return tuple(
+        UsedWaiver(waiver, tuple(findings), () if findings else _idle(waiver, idle))
+        for waiver, findings in covered.items()
+    )
 
 
 def _looked(stage: StageReport) -> bool:
     """Whether the stage's check saw facts. In check mode some may not have been made yet."""
     record = stage.record
-    return stage.state in (OPEN, CLOSED) and record is not None and record.intent is not None and record.error is None and not record.check_mode
+    return (
+        stage.state in (OPEN, CLOSED)
+        and record is not None
+        and record.intent is not None
+        and record.error is None
+        and not record.check_mode
+    )
 
 
-def _idle(waiver: Waiver, idle: typing.Iterable[str]) -> typing.Tuple[str, ...]:
+def _idle(waiver: Waiver, idle: typing.Iterable[str]) -> tuple[str, ...]:
     pattern = waiver.check.partition(".")[0]
     return tuple(stage for stage in idle if matches(pattern, stage))
 
@@ -298,7 +338,9 @@ def _summary(report: Report) -> str:
 
 def _check_mode_summary(report: Report) -> str:
     number = len(report.changes)
-    made = ", ".join(f"{stage.name} {len(stage.record.changes)}" for stage in report.stages if stage.record and stage.record.changes)
+    made = ", ".join(
+        f"{stage.name} {len(stage.record.changes)}" for stage in report.stages if stage.record and stage.record.changes
+    )
     text = f"check mode: {number} change{'' if number == 1 else 's'} would be made{f' ({made})' if made else ''}"
     return f"{text}, nothing is proven" if report.success else f"{text}, and {_first_obstacle(report)}"
 
@@ -330,8 +372,8 @@ _ABSENT = {
 }
 
 
-def _statuses(findings: typing.Iterable[Finding]) -> typing.Dict[str, int]:
-    result: typing.Dict[str, int] = {}
+def _statuses(findings: typing.Iterable[Finding]) -> dict[str, int]:
+    result: dict[str, int] = {}
     for finding in findings:
         result[finding.status] = result.get(finding.status, 0) + 1
     return result

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Has the pods that measure admitted while they are made: by an account of theirs, on OpenShift with constraints; and takes back what that needed."""
+"""Has the pods that measure admitted while they are made: by an account of theirs, on OpenShift with constraints; and
+takes back what that needed."""
 
 from __future__ import annotations
 
@@ -24,16 +25,18 @@ _LAST = ("ServiceAccount", "SecurityContextConstraints")
 @contextlib.contextmanager
 def admitted(
     cluster: Cluster, fabrics: typing.Sequence[Fabric], run: str, own: bool = True, former: typing.Iterable[str] = ()
-) -> typing.Iterator[typing.Tuple[Fabric, ...]]:
+) -> typing.Iterator[tuple[Fabric, ...]]:
     """The fabrics, with an account in ``pods.service_account`` whose pods are admitted.
 
-    The account is in the namespace of the measurement alone, and on OpenShift the constraints are bound to it there. A fabric that names an account keeps
-    it, and what an admin has prepared (docs/rbac/measuring-openshift.yml) is left as it is. What is made here is gone afterwards: admission looks at pods
-    when they are made, and these use no token.
+    The account is in the namespace of the measurement alone, and on OpenShift the constraints are bound to it there. A
+    fabric that names an account keeps it, and what an admin has prepared (docs/rbac/measuring-openshift.yml) is left as
+    it is. What is made here is gone afterwards: admission looks at pods when they are made, and these use no token.
 
     :param run: that owns what is made
-    :param own: whether the namespace of the measurement is the collection's own. Its account ``default`` comes a moment later, so that pods take ours
-    :param former: namespaces of the jobs, in which earlier releases bound the constraints; what a killed run left there is removed first
+    :param own: whether the namespace of the measurement is the collection's own. Its account ``default`` comes a moment
+        later, so that pods take ours
+    :param former: namespaces of the jobs, in which earlier releases bound the constraints; what a killed run left there
+        is removed first
     :raises ApiError: the server cannot be reached, or the user may not make it; then nothing of it stays
     :raises RdmaError: on OpenShift, the namespace is prepared, and its account is not
     """
@@ -44,7 +47,7 @@ def admitted(
     if not bare or not (own or openshift):
         yield tuple(fabrics)
         return
-    made: typing.List[Resource] = []
+    made: list[Resource] = []
     try:
         for definition in _wanted(cluster, bare, run, openshift, own):
             made.append(_apply(cluster, definition))
@@ -52,23 +55,35 @@ def admitted(
     finally:
         for item in reversed(made):
             metadata = item["metadata"]
-            # an API server that is away then must not hide what was measured; the next run removes the same objects, as a teardown does
+            # an API server that is away then must not hide what was measured; the next run removes the same objects, as
+            # a teardown does
             with contextlib.suppress(ApiError):
-                cluster.delete(kind_of(item), metadata.get("namespace", ""), metadata["name"], only={"uid": metadata["uid"]})
+                cluster.delete(
+                    kind_of(item), metadata.get("namespace", ""), metadata["name"], only={"uid": metadata["uid"]}
+                )
 
 
-def _wanted(cluster: Cluster, bare: typing.Sequence[Fabric], run: str, openshift: bool, own: bool) -> typing.Tuple[Resource, ...]:
+def _wanted(
+    cluster: Cluster, bare: typing.Sequence[Fabric], run: str, openshift: bool, own: bool
+) -> tuple[Resource, ...]:
     """What lets the pods be admitted, without what an admin has prepared.
 
-    :raises RdmaError: an admin has to prepare it. Who made a namespace that is there is not known, and whoever has rights in it would have those of the pods
+    :raises RdmaError: an admin has to prepare it. Who made a namespace that is there is not known, and whoever has
+        rights in it would have those of the pods
     """
     if _of_others(cluster, {"kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}):
         return ()
     if not openshift:
         return (account(NAMESPACE, {**MANAGED_BY, **owner(run)}),)
     if not own:
-        seen = f"the namespace {NAMESPACE} was prepared, and has no ServiceAccount {ACCOUNT} of an admin: a run binds SecurityContextConstraints only where it"
-        remedy = f"Have an admin of the cluster apply {MANIFEST}; or delete the namespace, and a run of a cluster-admin makes it: kubectl delete ns {NAMESPACE}"
+        seen = (
+            f"the namespace {NAMESPACE} was prepared, and has no ServiceAccount {ACCOUNT} of an admin: a run binds"
+            " SecurityContextConstraints only where it"
+        )
+        remedy = (
+            f"Have an admin of the cluster apply {MANIFEST}; or delete the namespace, and a run of a cluster-admin"
+            f" makes it: kubectl delete ns {NAMESPACE}"
+        )
         raise RdmaError(f"{seen} made the namespace", remedy)
     made = objects([NAMESPACE], any(fabric.pods.mount_infiniband for fabric in bare), run)
     # constraints that an admin has made are used: our label would have them removed
@@ -87,19 +102,25 @@ def _remove_stale(cluster: Cluster, namespaces: typing.Iterable[str]) -> None:
             raise
 
 
-def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bool) -> typing.Tuple[Outcome, ...]:
+def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bool) -> tuple[Outcome, ...]:
     """What a run that was killed has left; what an admin has prepared stays.
 
-    The constraints and the accounts are what any user may look for. The rest goes before them, so that without them nothing of it is there.
+    The constraints and the accounts are what any user may look for. The rest goes before them, so that without them
+    nothing of it is there.
 
-    :param namespaces: of the jobs, where earlier releases measured; the namespace of the measurement is looked at as well
+    :param namespaces: of the jobs, where earlier releases measured; the namespace of the measurement is looked at as
+        well
     :raises ApiError: the server cannot be reached, or does not tell
     """
     if not cluster.serves(OPENSHIFT_GROUP):
         return ()
 
-    def left(definitions: typing.Iterable[Resource]) -> typing.List[Resource]:
-        return [item for item in (existing(cluster, definition) for definition in definitions) if item is not None and ours(item)]
+    def left(definitions: typing.Iterable[Resource]) -> list[Resource]:
+        return [
+            item
+            for item in (existing(cluster, definition) for definition in definitions)
+            if item is not None and ours(item)
+        ]
 
     made = tuple(reversed(objects([NAMESPACE, *namespaces])))
     found = left(item for item in made if item["kind"] in _LAST)
@@ -123,6 +144,11 @@ def _apply(cluster: Cluster, definition: Resource) -> Resource:
     except ApiError as error:
         if error.status != 403:
             raise
-        remedy = f"Have an admin of the cluster prepare the namespace {NAMESPACE}: {PREPARE}. On OpenShift the admin applies {MANIFEST} as well"
+        remedy = (
+            f"Have an admin of the cluster prepare the namespace {NAMESPACE}: {PREPARE}. On OpenShift the admin applies"
+            f" {MANIFEST} as well"
+        )
         seen = f"no account in {NAMESPACE} admits pods with IPC_LOCK, and you may not make it: {error.text}"
-        raise ApiError(error.status, error.reason, seen, f"{definition['kind']} {definition['metadata']['name']}", remedy) from error
+        raise ApiError(
+            error.status, error.reason, seen, f"{definition['kind']} {definition['metadata']['name']}", remedy
+        ) from error

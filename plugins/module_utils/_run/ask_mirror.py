@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The preflight of a disconnected site: is all that a run would pull on the mirror. Charts are read from there, and so are the images that they name."""
+"""The preflight of a disconnected site: is all that a run would pull on the mirror. Charts are read from there, and so
+are the images that they name."""
 
 from __future__ import annotations
 
@@ -19,18 +20,20 @@ from .._render import pulls as render
 Charts = typing.Mapping[str, ChartWithValues]
 
 
-def on_the_mirror(charts: Charts, mirror: Mirror) -> typing.Dict[str, ChartWithValues]:
+def on_the_mirror(charts: Charts, mirror: Mirror) -> dict[str, ChartWithValues]:
     """The charts where the mirror has them. Their values still name the images of the sources."""
     return {name: (chart_on_mirror(chart, mirror), values) for name, (chart, values) in charts.items()}
 
 
-def elsewhere(helm: str, charts: Charts, seen: typing.Mapping[str, ChartSeen], mirror: Mirror, kubernetes: str) -> typing.Tuple[str, ...]:
+def elsewhere(
+    helm: str, charts: Charts, seen: typing.Mapping[str, ChartSeen], mirror: Mirror, kubernetes: str
+) -> tuple[str, ...]:
     """Images that a chart has pulled from elsewhere though its values name the mirror: they stand in its templates.
 
     :param charts: on the mirror
     :param seen: what they name without these values
     """
-    renamed: typing.Dict[str, ChartWithValues] = {}
+    renamed: dict[str, ChartWithValues] = {}
     problems = []
     for name, (chart, values) in charts.items():
         if seen[name].error:
@@ -41,11 +44,15 @@ def elsewhere(helm: str, charts: Charts, seen: typing.Mapping[str, ChartSeen], m
             problems.append(f"operator {name}: {error}")
     for name, found in look_at_charts(helm, renamed, kubernetes).items():
         problems += [f"operator {name}: {found.error}"] if found.error else []
-        problems += [f"operator {name}: {image.name}" for image in found.images if on_mirror(image.name, mirror) != image.name]
+        problems += [
+            f"operator {name}: {image.name}" for image in found.images if on_mirror(image.name, mirror) != image.name
+        ]
     return tuple(problems)
 
 
-def ask_mirror(pulls: Pulls, mirror: Mirror, logins: Logins, authority: str, limit: float, unchanged: typing.Tuple[str, ...]) -> MirrorFacts:
+def ask_mirror(
+    pulls: Pulls, mirror: Mirror, logins: Logins, authority: str, limit: float, unchanged: tuple[str, ...]
+) -> MirrorFacts:
     """What the registries say of each image, and of each chart that a registry has.
 
     :param pulls: with the names that the sources have
@@ -55,7 +62,15 @@ def ask_mirror(pulls: Pulls, mirror: Mirror, logins: Logins, authority: str, lim
     :raises RdmaError: the file of the authority cannot be read
     """
     wanted = [
-        MirrorAnswer(image.name, on_mirror(image.name, mirror), image.needed_by, _put(image.name, image.by_system, mirror), "silent", "", image.by_system)
+        MirrorAnswer(
+            image.name,
+            on_mirror(image.name, mirror),
+            image.needed_by,
+            _put(image.name, image.by_system, mirror),
+            "silent",
+            "",
+            image.by_system,
+        )
         for image in pulls.images
     ]
     for chart in pulls.charts:
@@ -68,14 +83,19 @@ def ask_mirror(pulls: Pulls, mirror: Mirror, logins: Logins, authority: str, lim
     answers = []
     for item in wanted:
         found = said[Asked(item.place, item.by_system)]
-        answers.append(MirrorAnswer(item.source, item.place, item.needed_by, item.put, found.state, found.words, item.by_system))
+        answers.append(
+            MirrorAnswer(item.source, item.place, item.needed_by, item.put, found.state, found.words, item.by_system)
+        )
     return MirrorFacts(tuple(answers), pulls.unlisted, unchanged)
 
 
 def _name(chart: ChartPull) -> str:
     """As an image of a registry."""
-    return chart.image or f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}:{chart.version.replace('+', '_')}"
+    return (
+        chart.image
+        or f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}:{chart.version.replace('+', '_')}"
+    )
 
 
-def _put(name: str, by_system: bool, mirror: Mirror) -> typing.Tuple[str, ...]:
+def _put(name: str, by_system: bool, mirror: Mirror) -> tuple[str, ...]:
     return (render.copied(f"{name}-SYSTEM", mirror),) if by_system else (render.copied(name, mirror),)

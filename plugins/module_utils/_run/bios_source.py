@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The BMCs of nodes, for who rolls nodes: whether each is the node's, what of the BIOS differs, setting it, and a reset."""
+"""The BMCs of nodes, for who rolls nodes: whether each is the node's, what of the BIOS differs, setting it, and a
+reset."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from .._plan.node_sources import of_bios
 from .read_bios import PARALLEL, Asked, Registries, read, system_of
 from .set_bios import SECONDS, May, set_one
 
-#: after a drain nothing is left to be asked: a graceful restart may leave waiting settings as they are, and may never end
+#: after a drain nothing is left to be asked: a graceful restart may leave waiting settings as they are, and may never
+#: end
 _RESTARTS = ("ForceRestart", "PowerCycle", "GracefulRestart")
 _CYCLES = ("PowerCycle", "ForceRestart")
 
@@ -47,12 +49,19 @@ class Bioses:
         parallel: int = PARALLEL,
     ) -> None:
         self._bmcs = {bmc.node: bmc for bmc in bmcs}
-        self._errors, self._wanted, self._trust, self._may, self._seconds, self._parallel = errors, wanted, trust, may, seconds, parallel
+        self._errors, self._wanted, self._trust, self._may, self._seconds, self._parallel = (
+            errors,
+            wanted,
+            trust,
+            may,
+            seconds,
+            parallel,
+        )
         #: of the BMCs that were asked who they are
-        self._judged: typing.Dict[str, Verdict] = {}
+        self._judged: dict[str, Verdict] = {}
         self._registries = Registries()
 
-    def look(self, nodes: typing.Iterable[str]) -> typing.Dict[str, Seen]:
+    def look(self, nodes: typing.Iterable[str]) -> dict[str, Seen]:
         """What differs on each of the nodes that have a BMC; nothing where nothing is wanted."""
         if not self._wanted:
             return {}
@@ -63,29 +72,40 @@ class Bioses:
         outcomes = list(read(asked, self._trust, about, self._parallel)) if asked else []
         self._meet({bmc.node: outcome.identity for bmc, outcome in outcomes if not isinstance(outcome, BmcError)})
         for bmc, outcome in outcomes:
-            found[bmc.node] = Seen(error=str(outcome)) if isinstance(outcome, BmcError) else self._of(bmc, outcome.identity) or of_bios(outcome, self._wanted)
+            found[bmc.node] = (
+                Seen(error=str(outcome))
+                if isinstance(outcome, BmcError)
+                else self._of(bmc, outcome.identity) or of_bios(outcome, self._wanted)
+            )
             found[bmc.node] += Seen(notes=self._asserted(bmc.node))
         return found
 
     def _meet(self, machines: typing.Mapping[str, Identity]) -> None:
         """Before any of them is judged: two nodes whose BMCs tell one identity have one BMC."""
         claims = self._may.claims
-        self._may = dataclasses.replace(self._may, claims=dataclasses.replace(claims, machines={**claims.machines, **machines}))
+        self._may = dataclasses.replace(
+            self._may, claims=dataclasses.replace(claims, machines={**claims.machines, **machines})
+        )
 
     def _of(self, bmc: Bmc, machine: Identity) -> typing.Optional[Seen]:
         """Why what a BMC says is not of its node; None where it is."""
         verdict = self._judged[bmc.node] = self._may.claims.judge(bmc.node, machine, bmc.asserted)
         return Seen(error=f"{verdict.why}. {verdict.remedy}") if verdict.refused else None
 
-    def _asserted(self, node: str) -> typing.Tuple[str, ...]:
+    def _asserted(self, node: str) -> tuple[str, ...]:
         verdict = self._judged.get(node)
-        return (f"its BMC is not proven to be its own: {verdict.why}",) if verdict is not None and verdict.state == "asserted" else ()
+        return (
+            (f"its BMC is not proven to be its own: {verdict.why}",)
+            if verdict is not None and verdict.state == "asserted"
+            else ()
+        )
 
     def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, Seen]:
-        """Ask the BMCs of nodes that are to be reset who they are, unless they were asked; why one can't reset its node, and what is not proven."""
+        """Ask the BMCs of nodes that are to be reset who they are, unless they were asked; why one can't reset its
+        node, and what is not proven."""
         named = tuple(nodes)
         asked = [self._bmcs[node] for node in named if node in self._bmcs and node not in self._judged]
-        errors: typing.Dict[str, str] = {}
+        errors: dict[str, str] = {}
         outcomes = list(many.outcomes(self._identify, asked, self._parallel, BmcError)) if asked else []
         self._meet({bmc.node: outcome for bmc, outcome in outcomes if not isinstance(outcome, BmcError)})
         for bmc, outcome in outcomes:
@@ -93,10 +113,12 @@ class Bioses:
                 errors[bmc.node] = f"{outcome.seen}. {outcome.remedy}"
             else:
                 self._of(bmc, outcome)
-        found: typing.Dict[str, Seen] = {}
+        found: dict[str, Seen] = {}
         for node in named:
             verdict = self._judged.get(node)
-            why = errors.get(node) or (f"{verdict.why}. {verdict.remedy}" if verdict is not None and verdict.refused else self._missing(node))
+            why = errors.get(node) or (
+                f"{verdict.why}. {verdict.remedy}" if verdict is not None and verdict.refused else self._missing(node)
+            )
             # what was told by the look is not told again
             notes = self._asserted(node) if node in {bmc.node for bmc in asked} else ()
             found[node] = Seen(refusals=(why,) if why else (), notes=notes)
@@ -121,7 +143,10 @@ class Bioses:
         """Why a node can't be reset, with what to do; empty where it can."""
         if node in self._bmcs:
             return ""
-        return self._errors.get(node) or "the inventory names no BMC that could reset it. Give it rdma_bmc_address, or reset it by hand."
+        return (
+            self._errors.get(node)
+            or "the inventory names no BMC that could reset it. Give it rdma_bmc_address, or reset it by hand."
+        )
 
     def reset(self, node: str, power_cycle: bool) -> str:
         """Reset a node; the kind of reset. Ordered once.
@@ -130,7 +155,12 @@ class Bioses:
         :raises LeaseLost: another run changes the cluster
         """
         if node not in self._bmcs:
-            raise BmcError("not_found", node, "the inventory names no BMC that could reset it", "Give the node rdma_bmc_address with user and password")
+            raise BmcError(
+                "not_found",
+                node,
+                "the inventory names no BMC that could reset it",
+                "Give the node rdma_bmc_address with user and password",
+            )
         with Session(self._bmcs[node], self._trust, self._seconds) as session:
             system = system_of(session, self._may.claims, True)
             refuse_stranger(session, self._may.claims, system.identity)
@@ -141,6 +171,10 @@ class Bioses:
             # where it does not say what it takes, the first one is tried
             kind = next((one for one in order if one in kinds or not kinds), "")
             if not kind:
-                raise session.error("not_found", f"its reset takes {', '.join(kinds)}, and none of {', '.join(order)}", "Reset the node by hand")
+                raise session.error(
+                    "not_found",
+                    f"its reset takes {', '.join(kinds)}, and none of {', '.join(order)}",
+                    "Reset the node by hand",
+                )
             Writer(session, system, self._may.claims, self._may.guard).post(system.reset, {"ResetType": kind})
             return kind

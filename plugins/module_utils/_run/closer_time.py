@@ -2,7 +2,8 @@
 
 """Asks a node for its time by the shortest way, where the first answer was long on its way.
 
-A look at a node takes its time to get there and to start, up to a minute on a busy node or controller, and how far two clocks are apart is known no better.
+A look at a node takes its time to get there and to start, up to a minute on a busy node or controller, and how far two
+clocks are apart is known no better.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ ATTEMPTS = 5
 
 
 class Moment(typing.NamedTuple):
-    """The time of a node, and between which moments of the controller's clock it was read. Seconds since 1970-01-01 UTC."""
+    """The time of a node, and between which moments of the controller's clock it was read. Seconds since 1970-01-01
+    UTC."""
 
     seconds: float
     asked: float
@@ -27,7 +29,8 @@ class Moment(typing.NamedTuple):
 
 
 def ask_closer(asked: float, answered: float, date: typing.Callable[[], str]) -> typing.Optional[Moment]:
-    """Return the moment with the shortest way of at most five; None where the first answer was fast enough, or none was faster.
+    """Return the moment with the shortest way of at most five; None where the first answer was fast enough, or none was
+    faster.
 
     :param asked: for the first answer, by the controller's clock
     :param date: asks the node for ``date +%s.%N``, and returns what it says

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs of nccl-tests in pods that take whole nodes: started round by round as the course of each collective says, read, and removed.
+"""Runs of nccl-tests in pods that take whole nodes: started round by round as the course of each collective says, read,
+and removed.
 
-mpirun runs in the pod of the first node of a group, and this starts its daemons in the other pods (see _render/collectives.py). Each group of a round has
-connections of its own, since trials of two rails may use the same pods at the same time.
+mpirun runs in the pod of the first node of a group, and this starts its daemons in the other pods (see
+_render/collectives.py). Each group of a round has connections of its own, since trials of two rails may use the same
+pods at the same time.
 """
 
 from __future__ import annotations
@@ -17,7 +19,15 @@ import typing
 from .._check.collectives.check import Facts, courses
 from .._check.collectives.course import Course
 from .._model.bandwidth import RdmaPod
-from .._model.collectives import MOST_HCAS, CollectiveHca, CollectivePod, CollectiveRun, Collectives, CollectivesFacts, RanTest
+from .._model.collectives import (
+    MOST_HCAS,
+    CollectiveHca,
+    CollectivePod,
+    CollectiveRun,
+    Collectives,
+    CollectivesFacts,
+    RanTest,
+)
 from .._model.errors import ParseError, RdmaError, unforeseen
 from .._model.kept_log import KeptLog, keep_log
 from .._model.kubernetes import CommandResult
@@ -39,7 +49,8 @@ from .two_ends import failure_of, line_of
 
 #: seconds of a short command in a pod, of the look into it, and between two looks at the requests of mpirun
 SHORT, LOOK, PAUSE = 30.0, 60.0, 1.0
-#: seconds after which a run that takes its time is told of, that mpirun may take longer than its limit, and that all logs of a run may take
+#: seconds after which a run that takes its time is told of, that mpirun may take longer than its limit, and that all
+#: logs of a run may take
 TOLD, SLACK, LOGS = 60.0, 30.0, 120.0
 #: of the ranks of a run, how many times as many its log may name: more are made up
 _MOST_RANKS = 32
@@ -79,10 +90,18 @@ class CollectivesBench:
         :param seen: rates of the rails and places of the nodes, from which floors and groups are made
         """
         (self._fabric,) = plan.fabrics
-        self._cluster, self._plan, self._wanted, self._clock, self._pause, self._say, self._seen = cluster, plan, wanted, clock, pause, say, seen
+        self._cluster, self._plan, self._wanted, self._clock, self._pause, self._say, self._seen = (
+            cluster,
+            plan,
+            wanted,
+            clock,
+            pause,
+            say,
+            seen,
+        )
         self._pods = Pods(cluster, plan, clock, pause, say)
         #: by node
-        self._places: typing.Dict[str, _Place] = {}
+        self._places: dict[str, _Place] = {}
         self._end = math.inf
 
     def run(self) -> CollectivesFacts:
@@ -94,8 +113,8 @@ class CollectivesBench:
         leftovers = self._pods.remove()
         if leftovers:
             self._say(f"removed the pods of an interrupted earlier run: {', '.join(leftovers)}")
-        pods: typing.Tuple[CollectivePod, ...] = ()
-        runs: typing.List[RanTest] = []
+        pods: tuple[CollectivePod, ...] = ()
+        runs: list[RanTest] = []
         announced, ended = 0, ""
         try:
             with workers(min(self._plan.parallel, 4 * len(self._plan.nodes))) as pool:
@@ -105,7 +124,10 @@ class CollectivesBench:
                     counted = announce(course.leaves, len(fabric_rails(fabric)))
                     announced += sum(counted.tests.values())
                     steps = ", ".join(f"{number} of {kind}" for kind, number in counted.tests.items())
-                    self._say(f"{course.name}: {steps}; {counted.for_a_fault} more at most for a slow port; {self._wanted.seconds} s each at most")
+                    self._say(
+                        f"{course.name}: {steps}; {counted.for_a_fault} more at most for a slow port;"
+                        f" {self._wanted.seconds} s each at most"
+                    )
                     ended = self._go(pool, course, runs)
                     if ended:
                         self._say(f"{course.name}: {ended}")
@@ -115,10 +137,13 @@ class CollectivesBench:
             remaining = self._pods.end()
         return CollectivesFacts(fabric.name, pods, tuple(runs), announced, ended, leftovers, remaining)
 
-    def _start(self, pool: concurrent.futures.Executor) -> typing.Tuple[CollectivePod, ...]:
+    def _start(self, pool: concurrent.futures.Executor) -> tuple[CollectivePod, ...]:
         """Start the pods, and look which HCAs each of them got."""
         fabric = self._fabric
-        definitions = {node: render.render_pod(node, self._wanted, fabric, self._plan.cluster, self._plan.run) for node in self._plan.nodes}
+        definitions = {
+            node: render.render_pod(node, self._wanted, fabric, self._plan.cluster, self._plan.run)
+            for node in self._plan.nodes
+        }
         started = self._pods.start_whole(pool, fabric, definitions)
         looked = tuple(pool.map(self._look_or_not, started))
         for (item, _found), pod in zip(started, looked):
@@ -154,15 +179,17 @@ class CollectivesBench:
             shell.close()
         failure = failure_of(greeting)
         if failure is not None:
-            return CollectivePod(item.node, item.name, host, error=f"no look into the pod: {failure.evidence}", cause=failure.kind)
+            return CollectivePod(
+                item.node, item.name, host, error=f"no look into the pod: {failure.evidence}", cause=failure.kind
+            )
         hcas, wrong = self._hcas(item.node, pod_probe.parse(greeting.output))
         return CollectivePod(item.node, item.name, host, hcas, wrong, "rail" if wrong else "")
 
-    def _hcas(self, node: str, probe: pod_probe.Probe) -> typing.Tuple[typing.Tuple[CollectiveHca, ...], str]:
+    def _hcas(self, node: str, probe: pod_probe.Probe) -> tuple[tuple[CollectiveHca, ...], str]:
         """Return the HCAs that a pod got, each with its rail, and why they are not those that a collective needs."""
         fabric, rails = self._fabric, self._plan.rails.get(self._fabric.name, {}).get(node, {})
         wanted = fabric_rails(fabric)
-        found: typing.List[CollectiveHca] = []
+        found: list[CollectiveHca] = []
         if len(probe.addresses) > MOST_HCAS:
             return (), f"it shows {len(probe.addresses)} functions of this fabric; {MOST_HCAS} are the most"
         for address in probe.addresses or tuple(rails):
@@ -170,7 +197,13 @@ class CollectivesBench:
             rail = rails.get(function, 0 if wanted.stop == 1 and not rails else None)
             devices = probe.pci_devices.get(address, ())
             if rail is None:
-                return tuple(found), f"its function {address} is of {function}; HCAs of this fabric on the node: {', '.join(rails) or 'none known'}"
+                return (
+                    tuple(found),
+                    (
+                        f"its function {address} is of {function}; HCAs of this fabric on the node:"
+                        f" {', '.join(rails) or 'none known'}"
+                    ),
+                )
             if len(devices) != 1:
                 return tuple(found), f"its function {address} has {len(devices)} RDMA devices; expected one"
             found.append(CollectiveHca(devices[0], rail, probe.numa_node(address)))
@@ -186,7 +219,7 @@ class CollectivesBench:
         """
         return self._cluster.shell(item.namespace, item.name, render.CONTAINER, commands.shell(addresses), self._clock)
 
-    def _go(self, pool: concurrent.futures.Executor, course: Course, runs: typing.List[RanTest]) -> str:
+    def _go(self, pool: concurrent.futures.Executor, course: Course, runs: list[RanTest]) -> str:
         """Run the tests of a course; return why it ended before its last one."""
         while True:
             tests = course.next()
@@ -198,10 +231,14 @@ class CollectivesBench:
             runs += ran
             told = course.take(tests, {test: result for (test, _run), result in zip(tests, ran)})
             for (test, _run), result in zip(tests, ran):
-                self._say(f"{course.subject(test)}: {told[test]}{f' ({result.failure})' if result.failure else ''}, {result.seconds:.0f} s")
+                self._say(
+                    f"{course.subject(test)}: {told[test]}{f' ({result.failure})' if result.failure else ''},"
+                    f" {result.seconds:.0f} s"
+                )
 
     def _ran(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
-        """Run a test, and once more where the API server or a connection was lost meanwhile, which is no fault of the test."""
+        """Run a test, and once more where the API server or a connection was lost meanwhile, which is no fault of the
+        test."""
         start = self._clock()
         result = self._attempt(course, test, run)
         if result.failure == "exec_lost" and self._pods.gone(*(self._places[node].pod for node in run.nodes)) is None:
@@ -213,7 +250,8 @@ class CollectivesBench:
         return dataclasses.replace(result, seconds=round(self._clock() - start, 1))
 
     def _attempt(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
-        """Run a test. What nobody foresaw in what it printed is a failure of this test: the others are still to be made."""
+        """Run a test. What nobody foresaw in what it printed is a failure of this test: the others are still to be
+        made."""
         result = RanTest(run.test, test.kind, run.nodes, test.rail if isinstance(test, Trial) else None)
         try:
             return self._run(course.subject(test), run, result)
@@ -224,7 +262,9 @@ class CollectivesBench:
         except RdmaError as error:
             return dataclasses.replace(result, failure="not_run", evidence=str(error)[:300])
         except Exception as error:
-            return dataclasses.replace(result, failure="no_measurement", evidence=str(unforeseen(error, run.name))[:300])
+            return dataclasses.replace(
+                result, failure="no_measurement", evidence=str(unforeseen(error, run.name))[:300]
+            )
 
     def _run(self, subject: str, run: CollectiveRun, result: RanTest) -> RanTest:
         places = [self._places[node] for node in run.nodes]
@@ -232,7 +272,7 @@ class CollectivesBench:
         if gone is not None:
             return dataclasses.replace(result, failure=gone.kind, evidence=gone.evidence)
         command = render.mpirun(run, self._wanted, self._fabric, self._plan.cluster, [place.host for place in places])
-        opened: typing.List[Shell] = []
+        opened: list[Shell] = []
 
         def shell(place: _Place) -> Shell:
             found = self._shell(place.pod)
@@ -267,11 +307,19 @@ class CollectivesBench:
         if len(found) != 1:
             why = f"{len(found)} runs of nccl-tests in what it printed: {_last_lines(text)}"
             before = f"{result.evidence}; " if result.evidence else ""
-            return dataclasses.replace(result, log=log, failure=result.failure or "no_measurement", evidence=f"{before}{why}"[:500])
-        excess = max(len(found[0].ranks) - len(run.nodes) * self._wanted.gpus_per_node, len(found[0].rows) + len(found[0].unfinished) - _MOST_ROWS)
+            return dataclasses.replace(
+                result, log=log, failure=result.failure or "no_measurement", evidence=f"{before}{why}"[:500]
+            )
+        excess = max(
+            len(found[0].ranks) - len(run.nodes) * self._wanted.gpus_per_node,
+            len(found[0].rows) + len(found[0].unfinished) - _MOST_ROWS,
+        )
         if excess > 0:
             # the pod that prints it would fill the fact of all
-            why = f"a table of {len(found[0].ranks)} ranks and {len(found[0].rows)} rows; {len(run.nodes) * self._wanted.gpus_per_node} ranks run"
+            why = (
+                f"a table of {len(found[0].ranks)} ranks and {len(found[0].rows)} rows;"
+                f" {len(run.nodes) * self._wanted.gpus_per_node} ranks run"
+            )
             return dataclasses.replace(result, log=log, failure=result.failure or "no_measurement", evidence=why)
         return dataclasses.replace(result, figures=found[0], log=log)
 
@@ -306,10 +354,16 @@ class CollectivesBench:
                 return
             if not told and self._clock() >= end - render.AGENT_LIMIT / 2:
                 told = True
-                self._say(f"{subject}: mpirun has asked for {len(places) - 1 - left} of {len(places) - 1} daemons after {render.AGENT_LIMIT / 2:.0f} s")
+                self._say(
+                    f"{subject}: mpirun has asked for {len(places) - 1 - left} of {len(places) - 1} daemons after"
+                    f" {render.AGENT_LIMIT / 2:.0f} s"
+                )
 
-    def _daemon(self, request: Request, places: typing.Mapping[str, _Place], shell: typing.Callable[[_Place], Shell], end: float) -> int:
-        """Start a daemon in the pod of its host, and return its exit code. Only pods of the group get one: the words come from a pod."""
+    def _daemon(
+        self, request: Request, places: typing.Mapping[str, _Place], shell: typing.Callable[[_Place], Shell], end: float
+    ) -> int:
+        """Start a daemon in the pod of its host, and return its exit code. Only pods of the group get one: the words
+        come from a pod."""
         place = places.get(request.host)
         if place is None or self._clock() >= end:
             return 1
@@ -348,12 +402,15 @@ class CollectivesBench:
         return shell.wait(0.0 if shell.running else SHORT, lost)
 
     def _logs(self, run: CollectiveRun, places: typing.Sequence[_Place]) -> KeptLog:
-        """Read the logs of all ranks, and remove them. A pod whose log can't be read, or tells too much, has none: its ranks are then not proven."""
+        """Read the logs of all ranks, and remove them. A pod whose log can't be read, or tells too much, has none: its
+        ranks are then not proven."""
         end = self._clock() + LOGS
         with workers(min(AT_ONCE, len(places))) as pool:
             texts = pool.map(lambda place: self._log(run, place, end), places)
             try:
-                log = nccl_log.parse_files((place.pod.name, own_lines(text, place.host)) for place, text in zip(places, texts))
+                log = nccl_log.parse_files(
+                    (place.pod.name, own_lines(text, place.host)) for place, text in zip(places, texts)
+                )
             except ParseError:
                 # more than a log of its length can be about: nothing of it is proven
                 return KeptLog()
@@ -363,7 +420,7 @@ class CollectivesBench:
 
     def _log(self, run: CollectiveRun, place: _Place, end: float) -> str:
         """Read the logs in a pod, as far as it gives them until ``end``."""
-        pieces: typing.List[str] = []
+        pieces: list[str] = []
         try:
             shell = self._shell(place.pod)
         except ApiError:
@@ -385,7 +442,8 @@ class CollectivesBench:
 
 
 def own_lines(text: str, host: str) -> typing.Iterator[str]:
-    """Return the lines of the log of a pod without those that NCCL writes on another host: no pod proves what another one did.
+    """Return the lines of the log of a pod without those that NCCL writes on another host: no pod proves what another
+    one did.
 
     :param host: name of the pod's own host
     """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A pair measured once more, with the counters of the ports on its way read before and after: in the observer of the node that saw the fabric. Whatever keeps
-them from being read is told, and no error. Nothing of it is judged here."""
+"""A pair measured once more, with the counters of the ports on its way read before and after: in the observer of the
+node that saw the fabric. Whatever keeps them from being read is told, and no error. Nothing of it is judged here."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NO_COUNTERS = "no node can ask the switches of this fabric for them, as those of
 #: of what keeps counters from being read
 _MOST_CHARACTERS = 300
 #: by LID of the switch or the port of an HCA, and number of the port
-_Readings = typing.Dict[typing.Tuple[int, int], PortCounters]
+_Readings = dict[tuple[int, int], PortCounters]
 
 
 class Counters:
@@ -45,13 +45,17 @@ class Counters:
         if self._shell is not None:
             self._shell.close()
 
-    def measure(self, pair: PairResult, ports: typing.Sequence[Port], measure: typing.Callable[[], PairResult]) -> CountedPair:
+    def measure(
+        self, pair: PairResult, ports: typing.Sequence[Port], measure: typing.Callable[[], PairResult]
+    ) -> CountedPair:
         """Read, measure, read again. Without a first reading nothing is measured.
 
         :param ports: that are read, where they have a LID
         """
-        result = CountedPair(pair.fabric, pair.client, pair.server, pair.rail, self._seat.node, server_rail=pair.server_rail)
-        asked: typing.Dict[int, typing.List[int]] = {}
+        result = CountedPair(
+            pair.fabric, pair.client, pair.server, pair.rail, self._seat.node, server_rail=pair.server_rail
+        )
+        asked: dict[int, list[int]] = {}
         for guid, number in ports:
             lid = self._seat.lids.get(guid)
             if lid:
@@ -67,8 +71,18 @@ class Counters:
             # nobody foresaw what the pods or the observer printed: the other tests are still to be measured
             return dataclasses.replace(result, why=str(unforeseen(error, "the test with counters"))[:_MOST_CHARACTERS])
         read = [self._growth(port, before, after, words) for port in ports]
-        why = f"the measurement between the two readings failed: {again.failure}" if again.average_gbps is None or again.failure else ""
-        return dataclasses.replace(result, average_gbps=again.average_gbps, seconds=round(self._clock() - started, 1), ports=tuple(read), why=why)
+        why = (
+            f"the measurement between the two readings failed: {again.failure}"
+            if again.average_gbps is None or again.failure
+            else ""
+        )
+        return dataclasses.replace(
+            result,
+            average_gbps=again.average_gbps,
+            seconds=round(self._clock() - started, 1),
+            ports=tuple(read),
+            why=why,
+        )
 
     def _growth(self, port: Port, before: _Readings, after: _Readings, words: typing.Mapping[int, str]) -> PortGrowth:
         guid, number = port
@@ -77,7 +91,7 @@ class Counters:
             return growth(guid, number, None, None, "the topology shows no LID of it")
         return growth(guid, number, before.get((lid, number)), after.get((lid, number)), words.get(lid, ""))
 
-    def _read(self, asked: typing.Mapping[int, typing.Sequence[int]]) -> typing.Tuple[_Readings, typing.Dict[int, str]]:
+    def _read(self, asked: typing.Mapping[int, typing.Sequence[int]]) -> tuple[_Readings, dict[int, str]]:
         """The ports that answered, and what was complained of at each LID.
 
         :raises RdmaError: none can be asked
@@ -85,7 +99,9 @@ class Counters:
         shell = self._open()
         shell.start(counters.read(self._seat.device, self._seat.port, asked))
         answers = perfquery.answers(shell.wait(counters.LIMIT + SLACK).output)
-        return {(lid, port.port): port for lid, (ports, _words) in answers.items() for port in ports}, {lid: words for lid, (_ports, words) in answers.items()}
+        return {(lid, port.port): port for lid, (ports, _words) in answers.items() for port in ports}, {
+            lid: words for lid, (_ports, words) in answers.items()
+        }
 
     def _open(self) -> Shell:
         if self._shell is not None and self._shell.open:

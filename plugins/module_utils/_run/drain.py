@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Empties a node by evictions, so that PodDisruptionBudgets are obeyed, and waits until all pods that a drain takes are gone.
+"""Empties a node by evictions, so that PodDisruptionBudgets are obeyed, and waits until all pods that a drain takes are
+gone.
 
-Some controllers make a pod anew on the cordoned node, since it tolerates that (the operators of Cilium and Tigera). As ``kubectl drain``, which looks once,
-leaves such a pod there, so does this: it is treated as a pod of a DaemonSet.
+Some controllers make a pod anew on the cordoned node, since it tolerates that (the operators of Cilium and Tigera). As
+``kubectl drain``, which looks once, leaves such a pod there, so does this: it is treated as a pod of a DaemonSet.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ class NodeFailed(RdmaError):
 
 
 def _may_leave(item: Resource) -> bool:
-    """Whether a drain may take the pod, by its metadata. A kubelet makes any number of mirror pods, of any size, and they stay."""
+    """Whether a drain may take the pod, by its metadata. A kubelet makes any number of mirror pods, of any size, and
+    they stay."""
     return not is_mirror_pod("Pod", item) and core.controller(item)[0] != "DaemonSet"
 
 
@@ -52,19 +54,21 @@ class Drain:
     ) -> None:
         self._cluster, self._clock, self._pause, self._say, self._seconds = cluster, clock, pause, say, seconds
         self._allowed = allowed
-        #: by node: uids of the pods that the first look found, and of the controllers that have lost a pod by an eviction
-        self._first: typing.Dict[str, typing.FrozenSet[str]] = {}
-        self._lost: typing.Dict[str, typing.Set[str]] = {}
+        #: by node: uids of the pods that the first look found, and of the controllers that have lost a pod by an
+        #: eviction
+        self._first: dict[str, frozenset[str]] = {}
+        self._lost: dict[str, set[str]] = {}
 
-    def work(self, name: str, did: typing.List[str]) -> None:
+    def work(self, name: str, did: list[str]) -> None:
         """Evict what a drain takes, and wait until it is gone. A PodDisruptionBudget that holds a pod is waited for.
 
-        All pods of the node are looked at before each round of evictions, so that what stops the drain is found while all of them run.
+        All pods of the node are looked at before each round of evictions, so that what stops the drain is found while
+        all of them run.
 
         :param did: takes what was done, in words
         :raises RdmaError: pods are left after the limit
         """
-        end, asked, told = self._clock() + self._seconds, typing.cast(typing.Set[str], set()), ""
+        end, asked, told = self._clock() + self._seconds, typing.cast(set[str], set()), ""
         while True:
             pods = self.left(name)
             if not pods:
@@ -78,38 +82,45 @@ class Drain:
             held = [why for pod in pods for why in [self._evict(pod, asked)] if why]
             words = "; ".join(held[:3]) or f"{len(pods)} pods end, such as {pods[0].namespace}/{pods[0].name}"
             if self._clock() >= end:
-                remedy = "Let the PodDisruptionBudget allow an eviction (a replica more), or end the pods, and run again; the node takes pods again"
+                remedy = (
+                    "Let the PodDisruptionBudget allow an eviction (a replica more), or end the pods, and run again;"
+                    " the node takes pods again"
+                )
                 raise NodeFailed(f"not drained after {self._seconds:.0f} s: {words}", remedy)
             if words != told:
                 self._say(f"{name}: draining: {words}")
             told = words
             self._pause()
 
-    def left(self, name: str) -> typing.List[ClusterPod]:
+    def left(self, name: str) -> list[ClusterPod]:
         """Pods that a drain takes and that still run.
 
         :raises ApiError: the pods can't be listed, or one that the drain takes is too large to be read
         :raises NodeFailed: they are more than ``MOST_PODS``
         """
-        found: typing.List[ClusterPod] = []
+        found: list[ClusterPod] = []
         for item in self._cluster.pages("Pod", fields=f"spec.nodeName={name}", only=_may_leave):
             pod = core.pod(item)
             if pod.node == name and leaves(pod, True, "") and not pod.ended:
                 # a pod may have labels of a megabyte, and no drain asks for them
                 found.append(dataclasses.replace(pod, labels={}, requests=()))
             if len(found) > MOST_PODS:
-                remedy = f"See who makes them (kubectl get pods -A --field-selector spec.nodeName={name}), end them, and run again"
+                remedy = (
+                    f"See who makes them (kubectl get pods -A --field-selector spec.nodeName={name}), end them, and run"
+                    " again"
+                )
                 raise NodeFailed(f"it is not drained: it has more than {MOST_PODS} pods that a drain takes", remedy)
         first = self._first.setdefault(name, frozenset(pod.uid for pod in found))
         lost = self._lost.setdefault(name, set())
         return [pod for pod in found if pod.uid in first or not pod.tolerates_cordon or pod.controller not in lost]
 
-    def _evict(self, pod: ClusterPod, asked: typing.Set[str]) -> str:
+    def _evict(self, pod: ClusterPod, asked: set[str]) -> str:
         """Why it is not let go now; empty where it is."""
         if pod.uid in asked:
             return ""
         try:
-            # a pod of this name that was made again meanwhile, perhaps on another node, is not the one that was looked at
+            # a pod of this name that was made again meanwhile, perhaps on another node, is not the one that was looked
+            # at
             if self._cluster.evict(pod.namespace, pod.name, pod.uid):
                 asked.add(pod.uid)
                 self._lost[pod.node].update([pod.controller] if pod.controller else [])

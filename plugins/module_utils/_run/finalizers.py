@@ -2,8 +2,9 @@
 
 """Takes the finalizers off pods that this collection has made, where one of them holds their deletion up.
 
-The collection gives its pods no finalizer. The kubelet of their node may write one, and would hold up the namespace, and with it each later run. A pod that
-runs still is not ended by that: its object goes when its kubelet says that it has ended.
+The collection gives its pods no finalizer. The kubelet of their node may write one, and would hold up the namespace,
+and with it each later run. A pod that runs still is not ended by that: its object goes when its kubelet says that it
+has ended.
 """
 
 from __future__ import annotations
@@ -19,17 +20,20 @@ from .._parse.kubernetes.resource import ResourceError, name_of
 LOOK_AT_FINALIZERS = 30.0
 
 
-def take_off(cluster: Cluster, namespace: str, selector: str, made: typing.Callable[[Resource], bool]) -> typing.Tuple[str, ...]:
+def take_off(
+    cluster: Cluster, namespace: str, selector: str, made: typing.Callable[[Resource], bool]
+) -> tuple[str, ...]:
     """Take them off the pods of ours that are being deleted, and return the uid of these pods.
 
-    A pod may change meanwhile: its kubelet, which writes its status as often as it likes, must not be able to keep a finalizer by that. No finalizer is added
-    to an object that is being deleted (the API server refuses it), so that none is taken off that was not seen here.
-    What is refused, or of another pod by now, stays: whoever waits for the pod names what keeps it.
+    A pod may change meanwhile: its kubelet, which writes its status as often as it likes, must not be able to keep a
+    finalizer by that. No finalizer is added to an object that is being deleted (the API server refuses it), so that
+    none is taken off that was not seen here. What is refused, or of another pod by now, stays: whoever waits for the
+    pod names what keeps it.
 
     :param namespace: of the collection, in which nobody else makes pods
     :param made: whether the collection has made a pod, beside that it has the labels
     """
-    done: typing.List[str] = []
+    done: list[str] = []
     with contextlib.suppress(ApiError):
         for item in cluster.list("Pod", namespace, selector).items:
             metadata = item["metadata"]

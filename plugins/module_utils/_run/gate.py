@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads what decides whether nodes may go down, and keeps health checks off them meanwhile. The decision is in _check/controllers/gate.py."""
+"""Reads what decides whether nodes may go down, and keeps health checks off them meanwhile. The decision is in
+_check/controllers/gate.py."""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ from .health_checks import HealthChecks
 Say = typing.Callable[[str], None]
 
 
-def read_stand(cluster: Cluster, nodes: typing.Tuple[ClusterNode, ...], members: bool = True, checks: typing.Optional[HealthChecks] = None) -> Stand:
+def read_stand(
+    cluster: Cluster, nodes: tuple[ClusterNode, ...], members: bool = True, checks: typing.Optional[HealthChecks] = None
+) -> Stand:
     """Read what decides it.
 
     :param members: also the members of etcd, where a node is control plane
@@ -30,8 +33,8 @@ def read_stand(cluster: Cluster, nodes: typing.Tuple[ClusterNode, ...], members:
     :raises ApiError: the server cannot be reached
     :raises ResourceError: an object that is none of its kind
     """
-    unread: typing.Dict[str, str] = {}
-    pods: typing.List[typing.Any] = []
+    unread: dict[str, str] = {}
+    pods: list[typing.Any] = []
     for place in etcd.PODS if members and control_plane(nodes) else ():
         try:
             pods += cluster.list("Pod", *place).items
@@ -65,11 +68,15 @@ class Gate:
         why = closed(rolls, (), stand, pools, self._intent, self._inventory)
         if why:
             names = ", ".join(roll.name for roll in rolls)
-            raise NodeFailed(f"MachineConfigPool {names} may not roll now: {' '.join(why[:5])}", "Do what is said there, and run again")
+            raise NodeFailed(
+                f"MachineConfigPool {names} may not roll now: {' '.join(why[:5])}",
+                "Do what is said there, and run again",
+            )
 
     @contextlib.contextmanager
     def pausing(self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]) -> typing.Iterator[None]:
-        """Keep health checks off the nodes of pools that roll. Where a node is not back its own stay paused, for the next run.
+        """Keep health checks off the nodes of pools that roll. Where a node is not back its own stay paused, for the
+        next run.
 
         :raises ApiError: one may not be paused, or may not go on
         """
@@ -79,12 +86,16 @@ class Gate:
         yield
         self._checks.release_all()
 
-    def _nodes(self) -> typing.Tuple[ClusterNode, ...]:
+    def _nodes(self) -> tuple[ClusterNode, ...]:
         return tuple(map(core.node, self._cluster.list("Node").items))
 
     def _rolls(
         self, pools: typing.Sequence[MachinePool], rolling: typing.Container[str]
-    ) -> typing.Tuple[typing.Tuple[ClusterNode, ...], typing.Tuple[PoolPlan, ...]]:
+    ) -> tuple[tuple[ClusterNode, ...], tuple[PoolPlan, ...]]:
         nodes = self._nodes()
-        found = ((pool, tuple(node.name for node in nodes if machine_pool_of(node, pools) == pool)) for pool in pools if pool.name in rolling)
+        found = (
+            (pool, tuple(node.name for node in nodes if machine_pool_of(node, pools) == pool))
+            for pool in pools
+            if pool.name in rolling
+        )
         return nodes, tuple(roll_of(pool, members) for pool, members in found if members)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Health checks that would remediate a node while a roll has it away are paused by their documented ways, and go on when it is back.
+"""Health checks that would remediate a node while a roll has it away are paused by their documented ways, and go on
+when it is back.
 
-What pauses them says that it is ours: the pause of a run that was killed is taken up by the next one, or taken back by a teardown. A pause of others stays.
+What pauses them says that it is ours: the pause of a run that was killed is taken up by the next one, or taken back by
+a teardown. A pause of others stays.
 """
 
 from __future__ import annotations
@@ -30,16 +32,17 @@ class HealthChecks:
     def __init__(self, cluster: Cluster, say: typing.Callable[[str], None]) -> None:
         self._cluster, self._say = cluster, say
 
-    def read(self, nodes: typing.Sequence[ClusterNode]) -> typing.Tuple[typing.Tuple[HealthCheck, ...], typing.Dict[str, str]]:
+    def read(self, nodes: typing.Sequence[ClusterNode]) -> tuple[tuple[HealthCheck, ...], dict[str, str]]:
         """All that there are, with the nodes that each watches; and kinds that could not be read, and why.
 
-        A kind that the server does not serve has none: that is asked first, since a user without rights is told Forbidden of it otherwise.
+        A kind that the server does not serve has none: that is asked first, since a user without rights is told
+        Forbidden of it otherwise.
 
         :raises ApiError: the server cannot be reached
         :raises ResourceError: an object that is none of its kind
         """
-        found: typing.List[HealthCheck] = []
-        unread: typing.Dict[str, str] = {}
+        found: list[HealthCheck] = []
+        unread: dict[str, str] = {}
         for group, (kind, selected) in BY_GROUP.items():
             try:
                 items = self._cluster.list(kind).items if self._cluster.serves(group) else ()
@@ -54,14 +57,14 @@ class HealthChecks:
                 found += [of_machines(parse.machine_health_check(item, kind), machines) for item in items]
         return tuple(found), unread
 
-    def _machines(self, kind: str) -> typing.Optional[typing.Tuple[Machine, ...]]:
+    def _machines(self, kind: str) -> typing.Optional[tuple[Machine, ...]]:
         try:
             return tuple(map(parse.machine, self._cluster.list(kind).items))
         except ApiError:
             # then each MachineHealthCheck may be about each node
             return None
 
-    def pause(self, checks: typing.Iterable[HealthCheck]) -> typing.List[HealthCheck]:
+    def pause(self, checks: typing.Iterable[HealthCheck]) -> list[HealthCheck]:
         """Pause those that nobody has paused; those that were paused.
 
         :raises ApiError: refused
@@ -72,15 +75,16 @@ class HealthChecks:
             self._say(f"{check}: paused, until its nodes are back")
         return mine
 
-    def ours(self) -> typing.List[HealthCheck]:
+    def ours(self) -> list[HealthCheck]:
         """Those that a run of the collection has paused.
 
         :raises ApiError: the server cannot be reached
         """
         return self._ours()[0]
 
-    def release_all(self, whatever: bool = False) -> typing.List[HealthCheck]:
-        """Let all go on that a run of the collection has paused, unless a node that a roll has taken down is not back; those that do.
+    def release_all(self, whatever: bool = False) -> list[HealthCheck]:
+        """Let all go on that a run of the collection has paused, unless a node that a roll has taken down is not back;
+        those that do.
 
         :param whatever: also where such a node is not back: nobody will bring it back
         :raises ApiError: the server cannot be reached, or refuses
@@ -91,23 +95,27 @@ class HealthChecks:
         away = [node.name for node in map(core.node, filter(_rolls, resources)) if not node.ready]
         return self.release(checks, away if not whatever else ())
 
-    def _ours(self) -> typing.Tuple[typing.List[HealthCheck], typing.Tuple[Resource, ...]]:
+    def _ours(self) -> tuple[list[HealthCheck], tuple[Resource, ...]]:
         """Those that the collection has paused, and the nodes as they are now."""
         resources = self._cluster.list("Node").items
         checks, _unread = self.read(tuple(map(core.node, resources)))
         return [check for check in checks if check.ours], resources
 
-    def release(self, checks: typing.Iterable[HealthCheck], away: typing.Iterable[str]) -> typing.List[HealthCheck]:
+    def release(self, checks: typing.Iterable[HealthCheck], away: typing.Iterable[str]) -> list[HealthCheck]:
         """Let those go on that the collection has paused; those that do.
 
-        :param away: nodes that are not back yet: what watches one of them stays paused, since it would remediate the node at once
+        :param away: nodes that are not back yet: what watches one of them stays paused, since it would remediate the
+            node at once
         :raises ApiError: refused
         """
-        names, done = tuple(away), typing.cast(typing.List[HealthCheck], [])
+        names, done = tuple(away), typing.cast(list[HealthCheck], [])
         for check in (check for check in checks if check.ours):
             gone = [name for name in names if check.watches(name)]
             if gone:
-                self._say(f"{check}: stays paused, since {', '.join(gone[:3])} is not back; the run that brings it back lets it go on")
+                self._say(
+                    f"{check}: stays paused, since {', '.join(gone[:3])} is not back; the run that brings it back lets"
+                    " it go on"
+                )
                 continue
             self._write(check, False)
             self._say(f"{check}: goes on")
@@ -126,17 +134,26 @@ class HealthChecks:
                 if error.reason != "Conflict" or not left:
                     raise
 
-    def _change(self, check: HealthCheck, paused: bool) -> typing.Dict[str, typing.Any]:
-        """A merge patch. It replaces a list as a whole, so that the one of a NodeHealthCheck is written for the version that was read."""
+    def _change(self, check: HealthCheck, paused: bool) -> dict[str, typing.Any]:
+        """A merge patch. It replaces a list as a whole, so that the one of a NodeHealthCheck is written for the version
+        that was read."""
         if check.kind != "NodeHealthCheck":
             return {"metadata": {"annotations": {parse.PAUSED: MANAGER if paused else None}}}
         live = self._cluster.get(check.kind, "", check.name)
-        others = [text for text in texts_of(mapping_at(live, "spec"), "pauseRequests", str(check)) if text != parse.PAUSE_REQUEST]
+        others = [
+            text
+            for text in texts_of(mapping_at(live, "spec"), "pauseRequests", str(check))
+            if text != parse.PAUSE_REQUEST
+        ]
         wanted = [*others, parse.PAUSE_REQUEST] if paused else others
-        return {"metadata": {"resourceVersion": live["metadata"]["resourceVersion"]}, "spec": {"pauseRequests": wanted or None}}
+        return {
+            "metadata": {"resourceVersion": live["metadata"]["resourceVersion"]},
+            "spec": {"pauseRequests": wanted or None},
+        }
 
 
 def _rolls(node: Resource) -> bool:
-    """Whether a roll has taken a node down: ours, or that of its MachineConfigPool. A node that marks itself keeps no health check paused."""
+    """Whether a roll has taken a node down: ours, or that of its MachineConfigPool. A node that marks itself keeps no
+    health check paused."""
     annotations = mapping_at(node, "metadata", "annotations")
     return is_proven(node) or (f"{DAEMON}currentConfig" in annotations and not core.node(node).machine_config)

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pods that take a virtual function of each HCA and keep it, while somebody looks at what the CNI plugin has set for it."""
+"""Pods that take a virtual function of each HCA and keep it, while somebody looks at what the CNI plugin has set for
+it."""
 
 from __future__ import annotations
-
-import typing
 
 from .._model.bandwidth import RdmaPod
 from .pods import Plan, Pods, workers
 
 
-def hold(pods: Pods, plan: Plan) -> typing.Tuple[RdmaPod, ...]:
-    """A pod for each rail of each node and fabric, or why there is none. They stay; a run that is stopped meanwhile leaves none.
+def hold(pods: Pods, plan: Plan) -> tuple[RdmaPod, ...]:
+    """A pod for each rail of each node and fabric, or why there is none. They stay; a run that is stopped meanwhile
+    leaves none.
 
     :raises ApiError: the server cannot be reached
     """

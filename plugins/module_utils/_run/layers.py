@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The same pair from the cable up: between the physical functions of its HCAs and between free virtual ones, in the observers of both nodes, and then in its
-pods. Whatever keeps a step from a figure is its reason, and no error. Nothing of it is judged here."""
+"""The same pair from the cable up: between the physical functions of its HCAs and between free virtual ones, in the
+observers of both nodes, and then in its pods. Whatever keeps a step from a figure is its reason, and no error. Nothing
+of it is judged here."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ FIRST_PORT, PORTS = 28600, 1000
 #: seconds of a look into a pod
 LOOK_LIMIT = 20
 
-Usable = typing.Mapping[typing.Tuple[int, str], RdmaPod]
+Usable = typing.Mapping[tuple[int, str], RdmaPod]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,8 +79,8 @@ class Layers:
         self._clock, self._say = clock, say
         self._ports = itertools.count()
         #: by node and physical function
-        self._shells: typing.Dict[typing.Tuple[str, str], Shell] = {}
-        self._hosts: typing.Dict[typing.Tuple[str, str], _OnHost] = {}
+        self._shells: dict[tuple[str, str], Shell] = {}
+        self._hosts: dict[tuple[str, str], _OnHost] = {}
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, Resource]:
@@ -99,11 +100,13 @@ class Layers:
         result = PairLayers(pair.fabric, pair.client, pair.server, pair.rail, suspect, server_rail=pair.server_rail)
         ends = [self._pods.get(end) for end in (pair.client_end, pair.server_end)]
         if suspect and number >= MOST_PAIRS:
-            return dataclasses.replace(result, why=f"more than {MOST_PAIRS} pairs are suspects, and those that are slower were looked at")
+            return dataclasses.replace(
+                result, why=f"more than {MOST_PAIRS} pairs are suspects, and those that are slower were looked at"
+            )
         if ends[0] is None or ends[1] is None:
             return dataclasses.replace(result, why="one of its ends has no pod")
         client, server = ends[0], ends[1]
-        work: typing.Tuple[typing.Tuple[LayerName, typing.Callable[[Fabric, RdmaPod, RdmaPod], LayerStep]], ...] = (
+        work: tuple[tuple[LayerName, typing.Callable[[Fabric, RdmaPod, RdmaPod], LayerStep]], ...] = (
             ("pf_host", self._pf),
             ("vf_host", self._vf),
             ("vf_pod", functools.partial(self._pod, "vf_pod")),
@@ -115,7 +118,9 @@ class Layers:
             try:
                 steps.append(step(fabric, client, server))
             except _NoStep as error:
-                steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=error.why, absent=error.absent))
+                steps.append(
+                    LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=error.why, absent=error.absent)
+                )
             except RdmaError as error:
                 steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=str(error)[:300]))
             except Exception as error:
@@ -128,7 +133,8 @@ class Layers:
         return dataclasses.replace(result, steps=tuple(steps), more_than=(pair.queue_pairs or 1) if more else None)
 
     def _measured_as(self, pair: PairResult) -> Fabric:
-        """The fabric with what the pair is to send: as much as when it was measured once more, lest a layer lose for want of queue pairs."""
+        """The fabric with what the pair is to send: as much as when it was measured once more, lest a layer lose for
+        want of queue pairs."""
         found, amount = pair.wider, wider(self._fabric, pair.queue_pairs)
         # with commands and no figure, that many do not work here
         if found is None or amount is None or (found.average_gbps is None and found.commands):
@@ -183,31 +189,45 @@ class Layers:
         found = next(iter(end.seen.free(taken)), None)
         if found is None:
             number = len(end.seen.functions)
-            raise _NoStep(f"none of the {number} virtual functions of {end.pf} of {end.node} is free on the host with an interface and an RDMA device")
+            raise _NoStep(
+                f"none of the {number} virtual functions of {end.pf} of {end.node} is free on the host with an"
+                " interface and an RDMA device"
+            )
         return found
 
-    def _on_hosts(self, layer: LayerName, fabric: Fabric, ends: typing.Tuple[_OnHost, _OnHost], functions: typing.Tuple[str, str]) -> LayerStep:
+    def _on_hosts(
+        self, layer: LayerName, fabric: Fabric, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str]
+    ) -> LayerStep:
         devices = [end.seen.device(function) for end, function in zip(ends, functions)]
         described = [self._end(end, function, device) for end, function, device in zip(ends, functions, devices)]
         step = LayerStep(layer, described[0], described[1])
-        # in pods the site may want rdma_cm, for which functions on the host have no addresses; only iWARP can't do without
-        connection: typing.Literal["tcp", "rdma_cm"] = "rdma_cm" if any(device in end.seen.rnics for end, device in zip(ends, devices)) else "tcp"
+        # in pods the site may want rdma_cm, for which functions on the host have no addresses; only iWARP can't do
+        # without
+        connection: typing.Literal["tcp", "rdma_cm"] = (
+            "rdma_cm" if any(device in end.seen.rnics for end, device in zip(ends, devices)) else "tcp"
+        )
         address = self._meet(ends, functions, connection)
         fabric = dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, connection=connection))
         port = FIRST_PORT + next(self._ports) % PORTS
         cpus = [end.seen.probe.binding(function)[0] for end, function in zip(ends, functions)]
         opened = [functools.partial(self._shells.__getitem__, (end.node, end.pf)) for end in ends]
         pairs = self._queue_pairs(fabric, ends[0].node, ends[1].node)
-        here, there = (commands.write_bandwidth(fabric, devices[at], cpus[at], port, address, at == 1, pairs=pairs) for at in (0, 1))
+        here, there = (
+            commands.write_bandwidth(fabric, devices[at], cpus[at], port, address, at == 1, pairs=pairs)
+            for at in (0, 1)
+        )
         return self._run(step, (opened[1], there), (opened[0], here))
 
     def _queue_pairs(self, fabric: Fabric, *nodes: str) -> int:
         """The same in each layer, by the ports of the pods on these nodes."""
-        return queue_pairs(fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error])
+        return queue_pairs(
+            fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error]
+        )
 
-    def _meet(self, ends: typing.Tuple[_OnHost, _OnHost], functions: typing.Tuple[str, str], connection: str) -> str:
-        """The address at which the client finds the server. Over TCP, that is the node's own: the two ends name their devices, so that the data takes no
-        other way. rdma_cm takes the device that leads to the address, which must be this one.
+    def _meet(self, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str], connection: str) -> str:
+        """The address at which the client finds the server. Over TCP, that is the node's own: the two ends name their
+        devices, so that the data takes no other way. rdma_cm takes the device that leads to the address, which must be
+        this one.
         """
         node = ends[1].node
         if connection == "tcp":
@@ -218,16 +238,24 @@ class Layers:
             return address
         address = ends[1].seen.address(functions[1])
         if address is None:
-            raise _NoStep(f"iWARP connects over rdma_cm, which needs an address on the interface of {functions[1]} of {node}, and it has none")
+            raise _NoStep(
+                f"iWARP connects over rdma_cm, which needs an address on the interface of {functions[1]} of {node}, and"
+                " it has none"
+            )
         if not ends[0].seen.leads(functions[0], address):
-            raise _NoStep(f"iWARP connects over rdma_cm, and on {ends[0].node} not only {functions[0]} leads to {address}, or it does not")
+            raise _NoStep(
+                f"iWARP connects over rdma_cm, and on {ends[0].node} not only {functions[0]} leads to {address}, or it"
+                " does not"
+            )
         return address
 
     @staticmethod
     def _end(end: _OnHost, function: str, device: str) -> LayerEnd:
         own = end.seen.administration(function)
         probe = end.seen.probe
-        return LayerEnd(end.node, device, function, probe.binding(function)[1], probe.near(function), own.max_tx_rate, own.vlan_qos)
+        return LayerEnd(
+            end.node, device, function, probe.binding(function)[1], probe.near(function), own.max_tx_rate, own.vlan_qos
+        )
 
     # in pods
 
@@ -237,10 +265,15 @@ class Layers:
         address, gpu = server.address or "", layer == "gpu_pod"
         pairs = self._queue_pairs(fabric, client.node, server.node)
         here, there = (
-            commands.write_bandwidth(fabric, pod.device or "", pod.cpus, port, address, pod is server, gpu=gpu, pairs=pairs) for pod in (client, server)
+            commands.write_bandwidth(
+                fabric, pod.device or "", pod.cpus, port, address, pod is server, gpu=gpu, pairs=pairs
+            )
+            for pod in (client, server)
         )
         opened = [functools.partial(self._in_pods.shell, pod) for pod in (client, server)]
-        step = self._run(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node)), (opened[1], there), (opened[0], here))
+        step = self._run(
+            LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node)), (opened[1], there), (opened[0], here)
+        )
         ends = [self._pod_end(pod, earlier) for pod, earlier in zip((client, server), before)]
         return dataclasses.replace(step, client=ends[0], server=ends[1])
 
@@ -281,17 +314,25 @@ class Layers:
     def _run(
         self,
         step: LayerStep,
-        there: typing.Tuple[typing.Callable[[], Shell], commands.Command],
-        here: typing.Tuple[typing.Callable[[], Shell], commands.Command],
+        there: tuple[typing.Callable[[], Shell], commands.Command],
+        here: tuple[typing.Callable[[], Shell], commands.Command],
     ) -> LayerStep:
         """The step with its figure, or with why it has none."""
         ran, failure = both(there, here, commands.BANDWIDTH_SERVER_UP, self._fabric.pods.limit_seconds, True)
         if ran is not None:
             step = dataclasses.replace(step, commands=(line_of(ran),))
         if ran is None or failure is not None:
-            return dataclasses.replace(step, why=f"{failure.kind}: {failure.evidence}"[:300] if failure is not None else "it did not run")
+            return dataclasses.replace(
+                step, why=f"{failure.kind}: {failure.evidence}"[:300] if failure is not None else "it did not run"
+            )
         try:
             row = perftest.parse(ran.output).largest
         except perftest.PerftestError as error:
             return dataclasses.replace(step, why=str(error)[:300])
-        return dataclasses.replace(step, average_gbps=row.average_gbps, peak_gbps=row.peak_gbps, message_bytes=row.message_bytes, iterations=row.iterations)
+        return dataclasses.replace(
+            step,
+            average_gbps=row.average_gbps,
+            peak_gbps=row.peak_gbps,
+            message_bytes=row.message_bytes,
+            iterations=row.iterations,
+        )

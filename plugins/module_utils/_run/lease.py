@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Takes the Lease of the run that changes the cluster, renews it while a module works, and gives it back. What it may do is decided in _model/lease.py.
+"""Takes the Lease of the run that changes the cluster, renews it while a module works, and gives it back. What it may
+do is decided in _model/lease.py.
 
-Nobody is asked twice and nothing is locked: each write names the resourceVersion that was read, so that of two who want the Lease the API server takes one.
+Nobody is asked twice and nothing is locked: each write names the resourceVersion that was read, so that of two who want
+the Lease the API server takes one.
 """
 
 from __future__ import annotations
@@ -87,7 +89,8 @@ class Keeper:
     def take(self, continues: bool, pause: typing.Callable[[float], None], say: Say, wait: float) -> None:
         """Take the Lease, or wait a while for the one who has it.
 
-        :param continues: whether this run held it before and has not given it back. Then nobody may have had it in between: what the run saw would be old
+        :param continues: whether this run held it before and has not given it back. Then nobody may have had it in
+            between: what the run saw would be old
         :param wait: seconds, at most
         :raises LeaseHeld: another run has it
         :raises LeaseLost: the run held it, and another one had it since
@@ -100,7 +103,9 @@ class Keeper:
             lease, now = self._look()
             if lease is not None and seen != f"{lease.uid} {lease.version}":
                 seen, since = f"{lease.uid} {lease.version}", moment
-            verdict = decide(lease, self._me, now, moment - since, self._alive(lease.holder.process) if lease is not None else None)
+            verdict = decide(
+                lease, self._me, now, moment - since, self._alive(lease.holder.process) if lease is not None else None
+            )
             if verdict == "held" and lease is not None:
                 if moment - begin >= wait:
                     raise LeaseHeld(lease, now)
@@ -122,8 +127,9 @@ class Keeper:
             return
 
     def ask(self) -> float:
-        """Before anything is written: to the cluster, where it may reboot, drain or delete, and where no API server watches. Always looks at the server:
-        the Lease may have been deleted, and another run have it. A server that is away for a moment is asked again, for as long as nobody else can take it.
+        """Before anything is written: to the cluster, where it may reboot, drain or delete, and where no API server
+        watches. Always looks at the server: the Lease may have been deleted, and another run have it. A server that is
+        away for a moment is asked again, for as long as nobody else can take it.
 
         :returns: seconds for which nobody else can take it, from now on
         :raises LeaseLost: the run does not hold the Lease any more
@@ -155,7 +161,8 @@ class Keeper:
                 raise self._lost
 
     def assure(self, continues: bool, seconds: float) -> None:
-        """Before something is written on a node, for as long as that may take. Renews the Lease only where it would not last, so that many nodes ask at once.
+        """Before something is written on a node, for as long as that may take. Renews the Lease only where it would not
+        last, so that many nodes ask at once.
 
         :param continues: whether this run has taken it
         :param seconds: that it has to last
@@ -166,7 +173,11 @@ class Keeper:
         for left in reversed(range(_TRIES)):
             lease, now = self._look()
             if lease is None or not lease.holder.is_mine(self._me):
-                raise LeaseHeld(lease, now) if lease is not None and lease.holder.run and not continues else LeaseLost(self._me, lease, now)
+                raise (
+                    LeaseHeld(lease, now)
+                    if lease is not None and lease.holder.run and not continues
+                    else LeaseLost(self._me, lease, now)
+                )
             if (remaining(lease, now) or 0.0) - SKEW >= seconds:
                 return
             try:
@@ -206,7 +217,9 @@ class Keeper:
                 lease, _now = self._look()
                 if lease is None or not lease.holder.is_mine(self._me):
                     return False
-                if self._cluster.delete("Lease", NAMESPACE, NAME, only={"uid": lease.uid, "resourceVersion": lease.version}):
+                if self._cluster.delete(
+                    "Lease", NAMESPACE, NAME, only={"uid": lease.uid, "resourceVersion": lease.version}
+                ):
                     return True
             return False
 
@@ -214,7 +227,8 @@ class Keeper:
     def working(self, stays: bool) -> typing.Iterator[None]:
         """Renew the Lease while the body runs, and leave it to the run then, or give it back.
 
-        A body that was interrupted is the end of its run: the Lease is given back at once, so that the next run need not wait.
+        A body that was interrupted is the end of its run: the Lease is given back at once, so that the next run need
+        not wait.
 
         :param stays: whether the run goes on
         :raises LeaseLost: it was lost meanwhile. Whatever the body says of it is but the consequence
@@ -257,7 +271,7 @@ class Keeper:
                 # ask() looks again before anything is written
                 continue
 
-    def _look(self) -> typing.Tuple[typing.Optional[Lease], typing.Optional[datetime.datetime]]:
+    def _look(self) -> tuple[typing.Optional[Lease], typing.Optional[datetime.datetime]]:
         found, date = self._cluster.dated("Lease", NAMESPACE, NAME)
         return (parse.lease(found) if found is not None else None), parse.http_date(date)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Looks at many nodes through their observers: one command in each, some at a time, and what each one shows as soon as it is there."""
+"""Looks at many nodes through their observers: one command in each, some at a time, and what each one shows as soon as
+it is there."""
 
 from __future__ import annotations
 
@@ -46,18 +47,19 @@ class Asked:
     :ivar beside_infiniband: Ethernet NICs of nodes with InfiniBand listen for switches as well
     """
 
-    kinds: typing.Tuple[str, ...]
-    sysfs: typing.Tuple[str, ...] = ("/sys",)
-    netdevs: typing.Tuple[str, ...] = ()
+    kinds: tuple[str, ...]
+    sysfs: tuple[str, ...] = ("/sys",)
+    netdevs: tuple[str, ...] = ()
     python: str = PYTHON
     seconds: float = 120.0
     host: str = HOST
-    kernel_arguments: typing.Tuple[str, ...] = ()
+    kernel_arguments: tuple[str, ...] = ()
     beside_infiniband: bool = False
 
 
 class _Timed(typing.NamedTuple):
-    """An answer, the controller's clock before and after it, and the time of the node where that was read on a shorter way."""
+    """An answer, the controller's clock before and after it, and the time of the node where that was read on a shorter
+    way."""
 
     answer: Answer
     asked: float
@@ -67,21 +69,27 @@ class _Timed(typing.NamedTuple):
 
 def look(
     cluster: Cluster, namespace: str, observers: typing.Iterable[Observer], asked: Asked, parallel: int = PARALLEL
-) -> typing.Iterator[typing.Tuple[str, typing.Dict[str, Seen]]]:
+) -> typing.Iterator[tuple[str, dict[str, Seen]]]:
     """By node what it shows, kind by kind; a node that could not be asked has an error for each.
 
     :param observers: of the nodes; one that is not ready is an error with its reason
     :param parallel: connections at once
     :raises RdmaError: the archive can't be made
     """
-    nodes: typing.Dict[Container, str] = {}
+    nodes: dict[Container, str] = {}
     for observer in observers:
         if observer.phase == "ready":
             nodes[Container(namespace, observer.pod, observer.container)] = observer.node
         else:
             yield observer.node, _failed(asked, f"unreachable: {line(observer)}")
     packed = archive(LOOK) if nodes else b""
-    wanted = {"kinds": asked.kinds, "sysfs": asked.sysfs, "netdevs": asked.netdevs, "host": asked.host, "kernel_arguments": asked.kernel_arguments}
+    wanted = {
+        "kinds": asked.kinds,
+        "sysfs": asked.sysfs,
+        "netdevs": asked.netdevs,
+        "host": asked.host,
+        "kernel_arguments": asked.kernel_arguments,
+    }
     request = json.dumps({**wanted, "beside_infiniband": True} if asked.beside_infiniband else wanted)
     command = (asked.python, "-I", "-c", START, LOOK, request)
 
@@ -89,22 +97,34 @@ def look(
         before = time.time()
         answer = run(cluster, container, command, packed, Limits(run=asked.seconds, output=MOST_BYTES + MIB), over)
         after = time.time()
-        closer = ask_closer(before, after, lambda: _date(cluster, container, over)) if "clock" in asked.kinds and answer.rc == 0 else None
+        closer = (
+            ask_closer(before, after, lambda: _date(cluster, container, over))
+            if "clock" in asked.kinds and answer.rc == 0
+            else None
+        )
         return _Timed(answer, before, after, closer)
 
     for container, outcome in on_many(ask, nodes, parallel):
-        yield nodes[container], _failed(asked, f"unreachable: {outcome}") if isinstance(outcome, RdmaError) else _shown_or_not(asked, outcome)
+        yield (
+            nodes[container],
+            (
+                _failed(asked, f"unreachable: {outcome}")
+                if isinstance(outcome, RdmaError)
+                else _shown_or_not(asked, outcome)
+            ),
+        )
 
 
-def _shown_or_not(asked: Asked, timed: _Timed) -> typing.Dict[str, Seen]:
-    """The answer of a node. What nobody foresaw in it is an error of this node: the others are still to be looked at."""
+def _shown_or_not(asked: Asked, timed: _Timed) -> dict[str, Seen]:
+    """The answer of a node. What nobody foresaw in it is an error of this node: the others are still to be looked
+    at."""
     try:
         return _shown(asked, timed)
     except Exception as error:
         return _failed(asked, f"failed: {unforeseen(error, 'the look at the node')}")
 
 
-def _shown(asked: Asked, timed: _Timed) -> typing.Dict[str, Seen]:
+def _shown(asked: Asked, timed: _Timed) -> dict[str, Seen]:
     """The answer of a node, its clock with the times between which it was asked."""
     answer = timed.answer
     if answer.rc != 0:
@@ -131,5 +151,5 @@ def _date(cluster: Cluster, container: Container, over: threading.Event) -> str:
     return answer.stdout.decode(errors="replace") if answer.rc == 0 else ""
 
 
-def _failed(asked: Asked, error: str) -> typing.Dict[str, Seen]:
+def _failed(asked: Asked, error: str) -> dict[str, Seen]:
     return {kind: Seen(None, error) for kind in asked.kinds}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the look at the nodes has shown, for who rolls nodes. It was set for the next boot before, and only the next look tells what came of it."""
+"""What the look at the nodes has shown, for who rolls nodes. It was set for the next boot before, and only the next
+look tells what came of it."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class Looked:
     def __bool__(self) -> bool:
         return bool(self._seen)
 
-    def look(self, nodes: typing.Iterable[str]) -> typing.Dict[str, Seen]:
+    def look(self, nodes: typing.Iterable[str]) -> dict[str, Seen]:
         """What differed when somebody looked."""
         return {node: self._seen[node] for node in nodes if node in self._seen}
 

@@ -2,7 +2,8 @@
 
 """The namespace in which pods measure comes and goes with a measurement, with a copy of each network that is measured.
 
-Whoever works here holds the Lease of the cluster (_lease.py). So no other run is alive, and a namespace that is there is that of a dead one, or prepared.
+Whoever works here holds the Lease of the cluster (_lease.py). So no other run is alive, and a namespace that is there
+is that of a dead one, or prepared.
 """
 
 from __future__ import annotations
@@ -33,9 +34,13 @@ class ForeignNamespace(RdmaError):
     """A namespace of that name is somebody else's."""
 
     def __init__(self) -> None:
-        seen = f"the namespace {NAMESPACE} is there and is not the collection's: it has no label {LABEL}. Nothing was changed"
+        seen = (
+            f"the namespace {NAMESPACE} is there and is not the collection's: it has no label {LABEL}. Nothing was"
+            " changed"
+        )
         remedy = (
-            f"Delete it: kubectl delete namespace {NAMESPACE}. If an admin made it for the measurement: kubectl label namespace {NAMESPACE} {LABEL}={PREPARED}"
+            f"Delete it: kubectl delete namespace {NAMESPACE}. If an admin made it for the measurement: kubectl label"
+            f" namespace {NAMESPACE} {LABEL}={PREPARED}"
         )
         super().__init__(seen, remedy)
 
@@ -48,14 +53,16 @@ class Seats:
     :ivar refused: fabrics on which no pod may measure, by name
     """
 
-    fabrics: typing.Tuple[Fabric, ...]
+    fabrics: tuple[Fabric, ...]
     refused: typing.Mapping[str, Refusal]
 
 
 class Place:
     """The namespace of the measurement."""
 
-    def __init__(self, cluster: Cluster, run: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, run: str, limit: float, clock: Clock, pause: typing.Callable[[float], None]
+    ) -> None:
         """:param limit: seconds that the removal of what is left of an earlier measurement may take"""
         self._cluster = cluster
         self._run = run
@@ -80,7 +87,9 @@ class Place:
             if error.status != 403:
                 raise
             remedy = f"Have an admin of the cluster prepare it: {PREPARE}"
-            raise ApiError(error.status, error.reason, f"you may not make it: {error.text}", f"namespace {NAMESPACE}", remedy) from error
+            raise ApiError(
+                error.status, error.reason, f"you may not make it: {error.text}", f"namespace {NAMESPACE}", remedy
+            ) from error
         return True
 
     def _clear(self) -> str:
@@ -101,9 +110,11 @@ class Place:
         return whose
 
     def leave(self) -> None:
-        """Ask for the removal of the namespace with all that is in it, and wait for nothing; of a prepared one the networks go.
+        """Ask for the removal of the namespace with all that is in it, and wait for nothing; of a prepared one the
+        networks go.
 
-        An API server that is away must not hide what was measured: the next measurement and a teardown remove what stays.
+        An API server that is away must not hide what was measured: the next measurement and a teardown remove what
+        stays.
         """
         with contextlib.suppress(RdmaError):
             found = self._find()
@@ -136,7 +147,10 @@ class Place:
                 return
             if self._clock() >= end:
                 why = holds_back(found)
-                seen = f"the namespace {NAMESPACE} of an earlier measurement{f' ({why})' if why else ''} is still there {self._limit:.0f} s after its deletion"
+                seen = (
+                    f"the namespace {NAMESPACE} of an earlier measurement{f' ({why})' if why else ''} is still there"
+                    f" {self._limit:.0f} s after its deletion"
+                )
                 raise RdmaError(seen, f"See what keeps it: kubectl get namespace {NAMESPACE} -o yaml")
             self._pause(LOOK)
 
@@ -150,7 +164,14 @@ class Place:
 
 
 @contextlib.contextmanager
-def measuring(place: Place, cluster: Cluster, fabrics: typing.Sequence[Fabric], shared: ClusterIntent, run: str, stays: bool = False) -> typing.Iterator[Seats]:
+def measuring(
+    place: Place,
+    cluster: Cluster,
+    fabrics: typing.Sequence[Fabric],
+    shared: ClusterIntent,
+    run: str,
+    stays: bool = False,
+) -> typing.Iterator[Seats]:
     """The namespace with the networks and an account whose pods are admitted, while pods are made and measure.
 
     :param shared: what all fabrics share
@@ -171,7 +192,7 @@ def measuring(place: Place, cluster: Cluster, fabrics: typing.Sequence[Fabric], 
 
 
 def _seats(cluster: Cluster, fabrics: typing.Sequence[Fabric], shared: ClusterIntent, run: str, own: bool) -> Seats:
-    refused: typing.Dict[str, Refusal] = {}
+    refused: dict[str, Refusal] = {}
     for fabric in fabrics:
         refusal = _unprepared(fabric, own) or _network(cluster, fabric, shared, run)
         if refusal is not None:
@@ -180,8 +201,13 @@ def _seats(cluster: Cluster, fabrics: typing.Sequence[Fabric], shared: ClusterIn
 
 
 def _unprepared(fabric: Fabric, own: bool) -> typing.Optional[Refusal]:
-    """What the intent names and an own namespace has not: it is made empty, and no secret is read to be copied into it."""
-    named = [f"pods.image_pull_secrets: {', '.join(fabric.pods.image_pull_secrets)}"] if fabric.pods.image_pull_secrets else []
+    """What the intent names and an own namespace has not: it is made empty, and no secret is read to be copied into
+    it."""
+    named = (
+        [f"pods.image_pull_secrets: {', '.join(fabric.pods.image_pull_secrets)}"]
+        if fabric.pods.image_pull_secrets
+        else []
+    )
     named += [f"pods.service_account: {fabric.pods.service_account}"] if fabric.pods.service_account else []
     return Refusal("unprepared", f"The intent says {'; '.join(named)}.") if named and own else None
 
@@ -197,7 +223,11 @@ def _network(cluster: Cluster, fabric: Fabric, shared: ClusterIntent, run: str) 
     except ApiError as error:
         if error.status == 0:
             raise
-        return Refusal("no_network", f"{title} is not there.") if error.absent else Refusal("network_refused", f"{title}: {error.text}.")
+        return (
+            Refusal("no_network", f"{title} is not there.")
+            if error.absent
+            else Refusal("network_refused", f"{title}: {error.text}.")
+        )
     try:
         cluster.create(copy_of(found, fabric, shared, NAMESPACE, run))
     except ForeignNetwork as error:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs the pods that prove how much memory a container may lock, one a node and fabric, and reads what they found. They are removed in any case."""
+"""Runs the pods that prove how much memory a container may lock, one a node and fabric, and reads what they found. They
+are removed in any case."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from .pods import lacking, workers
 
 #: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal may take
 LOOK, LOG, REMOVAL = 1.0, 86400, 120.0
-#: pods that are looked at at once: a kubelet that does not answer for a log keeps the others waiting no longer than one answer may take
+#: pods that are looked at at once: a kubelet that does not answer for a log keeps the others waiting no longer than one
+#: answer may take
 PARALLEL = 32
 
 
@@ -34,10 +36,10 @@ class Task:
     :ivar refused: fabrics on which no pod may be made, by name
     """
 
-    fabrics: typing.Tuple[Fabric, ...]
+    fabrics: tuple[Fabric, ...]
     cluster: ClusterIntent
     memlock: Memlock
-    nodes: typing.Tuple[str, ...]
+    nodes: tuple[str, ...]
     limit: float = 300.0
     run: str = ""
     refused: typing.Mapping[str, Refusal] = dataclasses.field(default_factory=dict)
@@ -51,17 +53,18 @@ class Prover:
         self._task = task
         self._clock = clock
         self._pause = pause
-        #: of the pods that this run made, by namespace and name: what somebody else makes under such a name is not ours to delete
-        self._uids: typing.Dict[typing.Tuple[str, str], str] = {}
+        #: of the pods that this run made, by namespace and name: what somebody else makes under such a name is not ours
+        #: to delete
+        self._uids: dict[tuple[str, str], str] = {}
 
-    def run(self) -> typing.Tuple[MemlockProof, ...]:
+    def run(self) -> tuple[MemlockProof, ...]:
         """A proof, or why there is none, of each RDMA fabric on each node.
 
         :raises ApiError: the server cannot be reached
         """
         known = {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
-        proofs: typing.Dict[typing.Tuple[str, str], MemlockProof] = {}
-        pods: typing.Dict[typing.Tuple[str, str], Resource] = {}
+        proofs: dict[tuple[str, str], MemlockProof] = {}
+        pods: dict[tuple[str, str], Resource] = {}
         try:
             for fabric in self._task.fabrics:
                 wanted = resource_of(fabric, self._task.cluster)
@@ -95,13 +98,20 @@ class Prover:
             return f"the API server refused the pod: {error.text}"
         return ""
 
-    def _await(self, pods: typing.Mapping[typing.Tuple[str, str], Resource], proofs: typing.Dict[typing.Tuple[str, str], MemlockProof]) -> None:
+    def _await(
+        self, pods: typing.Mapping[tuple[str, str], Resource], proofs: dict[tuple[str, str], MemlockProof]
+    ) -> None:
         end = self._clock() + self._task.limit
         with workers(PARALLEL) as pool:
             while True:
                 left = [key for key in pods if key not in proofs]
                 over = self._clock() >= end
-                looks = [pool.submit(self._look, *key, pods[key]["metadata"]["namespace"], pods[key]["metadata"]["name"], over) for key in left]
+                looks = [
+                    pool.submit(
+                        self._look, *key, pods[key]["metadata"]["namespace"], pods[key]["metadata"]["name"], over
+                    )
+                    for key in left
+                ]
                 for key, look in zip(left, looks):
                     proof = look.result()
                     if proof:
@@ -125,21 +135,28 @@ class Prover:
         except MemlockError as error:
             return MemlockProof(fabric, node, subject, error=f"{error}; the pod: {state_of_pod(found).detail}")
         if over:
-            return MemlockProof(fabric, node, subject, error=f"the pod did not end within {self._task.limit:.0f} s: {state_of_pod(found).detail}")
+            return MemlockProof(
+                fabric,
+                node,
+                subject,
+                error=f"the pod did not end within {self._task.limit:.0f} s: {state_of_pod(found).detail}",
+            )
         return None
 
     def _remove(self, pods: typing.Iterable[Resource]) -> None:
         """A pod that stays holds a virtual function, so its end is waited for; what was proven is told all the same."""
         names = [(made["metadata"]["namespace"], made["metadata"]["name"]) for made in pods]
         with contextlib.suppress(ApiError):
-            left = [item for item in names if self._cluster.delete("Pod", *item, grace_seconds=1, only=self._only(item))]
+            left = [
+                item for item in names if self._cluster.delete("Pod", *item, grace_seconds=1, only=self._only(item))
+            ]
             end = self._clock() + REMOVAL
             while left and self._clock() < end:
                 left = [item for item in left if self._there(*item)]
                 if left:
                     self._pause(LOOK)
 
-    def _only(self, item: typing.Tuple[str, str]) -> typing.Optional[typing.Dict[str, str]]:
+    def _only(self, item: tuple[str, str]) -> typing.Optional[dict[str, str]]:
         """The pod that this run made; whatever has the name, before it made one."""
         return {"uid": self._uids[item]} if item in self._uids else None
 

@@ -2,9 +2,10 @@
 
 """Brings nodes to what is wanted of them, with one reset of each: set, drain, reset, wait, look again, wave after wave.
 
-What is done so far is noted at the node, and which boot it was before: so a run that was killed is taken up again wherever that was. A node is reset
-while its boot is that one, and never again for what did not take. The first node that fails ends the roll; those after it are untouched.
-Nodes that the machine config operator reboots anyway take that reboot, see pool_ride.py, and no BMC resets a node beside it.
+What is done so far is noted at the node, and which boot it was before: so a run that was killed is taken up again
+wherever that was. A node is reset while its boot is that one, and never again for what did not take. The first node
+that fails ends the roll; those after it are untouched. Nodes that the machine config operator reboots anyway take that
+reboot, see pool_ride.py, and no BMC resets a node beside it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,14 @@ class Roller:
         self._going = Going(pause)
         self._cluster = PatientCluster(cluster, limits.api, clock, self._going.pause, say)
         self._checks, self._sources, self._power = HealthChecks(self._cluster, say), Sources(sources), power
-        self._clock, self._sleep, self._say, self._stop, self._limits, self._hosts = clock, pause, say, stop, limits, tuple(hosts)
+        self._clock, self._sleep, self._say, self._stop, self._limits, self._hosts = (
+            clock,
+            pause,
+            say,
+            stop,
+            limits,
+            tuple(hosts),
+        )
         self._reader = Reader(self._cluster, self._checks, self._hosts)
         self._turns = Turns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
 
@@ -64,13 +72,23 @@ class Roller:
         """
         cluster, inventory = self._reader.read(), tuple(nodes)
         self._turns.begin(intent, inventory)
-        pooled = {node.name for node in cluster.nodes if node.machine_config or machine_pool_of(node, cluster.machine_pools) is not None}
+        pooled = {
+            node.name
+            for node in cluster.nodes
+            if node.machine_config or machine_pool_of(node, cluster.machine_pools) is not None
+        }
         marks = ((node, cluster.marks.get(node.name)) for node in cluster.nodes)
-        ridden = {node.name: noted for node, noted in marks if noted is not None and noted.pool and noted.reset and node.boot_id != noted.boot}
+        ridden = {
+            node.name: noted
+            for node, noted in marks
+            if noted is not None and noted.pool and noted.reset and node.boot_id != noted.boot
+        }
         self._sources.know(pooled, ridden)
         seen = self._sources.look(inventory)
         # a reset that nobody could order is told before anything is touched
-        for node, told in self._power.prove([node for node, one in seen.items() if action_of(one.differences) in ("reboot", "power_cycle")]).items():
+        for node, told in self._power.prove(
+            [node for node, one in seen.items() if action_of(one.differences) in ("reboot", "power_cycle")]
+        ).items():
             seen[node] += told
         return plan(seen, cluster, intent, inventory)
 
@@ -80,7 +98,10 @@ class Roller:
         :raises LeaseLost: another run changes the cluster
         """
         later = ("something else differs now. Run again: it is planned then.",)
-        steps = (step if not step.is_due or step.phase == "finish" else dataclasses.replace(step, blockers=later, wave=0) for step in planned.steps)
+        steps = (
+            step if not step.is_due or step.phase == "finish" else dataclasses.replace(step, blockers=later, wave=0)
+            for step in planned.steps
+        )
         return self.roll(dataclasses.replace(planned, steps=tuple(steps), refusal="", rolls=(), pauses=()))
 
     def roll(self, planned: RollPlan, check_mode: bool = False) -> NodeRoll:
@@ -111,8 +132,9 @@ class Roller:
         changes = tuple(f"{one.node}: {', '.join(one.did)}" for one in found.values() if one.did)
         return NodeRoll(planned, tuple(found.values()), error, changes)
 
-    def _run(self, planned: RollPlan, found: typing.Dict[str, NodeOutcome]) -> None:
-        """All waves, one after the other. What may go is counted anew before each of them: what has no place now comes next.
+    def _run(self, planned: RollPlan, found: dict[str, NodeOutcome]) -> None:
+        """All waves, one after the other. What may go is counted anew before each of them: what has no place now comes
+        next.
 
         :param found: takes what became of each node
         """
@@ -130,7 +152,9 @@ class Roller:
                 stopped = "" if wave else f"The roll ended, since no further node may go ({why.rstrip('.')}),"
             if stopped:
                 for step in every:
-                    found[step.node] = NodeOutcome(step.node, "left", f"{stopped} before its turn", "Run again: it goes on where it ended")
+                    found[step.node] = NodeOutcome(
+                        step.node, "left", f"{stopped} before its turn", "Run again: it goes on where it ended"
+                    )
                 continue
             rest = tuple(step for step in every if step not in wave)
             if rest:
@@ -138,19 +162,28 @@ class Roller:
             also = {step: self._turns.boot_id(step.node) for step in planned.steps if step.also} if wave[0].pool else {}
             for outcome in self._ride(wave, planned) if wave[0].pool else self._outcomes(wave):
                 found[outcome.node] = outcome
-                self._say(f"{outcome.node}: {outcome.state}" + (f": {outcome.why}" if outcome.why else "") + f" ({outcome.seconds:.0f} s)")
+                self._say(
+                    f"{outcome.node}: {outcome.state}"
+                    + (f": {outcome.why}" if outcome.why else "")
+                    + f" ({outcome.seconds:.0f} s)"
+                )
             for step in (step for step, boot in also.items() if self._turns.boot_id(step.node) != boot):
-                found[step.node] = dataclasses.replace(found[step.node], did=(*found[step.node].did, rebooted_by(step.also)))
+                found[step.node] = dataclasses.replace(
+                    found[step.node], did=(*found[step.node].did, rebooted_by(step.also))
+                )
             failed = [step.node for step in wave if found[step.node].state == "failed"]
             stopped = f"The roll ended at {', '.join(failed)}" if failed else ""
 
-    def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Tuple[typing.Tuple[NodeStep, ...], str]:
-        """Who of a wave may go now, and why not all. While nobody may, a node that is about to be Ready again is waited for, and etcd until it is whole."""
+    def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> tuple[tuple[NodeStep, ...], str]:
+        """Who of a wave may go now, and why not all. While nobody may, a node that is about to be Ready again is waited
+        for, and etcd until it is whole."""
         if not any(step.goes and step.phase == "begin" for step in wave):
             return tuple(wave), ""
         end, told = self._clock() + self._limits.whole, ""
         while True:
-            going, why = turn(wave, self._reader.read(pods=False, members=True), planned, self._turns.intent, self._turns.inventory)
+            going, why = turn(
+                wave, self._reader.read(pods=False, members=True), planned, self._turns.intent, self._turns.inventory
+            )
             # the roll of a pool is for all of its nodes or for none
             whole = not wave[0].pool or len(going) == len(wave)
             if (going and whole) or self._clock() >= end:
@@ -161,7 +194,8 @@ class Roller:
             self._going.pause(self._limits.look)
 
     def _let_checks_go_on(self) -> str:
-        """The health checks that this run has paused, or one that was killed. Where a node is not back yet its own stay paused.
+        """The health checks that this run has paused, or one that was killed. Where a node is not back yet its own stay
+        paused.
 
         :returns: why they could not be let go on; empty where all is well
         :raises LeaseLost: another run changes the cluster
@@ -175,7 +209,8 @@ class Roller:
         return ""
 
     def _outcomes(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
-        """Those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others go no further."""
+        """Those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others go no
+        further."""
         try:
             for _step, outcome in many.outcomes(self._turns.outcome, wave, len(wave), LeaseLost):
                 if isinstance(outcome, LeaseLost):
@@ -188,7 +223,9 @@ class Roller:
     def _ride(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
         """Those that the machine config operator reboots."""
         work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
-        ride = Ride(work, self._cluster, self._hosts, self._turns.inventory, self._clock, self._sleep, self._say, self._stop)
+        ride = Ride(
+            work, self._cluster, self._hosts, self._turns.inventory, self._clock, self._sleep, self._say, self._stop
+        )
         try:
             yield from ride.outcomes(steps, planned.rolls, self._limits.drain + self._limits.back)
         except BaseException:

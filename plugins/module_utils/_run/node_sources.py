@@ -13,7 +13,8 @@ from .._model.node_roll import Difference, Mark, Seen
 class Source(typing.Protocol):
     """Something that may differ on nodes and is set before a reset.
 
-    :ivar live: a look shows the node as it is now. Otherwise it shows what was seen before the roll, and nothing of what came of a reset
+    :ivar live: a look shows the node as it is now. Otherwise it shows what was seen before the roll, and nothing of
+        what came of a reset
     :ivar of_pools: it is asked of the nodes of MachineConfigPools as well, which have it by a MachineConfig otherwise
     """
 
@@ -40,7 +41,7 @@ class Sources:
         self._sources = tuple(sources)
         self._pooled: typing.Container[str] = ()
         self._ridden: typing.Mapping[str, Mark] = {}
-        self.unproven: typing.Set[str] = set()
+        self.unproven: set[str] = set()
 
     def know(self, pooled: typing.Container[str], ridden: typing.Mapping[str, Mark]) -> None:
         """Take what was read of the cluster.
@@ -50,25 +51,27 @@ class Sources:
         """
         self._pooled, self._ridden = pooled, ridden
 
-    def look(self, nodes: typing.Iterable[str], live_only: bool = False) -> typing.Dict[str, Seen]:
+    def look(self, nodes: typing.Iterable[str], live_only: bool = False) -> dict[str, Seen]:
         """What differs now, in the order of the nodes; without those that no source knows anything of."""
-        named, found = tuple(nodes), typing.cast(typing.Dict[str, Seen], {})
+        named, found = tuple(nodes), typing.cast(dict[str, Seen], {})
         for source in (source for source in self._sources if source.live or not live_only):
-            for node, shown in source.look([node for node in named if source.of_pools or node not in self._pooled or node in self._ridden]).items():
+            for node, shown in source.look(
+                [node for node in named if source.of_pools or node not in self._pooled or node in self._ridden]
+            ).items():
                 seen = shown if source.of_pools or node not in self._pooled else _of_ridden(shown, self._ridden[node])
                 found[node] = found.get(node, Seen()) + seen
                 if not source.live and (seen.differences or seen.error or seen.blind):
                     self.unproven.add(node)
         return {node: found[node] for node in named if node in found}
 
-    def set(self, name: str) -> typing.List[str]:
+    def set(self, name: str) -> list[str]:
         """Set what differs, at each source; what was done in words.
 
         :raises RdmaError: not all was set
         """
         return [done for source in self._sources for done in [source.set(name)] if done]
 
-    def hidden(self, name: str) -> typing.Tuple[Difference, ...]:
+    def hidden(self, name: str) -> tuple[Difference, ...]:
         """What a MachineConfig sets, so that only a look at the node shows that it took it."""
         found = [source.look([name]).get(name, Seen()) for source in self._sources if not source.of_pools]
         if any(seen.differences or seen.error for seen in found):
@@ -77,5 +80,8 @@ class Sources:
 
 
 def _of_ridden(seen: Seen, noted: Mark) -> Seen:
-    """Of what its MachineConfig sets: what it was rebooted for. What else differs is a matter of the next roll of its pool."""
-    return dataclasses.replace(seen, differences=tuple(one for one in seen.differences if one.identity in noted.differences), refusals=())
+    """Of what its MachineConfig sets: what it was rebooted for. What else differs is a matter of the next roll of its
+    pool."""
+    return dataclasses.replace(
+        seen, differences=tuple(one for one in seen.differences if one.identity in noted.differences), refusals=()
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One node of a roll: set, drain, reset, wait, look again. What is done so far is noted at the node, so that the next run takes it up."""
+"""One node of a roll: set, drain, reset, wait, look again. What is done so far is noted at the node, so that the next
+run takes it up."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Power(typing.Protocol):
     """Who resets nodes."""
 
     def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, Seen]:
-        """Why it can't reset these nodes (refusals, with what to do), and what of its power over them is not proven (notes)."""
+        """Why it can't reset these nodes (refusals, with what to do), and what of its power over them is not proven
+        (notes)."""
 
     def reset(self, node: str, power_cycle: bool) -> str:
         """Order it once; its kind.
@@ -61,9 +63,11 @@ class Limits:
     :ivar drain: until all pods are gone
     :ivar back: from the reset until the node is Ready
     :ivar settle: that a BMC has until it tells what came of the reset: some tell it late
-    :ivar whole: that the cluster has before the next node begins: until etcd has all of its members again, which takes OpenShift 120 s and more
+    :ivar whole: that the cluster has before the next node begins: until etcd has all of its members again, which takes
+        OpenShift 120 s and more
     :ivar api: that the API server may be away at each step
-    :ivar grace: without a sign of a reset that was ordered by a run that ended, before it is ordered again. A kubelet is Ready for 40 s after it is gone
+    :ivar grace: without a sign of a reset that was ordered by a run that ended, before it is ordered again. A kubelet
+        is Ready for 40 s after it is gone
     """
 
     look: float = 5.0
@@ -80,7 +84,8 @@ USUAL = Limits()
 
 
 class Going:
-    """Whether the roll goes on. Of one that was interrupted nothing is done or undone any more, and the next run takes it up.
+    """Whether the roll goes on. Of one that was interrupted nothing is done or undone any more, and the next run takes
+    it up.
 
     :ivar over: it was interrupted
     """
@@ -105,12 +110,22 @@ class Turns:
     :ivar intent: of the cluster; inventory: names of its nodes; planned: what is done now
     """
 
-    def __init__(self, cluster: Api, reader: Reader, sources: Sources, power: Power, going: Going, clock: Clock, say: Say, limits: Limits) -> None:
+    def __init__(
+        self,
+        cluster: Api,
+        reader: Reader,
+        sources: Sources,
+        power: Power,
+        going: Going,
+        clock: Clock,
+        say: Say,
+        limits: Limits,
+    ) -> None:
         self._cluster, self._reader, self._sources, self._power = cluster, reader, sources, power
         self._going, self._clock, self._say, self._limits = going, clock, say, limits
         self.planned = RollPlan()
         #: what this run has noted at nodes
-        self._noted: typing.Dict[str, Mark] = {}
+        self._noted: dict[str, Mark] = {}
         self.begin(ClusterIntent(), ())
 
     def begin(self, intent: ClusterIntent, inventory: typing.Sequence[str]) -> None:
@@ -123,19 +138,23 @@ class Turns:
 
         :raises LeaseLost: another run changes the cluster
         """
-        begin, did = self._clock(), typing.cast(typing.List[str], [])
+        begin, did = self._clock(), typing.cast(list[str], [])
         state: OutcomeState = "done"
         why = remedy = ""
         try:
             if not self._work(step, did):
-                state, why, remedy = "unproven", "it was reset, and nobody has looked at it since", "Run again: it is looked at, and not reset again"
+                state, why, remedy = (
+                    "unproven",
+                    "it was reset, and nobody has looked at it since",
+                    "Run again: it is looked at, and not reset again",
+                )
         except LeaseLost:
             raise
         except RdmaError as error:
             state, why, remedy = "failed", error.seen, error.remedy
         return NodeOutcome(step.node, state, why, remedy, tuple(did), self._clock() - begin)
 
-    def _work(self, step: NodeStep, did: typing.List[str]) -> bool:
+    def _work(self, step: NodeStep, did: list[str]) -> bool:
         """Whether it is known to be as wanted.
 
         :raises RdmaError: it is not
@@ -154,7 +173,7 @@ class Turns:
             return self.end(step, noted, did)
         return True
 
-    def end(self, step: NodeStep, noted: Mark, did: typing.List[str]) -> bool:
+    def end(self, step: NodeStep, noted: Mark, did: list[str]) -> bool:
         """The end of a node that is back; whether it is known to be as wanted.
 
         :raises RdmaError: it is not
@@ -167,9 +186,11 @@ class Turns:
         self._finish(step, noted, left.differences, did, keep=unproven)
         return not unproven
 
-    def _begin(self, step: NodeStep, node: ClusterNode, noted: typing.Optional[Mark], did: typing.List[str]) -> typing.Tuple[Mark, bool]:
-        """Up to the reset: the note, and whether it is sure that it was taken. What goes wrong before it leaves the node as it was,
-        but for what waits in its BIOS.
+    def _begin(
+        self, step: NodeStep, node: ClusterNode, noted: typing.Optional[Mark], did: list[str]
+    ) -> tuple[Mark, bool]:
+        """Up to the reset: the note, and whether it is sure that it was taken. What goes wrong before it leaves the
+        node as it was, but for what waits in its BIOS.
 
         :raises RdmaError: it was not reset
         """
@@ -190,7 +211,7 @@ class Turns:
             self._undo(step.node, mine, did)
             raise
 
-    def _cordoned(self, node: ClusterNode, mine: Mark, did: typing.List[str]) -> Mark:
+    def _cordoned(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
         """The note of a node that takes no pods."""
         if node.unschedulable:
             return mine
@@ -199,7 +220,7 @@ class Turns:
         did.append("cordoned")
         return mine
 
-    def _undo(self, name: str, mine: Mark, did: typing.List[str]) -> None:
+    def _undo(self, name: str, mine: Mark, did: list[str]) -> None:
         """A node that was not reset is as before."""
         mine = self._noted.get(name, mine)
         self.mark(name, None, False if mine.cordoned else None)
@@ -211,11 +232,13 @@ class Turns:
         self.mark(name, mine)
         return mine
 
-    def _reset(self, step: NodeStep, mine: Mark, did: typing.List[str]) -> typing.Tuple[Mark, bool]:
-        """Order it, when the node is still empty; the note, and whether it is sure that it was taken. Never beside the machine config operator.
+    def _reset(self, step: NodeStep, mine: Mark, did: list[str]) -> tuple[Mark, bool]:
+        """Order it, when the node is still empty; the note, and whether it is sure that it was taken. Never beside the
+        machine config operator.
 
         :raises BmcError: the BMC did not take it
-        :raises NodeFailed: the control plane does not bear it, the machine config operator is about to reboot it, or it takes pods again and again
+        :raises NodeFailed: the control plane does not bear it, the machine config operator is about to reboot it, or it
+            takes pods again and again
         :raises ApiError: whether it is can't be read
         """
         for _drain in range(_DRAINS):
@@ -229,7 +252,10 @@ class Turns:
             self._say(f"{step.node}: it takes pods again before its reset; it is cordoned and drained once more")
             mine = self._cordoned(node, mine, did)
             self._drain.work(step.node, did)
-        remedy = f"Find out who uncordons it or gives its pods a nodeName, and run again: kubectl get pods -A --field-selector spec.nodeName={step.node}"
+        remedy = (
+            "Find out who uncordons it or gives its pods a nodeName, and run again: kubectl get pods -A"
+            f" --field-selector spec.nodeName={step.node}"
+        )
         raise NodeFailed(f"it was not reset: it takes pods again and again, after {_DRAINS} drains as well", remedy)
 
     def _may_go_again(self, step: NodeStep) -> None:
@@ -237,15 +263,20 @@ class Turns:
         why = why_not_again(step, self._reader.read(), self.planned, self.intent, self.inventory)
         if why:
             raise NodeFailed(
-                f"the reset that another run noted did not come, and it was not reset now: {why.rstrip('.')}", "Do what is said there, and run again"
+                f"the reset that another run noted did not come, and it was not reset now: {why.rstrip('.')}",
+                "Do what is said there, and run again",
             )
 
     def _is_borne(self, step: NodeStep) -> None:
-        """A drain takes its time, and another control-plane node may have gone meanwhile, or a MachineConfigPool may have begun.
+        """A drain takes its time, and another control-plane node may have gone meanwhile, or a MachineConfigPool may
+        have begun.
 
         :raises NodeFailed: its BMC may not reset it
         """
-        cluster, remedy = self._reader.read(pods=False, members=True), "Do what is said there, and run again: it is reset then"
+        cluster, remedy = (
+            self._reader.read(pods=False, members=True),
+            "Do what is said there, and run again: it is reset then",
+        )
         for node in (node for node in cluster.nodes if node.name == step.node):
             why = keeps(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
             if why:
@@ -254,7 +285,7 @@ class Turns:
             if why:
                 raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", remedy)
 
-    def _ordered(self, step: NodeStep, did: typing.List[str]) -> bool:
+    def _ordered(self, step: NodeStep, did: list[str]) -> bool:
         """Whether it is sure that the BMC took it.
 
         :raises BmcError: it did not
@@ -271,7 +302,7 @@ class Turns:
         did.append(f"reset ({kind})")
         return True
 
-    def _wait(self, step: NodeStep, noted: Mark, did: typing.List[str], sure: bool) -> Mark:
+    def _wait(self, step: NodeStep, noted: Mark, did: list[str], sure: bool) -> Mark:
         """Until it is Ready with another boot; the note.
 
         :param sure: whether the BMC took the reset
@@ -289,11 +320,20 @@ class Turns:
                 again = node.boot_id not in ("", noted.boot)
                 if again and node.ready:
                     return noted
-                words = f"booted anew, not Ready: {node.not_ready}" if again else f"not Ready: {node.not_ready}" if not node.ready else "still up"
+                words = (
+                    f"booted anew, not Ready: {node.not_ready}"
+                    if again
+                    else f"not Ready: {node.not_ready}"
+                    if not node.ready
+                    else "still up"
+                )
                 if not again and node.ready and now >= self._limits.grace:
                     if not sure:
                         self._undo(step.node, noted, did)
-                        raise NodeFailed("its BMC did not take the reset: the node is still up", "See the log of the BMC, and run again")
+                        raise NodeFailed(
+                            "its BMC did not take the reset: the node is still up",
+                            "See the log of the BMC, and run again",
+                        )
                     if not ordered and not self._differs(step.node):
                         # nobody asks any more for what it was to be reset for
                         did.append("not reset: nothing differs any more")
@@ -309,7 +349,10 @@ class Turns:
                             self._undo(step.node, noted, did)
                             raise
             if now >= self._limits.back:
-                remedy = f"See its console, then its kubelet. Run again when it is back: it is not reset again. It is cordoned: kubectl uncordon {step.node}"
+                remedy = (
+                    "See its console, then its kubelet. Run again when it is back: it is not reset again. It is"
+                    f" cordoned: kubectl uncordon {step.node}"
+                )
                 raise NodeFailed(f"not back {now:.0f} s after its reset: {words}", remedy)
             if words != told:
                 self._say(f"{step.node}: {words} ({now:.0f} s)")
@@ -332,12 +375,18 @@ class Turns:
 
     def _check(self, step: NodeStep, seen: Seen) -> None:
         if seen.error:
-            raise NodeFailed(f"whether it took what was set is not known: {seen.error}", "Have the BMC answer, and run again: the node is not reset again")
+            raise NodeFailed(
+                f"whether it took what was set is not known: {seen.error}",
+                "Have the BMC answer, and run again: the node is not reset again",
+            )
         if step.action == "set" and seen.differences:
             raise not_taken(step.node, seen.differences, "when it was set")
 
-    def _finish(self, step: NodeStep, noted: Mark, left: typing.Sequence[Difference], did: typing.List[str], keep: bool = False) -> None:
-        """The end of a node: it takes pods again, if it did before. The note stays where a reset did not help, or nobody knows.
+    def _finish(
+        self, step: NodeStep, noted: Mark, left: typing.Sequence[Difference], did: list[str], keep: bool = False
+    ) -> None:
+        """The end of a node: it takes pods again, if it did before. The note stays where a reset did not help, or
+        nobody knows.
 
         :raises RdmaError: it did not help
         """
@@ -347,7 +396,7 @@ class Turns:
         if left:
             raise not_taken(step.node, left, "at the reset")
 
-    def node(self, name: str) -> typing.Tuple[ClusterNode, typing.Optional[Mark]]:
+    def node(self, name: str) -> tuple[ClusterNode, typing.Optional[Mark]]:
         """As it is now, and what is noted at it."""
         resource = self._cluster.get("Node", "", name)
         return core.node(resource), mark(resource)
@@ -371,5 +420,8 @@ def not_taken(name: str, left: typing.Sequence[Difference], when: str) -> RdmaEr
     """Say what a node did not take."""
     told = ", ".join(map(str, left))
     where = " ".join(_WHERE[source] for source in dict.fromkeys(one.source for one in left) if source in _WHERE)
-    remedy = f"{where} The node is not reset again for that. To have it tried once more: kubectl annotate node {name} {ANNOTATION}-"
+    remedy = (
+        f"{where} The node is not reset again for that. To have it tried once more: kubectl annotate node {name}"
+        f" {ANNOTATION}-"
+    )
     return NodeFailed(f"did not take {when}: {told}", remedy.strip())

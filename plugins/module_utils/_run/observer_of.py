@@ -10,7 +10,7 @@ from .._model.errors import RdmaError
 from .._model.observers import Observer, ObserversFacts
 
 
-def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> typing.Tuple[str, Observer]:
+def observer_of(observers: typing.Optional[ObserversFacts], node: str) -> tuple[str, Observer]:
     """Its namespace, and itself.
 
     :param observers: of the run; None: it has none

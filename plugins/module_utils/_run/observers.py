@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Observers come and go: leftovers are swept, the objects applied, and each node awaited until it has one or cannot have one."""
+"""Observers come and go: leftovers are swept, the objects applied, and each node awaited until it has one or cannot
+have one."""
 
 from __future__ import annotations
 
@@ -34,15 +35,24 @@ SELECTOR = ",".join(f"{key}={value}" for key, value in POD_LABELS.items())
 #: seconds between two looks at what is to go; for which news is gathered before it is judged
 LOOK, SETTLE = 1.0, 0.2
 #: whom to ask for what the user may not do
-RIGHTS = "Have an admin of the cluster prepare the namespace: kubectl apply -f docs/rbac/observers.yml; docs/observers.md says what that gives"
+RIGHTS = (
+    "Have an admin of the cluster prepare the namespace: kubectl apply -f docs/rbac/observers.yml; docs/observers.md"
+    " says what that gives"
+)
 
 
 class ForeignNamespace(RdmaError):
     """A namespace of the observers' name is somebody else's."""
 
     def __init__(self, namespace: str) -> None:
-        seen = f"the namespace {namespace} is there, and not the collection's: it has no label {LABEL}. Nothing was changed"
-        remedy = f"Give the observers another namespace; or, if it is for them: kubectl label namespace {namespace} {LABEL}={PREPARED}"
+        seen = (
+            f"the namespace {namespace} is there, and not the collection's: it has no label {LABEL}. Nothing was"
+            " changed"
+        )
+        remedy = (
+            f"Give the observers another namespace; or, if it is for them: kubectl label namespace {namespace}"
+            f" {LABEL}={PREPARED}"
+        )
         super().__init__(seen, remedy)
 
 
@@ -50,10 +60,13 @@ class TakenNamespace(RdmaError):
     """Somebody else made a namespace of the observers' name while a run was about to."""
 
     def __init__(self, namespace: str) -> None:
-        seen = f"the namespace {namespace} is not the one that this run made or looked at: somebody else made one since. No observer was started in it"
+        seen = (
+            f"the namespace {namespace} is not the one that this run made or looked at: somebody else made one since."
+            " No observer was started in it"
+        )
         remedy = (
-            f"See who made it: kubectl get namespace {namespace} -o yaml; kubectl get rolebindings -n {namespace} -o wide. Delete it and run again; "
-            "or have an admin prepare it: kubectl apply -f docs/rbac/observers.yml"
+            f"See who made it: kubectl get namespace {namespace} -o yaml; kubectl get rolebindings -n {namespace} -o"
+            " wide. Delete it and run again; or have an admin prepare it: kubectl apply -f docs/rbac/observers.yml"
         )
         super().__init__(seen, remedy)
 
@@ -83,7 +96,9 @@ class NamespaceStays(RdmaError):
     """The namespace of the observers has objects that the collection did not make, or nobody knows."""
 
     def __init__(self, namespace: str, kept: Kept) -> None:
-        right = "Give the user of the kubeconfig the right to list all resources in this namespace. " if kept.unread else ""
+        right = (
+            "Give the user of the kubeconfig the right to list all resources in this namespace. " if kept.unread else ""
+        )
         remedy = f"{right}Move or delete what others have there, then delete it: kubectl delete namespace {namespace}"
         super().__init__(f"the observers are gone, and their namespace {namespace} stays: {kept}", remedy)
 
@@ -91,10 +106,19 @@ class NamespaceStays(RdmaError):
 class Observers:
     """Works on the observers of one cluster, in their namespace alone.
 
-    Whoever changes them holds the Lease of the cluster (_lease.py). So no other run is alive, and the observers of others are those of dead ones.
+    Whoever changes them holds the Lease of the cluster (_lease.py). So no other run is alive, and the observers of
+    others are those of dead ones.
     """
 
-    def __init__(self, cluster: Cluster, namespace: str, limit: float, clock: Clock, pause: typing.Callable[[float], None], say: Say) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        namespace: str,
+        limit: float,
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: Say,
+    ) -> None:
         """:param limit: seconds, of each wait"""
         self._cluster = cluster
         self._namespace = namespace
@@ -123,16 +147,23 @@ class Observers:
         return Stand(namespace, whose, run, daemon)
 
     def present(
-        self, wanted: Wanted, mine: str, nodes: typing.Sequence[str], check_mode: bool, feed: typing.Optional[Feed] = None
-    ) -> typing.Tuple[typing.Tuple[Outcome, ...], ObserversFacts]:
-        """Sweep what a dead run has left, apply what is asked for, and wait. Whoever is refused or interrupted leaves nothing that was not there.
+        self,
+        wanted: Wanted,
+        mine: str,
+        nodes: typing.Sequence[str],
+        check_mode: bool,
+        feed: typing.Optional[Feed] = None,
+    ) -> tuple[tuple[Outcome, ...], ObserversFacts]:
+        """Sweep what a dead run has left, apply what is asked for, and wait. Whoever is refused or interrupted leaves
+        nothing that was not there.
 
         :param mine: identity of this run; empty for a module that belongs to none
         :param nodes: that are to have one
         :param feed: of a test
-        :raises RdmaError: the API server or a webhook refuses an object, the namespace is somebody else's, or what is left does not go
+        :raises RdmaError: the API server or a webhook refuses an object, the namespace is somebody else's, or what is
+            left does not go
         """
-        stand, swept = self.look(), typing.cast(typing.List[Outcome], [])
+        stand, swept = self.look(), typing.cast(list[Outcome], [])
         definitions = objects(wanted, stand.whose == "prepared")
         why = self._why_sweep(stand, mine, definitions)
         if why:
@@ -161,8 +192,9 @@ class Observers:
     def _why_sweep(self, stand: Stand, mine: str, definitions: typing.Sequence[Resource]) -> str:
         """Why what is there is removed before anything is made; empty where there is nothing, or it is used as it is.
 
-        Labels are no proof: whoever makes a namespace chooses them. A namespace of ours that is there is used where that gives it nothing that it has not
-        already, and nobody else has rights in it. Else it is removed, and made anew.
+        Labels are no proof: whoever makes a namespace chooses them. A namespace of ours that is there is used where
+        that gives it nothing that it has not already, and nobody else has rights in it. Else it is removed, and made
+        anew.
         """
         if stand.going:
             return "it is being deleted"
@@ -178,11 +210,13 @@ class Observers:
             if added:
                 return f"the collection did not make it: {added}"
         ours_there = {name_of(item) for item in definitions if item["kind"] == "RoleBinding"}
-        bindings = [item for item in self._cluster.list("RoleBinding", self._namespace).items if name_of(item) not in ours_there]
+        bindings = [
+            item for item in self._cluster.list("RoleBinding", self._namespace).items if name_of(item) not in ours_there
+        ]
         others = strangers(bindings, self._namespace)
         return f"others have rights in it: {'; '.join(others[:5])}" if others else ""
 
-    def _apply(self, definitions: typing.Sequence[Resource], stand: Stand, check_mode: bool) -> typing.Tuple[Outcome, ...]:
+    def _apply(self, definitions: typing.Sequence[Resource], stand: Stand, check_mode: bool) -> tuple[Outcome, ...]:
         """The DaemonSet last, and only in the namespace that this call has made or taken.
 
         :raises TakenNamespace: it is another one
@@ -201,7 +235,8 @@ class Observers:
         return (*around, *made, *self._accepted(inside[-1:], check_mode))
 
     def _hold(self, definition: Resource, stand: Stand, check_mode: bool) -> Outcome:
-        """Make the namespace, which fails where there is one; or write into the own one that is there which run owns it.
+        """Make the namespace, which fails where there is one; or write into the own one that is there which run owns
+        it.
 
         :raises TakenNamespace: somebody made one, or made it anew
         """
@@ -214,7 +249,10 @@ class Observers:
             run = definition["metadata"]["labels"].get(RUN_LABEL)
             if (before["metadata"].get("labels") or {}).get(RUN_LABEL) == run:
                 return Outcome(_applied(before, "unchanged"), stable(before), stable(before))
-            after = {**before, "metadata": {**before["metadata"], "labels": {**before["metadata"]["labels"], RUN_LABEL: run}}}
+            after = {
+                **before,
+                "metadata": {**before["metadata"], "labels": {**before["metadata"]["labels"], RUN_LABEL: run}},
+            }
             if not check_mode:
                 # the uid has the server refuse it for another namespace of this name
                 change = {"metadata": {"uid": before["metadata"]["uid"], "labels": {RUN_LABEL: run}}}
@@ -226,16 +264,21 @@ class Observers:
             if error.status == 0:
                 raise
             seen = f"the API server refuses the observers: Namespace {self._namespace}: {error.text}"
-            raise RdmaError(seen, RIGHTS if error.status == 403 else "Correct what it names, and run the task again") from error
+            raise RdmaError(
+                seen, RIGHTS if error.status == 403 else "Correct what it names, and run the task again"
+            ) from error
 
-    def _accepted(self, definitions: typing.Iterable[Resource], check_mode: bool) -> typing.Tuple[Outcome, ...]:
+    def _accepted(self, definitions: typing.Iterable[Resource], check_mode: bool) -> tuple[Outcome, ...]:
         """:raises RdmaError: the API server refuses one"""
         applied = apply_all(self._cluster, [("", item) for item in definitions], check_mode, self._clock, self._pause)
         refused = [item.applied for item in applied if item.applied.action == "refused"]
         if refused:
             words = "; ".join(f"{item.kind} {item.name}: {item.refusal}" for item in refused)
             forbidden = any(item.reason == "Forbidden" for item in refused)
-            raise RdmaError(f"the API server refuses the observers: {words}", RIGHTS if forbidden else "Correct what it names, and run the task again")
+            raise RdmaError(
+                f"the API server refuses the observers: {words}",
+                RIGHTS if forbidden else "Correct what it names, and run the task again",
+            )
         return applied
 
     def _undo(self) -> None:
@@ -251,10 +294,13 @@ class Observers:
 
     @staticmethod
     def _not_started(wanted: Wanted, nodes: typing.Iterable[str]) -> ObserversFacts:
-        found = tuple(Observer(node, "waiting", "check_mode", "in check mode no observer is started", "Run without --check") for node in nodes)
+        found = tuple(
+            Observer(node, "waiting", "check_mode", "in check mode no observer is started", "Run without --check")
+            for node in nodes
+        )
         return ObserversFacts(wanted.namespace, wanted.image, found)
 
-    def absent(self, check_mode: bool) -> typing.Tuple[Outcome, ...]:
+    def absent(self, check_mode: bool) -> tuple[Outcome, ...]:
         """Remove them, whosever they are, and wait until they are gone.
 
         :raises RdmaError: the namespace is somebody else's, or does not go
@@ -277,7 +323,7 @@ class Observers:
         start, view, patience, told = self._clock(), _View(self._namespace), Patience(), ""
         while True:
             now = self._clock()
-            observers: typing.Tuple[Observer, ...] = ()
+            observers: tuple[Observer, ...] = ()
             if view.complete:
                 observers = patience.apply(judge(nodes, view.seen()), now)
                 text = tally(observers)
@@ -286,7 +332,13 @@ class Observers:
                     self._say(f"{now - start:5.0f} s  {text}")
             finished = view.complete and all(item.phase != "waiting" for item in observers)
             if finished or now - start >= self._limit:
-                return ObserversFacts(wanted.namespace, wanted.image, observers or _unseen(nodes, view), not finished, round(now - start, 1))
+                return ObserversFacts(
+                    wanted.namespace,
+                    wanted.image,
+                    observers or _unseen(nodes, view),
+                    not finished,
+                    round(now - start, 1),
+                )
             pauses = [pause for pause in (patience.wake(now), start + self._limit - now) if pause is not None]
             change = feed.get(max(0.0, min(pauses)))
             settled = self._clock() + SETTLE
@@ -299,13 +351,15 @@ class Observers:
                     view.change(change.kind, change.items, change.action == "drop")
                 change = feed.get(max(0.0, settled - self._clock()))
 
-    def _remove(self, stand: Stand, check_mode: bool) -> typing.List[Outcome]:
+    def _remove(self, stand: Stand, check_mode: bool) -> list[Outcome]:
         """:raises NamespaceStays: objects of others are in it. The observers are gone all the same"""
         outcomes = []
         kept = None if check_mode else self._kept(stand, self._limit)
         stand = dataclasses.replace(stand, whose="prepared") if kept is not None else stand
         for kind, namespace, found in self._removable(stand):
-            there = self._cluster.delete(kind, namespace, name_of(found), dry_run=check_mode, only={"uid": found["metadata"]["uid"]})
+            there = self._cluster.delete(
+                kind, namespace, name_of(found), dry_run=check_mode, only={"uid": found["metadata"]["uid"]}
+            )
             outcomes.append(Outcome(_applied(found, "deleted" if there else "absent", kind), stable(found)))
         if outcomes and not check_mode:
             self._await_gone(stand)
@@ -319,8 +373,9 @@ class Observers:
             return None
         return objects_of_others(self._cluster, self._namespace, limit, self._clock, self._pause)
 
-    def _removable(self, stand: Stand) -> typing.Iterator[typing.Tuple[str, str, Resource]]:
-        """What goes: the namespace with all that is in it, or in one that an admin has prepared what the collection has made there."""
+    def _removable(self, stand: Stand) -> typing.Iterator[tuple[str, str, Resource]]:
+        """What goes: the namespace with all that is in it, or in one that an admin has prepared what the collection has
+        made there."""
         if stand.namespace is not None and stand.whose == "own":
             yield "Namespace", "", stand.namespace
         elif stand.namespace is not None:
@@ -347,10 +402,12 @@ class Observers:
                 return
             if self._clock() >= end:
                 what, show = left
-                raise RdmaError(f"{what} is still there {self._limit:.0f} s after its deletion", f"See what keeps it: {show}")
+                raise RdmaError(
+                    f"{what} is still there {self._limit:.0f} s after its deletion", f"See what keeps it: {show}"
+                )
             self._pause(LOOK)
 
-    def _left_over(self, stand: Stand) -> typing.Optional[typing.Tuple[str, str]]:
+    def _left_over(self, stand: Stand) -> typing.Optional[tuple[str, str]]:
         """What is still there, and the command that shows it."""
         if stand.namespace is not None and stand.whose == "own":
             found = self._find("Namespace", "", self._namespace)
@@ -358,10 +415,17 @@ class Observers:
             if found is None or found["metadata"].get("uid") != stand.namespace["metadata"].get("uid"):
                 return None
             why = parse.holds_back(found)
-            return f"the namespace {self._namespace}{f' ({why})' if why else ''}", f"kubectl get namespace {self._namespace} -o yaml"
+            return (
+                f"the namespace {self._namespace}{f' ({why})' if why else ''}",
+                f"kubectl get namespace {self._namespace} -o yaml",
+            )
         every = self._cluster.list("Pod", self._namespace, SELECTOR).items
         pods = [name_of(pod) for pod in every if core.controller(pod) == ("DaemonSet", DAEMON_SET)]
-        return (f"pod {pods[0]}, of {len(pods)} in {self._namespace},", f"kubectl get pods -n {self._namespace} -o wide") if pods else None
+        return (
+            (f"pod {pods[0]}, of {len(pods)} in {self._namespace},", f"kubectl get pods -n {self._namespace} -o wide")
+            if pods
+            else None
+        )
 
     def _find(self, kind: str, namespace: str, name: str) -> typing.Optional[Resource]:
         try:
@@ -372,7 +436,7 @@ class Observers:
             raise
 
 
-def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> typing.Tuple[str, ...]:
+def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> tuple[str, ...]:
     """The nodes that are asked for by name, else all that the selector takes.
 
     :raises RdmaError: it takes none, or the server does not tell
@@ -380,7 +444,10 @@ def nodes_to_observe(cluster: Cluster, wanted: Wanted) -> typing.Tuple[str, ...]
     found = wanted.nodes or selected(map(core.node, cluster.list("Node").items), wanted.node_selector)
     if not found:
         labels = ", ".join(f"{key}={value}" for key, value in wanted.node_selector.items()) or "kubernetes.io/os=linux"
-        raise RdmaError(f"no node of the cluster has the label {labels}", "Correct the node selector; kubectl get nodes --show-labels lists what there is")
+        raise RdmaError(
+            f"no node of the cluster has the label {labels}",
+            "Correct the node selector; kubectl get nodes --show-labels lists what there is",
+        )
     return found
 
 
@@ -392,7 +459,9 @@ def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
     view = _View(namespace)
     for kind in KINDS:
         try:
-            view.replace(kind, cluster.list(kind, "" if kind == "Node" else namespace, SELECTOR if kind == "Pod" else "").items)
+            view.replace(
+                kind, cluster.list(kind, "" if kind == "Node" else namespace, SELECTOR if kind == "Pod" else "").items
+            )
         except ApiError as error:
             if error.status == 0:
                 raise
@@ -401,14 +470,22 @@ def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
 
 
 def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
-    """The observer of a node, as it is now: a pod that the DaemonSet controls. A tenant or a kubelet may have given another pod its labels.
+    """The observer of a node, as it is now: a pod that the DaemonSet controls. A tenant or a kubelet may have given
+    another pod its labels.
 
     :raises RdmaError: it has none, and why
     """
     daemons = map(parse.observer_set, cluster.list("DaemonSet", namespace, fields=f"metadata.name={DAEMON_SET}").items)
     daemon = next((daemon for daemon in daemons if daemon.name == DAEMON_SET), None)
     found = map(parse.observer_pod, cluster.list("Pod", namespace, SELECTOR, f"spec.nodeName={node}").items)
-    pod = next((pod for pod in found if daemon is not None and daemon.controls(pod) and pod.phase == "ready" and not pod.deleting), None)
+    pod = next(
+        (
+            pod
+            for pod in found
+            if daemon is not None and daemon.controls(pod) and pod.phase == "ready" and not pod.deleting
+        ),
+        None,
+    )
     if pod is not None:
         return Container(namespace, pod.name, pod.container)
     (observer,) = judge([node], seen_in(cluster, namespace))
@@ -423,9 +500,14 @@ def own_image(cluster: Cluster, openshift: bool) -> str:
 
     :raises RdmaError: it is not there, or may not be read
     """
-    remedy = "Build the image of docs/observers.md, and name it with its digest: -e rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
+    remedy = (
+        "Build the image of docs/observers.md, and name it with its digest: -e"
+        " rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
+    )
     if not openshift:
-        raise RdmaError("rdma_observers_image is not set, and the cluster is no OpenShift, which has an image of its own", remedy)
+        raise RdmaError(
+            "rdma_observers_image is not set, and the cluster is no OpenShift, which has an image of its own", remedy
+        )
     try:
         return parse.image_of_tag(cluster.get("ImageStreamTag", "openshift", "tools:latest"))
     except ApiError as error:
@@ -435,7 +517,8 @@ def own_image(cluster: Cluster, openshift: bool) -> str:
 
 
 def tally(observers: typing.Sequence[Observer]) -> str:
-    """How all stand, in a line: how many have one, and for each reason how many have none, with the words of the first one."""
+    """How all stand, in a line: how many have one, and for each reason how many have none, with the words of the first
+    one."""
     reasons = collections.Counter(item.reason for item in observers if item.phase != "ready")
     words = {item.reason: " ".join(item.detail.split()) for item in reversed(observers)}
     ready = sum(item.phase == "ready" for item in observers)
@@ -448,9 +531,11 @@ def _applied(item: Resource, action: typing.Any, kind: str = "") -> AppliedObjec
     return AppliedObject(kind or item["kind"], metadata["name"], metadata.get("namespace", ""), action=action)
 
 
-def _unseen(nodes: typing.Iterable[str], view: _View) -> typing.Tuple[Observer, ...]:
+def _unseen(nodes: typing.Iterable[str], view: _View) -> tuple[Observer, ...]:
     """Of a wait that ended before there was anything to judge."""
-    return judge(nodes, dataclasses.replace(view.seen(), unread=view.seen().unread or ("the API server gave no answer",)))
+    return judge(
+        nodes, dataclasses.replace(view.seen(), unread=view.seen().unread or ("the API server gave no answer",))
+    )
 
 
 class _View:
@@ -458,9 +543,9 @@ class _View:
 
     def __init__(self, namespace: str) -> None:
         self._namespace = namespace
-        self._parsed: typing.Dict[str, typing.Dict[str, typing.Any]] = {}
-        self._errors: typing.Dict[str, str] = {}
-        self._parsers: typing.Dict[str, typing.Callable[[Resource], typing.Any]] = {
+        self._parsed: dict[str, dict[str, typing.Any]] = {}
+        self._errors: dict[str, str] = {}
+        self._parsers: dict[str, typing.Callable[[Resource], typing.Any]] = {
             "DaemonSet": parse.observer_set,
             "Pod": parse.observer_pod,
             "Node": core.node,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Has OLM install operators: makes what it needs, approves what was asked for and no more, and waits by what the API server tells."""
+"""Has OLM install operators: makes what it needs, approves what was asked for and no more, and waits by what the API
+server tells."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from .._plan.olm import Arranged, arrange
 from .watch import Change, WatchFeed
 
 #: kind: where it goes in Seen, and its parser
-_KINDS: typing.Dict[str, typing.Tuple[str, typing.Callable[[Resource], typing.Any]]] = {
+_KINDS: dict[str, tuple[str, typing.Callable[[Resource], typing.Any]]] = {
     "CatalogSource": ("catalogs", olm.catalog),
     "OperatorGroup": ("groups", olm.operator_group),
     "Subscription": ("subscriptions", olm.subscription),
@@ -41,7 +42,7 @@ AGAIN_SECONDS = 10.0
 AGAIN = "linerate.rdma/look-again"
 
 Say = typing.Callable[[str], None]
-Answer = typing.Tuple[OlmFacts, typing.Tuple[Outcome, ...]]
+Answer = tuple[OlmFacts, tuple[Outcome, ...]]
 
 
 def refuse_without_olm(cluster: Cluster) -> None:
@@ -56,9 +57,11 @@ def look(cluster: Cluster, packages: typing.Iterable[str]) -> Seen:
 
     :raises ApiError: it cannot be read
     """
-    found: typing.Dict[str, typing.Any] = {}
+    found: dict[str, typing.Any] = {}
     for kind, (field, parse) in _KINDS.items():
-        found[field] = {_place(item): parse(item) for item in cluster.list(kind, selector=SELECTORS.get(kind, "")).items}
+        found[field] = {
+            _place(item): parse(item) for item in cluster.list(kind, selector=SELECTORS.get(kind, "")).items
+        }
     return Seen(**found, packages=observe.packages(cluster, packages))
 
 
@@ -101,16 +104,23 @@ class Installer:
         haste: float = 1.0,
         trusted: typing.Container[str] = (),
     ) -> None:
-        self._cluster, self._clock, self._pause, self._say, self._stamp, self._haste = cluster, clock, pause, say, stamp, haste
+        self._cluster, self._clock, self._pause, self._say, self._stamp, self._haste = (
+            cluster,
+            clock,
+            pause,
+            say,
+            stamp,
+            haste,
+        )
         self._trusted = trusted
-        self._outcomes: typing.List[Outcome] = []
+        self._outcomes: list[Outcome] = []
         #: of each package: the kind of its trouble, and since when
-        self._since: typing.Dict[str, typing.Tuple[str, float]] = {}
+        self._since: dict[str, tuple[str, float]] = {}
         #: what was read, or asked for, and when
-        self._read: typing.Dict[typing.Tuple[str, str, str], float] = {}
+        self._read: dict[tuple[str, str, str], float] = {}
         #: InstallPlans that were approved; an error where that was refused
-        self._approved: typing.Dict[Place, str] = {}
-        self._told: typing.Dict[str, str] = {}
+        self._approved: dict[Place, str] = {}
+        self._told: dict[str, str] = {}
 
     def run(self, wishes: typing.Sequence[OperatorWish], check_mode: bool, limit: float) -> Answer:
         """What became of each operator, and of each object.
@@ -122,7 +132,10 @@ class Installer:
         seen = look(self._cluster, [wish.package for wish in wishes])
         for wish in wishes:
             for place in uncounted(wish, seen):
-                self._say(f"0 s  {wish.package}: Subscription {place} has installed nothing, and is not in namespace {wish.namespace}: it does not count")
+                self._say(
+                    f"0 s  {wish.package}: Subscription {place} has installed nothing, and is not in namespace"
+                    f" {wish.namespace}: it does not count"
+                )
         absent = find_absent(self._cluster, [wish.namespace for wish in wishes])
         arranged = arrange(wishes, seen, dict(self._untrusted(wishes, seen)))
         self._outcomes = list(apply_all(self._cluster, arranged.objects, check_mode, self._clock, self._pause, absent))
@@ -134,7 +147,7 @@ class Installer:
         found = {**refused, **{stand.package: stand for stand in stands}}
         return OlmFacts(tuple(found[wish.package] for wish in wishes)), tuple(self._outcomes)
 
-    def _untrusted(self, wishes: typing.Sequence[OperatorWish], seen: Seen) -> typing.Iterator[typing.Tuple[str, str]]:
+    def _untrusted(self, wishes: typing.Sequence[OperatorWish], seen: Seen) -> typing.Iterator[tuple[str, str]]:
         """Examine each namespace in which objects are to be made, and tell why nothing may be made there.
 
         :raises ApiError: the server cannot be reached
@@ -143,7 +156,11 @@ class Installer:
             there = subscription_of(wish, seen)
             if wish.namespace not in self._trusted and (there is None or there.ours):
                 packages = [other.package for other in wishes if other.namespace == wish.namespace]
-                beside = [item for item in seen.subscriptions.values() if item.namespace == wish.namespace and item.package in packages]
+                beside = [
+                    item
+                    for item in seen.subscriptions.values()
+                    if item.namespace == wish.namespace and item.package in packages
+                ]
                 installed = any((item.namespace, item.installed) in seen.versions for item in beside)
                 why = try_to_refuse(refuse_package, self._cluster, wish.namespace, packages, installed)
                 if why:
@@ -157,7 +174,10 @@ class Installer:
                 shared = applied.kind != "Subscription" and wish.namespace in (applied.namespace, applied.name)
                 if applied.action == "refused" and (shared or applied.fabric == wish.package):
                     why = f"the API server refuses {applied.kind} {applied.name}: {applied.refusal}"
-                    remedy = "Correct what it names, or give the user of the kubeconfig the rights of docs/rbac/operators-olm.yml"
+                    remedy = (
+                        "Correct what it names, or give the user of the kubeconfig the rights of"
+                        " docs/rbac/operators-olm.yml"
+                    )
                     yield OperatorStand(wish.package, wish.namespace, "failed", why, remedy)
                     break
 
@@ -165,17 +185,25 @@ class Installer:
         """How a run would begin. Services of webhooks are looked at, nothing is waited for."""
         changed = {outcome.applied.fabric for outcome in self._outcomes if outcome.changed}
         nexts = judge(wishes, seen)
-        for step, (wish, explained) in zip(nexts, zip(wishes, judge(wishes, self._explained(nexts, seen, self._clock())))):
+        for step, (wish, explained) in zip(
+            nexts, zip(wishes, judge(wishes, self._explained(nexts, seen, self._clock())))
+        ):
             stand = explained.stand
             if step.approve:
                 self._outcomes.append(self._approval(step))
-                yield dataclasses.replace(stand, phase="planned", detail=f"InstallPlan {stand.namespace}/{step.approve} would be approved")
+                yield dataclasses.replace(
+                    stand, phase="planned", detail=f"InstallPlan {stand.namespace}/{step.approve} would be approved"
+                )
             elif wish.package in changed:
-                yield dataclasses.replace(stand, phase="planned", detail="its objects would be made or changed; what OLM makes of them is not known before")
+                yield dataclasses.replace(
+                    stand,
+                    phase="planned",
+                    detail="its objects would be made or changed; what OLM makes of them is not known before",
+                )
             else:
                 yield stand
 
-    def _wait(self, wishes: typing.Sequence[OperatorWish], seen: Seen, limit: float) -> typing.Tuple[OperatorStand, ...]:
+    def _wait(self, wishes: typing.Sequence[OperatorWish], seen: Seen, limit: float) -> tuple[OperatorStand, ...]:
         """Wait until each operator is ready or has failed, at most ``limit`` seconds."""
         if not wishes:
             return ()
@@ -185,7 +213,9 @@ class Installer:
             stack.callback(feed.stop)
             return self._follow(feed, wishes, Seen(packages=seen.packages), limit)
 
-    def _follow(self, feed: WatchFeed, wishes: typing.Sequence[OperatorWish], seen: Seen, limit: float) -> typing.Tuple[OperatorStand, ...]:
+    def _follow(
+        self, feed: WatchFeed, wishes: typing.Sequence[OperatorWish], seen: Seen, limit: float
+    ) -> tuple[OperatorStand, ...]:
         start, unread = self._clock(), dict.fromkeys(_KINDS, "no answer yet")
         while True:
             now = self._clock()
@@ -219,7 +249,9 @@ class Installer:
         refusal = self._approved.get((stand.namespace, step.approve), "")
         if refusal:
             remedy = "Give the user of the kubeconfig the rights of docs/rbac/operators-olm.yml"
-            return dataclasses.replace(stand, phase="failed", detail=f"InstallPlan {step.approve} cannot be approved: {refusal}", remedy=remedy)
+            return dataclasses.replace(
+                stand, phase="failed", detail=f"InstallPlan {step.approve} cannot be approved: {refusal}", remedy=remedy
+            )
         if trouble is None:
             self._since.pop(stand.package, None)
             return stand
@@ -253,12 +285,18 @@ class Installer:
                 self._approved[place] = error.text
         if step.again and self._is_due("again", *_split(stand.subscription), AGAIN_SECONDS, now):
             with contextlib.suppress(ApiError):
-                self._cluster.patch("Subscription", *_split(stand.subscription), {"metadata": {"annotations": {AGAIN: self._stamp()}}})
+                self._cluster.patch(
+                    "Subscription", *_split(stand.subscription), {"metadata": {"annotations": {AGAIN: self._stamp()}}}
+                )
 
     @staticmethod
     def _approval(step: Next) -> Outcome:
-        def plan(approved: bool) -> typing.Dict[str, typing.Any]:
-            return {"kind": "InstallPlan", "metadata": {"name": step.approve, "namespace": step.stand.namespace}, "spec": {"approved": approved}}
+        def plan(approved: bool) -> dict[str, typing.Any]:
+            return {
+                "kind": "InstallPlan",
+                "metadata": {"name": step.approve, "namespace": step.stand.namespace},
+                "spec": {"approved": approved},
+            }
 
         applied = AppliedObject("InstallPlan", step.approve, step.stand.namespace, step.stand.package, "changed")
         return Outcome(applied, plan(False), plan(True))
@@ -310,4 +348,10 @@ def _split(place: str) -> Place:
 
 def _unread(wish: OperatorWish, unread: typing.Mapping[str, str]) -> OperatorStand:
     why = f"what OLM has could not be read: {'; '.join(f'{kind}: {error}' for kind, error in sorted(unread.items()))}"
-    return OperatorStand(wish.package, wish.namespace, "waiting", why, "Check the kubeconfig, and give its user the rights of docs/rbac/operators-olm.yml")
+    return OperatorStand(
+        wish.package,
+        wish.namespace,
+        "waiting",
+        why,
+        "Check the kubeconfig, and give its user the rights of docs/rbac/operators-olm.yml",
+    )

@@ -43,7 +43,7 @@ from .watch import Change, WatchFeed
 Say = typing.Callable[[str], None]
 
 #: a pod with its resource, which is empty where it is not known
-PodOfNode = typing.Tuple[RdmaPod, Resource]
+PodOfNode = tuple[RdmaPod, Resource]
 
 SELECTOR = ",".join([*(f"{key}={value}" for key, value in MANAGED_BY.items()), FABRIC_LABEL])
 #: seconds of the look into a pod, at least
@@ -82,9 +82,9 @@ class Plan:
     :ivar refused: fabrics on which no pod may measure, by name
     """
 
-    fabrics: typing.Tuple[Fabric, ...]
+    fabrics: tuple[Fabric, ...]
     cluster: ClusterIntent
-    nodes: typing.Tuple[str, ...]
+    nodes: tuple[str, ...]
     rails: Rails = dataclasses.field(default_factory=dict)
     parallel: int = 512
     pod_seconds: float = 300.0
@@ -110,7 +110,7 @@ def lacking(resource: str, node: str, known: typing.Container[str]) -> str:
     return f"the node offers no {resource}" if node in known else "the cluster knows no such node"
 
 
-def unstarted(plan: Plan, reason: str) -> typing.Tuple[RdmaPod, ...]:
+def unstarted(plan: Plan, reason: str) -> tuple[RdmaPod, ...]:
     """The pods of a run that starts none."""
     return tuple(item for fabric in plan.fabrics for item in _unstarted(plan, fabric, reason))
 
@@ -150,7 +150,7 @@ def _node_of(item: Resource) -> str:
     return str((item.get("spec") or {}).get("nodeName") or "")
 
 
-def _note_leaving(leaving: typing.Dict[str, str], change: Change) -> None:
+def _note_leaving(leaving: dict[str, str], change: Change) -> None:
     """Keep the nodes of pods that were deleted and have not ended yet, by their uid."""
     for item in change.items:
         uid = str(item["metadata"].get("uid"))
@@ -165,7 +165,8 @@ def _title(item: Resource) -> str:
 
 
 def _held_by_finalizers(item: Resource) -> str:
-    """What keeps the object of a pod of ours, and what helps: this collection gives pods no finalizer, and the kubelet of its node may have."""
+    """What keeps the object of a pod of ours, and what helps: this collection gives pods no finalizer, and the kubelet
+    of its node may have."""
     found = item["metadata"].get("finalizers")
     if not isinstance(found, list) or not found:
         return ""
@@ -177,7 +178,8 @@ def _held_by_finalizers(item: Resource) -> str:
 
 
 def _host_of(event: Resource) -> str:
-    """The node of who wrote an Event; empty where it does not say, as those of the scheduler and of multus. Who may write one chooses all of it."""
+    """The node of who wrote an Event; empty where it does not say, as those of the scheduler and of multus. Who may
+    write one chooses all of it."""
     source = event.get("source")
     host = source.get("host") if isinstance(source, dict) else ""
     if not host and event.get("reportingComponent") == "kubelet":
@@ -187,16 +189,21 @@ def _host_of(event: Resource) -> str:
 
 def _gone(item: RdmaPod, detail: str) -> Failure:
     joint = " " if detail == _DELETED else ": "
-    return Failure("deadline" if _OVERDUE in detail else "pod_gone", f"the pod {item.name} on {item.node}{joint}{detail}"[:300])
+    return Failure(
+        "deadline" if _OVERDUE in detail else "pod_gone", f"the pod {item.name} on {item.node}{joint}{detail}"[:300]
+    )
 
 
 class Pods:
     """The pods of one run.
 
-    Whoever works with them holds the Lease of the cluster (_lease.py). So no other run is alive, and the pods of others are those of dead ones.
+    Whoever works with them holds the Lease of the cluster (_lease.py). So no other run is alive, and the pods of others
+    are those of dead ones.
     """
 
-    def __init__(self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say) -> None:
+    def __init__(
+        self, cluster: Cluster, plan: Plan, clock: Clock, pause: typing.Callable[[float], None], say: Say
+    ) -> None:
         self._cluster = cluster
         self._plan = plan
         self._clock = clock
@@ -205,23 +212,24 @@ class Pods:
         #: the threads of an interrupted run open no further connection
         self._over = False
         #: by the pod's name; a pod is in one measurement at a time, so that no two threads share one
-        self._shells: typing.Dict[str, Shell] = {}
+        self._shells: dict[str, Shell] = {}
         #: likewise: what somebody else makes under such a name is not ours to delete
-        self._uids: typing.Dict[str, str] = {}
+        self._uids: dict[str, str] = {}
         #: one thread asks for all whether the API server is back, and when it last was
         self._asking = threading.Lock()
         self._answered = 0.0
         #: names of pods of all rails of a node that were ready
-        self._whole: typing.Set[str] = set()
+        self._whole: set[str] = set()
         #: why a pod is ready no more that was, by its name; and where that is heard
-        self._gone: typing.Dict[str, str] = {}
+        self._gone: dict[str, str] = {}
         self._heard: typing.Optional[WatchFeed] = None
         #: pods whose objects were deleted although nothing says that they ended
-        self._forced: typing.List[str] = []
+        self._forced: list[str] = []
 
     @property
     def _gone_seconds(self) -> float:
-        """Limit of the removal of pods. A long wait for images is no reason to wait as long for a node that doesn't end its pod."""
+        """Limit of the removal of pods. A long wait for images is no reason to wait as long for a node that doesn't end
+        its pod."""
         return min(self._plan.pod_seconds, GONE_SECONDS)
 
     @functools.cached_property
@@ -229,7 +237,7 @@ class Pods:
         """The cluster's nodes by name, read once for all fabrics."""
         return {node.name: node for node in map(kubernetes.node, self._cluster.list("Node").items)}
 
-    def start(self, pool: concurrent.futures.Executor, fabric: Fabric, seconds: float = 0.0) -> typing.Tuple[RdmaPod, ...]:
+    def start(self, pool: concurrent.futures.Executor, fabric: Fabric, seconds: float = 0.0) -> tuple[RdmaPod, ...]:
         """One pod a node and rail of the fabric, or why there is none.
 
         :param seconds: that their work takes at most
@@ -238,15 +246,22 @@ class Pods:
         if refusal is not None:
             return tuple(_unstarted(self._plan, fabric, refusal.text, refusal.cause))
         known = self._nodes
-        pods: typing.List[RdmaPod] = []
+        pods: list[RdmaPod] = []
         wanted = resource_of(fabric, self._plan.cluster)
         offered = {}
         for name in self._plan.nodes:
             # pods that ask for nothing are taken by any node
-            offered[name] = (known[name].allocatable.get(wanted, 0) if wanted else fabric_rails(fabric).stop) if name in known else 0
+            offered[name] = (
+                (known[name].allocatable.get(wanted, 0) if wanted else fabric_rails(fabric).stop)
+                if name in known
+                else 0
+            )
             if offered[name] < 1:
                 error = lacking(wanted, name, known)
-                pods += [RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail) for rail in fabric_rails(fabric)]
+                pods += [
+                    RdmaPod(fabric.name, name, "", fabric.network.namespace, error=error, rail=rail)
+                    for rail in fabric_rails(fabric)
+                ]
         pods += self._draw(pool, fabric, {name: number for name, number in offered.items() if number}, seconds)
         self._listen()
         return tuple(pods)
@@ -268,7 +283,8 @@ class Pods:
         return uid is not None and uid == self._uids.get(name_of(found))
 
     def _hear(self, feed: WatchFeed) -> None:
-        """Which pods are lost in the middle. A node that dies ends no connection, and each command there would be awaited to the end of its time."""
+        """Which pods are lost in the middle. A node that dies ends no connection, and each command there would be
+        awaited to the end of its time."""
         while not self._over:
             change = feed.get(1.0)
             for item in change.items if change is not None and change.action in ("replace", "put", "drop") else ():
@@ -287,18 +303,24 @@ class Pods:
         return _gone(*found) if found is not None else None
 
     def discard(self, pool: concurrent.futures.Executor, pods: typing.Iterable[RdmaPod]) -> None:
-        """Have pods go that are of no more use, and wait for none of them. What cannot be deleted now is deleted with the others at the end."""
+        """Have pods go that are of no more use, and wait for none of them. What cannot be deleted now is deleted with
+        the others at the end."""
         list(pool.map(self._discard, [item for item in pods if item.name]))
 
-    def _draw(self, pool: concurrent.futures.Executor, fabric: Fabric, offered: typing.Mapping[str, int], seconds: float) -> typing.List[RdmaPod]:
+    def _draw(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, offered: typing.Mapping[str, int], seconds: float
+    ) -> list[RdmaPod]:
         """A pod for each rail of each node.
 
-        Whose virtual function a pod gets is the device plugin's choice. So as many pods are started as a node has HCAs, and again as many, until
-        each rail has one: with V functions on each of H HCAs, (H - 1) x V + 1 pods have them all. Those that are too many go at once.
+        Whose virtual function a pod gets is the device plugin's choice. So as many pods are started as a node has HCAs,
+        and again as many, until each rail has one: with V functions on each of H HCAs, (H - 1) x V + 1 pods have them
+        all. Those that are too many go at once.
         """
         hcas = fabric_rails(fabric).stop
-        most = {name: min(number, (hcas - 1) * max(1, fabric.virtual_functions) + 1) for name, number in offered.items()}
-        held: typing.Dict[str, typing.List[RdmaPod]] = {name: [] for name in offered}
+        most = {
+            name: min(number, (hcas - 1) * max(1, fabric.virtual_functions) + 1) for name, number in offered.items()
+        }
+        held: dict[str, list[RdmaPod]] = {name: [] for name in offered}
         while True:
             tasks = [
                 (name, len(pods) + number)
@@ -317,8 +339,13 @@ class Pods:
         # whose it is cannot be told, and what goes to it would be measured as if it went to the other
         told = announced_twice(item for pods in held.values() for item in pods)
         for name, pods in held.items():
-            held[name] = [dataclasses.replace(item, error=told[item.name], cause="address") if item.name in told else item for item in pods]
-        chosen = [self._choose(fabric, name, rail, pods) for name, pods in held.items() for rail in fabric_rails(fabric)]
+            held[name] = [
+                dataclasses.replace(item, error=told[item.name], cause="address") if item.name in told else item
+                for item in pods
+            ]
+        chosen = [
+            self._choose(fabric, name, rail, pods) for name, pods in held.items() for rail in fabric_rails(fabric)
+        ]
         used = {item.name for item in chosen}
         surplus = [item for pods in held.values() for item in pods if item.name not in used]
         self.discard(pool, surplus)
@@ -332,18 +359,28 @@ class Pods:
             return mine
         if broken is not None:
             return dataclasses.replace(broken, rail=rail)
-        of = ", ".join(address for address, number in self._plan.rails.get(fabric.name, {}).get(node, {}).items() if number == rail)
-        error = f"none of the {len(pods)} virtual functions that pods got there is of rail {rail}, HCA {of or 'not known'}"
+        of = ", ".join(
+            address for address, number in self._plan.rails.get(fabric.name, {}).get(node, {}).items() if number == rail
+        )
+        error = (
+            f"none of the {len(pods)} virtual functions that pods got there is of rail {rail}, HCA {of or 'not known'}"
+        )
         return RdmaPod(fabric.name, node, "", fabric.network.namespace, error=error, rail=rail, cause="rail")
 
-    def start_whole(self, pool: concurrent.futures.Executor, fabric: Fabric, wanted: typing.Mapping[str, Resource]) -> typing.List[PodOfNode]:
-        """Start a pod on each node that takes all of its rails; return each with its resource, or with the reason why it can't be used.
+    def start_whole(
+        self, pool: concurrent.futures.Executor, fabric: Fabric, wanted: typing.Mapping[str, Resource]
+    ) -> list[PodOfNode]:
+        """Start a pod on each node that takes all of its rails; return each with its resource, or with the reason why
+        it can't be used.
 
         :param wanted: the pod of each node
         """
         refusal = self._plan.refused.get(fabric.name)
         if refusal is not None:
-            return [(RdmaPod(fabric.name, node, "", NAMESPACE, error=refusal.text, cause=refusal.cause), {}) for node in wanted]
+            return [
+                (RdmaPod(fabric.name, node, "", NAMESPACE, error=refusal.text, cause=refusal.cause), {})
+                for node in wanted
+            ]
         made = list(pool.map(lambda node: self._create_as(fabric, node, wanted[node]), wanted))
         ready = self._await_ready([item for item in made if not item.error])
         self._whole.update(name for name, (item, _found) in ready.items() if not item.error)
@@ -356,7 +393,8 @@ class Pods:
         return self._create_as(fabric, node, pod(fabric, self._plan.cluster, node, number, self._plan.run, lifetime))
 
     def _create_as(self, fabric: Fabric, node: str, wanted: Resource) -> RdmaPod:
-        """Make a pod. What an API server that is away says of it counts only when it does not come back in ``pod_seconds``."""
+        """Make a pod. What an API server that is away says of it counts only when it does not come back in
+        ``pod_seconds``."""
         result = RdmaPod(fabric.name, node, name_of(wanted), fabric.network.namespace)
         end, lost = self._clock() + self._plan.pod_seconds, False
         while True:
@@ -376,20 +414,25 @@ class Pods:
             self.await_api()
 
     def _taken(self, item: RdmaPod, error: ApiError) -> RdmaPod:
-        """Why its name is taken: by a pod of an earlier run, or by what a kubelet shows of its own files, which no deletion ends."""
+        """Why its name is taken: by a pod of an earlier run, or by what a kubelet shows of its own files, which no
+        deletion ends."""
         try:
             found = self._cluster.get("Pod", item.namespace, item.name)
         except ApiError:
             found = {}
         if not is_mirror_pod("Pod", found):
             return dataclasses.replace(item, error=error.text, cause="stuck")
-        return dataclasses.replace(item, error=f"the kubelet of node {_node_of(found) or 'unknown'} shows a mirror pod {item.name}", cause="taken")
+        return dataclasses.replace(
+            item,
+            error=f"the kubelet of node {_node_of(found) or 'unknown'} shows a mirror pod {item.name}",
+            cause="taken",
+        )
 
     def _made(self, wanted: Resource, lost: bool) -> Resource:
         """The pod once it is there.
 
-        :param lost: the answer to an earlier request for it got lost, so that it may have been made then: it carries the label of this run. So may a mirror
-            pod, by which the kubelet of another node would answer for this one
+        :param lost: the answer to an earlier request for it got lost, so that it may have been made then: it carries
+            the label of this run. So may a mirror pod, by which the kubelet of another node would answer for this one
         """
         try:
             return self._cluster.create(wanted)
@@ -400,18 +443,23 @@ class Pods:
             found = self._cluster.get("Pod", metadata["namespace"], metadata["name"])
             run = metadata["labels"].get(RUN_LABEL)
             labels = found["metadata"].get("labels") or {}
-            if run is None or labels.get(RUN_LABEL) != run or found["metadata"].get("deletionTimestamp") or is_mirror_pod("Pod", found):
+            if (
+                run is None
+                or labels.get(RUN_LABEL) != run
+                or found["metadata"].get("deletionTimestamp")
+                or is_mirror_pod("Pod", found)
+            ):
                 raise
             return found
 
-    def _await_ready(self, pods: typing.Sequence[RdmaPod]) -> typing.Dict[str, typing.Tuple[RdmaPod, Resource]]:
+    def _await_ready(self, pods: typing.Sequence[RdmaPod]) -> dict[str, tuple[RdmaPod, Resource]]:
         """Each pod with its resource once it is ready, or with the error that kept it from there."""
-        done: typing.Dict[str, typing.Tuple[RdmaPod, Resource]] = {}
+        done: dict[str, tuple[RdmaPod, Resource]] = {}
         if not pods:
             return done
-        seen: typing.Dict[str, Resource] = {}
-        since: typing.Dict[str, typing.Tuple[str, float]] = {}
-        leaving: typing.Dict[str, str] = {}
+        seen: dict[str, Resource] = {}
+        since: dict[str, tuple[str, float]] = {}
+        leaving: dict[str, str] = {}
         start = self._clock()
         end, tell = start + self._plan.pod_seconds, start + TOLD_SECONDS
         feed = self._feed()
@@ -425,13 +473,19 @@ class Pods:
                             self._judge_pod(item, seen.get(item.name), since, leaving.values(), now, now >= end, done)
                         except Exception as error:
                             # the kubelet of one node wrote it
-                            done[item.name] = (dataclasses.replace(item, error=str(unforeseen(error, "the status of the pod"))), {})
+                            done[item.name] = (
+                                dataclasses.replace(item, error=str(unforeseen(error, "the status of the pod"))),
+                                {},
+                            )
                 if len(done) == len(pods):
                     break
                 if now >= tell:
                     tell = now + TOLD_SECONDS
                     late = list(dict.fromkeys(item.node for item in pods if item.name not in done))
-                    self._say(f"{pods[0].fabric}: waits for the pods of {folded(late, _TOLD_NODES)}, {end - now:.0f} s at most")
+                    self._say(
+                        f"{pods[0].fabric}: waits for the pods of {folded(late, _TOLD_NODES)}, {end - now:.0f} s at"
+                        " most"
+                    )
                 # all that came in the meantime, and then one look: thousands of pods change at the same time
                 change = feed.get(min(5.0, max(0.0, end - now)))
                 while change is not None:
@@ -449,11 +503,11 @@ class Pods:
         self,
         item: RdmaPod,
         found: typing.Optional[Resource],
-        since: typing.Dict[str, typing.Tuple[str, float]],
+        since: dict[str, tuple[str, float]],
         leaving: typing.Collection[str],
         now: float,
         over: bool,
-        done: typing.Dict[str, typing.Tuple[RdmaPod, Resource]],
+        done: dict[str, tuple[RdmaPod, Resource]],
     ) -> None:
         if found is None:
             if over:
@@ -461,14 +515,18 @@ class Pods:
             return
         stand, node = state_of_pod(found), _node_of(found)
         if node not in ("", item.node):
-            done[item.name] = (dataclasses.replace(item, error=f"the pod is on node {node}; expected {item.node}", cause="taken"), found)
+            done[item.name] = (
+                dataclasses.replace(item, error=f"the pod is on node {node}; expected {item.node}", cause="taken"),
+                found,
+            )
             return
         if stand.phase == "ready":
             self._say(f"{item.fabric} {item.node}: pod is ready")
             done[item.name] = (item, found)
             return
         suspect, start = since.get(item.name, ("", now))
-        # pods of an earlier fabric that are about to go hold its place on the node: a busy node takes its time with them
+        # pods of an earlier fabric that are about to go hold its place on the node: a busy node takes its time with
+        # them
         if suspect != stand.suspect or (stand.suspect == "unschedulable" and item.node in leaving):
             start = now
         since[item.name] = (stand.suspect, start)
@@ -492,10 +550,16 @@ class Pods:
         mine = [
             event
             for event in events
-            if event.get("type") == "Warning" and (event.get("involvedObject") or {}).get("name") == item.name and _host_of(event) in ("", item.node)
+            if event.get("type") == "Warning"
+            and (event.get("involvedObject") or {}).get("name") == item.name
+            and _host_of(event) in ("", item.node)
         ]
         told = [event for event in mine if names_cause(str(event.get("message") or ""))]
-        last = max(told or mine, key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""), default=None)
+        last = max(
+            told or mine,
+            key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""),
+            default=None,
+        )
         if last is None:
             return ""
         # each kubelet may write an Event about a pod of another node
@@ -515,7 +579,9 @@ class Pods:
             return item
         network = (found["metadata"].get("annotations") or {}).get("k8s.v1.cni.cncf.io/networks", "")
         try:
-            interface, address, pci = multus.network_interface(found, network) if network else multus.own_interface(found)
+            interface, address, pci = (
+                multus.network_interface(found, network) if network else multus.own_interface(found)
+            )
             address = operand(address, f"pod {item.name}: the address")
             outside = why_outside(fabric, address) if network else ""
             if outside:
@@ -529,7 +595,9 @@ class Pods:
             failure = self.fate(item) or failure
             silent = failure.kind == "hang"
             evidence = f"its shell said nothing for {self._look_seconds:.0f} s" if silent else failure.evidence
-            return dataclasses.replace(item, error=f"no look into the pod: {evidence}", cause="silent" if silent else failure.kind)
+            return dataclasses.replace(
+                item, error=f"no look into the pod: {evidence}", cause="silent" if silent else failure.kind
+            )
         probe = pod_probe.parse(greeting.output)
         device, problem = None, ""
         try:
@@ -541,7 +609,9 @@ class Pods:
         tcp = device is None and not carries_rdma(fabric)
         lacks = [tool for tool in probe.missing if tool in (commands.TCP_NEEDED if tcp else commands.NEEDED)]
         if lacks:
-            return dataclasses.replace(item, error=f"the image {fabric.pods.image} has no {', '.join(lacks)}", cause="no_tool")
+            return dataclasses.replace(
+                item, error=f"the image {fabric.pods.image} has no {', '.join(lacks)}", cause="no_tool"
+            )
         if problem and not tcp:
             return dataclasses.replace(item, error=problem, cause="no_device")
         pci = pci or next(iter(probe.addresses), "")
@@ -586,11 +656,17 @@ class Pods:
         return max(PROBE_LIMIT, _LOOK_PART * self._plan.pod_seconds)
 
     def _shared_function(self, fabric: Fabric, node: str) -> typing.Optional[str]:
-        """PCI address of the one function whose RDMA device all pods of a node share; the interface in the pod has none of its own."""
-        return next(iter(self._plan.rails.get(fabric.name, {}).get(node, {})), None) if fabric.profile == "rdma_shared" else None
+        """PCI address of the one function whose RDMA device all pods of a node share; the interface in the pod has none
+        of its own."""
+        return (
+            next(iter(self._plan.rails.get(fabric.name, {}).get(node, {})), None)
+            if fabric.profile == "rdma_shared"
+            else None
+        )
 
     def _on_rail(self, fabric: Fabric, item: RdmaPod) -> RdmaPod:
-        """The pod with the rail of its HCA. Where nodes have one HCA it needs no name, but if both are known they must agree."""
+        """The pod with the rail of its HCA. Where nodes have one HCA it needs no name, but if both are known they must
+        agree."""
         rails = self._plan.rails.get(fabric.name, {}).get(item.node, {})
         if fabric_rails(fabric).stop == 1 and not (rails and item.physical_function):
             return item
@@ -599,7 +675,9 @@ class Pods:
         if function in rails:
             return dataclasses.replace(item, rail=rails[function])
         error = f"its virtual function {item.pci} is of {item.physical_function or 'no HCA that sysfs names'}"
-        return dataclasses.replace(item, error=f"{error}; HCAs of this fabric on the node: {', '.join(rails) or 'none known'}", cause="rail")
+        return dataclasses.replace(
+            item, error=f"{error}; HCAs of this fabric on the node: {', '.join(rails) or 'none known'}", cause="rail"
+        )
 
     def shell(self, item: RdmaPod, pci: str = "") -> Shell:
         """The connection to a pod; one that broke is made anew.
@@ -610,7 +688,9 @@ class Pods:
             raise ApiError(0, "Interrupted", "the run is over", f"exec in pod {item.name}")
         shell = self._shells.get(item.name)
         if shell is None or not shell.open:
-            shell = self._shells[item.name] = self._cluster.shell(item.namespace, item.name, CONTAINER, commands.shell(pci), self._clock)
+            shell = self._shells[item.name] = self._cluster.shell(
+                item.namespace, item.name, CONTAINER, commands.shell(pci), self._clock
+            )
         return shell
 
     def _discard(self, item: RdmaPod) -> None:
@@ -623,24 +703,31 @@ class Pods:
             with contextlib.suppress(ApiError):
                 self._cluster.delete("Pod", item.namespace, item.name, grace_seconds=1, only={"uid": uid})
 
-    def _there(self) -> typing.Tuple[Resource, ...]:
-        """All pods of measurements. Pods of other namespaces that have their labels are those of tenants, or of an earlier release: a teardown finds these.
+    def _there(self) -> tuple[Resource, ...]:
+        """All pods of measurements. Pods of other namespaces that have their labels are those of tenants, or of an
+        earlier release: a teardown finds these.
 
         Mirror pods are what a kubelet shows, and makes anew whenever they are deleted.
         """
-        return tuple(item for item in self._cluster.list("Pod", NAMESPACE, SELECTOR).items if not is_mirror_pod("Pod", item))
+        return tuple(
+            item for item in self._cluster.list("Pod", NAMESPACE, SELECTOR).items if not is_mirror_pod("Pod", item)
+        )
 
-    def remove(self) -> typing.Tuple[str, ...]:
-        """Delete all pods of this run, and of those that are no more, and wait until they are gone; the names of those that were there.
+    def remove(self) -> tuple[str, ...]:
+        """Delete all pods of this run, and of those that are no more, and wait until they are gone; the names of those
+        that were there.
 
-        One that does not go in time is deleted without the word of its node, so that no node ends the measurement of all others.
+        One that does not go in time is deleted without the word of its node, so that no node ends the measurement of
+        all others.
         """
         found = self._there()
         for item in found:
             # those of the last fabric are on their way already
             if not item["metadata"].get("deletionTimestamp"):
                 metadata = item["metadata"]
-                self._cluster.delete("Pod", metadata["namespace"], metadata["name"], grace_seconds=1, only={"uid": metadata["uid"]})
+                self._cluster.delete(
+                    "Pod", metadata["namespace"], metadata["name"], grace_seconds=1, only={"uid": metadata["uid"]}
+                )
         end, look, left = self._clock() + self._gone_seconds, self._clock() + LOST_SECONDS, found
         while left and self._clock() < end:
             self._pause(1.0)
@@ -654,27 +741,38 @@ class Pods:
     def _force(self, item: Resource) -> str:
         """Delete the object of a pod that does not go, whatever its node says; what is to be told of it."""
         metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
-        self._cluster.delete("Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]})
+        self._cluster.delete(
+            "Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]}
+        )
         seconds = f"{self._gone_seconds:.0f} s"
         held = _held_by_finalizers(item)
-        if held and metadata["uid"] in take_off(self._cluster, NAMESPACE, SELECTOR, lambda found: found["metadata"]["uid"] == metadata["uid"]):
+        if held and metadata["uid"] in take_off(
+            self._cluster, NAMESPACE, SELECTOR, lambda found: found["metadata"]["uid"] == metadata["uid"]
+        ):
             held = "; its finalizers, which this collection gives to no pod, were taken off"
-        told = f"{_title(item)} (deleted after {seconds} without the word of its node {node}, where it may still run and hold its virtual function{held})"
+        told = (
+            f"{_title(item)} (deleted after {seconds} without the word of its node {node}, where it may still run and"
+            f" hold its virtual function{held})"
+        )
         self._say(told)
         self._forced.append(told)
         return told
 
     def _let_go(self, left: typing.Iterable[Resource]) -> None:
-        """Delete the objects of pods whose nodes are lost, for nobody is there who says that they ended: a kubelet that comes back ends what has no object."""
+        """Delete the objects of pods whose nodes are lost, for nobody is there who says that they ended: a kubelet that
+        comes back ends what has no object."""
         living = {node.name for node in map(kubernetes.node, self._cluster.list("Node").items) if node.ready}
         for item in left:
             metadata, node = item["metadata"], (item.get("spec") or {}).get("nodeName")
             if node and node not in living:
                 self._say(f"{node} is lost: its pod {metadata['name']} is deleted without its word")
-                self._cluster.delete("Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]})
+                self._cluster.delete(
+                    "Pod", metadata["namespace"], metadata["name"], grace_seconds=0, only={"uid": metadata["uid"]}
+                )
 
     def await_api(self) -> None:
-        """Wait until the API server answers, at most ``pod_seconds``: what is tried while it is away would say nothing."""
+        """Wait until the API server answers, at most ``pod_seconds``: what is tried while it is away would say
+        nothing."""
         since = self._clock()
         with self._asking:
             while self._answered < since and not self._over and self._clock() < since + self._plan.pod_seconds:
@@ -692,8 +790,9 @@ class Pods:
         for shell in list(self._shells.values()):
             shell.close()
 
-    def end(self) -> typing.Tuple[str, ...]:
-        """Close the connections and remove the pods: what is still there afterwards. An API server that is away then must not hide what was measured."""
+    def end(self) -> tuple[str, ...]:
+        """Close the connections and remove the pods: what is still there afterwards. An API server that is away then
+        must not hide what was measured."""
         self.leave()
         end = self._clock() + self._plan.pod_seconds
         while True:
@@ -706,7 +805,8 @@ class Pods:
             self._pause(1.0)
 
     def fate(self, *pods: RdmaPod) -> typing.Optional[Failure]:
-        """Whether a pod of a failed pair is gone or on its way out: evicted, deleted, its node lost. Then that is the failure."""
+        """Whether a pod of a failed pair is gone or on its way out: evicted, deleted, its node lost. Then that is the
+        failure."""
         for item in pods:
             try:
                 found = self._cluster.get("Pod", item.namespace, item.name)
@@ -723,8 +823,11 @@ class Pods:
         return None
 
 
-def sweep(cluster: Cluster, seconds: float, clock: Clock, pause: typing.Callable[[float], None], say: Say = lambda line: None) -> typing.Tuple[str, ...]:
-    """Remove the pods of an earlier run before its namespace: a namespace does not go before its pods, and their nodes may be lost.
+def sweep(
+    cluster: Cluster, seconds: float, clock: Clock, pause: typing.Callable[[float], None], say: Say = lambda line: None
+) -> tuple[str, ...]:
+    """Remove the pods of an earlier run before its namespace: a namespace does not go before its pods, and their nodes
+    may be lost.
 
     :param seconds: that their removal may take
     :returns: namespace and name of those that were there

@@ -16,7 +16,7 @@ T = typing.TypeVar("T")
 
 def poll(
     look: typing.Callable[[], T],
-    lacking: typing.Callable[[T], typing.Tuple[str, ...]],
+    lacking: typing.Callable[[T], tuple[str, ...]],
     well: str,
     limit: float,
     every: float,
@@ -32,7 +32,7 @@ def poll(
     :param limit: of the wait, in seconds; ``every``: so many seconds lie between two looks
     :param pause: sleeps; given in, so that a test needs no time
     """
-    start, told = clock(), typing.cast(typing.Tuple[str, ...], ())
+    start, told = clock(), typing.cast(tuple[str, ...], ())
     while True:
         seen = look()
         missing = lacking(seen)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Nodes whose MachineConfigPool reboots them anyway: what waits in their BIOS takes that reboot, and no BMC resets them.
+"""Nodes whose MachineConfigPool reboots them anyway: what waits in their BIOS takes that reboot, and no BMC resets
+them.
 
-Set and noted first, at all of them: what fails there has touched no pool. Then all MachineConfigs are applied while the pools are paused, and the pools are let
-go once. A run that is killed is taken up by the pool: while it is under way the next run waits for it, and a pool that has nothing to do has rebooted nobody.
+Set and noted first, at all of them: what fails there has touched no pool. Then all MachineConfigs are applied while the
+pools are paused, and the pools are let go once. A run that is killed is taken up by the pool: while it is under way the
+next run waits for it, and a pool that has nothing to do has rebooted nobody.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ from .machine_config_roll import Roller as Pools
 
 #: nodes that are worked on at the same time
 _PARALLEL = 32
-_WAIT = "Run again: it is waited for, and its BMC does not reset it. See oc describe machineconfigpool, and the machine-config-daemon on the node"
+_WAIT = (
+    "Run again: it is waited for, and its BMC does not reset it. See oc describe machineconfigpool, and the"
+    " machine-config-daemon on the node"
+)
 
 
 class Work(typing.NamedTuple):
@@ -35,11 +40,11 @@ class Work(typing.NamedTuple):
     :ivar end: the end of a node that is back; whether it is known to be as wanted
     """
 
-    node: typing.Callable[[str], typing.Tuple[ClusterNode, typing.Optional[Mark]]]
+    node: typing.Callable[[str], tuple[ClusterNode, typing.Optional[Mark]]]
     mark: typing.Callable[..., None]
-    set: typing.Callable[[str], typing.List[str]]
-    hidden: typing.Callable[[str], typing.Tuple[Difference, ...]]
-    end: typing.Callable[[NodeStep, Mark, typing.List[str]], bool]
+    set: typing.Callable[[str], list[str]]
+    hidden: typing.Callable[[str], tuple[Difference, ...]]
+    end: typing.Callable[[NodeStep, Mark, list[str]], bool]
 
 
 def rebooted_by(pool: str) -> str:
@@ -74,14 +79,16 @@ class Ride:
         self._clock, self._sleep, self._stop = clock, pause, stop
         self._pools = Pools(cluster, clock, self._pause, say)
         self._released = False
-        self._did: typing.Dict[str, typing.List[str]] = {}
-        self._noted: typing.Dict[str, Mark] = {}
-        self._rolls: typing.Dict[str, Roll] = {}
-        self._wanted: typing.Dict[str, str] = {}
-        self._unproven: typing.Set[str] = set()
+        self._did: dict[str, list[str]] = {}
+        self._noted: dict[str, Mark] = {}
+        self._rolls: dict[str, Roll] = {}
+        self._wanted: dict[str, str] = {}
+        self._unproven: set[str] = set()
         self._why = ""
 
-    def outcomes(self, steps: typing.Sequence[NodeStep], rolls: typing.Sequence[PoolPlan], seconds: float) -> typing.Iterator[NodeOutcome]:
+    def outcomes(
+        self, steps: typing.Sequence[NodeStep], rolls: typing.Sequence[PoolPlan], seconds: float
+    ) -> typing.Iterator[NodeOutcome]:
         """What became of each node.
 
         :param rolls: of the pools, as they were planned
@@ -100,7 +107,10 @@ class Ride:
         if not failed:
             names = [roll.name for roll in rolls] if waits else self._prepared()
             if names is None:
-                failed = {step.node: NodeFailed(self._why, "Have the API server take it, and run again: nothing is rebooted") for step in steps}
+                failed = {
+                    step.node: NodeFailed(self._why, "Have the API server take it, and run again: nothing is rebooted")
+                    for step in steps
+                }
             else:
                 self._release(names, limit)
                 failed = self._each(self._end, steps)
@@ -113,14 +123,21 @@ class Ride:
                 yield self._outcome(step, failed[step.node], begin)
             else:
                 why = f"The roll of its MachineConfigPool was not begun: {', '.join(sorted(failed)[:5])} failed"
-                yield NodeOutcome(step.node, "left", why, "Run again: it goes on where it ended", tuple(self._did[step.node]), self._clock() - begin)
+                yield NodeOutcome(
+                    step.node,
+                    "left",
+                    why,
+                    "Run again: it goes on where it ended",
+                    tuple(self._did[step.node]),
+                    self._clock() - begin,
+                )
 
-    def _each(self, work: typing.Callable[[NodeStep], None], steps: typing.Sequence[NodeStep]) -> typing.Dict[str, RdmaError]:
+    def _each(self, work: typing.Callable[[NodeStep], None], steps: typing.Sequence[NodeStep]) -> dict[str, RdmaError]:
         """Why it failed, by the names of the nodes where it did.
 
         :raises LeaseLost: another run changes the cluster
         """
-        found: typing.Dict[str, RdmaError] = {}
+        found: dict[str, RdmaError] = {}
         for step, outcome in many.outcomes(work, steps, _PARALLEL, RdmaError):
             if isinstance(outcome, LeaseLost):
                 raise outcome
@@ -136,7 +153,12 @@ class Ride:
             return NodeOutcome(step.node, "failed", error.seen, error.remedy, did, seconds)
         if step.node in self._unproven:
             return NodeOutcome(
-                step.node, "unproven", "it was rebooted, and nobody has looked at it since", "Run again: it is looked at, and not reset again", did, seconds
+                step.node,
+                "unproven",
+                "it was rebooted, and nobody has looked at it since",
+                "Run again: it is looked at, and not reset again",
+                did,
+                seconds,
             )
         return NodeOutcome(step.node, "done", did=did, seconds=seconds)
 
@@ -150,8 +172,16 @@ class Ride:
             raise
         except RdmaError as error:
             return error
-        told = "; ".join(f"{one.applied.kind} {one.applied.name}: {one.applied.refusal}" for one in outcomes if one.applied.action == "refused")
-        return NodeFailed(f"the API server refuses {told}", "Correct what it names, and run again: nothing was touched") if told else None
+        told = "; ".join(
+            f"{one.applied.kind} {one.applied.name}: {one.applied.refusal}"
+            for one in outcomes
+            if one.applied.action == "refused"
+        )
+        return (
+            NodeFailed(f"the API server refuses {told}", "Correct what it names, and run again: nothing was touched")
+            if told
+            else None
+        )
 
     def _begin(self, step: NodeStep) -> None:
         """Note what the node is rebooted for, and set it. That it is about to be rebooted is noted once all is set."""
@@ -177,7 +207,8 @@ class Ride:
     # The roll
 
     def _prepared(self) -> typing.Optional[typing.Sequence[str]]:
-        """Names of the pools that wait to be let go; None when nothing was applied. What is not rendered in time is let go all the same."""
+        """Names of the pools that wait to be let go; None when nothing was applied. What is not rendered in time is let
+        go all the same."""
         try:
             prepared = self._pools.prepare(self._hosts, False)
         except LeaseLost:
@@ -186,7 +217,11 @@ class Ride:
             # whatever it has paused says so by itself, and is let go
             self._why = str(error)
             return ()
-        refused = [f"{one.applied.kind} {one.applied.name}: {one.applied.refusal}" for one in prepared.outcomes if one.applied.action == "refused"]
+        refused = [
+            f"{one.applied.kind} {one.applied.name}: {one.applied.refusal}"
+            for one in prepared.outcomes
+            if one.applied.action == "refused"
+        ]
         self._why = "; ".join(filter(None, (*refused, prepared.error)))
         return None if refused and not prepared.paused else prepared.paused
 
@@ -211,17 +246,30 @@ class Ride:
         node, _now = self._work.node(step.node)
         noted, did = self._noted[step.node], self._did[step.node]
         roll = self._rolls.get(step.pool, Roll(step.pool))
-        rebooted, through = node.boot_id not in ("", noted.boot), bool(node.machine_config) and node.machine_config == self._wanted.get(step.pool)
+        rebooted, through = (
+            node.boot_id not in ("", noted.boot),
+            bool(node.machine_config) and node.machine_config == self._wanted.get(step.pool),
+        )
         why = roll.error or self._why
         if not (node.ready and through) or (why and not rebooted):
             if self._stop():
-                raise _Stopped("It was told to stop, and the machine config operator goes on by itself", "Run again: it is waited for, and not reset again")
-            raise NodeFailed(f"MachineConfigPool {step.pool} has not rebooted it to its new configuration: {why or 'it says nothing'}", _WAIT)
+                raise _Stopped(
+                    "It was told to stop, and the machine config operator goes on by itself",
+                    "Run again: it is waited for, and not reset again",
+                )
+            raise NodeFailed(
+                f"MachineConfigPool {step.pool} has not rebooted it to its new configuration:"
+                f" {why or 'it says nothing'}",
+                _WAIT,
+            )
         if rebooted:
             did.append(rebooted_by(step.pool))
         elif step.differences:
             self._work.mark(step.node, None)
-            told = f"MachineConfigPool {step.pool} brought it to its configuration without a reboot, so that what was set waits still"
+            told = (
+                f"MachineConfigPool {step.pool} brought it to its configuration without a reboot, so that what was set"
+                " waits still"
+            )
             raise NodeFailed(told, "Run again: its BMC resets it then")
         if not self._work.end(step, noted, did):
             self._unproven.add(step.node)

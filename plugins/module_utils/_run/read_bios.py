@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Reads the BIOS of many nodes from their BMCs: some at a time, each within a time of its own. What one BMC says counts for its own node alone."""
+"""Reads the BIOS of many nodes from their BMCs: some at a time, each within a time of its own. What one BMC says counts
+for its own node alone."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from .._parse.redfish.registry import Registry, candidates, location, parse, sup
 from .._parse.redfish.resource import last
 from .._parse.redfish.settings import settings, why_held
 
-#: BMCs at once. A thread costs 0.15 MiB and a file, of which most shells allow 1,024; tests/benchmarks/bmcs.py has the figures.
-#: That many may hang until their time is over before another one has to wait
+#: BMCs at once. A thread costs 0.15 MiB and a file, of which most shells allow 1,024; tests/benchmarks/bmcs.py has the
+#: figures. That many may hang until their time is over before another one has to wait
 PARALLEL = 512
 #: seconds of one BMC, all answers together
 SECONDS = 60.0
@@ -34,7 +35,7 @@ _MOST_PAGES, _MOST_JOBS = 8, 32
 #: of registries among which the supported systems decide; of systems behind one BMC
 _MOST_REGISTRIES, _MOST_SYSTEMS = 4, 8
 #: causes that concern one resource alone
-_PARTIAL: typing.Tuple[Cause, ...] = ("rights", "not_found", "busy", "status", "not_json", "too_large", "not_understood")
+_PARTIAL: tuple[Cause, ...] = ("rights", "not_found", "busy", "status", "not_json", "too_large", "not_understood")
 
 _ROOT = "/redfish/v1"
 #: vendors whose managers tell what holds the BIOS
@@ -59,8 +60,9 @@ class _Turn:
 
 
 class Registries:
-    """Parsed registries by the SHA-256 of their bodies, since nodes of one model have the same. Each BMC sends its own: what one of them says of its vendor,
-    model and version proves nothing, and another BMC is not read or written by its registry.
+    """Parsed registries by the SHA-256 of their bodies, since nodes of one model have the same. Each BMC sends its own:
+    what one of them says of its vendor, model and version proves nothing, and another BMC is not read or written by its
+    registry.
 
     :param most: that are kept; the oldest one goes first
     """
@@ -68,7 +70,7 @@ class Registries:
     def __init__(self, most: int = _MOST_PARSED) -> None:
         self._most, self._lock = most, threading.Lock()
         self._parsed: collections.OrderedDict[str, Registry] = collections.OrderedDict()
-        self._turns: typing.Dict[str, _Turn] = {}
+        self._turns: dict[str, _Turn] = {}
 
     def parsed(self, body: bytes, path: str, parse: typing.Callable[[], Registry]) -> Registry:
         """The registry in a body.
@@ -114,7 +116,7 @@ class Asked:
     :ivar to_write: it may be written to then, see ``system_of``
     """
 
-    keys: typing.Tuple[Key, ...] = KEYS
+    keys: tuple[Key, ...] = KEYS
     seconds: float = SECONDS
     claims: Claims = dataclasses.field(default_factory=Claims)
     to_write: bool = False
@@ -122,7 +124,7 @@ class Asked:
 
 def read(
     bmcs: typing.Iterable[Bmc], trust: Trust, asked: Asked, parallel: int = PARALLEL
-) -> typing.Iterator[typing.Tuple[Bmc, typing.Union[NodeBios, BmcError]]]:
+) -> typing.Iterator[tuple[Bmc, typing.Union[NodeBios, BmcError]]]:
     """Each BMC with what it says about its BIOS, or why it says nothing, in the order in which they end.
 
     Who leaves the iterator early starts no more of them, and those that run end within their time.
@@ -143,7 +145,8 @@ def read_one(bmc: Bmc, trust: Trust, asked: Asked, registries: Registries) -> No
 
 
 class Reader:
-    """The BIOS of one BMC, to be read once or again. What its values do not change is read once: the system, and the registry.
+    """The BIOS of one BMC, to be read once or again. What its values do not change is read once: the system, and the
+    registry.
 
     :ivar system: behind the BMC
     :raises BmcError: the BMC says nothing about its system
@@ -161,9 +164,11 @@ class Reader:
         """
         session, system = self._session, self.system
         bios = _understood(session, lambda: resources.bios(session.get(system.bios)))
-        errors: typing.List[str] = []
+        errors: list[str] = []
         failures = [bios.refused] if bios.refused else []
-        pending, pending_error = _partly(session, "the settings object", lambda: _pending(session, bios), typing.cast(typing.Dict[str, typing.Any], {}))
+        pending, pending_error = _partly(
+            session, "the settings object", lambda: _pending(session, bios), typing.cast(dict[str, typing.Any], {})
+        )
         jobs, lockdown = _held(session, system, errors, failures)
         found = self._found = self._found or _find(session, system, bios.registry, self._registries)
         return NodeBios(
@@ -187,21 +192,25 @@ class Reader:
 
 
 def system_of(session: Session, claims: Claims, to_write: bool) -> resources.System:
-    """The system of the node: the one that is named, else the only one with a BIOS, else the only one that is called as the node is. GPUs of a baseboard are a
-    system without a BIOS. One that can't be read is passed over where another one is proven to be the node's.
+    """The system of the node: the one that is named, else the only one with a BIOS, else the only one that is called as
+    the node is. GPUs of a baseboard are a system without a BIOS. One that can't be read is passed over where another
+    one is proven to be the node's.
 
     :param claims: what the nodes call themselves
-    :param to_write: it may be written to or reset then. Of several with a BIOS none is taken by what its node says of itself: a node that lies would choose
+    :param to_write: it may be written to or reset then. Of several with a BIOS none is taken by what its node says of
+        itself: a node that lies would choose
     :raises BmcError: there is none, or not one alone
     """
     bmc = session.bmc
     paths = _understood(session, lambda: resources.members(session.get(f"{_ROOT}/Systems"), "the systems of the BMC"))
     ids = {last(path): path for path in paths}
     if bmc.system and bmc.system not in ids:
-        raise session.error("not_found", f"it has no system {bmc.system}", f"Use one of {', '.join(ids) or 'none: it has no systems'}")
+        raise session.error(
+            "not_found", f"it has no system {bmc.system}", f"Use one of {', '.join(ids) or 'none: it has no systems'}"
+        )
     asked = {bmc.system: ids[bmc.system]} if bmc.system else dict(list(ids.items())[:_MOST_SYSTEMS])
-    systems: typing.Dict[str, resources.System] = {}
-    unread: typing.List[BmcError] = []
+    systems: dict[str, resources.System] = {}
+    unread: list[BmcError] = []
     for name, path in asked.items():
         try:
             systems[name] = dataclasses.replace(resources.system(session.get(path)), path=path)
@@ -212,13 +221,21 @@ def system_of(session: Session, claims: Claims, to_write: bool) -> resources.Sys
             unread.append(error)
     with_bios = {name: system for name, system in systems.items() if system.bios}
     several = len(with_bios) > 1 or bool(unread)
-    own = [system for system in with_bios.values() if several and claims.judge(bmc.node, system.identity, False).state == "proven"]
+    own = [
+        system
+        for system in with_bios.values()
+        if several and claims.judge(bmc.node, system.identity, False).state == "proven"
+    ]
     if len(own) == 1 and not (to_write and len(with_bios) > 1):
         return own[0]
     if unread:
         raise unread[0]
     if not with_bios:
-        raise session.error("not_found", f"none of its systems ({', '.join(systems)}) has a Bios", "Update its firmware, or ask the BMC of the host")
+        raise session.error(
+            "not_found",
+            f"none of its systems ({', '.join(systems)}) has a Bios",
+            "Update its firmware, or ask the BMC of the host",
+        )
     if len(with_bios) > 1:
         remedy = "Name that of the node in rdma_bmc_system (option system)"
         raise session.error("not_found", f"several of its systems have a Bios: {', '.join(with_bios)}", remedy)
@@ -251,12 +268,16 @@ def _registry(session: Session, system: resources.System, name: str, registries:
         found = session.get(path)
         if supports(found, system.model, system.serial):
             return parse(found, path)
-    raise session.error("not_found", f"none of its registries of BIOS attributes ({', '.join(known)}) names {system.model or 'this system'}", "")
+    raise session.error(
+        "not_found",
+        f"none of its registries of BIOS attributes ({', '.join(known)}) names {system.model or 'this system'}",
+        "",
+    )
 
 
 def _held(
-    session: Session, system: resources.System, errors: typing.List[str], failures: typing.List[str]
-) -> typing.Tuple[typing.Optional[typing.Tuple[BiosJob, ...]], typing.Optional[bool]]:
+    session: Session, system: resources.System, errors: list[str], failures: list[str]
+) -> tuple[typing.Optional[tuple[BiosJob, ...]], typing.Optional[bool]]:
     """Jobs that hold the BIOS, and whether the BMC is locked down; None where it has no such thing, or does not tell.
 
     :param errors: gets why something could not be read
@@ -277,16 +298,18 @@ def _held(
     failed = resources.failed_job(queue or ())
     failures.extend([failed] if failed else [])
     jobs = None if queue is None else resources.bios_jobs(queue)
-    return jobs, part("lockdown mode", lambda: resources.lockdown(session.get(manager.lockdown))) if manager.lockdown else None
+    return jobs, (
+        part("lockdown mode", lambda: resources.lockdown(session.get(manager.lockdown))) if manager.lockdown else None
+    )
 
 
-def _pending(session: Session, bios: resources.Bios) -> typing.Dict[str, typing.Any]:
+def _pending(session: Session, bios: resources.Bios) -> dict[str, typing.Any]:
     return resources.pending(session.get(bios.settings), bios.attributes) if bios.settings else {}
 
 
-def _jobs(session: Session, path: str) -> typing.List[typing.Mapping[str, typing.Any]]:
+def _jobs(session: Session, path: str) -> list[typing.Mapping[str, typing.Any]]:
     source = "the jobs of the BMC"
-    found: typing.List[typing.Mapping[str, typing.Any]] = []
+    found: list[typing.Mapping[str, typing.Any]] = []
     page = f"{path}?$expand=*($levels=1)"
     for _page in range(_MOST_PAGES):
         answer = session.get(page)
@@ -303,7 +326,7 @@ def _jobs(session: Session, path: str) -> typing.List[typing.Mapping[str, typing
     raise session.error("not_understood", f"it has more than {_MOST_PAGES} pages of jobs", "")
 
 
-def _partly(session: Session, what: str, ask: typing.Callable[[], T], otherwise: U) -> typing.Tuple[typing.Union[T, U], str]:
+def _partly(session: Session, what: str, ask: typing.Callable[[], T], otherwise: U) -> tuple[typing.Union[T, U], str]:
     """A part of the answer, and why it is missing.
 
     :raises BmcError: the BMC does not answer any more

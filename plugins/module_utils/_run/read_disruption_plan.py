@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The plan before the act: what the operator's rules need of the cluster, read once. Pods are read only when a node loses something."""
+"""The plan before the act: what the operator's rules need of the cluster, read once. Pods are read only when a node
+loses something."""
 
 from __future__ import annotations
 
@@ -31,9 +32,9 @@ _T = typing.TypeVar("_T")
 class Rendered:
     """What is to be applied; an object of the same name in the cluster is replaced."""
 
-    policies: typing.Tuple[Policy, ...] = ()
-    pools: typing.Tuple[NodePool, ...] = ()
-    host_configs: typing.Tuple[Resource, ...] = ()
+    policies: tuple[Policy, ...] = ()
+    pools: tuple[NodePool, ...] = ()
+    host_configs: tuple[Resource, ...] = ()
 
 
 class _Reader:
@@ -41,16 +42,16 @@ class _Reader:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self.unread: typing.Dict[str, str] = {}
+        self.unread: dict[str, str] = {}
 
-    def items(self, kind: str, namespace: str = "") -> typing.Tuple[Resource, ...]:
+    def items(self, kind: str, namespace: str = "") -> tuple[Resource, ...]:
         try:
             return self._cluster.list(kind, namespace).items
         except ApiError as error:
             self._note(kind, error)
             return ()
 
-    def parsed(self, kind: str, parse: typing.Callable[[Resource], _T]) -> typing.Tuple[_T, ...]:
+    def parsed(self, kind: str, parse: typing.Callable[[Resource], _T]) -> tuple[_T, ...]:
         """What is made of each object of a kind of which there are many, without holding these."""
         try:
             return tuple(map(parse, self._cluster.pages(kind)))
@@ -76,7 +77,9 @@ class _Reader:
             return machine_config.host_config(wanted)
 
 
-def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: typing.Sequence[str], intent: ClusterIntent) -> DisruptionPlan:
+def read_plan(
+    cluster: Cluster, namespace: str, rendered: Rendered, inventory: typing.Sequence[str], intent: ClusterIntent
+) -> DisruptionPlan:
     """Read what decides it, and plan.
 
     :param namespace: of the operator
@@ -86,10 +89,18 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
     reader = _Reader(cluster)
     live = Live(
         nodes=tuple(map(kubernetes.node, reader.items("Node"))),
-        states={name_of(item): sriov_operator.node_state(item) for item in reader.items("SriovNetworkNodeState", namespace)},
+        states={
+            name_of(item): sriov_operator.node_state(item) for item in reader.items("SriovNetworkNodeState", namespace)
+        },
         policies=tuple(map(sriov_operator.policy, reader.items("SriovNetworkNodePolicy", namespace))),
         pools=tuple(
-            {pool.name: pool for pool in (*map(sriov_operator.node_pool, reader.items("SriovNetworkPoolConfig", namespace)), *rendered.pools)}.values()
+            {
+                pool.name: pool
+                for pool in (
+                    *map(sriov_operator.node_pool, reader.items("SriovNetworkPoolConfig", namespace)),
+                    *rendered.pools,
+                )
+            }.values()
         ),
         settings=_settings(reader, namespace),
         host_configs=tuple(map(reader.host_config, rendered.host_configs)),
@@ -103,7 +114,11 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
     if not disturbed(planned.nodes) and not new and not any(map(left_paused, machine_pools)):
         return planned
     if new and not machine_pools:
-        reader.unread.setdefault("MachineConfig", "no MachineConfigPool can be seen that would take it; without OpenShift, rdma_cluster.host is for containerd")
+        reader.unread.setdefault(
+            "MachineConfig",
+            "no MachineConfigPool can be seen that would take it; without OpenShift, rdma_cluster.host is for"
+            " containerd",
+        )
     kubelet = any(config.kind == "KubeletConfig" and not config.there for config in live.host_configs)
     whole = dataclasses.replace(
         live,
@@ -113,7 +128,9 @@ def read_plan(cluster: Cluster, namespace: str, rendered: Rendered, inventory: t
         pods=reader.parsed("Pod", kubernetes.pod),
     )
     planned = plan(whole, rendered.policies, inventory, intent.resource_prefix)
-    stand = read_stand(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None)) if planned.pools else Stand()
+    stand = (
+        read_stand(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None)) if planned.pools else Stand()
+    )
     return gated(planned, stand, machine_pools, intent, inventory)
 
 

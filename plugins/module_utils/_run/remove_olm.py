@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Takes back the operators whose Subscription the collection made: its objects, ClusterServiceVersion, Subscription, and then definitions without objects.
+"""Takes back the operators whose Subscription the collection made: its objects, ClusterServiceVersion, Subscription,
+and then definitions without objects.
 
-Our own objects of an operator's kinds go first, while it runs: it alone takes its finalizers off. The Subscription goes after the ClusterServiceVersion:
-it bears our label, so that a removal that was interrupted is found again. Definitions that still have objects stay, as do the objects of others in them.
-Last goes what OLM never takes away itself: its own record of the operator.
+Our own objects of an operator's kinds go first, while it runs: it alone takes its finalizers off. The Subscription goes
+after the ClusterServiceVersion: it bears our label, so that a removal that was interrupted is found again. Definitions
+that still have objects stay, as do the objects of others in them. Last goes what OLM never takes away itself: its own
+record of the operator.
 
-A tenant's Subscription may bear our label as well, with a finalizer that never goes. So the namespaces into which the collection installs by default come
-first, and the waits of all together have a limit.
+A tenant's Subscription may bear our label as well, with a finalizer that never goes. So the namespaces into which the
+collection installs by default come first, and the waits of all together have a limit.
 """
 
 from __future__ import annotations
@@ -39,9 +41,9 @@ class Removed:
     :ivar stays: what is left, and why
     """
 
-    outcomes: typing.Tuple[Outcome, ...] = ()
-    stays: typing.Tuple[Stay, ...] = ()
-    namespaces: typing.Tuple[str, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    stays: tuple[Stay, ...] = ()
+    namespaces: tuple[str, ...] = ()
 
 
 class Remover:
@@ -49,10 +51,12 @@ class Remover:
     :param limit: seconds for each kind of object to go
     """
 
-    def __init__(self, cluster: Cluster, check_mode: bool, limit: float, clock: Clock, pause: typing.Callable[[float], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, check_mode: bool, limit: float, clock: Clock, pause: typing.Callable[[float], None]
+    ) -> None:
         self._cluster, self._check_mode = cluster, check_mode
-        self._outcomes: typing.List[Outcome] = []
-        self._stays: typing.List[Stay] = []
+        self._outcomes: list[Outcome] = []
+        self._stays: list[Stay] = []
         self._waits = Waits(limit, clock, pause)
 
     def show(self) -> Removed:
@@ -62,7 +66,11 @@ class Remover:
         """
         found = self._subscriptions() if self._cluster.serves(GROUP) else []
         why = "the operator is not taken back, unless teardown_operator is set"
-        return Removed((), tuple(Stay(f"Subscription {item.place}", why) for item in found), tuple(sorted({item.namespace for item in found})))
+        return Removed(
+            (),
+            tuple(Stay(f"Subscription {item.place}", why) for item in found),
+            tuple(sorted({item.namespace for item in found})),
+        )
 
     def run(self) -> Removed:
         """Take all of it back. A refusal is an outcome, and keeps what depends on it.
@@ -75,19 +83,32 @@ class Remover:
         self._groups()
         return Removed(tuple(self._outcomes), tuple(self._stays), tuple(sorted({item.namespace for item in left})))
 
-    def _subscriptions(self) -> typing.List[Subscription]:
+    def _subscriptions(self) -> list[Subscription]:
         found = map(olm.subscription, self._cluster.list("Subscription").items)
-        return sorted((item for item in found if item.ours), key=lambda item: (item.namespace not in _USUAL, item.place))
+        return sorted(
+            (item for item in found if item.ours), key=lambda item: (item.namespace not in _USUAL, item.place)
+        )
 
     def _operator(self, subscription: Subscription) -> bool:
         """Whether an operator is gone."""
         space = subscription.namespace
-        versions = [olm.service_version(item) for item in self._cluster.list("ClusterServiceVersion", selector=ORIGINALS).items]
-        mine = [item for item in versions if item.namespace == space and item.name in (subscription.installed, subscription.current)]
+        versions = [
+            olm.service_version(item) for item in self._cluster.list("ClusterServiceVersion", selector=ORIGINALS).items
+        ]
+        mine = [
+            item
+            for item in versions
+            if item.namespace == space and item.name in (subscription.installed, subscription.current)
+        ]
         definitions = self._definitions(subscription, mine, versions)
         for definition in definitions:
             if not self._objects(definition):
-                self._stays.append(Stay(f"operator {subscription.package}", "objects of ours that it has to let go of are left; run the teardown again"))
+                self._stays.append(
+                    Stay(
+                        f"operator {subscription.package}",
+                        "objects of ours that it has to let go of are left; run the teardown again",
+                    )
+                )
                 return False
         for version in mine:
             if not self._delete("ClusterServiceVersion", space, version.name):
@@ -102,29 +123,45 @@ class Remover:
         return True
 
     def _record(self, name: str, kept: typing.Sequence[str]) -> None:
-        """OLM lists what belongs to an operator in an object Operator, leaves it behind, and makes it anew while there is anything to list."""
+        """OLM lists what belongs to an operator in an object Operator, leaves it behind, and makes it anew while there
+        is anything to list."""
         try:
             there = self._find("Operator", "", name) is not None
         except ApiError as error:
             if not error.absent:
-                self._stays.append(Stay(f"Operator {name}", f"whether OLM has left it behind could not be read: {error.text}"))
+                self._stays.append(
+                    Stay(f"Operator {name}", f"whether OLM has left it behind could not be read: {error.text}")
+                )
             return
         if there and kept:
-            self._stays.append(Stay(f"Operator {name}", f"OLM keeps it while something of the operator is there: CustomResourceDefinition {kept[0]}"))
+            self._stays.append(
+                Stay(
+                    f"Operator {name}",
+                    f"OLM keeps it while something of the operator is there: CustomResourceDefinition {kept[0]}",
+                )
+            )
         elif there:
             self._delete("Operator", "", name, stays=True)
 
     def _definitions(
-        self, subscription: Subscription, mine: typing.Sequence[ServiceVersion], versions: typing.Sequence[ServiceVersion]
-    ) -> typing.List[Resource]:
-        """Those that the operator brought, also where its ClusterServiceVersion is gone already, and that no other one owns."""
+        self,
+        subscription: Subscription,
+        mine: typing.Sequence[ServiceVersion],
+        versions: typing.Sequence[ServiceVersion],
+    ) -> list[Resource]:
+        """Those that the operator brought, also where its ClusterServiceVersion is gone already, and that no other one
+        owns."""
         label = f"operators.coreos.com/{subscription.package}.{subscription.namespace}"
         owned = {name for version in mine for name in version.definitions}
         others = {name for version in versions if version not in mine for name in version.definitions}
         found = self._cluster.list("CustomResourceDefinition").items
-        return [item for item in found if (name_of(item) in owned or label in labels_of(item)) and name_of(item) not in others]
+        return [
+            item
+            for item in found
+            if (name_of(item) in owned or label in labels_of(item)) and name_of(item) not in others
+        ]
 
-    def _instances(self, definition: Resource) -> typing.Tuple[Kind, typing.Tuple[Resource, ...]]:
+    def _instances(self, definition: Resource) -> tuple[Kind, tuple[Resource, ...]]:
         kind = kind_of_definition(definition)
         try:
             return kind, self._cluster.list(kind).items
@@ -140,7 +177,10 @@ class Remover:
         for item in items:
             # what an operator made of one of ours goes with its owner
             if ours(item) and not mapping_at(item, "metadata").get("ownerReferences"):
-                gone = self._delete(kind, str(item["metadata"].get("namespace", "")), name_of(item), str(item.get("kind"))) and gone
+                gone = (
+                    self._delete(kind, str(item["metadata"].get("namespace", "")), name_of(item), str(item.get("kind")))
+                    and gone
+                )
         return gone
 
     def _definition(self, definition: Resource) -> bool:
@@ -156,7 +196,9 @@ class Remover:
         if left:
             names = folded([name_of(item) for item in left], _NAMED)
             self._stays.append(Stay(subject, f"{len(left)} objects of it are not the collection's: {names}"))
-        elif _MADE_BY_OLM not in labels_of(definition).items() and not any(key.startswith("operators.coreos.com/") for key in labels_of(definition)):
+        elif _MADE_BY_OLM not in labels_of(definition).items() and not any(
+            key.startswith("operators.coreos.com/") for key in labels_of(definition)
+        ):
             self._stays.append(Stay(subject, "it was there before OLM installed the operator"))
         else:
             return self._delete("CustomResourceDefinition", "", name, stays=True)
@@ -164,14 +206,26 @@ class Remover:
 
     def _groups(self) -> None:
         """Those of ours in which nothing is left that needs one."""
-        gone = {(outcome.applied.kind, outcome.applied.namespace, outcome.applied.name) for outcome in self._outcomes if outcome.changed}
+        gone = {
+            (outcome.applied.kind, outcome.applied.namespace, outcome.applied.name)
+            for outcome in self._outcomes
+            if outcome.changed
+        }
         left = [
-            item for kind in ("Subscription", "ClusterServiceVersion") for item in self._cluster.list(kind, selector=ORIGINALS if kind[0] == "C" else "").items
+            item
+            for kind in ("Subscription", "ClusterServiceVersion")
+            for item in self._cluster.list(kind, selector=ORIGINALS if kind[0] == "C" else "").items
         ]
-        used = {str(item["metadata"].get("namespace", "")) for item in left if (item["kind"], item["metadata"].get("namespace", ""), name_of(item)) not in gone}
+        used = {
+            str(item["metadata"].get("namespace", ""))
+            for item in left
+            if (item["kind"], item["metadata"].get("namespace", ""), name_of(item)) not in gone
+        }
         for group in map(olm.operator_group, self._cluster.list("OperatorGroup").items):
             if group.ours and group.namespace in used:
-                self._stays.append(Stay(f"OperatorGroup {group.namespace}/{group.name}", "other operators are in its namespace"))
+                self._stays.append(
+                    Stay(f"OperatorGroup {group.namespace}/{group.name}", "other operators are in its namespace")
+                )
             elif group.ours:
                 self._delete("OperatorGroup", group.namespace, group.name)
 
@@ -186,12 +240,17 @@ class Remover:
         try:
             before = self._find(kind, namespace, name)
             only = {"uid": before["metadata"]["uid"]} if before is not None else None
-            there = before is not None and self._cluster.delete(kind, namespace, name, dry_run=self._check_mode, only=only)
+            there = before is not None and self._cluster.delete(
+                kind, namespace, name, dry_run=self._check_mode, only=only
+            )
             left = self._await(kind, namespace, name) if there else None
         except ApiError as error:
             if error.status == 0:
                 raise
-            left, applied = None, dataclasses.replace(applied, action="refused", reason=error.reason, refusal=error.text)
+            left, applied = (
+                None,
+                dataclasses.replace(applied, action="refused", reason=error.reason, refusal=error.text),
+            )
             if stays:
                 self._stays.append(Stay(f"{applied.kind} {name}", f"the API server refuses to delete it: {error.text}"))
                 return False
@@ -199,7 +258,12 @@ class Remover:
             applied = dataclasses.replace(applied, action="deleted" if there else "absent")
         if left is not None:
             held = ", ".join(left["metadata"].get("finalizers") or []) or "none"
-            applied = dataclasses.replace(applied, action="refused", reason="Remains", refusal=f"still there after its deletion; finalizers: {held}")
+            applied = dataclasses.replace(
+                applied,
+                action="refused",
+                reason="Remains",
+                refusal=f"still there after its deletion; finalizers: {held}",
+            )
         self._outcomes.append(Outcome(applied, stable(before) if before is not None else None))
         return applied.action != "refused"
 

@@ -38,7 +38,7 @@ class Reader:
         :param members: also the members of etcd
         """
         resources = self._cluster.list("Node").items
-        marks: typing.Dict[str, typing.Optional[Mark]] = {}
+        marks: dict[str, typing.Optional[Mark]] = {}
         for resource in resources:
             try:
                 noted = mark(resource)
@@ -47,10 +47,14 @@ class Reader:
                 continue
             if noted is not None:
                 marks[name_of(resource)] = noted
-        unread: typing.Dict[str, str] = {}
-        names = {name_of(resource) for resource in resources if f"{machine_config.DAEMON}currentConfig" in mapping_at(resource, "metadata", "annotations")}
+        unread: dict[str, str] = {}
+        names = {
+            name_of(resource)
+            for resource in resources
+            if f"{machine_config.DAEMON}currentConfig" in mapping_at(resource, "metadata", "annotations")
+        }
 
-        def items(kind: str, *place: str) -> typing.Tuple[Resource, ...]:
+        def items(kind: str, *place: str) -> tuple[Resource, ...]:
             try:
                 return self._cluster.list(kind, *place).items
             except ApiError as error:
@@ -58,8 +62,9 @@ class Reader:
                     unread[kind] = error.text
                 return ()
 
-        def parsed(kind: str, parse: typing.Callable[[Resource], _T]) -> typing.Tuple[_T, ...]:
-            """What is made of each object of a kind that tenants make, without holding all that the API server says of them."""
+        def parsed(kind: str, parse: typing.Callable[[Resource], _T]) -> tuple[_T, ...]:
+            """What is made of each object of a kind that tenants make, without holding all that the API server says of
+            them."""
             try:
                 return tuple(map(parse, self._cluster.pages(kind)))
             except ApiError as error:

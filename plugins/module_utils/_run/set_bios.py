@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sets the BIOS of many nodes through their BMCs, each of which must be proven to be the node's. A new value waits for a reset, which is left to who may reset
-the node.
+"""Sets the BIOS of many nodes through their BMCs, each of which must be proven to be the node's. A new value waits for
+a reset, which is left to who may reset the node.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from .read_bios import PARALLEL, Asked, Reader, Registries
 
 #: seconds of one BMC, all answers together; it is read twice
 SECONDS = 120.0
-#: refusals that concern this moment: somebody else wrote meanwhile, or the connection broke and nobody knows what became of it
+#: refusals that concern this moment: somebody else wrote meanwhile, or the connection broke and nobody knows what
+#: became of it
 _LOOK_AGAIN = ("changed", "closed")
 
 
@@ -47,7 +48,7 @@ def set_all(
     check_mode: bool = False,
     parallel: int = PARALLEL,
     seconds: float = SECONDS,
-) -> typing.Iterator[typing.Tuple[Bmc, typing.Union[BiosChange, BmcError]]]:
+) -> typing.Iterator[tuple[Bmc, typing.Union[BiosChange, BmcError]]]:
     """Each BMC with what was written to it, or why nothing was, in the order in which they end.
 
     :param wanted: by node
@@ -64,10 +65,19 @@ def set_all(
     return many.outcomes(work, bmcs, parallel, BmcError, Bmc.unforeseen)
 
 
-def set_one(bmc: Bmc, wanted: Wanted, trust: Trust, registries: Registries, may: May, check_mode: bool = False, seconds: float = SECONDS) -> BiosChange:
+def set_one(
+    bmc: Bmc,
+    wanted: Wanted,
+    trust: Trust,
+    registries: Registries,
+    may: May,
+    check_mode: bool = False,
+    seconds: float = SECONDS,
+) -> BiosChange:
     """Write to one BMC what is wanted and neither there nor waiting.
 
-    :raises BmcError: it is not that of the node, or something of it is not to be had, so that nothing was written; or the BMC did not take it
+    :raises BmcError: it is not that of the node, or something of it is not to be had, so that nothing was written; or
+        the BMC did not take it
     :raises RdmaError: the right to write is lost
     """
     asked = Asked(tuple(wanted), seconds, may.claims, to_write=True)
@@ -91,19 +101,25 @@ def set_one(bmc: Bmc, wanted: Wanted, trust: Trust, registries: Registries, may:
         return _change(_kept(session, reader, wanted, job), wanted, todo, check_mode, job)
 
 
-def _decide(session: Session, reader: Reader, wanted: Wanted) -> typing.Tuple[NodeBios, typing.Tuple[BiosWrite, ...]]:
+def _decide(session: Session, reader: Reader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
     """What the BIOS is now, and what is to be written.
 
     :raises BmcError: something that is wanted is not to be had
     """
     bios = reader.read()
     if bios.pending_error:
-        raise session.error("not_understood", f"what waits for a reset is not known: {bios.pending_error}", "See the log of the BMC, and restart it")
+        raise session.error(
+            "not_understood",
+            f"what waits for a reset is not known: {bios.pending_error}",
+            "See the log of the BMC, and restart it",
+        )
     found = plan(bios, wanted)
     if found.refusals:
         first = found.refusals[0]
         remedies = dict.fromkeys(one.remedy for one in found.refusals)
-        raise session.error(first.cause, "; ".join(f"{one.key}: {one.why.rstrip('.')}" for one in found.refusals), "; ".join(remedies))
+        raise session.error(
+            first.cause, "; ".join(f"{one.key}: {one.why.rstrip('.')}" for one in found.refusals), "; ".join(remedies)
+        )
     return bios, found.writes
 
 
@@ -120,10 +136,16 @@ def _kept(session: Session, reader: Reader, wanted: Wanted, job: str) -> NodeBio
     lost = [f"{one.attribute} (it stays {one.before})" for one in left.writes] + [one.why for one in left.refusals]
     if bios.pending_error or lost:
         what = bios.pending_error or f"nothing waits of {', '.join(lost)}"
-        raise session.error("not_kept", f"the BMC said yes, and {what}", "See the log of the BMC; update its firmware, or set this on the setup screen")
+        raise session.error(
+            "not_kept",
+            f"the BMC said yes, and {what}",
+            "See the log of the BMC; update its firmware, or set this on the setup screen",
+        )
     return bios
 
 
-def _change(bios: NodeBios, wanted: Wanted, writes: typing.Tuple[BiosWrite, ...], check_mode: bool, job: str = "") -> BiosChange:
+def _change(
+    bios: NodeBios, wanted: Wanted, writes: tuple[BiosWrite, ...], check_mode: bool, job: str = ""
+) -> BiosChange:
     waiting = waits(bios, wanted) or (check_mode and any(write.reset_required for write in writes))
     return BiosChange(writes, waiting, job or (bios.jobs[0].id if bios.jobs and waiting else ""))

@@ -26,14 +26,20 @@ class Outcome:
     :ivar resets: how the settings of each HCA for which that is due come into force, by its address
     """
 
-    changes: typing.Tuple[Change, ...]
-    resets: typing.Dict[str, str]
+    changes: tuple[Change, ...]
+    resets: dict[str, str]
 
 
 def set_firmware(
-    hcas: NodeHcas, root: str, chosen: typing.Sequence[str], wishes_of: WishesOf, dry: bool, clock: typing.Callable[[], float] = time.monotonic
+    hcas: NodeHcas,
+    root: str,
+    chosen: typing.Sequence[str],
+    wishes_of: WishesOf,
+    dry: bool,
+    clock: typing.Callable[[], float] = time.monotonic,
 ) -> Outcome:
-    """Set what is not set yet. No write begins that may not end within LONGEST: another run may change the cluster after that.
+    """Set what is not set yet. No write begins that may not end within LONGEST: another run may change the cluster
+    after that.
 
     :param root: sysfs of the kernel that the tools ask
     :param chosen: PCI addresses; empty: all HCAs that mstconfig can set
@@ -46,12 +52,15 @@ def set_firmware(
     tool = find_tool()
     seen = _read(hcas, root, chosen)
     planned = changes(seen, wishes_of)
-    done: typing.List[str] = []
+    done: list[str] = []
     for change in planned if not dry else ():
         if change.after:
             if clock() + _SET_SECONDS > end:
                 told = f"Set before it: {', '.join(done)}" if done else "Nothing was set"
-                raise RdmaError(f"{change.address} was not set, since all of it took more than {LONGEST - _SET_SECONDS:.0f} s", f"{told}. Run again")
+                raise RdmaError(
+                    f"{change.address} was not set, since all of it took more than {LONGEST - _SET_SECONDS:.0f} s",
+                    f"{told}. Run again",
+                )
             _set(tool, change, done)
             done.append(change.address)
     later = _read(hcas, root, done) if done else NodeFirmware()
@@ -59,8 +68,15 @@ def set_firmware(
     for address in done:
         missed = unmet(after[address], wishes_of(address))
         if missed:
-            raise RdmaError(f"{address}: the tool took {', '.join(missed)}, and the next value is another", f"Look at mstconfig -d {address} -e query")
-    due = [change for change in planned if (dry and change.after) or waiting(after[change.address], wishes_of(change.address), change.address in done)]
+            raise RdmaError(
+                f"{address}: the tool took {', '.join(missed)}, and the next value is another",
+                f"Look at mstconfig -d {address} -e query",
+            )
+    due = [
+        change
+        for change in planned
+        if (dry and change.after) or waiting(after[change.address], wishes_of(change.address), change.address in done)
+    ]
     return Outcome(planned, {change.address: way_of_reset(change.device, change.address) for change in due})
 
 
@@ -75,7 +91,9 @@ def _read(hcas: NodeHcas, root: str, chosen: typing.Sequence[str]) -> NodeFirmwa
 
 def _set(tool: Tool, change: Change, done: typing.Sequence[str]) -> None:
     wishes = [operand(f"{name}={value}", "a setting of the firmware") for name, value in change.after.items()]
-    finished = command.run([tool.path, "-d", operand(change.address, "the PCI address"), "-y", "set", *wishes], _SET_SECONDS)
+    finished = command.run(
+        [tool.path, "-d", operand(change.address, "the PCI address"), "-y", "set", *wishes], _SET_SECONDS
+    )
     if finished.rc != 0:
         before = f"Set before it: {', '.join(done)}" if done else "Nothing was set"
         raise RdmaError(finished.failure, before)

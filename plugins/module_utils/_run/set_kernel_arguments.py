@@ -2,8 +2,9 @@
 
 """Writes kernel arguments for the next boot of a node, and takes back those that it wrote and no others. Never reboots.
 
-Two tools do it: a drop-in and ``update-grub`` (Debian, Ubuntu), or ``grubby`` (RHEL and its kin). What of it is ours stands in a file. That is
-written before the boot loader is told, so that a run that was killed in between is taken up by the next one.
+Two tools do it: a drop-in and ``update-grub`` (Debian, Ubuntu), or ``grubby`` (RHEL and its kin). What of it is ours
+stands in a file. That is written before the boot loader is told, so that a run that was killed in between is taken up
+by the next one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .._observe.left_arguments import left_arguments
 from .._parse.node import kernel_arguments as parse
 from .._render.kernel_arguments import grub_drop_in
 
-Arguments = typing.Tuple[str, ...]
+Arguments = tuple[str, ...]
 
 _GRUB, _OSTREE = "boot/grub/grub.cfg", "run/ostree-booted"
 #: what passes through a shell, and through sed in grubby, as it is
@@ -60,7 +61,7 @@ class _Loader(typing.Protocol):
     def own(self) -> typing.Optional[Arguments]:
         """What we have written; None where we have written nothing."""
 
-    def entries(self) -> typing.Tuple[Arguments, ...]:
+    def entries(self) -> tuple[Arguments, ...]:
         """What each of its entries gives its kernel."""
 
     def unfinished(self) -> bool:
@@ -74,7 +75,8 @@ class _Loader(typing.Protocol):
 
 
 def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> Outcome:
-    """Have the next boot get what is wanted, and nothing of ours beside it. An argument that others have set in all entries is left to them.
+    """Have the next boot get what is wanted, and nothing of ours beside it. An argument that others have set in all
+    entries is left to them.
 
     :param root: folder with the node's files
     :param dry: write nothing
@@ -82,21 +84,30 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
     """
     wrong = [argument for argument in wanted if not _ARGUMENT.match(argument)]
     if wrong:
-        raise RdmaError(f"{', '.join(map(repr, wrong))} is no kernel argument that can be set", "List each one by itself, without spaces and quotes")
+        raise RdmaError(
+            f"{', '.join(map(repr, wrong))} is no kernel argument that can be set",
+            "List each one by itself, without spaces and quotes",
+        )
     running = parse.command_line(_text(os.path.join(root, "proc/cmdline")))
     boot = _text(os.path.join(root, "proc/sys/kernel/random/boot_id")).strip()
     missing = tuple(argument for argument in wanted if argument not in running)
     loader, refusal = _loader(root)
     if loader is None:
         noted = left_arguments(root)
-        return Outcome(noted, noted, missing=missing, refusal=refusal if missing or (noted and not wanted) else "", boot=boot)
+        return Outcome(
+            noted, noted, missing=missing, refusal=refusal if missing or (noted and not wanted) else "", boot=boot
+        )
     own = loader.own()
     if own is None and not wanted:
         noted = left_arguments(root)
         return Outcome(noted, noted, boot=boot, loader=loader.name)
     entries, before = loader.entries(), own or ()
     after = tuple(argument for argument in dict.fromkeys(wanted) if argument in before or _lack(entries, argument))
-    due = after != before or (own is not None and (not after or loader.unfinished())) or any(_lack(entries, argument) for argument in after)
+    due = (
+        after != before
+        or (own is not None and (not after or loader.unfinished()))
+        or any(_lack(entries, argument) for argument in after)
+    )
     conflict = loader.conflict(tuple(argument for argument in after if argument not in before)) if due else ""
     if conflict:
         return Outcome(before, before, False, missing, conflict, boot, loader.name)
@@ -104,7 +115,10 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
         loader.write(before, after)
         late = [argument for argument in after if _lack(loader.entries(), argument)]
         if late:
-            raise RdmaError(f"{loader.name} ended well, and the next boot lacks {', '.join(late)}", "See the settings of the boot loader on the node")
+            raise RdmaError(
+                f"{loader.name} ended well, and the next boot lacks {', '.join(late)}",
+                "See the settings of the boot loader on the node",
+            )
     return Outcome(before, after, due, missing, "", boot, loader.name)
 
 
@@ -112,7 +126,7 @@ def _lack(entries: typing.Iterable[Arguments], argument: str) -> bool:
     return any(argument not in entry for entry in entries)
 
 
-def _loader(root: str) -> typing.Tuple[typing.Optional[_Loader], str]:
+def _loader(root: str) -> tuple[typing.Optional[_Loader], str]:
     """The boot loader's own tool, or why there is none."""
     if os.path.lexists(os.path.join(root, _OSTREE)):
         return None, "the node's system is an image (ostree). Set them by a MachineConfig, or by rpm-ostree kargs."
@@ -122,7 +136,10 @@ def _loader(root: str) -> typing.Tuple[typing.Optional[_Loader], str]:
         return _Grubby(grubby, root), ""
     if update is not None and os.path.exists(os.path.join(root, _GRUB)):
         return _Grub(update, root), ""
-    return None, "the node has neither grubby nor update-grub with /boot/grub/grub.cfg. Set them where its kernel is started."
+    return (
+        None,
+        "the node has neither grubby nor update-grub with /boot/grub/grub.cfg. Set them where its kernel is started.",
+    )
 
 
 class _Grub:
@@ -136,7 +153,7 @@ class _Grub:
     def own(self) -> typing.Optional[Arguments]:
         return parse.drop_in(_text(self._file)) if os.path.lexists(self._file) else None
 
-    def entries(self) -> typing.Tuple[Arguments, ...]:
+    def entries(self) -> tuple[Arguments, ...]:
         return parse.grub_entries(_text(self._made))
 
     def unfinished(self) -> bool:
@@ -155,7 +172,8 @@ class _Grub:
 
 
 class _Grubby:
-    """Entries of the boot loader specification: what we have written stands in a file of ours, one argument on each line."""
+    """Entries of the boot loader specification: what we have written stands in a file of ours, one argument on each
+    line."""
 
     name = "grubby"
 
@@ -165,7 +183,7 @@ class _Grubby:
     def own(self) -> typing.Optional[Arguments]:
         return tuple(_text(self._file).split()) if os.path.lexists(self._file) else None
 
-    def entries(self) -> typing.Tuple[Arguments, ...]:
+    def entries(self) -> tuple[Arguments, ...]:
         return parse.grubby_entries(_run([self._tool, "--info=ALL"]).stdout)
 
     def unfinished(self) -> bool:
@@ -174,9 +192,16 @@ class _Grubby:
 
     def conflict(self, added: Arguments) -> str:
         keys = {argument.partition("=")[0] for argument in added}
-        others = {one for entry in self.entries() for one in entry if one.partition("=")[0] in keys and one not in added}
+        others = {
+            one for entry in self.entries() for one in entry if one.partition("=")[0] in keys and one not in added
+        }
         # grubby keeps one value of each name
-        return f"its boot entries have {', '.join(sorted(others))} already, which is not ours. Take it from them, or from the intent." if others else ""
+        return (
+            f"its boot entries have {', '.join(sorted(others))} already, which is not ours. Take it from them, or from"
+            " the intent."
+            if others
+            else ""
+        )
 
     def write(self, before: Arguments, after: Arguments) -> None:
         write_text(self._file, "".join(f"{argument}\n" for argument in dict.fromkeys((*before, *after))))
@@ -203,4 +228,6 @@ def _text(path: str) -> str:
         with open(path, encoding="utf-8", errors="backslashreplace") as file:
             return file.read()
     except OSError as error:
-        raise RdmaError(f"{path} can't be read: {error.strerror}", "Look whether it is there, and become root") from error
+        raise RdmaError(
+            f"{path} can't be read: {error.strerror}", "Look whether it is there, and become root"
+        ) from error

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sets sysctls and files of sysfs on a node, now and at each boot: by a file for systemd-sysctl and one for systemd-tmpfiles, which are the collection's.
+"""Sets sysctls and files of sysfs on a node, now and at each boot: by a file for systemd-sysctl and one for
+systemd-tmpfiles, which are the collection's.
 
 [man sysctl.d(5), tmpfiles.d(5): type ``w`` writes into the files that are there]
 """
@@ -36,14 +37,15 @@ class Outcome:
     :ivar before: text of both files; after: the same, afterwards
     """
 
-    changes: typing.Tuple[str, ...] = ()
-    absent: typing.Tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
     before: str = ""
     after: str = ""
 
 
 def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> Outcome:
-    """Have the kernel that runs, and each one after it, get these values, and nothing of ours beside them. Without any, both files go.
+    """Have the kernel that runs, and each one after it, get these values, and nothing of ours beside them. Without any,
+    both files go.
 
     What the kernel has by then stays as it is until the next boot: nothing is known of what was there before.
 
@@ -51,13 +53,17 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
     :param sysfs: value by path, which may have ``*``
     :param root: folder with the node's files
     :param dry: write nothing
-    :raises RdmaError: a key, a path or a value is none, a file can't be read or written, or the kernel takes a value not
+    :raises RdmaError: a key, a path or a value is none, a file can't be read or written, or the kernel takes a value
+        not
     """
     _refuse(sysctl, sysfs)
-    before = {name: _text(os.path.join(root, name)) if os.path.lexists(os.path.join(root, name)) else "" for name in (SYSCTL, TMPFILES)}
-    absent: typing.List[str] = []
-    ours: typing.Dict[str, str] = {}
-    due: typing.List[typing.Tuple[str, str, str]] = []
+    before = {
+        name: _text(os.path.join(root, name)) if os.path.lexists(os.path.join(root, name)) else ""
+        for name in (SYSCTL, TMPFILES)
+    }
+    absent: list[str] = []
+    ours: dict[str, str] = {}
+    due: list[tuple[str, str, str]] = []
     for key, value in sysctl.items():
         path = os.path.join(root, "proc/sys", *key.split("."))
         if not os.path.exists(path):
@@ -78,9 +84,14 @@ def set_kernel_settings(sysctl: Values, sysfs: Values, root: str, dry: bool) -> 
             now = _text(path).strip()
             if value != now and f"[{value}]" not in now.split():
                 due.append((path, value, f"{os.path.join('/', os.path.relpath(path, root))}: {now} -> {value}"))
-    after = {SYSCTL: sysctl_file(ours), TMPFILES: tmpfiles_file({path: value for path, value in sysfs.items() if path not in absent})}
+    after = {
+        SYSCTL: sysctl_file(ours),
+        TMPFILES: tmpfiles_file({path: value for path, value in sysfs.items() if path not in absent}),
+    }
     files = [(name, text) for name, text in after.items() if text != before[name]]
-    changes = [f"{'wrote' if text else 'removed'} /{name}" for name, text in files] + [line for _path, _value, line in due]
+    changes = [f"{'wrote' if text else 'removed'} /{name}" for name, text in files] + [
+        line for _path, _value, line in due
+    ]
     if not dry:
         for name, text in files:
             _put(os.path.join(root, name), text)
@@ -95,7 +106,9 @@ def _refuse(sysctl: Values, sysfs: Values) -> None:
     wrong += [value for value in sysctl.values() if not (_VALUE.match(value) or _BOUND.match(value))]
     wrong += [value for value in sysfs.values() if not _VALUE.match(value)]
     if wrong:
-        raise RdmaError(f"{', '.join(map(repr, wrong[:5]))}: no sysctl, path below /sys, or value of one", "Correct the option")
+        raise RdmaError(
+            f"{', '.join(map(repr, wrong[:5]))}: no sysctl, path below /sys, or value of one", "Correct the option"
+        )
 
 
 def _choose(value: str, now: str) -> str:
@@ -122,10 +135,15 @@ def _set(path: str, value: str) -> None:
         with open(path, "w", encoding="ascii") as file:
             file.write(value)
     except OSError as error:
-        raise RdmaError(f"{path} does not take {value}: {error.strerror}", "See what the kernel of the node has for it, and become root") from error
+        raise RdmaError(
+            f"{path} does not take {value}: {error.strerror}",
+            "See what the kernel of the node has for it, and become root",
+        ) from error
     now = _text(path).strip()
     if now != value and f"[{value}]" not in now.split():
-        raise RdmaError(f"{path} was given {value}, and has {now[:100]}", "See what else sets it on the node, such as TuneD")
+        raise RdmaError(
+            f"{path} was given {value}, and has {now[:100]}", "See what else sets it on the node, such as TuneD"
+        )
 
 
 def _text(path: str) -> str:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sets what the intent asks for of the host under the network, where OpenShift's Node Tuning Operator does it, and waits until each node has it.
+"""Sets what the intent asks for of the host under the network, where OpenShift's Node Tuning Operator does it, and
+waits until each node has it.
 
 A poll: the operator writes one object for each node, within seconds.
 """
@@ -26,12 +27,22 @@ Say = typing.Callable[[str], None]
 class TuningSetter:
     """:param pause: sleeps; given in, as ``clock``, so that a test needs no time"""
 
-    def __init__(self, cluster: Cluster, intent: Intent, nodes: typing.Sequence[str], clock: Clock, pause: typing.Callable[[float], None], say: Say) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        intent: Intent,
+        nodes: typing.Sequence[str],
+        clock: Clock,
+        pause: typing.Callable[[float], None],
+        say: Say,
+    ) -> None:
         self._cluster, self._intent, self._nodes = cluster, intent, nodes
         self._clock, self._pause, self._say = clock, pause, say
         self._selector = intent.cluster.node_selector
 
-    def run(self, settings: Settings, check_mode: bool, limit: float) -> typing.Tuple[TuningSet, typing.Tuple[Outcome, ...], typing.Tuple[str, ...]]:
+    def run(
+        self, settings: Settings, check_mode: bool, limit: float
+    ) -> tuple[TuningSet, tuple[Outcome, ...], tuple[str, ...]]:
         """What became of it, of the Tuned, and of which nodes the settings may be others than before the call.
 
         :param limit: of the wait, in seconds
@@ -52,14 +63,20 @@ class TuningSetter:
         (outcome,) = apply_all(self._cluster, [("", wanted)], check_mode, self._clock, self._pause)
         if outcome.applied.action == "refused":
             remedy = "Correct what it names, or give the user of the kubeconfig the rights of docs/rbac/tuning.yml."
-            return TuningSet("tuned", refusal=f"the API server refuses the Tuned: {outcome.applied.refusal}", remedy=remedy), (outcome,), ()
+            return (
+                TuningSet(
+                    "tuned", refusal=f"the API server refuses the Tuned: {outcome.applied.refusal}", remedy=remedy
+                ),
+                (outcome,),
+                (),
+            )
         if check_mode:
             stand = dict.fromkeys(self._nodes, NodeSetting("planned")) if outcome.changed else before
             return TuningSet("tuned", stand), (outcome,), ()
         new = self._nodes if outcome.changed else [name for name in self._nodes if before[name].state != "set"]
         return TuningSet("tuned", self._wait(text, limit)), (outcome,), tuple(new)
 
-    def _refusal(self, wanted: Resource, nodes: typing.Sequence[ClusterNode]) -> typing.Tuple[str, str]:
+    def _refusal(self, wanted: Resource, nodes: typing.Sequence[ClusterNode]) -> tuple[str, str]:
         """Asked before anything is written."""
         found = existing(self._cluster, wanted)
         if found is not None and not ours(found):
@@ -68,14 +85,17 @@ class TuningSetter:
                 f"Rename or delete it: oc -n {NAMESPACE} get tuned {TUNED} -o yaml.",
             )
         try:
-            profiles = {name_of(item): node_tuning.selected_nodes(item) for item in self._cluster.list("PerformanceProfile").items}
+            profiles = {
+                name_of(item): node_tuning.selected_nodes(item)
+                for item in self._cluster.list("PerformanceProfile").items
+            }
         except ApiError as error:
             if not error.absent:
                 raise
             profiles = {}
         return refused_by(profiles, nodes)
 
-    def _stand(self, text: str, seconds: float) -> typing.Dict[str, NodeSetting]:
+    def _stand(self, text: str, seconds: float) -> dict[str, NodeSetting]:
         seen = self._look()
         return {name: setting_of(name, text, self._selector, seen, seconds) for name in self._nodes}
 
@@ -86,17 +106,24 @@ class TuningSetter:
             {name_of(item): node_tuning.node_profile(item) for item in self._cluster.list("Profile", NAMESPACE).items},
             tuple(core.pod(item) for item in self._cluster.list("Pod", NAMESPACE, "openshift-app=tuned").items),
             next((node_tuning.invalid(item) for item in tuneds if name_of(item) == TUNED), ""),
-            {profile: f"Tuned {name_of(item)}, priority {number}" for item in tuneds for profile, number in node_tuning.recommends(item).items()},
+            {
+                profile: f"Tuned {name_of(item)}, priority {number}"
+                for item in tuneds
+                for profile, number in node_tuning.recommends(item).items()
+            },
         )
 
-    def _wait(self, text: str, limit: float) -> typing.Dict[str, NodeSetting]:
+    def _wait(self, text: str, limit: float) -> dict[str, NodeSetting]:
         """The stand of all nodes once none is to be waited for, or at the end of the time."""
         start, told = self._clock(), ""
         while True:
             seconds = self._clock() - start
             stand = self._stand(text, seconds)
             coming = [f"{name}: {item.why}" for name, item in stand.items() if item.state == "coming"]
-            line = f"{sum(item.state == 'set' for item in stand.values())} of {len(stand)} nodes have it{f'; {coming[0]}' if coming else ''}"
+            line = (
+                f"{sum(item.state == 'set' for item in stand.values())} of {len(stand)} nodes have"
+                f" it{f'; {coming[0]}' if coming else ''}"
+            )
             if line != told:
                 self._say(f"{seconds:.0f} s  {line}")
                 told = line

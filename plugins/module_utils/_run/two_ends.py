@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A server in one container and its client in another: started, awaited, and how both ended. A server that is left behind ends by its own limit, or when its
-container gets its next command."""
+"""A server in one container and its client in another: started, awaited, and how both ended. A server that is left
+behind ends by its own limit, or when its container gets its next command."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from .._schedule.measurements import SERVER_LIMIT, SLACK
 
 #: how often a client is tried while its server is not reached yet
 TRIES = 5
-#: seconds that the server of a failed client has to end by itself; text that it never prints; exit codes of a process that was killed
+#: seconds that the server of a failed client has to end by itself; text that it never prints; exit codes of a process
+#: that was killed
 SETTLE, NEVER, KILLED = 2.0, "\0", (137, 143)
 
 Judge = typing.Callable[[CommandResult], typing.Optional[Failure]]
-Outcome = typing.Tuple[typing.Optional[CommandResult], typing.Optional[Failure]]
+Outcome = tuple[typing.Optional[CommandResult], typing.Optional[Failure]]
 #: a connection to a container, opened where there is none
 Opened = typing.Callable[[], Shell]
 #: why the ends are awaited no longer; empty as long as they are
@@ -43,12 +44,15 @@ def failure_of(result: CommandResult) -> typing.Optional[Failure]:
 
 def line_of(result: CommandResult) -> str:
     """For the report: the command, how it ended and how long it took."""
-    return f"{result.command} -> {'no exit code' if result.exit_code is None else result.exit_code} in {result.seconds:.1f} s"
+    return (
+        f"{result.command} -> {'no exit code' if result.exit_code is None else result.exit_code} in"
+        f" {result.seconds:.1f} s"
+    )
 
 
 def both(
-    there: typing.Tuple[Opened, Command],
-    here: typing.Tuple[Opened, Command],
+    there: tuple[Opened, Command],
+    here: tuple[Opened, Command],
     up: str,
     limit: int,
     judge_server: bool,
@@ -75,7 +79,17 @@ def both(
         return None, Failure("exec_lost", str(error)[:300])
 
 
-def _client(server: Shell, client: Shell, command: Command, up: str, limit: int, judge_server: bool, judge: Judge, lost: Lost, left: Left) -> Outcome:
+def _client(
+    server: Shell,
+    client: Shell,
+    command: Command,
+    up: str,
+    limit: int,
+    judge_server: bool,
+    judge: Judge,
+    lost: Lost,
+    left: Left,
+) -> Outcome:
     def most(seconds: float) -> float:
         return max(0.0, min(seconds, left()))
 
@@ -86,7 +100,8 @@ def _client(server: Shell, client: Shell, command: Command, up: str, limit: int,
         client.start(command)
         ran = client.wait(most(limit + SLACK), lost)
         failure = judge(ran)
-        # it said that it is about to listen: a client that came a moment too early tries again, as long as the server runs
+        # it said that it is about to listen: a client that came a moment too early tries again, as long as the server
+        # runs
         if failure is None or failure.kind not in RETRIED or not server.running or left() <= 0:
             break
     if failure is None and judge_server:
@@ -97,17 +112,23 @@ def _client(server: Shell, client: Shell, command: Command, up: str, limit: int,
 
 
 def _left(server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
-    """How the server ended, where that says more than the client's words of it: it was killed, and not by its limit, or it left the client."""
+    """How the server ended, where that says more than the client's words of it: it was killed, and not by its limit, or
+    it left the client."""
     server.wait_for(NEVER, SETTLE)
     if server.running:
         return None
     ended = server.wait(0)
     if ended.exit_code in KILLED and ended.seconds < limit:
-        return Failure("peer_gone", f"the server was killed (exit code {ended.exit_code}); the client said: {failure.evidence}"[:300])
+        return Failure(
+            "peer_gone",
+            f"the server was killed (exit code {ended.exit_code}); the client said: {failure.evidence}"[:300],
+        )
     theirs = failure_of(ended)
     if theirs is not None and (SIDES.get(failure.kind), SIDES.get(theirs.kind)) == ("remote", "local"):
         return Failure(theirs.kind, f"the server said: {theirs.evidence}; the client said: {failure.evidence}"[:500])
     if failure.kind == "disconnected":
-        how = f"the server ended with exit code {ended.exit_code} after {ended.seconds:.0f} s: {rping.tail(ended.output)}"
+        how = (
+            f"the server ended with exit code {ended.exit_code} after {ended.seconds:.0f} s: {rping.tail(ended.output)}"
+        )
         return Failure("disconnected", f"{failure.evidence}; {how}"[:500])
     return None

@@ -45,17 +45,19 @@ SETTLE_SECONDS = 0.1
 PATIENT = 10
 #: kinds whose objects are each about the node of their name
 OF_ONE_NODE = ("Node", "SriovNetworkNodeState")
-#: for which a node must stay ready that became so while we looked. The config daemon ends the device plugin before it says Succeeded, and the kubelet
-#: tells every 10 s only what the node offers: until then it may be what the plugin offered that is gone
+#: for which a node must stay ready that became so while we looked. The config daemon ends the device plugin before it
+#: says Succeeded, and the kubelet tells every 10 s only what the node offers: until then it may be what the plugin
+#: offered that is gone
 STEADY_SECONDS = 12.0
-#: the same of nodes that have just been rolled, from the first look on. What they show may be from before they booted: the config daemon of a node that is
-#: Ready again has not started yet, and until then its report and what the kubelet offers are the old ones
+#: the same of nodes that have just been rolled, from the first look on. What they show may be from before they booted:
+#: the config daemon of a node that is Ready again has not started yet, and until then its report and what the kubelet
+#: offers are the old ones
 ROLLED_SECONDS = 45.0
 #: how old the pods of a node whose drain takes long, and the log of a daemon that takes long, may get
 LOOK_SECONDS = 30.0
 
 
-def kinds_of(targets: typing.Iterable[Target]) -> typing.Tuple[str, ...]:
+def kinds_of(targets: typing.Iterable[Target]) -> tuple[str, ...]:
     """What must be watched for these targets."""
     targets = tuple(targets)
     reporting = {what.partition(" ")[0] for target in targets for what in (*target.objects, target.pool) if what}
@@ -70,7 +72,7 @@ def only_of(targets: typing.Iterable[Target]) -> typing.Mapping[str, Choice]:
     return {kind: lambda item: _key(kind, item) in names}
 
 
-_PARSERS: typing.Dict[str, typing.Callable[[Resource], typing.Any]] = {
+_PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
     "Node": kubernetes.node,
     "SriovNetworkNodeState": sriov_operator.node_state,
     "SriovNetworkNodePolicy": sriov_operator.policy,
@@ -91,8 +93,9 @@ def take(world: ClusterState, change: Change) -> ClusterState:
     if change.action == "error":
         return _blinded(world, kind, change.error)
     # a kind that is read again is neither unread nor stale
-    changed: typing.Dict[str, typing.Any] = {
-        name: {other: reason for other, reason in getattr(world, name).items() if other != kind} for name in ("unread", "blind", "stale")
+    changed: dict[str, typing.Any] = {
+        name: {other: reason for other, reason in getattr(world, name).items() if other != kind}
+        for name in ("unread", "blind", "stale")
     }
     after = {} if change.action == "replace" else dict(_known(world, kind))
     news = {}
@@ -108,8 +111,9 @@ def take(world: ClusterState, change: Change) -> ClusterState:
 
 
 def gathered(news: typing.Iterable[Change]) -> typing.Iterator[Change]:
-    """The same news in fewer changes: each copies what is known of its kind. Two of one object stay two, since its history counts both."""
-    waiting: typing.Dict[str, Resource] = {}
+    """The same news in fewer changes: each copies what is known of its kind. Two of one object stay two, since its
+    history counts both."""
+    waiting: dict[str, Resource] = {}
     kind = ""
     for change in news:
         keys = [_key(change.kind, item) for item in change.items] if change.action == "put" else []
@@ -150,7 +154,9 @@ def _key(kind: str, item: Resource) -> str:
     return name
 
 
-def _histories(world: ClusterState, kind: str, news: typing.Mapping[str, typing.Any]) -> typing.Mapping[str, NodeHistory]:
+def _histories(
+    world: ClusterState, kind: str, news: typing.Mapping[str, typing.Any]
+) -> typing.Mapping[str, NodeHistory]:
     """What the nodes went through, with the news of one kind."""
     if kind not in ("Node", "SriovNetworkNodeState"):
         return world.histories
@@ -158,7 +164,11 @@ def _histories(world: ClusterState, kind: str, news: typing.Mapping[str, typing.
     for name, item in news.items():
         old = histories.get(name, NodeHistory())
         if kind == "SriovNetworkNodeState":
-            histories[name] = old if old.generation == item.generation else dataclasses.replace(old, generation=item.generation, boots=0, losses=0)
+            histories[name] = (
+                old
+                if old.generation == item.generation
+                else dataclasses.replace(old, generation=item.generation, boots=0, losses=0)
+            )
         else:
             booted = bool(old.boot_id and item.boot_id and old.boot_id != item.boot_id)
             lost = old.ready and not item.ready and not booted
@@ -186,12 +196,13 @@ def wait(
     :param release: wait for the way back instead
     :param grace: see Patience
     :param settle: seconds for which news is gathered before it is judged
-    :param steady: seconds for which a node with virtual functions must stay ready, unless it was ready from the beginning
+    :param steady: seconds for which a node with virtual functions must stay ready, unless it was ready from the
+        beginning
     :param rolled: nodes booted a moment ago, so that what they show at the beginning proves nothing
     """
     start = clock()
     world = ClusterState(unread=dict.fromkeys(kinds_of(targets), "no answer yet"))
-    patience, announced, diagnostics = Patience(grace), typing.cast(typing.Dict[typing.Tuple[str, str], str], {}), Diagnostics(feed)
+    patience, announced, diagnostics = Patience(grace), typing.cast(dict[tuple[str, str], str], {}), Diagnostics(feed)
     judges = Judges(targets)
     of_functions = {target.fabric for target in targets if target.functions and not release}
     timer = SteadyTimer(of_functions, ROLLED_SECONDS, 0.0) if rolled else SteadyTimer(of_functions, steady, steady)
@@ -210,18 +221,24 @@ def wait(
         if explained is not world:
             world = explained
             continue
-        pauses = [pause for pause in (patience.wake(now), diagnostics.wake(now), start + limit - now, left or None) if pause is not None]
+        pauses = [
+            pause
+            for pause in (patience.wake(now), diagnostics.wake(now), start + limit - now, left or None)
+            if pause is not None
+        ]
         first = feed.get(min(pauses))
         news = [first] if first is not None else []
         if news:
-            _gather(feed, news, {node.node for node in nodes if node.phase == "waiting"}, clock, settle, now + min(pauses))
+            _gather(
+                feed, news, {node.node for node in nodes if node.phase == "waiting"}, clock, settle, now + min(pauses)
+            )
         for change in gathered(news):
             world = take(world, change)
 
 
-def _gather(feed: Feed, news: typing.List[Change], waiting: typing.Set[str], clock: Clock, settle: float, end: float) -> None:
-    """Add to the news what comes soon after its first. As long as there is a node that waits and has no news this can't be the end of the wait, so that more
-    is worth the time: the last node's news is judged as soon as ever.
+def _gather(feed: Feed, news: list[Change], waiting: set[str], clock: Clock, settle: float, end: float) -> None:
+    """Add to the news what comes soon after its first. As long as there is a node that waits and has no news this can't
+    be the end of the wait, so that more is worth the time: the last node's news is judged as soon as ever.
 
     :param end: when something else is due
     """
@@ -246,10 +263,11 @@ class SteadyTimer:
         self._fabrics = fabrics
         self._steady = steady
         self._before = before
-        self._since: typing.Optional[typing.Dict[typing.Tuple[str, str], float]] = None
+        self._since: typing.Optional[dict[tuple[str, str], float]] = None
 
     def left(self, nodes: typing.Iterable[SyncNode], now: float) -> float:
-        """Seconds until all that are ready have been so for long enough; what is ready at the first call was so ``before``."""
+        """Seconds until all that are ready have been so for long enough; what is ready at the first call was so
+        ``before``."""
         ready = {(node.fabric, node.node) for node in nodes if node.phase == "ready" and node.fabric in self._fabrics}
         start = now - self._before if self._since is None else now
         self._since = {key: (self._since or {}).get(key, start) for key in ready}
@@ -257,11 +275,12 @@ class SteadyTimer:
 
 
 class Diagnostics:
-    """Reads what explains a node that takes long, each at most once in LOOK_SECONDS: pods of a drain or of NVIDIA's operator, the log of a config daemon."""
+    """Reads what explains a node that takes long, each at most once in LOOK_SECONDS: pods of a drain or of NVIDIA's
+    operator, the log of a config daemon."""
 
     #: what may pass by itself before its log says anything
     _LATER = ("sync_stuck", "sync_failing")
-    _SOURCES: typing.ClassVar[typing.Dict[str, str]] = {
+    _SOURCES: typing.ClassVar[dict[str, str]] = {
         **dict.fromkeys(("drain_blocked", "drain_held"), "pods"),
         **dict.fromkeys(("sync_stuck", "sync_failing", "sync_failed"), "log"),
         **dict.fromkeys(("part", "part_image", "part_container", "part_unschedulable"), "parts"),
@@ -270,14 +289,21 @@ class Diagnostics:
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         #: (node, what): when it became suspect, or was looked at last
-        self._since: typing.Dict[typing.Tuple[str, str], float] = {}
+        self._since: dict[tuple[str, str], float] = {}
 
     def at(self, judgements: typing.Iterable[Judgement], world: ClusterState, now: float) -> ClusterState:
         """The world with what is due. What is suspect for the first time is given the same time to pass."""
-        suspect = {(item.node.node, self._SOURCES[item.suspect]): item.suspect for item in judgements if item.suspect in self._SOURCES}
+        suspect = {
+            (item.node.node, self._SOURCES[item.suspect]): item.suspect
+            for item in judgements
+            if item.suspect in self._SOURCES
+        }
         suspects = suspect.keys()
-        # pods are looked at at once: a drain that is held is seen on the first look; and the log of a sync that has failed, which soon ends the wait
-        self._since = {key: self._since.get(key, now if why in self._LATER else now - LOOK_SECONDS) for key, why in suspect.items()}
+        # pods are looked at at once: a drain that is held is seen on the first look; and the log of a sync that has
+        # failed, which soon ends the wait
+        self._since = {
+            key: self._since.get(key, now if why in self._LATER else now - LOOK_SECONDS) for key, why in suspect.items()
+        }
         due = [key for key, since in self._since.items() if now - since >= LOOK_SECONDS]
         # a log that was read for an earlier trouble says nothing about a later one
         logs = {node: text for node, text in world.logs.items() if (node, "log") in suspects}
@@ -298,7 +324,9 @@ class Diagnostics:
         return max(0.0, min(self._since.values()) + LOOK_SECONDS - now) if self._since else None
 
 
-def look(cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing.Sequence[Target], release: bool = False) -> SyncFacts:
+def look(
+    cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing.Sequence[Target], release: bool = False
+) -> SyncFacts:
     """One look, without a wait. A kind that the server does not know yet has no objects.
 
     :raises ApiError: a kind cannot be read
@@ -317,15 +345,24 @@ def look(cluster: Cluster, namespaces: typing.Mapping[str, str], targets: typing
     return SyncFacts(all(node.phase != "waiting" for node in nodes), False, 0.0, nodes)
 
 
-def _last(nodes: typing.Tuple[SyncNode, ...], world: ClusterState) -> typing.Tuple[SyncNode, ...]:
+def _last(nodes: tuple[SyncNode, ...], world: ClusterState) -> tuple[SyncNode, ...]:
     """Nodes at the end of the time, those that still wait with what keeps the news from us."""
     if not world.stale:
         return nodes
-    away = f"; this is how it last was: {'; '.join(f'{kind}: {error}' for kind, error in sorted(world.stale.items())[:1])}"
-    return tuple(dataclasses.replace(node, detail=node.detail + away) if node.phase == "waiting" else node for node in nodes)
+    away = (
+        f"; this is how it last was: {'; '.join(f'{kind}: {error}' for kind, error in sorted(world.stale.items())[:1])}"
+    )
+    return tuple(
+        dataclasses.replace(node, detail=node.detail + away) if node.phase == "waiting" else node for node in nodes
+    )
 
 
-def _tell(nodes: typing.Iterable[SyncNode], announced: typing.Dict[typing.Tuple[str, str], str], say: typing.Callable[[str], None], seconds: float) -> None:
+def _tell(
+    nodes: typing.Iterable[SyncNode],
+    announced: dict[tuple[str, str], str],
+    say: typing.Callable[[str], None],
+    seconds: float,
+) -> None:
     for node in nodes:
         line = f"{node.phase}: {node.detail}"
         if announced.get((node.fabric, node.node)) != line:
@@ -333,7 +370,9 @@ def _tell(nodes: typing.Iterable[SyncNode], announced: typing.Dict[typing.Tuple[
             say(f"{seconds:.0f} s  {node.fabric} {node.node} {line}")
 
 
-def _tell_api(world: ClusterState, announced: typing.Dict[typing.Tuple[str, str], str], say: typing.Callable[[str], None], seconds: float) -> None:
+def _tell_api(
+    world: ClusterState, announced: dict[tuple[str, str], str], say: typing.Callable[[str], None], seconds: float
+) -> None:
     line = "does not answer; what it said last stays, and it is asked again" if world.stale else "answers again"
     if announced.get(("", "api"), "answers again") != line:
         announced[("", "api")] = line

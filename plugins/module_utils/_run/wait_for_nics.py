@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wait until NVIDIA's NIC configuration operator is through with what cards have to have. A poll: the operator reboots nodes meanwhile, one by one."""
+"""The wait until NVIDIA's NIC configuration operator is through with what cards have to have. A poll: the operator
+reboots nodes meanwhile, one by one."""
 
 from __future__ import annotations
 
@@ -24,17 +25,18 @@ def wait_for_nics(
     limit: float,
     clock: Clock,
     pause: typing.Callable[[float], None],
-) -> typing.Dict[str, str]:
+) -> dict[str, str]:
     """By the name of a NicDevice why it does not have what it has to; empty where all have it.
 
-    Ends when each card has it or failed. The operator tries again what failed, so that a failure counts once it has lasted.
+    Ends when each card has it or failed. The operator tries again what failed, so that a failure counts once it has
+    lasted.
 
     :param wanted: by the name of a NicDevice its template
     :param pause: sleeps; given in, so that a test needs no time
     :raises ApiError: the cards could not be read even once
     """
-    start, failed_since = clock(), typing.cast(typing.Dict[str, float], {})
-    left: typing.Dict[str, str] = {}
+    start, failed_since = clock(), typing.cast(dict[str, float], {})
+    left: dict[str, str] = {}
     while wanted:
         try:
             states = _states(cluster)
@@ -46,7 +48,9 @@ def wait_for_nics(
             continue
         found = {name: progress(states.get(name), template) for name, template in wanted.items()}
         left = {name: why for name, (state, why) in found.items() if state != "done"}
-        failed_since = {name: failed_since.get(name, clock()) for name, (state, _why) in found.items() if state == "failed"}
+        failed_since = {
+            name: failed_since.get(name, clock()) for name, (state, _why) in found.items() if state == "failed"
+        }
         through = all(name in failed_since and clock() - failed_since[name] >= GRACE_SECONDS for name in left)
         if through or clock() - start >= limit:
             break
@@ -54,9 +58,9 @@ def wait_for_nics(
     return left
 
 
-def _states(cluster: Cluster) -> typing.Dict[str, NicState]:
+def _states(cluster: Cluster) -> dict[str, NicState]:
     """Of all cards; one that can't be understood is as one that is gone."""
-    found: typing.Dict[str, NicState] = {}
+    found: dict[str, NicState] = {}
     for item in cluster.pages("NicDevice"):
         try:
             found[name_of(item)] = nic_state(item)

@@ -32,7 +32,9 @@ def wait_until_serving(
     """
     namespace = namespace_of_operator(cluster, intent.operator_namespace)
 
-    def lacking(facts: OperatorFacts) -> typing.Tuple[str, ...]:
+    def lacking(facts: OperatorFacts) -> tuple[str, ...]:
         return serving(intent, facts, nodes)
 
-    return poll(lambda: observe(cluster, namespace), lacking, "the operator serves", limit, PAUSE_SECONDS, clock, pause, say)
+    return poll(
+        lambda: observe(cluster, namespace), lacking, "the operator serves", limit, PAUSE_SECONDS, clock, pause, say
+    )

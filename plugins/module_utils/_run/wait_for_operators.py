@@ -31,4 +31,6 @@ def wait_until_all_serve(
     :param pause: sleeps; given in, so that a test needs no time
     :raises ApiError: the server cannot be reached
     """
-    return poll(look, lambda seen: missing(intent, seen, nodes), "all operators serve", limit, PAUSE_SECONDS, clock, pause, say)
+    return poll(
+        look, lambda seen: missing(intent, seen, nodes), "all operators serve", limit, PAUSE_SECONDS, clock, pause, say
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""News of objects: one list and one watch a kind, each in a thread of its own, through which an API server may come and go."""
+"""News of objects: one list and one watch a kind, each in a thread of its own, through which an API server may come and
+go."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from .._parse.kubernetes.resource import name_of
 
 #: kinds without which nothing can be judged: one that the API server does not know is asked for again
 REQUIRED = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "NetworkAttachmentDefinition")
-#: seconds between two tries: doubled from the first to the second while the API server is away; the third for what it refuses
+#: seconds between two tries: doubled from the first to the second while the API server is away; the third for what it
+#: refuses
 RETRY_SECONDS = (0.25, 4.0, 30.0)
 #: from this number of nodes on, one list of all pods costs less than one for each node
 MANY_NODES = 10
@@ -37,12 +39,12 @@ class Change:
 
     kind: str
     action: typing.Literal["replace", "put", "drop", "error"]
-    items: typing.Tuple[Resource, ...] = ()
+    items: tuple[Resource, ...] = ()
     error: str = ""
 
 
 #: name and stand of pods
-Parts = typing.Tuple[typing.Tuple[str, PodState], ...]
+Parts = tuple[tuple[str, PodState], ...]
 
 
 class Feed(typing.Protocol):
@@ -51,10 +53,10 @@ class Feed(typing.Protocol):
     def get(self, timeout: float) -> typing.Optional[Change]:
         """The next change, None when none came within ``timeout`` seconds."""
 
-    def gather(self, seconds: float) -> typing.List[Change]:
+    def gather(self, seconds: float) -> list[Change]:
         """All changes that have come when ``seconds`` are over."""
 
-    def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, typing.Tuple[ClusterPod, ...]]:
+    def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, tuple[ClusterPod, ...]]:
         """The pods of these nodes, as they are now."""
 
     def daemon_error(self, pod: str) -> str:
@@ -106,17 +108,17 @@ class WatchFeed:
         except queue.Empty:
             return None
 
-    def gather(self, seconds: float) -> typing.List[Change]:
+    def gather(self, seconds: float) -> list[Change]:
         # who waits for each of them wakes up for each of them, and at 1,000 nodes that costs more than their judgement
         self._stop.wait(seconds)
-        found: typing.List[Change] = []
+        found: list[Change] = []
         with contextlib.suppress(queue.Empty):
             while True:
                 found.append(self._queue.get_nowait())
         return found
 
-    def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, typing.Tuple[ClusterPod, ...]]:
-        found: typing.Dict[str, typing.List[ClusterPod]] = {node: [] for node in nodes}
+    def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, tuple[ClusterPod, ...]]:
+        found: dict[str, list[ClusterPod]] = {node: [] for node in nodes}
         fields = [f"spec.nodeName={node}" for node in nodes] if len(nodes) < MANY_NODES else [""]
         try:
             for field in fields:
@@ -137,9 +139,13 @@ class WatchFeed:
             return "" if error.status in (0, 404) else f"(it cannot be read: {error.text})"
 
     def parts(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, Parts]:
-        found: typing.Dict[str, typing.List[typing.Tuple[str, PodState]]] = {node: [] for node in nodes}
+        found: dict[str, list[tuple[str, PodState]]] = {node: [] for node in nodes}
         try:
-            daemons = {(str(item["metadata"].get("namespace")), name_of(item)) for item in self._cluster.pages("DaemonSet") if _of_policy(item)}
+            daemons = {
+                (str(item["metadata"].get("namespace")), name_of(item))
+                for item in self._cluster.pages("DaemonSet")
+                if _of_policy(item)
+            }
             for namespace in sorted({namespace for namespace, _name in daemons}):
                 for item in self._cluster.pages("Pod", namespace):
                     pod = kubernetes.pod(item)
@@ -184,9 +190,13 @@ class WatchFeed:
 
     def _list(self, kind: str) -> str:
         """Hand on all objects of a kind; the version from which its watch goes on."""
-        listing = self._cluster.list(kind, self._namespaces.get(kind, ""), self._selectors[kind], only=self._only.get(kind))
+        listing = self._cluster.list(
+            kind, self._namespaces.get(kind, ""), self._selectors[kind], only=self._only.get(kind)
+        )
         if not listing.version:
-            raise ApiError(200, "Unreadable", "the list has no resourceVersion, so it cannot be followed", f"GET {kind}")
+            raise ApiError(
+                200, "Unreadable", "the list has no resourceVersion, so it cannot be followed", f"GET {kind}"
+            )
         self._queue.put(Change(kind, "replace", listing.items))
         return listing.version
 
@@ -194,7 +204,9 @@ class WatchFeed:
         """Hand on an event of a watch; the version from which it would go on."""
         item, only = event.get("object", {}), self._only.get(kind)
         if event.get("type") != "BOOKMARK" and (only is None or only(item)):
-            self._queue.put(Change(kind, "drop" if event.get("type") == "DELETED" else "put", ({"kind": kind, **item},)))
+            self._queue.put(
+                Change(kind, "drop" if event.get("type") == "DELETED" else "put", ({"kind": kind, **item},))
+            )
         return str(item.get("metadata", {}).get("resourceVersion", version))
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which nodes run a collective together, from one node up to all, each step only with nodes that the steps before have proven; and how many tests that is.
+"""Which nodes run a collective together, from one node up to all, each step only with nodes that the steps before have
+proven; and how many tests that is.
 
-Each step adds one thing. One node: its inside, no network. Two nodes of a leaf, rail by rail at the same time (NCCL_TESTS_SPLIT): an HCA of each on each rail,
-and one switch. A leaf: all its ports at once. One node of each leaf: the links between switches. All. Who is slow in a group that is, halving.py finds.
+Each step adds one thing. One node: its inside, no network. Two nodes of a leaf, rail by rail at the same time
+(NCCL_TESTS_SPLIT): an HCA of each on each rail, and one switch. A leaf: all its ports at once. One node of each leaf:
+the links between switches. All. Who is slow in a group that is, halving.py finds.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class Group:
     """Nodes that run one test together, over all rails."""
 
     kind: Kind
-    nodes: typing.Tuple[str, ...]
+    nodes: tuple[str, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Step:
     """Rounds of groups; no node is in two groups of a round."""
 
     kind: Kind
-    rounds: typing.Tuple[typing.Tuple[Group, ...], ...]
+    rounds: tuple[tuple[Group, ...], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +50,7 @@ class Announcement:
     :ivar for_a_fault: tests more that a slow port takes at most
     """
 
-    tests: typing.Dict[Kind, int]
+    tests: dict[Kind, int]
     rounds: int
     for_a_fault: int
 
@@ -56,13 +58,14 @@ class Announcement:
 Test = typing.Union[Group, Trial]
 
 
-def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> typing.Dict[str, typing.Tuple[str, ...]]:
-    """Group nodes by the leaves that they are on: in a fabric optimised for rails those of one scalable unit share a leaf for each rail.
+def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> dict[str, tuple[str, ...]]:
+    """Group nodes by the leaves that they are on: in a fabric optimised for rails those of one scalable unit share a
+    leaf for each rail.
 
     :param places: leaf by rail, of each node
     :raises ValueError: a node without a leaf
     """
-    found: typing.Dict[str, typing.List[str]] = {}
+    found: dict[str, list[str]] = {}
     for node, leaves in places.items():
         if not leaves or not all(leaves.values()):
             raise ValueError(f"the leaf of {node} is not known on each of its rails")
@@ -70,7 +73,7 @@ def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> ty
     return {leaf: tuple(nodes) for leaf, nodes in found.items()}
 
 
-def plan_steps(leaves: Leaves) -> typing.Tuple[Step, ...]:
+def plan_steps(leaves: Leaves) -> tuple[Step, ...]:
     """Return the steps, from the inside to the outside. One that would be the same as another is left out.
 
     :param leaves: nodes by leaf, each of one leaf. Those of an :class:`UnknownLeaf` take no part in the steps by leaves
@@ -81,7 +84,10 @@ def plan_steps(leaves: Leaves) -> typing.Tuple[Step, ...]:
         raise ValueError("a node is of one leaf alone")
     known = [tuple(members) for leaf, members in leaves.items() if not isinstance(leaf, UnknownLeaf)]
     several = [members for members in known if len(members) > 1]
-    rows = [tuple(members[place] for members in known if place < len(members)) for place in range(max(map(len, known), default=0))]
+    rows = [
+        tuple(members[place] for members in known if place < len(members))
+        for place in range(max(map(len, known), default=0))
+    ]
     across = [row for row in rows if len(row) > 1]
     steps = [
         _step("one node", [[(node,) for node in nodes]]),
@@ -93,8 +99,9 @@ def plan_steps(leaves: Leaves) -> typing.Tuple[Step, ...]:
     return tuple(step for step in steps if step.rounds)
 
 
-def join_unknown(leaves: Leaves) -> typing.Dict[str, typing.Tuple[str, ...]]:
-    """Return the leaves with the nodes whose leaf is not known at the largest one: alone at a leaf, a slow port could not be told from its uplink."""
+def join_unknown(leaves: Leaves) -> dict[str, tuple[str, ...]]:
+    """Return the leaves with the nodes whose leaf is not known at the largest one: alone at a leaf, a slow port could
+    not be told from its uplink."""
     known = {leaf: tuple(nodes) for leaf, nodes in leaves.items() if not isinstance(leaf, UnknownLeaf)}
     if not known:
         return {leaf: tuple(nodes) for leaf, nodes in leaves.items()}
@@ -103,17 +110,19 @@ def join_unknown(leaves: Leaves) -> typing.Dict[str, typing.Tuple[str, ...]]:
     return known
 
 
-def _step(kind: Kind, turns: typing.Iterable[typing.Iterable[typing.Tuple[str, ...]]]) -> Step:
+def _step(kind: Kind, turns: typing.Iterable[typing.Iterable[tuple[str, ...]]]) -> Step:
     rounds = (tuple(Group(kind, nodes) for nodes in turn) for turn in turns)
     return Step(kind, tuple(turn for turn in rounds if turn))
 
 
-def _pairs(leaves: Leaves) -> typing.List[typing.List[typing.Tuple[str, ...]]]:
-    """Turns of pairs in which each node is once at least: neighbours of a leaf, then the one that is left over with the first of its leaf.
+def _pairs(leaves: Leaves) -> list[list[tuple[str, ...]]]:
+    """Turns of pairs in which each node is once at least: neighbours of a leaf, then the one that is left over with the
+    first of its leaf.
 
-    A node that is alone at its leaf has no partner there, and goes with another one that is alone; the last of these with any other.
+    A node that is alone at its leaf has no partner there, and goes with another one that is alone; the last of these
+    with any other.
     """
-    turns: typing.List[typing.List[typing.Tuple[str, ...]]] = [[], [], []]
+    turns: list[list[tuple[str, ...]]] = [[], [], []]
     alone = [members[0] for members in leaves.values() if len(members) == 1]
     for members in (*(nodes for nodes in leaves.values() if len(nodes) > 1), alone):
         turns[0] += [(members[place], members[place + 1]) for place in range(0, len(members) - 1, 2)]
@@ -135,9 +144,11 @@ def announce(leaves: Leaves, rails: int) -> Announcement:
 
 
 class Climb:
-    """Gives the tests of a round and takes their results: step by step, and within a step that is slow the halving of who is slow in it.
+    """Gives the tests of a round and takes their results: step by step, and within a step that is slow the halving of
+    who is slow in it.
 
-    A step ends with its slow groups once more, without those that were named: what is slow then is slow only with all rails at the same time.
+    A step ends with its slow groups once more, without those that were named: what is slow then is slow only with all
+    rails at the same time.
     """
 
     def __init__(self, leaves: Leaves, rails: typing.Sequence[int]) -> None:
@@ -152,26 +163,26 @@ class Climb:
         self._joined = join_unknown(leaves)
         self._kinds = [step.kind for step in plan_steps(leaves)]
         #: by step what is slow in it, rail by rail
-        self.named: typing.Dict[Kind, Named] = {}
+        self.named: dict[Kind, Named] = {}
         #: groups that are slow although each rail alone is fast; of one node its inside
-        self.together: typing.List[Group] = []
+        self.together: list[Group] = []
         #: nodes that take part no more, with the step that did not prove them
-        self.left_out: typing.Dict[str, Kind] = {}
+        self.left_out: dict[str, Kind] = {}
         #: steps of which a group was fast, for those that are not left out
-        self.proven: typing.List[Kind] = []
+        self.proven: list[Kind] = []
         self._step: typing.Optional[Step] = None
-        self._turns: typing.List[typing.Tuple[Group, ...]] = []
-        self._slow: typing.List[typing.Tuple[Group, ...]] = []
-        self._fast: typing.Dict[str, None] = {}
+        self._turns: list[tuple[Group, ...]] = []
+        self._slow: list[tuple[Group, ...]] = []
+        self._fast: dict[str, None] = {}
         self._confirms = False
         self._halving: typing.Optional[Halving] = None
 
     @property
-    def unproven(self) -> typing.Tuple[Kind, ...]:
+    def unproven(self) -> tuple[Kind, ...]:
         """Name the steps of which nothing is proven, of a climb that has ended."""
         return tuple(kind for kind in self._kinds if kind not in self.proven)
 
-    def next(self) -> typing.Tuple[Test, ...]:
+    def next(self) -> tuple[Test, ...]:
         """Return the tests of the next round, which run at the same time; none when all is done."""
         while True:
             if self._halving is not None:
@@ -189,7 +200,8 @@ class Climb:
     def take(self, results: typing.Mapping[Test, typing.Optional[bool]]) -> None:
         """Take what a round told.
 
-        :param results: whether a test is proven and as fast as it must be; None, or left out, where it is not proven or gave no figure
+        :param results: whether a test is proven and as fast as it must be; None, or left out, where it is not proven or
+            gave no figure
         """
         if self._halving is not None:
             self._halving.take({test: result for test, result in results.items() if isinstance(test, Trial)})
@@ -204,13 +216,20 @@ class Climb:
             self._slow.append(slow)
 
     def _begin_step(self) -> bool:
-        """Begin the next step with those that the steps before have proven. A rail that is slow everywhere ends the climb: each group uses it."""
+        """Begin the next step with those that the steps before have proven. A rail that is slow everywhere ends the
+        climb: each group uses it."""
         if self._step is not None and self._fast:
             self.proven.append(self._step.kind)
-        left = {leaf: tuple(node for node in nodes if node not in self.left_out) for leaf, nodes in self._leaves.items()}
+        left = {
+            leaf: tuple(node for node in nodes if node not in self.left_out) for leaf, nodes in self._leaves.items()
+        }
         before = self._kinds.index(self._step.kind) + 1 if self._step is not None else 0
         stands = any(named.rails for named in self.named.values())
-        coming = [step for step in plan_steps({leaf: nodes for leaf, nodes in left.items() if nodes}) if step.kind in self._kinds[before:] and not stands]
+        coming = [
+            step
+            for step in plan_steps({leaf: nodes for leaf, nodes in left.items() if nodes})
+            if step.kind in self._kinds[before:] and not stands
+        ]
         self._step = coming[0] if coming else None
         self._turns = list(coming[0].rounds) if coming else []
         self._fast, self._confirms = {}, False
@@ -222,14 +241,22 @@ class Climb:
             self._confirm()
             return
         suspects = dict.fromkeys(node for turn in self._slow for group in turn for node in group.nodes)
-        self._halving = Halving(self._joined, self._rails, tuple(suspects), dict.fromkeys(self._rails, tuple(self._fast)))
+        self._halving = Halving(
+            self._joined, self._rails, tuple(suspects), dict.fromkeys(self._rails, tuple(self._fast))
+        )
 
     def _end_halving(self, named: Named) -> None:
         self._halving = None
         if named != Named() and self._step is not None:
             self.named[self._step.kind] = named
             hurt = {leaf for leaf, _rail in (*named.leaves, *named.uplinks)}
-            self._leave_out([*named.nodes, *(node for node, _rail in named.ports), *(node for leaf in hurt for node in self._joined[leaf])])
+            self._leave_out(
+                [
+                    *named.nodes,
+                    *(node for node, _rail in named.ports),
+                    *(node for leaf in hurt for node in self._joined[leaf]),
+                ]
+            )
             self._leave_out(node for _rail, nodes in named.undecided for node in nodes)
         self._confirm()
 
@@ -238,7 +265,9 @@ class Climb:
         self._confirms = True
         turns = []
         for turn in self._slow:
-            groups = (Group(group.kind, tuple(node for node in group.nodes if node not in self.left_out)) for group in turn)
+            groups = (
+                Group(group.kind, tuple(node for node in group.nodes if node not in self.left_out)) for group in turn
+            )
             turns.append(tuple(group for group in groups if len(group.nodes) > (group.kind != "one node")))
         self._slow = []
         # each group uses each rail

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which tests are made once more with the counters of the ports on their way read before and after: where the figures alone name no link."""
+"""Which tests are made once more with the counters of the ports on their way read before and after: where the figures
+alone name no link."""
 
 from __future__ import annotations
 
@@ -16,11 +17,12 @@ MOST_TESTS = 6
 PROBES = 2
 
 #: GUID of the switch, or of the port of an HCA, and number of the port
-Port = typing.Tuple[str, int]
+Port = tuple[str, int]
 
 
-def to_be_counted(ways: Ways, evidence: Evidence) -> typing.Tuple[Test, ...]:
-    """The slowest test of each answer that stops at a pair of leaves, at links that can't be told apart, or at a pair of ends; the slowest answers first."""
+def to_be_counted(ways: Ways, evidence: Evidence) -> tuple[Test, ...]:
+    """The slowest test of each answer that stops at a pair of leaves, at links that can't be told apart, or at a pair
+    of ends; the slowest answers first."""
     groups = [frozenset((number,)) for number in evidence.slow if ways.directions[number].between]
     found = set(evidence.pairs)
     for numbers in (*groups, *evidence.sets):
@@ -30,13 +32,13 @@ def to_be_counted(ways: Ways, evidence: Evidence) -> typing.Tuple[Test, ...]:
     return tuple(sorted(found, key=lambda test: (evidence.measured[test].share, test)))[:MOST_TESTS]
 
 
-def probes(ways: Ways, evidence: Evidence, taken: typing.Sequence[Test]) -> typing.Tuple[Test, ...]:
+def probes(ways: Ways, evidence: Evidence, taken: typing.Sequence[Test]) -> tuple[Test, ...]:
     """Tests between leaves over good ways, each from another leaf, that show how the switches route.
 
     :param taken: tests that are made with counters already
     """
     leaves = {ways.leaf(source) for source, target in taken if ways.leaf(source) != ways.leaf(target)}
-    found: typing.List[Test] = []
+    found: list[Test] = []
     for item in evidence.measured.values():
         near, far = (ways.leaf(end) for end in item.test)
         if len(leaves) >= PROBES:
@@ -47,16 +49,24 @@ def probes(ways: Ways, evidence: Evidence, taken: typing.Sequence[Test]) -> typi
     return tuple(found)
 
 
-def uplinks(ways: Ways, leaf: str) -> typing.Tuple[int, ...]:
+def uplinks(ways: Ways, leaf: str) -> tuple[int, ...]:
     """The directions from a leaf to other switches."""
-    return tuple(number for number, it in enumerate(ways.directions[: ways.real]) if it.source == leaf and it.target in ways.switches)
+    return tuple(
+        number
+        for number, it in enumerate(ways.directions[: ways.real])
+        if it.source == leaf and it.target in ways.switches
+    )
 
 
-def ports_of(ways: Ways, test: Test) -> typing.Tuple[Port, ...]:
-    """Both ports of each link on the way of a test, as far as it is known, and of the uplinks of both leaves: which of them are taken is seen then."""
+def ports_of(ways: Ways, test: Test) -> tuple[Port, ...]:
+    """Both ports of each link on the way of a test, as far as it is known, and of the uplinks of both leaves: which of
+    them are taken is seen then."""
     leaves = [ways.leaf(end) for end in test]
     numbers = [number for number in ways.way(*test) or () if not ways.directions[number].between]
     if leaves[0] != leaves[1]:
         numbers += [number for leaf in leaves if leaf is not None for number in uplinks(ways, leaf)]
-    ends = (((it.source, it.source_port), (it.target, it.target_port)) for it in (ways.directions[number] for number in numbers))
+    ends = (
+        ((it.source, it.source_port), (it.target, it.target_port))
+        for it in (ways.directions[number] for number in numbers)
+    )
     return tuple(dict.fromkeys(port for pair in ends for port in pair))

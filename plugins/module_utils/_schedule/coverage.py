@@ -20,9 +20,9 @@ class Coverage:
     :ivar unused: on no way from one end to another
     """
 
-    covered: typing.FrozenSet[int]
-    missing: typing.Tuple[int, ...]
-    unused: typing.Tuple[int, ...]
+    covered: frozenset[int]
+    missing: tuple[int, ...]
+    unused: tuple[int, ...]
 
     @property
     def usable(self) -> int:

@@ -2,12 +2,13 @@
 
 """The first rounds of a fleet: together they use every link that the ends can use, in both directions.
 
-Inside of each leaf first: the last link to a host carries what goes to that host alone, so no test between leaves can tell its cable from the port of a
-spine. Then between the leaves of a pod, then between pods, each leaf with one other leaf. Where rails share spines, between the rails of each host: that
-takes no partner, and where a rail has one leaf nothing else goes over its uplinks. And then what is left, link by link.
+Inside of each leaf first: the last link to a host carries what goes to that host alone, so no test between leaves can
+tell its cable from the port of a spine. Then between the leaves of a pod, then between pods, each leaf with one other
+leaf. Where rails share spines, between the rails of each host: that takes no partner, and where a rail has one leaf
+nothing else goes over its uplinks. And then what is left, link by link.
 
-A round is two turns, one for each direction of its pairs. In a turn an end sends or receives once, and no link is used twice in one direction: two
-that share it would both be slow.
+A round is two turns, one for each direction of its pairs. In a turn an end sends or receives once, and no link is used
+twice in one direction: two that share it would both be slow.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ import typing
 from .ways import Way, Ways
 
 #: source and target
-Test = typing.Tuple[int, int]
-Turn = typing.Tuple[Test, ...]
+Test = tuple[int, int]
+Turn = tuple[Test, ...]
 #: pairings of leaves that are tried for the one that covers most
 _TRIES = 8
 #: ways to one link that are looked at
@@ -35,19 +36,20 @@ class Round:
     """What is measured in one round. why: in words for the reader."""
 
     why: str
-    turns: typing.Tuple[Turn, ...]
+    turns: tuple[Turn, ...]
 
     @property
-    def tests(self) -> typing.Tuple[Test, ...]:
+    def tests(self) -> tuple[Test, ...]:
         return tuple(test for turn in self.turns for test in turn)
 
 
 @dataclasses.dataclass(frozen=True)
 class Cover:
-    """The first rounds, and the numbers of the directions that they use; which these leave out, and why, ``coverage`` tells."""
+    """The first rounds, and the numbers of the directions that they use; which these leave out, and why, ``coverage``
+    tells."""
 
-    rounds: typing.Tuple[Round, ...]
-    covered: typing.FrozenSet[int]
+    rounds: tuple[Round, ...]
+    covered: frozenset[int]
 
     @property
     def tests(self) -> int:
@@ -63,10 +65,10 @@ class Taken:
 
     def __init__(self, ways: Ways) -> None:
         self._ways = ways
-        self._ends: typing.Set[int] = set()
-        self._links: typing.Set[int] = set()
-        self._crossed: typing.Set[typing.Tuple[str, bool]] = set()
-        self.tests: typing.List[Test] = []
+        self._ends: set[int] = set()
+        self._links: set[int] = set()
+        self._crossed: set[tuple[str, bool]] = set()
+        self.tests: list[Test] = []
 
     def free(self, end: int) -> bool:
         return end not in self._ends
@@ -82,8 +84,9 @@ class Taken:
         self._crossed.update(self._crosses(way))
         self.tests.append(test)
 
-    def _crosses(self, way: Way) -> typing.Iterator[typing.Tuple[str, bool]]:
-        """The leaves that a flow leaves and comes into, where a hash may send two flows over one link: then one of them at a time."""
+    def _crosses(self, way: Way) -> typing.Iterator[tuple[str, bool]]:
+        """The leaves that a flow leaves and comes into, where a hash may send two flows over one link: then one of them
+        at a time."""
         for link in way if self._ways.hashed else ():
             direction = self._ways.directions[link]
             if direction.between:
@@ -94,8 +97,8 @@ class Taken:
 def cover(ways: Ways) -> Cover:
     """The first rounds of a fabric."""
     groups = _rails(ways)
-    covered: typing.Set[int] = set()
-    rounds: typing.List[Round] = []
+    covered: set[int] = set()
+    rounds: list[Round] = []
 
     def add(why: str, pairs: typing.Sequence[Test]) -> None:
         turns, new = _turns(ways, pairs, covered)
@@ -103,7 +106,10 @@ def cover(ways: Ways) -> Cover:
             rounds.append(Round(why, turns))
             covered.update(new)
 
-    add("inside of each leaf", [pair for group in groups for leaf in _leaves(ways, group, None) for pair in _halves(leaf)])
+    add(
+        "inside of each leaf",
+        [pair for group in groups for leaf in _leaves(ways, group, None) for pair in _halves(leaf)],
+    )
     inside = [_leaves(ways, group, pod) for group in groups for pod in ways.pods]
     add("between the leaves of a pod" if len(ways.pods) > 1 else "between leaves", _best(ways, inside, covered))
     if len(ways.pods) > 1:
@@ -113,7 +119,9 @@ def cover(ways: Ways) -> Cover:
         add("between the rails of each host", _in_hosts(ways, covered))
     # where switches choose, a link between two of them is on no way that is known
     real = enumerate(ways.directions[: ways.real])
-    wanted = [number for number, it in real if not (ways.spread and it.source in ways.switches and it.target in ways.switches)]
+    wanted = [
+        number for number, it in real if not (ways.spread and it.source in ways.switches and it.target in ways.switches)
+    ]
     for _number in range(_MOST_ROUNDS):
         left = [link for link in wanted if link not in covered]
         turns = tuple(turn for turn in (_rest(ways, left, covered) for _direction in range(2)) if turn)
@@ -124,73 +132,85 @@ def cover(ways: Ways) -> Cover:
 
 
 def apart(ways: Ways) -> bool:
-    """Whether there are several rails that could be measured with each other, and nothing leads from one to another of a host."""
+    """Whether there are several rails that could be measured with each other, and nothing leads from one to another of
+    a host."""
     hosts = _hosts(ways) if ways.across else []
-    return any(len(ends) > 1 for ends in hosts) and not any(ways.may(ends[0], other) for ends in hosts for other in ends[1:])
+    return any(len(ends) > 1 for ends in hosts) and not any(
+        ways.may(ends[0], other) for ends in hosts for other in ends[1:]
+    )
 
 
-def _hosts(ways: Ways) -> typing.List[typing.List[int]]:
+def _hosts(ways: Ways) -> list[list[int]]:
     """The ends of each host, in the order of their rails."""
-    hosts: typing.Dict[str, typing.List[int]] = {}
+    hosts: dict[str, list[int]] = {}
     for number in sorted(range(len(ways.ends)), key=lambda number: ways.ends[number].rail):
         hosts.setdefault(ways.ends[number].node, []).append(number)
     return list(hosts.values())
 
 
-def _in_hosts(ways: Ways, covered: typing.AbstractSet[int]) -> typing.List[Test]:
-    """Pairs of rails of each host, all hosts alike: those that use most links that are not covered, and then those that are most. What stays inside of a
-    leaf has been measured.
+def _in_hosts(ways: Ways, covered: typing.AbstractSet[int]) -> list[Test]:
+    """Pairs of rails of each host, all hosts alike: those that use most links that are not covered, and then those that
+    are most. What stays inside of a leaf has been measured.
     """
     hosts = _hosts(ways)
-    best: typing.Tuple[int, int, typing.List[Test]] = (0, 0, [])
+    best: tuple[int, int, list[Test]] = (0, 0, [])
     for shift in range(min(_TRIES, max(len(ends) // 2 for ends in hosts))):
         halves = [pair for ends in hosts for pair in _halves(ends, shift)]
-        pairs = [pair for pair in halves if ways.leaf(pair[0]) != ways.leaf(pair[1]) and ways.may(*pair) and ways.may(*pair[::-1])]
+        pairs = [
+            pair
+            for pair in halves
+            if ways.leaf(pair[0]) != ways.leaf(pair[1]) and ways.may(*pair) and ways.may(*pair[::-1])
+        ]
         used = {link for one, other in pairs for test in ((one, other), (other, one)) for link in ways.way(*test) or ()}
         best = max(best, (len(used - covered), len(pairs), pairs), key=lambda item: item[:2])
     return best[2]
 
 
-def _rails(ways: Ways) -> typing.List[typing.List[int]]:
-    rails: typing.Dict[int, typing.List[int]] = {}
+def _rails(ways: Ways) -> list[list[int]]:
+    rails: dict[int, list[int]] = {}
     for number, end in enumerate(ways.ends):
         rails.setdefault(end.rail, []).append(number)
     return [rails[rail] for rail in sorted(rails)]
 
 
-def _leaves(ways: Ways, group: typing.Sequence[int], pod: typing.Optional[typing.Sequence[str]]) -> typing.List[typing.List[int]]:
+def _leaves(ways: Ways, group: typing.Sequence[int], pod: typing.Optional[typing.Sequence[str]]) -> list[list[int]]:
     """The ends of a group by leaf, of all leaves or of those of a pod."""
     members = set(group)
     found = [[end for end in ways.leaves[leaf] if end in members] for leaf in (ways.leaves if pod is None else pod)]
     return [leaf for leaf in found if leaf]
 
 
-def _halves(items: typing.Sequence[int], shift: int = 0) -> typing.List[Test]:
+def _halves(items: typing.Sequence[int], shift: int = 0) -> list[Test]:
     """Each of the first half with one of the second half, shifted around; of an odd number one rests."""
     half = len(items) // 2
     return [(items[place], items[half + (place + shift) % half]) for place in range(half)]
 
 
-def _best(ways: Ways, parts: typing.Sequence[typing.Sequence[typing.Sequence[int]]], covered: typing.AbstractSet[int]) -> typing.List[Test]:
+def _best(
+    ways: Ways, parts: typing.Sequence[typing.Sequence[typing.Sequence[int]]], covered: typing.AbstractSet[int]
+) -> list[Test]:
     """Pairs between leaves, for each part the pairing that uses most links that are not covered."""
-    result: typing.List[Test] = []
+    result: list[Test] = []
     for leaves in parts:
         if len(leaves) < 2:
             continue
-        best: typing.Tuple[int, typing.List[Test]] = (-1, [])
+        best: tuple[int, list[Test]] = (-1, [])
         for turn in range(min(_TRIES, max(1, len(leaves) // 2))):
             pairs = _between(leaves, turn)
-            used = {link for one, other in pairs for test in ((one, other), (other, one)) for link in ways.way(*test) or ()}
+            used = {
+                link for one, other in pairs for test in ((one, other), (other, one)) for link in ways.way(*test) or ()
+            }
             best = max(best, (len(used - covered), pairs), key=lambda item: item[0])
         result += best[1]
     return result
 
 
-def _between(leaves: typing.Sequence[typing.Sequence[int]], turn: int) -> typing.List[Test]:
-    """Leaf i with leaf i + L/2, turned; the ends of a leaf that is larger than its partner go with those of other leaves that are left."""
+def _between(leaves: typing.Sequence[typing.Sequence[int]], turn: int) -> list[Test]:
+    """Leaf i with leaf i + L/2, turned; the ends of a leaf that is larger than its partner go with those of other
+    leaves that are left."""
     half = len(leaves) // 2
-    pairs: typing.List[Test] = []
-    left: typing.List[typing.Tuple[int, int]] = []
+    pairs: list[Test] = []
+    left: list[tuple[int, int]] = []
     for place in range(half):
         other = half + (place + turn) % half
         one_ends, other_ends = leaves[place], leaves[other]
@@ -203,16 +223,18 @@ def _between(leaves: typing.Sequence[typing.Sequence[int]], turn: int) -> typing
     return pairs
 
 
-def _shuffled(left: typing.List[typing.Tuple[int, int]]) -> typing.List[typing.Tuple[typing.Tuple[int, int], typing.Tuple[int, int]]]:
+def _shuffled(left: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
     half = len(left) // 2
     return [(left[place], left[half + place]) for place in range(half)]
 
 
-def _turns(ways: Ways, pairs: typing.Sequence[Test], covered: typing.AbstractSet[int]) -> typing.Tuple[typing.Tuple[Turn, ...], typing.Set[int]]:
-    """Both directions of pairs. A test that shares a link with another is left out: what it alone would cover comes later. Where nobody knows which link a flow
-    takes, none is left out: each has a turn in which it shares none.
+def _turns(
+    ways: Ways, pairs: typing.Sequence[Test], covered: typing.AbstractSet[int]
+) -> tuple[tuple[Turn, ...], set[int]]:
+    """Both directions of pairs. A test that shares a link with another is left out: what it alone would cover comes
+    later. Where nobody knows which link a flow takes, none is left out: each has a turn in which it shares none.
     """
-    new: typing.Set[int] = set()
+    new: set[int] = set()
     turns = []
     for tests in (pairs, [(target, source) for source, target in pairs]):
         left = list(tests)
@@ -231,13 +253,13 @@ def _turns(ways: Ways, pairs: typing.Sequence[Test], covered: typing.AbstractSet
     return tuple(turn for turn in turns if turn), new - covered
 
 
-def _rest(ways: Ways, left: typing.Sequence[int], covered: typing.Set[int]) -> Turn:
+def _rest(ways: Ways, left: typing.Sequence[int], covered: set[int]) -> Turn:
     """A turn of tests over links that are not covered; adds what it covers."""
     taken = Taken(ways)
     for link in left:
         if link in covered:
             continue
-        best: typing.Optional[typing.Tuple[int, Test, Way]] = None
+        best: typing.Optional[tuple[int, Test, Way]] = None
         looks = 0
         for test in ways.over(link):
             if not (taken.free(test[0]) and taken.free(test[1]) and ways.may(*test)):

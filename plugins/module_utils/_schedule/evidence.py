@@ -2,11 +2,13 @@
 
 """Which links are slow, from what the ways over them carried.
 
-A way carries what its slowest link does, so a link can do at least what the best way over it did. A link is a candidate for a slow way unless other ways
-show that it can do better; a link that is the only candidate, by two readings at least, is what is slow. What can not be told apart stays together, and
-what one low reading says alone is nobody's fault.
+A way carries what its slowest link does, so a link can do at least what the best way over it did. A link is a candidate
+for a slow way unless other ways show that it can do better; a link that is the only candidate, by two readings at
+least, is what is slow. What can not be told apart stays together, and what one low reading says alone is nobody's
+fault.
 
-The limits are those of the noise that is seen: readings of good ways scatter, and what they prove depends on by how much.
+The limits are those of the noise that is seen: readings of good ways scatter, and what they prove depends on by how
+much.
 """
 
 from __future__ import annotations
@@ -31,17 +33,20 @@ _BETTER = 0.05
 NOISY = 0.04
 #: noise is never taken for less: what is measured varies by more than a few readings show
 _LEAST_NOISE = 0.01
-#: ways of a class from which a median says what is usual, and their part of the ways between ends of the same rate and distance
+#: ways of a class from which a median says what is usual, and their part of the ways between ends of the same rate and
+#: distance
 _FEW, _PART = 8, 0.25
 #: to make a switch out of its links: to this many neighbours
 _SWITCH_NEIGHBOURS = 3
 #: of the ways through it, when the others are measured again; and how often these are
 _MOSTLY, _ENOUGH = 0.8, 3
-#: readings above what is usual by that many standard deviations are no noise, when they are that many of all, and that many
+#: readings above what is usual by that many standard deviations are no noise, when they are that many of all, and that
+#: many
 _ABOVE, _MANY, _SOME = 3.5, 0.15, 3
 #: what the median of the distances of a class tells of its noise, in degrees of freedom for each reading
 _MEDIAN_TELLS = 0.37
-#: the noise is taken for that much more, in units of 1 / sqrt(degrees of freedom): few readings may lie close together by chance
+#: the noise is taken for that much more, in units of 1 / sqrt(degrees of freedom): few readings may lie close together
+#: by chance
 _UNSURE = 2.0
 #: degrees of freedom below which tests are repeated to know the noise
 _KNOWN = 60.0
@@ -88,33 +93,34 @@ class Evidence:
     :ivar slow: directions that are slow, with what they do as a share of what is usual
     :ivar switches: GUIDs of the switches all of whose links are slow, so that it is the switch, or each link of it
     :ivar candidates: for each slow way that is not explained by these, the directions that may be the cause
-    :ivar sets: of those whose way was slow twice: directions of which at least one is slow, and that can not be told apart yet
+    :ivar sets: of those whose way was slow twice: directions of which at least one is slow, and that can not be told
+        apart yet
     :ivar pairs: tests that were slow twice although each link of theirs is good elsewhere
     :ivar doubtful: tests that are slow so far, and that may be so by chance
     :ivar again: tests that were not slow, and that alone speak against a whole switch
     """
 
     noise: float
-    measured: typing.Dict[Test, Measured]
-    good: typing.FrozenSet[int]
-    slow: typing.Dict[int, float]
-    switches: typing.Tuple[str, ...]
-    candidates: typing.Dict[Test, typing.FrozenSet[int]]
-    sets: typing.Tuple[typing.FrozenSet[int], ...]
-    pairs: typing.Tuple[Test, ...]
-    doubtful: typing.Tuple[Test, ...]
-    again: typing.Tuple[Test, ...]
+    measured: dict[Test, Measured]
+    good: frozenset[int]
+    slow: dict[int, float]
+    switches: tuple[str, ...]
+    candidates: dict[Test, frozenset[int]]
+    sets: tuple[frozenset[int], ...]
+    pairs: tuple[Test, ...]
+    doubtful: tuple[Test, ...]
+    again: tuple[Test, ...]
     known: bool = True
 
 
 def weigh(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Optional[float] = None) -> Evidence:
     """What the readings prove. Those of tests whose way is not known are left out.
 
-    :param floor_share: of the rate of its slowest link, what a way should carry at least. Where what is usual in a class is less than SLOW of that, all
-        its ways are slow
+    :param floor_share: of the rate of its slowest link, what a way should carry at least. Where what is usual in a
+        class is less than SLOW of that, all its ways are slow
     """
     measured, noise, known = _shares(ways, readings, floor_share)
-    over: typing.Dict[int, typing.List[Measured]] = {}
+    over: dict[int, list[Measured]] = {}
     for item in measured.values():
         for number in item.way:
             over.setdefault(number, []).append(item)
@@ -124,7 +130,12 @@ def weigh(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Op
     slow = _accused(candidates, measured, noise)
     left = {test: numbers for test, numbers in candidates.items() if not numbers & slow.keys()}
     switches, again = _switches(ways, measured, left, noise)
-    of_switches = {number for guid in switches for number in over if guid in (ways.directions[number].source, ways.directions[number].target)}
+    of_switches = {
+        number
+        for guid in switches
+        for number in over
+        if guid in (ways.directions[number].source, ways.directions[number].target)
+    }
     left = {test: numbers for test, numbers in left.items() if not of_switches & set(measured[test].way)}
     slow = {number: share for number, share in slow.items() if number not in of_switches}
     twice = {test: numbers for test, numbers in left.items() if _below([measured[test]], noise)}
@@ -144,24 +155,37 @@ def weigh(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Op
     )
 
 
-def _shares(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]) -> typing.Tuple[typing.Dict[Test, Measured], float, bool]:
+def _shares(
+    ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]
+) -> tuple[dict[Test, Measured], float, bool]:
     """The readings by test, as shares of what is usual in their class, the noise, and whether that is known well."""
-    figures: typing.Dict[Test, typing.List[float]] = {}
+    figures: dict[Test, list[float]] = {}
     for reading in readings:
         values = figures.get(reading.test)
         if values is not None:
             values.append(reading.gbps or 0.0)
         elif ways.way(*reading.test) is not None:
             figures[reading.test] = [reading.gbps or 0.0]
-    classes: typing.Dict[Kind, typing.List[Test]] = {}
+    classes: dict[Kind, list[Test]] = {}
     for test in figures:
         classes.setdefault(ways.kind(*test), []).append(test)
     repeated, freedom = _repeated(figures.values())
-    scales = {kind: _usual([(sum(figures[test]) / len(figures[test]), len(figures[test])) for test in tests], repeated) for kind, tests in classes.items()}
+    scales = {
+        kind: _usual([(sum(figures[test]) / len(figures[test]), len(figures[test])) for test in tests], repeated)
+        for kind, tests in classes.items()
+    }
     weight = sum(len(tests) for tests in classes.values() if len(tests) >= _FEW)
-    apart = sum(len(tests) * scales[kind].spread for kind, tests in classes.items() if len(tests) >= _FEW) / weight if weight else 0.0
+    apart = (
+        sum(len(tests) * scales[kind].spread for kind, tests in classes.items() if len(tests) >= _FEW) / weight
+        if weight
+        else 0.0
+    )
     told = freedom + _MEDIAN_TELLS * weight
-    noise = math.sqrt((freedom * repeated**2 + _MEDIAN_TELLS * weight * apart**2) / told) * (1 + _UNSURE / math.sqrt(told)) if told else 0.0
+    noise = (
+        math.sqrt((freedom * repeated**2 + _MEDIAN_TELLS * weight * apart**2) / told) * (1 + _UNSURE / math.sqrt(told))
+        if told
+        else 0.0
+    )
     noise = max(_LEAST_NOISE, noise)
     measured = {}
     for kind, (usual, count) in _norms(classes, scales).items():
@@ -173,7 +197,7 @@ def _shares(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.
     return measured, noise, told >= _KNOWN
 
 
-def _repeated(figures: typing.Iterable[typing.Sequence[float]]) -> typing.Tuple[float, float]:
+def _repeated(figures: typing.Iterable[typing.Sequence[float]]) -> tuple[float, float]:
     """Standard deviation of what was measured more than once, as a share, and its degrees of freedom."""
     total, freedom = 0.0, 0
     for values in figures:
@@ -188,18 +212,19 @@ def _repeated(figures: typing.Iterable[typing.Sequence[float]]) -> typing.Tuple[
 
 @dataclasses.dataclass(frozen=True)
 class _Scale:
-    """What ways of a class carry that are not slow, their standard deviation as a share of it, and of how many readings that is known."""
+    """What ways of a class carry that are not slow, their standard deviation as a share of it, and of how many readings
+    that is known."""
 
     usual: float
     spread: float
     readings: int
 
 
-def _usual(values: typing.Sequence[typing.Tuple[float, int]], noise: float) -> _Scale:
+def _usual(values: typing.Sequence[tuple[float, int]], noise: float) -> _Scale:
     """Of the ways that are not slow; no more than the median of a few values.
 
-    Half of all ways may be slow, as when some leaves are. Those that are not lie close together, so the densest third is theirs; where many carry
-    much more than that, it was slow ways of one cause.
+    Half of all ways may be slow, as when some leaves are. Those that are not lie close together, so the densest third
+    is theirs; where many carry much more than that, it was slow ways of one cause.
 
     :param values: mean of each way, and its readings
     """
@@ -218,16 +243,21 @@ def _usual(values: typing.Sequence[typing.Tuple[float, int]], noise: float) -> _
         near = [item for item in rest if abs(item[0] - middle) <= 2.5 * spread]
         usual = statistics.median(value for value, _readings in near)
         # of a normal distribution, half is within 0.6745 standard deviations
-        apart = statistics.median(abs(value - usual) for value, _readings in near) / 0.6745 / usual if usual > 0 else 0.0
+        apart = (
+            statistics.median(abs(value - usual) for value, _readings in near) / 0.6745 / usual if usual > 0 else 0.0
+        )
         return _Scale(usual, apart, sum(readings for _value, readings in near))
     return _Scale(statistics.median(value for value, _readings in rest), 0.0, len(rest))
 
 
-def _norms(classes: typing.Mapping[Kind, typing.Sequence[Test]], scales: typing.Mapping[Kind, _Scale]) -> typing.Dict[Kind, typing.Tuple[float, int]]:
-    """What is usual in each class, and of how many readings. A class that is small has no usual of its own: it should do what others do, in proportion to the
-    rate of its ends. Nor has one that does less than shorter ways of the same rates: then most of its ways are slow.
+def _norms(
+    classes: typing.Mapping[Kind, typing.Sequence[Test]], scales: typing.Mapping[Kind, _Scale]
+) -> dict[Kind, tuple[float, int]]:
+    """What is usual in each class, and of how many readings. A class that is small has no usual of its own: it should
+    do what others do, in proportion to the rate of its ends. Nor has one that does less than shorter ways of the same
+    rates: then most of its ways are slow.
     """
-    alike: typing.Dict[typing.Tuple[float, int], int] = {}
+    alike: dict[tuple[float, int], int] = {}
     for kind, tests in classes.items():
         alike[kind[0], kind[2]] = alike.get((kind[0], kind[2]), 0) + len(tests)
     large = [kind for kind, tests in classes.items() if len(tests) >= max(_FEW, _PART * alike[kind[0], kind[2]])]
@@ -238,13 +268,16 @@ def _norms(classes: typing.Mapping[Kind, typing.Sequence[Test]], scales: typing.
     for kind in classes:
         others = [other for other in large if other[0] and kind[0]]
         if kind not in large and others:
-            _same, _size, near = max(((other[0] == kind[0], other[2] == kind[2]), len(classes[other]), other) for other in others)
+            _same, _size, near = max(
+                ((other[0] == kind[0], other[2] == kind[2]), len(classes[other]), other) for other in others
+            )
             usual[kind] = usual[near][0] * kind[0] / near[0], usual[near][1]
     return usual
 
 
-def _causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> typing.FrozenSet[int]:
-    """The links that may be what makes a way slow. Where only one is left, and what is measured speaks against that one too, others come back."""
+def _causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> frozenset[int]:
+    """The links that may be what makes a way slow. Where only one is left, and what is measured speaks against that one
+    too, others come back."""
     against = {number: _against(number, slow, over, noise) for number in slow.way}
     left = frozenset(number for number, doubt in against.items() if doubt < CLEAR)
     if len(left) == 1 and against[next(iter(left))] > _CONTRARY:
@@ -253,8 +286,8 @@ def _causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]]
 
 
 def _against(number: int, slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> float:
-    """What speaks against a link as the cause of a slow way, in standard deviations: then no way over it carries more than this one. How well that fits to
-    all that is measured over it, by least squares, with the share that fits best.
+    """What speaks against a link as the cause of a slow way, in standard deviations: then no way over it carries more
+    than this one. How well that fits to all that is measured over it, by least squares, with the share that fits best.
     """
     better = sorted(((item.share, len(item.shares)) for item in over[number] if item.share > slow.share), reverse=True)
     count, square = len(slow.shares) * slow.share, len(slow.shares) * slow.share**2
@@ -273,9 +306,11 @@ def _against(number: int, slow: Measured, over: typing.Mapping[int, typing.Seque
     return doubt if total / readings >= SLOW else doubt - (ACCUSE - CLEAR)
 
 
-def _accused(candidates: typing.Mapping[Test, typing.AbstractSet[int]], measured: typing.Mapping[Test, Measured], noise: float) -> typing.Dict[int, float]:
+def _accused(
+    candidates: typing.Mapping[Test, typing.AbstractSet[int]], measured: typing.Mapping[Test, Measured], noise: float
+) -> dict[int, float]:
     """The links that are the only candidate of slow ways, with what they do."""
-    alone: typing.Dict[int, typing.List[Measured]] = {}
+    alone: dict[int, list[Measured]] = {}
     for test, numbers in candidates.items():
         if len(numbers) == 1:
             alone.setdefault(next(iter(numbers)), []).append(measured[test])
@@ -297,18 +332,22 @@ def _below(items: typing.Sequence[Measured], noise: float) -> bool:
 
 
 def _switches(
-    ways: Ways, measured: typing.Mapping[Test, Measured], left: typing.Mapping[Test, typing.AbstractSet[int]], noise: float
-) -> typing.Tuple[typing.Tuple[str, ...], typing.Tuple[Test, ...]]:
-    """Switches that are slow as a whole: no way through them is anything else, over enough of their links. The one that explains most comes first, and
-    another is sought among what is left; two that explain the same are not told apart. With the tests that alone speak for a switch, once.
+    ways: Ways,
+    measured: typing.Mapping[Test, Measured],
+    left: typing.Mapping[Test, typing.AbstractSet[int]],
+    noise: float,
+) -> tuple[tuple[str, ...], tuple[Test, ...]]:
+    """Switches that are slow as a whole: no way through them is anything else, over enough of their links. The one that
+    explains most comes first, and another is sought among what is left; two that explain the same are not told apart.
+    With the tests that alone speak for a switch, once.
     """
-    everything: typing.Dict[str, typing.List[Measured]] = {}
+    everything: dict[str, list[Measured]] = {}
     for item in measured.values():
         for guid in ways.passed(*item.test):
             everything.setdefault(guid, []).append(item)
     compared = any(not item.slow for item in measured.values())
-    whole: typing.Dict[str, typing.Set[Test]] = {}
-    again: typing.List[Test] = []
+    whole: dict[str, set[Test]] = {}
+    again: list[Test] = []
     for guid, items in everything.items():
         slow = sum(item.slow for item in items)
         if slow < _MOSTLY * len(items):
@@ -323,7 +362,7 @@ def _switches(
         elif all(len(measured[test].shares) < _ENOUGH for test in for_it):
             again += for_it
     whole = {guid: tests for guid, tests in whole.items() if _wide(ways, measured, guid, tests)}
-    result: typing.List[str] = []
+    result: list[str] = []
     while whole:
         most = max(map(len, whole.values()))
         best = sorted(guid for guid, tests in whole.items() if len(tests) == most)
@@ -335,8 +374,9 @@ def _switches(
     return tuple(result), tuple(again)
 
 
-def _highest(items: typing.Sequence[Measured], noise: float) -> typing.List[Measured]:
-    """Those that carry as much as the best one does, as far as the noise tells: what is lower has another cause, or a second one."""
+def _highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
+    """Those that carry as much as the best one does, as far as the noise tells: what is lower has another cause, or a
+    second one."""
     best = max(items, key=lambda item: item.share)
     readings = {len(item.shares) for item in items}
     apart = {count: CLEAR * noise * best.share * math.sqrt(1 / count + 1 / len(best.shares)) for count in readings}
@@ -344,11 +384,15 @@ def _highest(items: typing.Sequence[Measured], noise: float) -> typing.List[Meas
 
 
 def _wide(ways: Ways, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test]) -> bool:
-    """Whether ways go over enough of the links of a switch to say something of all of it, and neither two cables nor another switch explain them as well."""
+    """Whether ways go over enough of the links of a switch to say something of all of it, and neither two cables nor
+    another switch explain them as well."""
     taken = [measured[test] for test in tests]
     if not taken or frozenset.intersection(*(ways.passed(*item.test) for item in taken)) - {guid}:
         return False
-    cables = [{frozenset((ways.directions[number].source, ways.directions[number].target)) for number in item.way} for item in taken]
+    cables = [
+        {frozenset((ways.directions[number].source, ways.directions[number].target)) for number in item.way}
+        for item in taken
+    ]
     for first in cables[0]:
         without = [its for its in cables if first not in its]
         if not without or set.intersection(*without):

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which port, node, leaf, uplink or rail makes a collective slow: a slow group is halved until what is left can be named, on all rails at the same time.
+"""Which port, node, leaf, uplink or rail makes a collective slow: a slow group is halved until what is left can be
+named, on all rails at the same time.
 
-How each rail is searched is in rail_search.py; here their rounds and their results are put together, and the tests are counted beforehand.
+How each rail is searched is in rail_search.py; here their rounds and their results are put together, and the tests are
+counted beforehand.
 """
 
 from __future__ import annotations
@@ -25,22 +27,24 @@ class Named:
     :ivar uplinks: leaf and rail: fast within, slow to others
     :ivar rails: between any two nodes
     :ivar silent: ports of those that gave no figure, rather than a slow one
-    :ivar undecided: rail, and nodes of which no more can be told: there is nobody to test them with, or tests contradict each other
+    :ivar undecided: rail, and nodes of which no more can be told: there is nobody to test them with, or tests
+        contradict each other
     """
 
-    nodes: typing.Tuple[str, ...] = ()
-    ports: typing.Tuple[typing.Tuple[str, int], ...] = ()
-    leaves: typing.Tuple[typing.Tuple[str, int], ...] = ()
-    uplinks: typing.Tuple[typing.Tuple[str, int], ...] = ()
-    rails: typing.Tuple[int, ...] = ()
-    silent: typing.Tuple[typing.Tuple[str, int], ...] = ()
-    undecided: typing.Tuple[typing.Tuple[int, typing.Tuple[str, ...]], ...] = ()
+    nodes: tuple[str, ...] = ()
+    ports: tuple[tuple[str, int], ...] = ()
+    leaves: tuple[tuple[str, int], ...] = ()
+    uplinks: tuple[tuple[str, int], ...] = ()
+    rails: tuple[int, ...] = ()
+    silent: tuple[tuple[str, int], ...] = ()
+    undecided: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
 def most_tests(nodes: int, leaves: int, rails: int, faults: int) -> int:
     """Count the tests that are made at most, before any of them has run.
 
-    One a rail. For each fault two a halving, as many again as confirm it or look between leaves, and one of the rail without it. Where nobody is fast, pairs.
+    One a rail. For each fault two a halving, as many again as confirm it or look between leaves, and one of the rail
+    without it. Where nobody is fast, pairs.
 
     :param faults: slow ports, leaves and uplinks of a rail, and slow rails; of a slow node each of its rails
     """
@@ -50,7 +54,8 @@ def most_tests(nodes: int, leaves: int, rails: int, faults: int) -> int:
 
 
 class Halving:
-    """Gives the tests of a round and takes their results, in turn, until there are no more: all rails at the same time."""
+    """Gives the tests of a round and takes their results, in turn, until there are no more: all rails at the same
+    time."""
 
     def __init__(
         self,
@@ -67,17 +72,24 @@ class Halving:
         """
         leaf_of = {node: leaf for leaf, nodes in leaves.items() for node in nodes}
         members = list(leaf_of) if group is None else list(dict.fromkeys(group))
-        if len(members) < 2 or len(leaf_of) != sum(map(len, leaves.values())) or not rails or not leaf_of.keys() >= set(members):
+        if (
+            len(members) < 2
+            or len(leaf_of) != sum(map(len, leaves.values()))
+            or not rails
+            or not leaf_of.keys() >= set(members)
+        ):
             raise ValueError("halving needs two nodes at least, each of one leaf, and a rail")
         self._members = members
         self._searches = [RailSearch(rail, leaf_of, members, (fast or {}).get(rail, ())) for rail in rails]
 
-    def next(self) -> typing.Tuple[Trial, ...]:
-        """Return the tests of the next round, which run at the same time: no port of a node is in two of them. None: all is told."""
+    def next(self) -> tuple[Trial, ...]:
+        """Return the tests of the next round, which run at the same time: no port of a node is in two of them. None:
+        all is told."""
         return tuple(trial for search in self._searches for trial in search.next())
 
     def take(self, results: typing.Mapping[Trial, typing.Optional[bool]]) -> None:
-        """Take what a round told: whether a test was as fast as it must be; None, or left out, where it gave no figure."""
+        """Take what a round told: whether a test was as fast as it must be; None, or left out, where it gave no
+        figure."""
         for search in self._searches:
             search.take(results)
 

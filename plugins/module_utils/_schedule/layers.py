@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which pairs are measured layer by layer in stage bandwidth: all, or as few of the suspects as name each end that is at fault once."""
+"""Which pairs are measured layer by layer in stage bandwidth: all, or as few of the suspects as name each end that is
+at fault once."""
 
 from __future__ import annotations
 
@@ -14,17 +15,20 @@ MOST_PAIRS = 8
 STEPS = 4
 
 #: an end of a pair and what it does there, since a limit is mostly one of sending
-_Role = typing.Tuple[int, str, str]
+_Role = tuple[int, str, str]
 
 
-def chosen(pairs: typing.Sequence[PairResult], passed: typing.Sequence[typing.Optional[bool]]) -> typing.Tuple[PairResult, ...]:
-    """Of the pairs that failed, the slowest one for each end that never passed in its role; and each one whose ends both passed elsewhere, since its cause
-    lies between them. The slowest come first. Pairs without a figure have no layer that is slow, and are left out.
+def chosen(
+    pairs: typing.Sequence[PairResult], passed: typing.Sequence[typing.Optional[bool]]
+) -> tuple[PairResult, ...]:
+    """Of the pairs that failed, the slowest one for each end that never passed in its role; and each one whose ends
+    both passed elsewhere, since its cause lies between them. The slowest come first. Pairs without a figure have no
+    layer that is slow, and are left out.
 
     :param passed: of each pair; None: nothing is known of it
     """
-    good: typing.Set[_Role] = set()
-    failed: typing.Dict[typing.Any, PairResult] = {}
+    good: set[_Role] = set()
+    failed: dict[typing.Any, PairResult] = {}
     for pair, verdict in zip(pairs, passed):
         if verdict:
             good.update(_roles(pair))
@@ -33,8 +37,8 @@ def chosen(pairs: typing.Sequence[PairResult], passed: typing.Sequence[typing.Op
             # one that was looked at again has several figures
             if known is None or (pair.average_gbps or 0.0) < (known.average_gbps or 0.0):
                 failed[pair.key] = pair
-    told: typing.Set[_Role] = set()
-    result: typing.List[PairResult] = []
+    told: set[_Role] = set()
+    result: list[PairResult] = []
     for pair in sorted(failed.values(), key=lambda item: (item.average_gbps or 0.0, item.key)):
         guilty = {role for role in _roles(pair) if role not in good}
         if guilty and guilty & told:
@@ -44,10 +48,10 @@ def chosen(pairs: typing.Sequence[PairResult], passed: typing.Sequence[typing.Op
     return tuple(result)
 
 
-def every(pairs: typing.Sequence[PairResult]) -> typing.Tuple[PairResult, ...]:
+def every(pairs: typing.Sequence[PairResult]) -> tuple[PairResult, ...]:
     """Each ordered pair with a figure of RDMA once."""
     return tuple({pair.key: pair for pair in pairs if pair.is_comparable}.values())
 
 
-def _roles(pair: PairResult) -> typing.Tuple[_Role, _Role]:
+def _roles(pair: PairResult) -> tuple[_Role, _Role]:
     return (*pair.client_end, "client"), (*pair.server_end, "server")

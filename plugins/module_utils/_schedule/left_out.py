@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which ends are left out of later steps of stage bandwidth: those whose pairs took the time of a step and gave no figure, with one partner after the other.
+"""Which ends are left out of later steps of stage bandwidth: those whose pairs took the time of a step and gave no
+figure, with one partner after the other.
 
-Each step waits for its slowest pair, so that one node could make all rounds as long as the plan says that they are at most.
+Each step waits for its slowest pair, so that one node could make all rounds as long as the plan says that they are at
+most.
 """
 
 from __future__ import annotations
@@ -12,11 +14,11 @@ import typing
 
 from .._model.bandwidth import End, PairResult
 
-Pair = typing.FrozenSet[End]
+Pair = frozenset[End]
 #: nodes in a row with which an end loses its pairs before it is left out
 PARTNERS = 3
-#: a partner speaks against an end where it has passed since then, and with so many times the others that it lost pairs with: both ends of a path that is bad
-#: lose as much, and at the same time
+#: a partner speaks against an end where it has passed since then, and with so many times the others that it lost pairs
+#: with: both ends of a path that is bad lose as much, and at the same time
 _VOUCHES = 2
 
 
@@ -27,18 +29,20 @@ class LostPairs:
     """
 
     def __init__(self) -> None:
-        self.out: typing.Dict[End, typing.Tuple[str, ...]] = {}
+        self.out: dict[End, tuple[str, ...]] = {}
         self._step = 0
-        #: by end the partners that it lost pairs with since it has passed, and in which step; by end the step in which it passed last
-        self._row: typing.Dict[End, typing.Dict[End, int]] = collections.defaultdict(dict)
-        self._last: typing.Dict[End, int] = {}
-        self._passed: typing.Dict[End, typing.Set[End]] = collections.defaultdict(set)
-        self._lost: typing.Dict[End, typing.Set[End]] = collections.defaultdict(set)
+        #: by end the partners that it lost pairs with since it has passed, and in which step; by end the step in which
+        #: it passed last
+        self._row: dict[End, dict[End, int]] = collections.defaultdict(dict)
+        self._last: dict[End, int] = {}
+        self._passed: dict[End, set[End]] = collections.defaultdict(set)
+        self._lost: dict[End, set[End]] = collections.defaultdict(set)
 
-    def note(self, results: typing.Iterable[PairResult], usual: float) -> typing.Tuple[End, ...]:
+    def note(self, results: typing.Iterable[PairResult], usual: float) -> tuple[End, ...]:
         """Take the results of a step, and return the ends that are left out from now on.
 
-        :param usual: seconds that a measurement takes when all goes well. A failure that takes no longer holds nobody up
+        :param usual: seconds that a measurement takes when all goes well. A failure that takes no longer holds nobody
+            up
         """
         passed, lost = _told(results, usual)
         self._step += 1
@@ -56,16 +60,28 @@ class LostPairs:
         self.out.update(found)
         return tuple(found)
 
-    def _against(self, partners: typing.Mapping[End, int]) -> typing.Tuple[str, ...]:
+    def _against(self, partners: typing.Mapping[End, int]) -> tuple[str, ...]:
         """Name the nodes of the partners whose lost pairs speak against the other end."""
-        return tuple(sorted({partner[1] for partner, step in partners.items() if self._last.get(partner, 0) > step and self._vouches(partner)}))
+        return tuple(
+            sorted(
+                {
+                    partner[1]
+                    for partner, step in partners.items()
+                    if self._last.get(partner, 0) > step and self._vouches(partner)
+                }
+            )
+        )
 
     def _vouches(self, partner: End) -> bool:
-        return partner not in self.out and len(self._passed[partner]) >= _VOUCHES * len(self._lost[partner] - set(self.out))
+        return partner not in self.out and len(self._passed[partner]) >= _VOUCHES * len(
+            self._lost[partner] - set(self.out)
+        )
 
 
-def _told(results: typing.Iterable[PairResult], usual: float) -> typing.Tuple[typing.Set[Pair], typing.Set[Pair]]:
+def _told(results: typing.Iterable[PairResult], usual: float) -> tuple[set[Pair], set[Pair]]:
     """The pairs that gave a figure in each direction, and those of which one took longer than usual and gave none."""
     every = list(results)
     failed = {result.pair for result in every if result.failure}
-    return {result.pair for result in every} - failed, {result.pair for result in every if result.failure and result.seconds > usual}
+    return {result.pair for result in every} - failed, {
+        result.pair for result in every if result.failure and result.seconds > usual
+    }

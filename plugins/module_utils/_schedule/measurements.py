@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who measures with whom in stage bandwidth: steps of pairs that share no end, and then the suspects with partners that passed."""
+"""Who measures with whom in stage bandwidth: steps of pairs that share no end, and then the suspects with partners that
+passed."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from .rounds import rounds
 from .ways import Ways
 from .wider import wider
 
-Pair = typing.FrozenSet[End]
+Pair = frozenset[End]
 #: a suspect that fails with so many partners that pass with others is at fault itself
 ENOUGH = 2
 #: looks at the suspects after the rounds, at most
@@ -48,7 +49,7 @@ class Task(OrderedPair):
         return cls(*client, server[1], None if server[0] == client[0] else server[0])
 
 
-Step = typing.Tuple[Task, ...]
+Step = tuple[Task, ...]
 
 
 def by_links(fabric: Fabric, nodes: int) -> bool:
@@ -62,7 +63,8 @@ def by_links(fabric: Fabric, nodes: int) -> bool:
 
 
 def queue_pairs(fabric: Fabric, rates: typing.Iterable[typing.Optional[float]]) -> int:
-    """Return how many of them ib_write_bw is to use: what the intent says, else what the slower port takes; one where its rate is not known.
+    """Return how many of them ib_write_bw is to use: what the intent says, else what the slower port takes; one where
+    its rate is not known.
 
     :param rates: of the ports of both ends, in Gb/s
     """
@@ -83,7 +85,9 @@ def turn_steps(ways: Ways, turn: Turn, wanted: Bandwidth) -> typing.Iterator[Ste
         yield tuple(task for task in tasks if task.rail == rail)
 
 
-def steps(rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth, most_rounds: typing.Optional[int] = None) -> typing.Iterator[Step]:
+def steps(
+    rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth, most_rounds: typing.Optional[int] = None
+) -> typing.Iterator[Step]:
     """All pairs, in steps of those that are measured at the same time.
 
     :param rails: names of the nodes that have a pod on each rail
@@ -114,21 +118,28 @@ def cover_plan(fabric: Fabric, ways: Ways, first: Cover, parallel: int) -> Round
     usual, most = _seconds(fabric)
     most += seconds_of_wider(fabric)[1]
     used = coverage(ways, (test for item in first.rounds for test in item.tests))
-    in_hosts = sum(ways.ends[source].node == ways.ends[target].node for item in first.rounds for source, target in item.tests)
+    in_hosts = sum(
+        ways.ends[source].node == ways.ends[target].node for item in first.rounds for source, target in item.tests
+    )
     plan = CoverPlan(first.tests, used.usable, len(used.covered), len(used.unused), ways.spread, in_hosts, apart(ways))
     nodes = len({end.node for end in ways.ends})
-    return RoundPlan(fabric.name, len(first.rounds), everybody(nodes), float(waves * usual), float((waves + later) * most), plan)
+    return RoundPlan(
+        fabric.name, len(first.rounds), everybody(nodes), float(waves * usual), float((waves + later) * most), plan
+    )
 
 
-def _seconds(fabric: Fabric) -> typing.Tuple[int, int]:
+def _seconds(fabric: Fabric) -> tuple[int, int]:
     """Of one measurement in one direction: when all goes well, and when each command runs into its limit."""
     pods, measurements = fabric.pods, 2 if fabric.bandwidth.sweep else 1
     usual = _BESIDE_SECONDS + measurements * pods.seconds
-    return usual, min(PING_LIMIT, pods.limit_seconds) + measurements * pods.limit_seconds + (1 + measurements) * (SERVER_LIMIT + SLACK)
+    return usual, min(PING_LIMIT, pods.limit_seconds) + measurements * pods.limit_seconds + (1 + measurements) * (
+        SERVER_LIMIT + SLACK
+    )
 
 
-def seconds_of_wider(fabric: Fabric) -> typing.Tuple[int, int]:
-    """Of one measurement with more queue pairs, as of any other; nothing where there is no RDMA, or no room for more."""
+def seconds_of_wider(fabric: Fabric) -> tuple[int, int]:
+    """Of one measurement with more queue pairs, as of any other; nothing where there is no RDMA, or no room for
+    more."""
     pods = fabric.pods
     if not carries_rdma(fabric) or wider(fabric, pods.queue_pairs) is None:
         return 0, 0
@@ -151,8 +162,8 @@ def everybody(nodes: int) -> int:
 
 
 def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> RoundPlan:
-    """How many rounds of pairs are measured on a fabric, and how long that takes; all where the intent asks for them, as many as fit STAGE_SECONDS where it
-    has no number, one at least.
+    """How many rounds of pairs are measured on a fabric, and how long that takes; all where the intent asks for them,
+    as many as fit STAGE_SECONDS where it has no number, one at least.
 
     :param nodes: that take part
     :param parallel: pairs that are measured at once, at most
@@ -174,23 +185,25 @@ def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> Roun
     return RoundPlan(fabric.name, number, all_rounds, float(number * usual), float((number + LOOKS) * most), None, why)
 
 
-def orders(task: Task, wanted: Bandwidth) -> typing.Tuple[Task, ...]:
-    """The measurements of one pair, which run one after the other: both at once would share what each is asked to fill."""
+def orders(task: Task, wanted: Bandwidth) -> tuple[Task, ...]:
+    """The measurements of one pair, which run one after the other: both at once would share what each is asked to
+    fill."""
     return (task, Task.between(task.server_end, task.client_end)) if wanted.directions == "both" else (task,)
 
 
-def again(passed: typing.AbstractSet[Pair], failed: typing.AbstractSet[Pair], wanted: Bandwidth) -> typing.Tuple[Step, ...]:
-    """The next steps for the suspects: ends that failed and never passed. Each gets a partner of its rail that it has not met and that passed with
-    another, until it passes with one or has failed with ``ENOUGH`` of them. Nothing, when no such partner is left: then no more can be told.
+def again(passed: typing.AbstractSet[Pair], failed: typing.AbstractSet[Pair], wanted: Bandwidth) -> tuple[Step, ...]:
+    """The next steps for the suspects: ends that failed and never passed. Each gets a partner of its rail that it has
+    not met and that passed with another, until it passes with one or has failed with ``ENOUGH`` of them. Nothing, when
+    no such partner is left: then no more can be told.
     """
     good = {end for pair in passed for end in pair}
-    met: typing.Dict[End, typing.Set[End]] = {}
+    met: dict[End, set[End]] = {}
     for pair in passed | failed:
         for end in pair:
             met.setdefault(end, set()).update(pair - {end})
     suspects = sorted({end for pair in failed for end in pair} - good)
-    tasks: typing.List[Task] = []
-    taken: typing.Set[End] = set()
+    tasks: list[Task] = []
+    taken: set[End] = set()
     for suspect in suspects:
         if len(met[suspect] & good) >= ENOUGH:
             continue
@@ -199,5 +212,7 @@ def again(passed: typing.AbstractSet[Pair], failed: typing.AbstractSet[Pair], wa
             taken.add(partner)
             tasks.append(Task(suspect[0], suspect[1], partner[1]))
     if wanted.rails == "serial":
-        return tuple(tuple(task for task in tasks if task.rail == rail) for rail in sorted({task.rail for task in tasks}))
+        return tuple(
+            tuple(task for task in tasks if task.rail == rail) for rail in sorted({task.rail for task in tasks})
+        )
     return (tuple(tasks),) if tasks else ()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The next round for suspects only: each over a way that is otherwise known to be good, as long as that can still tell something apart."""
+"""The next round for suspects only: each over a way that is otherwise known to be good, as long as that can still tell
+something apart."""
 
 from __future__ import annotations
 
@@ -29,8 +30,8 @@ class Narrowing:
 
     def __init__(self, ways: Ways) -> None:
         self._ways = ways
-        self._alone: typing.Dict[int, int] = {}
-        self._parting: typing.Dict[int, int] = {}
+        self._alone: dict[int, int] = {}
+        self._parting: dict[int, int] = {}
         self._made = 0
 
     def next(self, evidence: Evidence) -> typing.Optional[Round]:
@@ -40,8 +41,8 @@ class Narrowing:
         self._made += 1
         targets = self._targets(evidence)
         turns = []
-        asked: typing.Set[Test] = set()
-        done: typing.Set[int] = set()
+        asked: set[Test] = set()
+        done: set[int] = set()
         for turn in range(_TURNS if evidence.noise <= NOISY else MOST_TURNS):
             taken = Taken(self._ways)
             if evidence.noise > NOISY:
@@ -58,14 +59,19 @@ class Narrowing:
                 turns.append(tuple(taken.tests))
         return Round("suspects, over ways that are otherwise good", tuple(turns)) if turns else None
 
-    def _targets(self, evidence: Evidence) -> typing.List[int]:
+    def _targets(self, evidence: Evidence) -> list[int]:
         """Directions on slow ways that nothing has cleared or accused, those with the fewest rivals first."""
-        rank: typing.Dict[int, int] = {}
+        rank: dict[int, int] = {}
         for test, numbers in evidence.candidates.items():
             if self._told(evidence.measured[test], evidence):
                 for number in numbers:
                     rank[number] = min(rank.get(number, len(numbers)), len(numbers))
-        for number in {number for item in evidence.measured.values() if item.slow and self._told(item, evidence) for number in item.way}:
+        for number in {
+            number
+            for item in evidence.measured.values()
+            if item.slow and self._told(item, evidence)
+            for number in item.way
+        }:
             # hidden by a link that was found: it was on no good way yet
             if number not in evidence.good and number not in evidence.slow and not self._of_switch(number, evidence):
                 rank.setdefault(number, _LOOKS)
@@ -80,31 +86,36 @@ class Narrowing:
         count = len(item.shares)
         return evidence.noise <= NOISY or (count > 1 and 1 - item.share >= _WORTH * evidence.noise / count**0.5)
 
-    def _again(self, evidence: Evidence, taken: Taken, asked: typing.Set[Test]) -> None:
-        """Tests that say more when they are made again: slow ways that were measured once, those that noise may have made, and whose links are all good."""
+    def _again(self, evidence: Evidence, taken: Taken, asked: set[Test]) -> None:
+        """Tests that say more when they are made again: slow ways that were measured once, those that noise may have
+        made, and whose links are all good."""
         for test, numbers in evidence.candidates.items():
             item = evidence.measured[test]
             count = len(item.shares)
-            if count < _READINGS and (count < 2 or not numbers or not self._told(item, evidence) or test in evidence.doubtful):
+            if count < _READINGS and (
+                count < 2 or not numbers or not self._told(item, evidence) or test in evidence.doubtful
+            ):
                 self._add(test, evidence, taken, asked)
         for test in evidence.again:
             self._add(test, evidence, taken, asked)
 
-    def _fill(self, evidence: Evidence, taken: Taken, asked: typing.Set[Test]) -> None:
-        """Ends that have nothing else to do measure again what was measured least: few readings tell neither the noise nor what is usual."""
+    def _fill(self, evidence: Evidence, taken: Taken, asked: set[Test]) -> None:
+        """Ends that have nothing else to do measure again what was measured least: few readings tell neither the noise
+        nor what is usual."""
         for item in sorted(evidence.measured.values(), key=lambda item: len(item.shares)):
             self._add(item.test, evidence, taken, asked)
 
-    def _add(self, test: Test, evidence: Evidence, taken: Taken, asked: typing.Set[Test]) -> None:
+    def _add(self, test: Test, evidence: Evidence, taken: Taken, asked: set[Test]) -> None:
         way = evidence.measured[test].way
         if test not in asked and taken.fits(test, way):
             taken.add(test, way)
             asked.add(test)
 
-    def _look(self, number: int, evidence: Evidence, taken: Taken, asked: typing.Set[Test]) -> bool:
-        """Add a test of one direction, over a way that is otherwise good; where there is none, over one that parts it from its rivals."""
+    def _look(self, number: int, evidence: Evidence, taken: Taken, asked: set[Test]) -> bool:
+        """Add a test of one direction, over a way that is otherwise good; where there is none, over one that parts it
+        from its rivals."""
         rivals = [numbers for numbers in evidence.candidates.values() if number in numbers and len(numbers) > 1]
-        best: typing.Optional[typing.Tuple[typing.Tuple[int, int], Test]] = None
+        best: typing.Optional[tuple[tuple[int, int], Test]] = None
         for looks, test in enumerate(self._ways.over(number)):
             if looks >= _LOOKS:
                 break

@@ -13,7 +13,8 @@ from .rounds import rounds
 _USUAL_SECONDS = 1
 #: until the servers of a node are ready, and the way to the node
 _START_SECONDS = 30
-#: that servers live on, since a start may take longer and they are ended when all is done; what must end by itself is those of a run that was killed
+#: that servers live on, since a start may take longer and they are ended when all is done; what must end by itself is
+#: those of a run that was killed
 _SPARE_SECONDS = 600
 
 
@@ -30,30 +31,37 @@ Rail = typing.Mapping[str, Endpoint]
 
 
 #: two nodes, in either order
-Pair = typing.Tuple[str, str]
+Pair = tuple[str, str]
 
 
 def plan(
-    rails: typing.Iterable[Rail], most_rounds: typing.Optional[int] = None, more: typing.Callable[[int], typing.Iterable[Pair]] = lambda _number: ()
-) -> typing.Dict[str, PingPlan]:
+    rails: typing.Iterable[Rail],
+    most_rounds: typing.Optional[int] = None,
+    more: typing.Callable[[int], typing.Iterable[Pair]] = lambda _number: (),
+) -> dict[str, PingPlan]:
     """What each node serves and pings.
 
-    Every port of a rail serves. A node pings its partners in the order of the rounds, so that at any time about every node has one partner.
+    Every port of a rail serves. A node pings its partners in the order of the rounds, so that at any time about every
+    node has one partner.
 
     :param rails: of all fabrics. A rail with a single node has no pair
     :param most_rounds: at most so many partners for each port; None means all
     :param more: for a rail by its place in ``rails``, further pairs; asked where not everybody meets everybody
     """
-    ports: typing.Dict[str, typing.List[PortName]] = {}
-    tasks: typing.Dict[str, typing.List[PingTask]] = {}
-    partners: typing.Dict[int, typing.List[typing.List[int]]] = {}
+    ports: dict[str, list[PortName]] = {}
+    tasks: dict[str, list[PingTask]] = {}
+    partners: dict[int, list[list[int]]] = {}
     for number, rail in enumerate(rails):
         nodes = sorted(rail)
         # rails of one fabric mostly have the same nodes
         if len(nodes) not in partners:
             partners[len(nodes)] = _partners(len(nodes), most_rounds)
         lids = [rail[node].lid for node in nodes]
-        further = {node: [] for node in nodes} if most_rounds is None or most_rounds >= len(nodes) - 1 else _further(nodes, more(number))
+        further = (
+            {node: [] for node in nodes}
+            if most_rounds is None or most_rounds >= len(nodes) - 1
+            else _further(nodes, more(number))
+        )
         for node, others in zip(nodes, partners[len(nodes)]):
             end = rail[node]
             ports.setdefault(node, []).append(PortName(end.device, end.port))
@@ -64,18 +72,18 @@ def plan(
     return {node: PingPlan(tuple(names), tuple(tasks.get(node, ()))) for node, names in ports.items()}
 
 
-def _further(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> typing.Dict[str, typing.List[str]]:
+def _further(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> dict[str, list[str]]:
     """By node, whom else it meets."""
-    result: typing.Dict[str, typing.List[str]] = {node: [] for node in nodes}
+    result: dict[str, list[str]] = {node: [] for node in nodes}
     for one, other in dict.fromkeys((min(pair), max(pair)) for pair in pairs):
         result[one].append(other)
         result[other].append(one)
     return result
 
 
-def _partners(count: int, most_rounds: typing.Optional[int]) -> typing.List[typing.List[int]]:
+def _partners(count: int, most_rounds: typing.Optional[int]) -> list[list[int]]:
     """Of each of so many ends, whom it meets, in the order of the rounds."""
-    result: typing.List[typing.List[int]] = [[] for _end in range(count)]
+    result: list[list[int]] = [[] for _end in range(count)]
     for pairs in rounds(range(count), most_rounds):
         for one, other in pairs:
             result[one].append(other)

@@ -2,9 +2,10 @@
 
 """The search on one rail: which port, leaf or uplink of it makes a collective slow.
 
-A collective is as fast as the slowest of its members and of the links between them. So a group that is slow has a slow port, or its leaves are slow to each
-other, and a group that is fast clears all of its members and the way between its leaves. Nobody is accused without somebody beside it who is known to be fast,
-and nobody by one test alone: noise slows a test down, and nothing makes one faster than its links. At the end the group without what was named is tested again.
+A collective is as fast as the slowest of its members and of the links between them. So a group that is slow has a slow
+port, or its leaves are slow to each other, and a group that is fast clears all of its members and the way between its
+leaves. Nobody is accused without somebody beside it who is known to be fast, and nobody by one test alone: noise slows
+a test down, and nothing makes one faster than its links. At the end the group without what was named is tested again.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import typing
 
 from .rounds import rounds
 
-#: part: members of a slow group; single: one node beside a fast one of its leaf; abroad: beside a fast one of another leaf, which accuses nobody; pair: two of
-#: a leaf, where nobody is known to be fast; leaf: a leaf beside a node of another one; leaves: two leaves, to find some that are fast to each other
+#: part: members of a slow group; single: one node beside a fast one of its leaf; abroad: beside a fast one of another
+#: leaf, which accuses nobody; pair: two of a leaf, where nobody is known to be fast; leaf: a leaf beside a node of
+#: another one; leaves: two leaves, to find some that are fast to each other
 Kind = typing.Literal["part", "single", "abroad", "pair", "leaf", "leaves"]
-#: slow parts without a fast one, in a leaf and on a rail, from which on pairs are tried instead of smaller and smaller parts
+#: slow parts without a fast one, in a leaf and on a rail, from which on pairs are tried instead of smaller and smaller
+#: parts
 OF_LEAF, OF_RAIL = 4, 8
 #: pairs, all of them slow, after which the leaf or the rail is named
 PAIRS = 16
@@ -37,8 +40,8 @@ class Trial:
 
     rail: int
     kind: Kind
-    nodes: typing.Tuple[str, ...]
-    suspects: typing.Tuple[str, ...]
+    nodes: tuple[str, ...]
+    suspects: tuple[str, ...]
 
 
 @dataclasses.dataclass(eq=False)
@@ -49,9 +52,9 @@ class _Part:
     :ivar again: it was slow although both of its halves are fast, so that it is tested once more
     """
 
-    nodes: typing.Tuple[str, ...]
+    nodes: tuple[str, ...]
     parent: typing.Optional[_Part] = None
-    halves: typing.Tuple[_Part, ...] = ()
+    halves: tuple[_Part, ...] = ()
     fast: typing.Optional[bool] = None
     again: bool = False
 
@@ -67,12 +70,12 @@ class _Job:
     """
 
     kind: Kind
-    suspects: typing.Tuple[str, ...]
+    suspects: tuple[str, ...]
     leaf: str = ""
     part: typing.Optional[_Part] = None
     slow: int = 0
     silent: bool = False
-    used: typing.Set[str] = dataclasses.field(default_factory=set)
+    used: set[str] = dataclasses.field(default_factory=set)
 
 
 @dataclasses.dataclass(eq=False)
@@ -83,7 +86,7 @@ class _Sample:
     :ivar open: nobody was fast so far
     """
 
-    members: typing.Tuple[str, ...]
+    members: tuple[str, ...]
     pending: int
     open: bool = True
 
@@ -91,34 +94,36 @@ class _Sample:
 class RailSearch:
     """The search on one rail. Its tests of a round have no node in common."""
 
-    def __init__(self, rail: int, leaf_of: typing.Mapping[str, str], group: typing.Sequence[str], fast: typing.Iterable[str] = ()) -> None:
+    def __init__(
+        self, rail: int, leaf_of: typing.Mapping[str, str], group: typing.Sequence[str], fast: typing.Iterable[str] = ()
+    ) -> None:
         """:param leaf_of: the leaf of each node, also of those that are not in the group
         :param group: that is slow, or of which nothing is known
         :param fast: nodes that are known to be fast on this rail, in the group or outside of it
         """
         self.rail, self._leaf_of = rail, leaf_of
         self._active = sorted(group, key=lambda node: leaf_of[node])
-        self._fast: typing.Dict[str, None] = dict.fromkeys(fast)
-        self.ports: typing.Dict[str, bool] = {}
-        self.leaves: typing.List[str] = []
-        self.uplinks: typing.List[str] = []
+        self._fast: dict[str, None] = dict.fromkeys(fast)
+        self.ports: dict[str, bool] = {}
+        self.leaves: list[str] = []
+        self.uplinks: list[str] = []
         self.whole = False
-        self.undecided: typing.List[typing.Tuple[str, ...]] = []
+        self.undecided: list[tuple[str, ...]] = []
         #: leaves that are fast to another one
-        self._outside: typing.Dict[str, None] = {}
-        self._slow_parts: typing.Dict[str, int] = {}
-        self._samples: typing.Dict[str, _Sample] = {}
+        self._outside: dict[str, None] = {}
+        self._slow_parts: dict[str, int] = {}
+        self._samples: dict[str, _Sample] = {}
         self._met = 0
         self._group = _Part(())
         self._named_before = -1
-        self._waiting: typing.List[_Job] = []
-        self._asked: typing.Dict[Trial, _Job] = {}
+        self._waiting: list[_Job] = []
+        self._asked: dict[Trial, _Job] = {}
 
-    def next(self) -> typing.List[Trial]:
+    def next(self) -> list[Trial]:
         """Return the tests of the next round; none when all is told."""
         self._asked = {}
         while not self._asked and (self._waiting or self._begin()):
-            taken: typing.Set[str] = set()
+            taken: set[str] = set()
             left = []
             for job in self._waiting:
                 members = self._members(job, taken)
@@ -133,7 +138,8 @@ class RailSearch:
         return list(self._asked)
 
     def take(self, results: typing.Mapping[Trial, typing.Optional[bool]]) -> None:
-        """Take what a round told: whether a test was as fast as it must be; None, or left out, where it gave no figure."""
+        """Take what a round told: whether a test was as fast as it must be; None, or left out, where it gave no
+        figure."""
         for trial, job in self._asked.items():
             result = results.get(trial)
             job.silent = job.silent or result is None
@@ -163,7 +169,7 @@ class RailSearch:
         leaves = {self._leaf_of[node] for node in nodes}
         return leaves.pop() if len(leaves) == 1 else ""
 
-    def _members(self, job: _Job, taken: typing.Set[str]) -> typing.Optional[typing.Tuple[str, ...]]:
+    def _members(self, job: _Job, taken: set[str]) -> typing.Optional[tuple[str, ...]]:
         """Return who takes part now; None where somebody is busy, or nobody is there who is known to be fast."""
         if not taken.isdisjoint(job.suspects):
             return None
@@ -173,11 +179,17 @@ class RailSearch:
         if job.kind == "single":
             free = [node for node in free if self._leaf_of[node] == job.leaf]
         else:
-            free = [node for node in free if self._leaf_of[node] != job.leaf and (job.kind == "abroad" or self._leaf_of[node] in self._outside)]
+            free = [
+                node
+                for node in free
+                if self._leaf_of[node] != job.leaf and (job.kind == "abroad" or self._leaf_of[node] in self._outside)
+            ]
         if not free:
             return None
         # another one than the time before, where there is one; for a leaf one of another leaf
-        other = min(free, key=lambda node: ((self._leaf_of[node] in job.used) if job.kind == "leaf" else 0, node in job.used))
+        other = min(
+            free, key=lambda node: ((self._leaf_of[node] in job.used) if job.kind == "leaf" else 0, node in job.used)
+        )
         job.used |= {other, self._leaf_of[other]}
         return (*job.suspects, other)
 
@@ -214,7 +226,7 @@ class RailSearch:
 
     def _try_pairs(self, key: str, members: typing.Sequence[str]) -> None:
         """Try pairs of a leaf, or with an empty key of the whole rail, each within its leaf, until one is fast."""
-        by_leaf: typing.Dict[str, typing.List[str]] = {}
+        by_leaf: dict[str, list[str]] = {}
         for node in members:
             by_leaf.setdefault(self._leaf_of[node], []).append(node)
         turns = [[pair for turn in rounds(nodes) for pair in turn] for nodes in by_leaf.values()]
@@ -254,7 +266,11 @@ class RailSearch:
         for key, most in {leaf: OF_LEAF, "": OF_RAIL}.items():
             self._slow_parts[key] = self._slow_parts.get(key, 0) + 1
             members = [node for node in self._active if key in ("", self._leaf_of[node])]
-            if self._slow_parts[key] >= most and key not in self._samples and not any(node in self._fast for node in members):
+            if (
+                self._slow_parts[key] >= most
+                and key not in self._samples
+                and not any(node in self._fast for node in members)
+            ):
                 self._try_pairs(key, members)
                 return self._samples[key].open
         return False
@@ -266,7 +282,10 @@ class RailSearch:
         else:
             leaves = list(dict.fromkeys(self._leaf_of[node] for node in part.nodes))
             first = set(leaves[: (len(leaves) + 1) // 2])
-            split = tuple(node for node in part.nodes if self._leaf_of[node] in first), tuple(node for node in part.nodes if self._leaf_of[node] not in first)
+            split = (
+                tuple(node for node in part.nodes if self._leaf_of[node] in first),
+                tuple(node for node in part.nodes if self._leaf_of[node] not in first),
+            )
         part.halves = tuple(_Part(nodes, part) for nodes in split)
         for half in part.halves:
             own = self._leaf(half.nodes)
@@ -296,7 +315,9 @@ class RailSearch:
         else:
             suspects = {one: None for one in suspects if one not in self._outside}
             for one in suspects:
-                self._waiting.append(_Job("leaf", tuple(node for node in part.nodes if self._leaf_of[node] == one), one))
+                self._waiting.append(
+                    _Job("leaf", tuple(node for node in part.nodes if self._leaf_of[node] == one), one)
+                )
             if not suspects:
                 self.undecided.append(part.nodes)
 
@@ -315,7 +336,11 @@ class RailSearch:
 
     def _take_abroad(self, job: _Job, fast: bool) -> None:
         """Whom it clears is all that it tells."""
-        for single in [waiting for waiting in self._waiting if fast and waiting.kind == "single" and waiting.suspects == job.suspects]:
+        for single in [
+            waiting
+            for waiting in self._waiting
+            if fast and waiting.kind == "single" and waiting.suspects == job.suspects
+        ]:
             self._waiting.remove(single)
             self._take_single(single, True)
 

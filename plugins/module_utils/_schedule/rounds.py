@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rounds of disjoint pairs: in a round everybody has one partner at most, over all rounds everybody meets everybody once."""
+"""Rounds of disjoint pairs: in a round everybody has one partner at most, over all rounds everybody meets everybody
+once."""
 
 from __future__ import annotations
 
@@ -9,20 +10,23 @@ import typing
 Item = typing.TypeVar("Item")
 
 
-def rounds(items: typing.Sequence[Item], most: typing.Optional[int] = None) -> typing.Iterator[typing.Tuple[typing.Tuple[Item, Item], ...]]:
-    """The rounds of the circle method: N - 1 for an even number of items, N for an odd one, where one item rests in each round.
+def rounds(
+    items: typing.Sequence[Item], most: typing.Optional[int] = None
+) -> typing.Iterator[tuple[tuple[Item, Item], ...]]:
+    """The rounds of the circle method: N - 1 for an even number of items, N for an odd one, where one item rests in
+    each round.
 
-    The first item stays, the others move by one place a round around it; partners face each other. Who starts a pair alternates, so
-    that nobody is always the first of its pairs.
+    The first item stays, the others move by one place a round around it; partners face each other. Who starts a pair
+    alternates, so that nobody is always the first of its pairs.
 
     :param items: all different
-    :param most: at most so many rounds; None means all. The rounds taken lie evenly among all of them: in rounds that follow each other the
-        partners of an item are neighbours, and nodes that are neighbours by name hang on one leaf
+    :param most: at most so many rounds; None means all. The rounds taken lie evenly among all of them: in rounds that
+        follow each other the partners of an item are neighbours, and nodes that are neighbours by name hang on one leaf
     """
     if len(items) < 2:
         return
     first: typing.Optional[Item] = items[0]
-    circle: typing.List[typing.Optional[Item]] = list(items[1:])
+    circle: list[typing.Optional[Item]] = list(items[1:])
     if len(circle) % 2 == 0:
         circle.append(None)
     size = len(circle) + 1

@@ -2,7 +2,8 @@
 
 """From where to look at the fabrics: a discovery walks a whole fabric, so one port of each is enough.
 
-A port that has lost its way to the manager is on a part that was cut off: from there that part can be seen, and from nowhere else.
+A port that has lost its way to the manager is on a part that was cut off: from there that part can be seen, and from
+nowhere else.
 """
 
 from __future__ import annotations
@@ -16,16 +17,17 @@ from .._model.reachability import PortName
 _MOST_CUT_OFF = 4
 
 
-def vantage_points(subnets: typing.Mapping[str, typing.Sequence[SeenSubnet]]) -> typing.Dict[str, typing.Tuple[PortName, ...]]:
-    """For each subnet manager that is seen, the first port of the first node that sees it; and a few ports that see none and no way to where it was.
+def vantage_points(subnets: typing.Mapping[str, typing.Sequence[SeenSubnet]]) -> dict[str, tuple[PortName, ...]]:
+    """For each subnet manager that is seen, the first port of the first node that sees it; and a few ports that see
+    none and no way to where it was.
 
     :param subnets: what the ports of each node see
     :returns: ports by node, for every node of ``subnets``; mostly empty
     """
-    result: typing.Dict[str, typing.Tuple[PortName, ...]] = {}
-    known: typing.Set[str] = set()
+    result: dict[str, tuple[PortName, ...]] = {}
+    known: set[str] = set()
     # one for each device name, which mostly is a rail
-    cut_off: typing.Set[str] = set()
+    cut_off: set[str] = set()
     for node, seen in subnets.items():
         ports = []
         for subnet in seen:

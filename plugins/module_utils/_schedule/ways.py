@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which links a packet takes from one end to another: from the topology and the forwarding tables, each link in both directions apart.
+"""Which links a packet takes from one end to another: from the topology and the forwarding tables, each link in both
+directions apart.
 
 Ends and directions of links are numbers here, since a fleet has thousands of both; ``Ways`` names them.
 """
@@ -17,10 +18,10 @@ from .._model.forwarding import ForwardingTable
 #: no way is longer; a table that sends in a circle is
 _MOST_LINKS = 32
 #: numbers of directions, in the order of the way
-Way = typing.Tuple[int, ...]
+Way = tuple[int, ...]
 #: of a way: the rate of its slower end, that of its slowest link, 0 where it is not known, and how many links it has
-Kind = typing.Tuple[float, float, int]
-_Port = typing.Tuple[str, int]
+Kind = tuple[float, float, int]
+_Port = tuple[str, int]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +62,8 @@ class Direction:
 
     :ivar source: GUID of the switch, or of the port of an HCA
     :ivar gbps: of lanes and speed; None where the tool does not tell
-    :ivar between: there is no such link: it stands for all that lead from one leaf to another, where it is not known which one is taken
+    :ivar between: there is no such link: it stands for all that lead from one leaf to another, where it is not known
+        which one is taken
     """
 
     source: str
@@ -76,14 +78,17 @@ class Ways:
     """The ways between the ends of one fabric.
 
     :ivar ends: by number
-    :ivar directions: by number, first the real ones. The two of a link are an even number and the next one; links to HCAs that take no part are not there
+    :ivar directions: by number, first the real ones. The two of a link are an even number and the next one; links to
+        HCAs that take no part are not there
     :ivar leaves: numbers of the ends of each leaf, by its GUID
     :ivar pods: GUIDs of the leaves that reach each other by going up one step; two levels of switches are one pod
     :ivar switches: GUIDs
     :ivar spread: why it is not known which links between two leaves are taken; empty when it is
     :ivar cables: of the ends, by their GUID; of InfiniBand none
-    :ivar hashed: switches send each flow over one link between two leaves, by a hash of their own: what a flow met says nothing of the link of another one
-    :ivar flows: by the number of what stands for the links between two leaves, the ends of the flow; only where they are hashed
+    :ivar hashed: switches send each flow over one link between two leaves, by a hash of their own: what a flow met says
+        nothing of the link of another one
+    :ivar flows: by the number of what stands for the links between two leaves, the ends of the flow; only where they
+        are hashed
     :ivar across: ends of different rails may be measured with each other, where the tables lead from one to the other
     """
 
@@ -96,7 +101,8 @@ class Ways:
         cables: typing.Optional[typing.Mapping[str, Cable]] = None,
         across: bool = False,
     ) -> None:
-        """:param spread: why the tables do not tell the way: adaptive routing, or flows that switches spread by a hash of their own
+        """:param spread: why the tables do not tell the way: adaptive routing, or flows that switches spread by a hash
+        of their own
         :param cables: of the ends, by their GUID, on Ethernet
         """
         self.ends = tuple(ends)
@@ -104,15 +110,15 @@ class Ways:
         self.across = across
         self.cables = cables or {}
         self.hashed = cables is not None
-        self.flows: typing.Dict[int, typing.Tuple[int, int]] = {}
-        self.directions: typing.List[Direction] = []
-        self.leaves: typing.Dict[str, typing.List[int]] = {}
+        self.flows: dict[int, tuple[int, int]] = {}
+        self.directions: list[Direction] = []
+        self.leaves: dict[str, list[int]] = {}
         self._tables = {table.guid: table for table in tables}
         self._names = {node.guid: node.called for node in topology.nodes}
         self._end_of = {end.guid: number for number, end in enumerate(self.ends)}
         self._numbers = {(end.rail, end.node): number for number, end in enumerate(self.ends)}
         self.switches = {node.guid for node in topology.nodes if node.kind == "Switch"}
-        self._out: typing.Dict[_Port, int] = {}
+        self._out: dict[_Port, int] = {}
         self._up = [-1] * len(self.ends)
         for link in take_cables(topology).links:
             self._add(link)
@@ -121,17 +127,17 @@ class Ways:
                 self.leaves.setdefault(self.directions[up].target, []).append(number)
         self.real = len(self.directions)
         #: directions that lead to a switch
-        self._into: typing.Dict[str, typing.List[int]] = {}
+        self._into: dict[str, list[int]] = {}
         for number, direction in enumerate(self.directions):
             self._into.setdefault(direction.target, []).append(number)
         self.pods = self._pods()
-        self._ways: typing.Dict[typing.Tuple[int, int], typing.Union[Way, str]] = {}
-        self._kinds: typing.Dict[Way, Kind] = {}
-        self._passed: typing.Dict[Way, typing.FrozenSet[str]] = {}
-        self._between: typing.Dict[typing.Hashable, int] = {}
-        self._leads: typing.Dict[typing.Tuple[int, int], bool] = {}
-        self._feeders: typing.Dict[typing.Tuple[str, int], typing.Tuple[int, ...]] = {}
-        self._over: typing.Dict[int, typing.Tuple[typing.List[typing.Tuple[int, int]], typing.Iterator[typing.Tuple[int, int]]]] = {}
+        self._ways: dict[tuple[int, int], typing.Union[Way, str]] = {}
+        self._kinds: dict[Way, Kind] = {}
+        self._passed: dict[Way, frozenset[str]] = {}
+        self._between: dict[typing.Hashable, int] = {}
+        self._leads: dict[tuple[int, int], bool] = {}
+        self._feeders: dict[tuple[str, int], tuple[int, ...]] = {}
+        self._over: dict[int, tuple[list[tuple[int, int]], typing.Iterator[tuple[int, int]]]] = {}
 
     def _add(self, link: Link) -> None:
         near, far = _port(link.a), _port(link.b)
@@ -145,17 +151,21 @@ class Ways:
                 self._up[self._end_of[one[0]]] = len(self.directions)
             self.directions.append(Direction(*one, *other, gbps))
 
-    def _pods(self) -> typing.Tuple[typing.Tuple[str, ...], ...]:
-        """Leaves that share a switch above them, taken together as far as that goes. All are one where what is above them is not known."""
+    def _pods(self) -> tuple[tuple[str, ...], ...]:
+        """Leaves that share a switch above them, taken together as far as that goes. All are one where what is above
+        them is not known."""
         if self.hashed:
             return (tuple(self.leaves),)
-        result: typing.List[typing.Tuple[str, ...]] = []
-        above = {leaf: {self.directions[number].source for number in self._into[leaf]} & self.switches for leaf in self.leaves}
-        below: typing.Dict[str, typing.List[str]] = {}
+        result: list[tuple[str, ...]] = []
+        above = {
+            leaf: {self.directions[number].source for number in self._into[leaf]} & self.switches
+            for leaf in self.leaves
+        }
+        below: dict[str, list[str]] = {}
         for leaf, switches in above.items():
             for switch in switches:
                 below.setdefault(switch, []).append(leaf)
-        seen: typing.Set[str] = set()
+        seen: set[str] = set()
         for first in self.leaves:
             if first in seen:
                 continue
@@ -171,12 +181,17 @@ class Ways:
             result.append(tuple(leaf for leaf in self.leaves if leaf in here))
         return tuple(result)
 
-    def test(self, rail: int, source: str, target: str, target_rail: typing.Optional[int] = None) -> typing.Optional[typing.Tuple[int, int]]:
+    def test(
+        self, rail: int, source: str, target: str, target_rail: typing.Optional[int] = None
+    ) -> typing.Optional[tuple[int, int]]:
         """The numbers of the ends of two nodes; None where one of them is no end.
 
         :param target_rail: None: the same
         """
-        pair = self._numbers.get((rail, source)), self._numbers.get((rail if target_rail is None else target_rail, target))
+        pair = (
+            self._numbers.get((rail, source)),
+            self._numbers.get((rail if target_rail is None else target_rail, target)),
+        )
         return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
 
     def may(self, source: int, target: int) -> bool:
@@ -184,7 +199,8 @@ class Ways:
         return self.ends[source].rail == self.ends[target].rail or (self.across and self.leads(source, target))
 
     def leads(self, source: int, target: int) -> bool:
-        """Whether the forwarding tables lead from one end to another, over whatever links: some fabrics do not route between rails."""
+        """Whether the forwarding tables lead from one end to another, over whatever links: some fabrics do not route
+        between rails."""
         if not self.spread:
             return self.way(source, target) is not None
         if (source, target) not in self._leads:
@@ -250,10 +266,16 @@ class Ways:
             table = self._tables.get(at)
             port = table.port(lid) if table else None
             if port is None:
-                return f"the forwarding table of {self._names[at]} that was read names no port to LID {lid} of {self.ends[target].node}"
+                return (
+                    f"the forwarding table of {self._names[at]} that was read names no port to LID {lid} of"
+                    f" {self.ends[target].node}"
+                )
             number = self._out.get((at, port))
             if number is None:
-                return f"{self._names[at]} sends what goes to LID {lid} of {self.ends[target].node} to its port {port}, where the topology shows no link"
+                return (
+                    f"{self._names[at]} sends what goes to LID {lid} of {self.ends[target].node} to its port {port},"
+                    " where the topology shows no link"
+                )
             way.append(number)
             at = self.directions[number].target
             if at == self.ends[target].guid:
@@ -271,7 +293,7 @@ class Ways:
             found = self._kinds[way] = (min(rates[0], rates[-1]), min(rates), len(rates))
         return found
 
-    def passed(self, source: int, target: int) -> typing.FrozenSet[str]:
+    def passed(self, source: int, target: int) -> frozenset[str]:
         """The switches on a way."""
         way = self.way(source, target) or ()
         found = self._passed.get(way)
@@ -279,8 +301,9 @@ class Ways:
             found = self._passed[way] = frozenset(self.directions[number].source for number in way) & self.switches
         return found
 
-    def over(self, number: int) -> typing.Iterator[typing.Tuple[int, int]]:
-        """Sources and targets whose ways take a direction; as many targets as there are come before a second source for one."""
+    def over(self, number: int) -> typing.Iterator[tuple[int, int]]:
+        """Sources and targets whose ways take a direction; as many targets as there are come before a second source for
+        one."""
         # a suspect is looked at in each round, and mostly the first ones will do: what was found is kept
         found, more = self._over.setdefault(number, ([], self._pairs_over(number)))
         place = 0
@@ -293,13 +316,15 @@ class Ways:
                 return
             found.append(pair)
 
-    def _pairs_over(self, number: int) -> typing.Iterator[typing.Tuple[int, int]]:
+    def _pairs_over(self, number: int) -> typing.Iterator[tuple[int, int]]:
         direction = self.directions[number]
         if number in self.flows:
             yield self.flows[number]
             return
         if direction.between:
-            pairs = ((source, target) for target in self.leaves[direction.target] for source in self.leaves[direction.source])
+            pairs = (
+                (source, target) for target in self.leaves[direction.target] for source in self.leaves[direction.source]
+            )
             yield from pairs
             return
         if direction.target in self._end_of:
@@ -308,7 +333,9 @@ class Ways:
             targets = list(range(len(self.ends)))
         else:
             table = self._tables.get(direction.source)
-            targets = [end for end, known in enumerate(self.ends) if table and table.port(known.lid) == direction.source_port]
+            targets = [
+                end for end, known in enumerate(self.ends) if table and table.port(known.lid) == direction.source_port
+            ]
         if direction.source in self._end_of:
             source = self._end_of[direction.source]
             yield from ((source, target) for target in targets if target != source)
@@ -322,7 +349,7 @@ class Ways:
                     if source != target:
                         yield source, target
 
-    def feeders(self, switch: str, target: int, most: int = _MOST_LINKS) -> typing.Tuple[int, ...]:
+    def feeders(self, switch: str, target: int, most: int = _MOST_LINKS) -> tuple[int, ...]:
         """The ends whose ways to a target pass a switch.
 
         :param most: links before the switch; what is further away has no way either
@@ -332,7 +359,7 @@ class Ways:
         key = (switch, target)
         if key not in self._feeders:
             self._feeders[key] = ()
-            found: typing.List[int] = []
+            found: list[int] = []
             for number in self._into.get(switch, ()):
                 near = self.directions[number].source
                 if near in self._end_of:
@@ -359,7 +386,10 @@ class Ways:
             return f"between {self.name_of(it.source)} and {self.name_of(it.target)}, on the way there"
         ends = ((it.source, it.source_port), (it.target, it.target_port))
         named = next((self.cables[guid].port for guid in (it.source, it.target) if guid in self.cables), None)
-        ports = [f" port {port if named is None else named}" if guid in self.switches and named != "" else "" for guid, port in ends]
+        ports = [
+            f" port {port if named is None else named}" if guid in self.switches and named != "" else ""
+            for guid, port in ends
+        ]
         return " to ".join(self.name_of(guid) + port for (guid, _port), port in zip(ends, ports))
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a pair is measured once more that is too slow: with more queue pairs and larger messages, so that no end is accused of what perftest left empty."""
+"""How a pair is measured once more that is too slow: with more queue pairs and larger messages, so that no end is
+accused of what perftest left empty."""
 
 from __future__ import annotations
 
@@ -37,8 +38,9 @@ class Amount(typing.NamedTuple):
 
 
 def wider(fabric: Fabric, queue_pairs: typing.Optional[int]) -> typing.Optional[Amount]:
-    """Return what a pair that is too slow is measured with once more: as many queue pairs as fill any link, and messages as large as memory and number of
-    messages let them be. None where there is nothing to add, or no room for it.
+    """Return what a pair that is too slow is measured with once more: as many queue pairs as fill any link, and
+    messages as large as memory and number of messages let them be. None where there is nothing to add, or no room for
+    it.
 
     :param queue_pairs: that it was measured with
     """
@@ -60,7 +62,9 @@ def wider(fabric: Fabric, queue_pairs: typing.Optional[int]) -> typing.Optional[
 
 def widened(fabric: Fabric, amount: Amount) -> Fabric:
     """Return the fabric with what a pair is measured with once more, as if the intent said so."""
-    pods = dataclasses.replace(fabric.pods, queue_pairs=amount.queue_pairs, message_bytes=amount.message_bytes, iterations=amount.iterations)
+    pods = dataclasses.replace(
+        fabric.pods, queue_pairs=amount.queue_pairs, message_bytes=amount.message_bytes, iterations=amount.iterations
+    )
     return dataclasses.replace(fabric, pods=pods)
 
 

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who serves exec to a benchmark: Kubernetes' own code, built from the modules that the lab pins, or a server of the tests. Both in a process of their own.
-And kubectl of the same release."""
+"""Who serves exec to a benchmark: Kubernetes' own code, built from the modules that the lab pins, or a server of the
+tests. Both in a process of their own. And kubectl of the same release."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def build() -> pathlib.Path:
 
 
 def kubectl() -> pathlib.Path:
-    """kubectl as a program, likewise. The lab needs none, so the modules that it alone needs are added to a copy of the lab's pins.
+    """kubectl as a program, likewise. The lab needs none, so the modules that it alone needs are added to a copy of the
+    lab's pins.
 
     :raises NotBuilt: no Go, or none of its modules
     """
@@ -66,7 +67,15 @@ def _go(*arguments: typing.Union[str, pathlib.Path]) -> None:
         raise NotBuilt("Go is not installed")
     environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false"}
     try:
-        done = subprocess.run([go, "build", *arguments], cwd=MODULES, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False)
+        done = subprocess.run(
+            [go, "build", *arguments],
+            cwd=MODULES,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT,
+            check=False,
+        )
     except subprocess.TimeoutExpired as error:
         raise NotBuilt(f"'go build' took longer than {LIMIT} s") from error
     if done.returncode:
@@ -84,7 +93,9 @@ def served(latency: float, answer: pathlib.Path, binary: typing.Optional[pathlib
     ours = [sys.executable, str(ROOT / "tests/unit/exec_server.py"), "--latency", str(latency)]
     command = [str(binary), "-latency", f"{latency}s", "-played", str(answer)] if binary else ours
     # Kubernetes logs each connection that it closes itself
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL if binary else None, text=True) as server:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL if binary else None, text=True
+    ) as server:
         try:
             assert server.stdout is not None
             yield server.stdout.readline().strip()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A fleet of any size for benchmarks: what its observers would answer, with one slow HCA and one cut uplink, and what a run must find in it.
+"""A fleet of any size for benchmarks: what its observers would answer, with one slow HCA and one cut uplink, and what a
+run must find in it.
 
 Made from the same world as the tests of the report, with the VFs and the platform that those do not need.
 """
@@ -13,8 +14,19 @@ import json
 import pathlib
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import SeenCapabilities, SeenTopology, SlowPort, Topology
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, Port, VfAdministration
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    SeenCapabilities,
+    SeenTopology,
+    SlowPort,
+    Topology,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    Port,
+    VfAdministration,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, PciEvidence
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, Reading
@@ -26,12 +38,13 @@ RAILS, FUNCTIONS, MOST_ON_LEAF = 8, 8, 32
 SLOW_NODE, SLOW_RAIL = 2, 1
 #: the connection that answers from files puts the time in its place
 NOW = "@now@"
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """Nodes with 8 HCAs of 8 VFs each, on leaves of at most 32 hosts; three leaves at least in each rail: of two, neither is the usual one.
+    """Nodes with 8 HCAs of 8 VFs each, on leaves of at most 32 hosts; three leaves at least in each rail: of two,
+    neither is the usual one.
 
     :ivar nodes: how many, 3 at least
     """
@@ -43,10 +56,10 @@ class Fleet:
         return World(self.nodes, RAILS, min(MOST_ON_LEAF, self.nodes // 3))
 
     @property
-    def names(self) -> typing.Tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         return self.world.names
 
-    def findings(self) -> typing.Set[typing.Tuple[str, str]]:
+    def findings(self) -> set[tuple[str, str]]:
         """Check and subject of all that a run must find not to pass, from validate to platform."""
         # the stages of the benchmark ask no API server, so its absence is a warning
         return {
@@ -84,7 +97,9 @@ class Fleet:
                     # no tool is there
                     "firmware": {"hcas": []},
                     "clock": {"seconds": NOW, "synchronised": True, "error_seconds": 0.01},
-                    "tuning": NodeTuning({row.name: (Reading(row.training.partition("|")[0].lstrip(">=<") or "none"),) for row in ROWS}),
+                    "tuning": NodeTuning(
+                        {row.name: (Reading(row.training.partition("|")[0].lstrip(">=<") or "none"),) for row in ROWS}
+                    ),
                 },
                 "subnet_manager_info": {"subnets": ports},
                 "fabric_info": {"topology": topology},
@@ -102,7 +117,11 @@ class Fleet:
             if number == SLOW_NODE - 1 and rail == SLOW_RAIL:
                 assert port.rate_gbps is not None and port.width is not None
                 port = dataclasses.replace(port, rate_gbps=port.rate_gbps / 2, width=port.width // 2)
-            yield dataclasses.replace(hca, netdevs=(_netdev(f"ibp{16 + rail}s0", port),), ports=(dataclasses.replace(port, pkeys=("0xffff",), mtu=4092),))
+            yield dataclasses.replace(
+                hca,
+                netdevs=(_netdev(f"ibp{16 + rail}s0", port),),
+                ports=(dataclasses.replace(port, pkeys=("0xffff",), mtu=4092),),
+            )
         for rail, hca in enumerate(node.hcas):
             for index in range(FUNCTIONS):
                 yield _virtual(hca, number, rail, index)
@@ -122,7 +141,11 @@ class Fleet:
             else:
                 links.append(link)
         assert cut and ends
-        return dataclasses.replace(item, topology=Topology(topology.nodes, tuple(links)), capabilities=SeenCapabilities(tuple(ends), 2 * len(links)))
+        return dataclasses.replace(
+            item,
+            topology=Topology(topology.nodes, tuple(links)),
+            capabilities=SeenCapabilities(tuple(ends), 2 * len(links)),
+        )
 
 
 def _virtual(hca: Hca, number: int, rail: int, index: int) -> Hca:
@@ -136,7 +159,11 @@ def _virtual(hca: Hca, number: int, rail: int, index: int) -> Hca:
         name=device,
         rdma_device=device,
         netdevs=(_netdev(f"ibp{16 + rail}s0v{index}", port),),
-        pci=dataclasses.replace(hca.pci, address=f"{hca.pci.address[:-1]}{index + 1}" if index < 7 else f"{hca.pci.address[:-4]}01.0", device="101e"),
+        pci=dataclasses.replace(
+            hca.pci,
+            address=f"{hca.pci.address[:-1]}{index + 1}" if index < 7 else f"{hca.pci.address[:-4]}01.0",
+            device="101e",
+        ),
         node_guid=guid,
         node_description=f"{hca.node_description} vf {index}",
         ports=(port,),
@@ -149,16 +176,25 @@ def _virtual(hca: Hca, number: int, rail: int, index: int) -> Hca:
 
 def _netdev(name: str, port: Port) -> Netdev:
     guid = (port.guid or "0x").removeprefix("0x")
-    address = ":".join(["00:00:10:49:fe:80:00:00:00:00:00:00", *(guid[place : place + 2] for place in range(0, len(guid), 2))])
+    address = ":".join(
+        ["00:00:10:49:fe:80:00:00:00:00:00:00", *(guid[place : place + 2] for place in range(0, len(guid), 2))]
+    )
     return Netdev(name, address, 4092, "up", port.guid, "0xfe80000000000000", 4169, 1)
 
 
 def _platform(node: NodeHcas) -> NodePlatform:
     functions = tuple(
         PciEvidence(
-            hca.pci.address, hca.pci.driver, hca.sriov.total if hca.sriov else None, hca.sriov.current if hca.sriov else None, 30 + place, hca.physical_function
+            hca.pci.address,
+            hca.pci.driver,
+            hca.sriov.total if hca.sriov else None,
+            hca.sriov.current if hca.sriov else None,
+            30 + place,
+            hca.physical_function,
         )
         for place, hca in enumerate(node.hcas)
         if hca.pci is not None
     )
-    return NodePlatform("6.12.95", "x86_64", ("intel_iommu=on", "iommu=pt"), ("dmar0", "dmar1"), 160, ("DMAR",), functions)
+    return NodePlatform(
+        "6.12.95", "x86_64", ("intel_iommu=on", "iommu=pt"), ("dmar0", "dmar1"), 160, ("DMAR",), functions
+    )

@@ -18,5 +18,7 @@ def replace(page: pathlib.Path, benchmark: str, text: str) -> None:
     before, found, rest = page.read_text(encoding="utf-8").partition(begin)
     _old, ended, after = rest.partition(end)
     if not found or not ended:
-        raise SystemExit(f"{page} has no line '{begin.strip()}' with '{end.strip()}' below it: add both where the table shall be")
+        raise SystemExit(
+            f"{page} has no line '{begin.strip()}' with '{end.strip()}' below it: add both where the table shall be"
+        )
     page.write_text(f"{before}{begin}{text}{end}{after}", encoding="utf-8")

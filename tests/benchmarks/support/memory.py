@@ -11,7 +11,8 @@ import re
 
 
 def peak() -> float:
-    """The most that was resident so far, in MiB. Not getrusage's, which a process takes over from the one that started it."""
+    """The most that was resident so far, in MiB. Not getrusage's, which a process takes over from the one that started
+    it."""
     found = re.search(r"^VmHWM:\s+(\d+) kB$", pathlib.Path("/proc/self/status").read_text(), re.MULTILINE)
     if not found:
         raise SystemExit("/proc/self/status has no VmHWM")

@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A fat tree in the lab's simulator, with a real opensm that computes its tables, and the diagnostics on this process' PATH that reach it.
+"""A fat tree in the lab's simulator, with a real opensm that computes its tables, and the diagnostics on this process'
+PATH that reach it.
 
-It has UDP ports of its own on the loopback, so it neither needs the lab to run nor disturbs one that does. The programs are the lab's: its builds, kept in
-the user's cache, are made by the first run.
+It has UDP ports of its own on the loopback, so it neither needs the lab to run nor disturbs one that does. The programs
+are the lab's: its builds, kept in the user's cache, are made by the first run.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class NotStarted(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """Two levels: as many HCAs on each leaf, each leaf with a link to each spine. HCA k of a host is on leaf k of a unit of leaves, which other units follow.
+    """Two levels: as many HCAs on each leaf, each leaf with a link to each spine. HCA k of a host is on leaf k of a
+    unit of leaves, which other units follow.
 
     :ivar on_leaf: HCAs on each leaf
     """
@@ -81,7 +83,11 @@ def built(shape: Shape) -> lab_topology.Topology:
         for number in range(count)
     ]
     leaves, spines = switches[: shape.leaves], switches[shape.leaves :]
-    links = [lab_topology.Link(leaf, shape.on_leaf + 1 + place, spine, number + 1) for number, leaf in enumerate(leaves) for place, spine in enumerate(spines)]
+    links = [
+        lab_topology.Link(leaf, shape.on_leaf + 1 + place, spine, number + 1)
+        for number, leaf in enumerate(leaves)
+        for place, spine in enumerate(spines)
+    ]
     hosts = {}
     for host in range(shape.hosts):
         for rail in range(shape.rails):
@@ -89,10 +95,12 @@ def built(shape: Shape) -> lab_topology.Topology:
             hosts[f"node-{host + 1:04}", f"mlx5_{rail}"] = node
             leaf = leaves[host // shape.on_leaf * shape.rails + rail]
             links.append(lab_topology.Link(leaf, host % shape.on_leaf + 1, node, 1))
-    return lab_topology.Topology(Fabric("simulated", 0, shape.leaves, shape.spines), tuple(switches), (), hosts, tuple(links))
+    return lab_topology.Topology(
+        Fabric("simulated", 0, shape.leaves, shape.spines), tuple(switches), (), hosts, tuple(links)
+    )
 
 
-def ends_of(topology: Topology) -> typing.List[End]:
+def ends_of(topology: Topology) -> list[End]:
     """The ends that a topology shows: node and rail from the description of each HCA."""
     named = {node.guid: node.description.split() for node in topology.nodes if node.kind == "Ca"}
     ends = []
@@ -140,7 +148,7 @@ def read_now(sweep: float) -> Read:
     return Read(sweep, topology, topology_seconds, *_run("dump_fts", "-n"))
 
 
-def _run(tool: str, *more: str) -> typing.Tuple[str, float]:
+def _run(tool: str, *more: str) -> tuple[str, float]:
     start = time.monotonic()
     finished = command.run((command.require(tool, "infiniband-diags"), "-C", DEVICE, "-P", "1", *more), _LIMIT)
     if finished.failure:
@@ -159,11 +167,23 @@ def running(shape: Shape, engine: str, folder: pathlib.Path) -> typing.Iterator[
     netfile = folder / "netfile"
     netfile.write_text(lab_topology.netfile(item))
     switches = len(item.switches)
-    size = ["-N", str(switches + len(item.hcas)), "-S", str(switches), "-P", str(switches * (lab_topology.SWITCH_ALL_PORTS + 1) + 2 * len(item.hcas))]
-    first, (second, *_others) = item.hcas[0], [node for (_host, device), node in list(item.hosts.items())[1:] if device == DEVICE]
+    size = [
+        "-N",
+        str(switches + len(item.hcas)),
+        "-S",
+        str(switches),
+        "-P",
+        str(switches * (lab_topology.SWITCH_ALL_PORTS + 1) + 2 * len(item.hcas)),
+    ]
+    first, (second, *_others) = (
+        item.hcas[0],
+        [node for (_host, device), node in list(item.hosts.items())[1:] if device == DEVICE],
+    )
     with contextlib.ExitStack() as stack:
         log = stack.enter_context(open(folder / "ibsim.log", "wb"))
-        simulator = stack.enter_context(_process([str(programs.ibsim), "-r", "-l", str(port), *size, "-s", str(netfile)], folder, log, {}))
+        simulator = stack.enter_context(
+            _process([str(programs.ibsim), "-r", "-l", str(port), *size, "-s", str(netfile)], folder, log, {})
+        )
         (folder / "guid2lid").write_text(lab_topology.lid_file(item))
         settings = folder / "opensm.conf"
         more = {"routing_engine": engine, "sweep_interval": "10", "force_log_flush": "TRUE"}
@@ -224,16 +244,18 @@ def _serves(port: int) -> bool:
 @contextlib.contextmanager
 def _process(
     argv: typing.Sequence[str], folder: pathlib.Path, output: typing.BinaryIO, env: typing.Mapping[str, str]
-) -> "typing.Iterator[subprocess.Popen[bytes]]":
+) -> typing.Iterator[subprocess.Popen[bytes]]:
     # a console that stays open: ibsim ends with it
-    with subprocess.Popen(argv, cwd=folder, stdin=subprocess.PIPE, stdout=output, stderr=output, env={**os.environ, **env}) as process:
+    with subprocess.Popen(
+        argv, cwd=folder, stdin=subprocess.PIPE, stdout=output, stderr=output, env={**os.environ, **env}
+    ) as process:
         try:
             yield process
         finally:
             process.kill()
 
 
-def _wait(process: "subprocess.Popen[bytes]", ready: typing.Callable[[], bool], name: str, log: pathlib.Path) -> None:
+def _wait(process: subprocess.Popen[bytes], ready: typing.Callable[[], bool], name: str, log: pathlib.Path) -> None:
     def up() -> bool:
         if ready():
             return True
@@ -249,14 +271,14 @@ def _end(log: pathlib.Path) -> str:
     return " ".join(log.read_text(errors="replace").split())[-300:] if log.exists() else "it said nothing"
 
 
-def _tool(programs: Programs, name: str) -> typing.List[str]:
+def _tool(programs: Programs, name: str) -> list[str]:
     """With the loader and the libraries of the file system that it is from."""
     root = programs.root
     loader = [str(root / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path", str(root / "usr/lib/x86_64-linux-gnu")]
     return [*loader, "--preload", str(programs.umad2sim), "--argv0", name, str(root / "usr/sbin" / name)]
 
 
-def _client(port: int, node: lab_topology.Node, folder: pathlib.Path) -> typing.Dict[str, str]:
+def _client(port: int, node: lab_topology.Node, folder: pathlib.Path) -> dict[str, str]:
     clients = folder / "clients"
     clients.mkdir(exist_ok=True)
     return {

@@ -30,7 +30,9 @@ class Spent(typing.NamedTuple):
     processor: float
 
 
-def run(command: typing.Sequence[str], folder: pathlib.Path, environment: typing.Mapping[str, str]) -> typing.Tuple[Spent, str]:
+def run(
+    command: typing.Sequence[str], folder: pathlib.Path, environment: typing.Mapping[str, str]
+) -> tuple[Spent, str]:
     """Run a command, and end what it leaves behind: ssh's connections that are kept open.
 
     :param folder: in which it runs
@@ -39,18 +41,29 @@ def run(command: typing.Sequence[str], folder: pathlib.Path, environment: typing
     prctl = ctypes.CDLL(None).prctl
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     known, start, before = _children(), time.monotonic(), _processor()
-    done = subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+    )
     wall = time.monotonic() - start
     for left in _children() - known:
         os.kill(left, signal.SIGTERM)
         os.waitpid(left, 0)
     prctl(PR_SET_CHILD_SUBREAPER, 0)
     if done.returncode:
-        raise SystemExit(f"'{' '.join(command)[:200]}' ended with {done.returncode}: {(done.stdout + done.stderr)[-1000:]}")
+        raise SystemExit(
+            f"'{' '.join(command)[:200]}' ended with {done.returncode}: {(done.stdout + done.stderr)[-1000:]}"
+        )
     return Spent(wall, _processor() - before), done.stdout
 
 
-def _children() -> typing.Set[int]:
+def _children() -> set[int]:
     return {int(word) for word in pathlib.Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
 
 

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Nodes that are reached by ssh: OpenSSH's own server on a port of this machine, with keys, settings and a client's options that are made for it alone."""
+"""Nodes that are reached by ssh: OpenSSH's own server on a port of this machine, with keys, settings and a client's
+options that are made for it alone."""
 
 from __future__ import annotations
 
@@ -39,11 +40,13 @@ def program(name: str) -> str:
 
 
 @contextlib.contextmanager
-def served(folder: pathlib.Path, latency: float) -> typing.Iterator[typing.Dict[str, typing.Any]]:
-    """Variables with which Ansible reaches nodes of any name, as long as they are needed. Each name gets a connection of its own.
+def served(folder: pathlib.Path, latency: float) -> typing.Iterator[dict[str, typing.Any]]:
+    """Variables with which Ansible reaches nodes of any name, as long as they are needed. Each name gets a connection
+    of its own.
 
     :param folder: for keys and sockets; its path must be short
-    :param latency: seconds before the process of a command starts, as with an exec; that a connection is made costs none
+    :param latency: seconds before the process of a command starts, as with an exec; that a connection is made costs
+        none
     :raises NotServed: OpenSSH is not installed, or does not let the user in who runs this
     """
     server = program("sshd")
@@ -54,12 +57,20 @@ def served(folder: pathlib.Path, latency: float) -> typing.Iterator[typing.Dict[
     if os.geteuid() == 0:
         SEPARATION.mkdir(exist_ok=True)
     log = folder / "sshd.log"
-    options = f"-F none -o HostName=127.0.0.1 -o HostKeyAlias=node -o UserKnownHostsFile={folder / 'known'} -o IdentitiesOnly=yes -o IdentityAgent=none"
+    options = (
+        f"-F none -o HostName=127.0.0.1 -o HostKeyAlias=node -o UserKnownHostsFile={folder / 'known'} -o"
+        " IdentitiesOnly=yes -o IdentityAgent=none"
+    )
     with subprocess.Popen([server, "-D", "-f", str(folder / "settings"), "-E", str(log)]) as process:
         try:
             # it is asked once a second until it listens
             login = [program("ssh"), *options.split(" "), "-o", "BatchMode=yes", "-o", "ConnectionAttempts=20"]
-            done = subprocess.run([*login, "-p", str(port), "-i", folder / "user", "node", "true"], capture_output=True, text=True, check=False)
+            done = subprocess.run(
+                [*login, "-p", str(port), "-i", folder / "user", "node", "true"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
             if done.returncode:
                 raise NotServed(f"ssh to this machine: {' '.join((done.stderr + log.read_text()).split())[-200:]}")
             yield {

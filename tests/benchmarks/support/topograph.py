@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The parser of ibnetdiscover's output in NVIDIA topograph (pkg/ib), built from its own module. Nothing of it is in this repository."""
+"""The parser of ibnetdiscover's output in NVIDIA topograph (pkg/ib), built from its own module. Nothing of it is in
+this repository."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def _run(folder: pathlib.Path, *command: str) -> None:
         raise NotBuilt(f"'go {command[1]}' ended with {done.returncode}: {' '.join(done.stderr.split())[-200:]}")
 
 
-def measure(binary: pathlib.Path, text: pathlib.Path, rounds: int) -> typing.Tuple[float, str]:
+def measure(binary: pathlib.Path, text: pathlib.Path, rounds: int) -> tuple[float, str]:
     """Processor seconds of the fastest of some rounds, and what else there is to say."""
     done = subprocess.run([binary, text, str(rounds)], stdout=subprocess.PIPE, text=True, check=True)
     seconds, found = json.loads(done.stdout)

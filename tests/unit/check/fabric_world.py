@@ -22,13 +22,27 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SubnetManager,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PcieLink, PciFunction, Port, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    PcieLink,
+    PciFunction,
+    Port,
+    Sriov,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent, Ipam, Network, Select
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import SIX_HCAS, plain_guid
 
 LINK = PcieLink(32.0, 16, 32.0, 16)
-MASTERS = {1: SubnetManager(1, "0xe89e491ff5d50001", "MASTER", 15, 100), 2: SubnetManager(1, "0xe89e491ff5d50002", "MASTER", 15, 100)}
-STANDBYS = {1: SubnetManager(2, "0xe89e491ff5d50011", "STANDBY", 3, 9), 2: SubnetManager(2, "0xe89e491ff5d50012", "STANDBY", 3, 9)}
+MASTERS = {
+    1: SubnetManager(1, "0xe89e491ff5d50001", "MASTER", 15, 100),
+    2: SubnetManager(1, "0xe89e491ff5d50002", "MASTER", 15, 100),
+}
+STANDBYS = {
+    1: SubnetManager(2, "0xe89e491ff5d50011", "STANDBY", 3, 9),
+    2: SubnetManager(2, "0xe89e491ff5d50012", "STANDBY", 3, 9),
+}
 NODES = {"worker-1": 1, "worker-2": 2}
 
 
@@ -51,7 +65,9 @@ def hca(node: int, index: int, **port: typing.Any) -> Hca:
 def igb(**changes: typing.Any) -> Hca:
     """The Ethernet NIC of a worker."""
     pci = PciFunction("0000:01:00.0", "8086", "10c9", "0200", "igb", None, PcieLink(2.5, 1, 2.5, 1))
-    return dataclasses.replace(Hca("eth1", netdevs=(Netdev("eth1", "52:54:00:88:00:01", 1500, "up"),), pci=pci, sriov=Sriov(7, 0)), **changes)
+    return dataclasses.replace(
+        Hca("eth1", netdevs=(Netdev("eth1", "52:54:00:88:00:01", 1500, "up"),), pci=pci, sriov=Sriov(7, 0)), **changes
+    )
 
 
 def node(number: int, **hcas: typing.Optional[Hca]) -> NodeHcas:
@@ -62,9 +78,11 @@ def node(number: int, **hcas: typing.Optional[Hca]) -> NodeHcas:
     return NodeHcas(tuple(value for value in members.values() if value is not None))
 
 
-def subnets(**seen: SeenSubnet) -> typing.Tuple[SeenSubnet, ...]:
+def subnets(**seen: SeenSubnet) -> tuple[SeenSubnet, ...]:
     """What a worker's ports see; a keyword replaces what one device sees."""
-    return tuple(seen.get(device, SeenSubnet(device, 1, MASTERS[fabric])) for device, _netdev, _address, fabric in SIX_HCAS)
+    return tuple(
+        seen.get(device, SeenSubnet(device, 1, MASTERS[fabric])) for device, _netdev, _address, fabric in SIX_HCAS
+    )
 
 
 def managers(fabric: int = 1, **changes: typing.Any) -> SeenManagers:
@@ -73,7 +91,9 @@ def managers(fabric: int = 1, **changes: typing.Any) -> SeenManagers:
     return dataclasses.replace(SeenManagers(ports, None, MASTERS[fabric].guid, 100, 120, 10.0, True), **changes)
 
 
-def errors(first: typing.Sequence[PortErrors] = (), later: typing.Sequence[PortErrors] = (), failures: int = 0) -> SeenErrors:
+def errors(
+    first: typing.Sequence[PortErrors] = (), later: typing.Sequence[PortErrors] = (), failures: int = 0
+) -> SeenErrors:
     """Two readings of the error counters, 10 s apart."""
     return SeenErrors(ErrorReport(tuple(first), 65), ErrorReport(tuple(later), 65, failures), 10.0)
 
@@ -82,7 +102,7 @@ def topology(fabric: int = 1, without: typing.Sequence[str] = (), more: typing.S
     """One leaf with the HCAs of both workers on a fabric; ``without`` leaves out port GUIDs."""
     leaf = FabricNode("Switch", "0x0000000000000100", "MF0;leaf00:MQM9700/U1", 65, 1)
     nodes = [leaf]
-    links: typing.List[Link] = []
+    links: list[Link] = []
     for number in NODES.values():
         for index, item in enumerate(SIX_HCAS):
             if item[3] == fabric and plain_guid(number, index, 1) not in without:
@@ -92,7 +112,9 @@ def topology(fabric: int = 1, without: typing.Sequence[str] = (), more: typing.S
     return Topology((*nodes, *more), tuple(links))
 
 
-def seen_topologies(seen: typing.Optional[Topology] = None, error: typing.Optional[str] = None, **changes: typing.Any) -> typing.Tuple[SeenTopology, ...]:
+def seen_topologies(
+    seen: typing.Optional[Topology] = None, error: typing.Optional[str] = None, **changes: typing.Any
+) -> tuple[SeenTopology, ...]:
     """What worker-1 sees from its two vantage points; keywords change what it sees of fabric 1."""
     good = SeenTopology("mlx5_0", 1, topology(1), None, managers(1), SeenCapabilities(links=16), errors())
     first = dataclasses.replace(good, **{"topology": None if error else seen or topology(1), "error": error, **changes})
@@ -100,7 +122,9 @@ def seen_topologies(seen: typing.Optional[Topology] = None, error: typing.Option
     return (first, second)
 
 
-def fabric(name: str = "compute", profile: str = "sriov_infiniband", virtual_functions: int = 8, **select: typing.Any) -> Fabric:
+def fabric(
+    name: str = "compute", profile: str = "sriov_infiniband", virtual_functions: int = 8, **select: typing.Any
+) -> Fabric:
     """A fabric of the intent; keywords are those of ``select``."""
     values = {"hcas_per_node": 4, "subnet_manager": ("any",), **select}
     ipam = Ipam("whereabouts", "100.100.0.0/22")

@@ -52,13 +52,13 @@ def job(**changes: typing.Any) -> Job:
     return answer
 
 
-def objects(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
+def objects(**changes: typing.Any) -> list[dict[str, typing.Any]]:
     """What is rendered, as the API server would give it back: no two parts of it are one."""
-    answer: typing.List[typing.Dict[str, typing.Any]] = json.loads(json.dumps(render(job(**changes), FABRICS, ClusterIntent())))
+    answer: list[dict[str, typing.Any]] = json.loads(json.dumps(render(job(**changes), FABRICS, ClusterIntent())))
     return answer
 
 
-def definition(name: str, kind: str, resource: str = "", **ipam: typing.Any) -> typing.Dict[str, typing.Any]:
+def definition(name: str, kind: str, resource: str = "", **ipam: typing.Any) -> dict[str, typing.Any]:
     """A NetworkAttachmentDefinition."""
     annotations = {"k8s.v1.cni.cncf.io/resourceName": resource} if resource else {}
     config = {"cniVersion": "1.0.0", "name": name, "type": kind, "ipam": {"type": "whereabouts", **ipam}}
@@ -70,7 +70,12 @@ def definition(name: str, kind: str, resource: str = "", **ipam: typing.Any) -> 
 
 
 def node(name: str, **more: int) -> ClusterNode:
-    return ClusterNode(name, {}, True, allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_compute": 32, "openshift.io/mlx_roce": 8, **more})
+    return ClusterNode(
+        name,
+        {},
+        True,
+        allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_compute": 32, "openshift.io/mlx_roce": 8, **more},
+    )
 
 
 ATTACHMENTS = tuple(
@@ -84,5 +89,8 @@ ATTACHMENTS = tuple(
 WORLD = JobSurroundings(
     nodes=(node("worker-1"), node("worker-2")),
     attachments=ATTACHMENTS,
-    claims=(Claim("training/models", ("ReadWriteMany",), "Bound"), Claim("training/scratch", ("ReadWriteOnce",), "Bound")),
+    claims=(
+        Claim("training/models", ("ReadWriteMany",), "Bound"),
+        Claim("training/scratch", ("ReadWriteOnce",), "Bound"),
+    ),
 )

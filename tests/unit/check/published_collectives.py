@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Published figures of collectives beside what the formula says, and the table of docs/collectives.md that is made of them.
+"""Published figures of collectives beside what the formula says, and the table of docs/collectives.md that is made of
+them.
 
 ``python -m tests.unit.check.published_collectives`` writes the table into the page.
 """
@@ -11,12 +12,20 @@ import dataclasses
 import pathlib
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import SHARE, SHARES, Algorithm, NodeFigure, Shape, expect
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import (
+    SHARE,
+    SHARES,
+    Algorithm,
+    NodeFigure,
+    Shape,
+    expect,
+)
 
 PAGE = pathlib.Path(__file__).resolve().parents[3] / "docs/collectives.md"
 BEGIN, END = "<!-- made by 'python -m tests.unit.check.published_collectives' -->\n", "<!-- end -->"
 
-#: of a link's rate that ib_write_bw reaches [NVIDIA/nccl issue 2409: 392 of 400 Gb/s]. Of the published runs no rate of a rail is known
+#: of a link's rate that ib_write_bw reaches [NVIDIA/nccl issue 2409: 392 of 400 Gb/s]. Of the published runs no rate of
+#: a rail is known
 PERFTEST = 0.98
 #: bus bandwidth of all_reduce within one HGX H100, in GB/s [NVIDIA/nccl-tests issues 212 and 290: 480 and 476]
 HGX_H100 = 480.0
@@ -47,7 +56,7 @@ class Published:
     gbs: float
     source: str
     shape: typing.Optional[Shape] = None
-    rails: typing.Optional[typing.Tuple[int, float]] = None
+    rails: typing.Optional[tuple[int, float]] = None
     algorithm: typing.Optional[Algorithm] = "ring"
     collective: str = "all_reduce"
     node: typing.Optional[float] = None
@@ -62,7 +71,9 @@ class Published:
             return None
         count, rate = self.rails
         node = NodeFigure(self.node) if self.node else None
-        found = expect(self.collective, self.shape, [PERFTEST * rate] * count, self.algorithm, node, library=self.library)
+        found = expect(
+            self.collective, self.shape, [PERFTEST * rate] * count, self.algorithm, node, library=self.library
+        )
         return found.bound_gbs if found else None
 
     @property
@@ -84,12 +95,41 @@ PUBLISHED = (
     Published("H100, 8 nodes, NDR", "run", 380.0, COREWEAVE, Shape(8, 8), EIGHT, size="2G"),
     Published("H100, 8 nodes, NDR", "run", 386.6, COREWEAVE, Shape(8, 8), EIGHT, size="8G"),
     Published("H100, 4 nodes, 400G", "run", 365.8, "NVIDIA/nccl-tests issue 309", Shape(4, 8), EIGHT, size="16G"),
-    Published("H100, 2 nodes, 400G", "run", 470.0, "NVIDIA/nccl-tests issue 309", Shape(2, 8), EIGHT, "nvls_tree", node=HGX_H100, size="16G"),
-    Published("H100, 2 nodes, EFA", "run", 487.9, CRE, Shape(2, 8), (32, 100.0), "nvls_tree", node=HGX_H100, size="16G"),
+    Published(
+        "H100, 2 nodes, 400G",
+        "run",
+        470.0,
+        "NVIDIA/nccl-tests issue 309",
+        Shape(2, 8),
+        EIGHT,
+        "nvls_tree",
+        node=HGX_H100,
+        size="16G",
+    ),
+    Published(
+        "H100, 2 nodes, EFA", "run", 487.9, CRE, Shape(2, 8), (32, 100.0), "nvls_tree", node=HGX_H100, size="16G"
+    ),
     Published("H100, 2 nodes, EFA", "run", 338.6, CRE, Shape(2, 8), (32, 100.0), collective="all_gather"),
     Published("H100, 2 nodes, EFA", "run", 79.1, CRE, Shape(2, 8), (32, 100.0), collective="alltoall"),
-    Published("H100, 400G", "run", 370.0, "Together AI, cited in ADR-021 of NVIDIA/cluster-readiness-engine", Shape(4, 8), EIGHT),
-    Published("H100, 2 nodes, RoCE", "fault", 231.0, "NVIDIA/nccl issue 2409", Shape(2, 8), EIGHT, "nvls_tree", node=HGX_H100, size="8G"),
+    Published(
+        "H100, 400G",
+        "run",
+        370.0,
+        "Together AI, cited in ADR-021 of NVIDIA/cluster-readiness-engine",
+        Shape(4, 8),
+        EIGHT,
+    ),
+    Published(
+        "H100, 2 nodes, RoCE",
+        "fault",
+        231.0,
+        "NVIDIA/nccl issue 2409",
+        Shape(2, 8),
+        EIGHT,
+        "nvls_tree",
+        node=HGX_H100,
+        size="8G",
+    ),
     Published("GB200, 4 nodes, without MNNVL", "run", 191.4, CRE, Shape(4, 4), (4, 400.0)),
     Published("GB200, 2 racks", "run", 810.0, COREWEAVE, Shape(2, 72), (72, 400.0), "tree", node=834.0, size="16G"),
     Published(
@@ -102,7 +142,10 @@ PUBLISHED = (
         "tree",
         node=834.0,
         size="16G",
-        unexplained="A rack's 72 rails carry four times as much as NVLink, and it is half of what NVLink allows. NCCL 2.26.2; the source says no more",
+        unexplained=(
+            "A rack's 72 rails carry four times as much as NVLink, and it is half of what NVLink allows. NCCL 2.26.2;"
+            " the source says no more"
+        ),
     ),
     Published("MI300X, 2 nodes, 400G", "run", 350.0, CVS, Shape(2, 8), EIGHT, library="RCCL", size="16G"),
     Published(
@@ -114,7 +157,9 @@ PUBLISHED = (
         EIGHT,
         library="RCCL",
         size="8G",
-        unexplained="The same two nodes reach 350 GB/s with 16G: RCCL needs larger messages than the published runs of NCCL",
+        unexplained=(
+            "The same two nodes reach 350 GB/s with 16G: RCCL needs larger messages than the published runs of NCCL"
+        ),
     ),
     Published(
         "MI300X, 2 nodes, 400G",
@@ -125,28 +170,55 @@ PUBLISHED = (
         EIGHT,
         collective="alltoall",
         library="RCCL",
-        unexplained="Half of what the rails carry. Each GPU sends to each other one over its own rail; a GPU's way to the other rails is not published",
+        unexplained=(
+            "Half of what the rails carry. Each GPU sends to each other one over its own rail; a GPU's way to the other"
+            " rails is not published"
+        ),
     ),
     Published("GB200, one rack", "run", 834.0, COREWEAVE, size="8G", unexplained=NO_NETWORK),
     Published("GB200, 4 nodes, MNNVL", "run", 882.5, CRE, unexplained=NO_NETWORK),
     Published("GB300, 8 nodes, MNNVL", "run", 923.0, CRE, unexplained=NO_NETWORK),
     Published("GB300, MNNVL", "run", 843.0, "NVIDIA/aicr issue 2641", unexplained=NO_NETWORK),
-    Published("GB300, 2 nodes, NVLink and MNNVL", "run", 599.0, "nebius-solutions-library pull request 1135", unexplained=NO_NETWORK),
+    Published(
+        "GB300, 2 nodes, NVLink and MNNVL",
+        "run",
+        599.0,
+        "nebius-solutions-library pull request 1135",
+        unexplained=NO_NETWORK,
+    ),
     Published(
         "GB300, 2 nodes, InfiniBand",
         "run",
         246.0,
         "nebius-solutions-library pull request 1135",
-        unexplained="The rate of its HCAs and the GPUs of a node are not published: 4 x 400G would carry 196 GB/s as a ring, 4 x 800G 392 GB/s",
+        unexplained=(
+            "The rate of its HCAs and the GPUs of a node are not published: 4 x 400G would carry 196 GB/s as a ring, 4"
+            " x 800G 392 GB/s"
+        ),
     ),
     Published("A100, 16 x 100G", "floor", 185.0, OCI, Shape(4, 8), (16, 100.0), size="1G-16G"),
     Published(
-        "H100, H200, B200, GB300", "floor", 440.0, OCI, Shape(2, 8), EIGHT, "nvls_tree", node=HGX_H100, size="1G-16G", unexplained="Nodes are not said: two"
+        "H100, H200, B200, GB300",
+        "floor",
+        440.0,
+        OCI,
+        Shape(2, 8),
+        EIGHT,
+        "nvls_tree",
+        node=HGX_H100,
+        size="1G-16G",
+        unexplained="Nodes are not said: two",
     ),
     Published("B300, 8 x 800G", "floor", 700.0, OCI, Shape(4, 8), (8, 800.0), size="1G-16G"),
     Published("GB200-v3", "floor", 300.0, OCI, size="1G-16G", unexplained="Neither its rails nor the nodes are said"),
     Published("MI300X, MI355X", "floor", 350.0, OCI, Shape(4, 8), EIGHT, library="RCCL", size="1G-16G"),
-    Published("B300, one node", "floor", 800.0, "oracle-quickstart/oci-hpc, active_healthcheck.py, May 2026", unexplained=NO_NETWORK),
+    Published(
+        "B300, one node",
+        "floor",
+        800.0,
+        "oracle-quickstart/oci-hpc, active_healthcheck.py, May 2026",
+        unexplained=NO_NETWORK,
+    ),
     Published(
         "a3ultra (H200), a4 (B200)",
         "floor",
@@ -157,9 +229,39 @@ PUBLISHED = (
         unexplained="A floor far below the links: it finds what is broken, not what is slow",
     ),
     Published("a4x (GB200)", "floor", 160.0, CHS, Shape(4, 4), (4, 400.0)),
-    Published("H100, EKS", "floor", 300.0, AICR, Shape(2, 8), (32, 100.0), "nvls_tree", node=HGX_H100, unexplained="Below what one rail less would give"),
-    Published("H100, AKS", "floor", 100.0, AICR, Shape(2, 8), EIGHT, "nvls_tree", node=HGX_H100, unexplained="Two rails of eight would pass it"),
-    Published("H100, GKE", "floor", 250.0, AICR, Shape(2, 8), EIGHT, "nvls_tree", node=HGX_H100, unexplained="Half of the rails would nearly pass it"),
+    Published(
+        "H100, EKS",
+        "floor",
+        300.0,
+        AICR,
+        Shape(2, 8),
+        (32, 100.0),
+        "nvls_tree",
+        node=HGX_H100,
+        unexplained="Below what one rail less would give",
+    ),
+    Published(
+        "H100, AKS",
+        "floor",
+        100.0,
+        AICR,
+        Shape(2, 8),
+        EIGHT,
+        "nvls_tree",
+        node=HGX_H100,
+        unexplained="Two rails of eight would pass it",
+    ),
+    Published(
+        "H100, GKE",
+        "floor",
+        250.0,
+        AICR,
+        Shape(2, 8),
+        EIGHT,
+        "nvls_tree",
+        node=HGX_H100,
+        unexplained="Half of the rails would nearly pass it",
+    ),
     Published("GB200, NET", "floor", 40.0, AICR, Shape(2, 4), (4, 400.0), unexplained="One rail of four would pass it"),
     Published("GB200, NVLS", "floor", 500.0, AICR, unexplained=NO_NETWORK),
     Published("GB300, NVLS", "floor", 700.0, AICR, unexplained=NO_NETWORK),
@@ -182,18 +284,41 @@ RATES = (
 
 def make_table() -> str:
     """The published figures, one a row, and the rates of links."""
-    rows = ["| system | collective | published, GB/s | | bound, GB/s | share | what the formula does not tell | source |", "|---|---|---|---|---|---|---|---|"]
+    rows = [
+        "| system | collective | published, GB/s | | bound, GB/s | share | what the formula does not tell | source |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     for item in PUBLISHED:
         bound = "" if item.bound is None else f"{item.bound:.0f}"
         share = "" if item.share is None else f"{item.share:.2f}"
         name = f"{item.collective}{f', {item.algorithm}' if item.bound and item.collective == 'all_reduce' else ''}"
         size = f" @{item.size}" if item.size else ""
-        rows.append(f"| {item.system} | {name} | {item.gbs:g}{size} | {item.kind} | {bound} | {share} | {item.unexplained} | {item.source} |")
+        rows.append(
+            f"| {item.system} | {name} | {item.gbs:g}{size} | {item.kind} | {bound} | {share} | {item.unexplained} |"
+            f" {item.source} |"
+        )
     rates = ["| HCA | published, Gb/s | link, Gb/s | share | source |", "|---|---|---|---|---|"]
-    rates += [f"| {system} | {rate:g} | {link:g} | {rate / link:.2f} | {source} |" for system, rate, link, source in RATES]
+    rates += [
+        f"| {system} | {rate:g} | {link:g} | {rate / link:.2f} | {source} |" for system, rate, link, source in RATES
+    ]
     shares = ["| library | collective | share |", "|---|---|---|"]
-    shares += [f"| {library} | {collective} | {share:g} |" for (library, collective), share in SHARES.items()] + [f"| any | any other | {SHARE:g} |"]
-    return "\n".join([*rows, "", "Rates of single links, by `ib_write_bw`:", "", *rates, "", "Shares of the bound that are asked for:", "", *shares, ""])
+    shares += [f"| {library} | {collective} | {share:g} |" for (library, collective), share in SHARES.items()] + [
+        f"| any | any other | {SHARE:g} |"
+    ]
+    return "\n".join(
+        [
+            *rows,
+            "",
+            "Rates of single links, by `ib_write_bw`:",
+            "",
+            *rates,
+            "",
+            "Shares of the bound that are asked for:",
+            "",
+            *shares,
+            "",
+        ]
+    )
 
 
 def put_table(page: str) -> str:

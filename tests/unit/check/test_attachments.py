@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Networks without virtual functions: what the linter says before, what the wait asks for, what stage network makes of it, and what fabrics may not share."""
+"""Networks without virtual functions: what the linter says before, what the wait asks for, what stage network makes of
+it, and what fabrics may not share."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network impor
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import lint_all
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.plain_network import lint
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore as Surroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
+    ClusterBefore as Surroundings,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.sriov import GRACE, Patience, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Target
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators import check as operators
@@ -26,7 +29,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_funct
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+    Port,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Attachment, ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nvidia import NicPolicy, Reported
@@ -46,7 +56,7 @@ NIC = Hca(
 RANGES = iter(range(256))
 
 
-def made(profile: str, **changes: typing.Any) -> typing.Dict[str, typing.Any]:
+def made(profile: str, **changes: typing.Any) -> dict[str, typing.Any]:
     data = {
         "name": profile.replace("_", "-"),
         "profile": profile,
@@ -60,7 +70,7 @@ def made(profile: str, **changes: typing.Any) -> typing.Dict[str, typing.Any]:
     return {key: value for key, value in data.items() if value is not None}
 
 
-def intent_of(*fabrics: typing.Dict[str, typing.Any], cluster: typing.Optional[typing.Dict[str, typing.Any]] = None) -> Intent:
+def intent_of(*fabrics: dict[str, typing.Any], cluster: typing.Optional[dict[str, typing.Any]] = None) -> Intent:
     return parse_intent(list(fabrics), None, cluster)
 
 
@@ -72,7 +82,7 @@ def around(hca: Hca = NIC, **changes: typing.Any) -> ClusterBefore:
     return Surroundings(hcas={"a": NodeHcas((hca,))}, **changes)
 
 
-def judged(findings: typing.Tuple[Finding, ...]) -> typing.Set[typing.Tuple[str, str]]:
+def judged(findings: tuple[Finding, ...]) -> set[tuple[str, str]]:
     return {(finding.check, finding.status) for finding in findings}
 
 
@@ -86,13 +96,27 @@ def test_a_good_network_has_nothing_against_it(profile: str) -> None:
 
 
 def test_the_pod_network_needs_nothing() -> None:
-    assert lint(intent_of({"name": "pods", "profile": "pod_network", "network": {"namespace": "training"}}).fabrics[0], around(), ["a"]) == ()
+    assert (
+        lint(
+            intent_of({"name": "pods", "profile": "pod_network", "network": {"namespace": "training"}}).fabrics[0],
+            around(),
+            ["a"],
+        )
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
     ("profile", "changes", "world", "check", "status", "said"),
     [
-        ("macvlan", {}, around(dataclasses.replace(NIC, netdevs=(Netdev("ens2", "aa:bb", 1500, "up"),))), "network.lint_select", "fail", "ens2"),
+        (
+            "macvlan",
+            {},
+            around(dataclasses.replace(NIC, netdevs=(Netdev("ens2", "aa:bb", 1500, "up"),))),
+            "network.lint_select",
+            "fail",
+            "ens2",
+        ),
         ("macvlan", {}, Surroundings(), "network.lint_select", "unknown", "gave no answer"),
         ("macvlan", {}, Surroundings(), "network.lint_link", "unknown", "nothing to judge by"),
         ("macvlan", {"mtu": 9000}, around(), "network.lint_link", "fail", "must be [0, master MTU(1500)]"),
@@ -104,17 +128,44 @@ def test_the_pod_network_needs_nothing() -> None:
             "warn",
             "nothing gets through",
         ),
-        ("rdma_shared", {}, around(dataclasses.replace(NIC, rdma_device=None)), "network.lint_rdma", "fail", "no RDMA device of the interface"),
-        ("rdma_shared", {}, around(states={"a": NodeState("a", rdma_mode="exclusive")}), "network.lint_rdma", "fail", "incorrect RDMA subsystem"),
+        (
+            "rdma_shared",
+            {},
+            around(dataclasses.replace(NIC, rdma_device=None)),
+            "network.lint_rdma",
+            "fail",
+            "no RDMA device of the interface",
+        ),
+        (
+            "rdma_shared",
+            {},
+            around(states={"a": NodeState("a", rdma_mode="exclusive")}),
+            "network.lint_rdma",
+            "fail",
+            "incorrect RDMA subsystem",
+        ),
         ("rdma_shared", {}, around(rdma_mode="exclusive"), "network.lint_rdma", "fail", "incorrect RDMA subsystem"),
         ("rdma_shared", {}, Surroundings(), "network.lint_rdma", "unknown", "does not show the interface"),
-        ("rdma_shared", {}, around(nic_policies=(NicPolicy("other", "ignore"),)), "network.lint_operator", "warn", "obeys only one name"),
+        (
+            "rdma_shared",
+            {},
+            around(nic_policies=(NicPolicy("other", "ignore"),)),
+            "network.lint_operator",
+            "warn",
+            "obeys only one name",
+        ),
         (
             "rdma_shared",
             {},
             around(
                 nic_policies=(
-                    NicPolicy("nic-cluster-policy", "ready", False, {"rdmaSharedDevicePlugin": '{"configList": []}'}, {"rdmaSharedDevicePlugin": "helm"}),
+                    NicPolicy(
+                        "nic-cluster-policy",
+                        "ready",
+                        False,
+                        {"rdmaSharedDevicePlugin": '{"configList": []}'},
+                        {"rdmaSharedDevicePlugin": "helm"},
+                    ),
                 )
             ),
             "network.lint_operator",
@@ -123,23 +174,28 @@ def test_the_pod_network_needs_nothing() -> None:
         ),
     ],
 )
-def test_each_rule(profile: str, changes: typing.Dict[str, int], world: ClusterBefore, check: str, status: str, said: str) -> None:
+def test_each_rule(
+    profile: str, changes: dict[str, int], world: ClusterBefore, check: str, status: str, said: str
+) -> None:
     found = [finding for finding in lint(one(profile, **changes), world, ["a"]) if finding.check == check]
     assert [finding.status for finding in found] == [status]
     assert said in found[0].why
 
 
 def bonded(*states: str) -> NodeHcas:
-    """A node whose two HCAs are parts of bond0, the second one with the RDMA device of both, and one HCA beside them."""
+    """A node whose two HCAs are parts of bond0, the second one with the RDMA device of both, and one HCA beside
+    them."""
     parts = (Netdev(f"ens1f{number}", "aa:bb", 9000, state, bond="bond0") for number, state in enumerate(states))
     pci = (PciFunction(f"0000:3c:00.{number}", "15b3", "1021", "0200", "mlx5_core") for number in range(2))
     first, second = (Hca(part.name, None, (part,), function) for part, function in zip(parts, pci))
-    carrier = dataclasses.replace(second, name="mlx5_bond_0", rdma_device="mlx5_bond_0", ports=(Port(1, link_layer="Ethernet"),))
+    carrier = dataclasses.replace(
+        second, name="mlx5_bond_0", rdma_device="mlx5_bond_0", ports=(Port(1, link_layer="Ethernet"),)
+    )
     other = dataclasses.replace(NIC, pci=PciFunction("0000:4d:00.0", "15b3", "1021", "0200", "mlx5_core"))
     return NodeHcas((first, carrier, other))
 
 
-def on_bond(profile: str, netdev: str, *states: str, mtu: int = 9000) -> typing.Tuple[typing.Dict[str, Finding], Finding]:
+def on_bond(profile: str, netdev: str, *states: str, mtu: int = 9000) -> tuple[dict[str, Finding], Finding]:
     """What the linter says by its checks, and what stage discover says of the NICs."""
     intent = intent_of(made(profile, mtu=mtu, select={"hcas_per_node": 1, "netdev": [netdev]}))
     found = lint(intent.fabrics[0], Surroundings(hcas={"a": bonded(*states)}), ["a"])
@@ -148,18 +204,28 @@ def on_bond(profile: str, netdev: str, *states: str, mtu: int = 9000) -> typing.
 
 
 @pytest.mark.parametrize("states", [("up", "up"), ("down", "up")])
-def test_a_bond_is_a_nic_that_is_up_where_one_of_its_parts_is(states: typing.Tuple[str, str]) -> None:
+def test_a_bond_is_a_nic_that_is_up_where_one_of_its_parts_is(states: tuple[str, str]) -> None:
     found, seen = on_bond("macvlan", "bond0", *states)
-    assert {item.status for item in found.values()} == {"pass"} and seen.status == "pass" and seen.measured.startswith("1 NICs: mlx5_bond_0")
+    assert (
+        {item.status for item in found.values()} == {"pass"}
+        and seen.status == "pass"
+        and seen.measured.startswith("1 NICs: mlx5_bond_0")
+    )
     assert found["network.lint_select"].measured == "mlx5_bond_0 at 0000:3c:00.1"
-    assert {item.status for item in on_bond("macvlan", "ens1", *states)[0].values()} == {"fail", "pass"}, "the NIC beside it has an MTU of 1500 bytes"
+    assert {item.status for item in on_bond("macvlan", "ens1", *states)[0].values()} == {
+        "fail",
+        "pass",
+    }, "the NIC beside it has an MTU of 1500 bytes"
 
 
 def test_a_bond_takes_no_more_than_its_parts_and_is_down_with_the_last_of_them() -> None:
     found, _seen = on_bond("macvlan", "bond0", "down", "down", mtu=9500)
     assert found["network.lint_link"].subject == "macvlan a bond0" and found["network.lint_link"].status == "warn"
     found, _seen = on_bond("macvlan", "bond0", "up", "up", mtu=9500)
-    assert found["network.lint_link"].status == "fail" and "must be [0, master MTU(9000)]" in found["network.lint_link"].why
+    assert (
+        found["network.lint_link"].status == "fail"
+        and "must be [0, master MTU(9000)]" in found["network.lint_link"].why
+    )
 
 
 @pytest.mark.parametrize("profile", ["macvlan", "rdma_shared"])
@@ -167,13 +233,22 @@ def test_a_bond_takes_no_more_than_its_parts_and_is_down_with_the_last_of_them()
 def test_a_part_of_a_bond_is_no_nic_for_pods_that_share_it(profile: str, part: str) -> None:
     found, seen = on_bond(profile, part, "up", "up")
     for item in (found["network.lint_select"], seen):
-        assert item.status == "fail" and item.why.startswith(f"{part} is a part of the bond bond0") and item.remedy.endswith("bond0.")
+        assert (
+            item.status == "fail"
+            and item.why.startswith(f"{part} is a part of the bond bond0")
+            and item.remedy.endswith("bond0.")
+        )
 
 
 def test_the_plugin_that_shares_devices_finds_no_bond() -> None:
     found, seen = on_bond("rdma_shared", "bond0", "up", "up")
-    assert seen.status == "pass" and (found["network.lint_rdma"].status, found["network.lint_rdma"].measured) == ("fail", "bond0 is a bond")
-    assert "it offers nothing" in found["network.lint_rdma"].why and "sriov_ethernet" in found["network.lint_rdma"].remedy
+    assert seen.status == "pass" and (found["network.lint_rdma"].status, found["network.lint_rdma"].measured) == (
+        "fail",
+        "bond0 is a bond",
+    )
+    assert (
+        "it offers nothing" in found["network.lint_rdma"].why and "sriov_ethernet" in found["network.lint_rdma"].remedy
+    )
 
 
 def test_virtual_functions_of_a_part_of_a_bond_are_its_own() -> None:
@@ -217,7 +292,9 @@ READY = ClusterState(
 
 def reports(kind: str, **changes: typing.Any) -> ClusterState:
     (name, seen), *_rest = REPORTS[kind].items()
-    return dataclasses.replace(READY, reports={**REPORTS, kind: {name: dataclasses.replace(seen, **changes)} if changes else {}})
+    return dataclasses.replace(
+        READY, reports={**REPORTS, kind: {name: dataclasses.replace(seen, **changes)} if changes else {}}
+    )
 
 
 def attached(*seen: Attachment) -> ClusterState:
@@ -235,24 +312,39 @@ def test_all_that_is_there_is_ready() -> None:
     [
         (reports("NicClusterPolicy"), "there is no NicClusterPolicy", "not_reported"),
         (reports("NicClusterPolicy", state=""), "has not reported on NicClusterPolicy", "not_reported"),
-        (reports("NicClusterPolicy", state="notReady", parts=("state-OFED notReady",)), "not ready: state-OFED notReady", "part"),
         (
-            dataclasses.replace(reports("NicClusterPolicy", state="notReady"), nodes={"a": ClusterNode("a", {NIC_LABEL: "false"}, ready=True)}),
+            reports("NicClusterPolicy", state="notReady", parts=("state-OFED notReady",)),
+            "not ready: state-OFED notReady",
+            "part",
+        ),
+        (
+            dataclasses.replace(
+                reports("NicClusterPolicy", state="notReady"),
+                nodes={"a": ClusterNode("a", {NIC_LABEL: "false"}, ready=True)},
+            ),
             f"the node has no label {NIC_LABEL}=true",
             "no_nic_label",
         ),
         (
-            dataclasses.replace(reports("NicClusterPolicy", state="notReady"), parts={"a": (("ds-1", PodState("waiting", "x: no such image", "image")),)}),
+            dataclasses.replace(
+                reports("NicClusterPolicy", state="notReady"),
+                parts={"a": (("ds-1", PodState("waiting", "x: no such image", "image")),)},
+            ),
             "its pod ds-1 on the node: x: no such image",
             "part_image",
         ),
         (
-            dataclasses.replace(reports("NicClusterPolicy", state="notReady"), parts={"a": (("ds-1", PodState("waiting", "being created")),)}),
+            dataclasses.replace(
+                reports("NicClusterPolicy", state="notReady"),
+                parts={"a": (("ds-1", PodState("waiting", "being created")),)},
+            ),
             "its pod ds-1 on the node: being created",
             "part",
         ),
         (
-            dataclasses.replace(reports("NicClusterPolicy", state="notReady"), parts={"a": (("ds-1", PodState("ready", "Ready")),)}),
+            dataclasses.replace(
+                reports("NicClusterPolicy", state="notReady"), parts={"a": (("ds-1", PodState("ready", "Ready")),)}
+            ),
             "is not ready: it gives no reason",
             "part",
         ),
@@ -262,17 +354,35 @@ def test_all_that_is_there_is_ready() -> None:
             "ignores NicClusterPolicy nic-cluster-policy: unsupported",
             "state_error",
         ),
-        (reports("MacvlanNetwork", state="error", reason="namespace not found"), "in state error: namespace not found", "state_error"),
+        (
+            reports("MacvlanNetwork", state="error", reason="namespace not found"),
+            "in state error: namespace not found",
+            "state_error",
+        ),
         (reports("MacvlanNetwork", state="error"), "it gives no reason", "state_error"),
-        (dataclasses.replace(READY, blind={"MacvlanNetwork": "HTTP 403"}), "MacvlanNetwork can't be read: HTTP 403", "unread"),
+        (
+            dataclasses.replace(READY, blind={"MacvlanNetwork": "HTTP 403"}),
+            "MacvlanNetwork can't be read: HTTP 403",
+            "unread",
+        ),
         (attached(), "there is no NetworkAttachmentDefinition training/net", "no_attachment"),
         (attached(Attachment("net", fault="spec.config is no JSON")), "multus can't read", "bad_attachment"),
         (attached(Attachment("net", {"master": "ens2"})), "master is 'ens2' instead of 'ens1'", "bad_attachment"),
         (reports("IPPool.nv-ipam.nvidia.com"), "there is no IPPool", "no_share"),
         (reports("IPPool.nv-ipam.nvidia.com", nodes=("b",)), "no share for the node; it has some for: b", "no_share"),
         (dataclasses.replace(READY, blind={"IPPool.nv-ipam.nvidia.com": "HTTP 403"}), "can't be read", "unread"),
-        (dataclasses.replace(READY, nodes={"a": ClusterNode("a", ready=True)}), "the node offers no rdma/shared", "not_shared"),
-        (dataclasses.replace(READY, nodes={"a": ClusterNode("a", allocatable={"rdma/shared": 63}, not_ready="no report")}), "NotReady: no report", "node_lost"),
+        (
+            dataclasses.replace(READY, nodes={"a": ClusterNode("a", ready=True)}),
+            "the node offers no rdma/shared",
+            "not_shared",
+        ),
+        (
+            dataclasses.replace(
+                READY, nodes={"a": ClusterNode("a", allocatable={"rdma/shared": 63}, not_ready="no report")}
+            ),
+            "NotReady: no report",
+            "node_lost",
+        ),
         (dataclasses.replace(READY, unread={"Node": "HTTP 500"}), "Node not read yet", ""),
     ],
 )
@@ -285,7 +395,10 @@ def test_what_is_missing_is_named(world: ClusterState, said: str, suspect: str) 
 
 def test_what_an_operator_waits_for_may_be_a_node_of_somebody_else() -> None:
     waits = reports("NicClusterPolicy", state="notReady", parts=("state-OFED notReady",))
-    for theirs, said in ((ClusterNode("b"), "and of those that are not ours NotReady are: b"), (ClusterNode("b", ready=True), "state-OFED notReady")):
+    for theirs, said in (
+        (ClusterNode("b"), "and of those that are not ours NotReady are: b"),
+        (ClusterNode("b", ready=True), "state-OFED notReady"),
+    ):
         (found,) = judge((TARGET,), dataclasses.replace(waits, nodes={**READY.nodes, "b": theirs}))
         assert found.node.detail.endswith(said)
 
@@ -330,12 +443,16 @@ def ready_of(**facts: typing.Any) -> Finding:
         ({"applied": APPLIED, "sync": synced(attached()), "check_mode": True}, "unknown", "Nothing was applied"),
         ({"applied": APPLIED}, "unknown", "The wait did not run"),
         ({"applied": (dataclasses.replace(APPLIED[0], action="refused"),)}, "unknown", "was refused"),
-        ({"applied": (dataclasses.replace(APPLIED[0], action="refused"),), "sync": synced()}, "fail", "of an earlier run"),
+        (
+            {"applied": (dataclasses.replace(APPLIED[0], action="refused"),), "sync": synced()},
+            "fail",
+            "of an earlier run",
+        ),
         ({"unmade": {"macvlan": "addresses are in use"}}, "unknown", "addresses are in use"),
         ({"lint": network.LintFacts(held={"macvlan": "1 finding"})}, "unknown", "held the fabric back"),
     ],
 )
-def test_whether_pods_can_be_attached(facts: typing.Dict[str, typing.Any], status: str, said: str) -> None:
+def test_whether_pods_can_be_attached(facts: dict[str, typing.Any], status: str, said: str) -> None:
     finding = ready_of(**facts)
     assert finding.status == status
     assert said in finding.why
@@ -347,18 +464,34 @@ def test_whether_pods_can_be_attached(facts: typing.Dict[str, typing.Any], statu
 @pytest.mark.parametrize(
     ("fabrics", "cluster", "check", "places"),
     [
-        ((made("sriov_ethernet"), made("host_device")), None, "claims", ("rdma_fabrics[0].select", "rdma_fabrics[1].select")),
-        ((made("macvlan"), made("host_device")), None, "claims", ("rdma_fabrics[0].select", "rdma_fabrics[1].select")),
-        ((made("rdma_shared"), made("rdma_shared", name="b", resource_name="b")), None, "claims", ("rdma_fabrics[0].select", "rdma_fabrics[1].select")),
         (
-            (made("macvlan", pods_per_node=1, network={"name": "m", "namespace": "t", "mode": "passthru"}), made("sriov_ethernet")),
+            (made("sriov_ethernet"), made("host_device")),
+            None,
+            "claims",
+            ("rdma_fabrics[0].select", "rdma_fabrics[1].select"),
+        ),
+        ((made("macvlan"), made("host_device")), None, "claims", ("rdma_fabrics[0].select", "rdma_fabrics[1].select")),
+        (
+            (made("rdma_shared"), made("rdma_shared", name="b", resource_name="b")),
+            None,
+            "claims",
+            ("rdma_fabrics[0].select", "rdma_fabrics[1].select"),
+        ),
+        (
+            (
+                made("macvlan", pods_per_node=1, network={"name": "m", "namespace": "t", "mode": "passthru"}),
+                made("sriov_ethernet"),
+            ),
             None,
             "claims",
             ("rdma_fabrics[0].select", "rdma_fabrics[1].select"),
         ),
         ((made("macvlan"), made("macvlan")), None, "unique_names", ("rdma_fabrics[0]", "rdma_fabrics[1]")),
         (
-            (made("rdma_shared"), made("sriov_ethernet", network={"name": "s", "namespace": "t", "meta_plugins": [{"type": "rdma"}]})),
+            (
+                made("rdma_shared"),
+                made("sriov_ethernet", network={"name": "s", "namespace": "t", "meta_plugins": [{"type": "rdma"}]}),
+            ),
             None,
             "rdma_mode",
             ("rdma_fabrics[0].profile", "rdma_fabrics[1].network.meta_plugins"),
@@ -372,9 +505,16 @@ def test_whether_pods_can_be_attached(facts: typing.Dict[str, typing.Any], statu
     ],
 )
 def test_a_conflict_names_both_places(
-    fabrics: typing.Tuple[typing.Dict[str, typing.Any], ...], cluster: typing.Optional[typing.Dict[str, typing.Any]], check: str, places: typing.Tuple[str, str]
+    fabrics: tuple[dict[str, typing.Any], ...],
+    cluster: typing.Optional[dict[str, typing.Any]],
+    check: str,
+    places: tuple[str, str],
 ) -> None:
-    found = [finding for finding in conflicts.check(intent_of(*fabrics, cluster=cluster)) if finding.check == f"validate.{check}" and finding.status == "fail"]
+    found = [
+        finding
+        for finding in conflicts.check(intent_of(*fabrics, cluster=cluster))
+        if finding.check == f"validate.{check}" and finding.status == "fail"
+    ]
     assert found
     text = " ".join(f"{finding.subject} {finding.measured} {finding.expected}" for finding in found)
     assert all(place in text for place in places)
@@ -389,10 +529,17 @@ def test_a_conflict_names_both_places(
         (made("host_device"), made("macvlan", select={"hcas_per_node": 1, "netdev": ["ens2"]})),
         (made("host_device"), {"name": "pods", "profile": "pod_network", "network": {"namespace": "training"}}),
         # a software device of the plugin needs no mode
-        (made("rdma_shared"), made("sriov_ethernet", rdma=False, network={"name": "s", "namespace": "t", "meta_plugins": [{"type": "rdma"}]})),
+        (
+            made("rdma_shared"),
+            made(
+                "sriov_ethernet",
+                rdma=False,
+                network={"name": "s", "namespace": "t", "meta_plugins": [{"type": "rdma"}]},
+            ),
+        ),
     ],
 )
-def test_fabrics_that_can_live_beside_each_other(fabrics: typing.Tuple[typing.Dict[str, typing.Any], ...]) -> None:
+def test_fabrics_that_can_live_beside_each_other(fabrics: tuple[dict[str, typing.Any], ...]) -> None:
     assert {finding.status for finding in conflicts.check(intent_of(*fabrics))} == {"pass"}
 
 
@@ -420,7 +567,11 @@ def test_stages_say_what_they_do_not_cover() -> None:
 def test_without_virtual_functions_nobody_misses_the_sriov_operator() -> None:
     intent = intent_of(made("rdma_shared"))
     seen = OperatorFacts(("network-attachment-definitions.k8s.cni.cncf.io",), (), (), (ClusterNode("a", ready=True),))
-    found = {finding.subject: finding for finding in operators.check(intent, operators.Facts(("a",), seen)) if finding.check != "operators.rights"}
+    found = {
+        finding.subject: finding
+        for finding in operators.check(intent, operators.Facts(("a",), seen))
+        if finding.check != "operators.rights"
+    }
     assert "SR-IOV network operator" not in found
     assert found["a"].status == "pass"
     missing = found["macvlannetworks.mellanox.com"]
@@ -429,10 +580,15 @@ def test_without_virtual_functions_nobody_misses_the_sriov_operator() -> None:
 
 def test_a_network_without_rdma_is_measured_by_tcp_and_only_far_below_its_best_is_too_low() -> None:
     intent = intent_of(made("macvlan", ipam={"type": "whereabouts", "range": "10.0.0.0/24"}))
-    pods = tuple(RdmaPod("macvlan", name, "pod", "training", interface="net1", address="10.0.0.1") for name in ("a", "b"))
+    pods = tuple(
+        RdmaPod("macvlan", name, "pod", "training", interface="net1", address="10.0.0.1") for name in ("a", "b")
+    )
 
-    def judge(intent: Intent, low: float) -> typing.Tuple[Finding, ...]:
-        pairs = (PairResult("macvlan", *ends, average_gbps=speed, transport="TCP", streams=4) for ends, speed in ((("a", "b"), 9.0), (("b", "a"), low)))
+    def judge(intent: Intent, low: float) -> tuple[Finding, ...]:
+        pairs = (
+            PairResult("macvlan", *ends, average_gbps=speed, transport="TCP", streams=4)
+            for ends, speed in ((("a", "b"), 9.0), (("b", "a"), low))
+        )
         return bandwidth.check(intent, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, tuple(pairs))))
 
     found = judge(intent, 5.5)
@@ -450,17 +606,28 @@ def test_a_network_without_rdma_is_measured_by_tcp_and_only_far_below_its_best_i
 
 
 def test_a_network_that_promises_rdma_and_has_none_fails() -> None:
-    pods = tuple(RdmaPod("macvlan", name, "pod", "training", error="no RDMA device on net1", cause="no_device") for name in ("a", "b"))
+    pods = tuple(
+        RdmaPod("macvlan", name, "pod", "training", error="no RDMA device on net1", cause="no_device")
+        for name in ("a", "b")
+    )
     shared = intent_of(made("rdma_shared", name="macvlan"))
-    assert ("bandwidth.pod", "fail") in judged(bandwidth.check(shared, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, ()))))
+    assert ("bandwidth.pod", "fail") in judged(
+        bandwidth.check(shared, bandwidth.Facts(("a", "b"), BandwidthFacts(pods, ())))
+    )
 
 
 # Whom a finding accuses
 
 
-def told(fabric: Fabric, world: ClusterBefore, *checks: str, nodes: typing.Tuple[str, ...] = ("a", "b")) -> typing.List[typing.Tuple[str, ...]]:
+def told(
+    fabric: Fabric, world: ClusterBefore, *checks: str, nodes: tuple[str, ...] = ("a", "b")
+) -> list[tuple[str, ...]]:
     """Check, subject and status of each finding of the linter."""
-    return [(item.check, item.subject, item.status) for item in lint(fabric, world, nodes) if not checks or item.check in checks]
+    return [
+        (item.check, item.subject, item.status)
+        for item in lint(fabric, world, nodes)
+        if not checks or item.check in checks
+    ]
 
 
 BOTH = Surroundings(hcas={"a": NodeHcas((NIC,)), "b": NodeHcas((NIC,))})
@@ -488,10 +655,18 @@ def test_a_good_network_is_told_of_node_by_node() -> None:
 
 @pytest.mark.parametrize(
     ("world", "status"),
-    [(Surroundings(hcas={"b": NodeHcas((NIC,))}), "unknown"), (with_a(), "fail"), (with_a(interface(name="ens2")), "fail"), (BOTH, "pass")],
+    [
+        (Surroundings(hcas={"b": NodeHcas((NIC,))}), "unknown"),
+        (with_a(), "fail"),
+        (with_a(interface(name="ens2")), "fail"),
+        (BOTH, "pass"),
+    ],
 )
 def test_what_one_node_lacks_is_told_of_it_and_the_next_is_judged(world: ClusterBefore, status: str) -> None:
-    assert told(one("macvlan"), world, "network.lint_select") == [("network.lint_select", "macvlan a", status), ("network.lint_select", "macvlan b", "pass")]
+    assert told(one("macvlan"), world, "network.lint_select") == [
+        ("network.lint_select", "macvlan a", status),
+        ("network.lint_select", "macvlan b", "pass"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -503,22 +678,30 @@ def test_what_one_node_lacks_is_told_of_it_and_the_next_is_judged(world: Cluster
         ({"mtu": 1500}, BOTH, [("macvlan", "pass")]),
         ({"mtu": 1501}, BOTH, [("macvlan a ens1", "fail"), ("macvlan b ens1", "fail")]),
         ({"mtu": 1501}, with_a(interface(mtu=1501)), [("macvlan b ens1", "fail")]),
-        ({"mtu": 1501}, with_a(interface(mtu=1501, state="down")), [("macvlan a ens1", "warn"), ("macvlan b ens1", "fail")]),
+        (
+            {"mtu": 1501},
+            with_a(interface(mtu=1501, state="down")),
+            [("macvlan a ens1", "warn"), ("macvlan b ens1", "fail")],
+        ),
         # a node without the interface does not hide the next
         ({"mtu": 1501}, with_a(), [("macvlan b ens1", "fail")]),
         ({}, Surroundings(), [("macvlan", "unknown")]),
     ],
 )
 def test_the_link_of_an_interface_is_told_of_by_its_name(
-    changes: typing.Dict[str, int], world: ClusterBefore, expected: typing.List[typing.Tuple[str, str]]
+    changes: dict[str, int], world: ClusterBefore, expected: list[tuple[str, str]]
 ) -> None:
-    assert told(one("macvlan", **changes), world, "network.lint_link") == [("network.lint_link", subject, status) for subject, status in expected]
+    assert told(one("macvlan", **changes), world, "network.lint_link") == [
+        ("network.lint_link", subject, status) for subject, status in expected
+    ]
 
 
 def test_the_interface_that_is_named_counts_and_not_its_neighbour() -> None:
     """Two interfaces of one HCA: pods are put on the second."""
     two = dataclasses.replace(NIC, netdevs=(Netdev("ens1np1", "aa:bc", 1500, "down"), NIC.netdevs[0]))
-    assert told(one("macvlan"), with_a(two), "network.lint_link", nodes=("a",)) == [("network.lint_link", "macvlan", "pass")]
+    assert told(one("macvlan"), with_a(two), "network.lint_link", nodes=("a",)) == [
+        ("network.lint_link", "macvlan", "pass")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -549,30 +732,48 @@ PART = {"rdmaSharedDevicePlugin": "{}"}
         # one of another name is ignored by the operator, so that it takes nothing
         ((NicPolicy("other", "ignore", False, PART),), ["warn"]),
         ((NicPolicy("other", "ignore", False, PART), NicPolicy("nic-cluster-policy", "ready", True, PART)), ["warn"]),
-        ((NicPolicy("other", "ignore", False), NicPolicy("nic-cluster-policy", "ready", False, PART)), ["fail", "warn"]),
+        (
+            (NicPolicy("other", "ignore", False), NicPolicy("nic-cluster-policy", "ready", False, PART)),
+            ["fail", "warn"],
+        ),
     ],
 )
-def test_the_policy_of_the_operator_is_told_of_the_fabric(policies: typing.Tuple[NicPolicy, ...], statuses: typing.List[str]) -> None:
+def test_the_policy_of_the_operator_is_told_of_the_fabric(policies: tuple[NicPolicy, ...], statuses: list[str]) -> None:
     world = dataclasses.replace(BOTH, nic_policies=policies)
-    assert told(one("rdma_shared"), world, "network.lint_operator") == [("network.lint_operator", "rdma-shared", status) for status in statuses]
+    assert told(one("rdma_shared"), world, "network.lint_operator") == [
+        ("network.lint_operator", "rdma-shared", status) for status in statuses
+    ]
 
 
 def test_an_interface_without_a_pool_needs_no_policy_of_the_operator() -> None:
-    assert told(one("host_device"), dataclasses.replace(BOTH, nic_policies=(NicPolicy("other"),)), "network.lint_operator") == []
-    assert told(one("host_device", resource_name="nic"), BOTH, "network.lint_operator") == [("network.lint_operator", "host-device", "pass")]
+    assert (
+        told(one("host_device"), dataclasses.replace(BOTH, nic_policies=(NicPolicy("other"),)), "network.lint_operator")
+        == []
+    )
+    assert told(one("host_device", resource_name="nic"), BOTH, "network.lint_operator") == [
+        ("network.lint_operator", "host-device", "pass")
+    ]
 
 
 def test_where_each_node_stands_is_told_of_it() -> None:
     target = dataclasses.replace(TARGET, nodes=("a", "b"))
-    world = dataclasses.replace(READY, nodes={**READY.nodes, "b": ClusterNode("b", ready=True, allocatable={"rdma/shared": 7})})
+    world = dataclasses.replace(
+        READY, nodes={**READY.nodes, "b": ClusterNode("b", ready=True, allocatable={"rdma/shared": 7})}
+    )
     found = [item.node for item in judge((target,), world)]
-    assert [(item.fabric, item.node, item.phase, item.allocatable) for item in found] == [("roce", "a", "ready", 63), ("roce", "b", "waiting", 7)]
+    assert [(item.fabric, item.node, item.phase, item.allocatable) for item in found] == [
+        ("roce", "a", "ready", 63),
+        ("roce", "b", "waiting", 7),
+    ]
     assert "has no share for the node" in found[1].detail
 
 
 def test_kinds_of_which_nothing_was_reported_are_missing() -> None:
     for kind, suspect in (("NicClusterPolicy", "not_reported"), ("IPPool.nv-ipam.nvidia.com", "no_share")):
-        (found,) = judge((TARGET,), dataclasses.replace(READY, reports={name: seen for name, seen in REPORTS.items() if name != kind}))
+        (found,) = judge(
+            (TARGET,),
+            dataclasses.replace(READY, reports={name: seen for name, seen in REPORTS.items() if name != kind}),
+        )
         assert (found.node.phase, found.suspect) == ("waiting", suspect)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The state of a BIOS setting against what is wanted: values in the vendors' words, what waits, what can't be written."""
+"""The state of a BIOS setting against what is wanted: values in the vendors' words, what waits, what can't be
+written."""
 
 from __future__ import annotations
 
@@ -12,7 +13,16 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states, wanted_of
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS, STATES, BiosAttribute, BiosJob, BiosSetting, BiosState, BiosValue, NodeBios
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import (
+    KEYS,
+    STATES,
+    BiosAttribute,
+    BiosJob,
+    BiosSetting,
+    BiosState,
+    BiosValue,
+    NodeBios,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.values import matches
 
@@ -67,13 +77,22 @@ def test_a_job_is_named_where_it_holds_the_setting() -> None:
 
 
 def test_a_value_that_the_attribute_does_not_know() -> None:
-    profile = BiosAttribute("SysProfile", "Custom", allowed=(BiosValue("Custom", "Custom"), BiosValue("PerfOptimized", "Performance")))
-    workload = BiosAttribute("WorkloadProfile", "NotConfigured", allowed=(BiosValue("NotConfigured", "Not Configured"), BiosValue("HpcProfile", "HPC Profile")))
+    profile = BiosAttribute(
+        "SysProfile", "Custom", allowed=(BiosValue("Custom", "Custom"), BiosValue("PerfOptimized", "Performance"))
+    )
+    workload = BiosAttribute(
+        "WorkloadProfile",
+        "NotConfigured",
+        allowed=(BiosValue("NotConfigured", "Not Configured"), BiosValue("HpcProfile", "HPC Profile")),
+    )
     one = judged(["MaximumPerformance", "performance"], profile, workload, key="profile")
     assert (one.state, one.why) == ("wrong", "SysProfile: Custom is not MaximumPerformance or performance")
     neither = judged("Turbo", profile, workload, key="profile")
     assert neither.state == "wrong" and "which it can't be: allowed are Custom, PerfOptimized" in neither.why
-    assert judged("Performance", dataclasses.replace(profile, current="PerfOptimized"), workload, key="profile").state == "ok"
+    assert (
+        judged("Performance", dataclasses.replace(profile, current="PerfOptimized"), workload, key="profile").state
+        == "ok"
+    )
 
 
 def test_nothing_found_says_what_was_looked_for() -> None:
@@ -84,12 +103,16 @@ def test_nothing_found_says_what_was_looked_for() -> None:
 
 
 def test_what_waits_was_not_read() -> None:
-    assert judged(True, switch("Enabled"), pending_error="the settings object could not be read: 500").state == "unknown"
+    assert (
+        judged(True, switch("Enabled"), pending_error="the settings object could not be read: 500").state == "unknown"
+    )
     assert judged(True, switch("Disabled"), pending_error="the settings object could not be read: 500").state == "wrong"
 
 
-@pytest.mark.parametrize("wanted", [{"sr_iov": True}, {"sriov": None}, {"sriov": []}, {"sriov": {}}, {"sriov": [[]]}, {"sriov": " "}])
-def test_what_is_wanted_must_be_something(wanted: typing.Dict[str, typing.Any]) -> None:
+@pytest.mark.parametrize(
+    "wanted", [{"sr_iov": True}, {"sriov": None}, {"sriov": []}, {"sriov": {}}, {"sriov": [[]]}, {"sriov": " "}]
+)
+def test_what_is_wanted_must_be_something(wanted: dict[str, typing.Any]) -> None:
     with pytest.raises(RdmaError, match="wanted"):
         wanted_of(wanted)
 
@@ -124,15 +147,25 @@ def test_what_is_wanted_must_be_something(wanted: typing.Dict[str, typing.Any]) 
         ("profile", "performance", "PerfOptimized", "Performance", True),
     ],
 )
-def test_values_in_the_words_of_vendors(key: str, wanted: typing.Any, value: typing.Any, label: typing.Any, answer: typing.Optional[bool]) -> None:
+def test_values_in_the_words_of_vendors(
+    key: str, wanted: typing.Any, value: typing.Any, label: typing.Any, answer: typing.Optional[bool]
+) -> None:
     assert matches(key, [wanted], value, label) is answer
 
 
-VALUES = some.none() | some.booleans() | some.integers() | some.sampled_from(["Enabled", "Disable", "Auto", "NPS1", "4096B", "0", "1"]) | some.text(max_size=8)
+VALUES = (
+    some.none()
+    | some.booleans()
+    | some.integers()
+    | some.sampled_from(["Enabled", "Disable", "Auto", "NPS1", "4096B", "0", "1"])
+    | some.text(max_size=8)
+)
 
 
 @hypothesis.given(some.sampled_from(KEYS), VALUES, VALUES, VALUES, some.booleans(), some.sampled_from(["", "lockdown"]))
-def test_ok_is_only_what_is_right_and_stays_so(key: str, wanted: typing.Any, current: typing.Any, pending: typing.Any, known: bool, held: str) -> None:
+def test_ok_is_only_what_is_right_and_stays_so(
+    key: str, wanted: typing.Any, current: typing.Any, pending: typing.Any, known: bool, held: str
+) -> None:
     hypothesis.assume(wanted is not None and str(wanted).strip())
     allowed = (BiosValue(str(current), "1"), BiosValue("Enabled", "0")) if known else ()
     one = judged(wanted, BiosAttribute("A", current, pending=pending, allowed=allowed, read_only=held), key=key)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage platform with a BMC: what a node proves is true, what it leaves open its BMC decides, and what it fails for its BMC names."""
+"""Stage platform with a BMC: what a node proves is true, what it leaves open its BMC decides, and what it fails for its
+BMC names."""
 
 from __future__ import annotations
 
@@ -27,27 +28,48 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import VfMemory
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.bios import body, plan
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
-from ansible_collections.linerate.rdma.tests.unit.check.test_node_stages import IDENTITY, NO_CAPABILITY, NODES, OFFERS, one, platforms, proof
+from ansible_collections.linerate.rdma.tests.unit.check.test_node_stages import (
+    IDENTITY,
+    NO_CAPABILITY,
+    NODES,
+    OFFERS,
+    one,
+    platforms,
+    proof,
+)
 
 ON_OFF = (BiosValue("Enabled", "Enabled"), BiosValue("Disabled", "Disabled"))
 NAMES = {"sriov": "SriovGlobalEnable", "iommu": "ProcVirtualization", "above_4g": "MmioAbove4Gb", "smt": "LogicalProc"}
 JOB = BiosJob("JID_7", "Scheduled")
-ALL_OPEN: typing.Dict[str, typing.Any] = NO_CAPABILITY
+ALL_OPEN: dict[str, typing.Any] = NO_CAPABILITY
 
 
-def bios(jobs: typing.Optional[typing.Tuple[BiosJob, ...]] = (), lockdown: bool = False, **attributes: typing.Any) -> NodeBios:
+def bios(jobs: typing.Optional[tuple[BiosJob, ...]] = (), lockdown: bool = False, **attributes: typing.Any) -> NodeBios:
     """Of a Dell; by key changes of its attribute, or None where it has none."""
     settings = []
     for key in KEYS:
         change = attributes.get(key, {})
         there = key in NAMES and change is not None
-        found = (BiosAttribute(**{"name": NAMES[key], "current": "Enabled", "allowed": ON_OFF, **change}),) if there else ()
+        found = (
+            (BiosAttribute(**{"name": NAMES[key], "current": "Enabled", "allowed": ON_OFF, **change}),) if there else ()
+        )
         settings.append(BiosSetting(key, found, ("SR-?IOV",)))
-    said = NodeBios("Dell Inc.", "PowerEdge R750", "1.8.2", tuple(settings), registry="/registry", jobs=jobs, lockdown=lockdown, apply_times=("OnReset",))
+    said = NodeBios(
+        "Dell Inc.",
+        "PowerEdge R750",
+        "1.8.2",
+        tuple(settings),
+        registry="/registry",
+        jobs=jobs,
+        lockdown=lockdown,
+        apply_times=("OnReset",),
+    )
     return dataclasses.replace(said, identity=IDENTITY)
 
 
-def told(answer: typing.Union[NodeBios, str, None], wishes: typing.Optional[BiosWishes] = None, **evidence_of: typing.Any) -> typing.Tuple[Finding, ...]:
+def told(
+    answer: typing.Union[NodeBios, str, None], wishes: typing.Optional[BiosWishes] = None, **evidence_of: typing.Any
+) -> tuple[Finding, ...]:
     """Findings of a node with that BMC; None: the inventory names none.
 
     :param evidence_of: what the node shows of each function
@@ -59,7 +81,7 @@ def told(answer: typing.Union[NodeBios, str, None], wishes: typing.Optional[Bios
     return platforms(intent=intent, functions=functions, bioses={"worker-1": observed} if answer is not None else {})
 
 
-def about(findings: typing.Sequence[Finding], subject: str) -> typing.List[Finding]:
+def about(findings: typing.Sequence[Finding], subject: str) -> list[Finding]:
     return [finding for finding in findings if finding.check == "platform.bios" and finding.subject.startswith(subject)]
 
 
@@ -70,7 +92,10 @@ def test_a_bmc_that_says_all_is_on() -> None:
     findings = told(bios())
     assert {finding.status for finding in findings} == {"pass"} and judge(findings).open
     (said,) = about(findings, "worker-1 BMC")
-    assert said.measured == "Dell Inc. PowerEdge R750 1.8.2: SriovGlobalEnable Enabled, MmioAbove4Gb Enabled, ProcVirtualization Enabled"
+    assert (
+        said.measured
+        == "Dell Inc. PowerEdge R750 1.8.2: SriovGlobalEnable Enabled, MmioAbove4Gb Enabled, ProcVirtualization Enabled"
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +104,13 @@ def test_a_bmc_that_says_all_is_on() -> None:
         (bios(), "pass", "by its BMC: SriovGlobalEnable Enabled", "", ""),
         # no such switches, and none that is wrong
         (bios(above_4g=None), "pass", "by its BMC", "", ""),
-        (bios(sriov=OFF), "fail", "SriovGlobalEnable Disabled", "BIOS: SriovGlobalEnable: Disabled is not on", "Set sriov on by the module linerate.rdma.bios"),
+        (
+            bios(sriov=OFF),
+            "fail",
+            "SriovGlobalEnable Disabled",
+            "BIOS: SriovGlobalEnable: Disabled is not on",
+            "Set sriov on by the module linerate.rdma.bios",
+        ),
         (bios(above_4g=OFF), "fail", "MmioAbove4Gb Disabled", "MmioAbove4Gb: Disabled is not on", "Set above_4g on"),
         (
             bios((JOB,), sriov={**OFF, "pending": "Enabled"}),
@@ -88,22 +119,89 @@ def test_a_bmc_that_says_all_is_on() -> None:
             "Enabled waits for a reset by the job JID_7 (Scheduled)",
             "Drain the node and reset it. If it still waits after that, see the job JID_7",
         ),
-        (bios(None, sriov={**OFF, "pending": "Enabled"}), "fail", "Disabled (Enabled after", "waits for a reset.", "see the log of the BMC"),
-        (bios((), sriov={**OFF, "pending": "Enabled"}), "fail", "Disabled", "no job is there that would apply it", "Run the module linerate.rdma.bios"),
-        (bios((JOB,), sriov={**OFF, "read_only": "job scheduled: JID_7"}), "fail", "Disabled", "job scheduled: JID_7", "racadm jobqueue delete -i JID_7"),
-        (bios(lockdown=True, sriov={**OFF, "read_only": "lockdown"}), "fail", "Disabled", "is not on; lockdown", "Switch off the lockdown mode"),
-        (bios(sriov={**OFF, "read_only": "dependency: x is y"}), "fail", "Disabled", "dependency: x is y", "Set first what it depends on"),
-        (bios(sriov={"pending": "Disabled"}), "fail", "Enabled (Disabled after a reset)", "Disabled waits for a reset, and is not on", "Set sriov on"),
-        (dataclasses.replace(bios(sriov=OFF), last_apply="the job JID_7 ended as Failed"), "fail", "Disabled", "the job JID_7 ended", "on the setup screen"),
-        (bios(sriov={"current": "Auto"}), "unknown", "not proven", "Nor does its BMC tell: SriovGlobalEnable: Auto does not say", "lspci"),
+        (
+            bios(None, sriov={**OFF, "pending": "Enabled"}),
+            "fail",
+            "Disabled (Enabled after",
+            "waits for a reset.",
+            "see the log of the BMC",
+        ),
+        (
+            bios((), sriov={**OFF, "pending": "Enabled"}),
+            "fail",
+            "Disabled",
+            "no job is there that would apply it",
+            "Run the module linerate.rdma.bios",
+        ),
+        (
+            bios((JOB,), sriov={**OFF, "read_only": "job scheduled: JID_7"}),
+            "fail",
+            "Disabled",
+            "job scheduled: JID_7",
+            "racadm jobqueue delete -i JID_7",
+        ),
+        (
+            bios(lockdown=True, sriov={**OFF, "read_only": "lockdown"}),
+            "fail",
+            "Disabled",
+            "is not on; lockdown",
+            "Switch off the lockdown mode",
+        ),
+        (
+            bios(sriov={**OFF, "read_only": "dependency: x is y"}),
+            "fail",
+            "Disabled",
+            "dependency: x is y",
+            "Set first what it depends on",
+        ),
+        (
+            bios(sriov={"pending": "Disabled"}),
+            "fail",
+            "Enabled (Disabled after a reset)",
+            "Disabled waits for a reset, and is not on",
+            "Set sriov on",
+        ),
+        (
+            dataclasses.replace(bios(sriov=OFF), last_apply="the job JID_7 ended as Failed"),
+            "fail",
+            "Disabled",
+            "the job JID_7 ended",
+            "on the setup screen",
+        ),
+        (
+            bios(sriov={"current": "Auto"}),
+            "unknown",
+            "not proven",
+            "Nor does its BMC tell: SriovGlobalEnable: Auto does not say",
+            "lspci",
+        ),
         (bios(sriov=None), "unknown", "not proven", "Nor does its BMC tell: No such attribute", "lspci"),
-        ("failed: the BMC of worker-1 (x:443): user or password is wrong. Correct that", "unknown", "not proven", "password is wrong", "Have the BMC answer."),
-        ("failed: the BMC of worker-1 (x:443): its certificate has expired", "unknown", "not proven", "has expired", "Have the BMC answer."),
+        (
+            "failed: the BMC of worker-1 (x:443): user or password is wrong. Correct that",
+            "unknown",
+            "not proven",
+            "password is wrong",
+            "Have the BMC answer.",
+        ),
+        (
+            "failed: the BMC of worker-1 (x:443): its certificate has expired",
+            "unknown",
+            "not proven",
+            "has expired",
+            "Have the BMC answer.",
+        ),
     ],
 )
-def test_what_a_node_leaves_open_its_bmc_decides(answer: typing.Union[NodeBios, str], status: str, measured: str, why: str, remedy: str) -> None:
+def test_what_a_node_leaves_open_its_bmc_decides(
+    answer: typing.Union[NodeBios, str], status: str, measured: str, why: str, remedy: str
+) -> None:
     finding = one(told(answer, **ALL_OPEN), "platform.bios", "mlx5_0")
-    assert (finding.status, measured in finding.measured, why in finding.why, remedy in finding.remedy) == (status, True, True, True), finding
+    assert (finding.status, measured in finding.measured, why in finding.why, remedy in finding.remedy) == (
+        status,
+        True,
+        True,
+        True,
+    ), finding
 
 
 def test_what_contradicts_itself_no_bmc_decides() -> None:
@@ -112,15 +210,23 @@ def test_what_contradicts_itself_no_bmc_decides() -> None:
 
 
 def test_what_a_node_fails_for_its_bmc_names() -> None:
-    no_memory: typing.Dict[str, typing.Any] = {"memory": VfMemory((), (0,))}
+    no_memory: dict[str, typing.Any] = {"memory": VfMemory((), (0,))}
     finding = one(told(bios(above_4g=OFF), **no_memory), "platform.bios", "mlx5_0")
-    assert finding.status == "fail" and "did not fit" in finding.why and finding.why.endswith("By its BMC: SriovGlobalEnable Enabled, MmioAbove4Gb Disabled.")
+    assert (
+        finding.status == "fail"
+        and "did not fit" in finding.why
+        and finding.why.endswith("By its BMC: SriovGlobalEnable Enabled, MmioAbove4Gb Disabled.")
+    )
     assert finding.remedy.startswith("Set above_4g on by the module") and "PCI resource padding" in finding.remedy
     # with all of it on, the BMC still is evidence
     on = one(told(bios(), **no_memory), "platform.bios", "mlx5_0")
-    assert "By its BMC: SriovGlobalEnable Enabled, MmioAbove4Gb Enabled." in on.why and on.remedy.startswith("Switch on SR-IOV and Above 4G")
+    assert "By its BMC: SriovGlobalEnable Enabled, MmioAbove4Gb Enabled." in on.why and on.remedy.startswith(
+        "Switch on SR-IOV and Above 4G"
+    )
     assert "Its BMC says nothing: dead." in one(told("dead", **no_memory), "platform.bios", "mlx5_0").why
-    assert [finding.subject for finding in about(told(bios(above_4g=OFF), **no_memory), "worker-1 BMC")] == ["worker-1 BMC"], "it is told once"
+    assert [finding.subject for finding in about(told(bios(above_4g=OFF), **no_memory), "worker-1 BMC")] == [
+        "worker-1 BMC"
+    ], "it is told once"
 
 
 def test_a_bios_that_says_off_where_functions_are_proven_warns() -> None:
@@ -133,7 +239,9 @@ def test_a_bios_that_says_off_where_functions_are_proven_warns() -> None:
 
 @pytest.mark.parametrize("answer", [None, "failed: the BMC of worker-1: nothing answers."])
 @pytest.mark.parametrize(("proof", "status"), [({}, "warn"), (ALL_OPEN, "unknown")])
-def test_a_wish_for_what_vfs_need_is_known_by_the_node_or_by_its_bmc(answer: typing.Optional[str], proof: typing.Any, status: str) -> None:
+def test_a_wish_for_what_vfs_need_is_known_by_the_node_or_by_its_bmc(
+    answer: typing.Optional[str], proof: typing.Any, status: str
+) -> None:
     (said,) = about(told(answer, BiosWishes(sriov=True), **proof), "worker-1 BMC")
     assert (said.status, said.measured) == (status, "no answer" if answer else "no BMC")
     assert ("rdma_bmc_address" in said.remedy) == (answer is None)
@@ -142,7 +250,9 @@ def test_a_wish_for_what_vfs_need_is_known_by_the_node_or_by_its_bmc(answer: typ
 def test_a_bmc_without_an_answer_warns_where_the_node_proves_it() -> None:
     findings = told("failed: the BMC of worker-1 (x:443): nothing answers within 10 s. See its power.")
     (said,) = about(findings, "worker-1 BMC")
-    assert (said.status, said.measured) == ("warn", "no answer") and "nothing answers" in said.why and judge(findings).open
+    assert (
+        (said.status, said.measured) == ("warn", "no answer") and "nothing answers" in said.why and judge(findings).open
+    )
     assert one(findings, "platform.bios", "mlx5_0").status == "pass"
 
 
@@ -168,7 +278,9 @@ def test_a_bmc_without_an_answer_warns_where_the_node_proves_it() -> None:
         ({"smt": True}, "dead", "warn", ""),
     ],
 )
-def test_what_the_intent_asks_for(wishes: typing.Dict[str, typing.Any], answer: typing.Union[NodeBios, str], status: str, subject: str) -> None:
+def test_what_the_intent_asks_for(
+    wishes: dict[str, typing.Any], answer: typing.Union[NodeBios, str], status: str, subject: str
+) -> None:
     """Without a need for it a wish is advice."""
     (said,) = about(told(answer, BiosWishes(**wishes)), "worker-1 BMC")
     assert (said.status, said.subject) == (status, f"worker-1 BMC{subject}")
@@ -177,7 +289,10 @@ def test_what_the_intent_asks_for(wishes: typing.Dict[str, typing.Any], answer: 
 def test_a_wish_that_no_attribute_of_the_bios_shows_is_proven_by_the_node() -> None:
     (said,) = about(told(bios(sriov=None), BiosWishes(sriov=True)), "worker-1 BMC")
     assert said.measured.endswith("ProcVirtualization Enabled, sriov shown by the node (not found in its BIOS)")
-    assert {finding.status for finding in told(bios(sriov=None), BiosWishes(sriov=True), sriov_current=8, memory=None, **ALL_OPEN)} == {"pass"}
+    assert {
+        finding.status
+        for finding in told(bios(sriov=None), BiosWishes(sriov=True), sriov_current=8, memory=None, **ALL_OPEN)
+    } == {"pass"}
 
 
 @pytest.mark.parametrize(
@@ -193,9 +308,14 @@ def test_a_wish_that_no_attribute_of_the_bios_shows_is_proven_by_the_node() -> N
         ({"sriov": True}, dataclasses.replace(bios(sriov={"current": "Auto"}), pending_error="no settings object"), {}),
     ],
 )
-def test_what_the_node_does_not_show_stays_unknown(wishes: typing.Dict[str, typing.Any], answer: NodeBios, evidence_of: typing.Dict[str, typing.Any]) -> None:
+def test_what_the_node_does_not_show_stays_unknown(
+    wishes: dict[str, typing.Any], answer: NodeBios, evidence_of: dict[str, typing.Any]
+) -> None:
     findings = told(answer, BiosWishes(**wishes), **evidence_of)
-    assert "unknown" in {finding.status for finding in findings if finding.check == "platform.bios"} and not judge(findings).open
+    assert (
+        "unknown" in {finding.status for finding in findings if finding.check == "platform.bios"}
+        and not judge(findings).open
+    )
     (key,) = wishes
     (said,) = about(findings, f"worker-1 BMC {key}")
     assert said.status == "unknown" and f"leave {key} out of rdma_cluster.bios" in said.remedy
@@ -214,7 +334,7 @@ def test_a_wish_without_a_bmc_warns() -> None:
 
 
 def test_the_iommu_s_own_check_names_the_setting() -> None:
-    none: typing.Dict[str, typing.Any] = {"iommu_devices": (), "iommu_groups": 0, "acpi_tables": ()}
+    none: dict[str, typing.Any] = {"iommu_devices": (), "iommu_groups": 0, "acpi_tables": ()}
     observed = {"worker-1": ObservedBios(bios(iommu=OFF))}
     finding = one(platforms(bioses=observed, **none), "platform.iommu")
     assert finding.status == "warn" and "By its BMC: ProcVirtualization Disabled." in finding.why
@@ -223,7 +343,9 @@ def test_the_iommu_s_own_check_names_the_setting() -> None:
     )
     unread = one(platforms(bioses=observed, iommu_groups=None), "platform.iommu")
     assert unread.status == "unknown" and "ProcVirtualization Disabled" in unread.why
-    assert not [finding for finding in about(platforms(bioses=observed, **none), "worker-1 BMC") if finding.status != "pass"], "it is told once"
+    assert not [
+        finding for finding in about(platforms(bioses=observed, **none), "worker-1 BMC") if finding.status != "pass"
+    ], "it is told once"
     waits = {"worker-1": ObservedBios(bios((JOB,), iommu={**OFF, "pending": "Enabled"}))}
     assert "see the job JID_7" in one(platforms(bioses=waits, **none), "platform.iommu").remedy
 
@@ -249,15 +371,21 @@ WORDS = some.sampled_from(["Enabled", "Disabled", "Auto", "1", "0", True, False,
     some.booleans(),
     some.sampled_from(["", "dependency"]),
 )
-def test_a_plan_leads_to_what_is_wanted_or_says_why_not(key: str, wanted: typing.Any, current: typing.Any, pending: typing.Any, known: bool, held: str) -> None:
+def test_a_plan_leads_to_what_is_wanted_or_says_why_not(
+    key: str, wanted: typing.Any, current: typing.Any, pending: typing.Any, known: bool, held: str
+) -> None:
     """What a plan writes is right once it is there: the next plan has nothing to do."""
     wish = wanted_of({key: wanted})
-    attribute = BiosAttribute("A", current, pending=pending if pending != current else None, allowed=ON_OFF if known else (), read_only=held)
+    attribute = BiosAttribute(
+        "A", current, pending=pending if pending != current else None, allowed=ON_OFF if known else (), read_only=held
+    )
     before = NodeBios("x", "y", "z", (BiosSetting(typing.cast(typing.Any, key), (attribute,)),))
     found = plan(before, wish)
     assert not (found.writes and found.refusals) or key in ("profile", "c_states")
     assert not found.writes or not held
     for write in found.writes:
         assert write.after is not None and body(before, found.writes) == {"Attributes": {"A": write.after}}
-        after = dataclasses.replace(before, settings=(BiosSetting(write.key, (dataclasses.replace(attribute, pending=write.after),)),))
+        after = dataclasses.replace(
+            before, settings=(BiosSetting(write.key, (dataclasses.replace(attribute, pending=write.after),)),)
+        )
         assert plan(after, wish).writes == ()

@@ -21,11 +21,11 @@ class Observed:
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    nodes: typing.Dict[str, Observed]
-    limits: typing.Dict[str, int] = dataclasses.field(default_factory=dict)
+    nodes: dict[str, Observed]
+    limits: dict[str, int] = dataclasses.field(default_factory=dict)
 
 
-def check(facts: Facts) -> typing.List[Finding]:
+def check(facts: Facts) -> list[Finding]:
     found = []
     for name, node in facts.nodes.items():
         if node.value is None:
@@ -36,32 +36,40 @@ def check(facts: Facts) -> typing.List[Finding]:
 
 
 def fleet(number: int, *bad: int) -> Facts:
-    return Facts({f"node-{index:04d}": Observed(0.0 if index in bad else 1.0) for index in range(number)}, {"node-0000": 1})
+    return Facts(
+        {f"node-{index:04d}": Observed(0.0 if index in bad else 1.0) for index in range(number)}, {"node-0000": 1}
+    )
 
 
 @pytest.mark.parametrize("bad", [(), (0,), (999,), (500,), (3, 4, 700, 999)])
-def test_nodes_over_which_it_raises_have_their_error_and_the_others_their_verdict(bad: typing.Tuple[int, ...]) -> None:
+def test_nodes_over_which_it_raises_have_their_error_and_the_others_their_verdict(bad: tuple[int, ...]) -> None:
     calls = []
 
-    def counted(facts: Facts) -> typing.List[Finding]:
+    def counted(facts: Facts) -> list[Finding]:
         calls.append(facts)
         return check(facts)
 
     found = findings_of("host", counted, fleet(1000, *bad))
     names = [f"node-{index:04d}" for index in bad]
-    assert [finding.subject for finding in found if finding.status == PASS] == [name for name in fleet(1000).nodes if name not in names]
+    assert [finding.subject for finding in found if finding.status == PASS] == [
+        name for name in fleet(1000).nodes if name not in names
+    ]
     assert [finding.subject for finding in found if finding.status == UNKNOWN] == names
     refused = [finding for finding in found if finding.check == "host.error"]
-    assert [(finding.subject, finding.status) for finding in refused] == [(f"stage host, {name}", FAIL) for name in names]
-    assert all("ZeroDivisionError" in finding.measured and "test_blamed.py, line" in finding.measured for finding in refused)
+    assert [(finding.subject, finding.status) for finding in refused] == [
+        (f"stage host, {name}", FAIL) for name in names
+    ]
+    assert all(
+        "ZeroDivisionError" in finding.measured and "test_blamed.py, line" in finding.measured for finding in refused
+    )
     # for each of them as many as halve a thousand, and three; and three for all of them
     assert len(calls) <= 3 + 13 * len(bad)
 
 
-def compared(guilty: typing.Collection[str], with_others: int = 1) -> typing.Callable[[Facts], typing.List[Finding]]:
+def compared(guilty: typing.Collection[str], with_others: int = 1) -> typing.Callable[[Facts], list[Finding]]:
     """A check that raises where it compares one of these nodes with so many others."""
 
-    def judge(facts: Facts) -> typing.List[Finding]:
+    def judge(facts: Facts) -> list[Finding]:
         known = [name for name, node in facts.nodes.items() if node.value is not None]
         if set(known) & set(guilty) and len(known) > with_others:
             raise ValueError("not to be compared")
@@ -70,33 +78,49 @@ def compared(guilty: typing.Collection[str], with_others: int = 1) -> typing.Cal
     return judge
 
 
-def errors_of(found: typing.Sequence[Finding]) -> typing.List[typing.Tuple[str, str]]:
+def errors_of(found: typing.Sequence[Finding]) -> list[tuple[str, str]]:
     return [(finding.subject.partition(", ")[2], finding.status) for finding in found if finding.check == "host.error"]
 
 
 @pytest.mark.parametrize("others", [1, 2])
 @pytest.mark.parametrize(
-    ("number", "guilty"), [(5, (0,)), (5, (2,)), (5, (4,)), (10, (9,)), (10, (3, 9)), (10, (8, 9)), (10, (0, 9)), (10, (0, 1)), (1000, (500,)), (1000, (999,))]
+    ("number", "guilty"),
+    [
+        (5, (0,)),
+        (5, (2,)),
+        (5, (4,)),
+        (10, (9,)),
+        (10, (3, 9)),
+        (10, (8, 9)),
+        (10, (0, 9)),
+        (10, (0, 1)),
+        (1000, (500,)),
+        (1000, (999,)),
+    ],
 )
-def test_a_node_that_can_be_compared_with_nobody_is_the_one_that_is_blamed(number: int, guilty: typing.Tuple[int, ...], others: int) -> None:
+def test_a_node_that_can_be_compared_with_nobody_is_the_one_that_is_blamed(
+    number: int, guilty: tuple[int, ...], others: int
+) -> None:
     names = [f"node-{index:04d}" for index in guilty]
     calls = []
 
-    def counted(facts: Facts) -> typing.List[Finding]:
+    def counted(facts: Facts) -> list[Finding]:
         calls.append(facts)
         return compared(names, others)(facts)
 
     found = findings_of("host", counted, fleet(number))
     assert errors_of(found) == [(name, FAIL) for name in names]
-    assert [finding.subject for finding in found if finding.check == "test.node" and finding.status == UNKNOWN] == names, "the others have their verdict"
+    assert [
+        finding.subject for finding in found if finding.check == "test.node" and finding.status == UNKNOWN
+    ] == names, "the others have their verdict"
     assert all("not to be compared" in finding.measured for finding in found if finding.check == "host.error")
     assert len(calls) <= 110
 
 
-def pair(*names: str) -> typing.Callable[[Facts], typing.List[Finding]]:
+def pair(*names: str) -> typing.Callable[[Facts], list[Finding]]:
     """A check that raises over these nodes together."""
 
-    def judge(facts: Facts) -> typing.List[Finding]:
+    def judge(facts: Facts) -> list[Finding]:
         if all(facts.nodes[name].value is not None for name in names):
             raise ValueError("they don't go together")
         return check(facts)
@@ -109,15 +133,23 @@ def test_of_two_that_do_not_go_together_neither_is_blamed(number: int) -> None:
     first, last = "node-0000", f"node-{number - 1:04d}"
     found = findings_of("host", pair(first, last), fleet(number))
     (doubted,) = [finding for finding in found if finding.check == "host.error"]
-    assert (doubted.subject, doubted.status) == (f"stage host, {first} and {last}", UNKNOWN) and "they don't go together" in doubted.measured
-    assert f"over what {first} and {last} answered, taken together" in doubted.why and "Which of them is at fault is not known." in doubted.why
+    assert (doubted.subject, doubted.status) == (
+        f"stage host, {first} and {last}",
+        UNKNOWN,
+    ) and "they don't go together" in doubted.measured
+    assert (
+        f"over what {first} and {last} answered, taken together" in doubted.why
+        and "Which of them is at fault is not known." in doubted.why
+    )
     assert doubted.remedy.startswith(f"Compare the facts of {first} and {last} in the folder of the report.")
     unjudged = [finding for finding in found if finding.check == "test.node" and finding.status == UNKNOWN]
-    assert [finding.subject for finding in unjudged] == [first, last] and all("not judged: " in finding.why for finding in unjudged)
+    assert [finding.subject for finding in unjudged] == [first, last] and all(
+        "not judged: " in finding.why for finding in unjudged
+    )
 
 
 def test_a_guilty_node_beside_two_that_do_not_go_together_is_blamed_alone() -> None:
-    def judge(facts: Facts) -> typing.List[Finding]:
+    def judge(facts: Facts) -> list[Finding]:
         return pair("node-0001", "node-0007")(facts) and compared(["node-0004"])(facts)
 
     found = findings_of("host", judge, fleet(10))
@@ -126,8 +158,12 @@ def test_a_guilty_node_beside_two_that_do_not_go_together_is_blamed_alone() -> N
 
 @pytest.mark.parametrize("number", [2, 3, 10])
 def test_a_check_that_raises_over_any_answer_blames_nobody(number: int) -> None:
-    def broken(facts: Facts) -> typing.List[Finding]:
-        return [ok("test.node", "x", str(facts.limits["missing"]), "a limit")] if any(node.value for node in facts.nodes.values()) else check(facts)
+    def broken(facts: Facts) -> list[Finding]:
+        return (
+            [ok("test.node", "x", str(facts.limits["missing"]), "a limit")]
+            if any(node.value for node in facts.nodes.values())
+            else check(facts)
+        )
 
     found = findings_of("host", broken, fleet(number))
     (undecided,) = [finding for finding in found if finding.check == "host.error"]
@@ -139,11 +175,13 @@ def test_a_check_that_raises_over_any_answer_blames_nobody(number: int) -> None:
 def test_more_nodes_than_are_looked_for_leave_the_stage_without_a_verdict() -> None:
     found = findings_of("host", check, fleet(10, 1, 2, 3, 4, 5))
     assert errors_of(found) == [("", UNKNOWN)] and "ZeroDivisionError" in found[-1].measured
-    assert len(found) == 11 and all(finding.status == UNKNOWN and "not judged: " in finding.why for finding in found[:-1])
+    assert len(found) == 11 and all(
+        finding.status == UNKNOWN and "not judged: " in finding.why for finding in found[:-1]
+    )
 
 
 def test_a_check_that_raises_whatever_nodes_answered_is_its_own_error() -> None:
-    def broken(facts: Facts) -> typing.List[Finding]:
+    def broken(facts: Facts) -> list[Finding]:
         return [ok("test.node", "x", str(facts.limits["missing"]), "a limit")]
 
     with pytest.raises(KeyError):

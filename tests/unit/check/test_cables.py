@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import dataclasses
-import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
@@ -24,13 +23,13 @@ PORT = LinkEnd("Ca", "0x000000000a000001", 1, 9, "0x000000000a000001")
 MEMBERSHIP = Membership("compute", (), {"worker-1": (Member(0, HCA, HCA.ports[0]),)})
 
 
-def cabled(*links: typing.Tuple[LinkEnd, int, int]) -> Topology:
+def cabled(*links: tuple[LinkEnd, int, int]) -> Topology:
     """An HCA, and the leaves and their ports to which it is cabled."""
     made = [Link(end, LinkEnd("Switch", LEAVES[leaf - 1].guid, port, leaf), 4, "NDR") for end, leaf, port in links]
     return Topology((*LEAVES, FabricNode("Ca", PORT.guid, "worker-1 mlx5_0", 1)), tuple(made))
 
 
-def told(topology: Topology) -> typing.List[Finding]:
+def told(topology: Topology) -> list[Finding]:
     findings = check_topology(world.fabric(), MEMBERSHIP, topology, None, FabricFacts({}, {}, {}))
     return [finding for finding in findings if finding.check == "fabric.guids"]
 
@@ -53,9 +52,11 @@ def test_whoever_asks_takes_the_cable_that_is_told_first() -> None:
 def test_a_second_cable_is_told_with_its_cause_and_remedy() -> None:
     (finding,) = told(cabled((PORT, 1, 4), (PORT, 2, 5)))
     assert (finding.status, finding.subject, finding.measured) == ("fail", "worker-1 mlx5_0", "2 links")
-    assert finding.why == (
-        "One port can't have two cables: leaf-1 port 4 and leaf-2 port 5 each say that port 1 of 0x000000000a000001 is at their other end, so two devices "
-        "have this GUID, or the node that shows the topology tells of a cable that is not there. The first is taken for the cable."
+    assert (
+        finding.why
+        == "One port can't have two cables: leaf-1 port 4 and leaf-2 port 5 each say that port 1 of 0x000000000a000001"
+        " is at their other end, so two devices have this GUID, or the node that shows the topology tells of a cable"
+        " that is not there. The first is taken for the cable."
     )
     assert "mstflint -guid" in finding.remedy and "have that node asked first" in finding.remedy
 
@@ -63,7 +64,9 @@ def test_a_second_cable_is_told_with_its_cause_and_remedy() -> None:
 def test_a_port_of_an_hca_has_one_cable_whatever_its_number() -> None:
     (finding,) = told(cabled((PORT, 1, 4), (OTHER_NUMBER, 2, 5)))
     assert (finding.status, finding.subject, finding.measured) == ("fail", "worker-1 mlx5_0", "2 links")
-    assert "leaf-1 port 4 and leaf-2 port 5 each say that the port 0x000000000a000001 is at their other end" in finding.why
+    assert (
+        "leaf-1 port 4 and leaf-2 port 5 each say that the port 0x000000000a000001 is at their other end" in finding.why
+    )
 
 
 def test_a_port_of_a_switch_has_one_cable() -> None:
@@ -80,8 +83,15 @@ def test_ports_with_one_cable_each_pass() -> None:
 
 
 def test_cables_without_end_are_told_in_a_few_words() -> None:
-    ends = [dataclasses.replace(PORT, guid=f"0x{number:016x}", port_guid=f"0x{number:016x}") for number in range(0xB000000, 0xB000000 + 100)]
-    findings = told(cabled(*((end, 1, port) for port, end in enumerate(ends, 1)), *((end, 2, port) for port, end in enumerate(ends, 1))))
+    ends = [
+        dataclasses.replace(PORT, guid=f"0x{number:016x}", port_guid=f"0x{number:016x}")
+        for number in range(0xB000000, 0xB000000 + 100)
+    ]
+    findings = told(
+        cabled(
+            *((end, 1, port) for port, end in enumerate(ends, 1)), *((end, 2, port) for port, end in enumerate(ends, 1))
+        )
+    )
     assert {finding.status for finding in findings} == {"fail"} and len(findings) == 33
     assert (findings[-1].subject, findings[-1].measured) == ("compute cables", "100 ports with several cables")
     assert "the node that shows the topology makes cables up" in findings[-1].why

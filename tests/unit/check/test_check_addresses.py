@@ -12,7 +12,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.addresses.ari
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 #: two HCAs with eight VFs each: 16 addresses a node
-FABRIC: typing.Dict[str, typing.Any] = {
+FABRIC: dict[str, typing.Any] = {
     "name": "storage",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 2, "vendor": "8086"},
@@ -22,16 +22,28 @@ FABRIC: typing.Dict[str, typing.Any] = {
 }
 RANGE = {"type": "whereabouts", "range": "10.0.0.0/24"}
 BLOCKS = {"type": "nv-ipam", "range": "10.0.0.0/24", "pool": {"name": "storage", "per_node_block_size": 32}}
-NETWORKS = {"type": "nv-ipam", "range": "10.0.0.0/16", "pool": {"name": "storage", "kind": "CIDRPool", "per_node_network_prefix": 24}}
+NETWORKS = {
+    "type": "nv-ipam",
+    "range": "10.0.0.0/16",
+    "pool": {"name": "storage", "kind": "CIDRPool", "per_node_network_prefix": 24},
+}
 NODES = ("worker-1", "worker-2")
 ROUTE = {"dst": "10.1.0.0/16"}
 
 
-def judged(*ipams: typing.Optional[typing.Dict[str, typing.Any]], nodes: typing.Sequence[str] = NODES) -> typing.List[typing.Tuple[str, str]]:
-    """Check with its subject below the fabric, and status, of each finding on fabrics with these addresses; none where there is nothing."""
-    fabrics = [{**FABRIC, "name": f"fabric-{number}", **({} if ipam is None else {"ipam": ipam})} for number, ipam in enumerate(ipams)]
+def judged(
+    *ipams: typing.Optional[dict[str, typing.Any]], nodes: typing.Sequence[str] = NODES
+) -> list[tuple[str, str]]:
+    """Check with its subject below the fabric, and status, of each finding on fabrics with these addresses; none where
+    there is nothing."""
+    fabrics = [
+        {**FABRIC, "name": f"fabric-{number}", **({} if ipam is None else {"ipam": ipam})}
+        for number, ipam in enumerate(ipams)
+    ]
     findings = check(parse_intent(fabrics), nodes)
-    return [(f"{item.check.partition('.')[2]} {item.subject.replace('rdma_fabrics', '')}", item.status) for item in findings]
+    return [
+        (f"{item.check.partition('.')[2]} {item.subject.replace('rdma_fabrics', '')}", item.status) for item in findings
+    ]
 
 
 def test_each_fabric_has_each_of_its_findings() -> None:
@@ -84,7 +96,7 @@ def test_limits_of_a_share(size: int, nodes: int, key: str, status: str) -> None
     assert dict(judged(ipam, nodes=NODES[:nodes])).get(f"addresses [0].ipam.{key}") == status
 
 
-def of_routes(ipam: typing.Dict[str, typing.Any], *routes: typing.Dict[str, str]) -> typing.List[typing.Tuple[str, str]]:
+def of_routes(ipam: dict[str, typing.Any], *routes: dict[str, str]) -> list[tuple[str, str]]:
     return [item for item in judged({**ipam, "routes": list(routes)}) if item[0].startswith("routes ")]
 
 
@@ -102,13 +114,17 @@ def of_routes(ipam: typing.Dict[str, typing.Any], *routes: typing.Dict[str, str]
         ({**RANGE, "gateway": "10.0.0.1"}, {"dst": "0.0.0.0/1"}, ("routes [0].ipam.routes[0]", "pass")),
     ],
 )
-def test_which_way_a_route_goes(ipam: typing.Dict[str, typing.Any], route: typing.Dict[str, str], expected: typing.Tuple[str, str]) -> None:
+def test_which_way_a_route_goes(ipam: dict[str, typing.Any], route: dict[str, str], expected: tuple[str, str]) -> None:
     assert of_routes(ipam, route) == [expected]
 
 
 def test_a_wrong_route_does_not_hide_the_next() -> None:
     found = of_routes({**RANGE, "gateway": "10.0.0.1"}, {"dst": "anywhere"}, {"dst": "fd00::/64"}, ROUTE)
-    assert found == [("routes [0].ipam.routes[0].dst", "fail"), ("routes [0].ipam.routes[1].dst", "fail"), ("routes [0].ipam.routes[2]", "pass")]
+    assert found == [
+        ("routes [0].ipam.routes[0].dst", "fail"),
+        ("routes [0].ipam.routes[1].dst", "fail"),
+        ("routes [0].ipam.routes[2]", "pass"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -121,11 +137,11 @@ def test_a_wrong_route_does_not_hide_the_next() -> None:
         ({**RANGE, "range": "nonsense/24", "gateway": "10.0.0.1"}, ["ipam [0].ipam.range"]),
     ],
 )
-def test_one_mistake_is_told_once(ipam: typing.Dict[str, typing.Any], expected: typing.List[str]) -> None:
+def test_one_mistake_is_told_once(ipam: dict[str, typing.Any], expected: list[str]) -> None:
     assert [name for name, status in judged(ipam) if status != "pass"] == expected
 
 
 @pytest.mark.parametrize("between", [None, {**RANGE, "range": "nonsense/24"}])
-def test_ranges_are_compared_past_a_fabric_that_has_none(between: typing.Optional[typing.Dict[str, typing.Any]]) -> None:
+def test_ranges_are_compared_past_a_fabric_that_has_none(between: typing.Optional[dict[str, typing.Any]]) -> None:
     found = judged(between, RANGE, {**RANGE, "range": "10.0.0.128/25"})
     assert ("disjoint_ranges [2].ipam.range", "fail") in found

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth: the figures of row S1.12 against the floors, and what is no measurement. What links could carry is in test_line_rates.py."""
+"""Stage bandwidth: the figures of row S1.12 against the floors, and what is no measurement. What links could carry is
+in test_line_rates.py."""
 
 from __future__ import annotations
 
@@ -14,7 +15,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.cau
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check, sound, verdicts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.pairs import PINGS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.completions import COMPLETIONS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, CoverPlan, PairResult, RdmaPod, RoundPlan, SweepRow, Wider
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import (
+    BandwidthFacts,
+    CoverPlan,
+    PairResult,
+    RdmaPod,
+    RoundPlan,
+    SweepRow,
+    Wider,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.completions import STATUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
@@ -46,7 +55,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import failure as rdma_failure
 
 
-def intent(fabric_changes: typing.Optional[typing.Dict[str, typing.Any]] = None, **line_rate: typing.Union[float, str]) -> Intent:
+def intent(
+    fabric_changes: typing.Optional[dict[str, typing.Any]] = None, **line_rate: typing.Union[float, str]
+) -> Intent:
     fabric = {
         "name": "compute",
         "profile": "sriov_infiniband",
@@ -64,64 +75,121 @@ RATES = {100.0: (4, "EDR"), 200.0: (4, "HDR"), 400.0: (4, "NDR")}
 
 
 def ground(
-    nodes: typing.Union[str, typing.Tuple[str, ...]],
+    nodes: typing.Union[str, tuple[str, ...]],
     rails: int = 1,
     rate: typing.Optional[float] = 400.0,
     link: PcieLink = GEN5,
-    slow: typing.Optional[typing.Dict[str, str]] = None,
+    slow: typing.Optional[dict[str, str]] = None,
     read: bool = True,
-    **of_nodes: typing.Tuple[typing.Optional[float], PcieLink],
-) -> typing.Dict[str, typing.Any]:
+    **of_nodes: tuple[typing.Optional[float], PcieLink],
+) -> dict[str, typing.Any]:
     """What nodes, ports and fabric show: HCA k of each node at 0000:<k>c:00.0.
 
     :param slow: what iblinkinfo says that the port of a node could be, by its name
     :param of_nodes: rate and PCIe link of a node of its own
     """
     hcas, subnets, ends = {}, {}, []
-    links: typing.List[Link] = []
+    links: list[Link] = []
     for place, node in enumerate(nodes):
         found = []
         own_rate, own_link = of_nodes.get(node, (rate, link))
         for rail in range(rails):
             guid, width = f"0x{place * 16 + rail + 1:016x}", RATES.get(typing.cast(float, own_rate), (4, "NDR"))
             pci = PciFunction(f"0000:{rail}c:00.0", "15b3", "1021", "0207", "mlx5_core", 0, own_link)
-            found.append(Hca(f"mlx5_{rail}", f"mlx5_{rail}", (), pci, guid, ports=(Port(1, "ACTIVE", "LinkUp", "InfiniBand", own_rate, *width, 1, 1, guid),)))
+            found.append(
+                Hca(
+                    f"mlx5_{rail}",
+                    f"mlx5_{rail}",
+                    (),
+                    pci,
+                    guid,
+                    ports=(Port(1, "ACTIVE", "LinkUp", "InfiniBand", own_rate, *width, 1, 1, guid),),
+                )
+            )
             ends.append(FabricNode("Ca", guid, f"{node} mlx5_{rail}", 1))
-            links.append(Link(LinkEnd("Switch", "0x00000000000000ff", len(links) + 1), LinkEnd("Ca", guid, 1, None, guid), *width))
+            links.append(
+                Link(
+                    LinkEnd("Switch", "0x00000000000000ff", len(links) + 1), LinkEnd("Ca", guid, 1, None, guid), *width
+                )
+            )
         hcas[node] = ObservedHcas(NodeHcas(tuple(found)))
-        subnets[node] = ObservedSubnets(tuple(SeenSubnet(f"mlx5_{rail}", 1, SubnetManager(1, "0x00000000000000aa", "MASTER", 1, 1)) for rail in range(rails)))
+        subnets[node] = ObservedSubnets(
+            tuple(
+                SeenSubnet(f"mlx5_{rail}", 1, SubnetManager(1, "0x00000000000000aa", "MASTER", 1, 1))
+                for rail in range(rails)
+            )
+        )
     guids = {node: f"0x{place * 16 + 1:016x}" for place, node in enumerate(nodes)}
-    could = SeenCapabilities(tuple(SlowPort(guids[node], 1, text) for node, text in (slow or {}).items()), 2 * len(links))
+    could = SeenCapabilities(
+        tuple(SlowPort(guids[node], 1, text) for node, text in (slow or {}).items()), 2 * len(links)
+    )
     topology = Topology((FabricNode("Switch", "0x00000000000000ff", "leaf", 64), *ends), tuple(links))
-    seen = SeenTopology("mlx5_0", 1, topology, capabilities=could if read else SeenCapabilities(error="iblinkinfo: not found"))
+    seen = SeenTopology(
+        "mlx5_0", 1, topology, capabilities=could if read else SeenCapabilities(error="iblinkinfo: not found")
+    )
     return {"hcas": hcas, "subnets": subnets, "topologies": {nodes[0]: ObservedTopologies((seen,))} if nodes else {}}
 
 
 # NDR 400, PCIe generation 5 x16 less its encoding: row S1
 PODS = tuple(
-    RdmaPod("compute", node, f"linerate-compute-{node}", "test", "mlx5_16", address, "0000:3c:00.2", "net1", 400.0, 504.12, physical_function="0000:0c:00.0")
+    RdmaPod(
+        "compute",
+        node,
+        f"linerate-compute-{node}",
+        "test",
+        "mlx5_16",
+        address,
+        "0000:3c:00.2",
+        "net1",
+        400.0,
+        504.12,
+        physical_function="0000:0c:00.0",
+    )
     for node, address in (("a", "10.0.0.1"), ("b", "10.0.0.2"))
 )
 
 
 def pair(client: str, server: str, average: typing.Optional[float] = 373.64, **changes: typing.Any) -> PairResult:
     return dataclasses.replace(
-        PairResult("compute", client, server, 5, average_gbps=average, peak_gbps=(average or 0) + 0.34, message_bytes=1048576, iterations=5000), **changes
+        PairResult(
+            "compute",
+            client,
+            server,
+            5,
+            average_gbps=average,
+            peak_gbps=(average or 0) + 0.34,
+            message_bytes=1048576,
+            iterations=5000,
+        ),
+        **changes,
     )
 
 
 def facts(
-    *pairs: PairResult, pods: typing.Tuple[RdmaPod, ...] = PODS, seen: typing.Optional[typing.Dict[str, typing.Any]] = None, **changes: typing.Any
+    *pairs: PairResult,
+    pods: tuple[RdmaPod, ...] = PODS,
+    seen: typing.Optional[dict[str, typing.Any]] = None,
+    **changes: typing.Any,
 ) -> Facts:
-    return Facts(("a", "b"), BandwidthFacts(pods, pairs or (pair("a", "b"), pair("b", "a")), **changes), **(ground("ab") if seen is None else seen))
+    return Facts(
+        ("a", "b"),
+        BandwidthFacts(pods, pairs or (pair("a", "b"), pair("b", "a")), **changes),
+        **(ground("ab") if seen is None else seen),
+    )
 
 
-def statuses(given: Facts, wanted: typing.Optional[Intent] = None) -> typing.Dict[typing.Tuple[str, str], str]:
-    return {(finding.check.split(".")[1], finding.subject): finding.status for finding in check(wanted or intent(), given)}
+def statuses(given: Facts, wanted: typing.Optional[Intent] = None) -> dict[tuple[str, str], str]:
+    return {
+        (finding.check.split(".")[1], finding.subject): finding.status for finding in check(wanted or intent(), given)
+    }
 
 
 def found(given: Facts, name: str, subject: str, wanted: typing.Optional[Intent] = None) -> Finding:
-    (finding,) = [finding for finding in check(wanted or intent(), given) if finding.check == f"bandwidth.{name}" and finding.subject == subject]
+    (finding,) = [
+        finding
+        for finding in check(wanted or intent(), given)
+        if finding.check == f"bandwidth.{name}" and finding.subject == subject
+    ]
     return finding
 
 
@@ -133,7 +201,10 @@ def test_row_s1_12_passes_at_its_line_rate() -> None:
     floor = found(facts(), "floor", AB)
     assert (floor.measured, floor.expected) == (
         "373.64 Gb/s",
-        ">= 368.00 Gb/s (0.92 x 400 Gb/s, the slowest of: port of a 400, PCIe of a 414.82, port of b 400, PCIe of b 414.82 Gb/s)",
+        (
+            ">= 368.00 Gb/s (0.92 x 400 Gb/s, the slowest of: port of a 400, PCIe of a 414.82, port of b 400, PCIe of b"
+            " 414.82 Gb/s)"
+        ),
     )
 
 
@@ -154,19 +225,28 @@ def test_facts_survive_the_way_through_ansible() -> None:
         (0.0048, {"floor_gbps": 0.005, "reason": "software RDMA"}, "fail"),
     ],
 )
-def test_floor(average: float, rule: typing.Dict[str, typing.Any], status: str) -> None:
+def test_floor(average: float, rule: dict[str, typing.Any], status: str) -> None:
     given = facts(pair("a", "b", average), pair("b", "a", average))
     finding = found(given, "floor", AB, intent(**rule))
     assert finding.status == status
     assert rule.get("reason", "0.9") in finding.expected
 
 
-@pytest.mark.parametrize(("count", "advice"), [(1, "one queue pair, which does not fill"), (4, "4 queue pairs, which do not fill"), (8, ""), (None, "")])
-def test_a_pair_of_few_queue_pairs_is_to_be_measured_with_more_before_anything_is_replaced(count: typing.Optional[int], advice: str) -> None:
+@pytest.mark.parametrize(
+    ("count", "advice"),
+    [(1, "one queue pair, which does not fill"), (4, "4 queue pairs, which do not fill"), (8, ""), (None, "")],
+)
+def test_a_pair_of_few_queue_pairs_is_to_be_measured_with_more_before_anything_is_replaced(
+    count: typing.Optional[int], advice: str
+) -> None:
     """NVIDIA/nccl issue 2409: at 400 Gb/s and 1 MiB one carries 284.4 Gb/s, and eight carry 391.5."""
-    finding = found(facts(pair("a", "b", 284.4, queue_pairs=count), pair("b", "a", 284.4, queue_pairs=count)), "floor", AB)
+    finding = found(
+        facts(pair("a", "b", 284.4, queue_pairs=count), pair("b", "a", 284.4, queue_pairs=count)), "floor", AB
+    )
     assert (finding.status, advice in finding.why) == ("fail", True), finding
-    assert (finding.remedy or "").startswith("First set pods.queue_pairs of the fabric to 8 and run the stage again") == bool(advice), finding
+    assert (finding.remedy or "").startswith(
+        "First set pods.queue_pairs of the fabric to 8 and run the stage again"
+    ) == bool(advice), finding
 
 
 def slow(**changes: typing.Any) -> PairResult:
@@ -175,9 +255,11 @@ def slow(**changes: typing.Any) -> PairResult:
     return pair("a", "b", 218.0, queue_pairs=4, wider=more)
 
 
-def by_check(given: Facts, wanted: typing.Optional[Intent] = None) -> typing.Dict[str, Finding]:
+def by_check(given: Facts, wanted: typing.Optional[Intent] = None) -> dict[str, Finding]:
     """The findings on a -> b, and that on suspects of the fabric."""
-    return {item.check.split(".")[1]: item for item in check(wanted or intent(), given) if item.subject in (AB, "compute")}
+    return {
+        item.check.split(".")[1]: item for item in check(wanted or intent(), given) if item.subject in (AB, "compute")
+    }
 
 
 def test_a_pair_that_reaches_its_floor_with_more_queue_pairs_alone_accuses_nobody_where_few_explain_it() -> None:
@@ -185,9 +267,14 @@ def test_a_pair_that_reaches_its_floor_with_more_queue_pairs_alone_accuses_nobod
     findings = by_check(given)
     for name in ("floor", "fleet"):
         finding = findings[name]
-        assert (finding.status, finding.measured) == ("warn", "218.00 Gb/s with 4 queue pairs, 391.50 Gb/s with 16 of 4194304 bytes")
+        assert (finding.status, finding.measured) == (
+            "warn",
+            "218.00 Gb/s with 4 queue pairs, 391.50 Gb/s with 16 of 4194304 bytes",
+        )
         assert "the path and both HCAs are proven, and how the pair was measured is the cause" in (finding.why or "")
-        assert "NCCL_IB_QPS_PER_CONNECTION" in (finding.remedy or "") and "Set pods.queue_pairs of the fabric to 16" in (finding.remedy or "")
+        assert "NCCL_IB_QPS_PER_CONNECTION" in (
+            finding.remedy or ""
+        ) and "Set pods.queue_pairs of the fabric to 16" in (finding.remedy or "")
     assert findings["suspect"].status == "pass"
     assert {item.status for item in check(intent(), given)} == {"pass", "warn"}
 
@@ -198,18 +285,30 @@ def test_where_others_are_fast_with_as_few_queue_pairs_their_number_explains_not
     findings = by_check(given)
     for name in ("floor", "fleet"):
         finding = findings[name]
-        assert (finding.status, finding.measured) == ("unknown", "218.00 Gb/s with 4 queue pairs, 391.50 Gb/s with 16 of 4194304 bytes")
-        assert "Others are fast enough with as few, so their number alone does not explain it: load that came and went" in finding.why
+        assert (finding.status, finding.measured) == (
+            "unknown",
+            "218.00 Gb/s with 4 queue pairs, 391.50 Gb/s with 16 of 4194304 bytes",
+        )
+        assert (
+            "Others are fast enough with as few, so their number alone does not explain it: load that came and went"
+            in finding.why
+        )
         assert "proven" not in finding.why and "switches" not in finding.why
-        assert finding.remedy.startswith("Look at the errors (ibqueryerrors) of both ends, and run the stage again while nothing else runs.")
+        assert finding.remedy.startswith(
+            "Look at the errors (ibqueryerrors) of both ends, and run the stage again while nothing else runs."
+        )
     assert (findings["suspect"].status, findings["suspect"].measured) == ("pass", "1 measurements passed")
 
 
 @pytest.mark.parametrize("others", [284.4, 391.0])
 @pytest.mark.parametrize("label", [None, 0x12345])
-def test_on_ethernet_more_queue_pairs_prove_no_link_between_switches_unless_they_are_one_flow(label: typing.Optional[int], others: float) -> None:
+def test_on_ethernet_more_queue_pairs_prove_no_link_between_switches_unless_they_are_one_flow(
+    label: typing.Optional[int], others: float
+) -> None:
     few = others < 368
-    other = pair("b", "a", others, queue_pairs=4, flow_label=label, wider=Wider(16, 4194304, 391.5, 392.0, 5000) if few else None)
+    other = pair(
+        "b", "a", others, queue_pairs=4, flow_label=label, wider=Wider(16, 4194304, 391.5, 392.0, 5000) if few else None
+    )
     wanted = intent({"profile": "sriov_ethernet"}, expected_gbps=400.0)
     findings = by_check(facts(dataclasses.replace(slow(), flow_label=label), other), wanted)
     assert findings["floor"].status == ("warn" if few else "unknown")
@@ -218,7 +317,9 @@ def test_on_ethernet_more_queue_pairs_prove_no_link_between_switches_unless_they
     shared = "a slow link between switches"
     assert (shared in findings["floor"].why) == (label is None)
     assert ("the path and both HCAs are proven" in findings["floor"].why) == bool(few and label)
-    assert ("--flow_label" in findings["fleet"].remedy) == (label is None) and "ibqueryerrors" not in findings["fleet"].remedy
+    assert ("--flow_label" in findings["fleet"].remedy) == (label is None) and "ibqueryerrors" not in findings[
+        "fleet"
+    ].remedy
 
 
 def test_what_is_known_to_hold_a_pair_back_is_said_also_where_more_queue_pairs_fill_the_link() -> None:
@@ -239,7 +340,10 @@ def test_more_queue_pairs_of_the_best_pair_are_not_as_few() -> None:
 def test_a_pair_that_stays_below_its_floor_fails_with_both_figures() -> None:
     given = facts(slow(average_gbps=220.0, peak_gbps=221.0), pair("b", "a", 391.0, queue_pairs=4))
     finding = found(given, "floor", AB)
-    assert (finding.status, finding.measured) == ("fail", "218.00 Gb/s with 4 queue pairs, 220.00 Gb/s with 16 of 4194304 bytes")
+    assert (finding.status, finding.measured) == (
+        "fail",
+        "218.00 Gb/s with 4 queue pairs, 220.00 Gb/s with 16 of 4194304 bytes",
+    )
     assert "With 16 queue pairs of 4194304 bytes it is too slow as well" in (finding.why or "")
     assert (finding.remedy or "").startswith("See bandwidth.suspect for the end at fault")
     assert "fail" in {item.status for item in check(intent(), given) if item.check == "bandwidth.suspect"}
@@ -248,7 +352,10 @@ def test_a_pair_that_stays_below_its_floor_fails_with_both_figures() -> None:
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"average_gbps": None, "why": "memlock: Couldn't allocate MR"}, "With 16 there is no figure: memlock: Couldn't allocate MR."),
+        (
+            {"average_gbps": None, "why": "memlock: Couldn't allocate MR"},
+            "With 16 there is no figure: memlock: Couldn't allocate MR.",
+        ),
         ({"average_gbps": 900.0, "peak_gbps": 901.0}, "It is above what the link can carry"),
         ({"peak_gbps": 100.0}, "Its average is above its peak"),
         ({"message_bytes": 65536}, "It is of messages of 65536 bytes, and 4194304 were asked for"),
@@ -256,7 +363,7 @@ def test_a_pair_that_stays_below_its_floor_fails_with_both_figures() -> None:
         ({"queue_pairs": 4}, "It is of 4 queue pairs, and 16 were to be measured"),
     ],
 )
-def test_a_second_figure_that_is_none_proves_nothing(changes: typing.Dict[str, typing.Any], why: str) -> None:
+def test_a_second_figure_that_is_none_proves_nothing(changes: dict[str, typing.Any], why: str) -> None:
     finding = found(facts(slow(**changes), pair("b", "a", 391.0)), "floor", AB)
     assert finding.status == "fail" and why in (finding.why or ""), finding
     assert (finding.remedy or "").startswith("First set pods.queue_pairs of the fabric to 8")
@@ -264,13 +371,20 @@ def test_a_second_figure_that_is_none_proves_nothing(changes: typing.Dict[str, t
 
 def test_a_pair_that_others_speak_for_is_not_to_be_measured_with_more_first() -> None:
     why = "2 other pairs with a as the client were measured so, and stayed too slow"
-    finding = found(facts(slow(average_gbps=None, commands=(), why=why), pair("b", "a", 391.0, queue_pairs=4)), "floor", AB)
+    finding = found(
+        facts(slow(average_gbps=None, commands=(), why=why), pair("b", "a", 391.0, queue_pairs=4)), "floor", AB
+    )
     assert finding.status == "fail" and f"With 16 there is no figure: {why}." in finding.why
     assert finding.remedy.startswith("See bandwidth.suspect for the end at fault")
 
 
-@pytest.mark.parametrize(("count", "said"), [(8, ""), (4, "It is of 4 queue pairs, and 8 were asked for (pods.queue_pairs)."), (None, "an unknown number of")])
-def test_a_figure_of_other_queue_pairs_than_the_intent_s_is_no_measurement(count: typing.Optional[int], said: str) -> None:
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(8, ""), (4, "It is of 4 queue pairs, and 8 were asked for (pods.queue_pairs)."), (None, "an unknown number of")],
+)
+def test_a_figure_of_other_queue_pairs_than_the_intent_s_is_no_measurement(
+    count: typing.Optional[int], said: str
+) -> None:
     (fabric,) = intent().fabrics
     wanted = Intent((dataclasses.replace(fabric, pods=dataclasses.replace(fabric.pods, queue_pairs=8)),))
     given = facts(pair("a", "b", queue_pairs=count), pair("b", "a", queue_pairs=8))
@@ -285,17 +399,23 @@ def test_a_figure_of_other_queue_pairs_than_the_intent_s_is_no_measurement(count
         ({"range": "10.1.0.0/24"}, "an address of 10.1.0.0/24"),
         ({"range_start": "10.0.0.2"}, "an address of 10.0.0.0/24, 10.0.0.2"),
         ({"range": "fd00::/64"}, "an address of fd00::/64"),
-        ({"type": "nv-ipam", "range": "10.1.0.0/24", "pool": {"name": "p", "per_node_block_size": 8}}, "an address of 10.1.0.0/24"),
+        (
+            {"type": "nv-ipam", "range": "10.1.0.0/24", "pool": {"name": "p", "per_node_block_size": 8}},
+            "an address of 10.1.0.0/24",
+        ),
         # stage validate says what is wrong with it
         ({"range": "10.0.0.0"}, ""),
     ],
 )
-def test_a_pod_has_an_address_of_the_range(ipam: typing.Dict[str, typing.Any], expected: str) -> None:
+def test_a_pod_has_an_address_of_the_range(ipam: dict[str, typing.Any], expected: str) -> None:
     wanted = intent({"ipam": {"type": "whereabouts", "range": "10.0.0.0/24", **ipam}})
     finding = found(facts(), "pod", "compute a", wanted)
     assert finding.status == ("fail" if expected else "pass"), finding
     if expected:
-        assert (finding.measured, finding.expected) == ("net1 10.0.0.1", expected) and "none that ipam of the intent hands out" in finding.why
+        assert (finding.measured, finding.expected) == (
+            "net1 10.0.0.1",
+            expected,
+        ) and "none that ipam of the intent hands out" in finding.why
         assert "run stage network again" in finding.remedy
 
 
@@ -314,7 +434,11 @@ def floor_of(given: Facts, subject: str = AB, wanted: typing.Optional[Intent] = 
 
 def test_the_smallest_slot_sets_the_floor() -> None:
     # the card of b sits in a generation 4 slot: 252 Gb/s less what headers and flow control take are all that it can
-    given = facts(pair("a", "b", 200.0), pair("b", "a", 200.0), seen=ground("ab", b=(400.0, PcieLink(16.0, 16, 32.0, 16, 16.0, 16, 256, 256))))
+    given = facts(
+        pair("a", "b", 200.0),
+        pair("b", "a", 200.0),
+        seen=ground("ab", b=(400.0, PcieLink(16.0, 16, 32.0, 16, 16.0, 16, 256, 256))),
+    )
     finding = found(given, "floor", AB)
     assert finding.status == "pass"
     assert floor_of(given) == pytest.approx(0.92 * 252.06 * 256 / 280 * 0.9, abs=0.01)
@@ -330,7 +454,7 @@ def test_the_smallest_slot_sets_the_floor() -> None:
         (ground("ab", rate=None), "sysfs shows no rate of its port"),
     ],
 )
-def test_without_what_the_links_could_carry_there_is_no_floor(seen: typing.Dict[str, typing.Any], text: str) -> None:
+def test_without_what_the_links_could_carry_there_is_no_floor(seen: dict[str, typing.Any], text: str) -> None:
     given = facts(seen=seen)
     finding = found(given, "floor", AB)
     assert finding.status == "unknown" and text in finding.why
@@ -349,7 +473,9 @@ def test_the_fleet_catches_the_slow_direction() -> None:
 
 def test_a_figure_beside_a_failure_is_none() -> None:
     # a killed server leaves a perfect table and exit code 1
-    given = facts(pair("a", "b", failure="peer_gone", evidence="ethernet_read_keys: Couldn't read remote address"), pair("b", "a"))
+    given = facts(
+        pair("a", "b", failure="peer_gone", evidence="ethernet_read_keys: Couldn't read remote address"), pair("b", "a")
+    )
     finding = found(given, "measured", AB)
     assert finding.status == "fail"
     assert "Couldn't read remote address" in finding.measured
@@ -361,14 +487,17 @@ def test_no_figure_is_no_pass(average: typing.Optional[float]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pings", "failure", "status"), [(5, "", "pass"), (4, "", "fail"), (0, "no_address", "fail"), (None, "", "unknown"), (5, "hang", "fail")]
+    ("pings", "failure", "status"),
+    [(5, "", "pass"), (4, "", "fail"), (0, "no_address", "fail"), (None, "", "unknown"), (5, "hang", "fail")],
 )
 def test_rping(pings: typing.Optional[int], failure: str, status: str) -> None:
     assert found(facts(pair("a", "b", pings=pings, ping_failure=failure), pair("b", "a")), "rping", AB).status == status
 
 
 def test_a_failed_ping_leaves_the_bandwidth_unknown() -> None:
-    given = facts(pair("a", "b", None, pings=0, ping_failure="no_address", failure="ping", evidence="ADDR_ERROR"), pair("b", "a"))
+    given = facts(
+        pair("a", "b", None, pings=0, ping_failure="no_address", failure="ping", evidence="ADDR_ERROR"), pair("b", "a")
+    )
     assert found(given, "measured", AB).status == "unknown"
 
 
@@ -400,7 +529,12 @@ def test_what_was_left_behind() -> None:
 def test_every_kind_of_failure_has_a_cause_and_a_remedy() -> None:
     kinds = [kind for kinds in typing.get_args(rdma_failure.Kind) for kind in typing.get_args(kinds)]
     assert set(kinds) <= {*CAUSES, *COMPLETIONS}
-    assert all(why and remedy for kind in {*CAUSES, *kinds} for wanted in (intent(), ETHERNET) for why, remedy in [cause_of(kind, wanted.fabrics[0])])
+    assert all(
+        why and remedy
+        for kind in {*CAUSES, *kinds}
+        for wanted in (intent(), ETHERNET)
+        for why, remedy in [cause_of(kind, wanted.fabrics[0])]
+    )
     assert PINGS == 5
 
 
@@ -414,8 +548,15 @@ def test_each_completion_status_has_a_cause_and_a_remedy_of_its_own(number: int)
 
 
 def test_a_local_protection_error_names_memory_and_no_path() -> None:
-    finding = found(facts(pair("a", "b", None, failure="local_protection", evidence="Failed status 4"), pair("b", "a")), "measured", AB)
-    assert "could not access the memory of its own program (status 4): the registration is invalid, the IOMMU" in finding.why
+    finding = found(
+        facts(pair("a", "b", None, failure="local_protection", evidence="Failed status 4"), pair("b", "a")),
+        "measured",
+        AB,
+    )
+    assert (
+        "could not access the memory of its own program (status 4): the registration is invalid, the IOMMU"
+        in finding.why
+    )
     assert "dmesg | grep -iE 'DMAR|AMD-Vi|smmu'" in finding.remedy and "peer memory" in finding.remedy
     assert "ibqueryerrors" not in finding.remedy and "same message size" not in finding.remedy
 
@@ -423,38 +564,57 @@ def test_a_local_protection_error_names_memory_and_no_path() -> None:
 @pytest.mark.parametrize(
     ("kind", "why", "remedy"),
     [
-        ("provider_abi", "the image's rdma-core does not fit the node's driver", "Use an image whose rdma-core is of the release of the node's driver"),
+        (
+            "provider_abi",
+            "the image's rdma-core does not fit the node's driver",
+            "Use an image whose rdma-core is of the release of the node's driver",
+        ),
         ("provider_missing", "the image has no provider library for it", "ibverbs-providers on Debian"),
         ("uverbs_abi", "does not fit the verbs of the node's kernel", "modprobe ib_uverbs"),
     ],
 )
-def test_an_image_whose_libibverbs_knows_no_device_is_at_fault_and_not_the_pod(kind: str, why: str, remedy: str) -> None:
+def test_an_image_whose_libibverbs_knows_no_device_is_at_fault_and_not_the_pod(
+    kind: str, why: str, remedy: str
+) -> None:
     finding = found(facts(pair("a", "b", None, failure=kind), pair("b", "a")), "measured", AB)
     assert finding.status == "fail" and why in finding.why and remedy in finding.remedy
     assert "isRdma" not in finding.remedy and "is not in the pod" not in finding.why
 
 
 def test_rping_s_completion_status_has_the_same_cause() -> None:
-    finding = found(facts(pair("a", "b", None, pings=0, ping_failure="receiver_not_ready", failure="ping"), pair("b", "a")), "rping", AB)
+    finding = found(
+        facts(pair("a", "b", None, pings=0, ping_failure="receiver_not_ready", failure="ping"), pair("b", "a")),
+        "rping",
+        AB,
+    )
     assert finding.why.startswith("The other end had no receive buffer ready")
 
 
 @pytest.mark.parametrize(
     ("kind", "why", "remedy"),
     [
-        ("address_family", "IPv4 and IPv6 are mixed, or it is an IPv6 link-local address", "an address of one family that is not link-local"),
+        (
+            "address_family",
+            "IPv4 and IPv6 are mixed, or it is an IPv6 link-local address",
+            "an address of one family that is not link-local",
+        ),
         ("port_in_use", "Another process in the pod's network has the port", "ss -ltnp in the pod"),
     ],
 )
 def test_addresses_and_ports_that_rdma_cm_refuses(kind: str, why: str, remedy: str) -> None:
-    finding = found(facts(pair("a", "b", None, pings=0, ping_failure=kind, failure="ping"), pair("b", "a")), "rping", AB)
+    finding = found(
+        facts(pair("a", "b", None, pings=0, ping_failure=kind, failure="ping"), pair("b", "a")), "rping", AB
+    )
     assert finding.status == "fail" and why in finding.why and remedy in finding.remedy
 
 
 def test_gids_of_zeros_name_the_interface_of_the_pod() -> None:
     finding = found(facts(pair("a", "b", None, failure="no_gid"), pair("b", "a")), "measured", AB, ETHERNET)
     assert finding.status == "fail" and "its network interface is of another device" in finding.why
-    assert "gid_attrs/ndevs" in finding.remedy and "the master of a macvlan network must be the device's own interface" in finding.remedy
+    assert (
+        "gid_attrs/ndevs" in finding.remedy
+        and "the master of a macvlan network must be the device's own interface" in finding.remedy
+    )
 
 
 ETHERNET = intent({"profile": "sriov_ethernet"})
@@ -470,7 +630,9 @@ def test_no_advice_on_roce_is_given_on_infiniband(kind: str) -> None:
 
 
 def test_the_link_layer_decides_on_the_remedy_of_lost_packets() -> None:
-    lost = facts(pair("a", "b", None, pings=None, failure="transport_retry", evidence="Failed status 12"), pair("b", "a"))
+    lost = facts(
+        pair("a", "b", None, pings=None, failure="transport_retry", evidence="Failed status 12"), pair("b", "a")
+    )
     finding = found(lost, "measured", AB)
     assert "ibqueryerrors" in finding.remedy and not ROCE.search(finding.why + finding.remedy)
     finding = found(lost, "measured", AB, ETHERNET)
@@ -478,14 +640,29 @@ def test_the_link_layer_decides_on_the_remedy_of_lost_packets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "pings", "named"), [(400.0, 5, True), (200.0, 5, False), (400.0, 0, False)], ids=["NDR", "HDR, which it knows", "small messages are lost too"]
+    ("rate", "pings", "named"),
+    [(400.0, 5, True), (200.0, 5, False), (400.0, 0, False)],
+    ids=["NDR", "HDR, which it knows", "small messages are lost too"],
 )
-def test_large_messages_that_alone_are_lost_on_ndr_accuse_the_subnet_manager(rate: float, pings: int, named: bool) -> None:
-    lost = facts(pair("a", "b", None, pings=pings, failure="transport_retry", evidence="Failed status 12"), pair("b", "a"), seen=ground("ab", rate=rate))
+def test_large_messages_that_alone_are_lost_on_ndr_accuse_the_subnet_manager(
+    rate: float, pings: int, named: bool
+) -> None:
+    lost = facts(
+        pair("a", "b", None, pings=pings, failure="transport_retry", evidence="Failed status 12"),
+        pair("b", "a"),
+        seen=ground("ab", rate=rate),
+    )
     finding = found(lost, "measured", AB)
     assert finding.status == "fail" and not ROCE.search(finding.why + finding.remedy)
-    assert ("rping's small messages arrived, so the path loses large ones alone. On NDR switches" in finding.why) is named
-    assert finding.remedy.startswith("Find the master subnet manager (sminfo) and its release (opensm --version on its host).") is named
+    assert (
+        "rping's small messages arrived, so the path loses large ones alone. On NDR switches" in finding.why
+    ) is named
+    assert (
+        finding.remedy.startswith(
+            "Find the master subnet manager (sminfo) and its release (opensm --version on its host)."
+        )
+        is named
+    )
 
 
 def test_a_slow_pair_and_a_suspect_are_told_of_the_mtu_on_ethernet_alone() -> None:
@@ -498,28 +675,51 @@ def test_a_slow_pair_and_a_suspect_are_told_of_the_mtu_on_ethernet_alone() -> No
 RAILS = intent({"select": {"hcas_per_node": 2}})
 
 
-def rail_pods(*nodes: str, **changes: typing.Any) -> typing.Tuple[RdmaPod, ...]:
+def rail_pods(*nodes: str, **changes: typing.Any) -> tuple[RdmaPod, ...]:
     return tuple(
-        RdmaPod("compute", node, f"{node}-{rail}", "test", f"mlx5_{rail}", "10.0.0.1", f"0000:{rail}c:00.2", "net1", 400.0, 504.12, rail=rail, **changes)
+        RdmaPod(
+            "compute",
+            node,
+            f"{node}-{rail}",
+            "test",
+            f"mlx5_{rail}",
+            "10.0.0.1",
+            f"0000:{rail}c:00.2",
+            "net1",
+            400.0,
+            504.12,
+            rail=rail,
+            **changes,
+        )
         for node in nodes
         for rail in (0, 1)
     )
 
 
 def test_rails_are_judged_by_themselves() -> None:
-    pairs = [pair(*names, average, rail=rail) for names in (("a", "b"), ("b", "a")) for rail, average in ((0, 373.0), (1, 390.0))]
+    pairs = [
+        pair(*names, average, rail=rail)
+        for names in (("a", "b"), ("b", "a"))
+        for rail, average in ((0, 373.0), (1, 390.0))
+    ]
     given = Facts(("a", "b"), BandwidthFacts(rail_pods("a", "b"), tuple(pairs)), **ground("ab", 2))
     assert set(statuses(given, RAILS).values()) == {"pass"}
-    assert found(given, "fleet", "compute a -> b rail 0", RAILS).expected.endswith("(0.93 of the best pair of the rail, 373.00 Gb/s)")
+    assert found(given, "fleet", "compute a -> b rail 0", RAILS).expected.endswith(
+        "(0.93 of the best pair of the rail, 373.00 Gb/s)"
+    )
     # each of the two HCAs is a card of its own, with a slot of its own
     own = tuple(dataclasses.replace(pod, physical_function=f"0000:{pod.rail}c:00.0") for pod in rail_pods("a", "b"))
-    given = dataclasses.replace(given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pods=own))
+    given = dataclasses.replace(
+        given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pods=own)
+    )
     assert floor_of(given, "compute a -> b rail 0", RAILS) == pytest.approx(368.0)
     assert found(given, "pod", "compute a rail 1", RAILS).status == "pass"
 
 
 def test_a_rail_without_a_pod_is_unknown_by_name() -> None:
-    missing = RdmaPod("compute", "b", "", "test", error="none of the 9 virtual functions is of rail 1", rail=1, cause="rail")
+    missing = RdmaPod(
+        "compute", "b", "", "test", error="none of the 9 virtual functions is of rail 1", rail=1, cause="rail"
+    )
     pods = (*(pod for pod in rail_pods("a", "b") if (pod.node, pod.rail) != ("b", 1)), missing)
     given = Facts(("a", "b"), BandwidthFacts(pods, (pair("a", "b"), pair("b", "a"))), **ground("ab", 2))
     assert found(given, "pod", "compute b rail 1", RAILS).status == "unknown"
@@ -542,12 +742,17 @@ def test_virtual_functions_that_measure_at_once_share_port_and_card() -> None:
     assert floor_of(given, "compute a -> b rail 0", RAILS) == pytest.approx(0.92 * 400 / 2, abs=0.01)
 
 
-@pytest.mark.parametrize("at", [{"physical_function": "0000:1c:00.0", "pci": "0000:1c:00.2"}, {"physical_function": None, "pci": "0000:1c:00.0"}])
-def test_an_end_is_judged_by_the_hca_that_its_pod_has(at: typing.Dict[str, typing.Any]) -> None:
+@pytest.mark.parametrize(
+    "at",
+    [{"physical_function": "0000:1c:00.0", "pci": "0000:1c:00.2"}, {"physical_function": None, "pci": "0000:1c:00.0"}],
+)
+def test_an_end_is_judged_by_the_hca_that_its_pod_has(at: dict[str, typing.Any]) -> None:
     seen = ground("ab", 2)
     for node in "ab":
         first, second = seen["hcas"][node].value.hcas
-        small = dataclasses.replace(second, pci=dataclasses.replace(second.pci, link=PcieLink(16.0, 16, 32.0, 16, 16.0, 16, 256, 256)))
+        small = dataclasses.replace(
+            second, pci=dataclasses.replace(second.pci, link=PcieLink(16.0, 16, 32.0, 16, 16.0, 16, 256, 256))
+        )
         seen["hcas"][node] = ObservedHcas(NodeHcas((first, small)))
     pods = tuple(dataclasses.replace(pod, **at) for pod in rail_pods("a", "b") if pod.rail == 0)
     given = Facts(("a", "b"), BandwidthFacts(pods, (pair("a", "b", 200.0), pair("b", "a", 200.0))), **seen)
@@ -559,24 +764,39 @@ def test_both_directions_at_once_have_twice_the_link() -> None:
     given = facts(pair("a", "b", 700.0))
     finding = found(given, "floor", "compute a <-> b", wanted)
     assert (finding.status, finding.expected.split(" (")[0]) == ("fail", ">= 736.00 Gb/s")
-    assert {key: status for key, status in statuses(given, wanted).items() if key[0] == "measured"} == {("measured", "compute a <-> b"): "pass"}
+    assert {key: status for key, status in statuses(given, wanted).items() if key[0] == "measured"} == {
+        ("measured", "compute a <-> b"): "pass"
+    }
 
 
 def test_an_hca_that_runs_on_the_wrong_cpus_is_said_beside_a_low_figure() -> None:
     words = "on other CPUs (0-3) than those of the HCA's NUMA node 1 (4-7)"
-    pods = (dataclasses.replace(PODS[0], binding=words, far_cpus=True), dataclasses.replace(PODS[1], binding="on CPUs 0-7 of NUMA node 0"))
+    pods = (
+        dataclasses.replace(PODS[0], binding=words, far_cpus=True),
+        dataclasses.replace(PODS[1], binding="on CPUs 0-7 of NUMA node 0"),
+    )
     given = facts(pair("a", "b", 200.0), pair("b", "a", 200.0), pods=pods)
     finding = found(given, "floor", AB)
-    assert f"The pod on a ran {words}, so all its data crosses" in finding.why and "The pod on b" not in finding.why and "It ran b: on CPUs 0-7" in finding.why
+    assert (
+        f"The pod on a ran {words}, so all its data crosses" in finding.why
+        and "The pod on b" not in finding.why
+        and "It ran b: on CPUs 0-7" in finding.why
+    )
     assert "topologyManagerPolicy" in finding.remedy and "kubelet of a" in finding.remedy
     assert "on other CPUs (0-3)" in found(given, "pod", "compute a").measured
 
 
-def limited(node: str, rate: typing.Optional[int], address: str = "0000:3c:00.2") -> typing.Dict[str, ObservedHcas]:
+def limited(node: str, rate: typing.Optional[int], address: str = "0000:3c:00.2") -> dict[str, ObservedHcas]:
     """What a node shows after its virtual functions were made: that of the pods is the one at ``0000:3c:00.2``."""
     physical = Hca("mlx5_0", "mlx5_0", (Netdev("ib0", "00"),), PciFunction("0000:0c:00.0", "15b3", "1021", "0207"))
     administration = None if rate is None else VfAdministration(max_tx_rate=rate)
-    virtual = Hca(address, pci=PciFunction(address, "15b3", "1022", "0207"), physical_function="0000:0c:00.0", vf_index=3, administration=administration)
+    virtual = Hca(
+        address,
+        pci=PciFunction(address, "15b3", "1022", "0207"),
+        physical_function="0000:0c:00.0",
+        vf_index=3,
+        administration=administration,
+    )
     return {node: ObservedHcas(NodeHcas((physical, virtual)))}
 
 
@@ -591,7 +811,13 @@ def test_a_rate_limit_of_the_sender_s_virtual_function_is_named() -> None:
 def test_it_is_named_by_what_the_node_showed_before_too() -> None:
     given = facts(pair("a", "b", 99.0))
     assert (
-        "max_tx_rate" in found(dataclasses.replace(given, hcas={**given.hcas, **limited("a", 100000)}), "floor", AB, intent(floor_gbps=300.0, reason="r")).why
+        "max_tx_rate"
+        in found(
+            dataclasses.replace(given, hcas={**given.hcas, **limited("a", 100000)}),
+            "floor",
+            AB,
+            intent(floor_gbps=300.0, reason="r"),
+        ).why
     )
 
 
@@ -606,9 +832,13 @@ def test_it_is_named_by_what_the_node_showed_before_too() -> None:
         pytest.param({"a": ObservedHcas(None, "unreachable")}, id="not known"),
     ],
 )
-def test_what_holds_nobody_back_is_not_named(functions: typing.Dict[str, ObservedHcas]) -> None:
+def test_what_holds_nobody_back_is_not_named(functions: dict[str, ObservedHcas]) -> None:
     finding = found(dataclasses.replace(facts(pair("a", "b", 99.0)), functions=functions), "floor", AB)
-    assert finding.status == "fail" and "max_tx_rate" not in finding.why + finding.remedy and "bandwidth.suspect" in finding.remedy
+    assert (
+        finding.status == "fail"
+        and "max_tx_rate" not in finding.why + finding.remedy
+        and "bandwidth.suspect" in finding.remedy
+    )
 
 
 def test_a_limit_makes_no_figure_good() -> None:
@@ -617,7 +847,10 @@ def test_a_limit_makes_no_figure_good() -> None:
 
 
 def fleet(
-    nodes: str, bad: typing.Union[str, typing.Tuple[typing.Union[str, typing.Tuple[str, str]], ...]] = (), rounds: None = None, again: typing.Tuple[()] = ()
+    nodes: str,
+    bad: typing.Union[str, tuple[typing.Union[str, tuple[str, str]], ...]] = (),
+    rounds: None = None,
+    again: tuple[()] = (),
 ) -> Facts:
     """Each pair of the nodes, slow where it is in ``bad`` or has a node that is."""
     names = [(one, other) for one in nodes for other in nodes if one != other]
@@ -626,7 +859,7 @@ def fleet(
     return Facts(tuple(nodes), BandwidthFacts(pods, pairs), **ground(nodes))
 
 
-def suspected(given: Facts) -> typing.Dict[str, Finding]:
+def suspected(given: Facts) -> dict[str, Finding]:
     return {finding.subject: finding for finding in check(intent(), given) if finding.check == "bandwidth.suspect"}
 
 
@@ -653,7 +886,13 @@ def test_of_two_nodes_neither_can_be_accused_alone() -> None:
 
 def test_a_node_that_is_slow_on_all_rails_is_named_once() -> None:
     nodes = "abcdef"
-    pairs = tuple(pair(one, other, 200.0 if "d" in (one, other) else 373.64, rail=rail) for rail in (0, 1) for one in nodes for other in nodes if one != other)
+    pairs = tuple(
+        pair(one, other, 200.0 if "d" in (one, other) else 373.64, rail=rail)
+        for rail in (0, 1)
+        for one in nodes
+        for other in nodes
+        if one != other
+    )
     given = Facts(tuple(nodes), BandwidthFacts(rail_pods(*nodes), pairs), **ground(nodes, 2))
     accused = [(item.subject, item.status) for item in check(RAILS, given) if item.check == "bandwidth.suspect"]
     assert accused == [("compute d", "fail")]
@@ -667,22 +906,37 @@ def test_one_slow_direction_has_nothing_in_common_with_others_and_is_told() -> N
 
 def test_verdicts_of_a_pair_need_both_directions() -> None:
     given = fleet("abc", bad=(("a", "b"),))
-    passed, failed = verdicts(intent().fabrics[0], typing.cast(BandwidthFacts, given.bandwidth).pods, typing.cast(BandwidthFacts, given.bandwidth).pairs, given)
+    passed, failed = verdicts(
+        intent().fabrics[0],
+        typing.cast(BandwidthFacts, given.bandwidth).pods,
+        typing.cast(BandwidthFacts, given.bandwidth).pairs,
+        given,
+    )
     assert failed == {frozenset(((0, "a"), (0, "b")))}
     assert len(passed) == 2
 
 
 @pytest.mark.parametrize(("rounds", "met", "status"), [(None, 2, "unknown"), (1, 1, None), (2, 1, "unknown")])
-def test_who_met_fewer_than_it_should_is_unknown(rounds: typing.Optional[int], met: int, status: typing.Optional[str]) -> None:
+def test_who_met_fewer_than_it_should_is_unknown(
+    rounds: typing.Optional[int], met: int, status: typing.Optional[str]
+) -> None:
     nodes = ("a", "b", "c", "d")
-    pairs = [pair(one, other) for one, other in (("a", "b"), ("b", "a"), ("c", "d"), ("d", "c"), ("a", "c"), ("c", "a"))[: 6 if met == 2 else 4]]
+    pairs = [
+        pair(one, other)
+        for one, other in (("a", "b"), ("b", "a"), ("c", "d"), ("d", "c"), ("a", "c"), ("c", "a"))[
+            : 6 if met == 2 else 4
+        ]
+    ]
     given = Facts(nodes, BandwidthFacts(tuple(dataclasses.replace(PODS[0], node=node) for node in nodes), tuple(pairs)))
     wanted = intent({"bandwidth": {"rounds": rounds}} if rounds else None)
     assert statuses(given, wanted).get(("measured", "compute d")) == status
 
 
-@pytest.mark.parametrize(("failure", "rows", "status"), [("", ((2, 0.1), (4, 0.2)), "pass"), ("hang: no end", (), "unknown"), ("", (), "unknown")])
-def test_a_sweep_that_was_asked_for(failure: str, rows: typing.Tuple[typing.Tuple[int, float], ...], status: str) -> None:
+@pytest.mark.parametrize(
+    ("failure", "rows", "status"),
+    [("", ((2, 0.1), (4, 0.2)), "pass"), ("hang: no end", (), "unknown"), ("", (), "unknown")],
+)
+def test_a_sweep_that_was_asked_for(failure: str, rows: tuple[tuple[int, float], ...], status: str) -> None:
     wanted = intent({"bandwidth": {"sweep": True}})
     swept = pair("a", "b", sweep=tuple(SweepRow(*row) for row in rows), sweep_failure=failure)
     finding = found(facts(swept, pair("b", "a")), "sweep", AB, wanted)
@@ -691,7 +945,9 @@ def test_a_sweep_that_was_asked_for(failure: str, rows: typing.Tuple[typing.Tupl
 
 
 def test_an_image_that_cannot_be_pulled_is_told_by_the_kubelet_s_words() -> None:
-    error = 'the pod did not become ready: ErrImagePull: Get "https://r/v2/": x509: certificate signed by unknown authority'
+    error = (
+        'the pod did not become ready: ErrImagePull: Get "https://r/v2/": x509: certificate signed by unknown authority'
+    )
     broken = dataclasses.replace(PODS[1], error=error, cause="image")
     finding = found(Facts(("a", "b"), BandwidthFacts((PODS[0], broken), ())), "pod", "compute b")
     assert finding.status == "fail" and error in finding.why and "does not trust the certificate" in finding.why
@@ -709,11 +965,13 @@ def test_a_pod_s_trouble_has_a_remedy_of_its_own(cause: str) -> None:
 # A floor that does not sink with the fault
 
 
-def links(given: Facts, wanted: typing.Optional[Intent] = None) -> typing.Dict[str, Finding]:
-    return {finding.subject: finding for finding in check(wanted or intent(), given) if finding.check == "bandwidth.link"}
+def links(given: Facts, wanted: typing.Optional[Intent] = None) -> dict[str, Finding]:
+    return {
+        finding.subject: finding for finding in check(wanted or intent(), given) if finding.check == "bandwidth.link"
+    }
 
 
-def slower(average: float, pods: typing.Tuple[RdmaPod, ...] = PODS, **seen: typing.Any) -> Facts:
+def slower(average: float, pods: tuple[RdmaPod, ...] = PODS, **seen: typing.Any) -> Facts:
     return facts(pair("a", "b", average), pair("b", "a", average), pods=pods, seen=ground("ab", **seen))
 
 
@@ -775,10 +1033,15 @@ def test_old_speeds_are_told_with_their_encoding() -> None:
     seen = ground("ab", rate=40.0)
     for node in "ab":
         (hca,) = seen["hcas"][node].value.hcas
-        seen["hcas"][node] = ObservedHcas(NodeHcas((dataclasses.replace(hca, ports=(dataclasses.replace(hca.ports[0], width=4, speed="QDR"),)),)))
+        seen["hcas"][node] = ObservedHcas(
+            NodeHcas((dataclasses.replace(hca, ports=(dataclasses.replace(hca.ports[0], width=4, speed="QDR"),)),))
+        )
     pods = tuple(dataclasses.replace(pod, rate_gbps=40.0) for pod in PODS)
     for average, status in ((30.0, "pass"), (29.0, "fail")):
-        assert found(facts(pair("a", "b", average), pair("b", "a", average), pods=pods, seen=seen), "floor", AB).status == status
+        assert (
+            found(facts(pair("a", "b", average), pair("b", "a", average), pods=pods, seen=seen), "floor", AB).status
+            == status
+        )
 
 
 @pytest.mark.parametrize("words", ["undefined (8)", "4X", "25.78125 Gbps"])
@@ -789,11 +1052,13 @@ def test_what_iblinkinfo_says_in_other_words_is_not_known(words: str) -> None:
     assert found(given, "floor", AB).status == "unknown"
 
 
-def changed(node: str, seen: typing.Optional[typing.Dict[str, typing.Any]] = None, **of_port: None) -> typing.Dict[str, typing.Any]:
+def changed(node: str, seen: typing.Optional[dict[str, typing.Any]] = None, **of_port: None) -> dict[str, typing.Any]:
     """Facts of which the port of a node is another one."""
     seen = seen or ground("ab")
     (hca,) = seen["hcas"][node].value.hcas
-    seen["hcas"][node] = ObservedHcas(NodeHcas((dataclasses.replace(hca, ports=(dataclasses.replace(hca.ports[0], **of_port),)),)))
+    seen["hcas"][node] = ObservedHcas(
+        NodeHcas((dataclasses.replace(hca, ports=(dataclasses.replace(hca.ports[0], **of_port),)),))
+    )
     return seen
 
 
@@ -812,9 +1077,13 @@ def test_a_port_without_a_width_can_be_compared_with_nothing() -> None:
         ({"topology": None, "error": "ibnetdiscover: no answer"}, "unknown", "ibnetdiscover: no answer"),
     ],
 )
-def test_what_was_not_read_of_a_fabric_is_not_taken_for_the_best_that_a_link_can_be(changes: typing.Dict[str, typing.Any], status: str, text: str) -> None:
+def test_what_was_not_read_of_a_fabric_is_not_taken_for_the_best_that_a_link_can_be(
+    changes: dict[str, typing.Any], status: str, text: str
+) -> None:
     seen = ground("ab")
-    seen["topologies"] = {"a": ObservedTopologies(tuple(dataclasses.replace(one, **changes) for one in seen["topologies"]["a"].value))}
+    seen["topologies"] = {
+        "a": ObservedTopologies(tuple(dataclasses.replace(one, **changes) for one in seen["topologies"]["a"].value))
+    }
     finding = links(facts(seen=seen))["compute b mlx5_0"]
     assert (finding.status, text in finding.why) == (status, True)
 
@@ -835,7 +1104,10 @@ def test_the_intent_tells_what_the_links_shall_be() -> None:
     # and it may be less than what they can
     less = slower(97.0, pods, rate=100.0, slow={"a": "106.25 Gbps", "b": "106.25 Gbps"})
     assert found(less, "floor", AB).status == "fail"
-    assert {found(less, "floor", AB, intent(expected_gbps=100)).status, links(less, intent(expected_gbps=100))["compute a mlx5_0"].status} == {"pass"}
+    assert {
+        found(less, "floor", AB, intent(expected_gbps=100)).status,
+        links(less, intent(expected_gbps=100))["compute a mlx5_0"].status,
+    } == {"pass"}
 
 
 @pytest.mark.parametrize(
@@ -882,9 +1154,14 @@ def test_a_slot_that_is_not_known_leaves_nothing_open_where_the_intent_sets_the_
         (PcieLink(5.0, 8, 5.0, 8, 5.0, 8, 256, 256), 40.0, 26.0, 22.0, 29.7),
     ],
 )
-def test_what_packets_leave_of_pcie_is_the_floor(link: PcieLink, rate: float, passes: float, fails: float, most: float) -> None:
+def test_what_packets_leave_of_pcie_is_the_floor(
+    link: PcieLink, rate: float, passes: float, fails: float, most: float
+) -> None:
     assert link.current_speed is not None and link.current_width is not None
-    width, raw = link.current_width, link.current_speed * link.current_width * (0.8 if link.current_speed < 8 else 128 / 130)
+    width, raw = (
+        link.current_width,
+        link.current_speed * link.current_width * (0.8 if link.current_speed < 8 else 128 / 130),
+    )
     assert width
     pods = tuple(dataclasses.replace(pod, rate_gbps=rate, pcie_gbps=raw) for pod in PODS)
     for average, status in ((passes, "pass"), (fails, "fail")):
@@ -910,21 +1187,31 @@ def test_what_packets_leave_of_pcie_is_the_floor(link: PcieLink, rate: float, pa
         ({"iterations": 4999}, {"pods": {"iterations": 5000}}, "5000 were asked for"),
     ],
 )
-def test_what_is_no_measurement_accuses_nobody(changes: typing.Dict[str, typing.Any], wanted: typing.Dict[str, typing.Any], text: str) -> None:
+def test_what_is_no_measurement_accuses_nobody(
+    changes: dict[str, typing.Any], wanted: dict[str, typing.Any], text: str
+) -> None:
     nodes = "abcd"
     given = fleet(nodes)
     odd = tuple(
-        dataclasses.replace(one, **changes) if (one.client, one.server) == ("a", "b") else one for one in typing.cast(BandwidthFacts, given.bandwidth).pairs
+        dataclasses.replace(one, **changes) if (one.client, one.server) == ("a", "b") else one
+        for one in typing.cast(BandwidthFacts, given.bandwidth).pairs
     )
-    given = dataclasses.replace(given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pairs=odd))
+    given = dataclasses.replace(
+        given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pairs=odd)
+    )
     findings = check(intent(wanted), given)
-    assert {(finding.check, finding.subject) for finding in findings if finding.status != "pass"} == {("bandwidth.measured", AB)}
+    assert {(finding.check, finding.subject) for finding in findings if finding.status != "pass"} == {
+        ("bandwidth.measured", AB)
+    }
     finding = found(given, "measured", AB, intent(wanted))
     assert (finding.status, text in finding.why, bool(finding.remedy)) == ("unknown", True, True)
     # neither does any other stage take it, nor is it asked of its ends again
     assert len(sound(intent(wanted).fabrics, typing.cast(BandwidthFacts, given.bandwidth), given).pairs) == 11
     passed, failed = verdicts(
-        intent(wanted).fabrics[0], typing.cast(BandwidthFacts, given.bandwidth).pods, typing.cast(BandwidthFacts, given.bandwidth).pairs, given
+        intent(wanted).fabrics[0],
+        typing.cast(BandwidthFacts, given.bandwidth).pods,
+        typing.cast(BandwidthFacts, given.bandwidth).pairs,
+        given,
     )
     assert not failed and len(passed) == 6
 
@@ -945,7 +1232,10 @@ def test_figures_at_the_edge_of_what_a_link_carries_count() -> None:
 def test_no_figure_is_above_the_port_that_a_pod_saw_where_its_node_shows_no_hca() -> None:
     pods = tuple(dataclasses.replace(pod, pcie_gbps=None) for pod in PODS)
     for average, status in ((373.64, "pass"), (410.0, "unknown")):
-        assert found(facts(pair("a", "b", average), pair("b", "a", average), pods=pods, seen={}), "measured", AB).status == status
+        assert (
+            found(facts(pair("a", "b", average), pair("b", "a", average), pods=pods, seen={}), "measured", AB).status
+            == status
+        )
 
 
 def test_a_port_that_came_up_slower_in_a_pod_than_it_is_now_bounds_nothing() -> None:
@@ -967,7 +1257,9 @@ def test_hcas_of_an_answer_with_an_error_are_not_known() -> None:
 def test_a_pair_is_not_compared_with_those_whose_links_are_known_where_its_own_are_not() -> None:
     nodes = "abc"
     pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
-    pairs = tuple(pair(one, other, 200.0 if "c" in (one, other) else 373.64) for one in nodes for other in nodes if one != other)
+    pairs = tuple(
+        pair(one, other, 200.0 if "c" in (one, other) else 373.64) for one in nodes for other in nodes if one != other
+    )
     given = Facts(tuple(nodes), BandwidthFacts(pods, pairs), **ground("ab"))
     assert found(given, "fleet", "compute a -> c").status == "pass"
     assert [finding.status for finding in suspected(given).values()] == ["pass"]
@@ -978,8 +1270,10 @@ def test_slower_links_are_no_fault_whoever_tells_their_rate(of_pods: bool, of_no
     nodes = "abcd"
     rates = {"a": 400.0, "b": 400.0, "c": 200.0, "d": 200.0}
     pods = tuple(dataclasses.replace(PODS[0], node=node, rate_gbps=rates[node] if of_pods else None) for node in nodes)
-    pairs = tuple(pair(one, other, 0.95 * min(rates[one], rates[other])) for one in nodes for other in nodes if one != other)
-    of_links: typing.Dict[str, typing.Any] = {node: (rate if of_nodes else None, GEN5) for node, rate in rates.items()}
+    pairs = tuple(
+        pair(one, other, 0.95 * min(rates[one], rates[other])) for one in nodes for other in nodes if one != other
+    )
+    of_links: dict[str, typing.Any] = {node: (rate if of_nodes else None, GEN5) for node, rate in rates.items()}
     seen = ground(nodes, read=False, **of_links)
     given = Facts(tuple(nodes), BandwidthFacts(pods, pairs), **seen)
     assert found(given, "fleet", "compute c -> d").status == "unknown"
@@ -990,12 +1284,16 @@ def test_slower_hcas_are_compared_with_their_like() -> None:
     # HDR beside NDR, or a split cable: both ends of each link can do no more
     nodes = "abcdef"
     rates = {"d": 200.0, "e": 200.0, "f": 200.0}
-    of_links: typing.Dict[str, typing.Any] = {name: (rate, GEN5) for name, rate in rates.items()}
+    of_links: dict[str, typing.Any] = {name: (rate, GEN5) for name, rate in rates.items()}
     pods = tuple(dataclasses.replace(PODS[0], node=node, rate_gbps=rates.get(node, 400.0)) for node in nodes)
 
     def made(broken: str = "", **changes: typing.Any) -> Facts:
         pairs = tuple(
-            pair(one, other, (0.5 if broken in (one, other) else 0.95) * min(rates.get(one, 400.0), rates.get(other, 400.0)))
+            pair(
+                one,
+                other,
+                (0.5 if broken in (one, other) else 0.95) * min(rates.get(one, 400.0), rates.get(other, 400.0)),
+            )
             for one in nodes
             for other in nodes
             if one != other
@@ -1013,10 +1311,14 @@ def test_slower_hcas_are_compared_with_their_like() -> None:
 
 
 @pytest.mark.parametrize(("rate", "known"), [(400.0, True), (None, False)])
-def test_a_slow_pair_fails_where_nobody_knows_what_its_link_could_carry(rate: typing.Optional[float], known: bool) -> None:
+def test_a_slow_pair_fails_where_nobody_knows_what_its_link_could_carry(
+    rate: typing.Optional[float], known: bool
+) -> None:
     nodes = "abcd"
     pods = tuple(dataclasses.replace(PODS[0], node=node, rate_gbps=400.0 if known else None) for node in nodes)
-    pairs = tuple(pair(one, other, 200.0 if "d" in (one, other) else 373.64) for one in nodes for other in nodes if one != other)
+    pairs = tuple(
+        pair(one, other, 200.0 if "d" in (one, other) else 373.64) for one in nodes for other in nodes if one != other
+    )
     given = Facts(tuple(nodes), BandwidthFacts(pods, pairs), **ground(nodes, rate=rate, read=False))
     assert found(given, "floor", "compute a -> d").status == "unknown"
     assert found(given, "fleet", "compute a -> d").status == "fail"
@@ -1034,16 +1336,22 @@ def tcp_pair(client: str, server: str, average: float) -> PairResult:
     return PairResult("pods", client, server, average_gbps=average, transport="TCP", streams=4)
 
 
-def tcp(*averages: float, **line_rate: typing.Any) -> typing.Tuple[Intent, Facts]:
+def tcp(*averages: float, **line_rate: typing.Any) -> tuple[Intent, Facts]:
     """A pod network of three nodes with the figures of its pairs, in their order."""
-    wanted = parse_intent([{"name": "pods", "profile": "pod_network", "network": {"namespace": "test"}, "line_rate": line_rate}])
-    pods = tuple(RdmaPod("pods", node, f"linerate-pods-{node}", "test", None, "10.1.0.1", interface="eth0") for node in "abc")
+    wanted = parse_intent(
+        [{"name": "pods", "profile": "pod_network", "network": {"namespace": "test"}, "line_rate": line_rate}]
+    )
+    pods = tuple(
+        RdmaPod("pods", node, f"linerate-pods-{node}", "test", None, "10.1.0.1", interface="eth0") for node in "abc"
+    )
     names = (("a", "b"), ("b", "a"), ("a", "c"), ("c", "a"), ("b", "c"), ("c", "b"))
     pairs = tuple(tcp_pair(*ends, average) for ends, average in zip(names, averages))
     return wanted, Facts(("a", "b", "c"), BandwidthFacts(pods, pairs))
 
 
-@pytest.mark.parametrize(("slow", "status"), [(91.0, "pass"), (45.5, "pass"), (45.0, "warn"), (9.1, "warn"), (9.0, "fail"), (0.004, "fail")])
+@pytest.mark.parametrize(
+    ("slow", "status"), [(91.0, "pass"), (45.5, "pass"), (45.0, "warn"), (9.1, "warn"), (9.0, "fail"), (0.004, "fail")]
+)
 def test_a_tcp_figure_far_below_its_network_is_told(slow: float, status: str) -> None:
     wanted, given = tcp(91.0, 91.0, slow, slow, slow, slow)
     finding = found(given, "fleet", "pods a -> c", wanted)
@@ -1056,22 +1364,35 @@ def test_a_tcp_figure_far_below_its_network_is_told(slow: float, status: str) ->
 # Several fabrics
 
 
-def two_fabrics() -> typing.Tuple[Intent, Facts]:
-    """An InfiniBand fabric with a figure above its links and a slow one, and after it a network whose pods did not start."""
+def two_fabrics() -> tuple[Intent, Facts]:
+    """An InfiniBand fabric with a figure above its links and a slow one, and after it a network whose pods did not
+    start."""
     wanted, other = tcp(91.0, 91.0)
     nodes = ("a", "b", "c")
     pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)
     pairs = (pair("a", "b", 9000.0, peak_gbps=None), pair("b", "a", 340.0), pair("a", "c", 340.0))
-    broken = tuple(dataclasses.replace(pod, error="the image is not there", cause="image") for pod in typing.cast(BandwidthFacts, other.bandwidth).pods)
+    broken = tuple(
+        dataclasses.replace(pod, error="the image is not there", cause="image")
+        for pod in typing.cast(BandwidthFacts, other.bandwidth).pods
+    )
     plans = (RoundPlan("compute", 1, 2, 40.0, 1500.0), RoundPlan("pods", 2, 2, 40.0, 1500.0))
-    both = Facts(nodes, BandwidthFacts((*pods, *broken), (*pairs, *typing.cast(BandwidthFacts, other.bandwidth).pairs), plans=plans), **ground("abc"))
+    both = Facts(
+        nodes,
+        BandwidthFacts((*pods, *broken), (*pairs, *typing.cast(BandwidthFacts, other.bandwidth).pairs), plans=plans),
+        **ground("abc"),
+    )
     return dataclasses.replace(wanted, fabrics=(*intent().fabrics, *wanted.fabrics)), both
 
 
 def of_one(facts: Facts, name: str) -> Facts:
     """The same without what is of other fabrics."""
-    kept = {key: tuple(item for item in getattr(facts.bandwidth, key) if item.fabric == name) for key in ("pods", "pairs", "plans")}
-    return dataclasses.replace(facts, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, facts.bandwidth), **kept))
+    kept = {
+        key: tuple(item for item in getattr(facts.bandwidth, key) if item.fabric == name)
+        for key in ("pods", "pairs", "plans")
+    }
+    return dataclasses.replace(
+        facts, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, facts.bandwidth), **kept)
+    )
 
 
 def test_fabrics_are_judged_by_themselves() -> None:
@@ -1088,10 +1409,15 @@ def test_fabrics_are_judged_by_themselves() -> None:
 
 def test_other_stages_take_the_sound_figures_of_all_fabrics() -> None:
     wanted, given = two_fabrics()
-    figures = [(one.fabric, one.client, one.server) for one in sound(wanted.fabrics, typing.cast(BandwidthFacts, given.bandwidth), given).pairs]
+    figures = [
+        (one.fabric, one.client, one.server)
+        for one in sound(wanted.fabrics, typing.cast(BandwidthFacts, given.bandwidth), given).pairs
+    ]
     assert figures == [("compute", "b", "a"), ("compute", "a", "c"), ("pods", "a", "b"), ("pods", "b", "a")]
     # the slow one is below the floor of its links, and there is no other to compare it with
-    passed, failed = verdicts(wanted.fabrics[0], typing.cast(BandwidthFacts, given.bandwidth).pods, [pair("b", "a", 340.0)], given)
+    passed, failed = verdicts(
+        wanted.fabrics[0], typing.cast(BandwidthFacts, given.bandwidth).pods, [pair("b", "a", 340.0)], given
+    )
     assert not passed and failed == {frozenset(((0, "a"), (0, "b")))}
 
 
@@ -1114,28 +1440,49 @@ def test_a_node_without_a_pod_is_unknown_and_a_pod_without_a_device_fails() -> N
 
 def test_an_absolute_floor_judges_a_pair_without_pods() -> None:
     assert found(facts(pods=()), "floor", AB, intent(floor_gbps=370.0, reason="acceptance line")).status == "pass"
-    assert found(facts(pair("a", "b", 300.0), pods=()), "floor", AB, intent(floor_gbps=370.0, reason="acceptance line")).status == "fail"
+    assert (
+        found(
+            facts(pair("a", "b", 300.0), pods=()), "floor", AB, intent(floor_gbps=370.0, reason="acceptance line")
+        ).status
+        == "fail"
+    )
 
 
 def test_a_rail_that_was_not_measured_is_unknown_on_each_node() -> None:
     given = Facts(("a", "b"), BandwidthFacts(rail_pods("a", "b"), (pair("a", "b"), pair("b", "a"))), **ground("ab", 2))
-    unknown = {finding.subject for finding in check(RAILS, given) if finding.check == "bandwidth.measured" and finding.status == "unknown"}
+    unknown = {
+        finding.subject
+        for finding in check(RAILS, given)
+        if finding.check == "bandwidth.measured" and finding.status == "unknown"
+    }
     assert unknown == {"compute a rail 1", "compute b rail 1"}
 
 
 def test_who_missed_one_of_all_partners_is_unknown() -> None:
     nodes = "abcd"
     given = fleet(nodes)
-    kept = tuple(one for one in typing.cast(BandwidthFacts, given.bandwidth).pairs if {one.client, one.server} != {"b", "d"})
-    given = dataclasses.replace(given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pairs=kept))
-    unknown = {finding.subject for finding in check(intent(), given) if finding.check == "bandwidth.measured" and finding.status == "unknown"}
+    kept = tuple(
+        one for one in typing.cast(BandwidthFacts, given.bandwidth).pairs if {one.client, one.server} != {"b", "d"}
+    )
+    given = dataclasses.replace(
+        given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pairs=kept)
+    )
+    unknown = {
+        finding.subject
+        for finding in check(intent(), given)
+        if finding.check == "bandwidth.measured" and finding.status == "unknown"
+    }
     assert unknown == {"compute b", "compute d"}
 
 
 def test_of_an_odd_number_of_nodes_one_rests_in_each_round() -> None:
     given = fleet("abc")
-    kept = tuple(one for one in typing.cast(BandwidthFacts, given.bandwidth).pairs if {one.client, one.server} != {"b", "c"})
-    given = dataclasses.replace(given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pairs=kept))
+    kept = tuple(
+        one for one in typing.cast(BandwidthFacts, given.bandwidth).pairs if {one.client, one.server} != {"b", "c"}
+    )
+    given = dataclasses.replace(
+        given, bandwidth=dataclasses.replace(typing.cast(BandwidthFacts, given.bandwidth), pairs=kept)
+    )
     for rounds, status in ((2, None), (3, "unknown")):
         assert statuses(given, intent({"bandwidth": {"rounds": rounds}})).get(("measured", "compute c")) == status
 
@@ -1160,7 +1507,9 @@ COVER = CoverPlan(8, 16, 16)
         (3, None, "auto", 4),
     ],
 )
-def test_a_plan_of_another_intent_proves_nothing_of_this_one(rounds: int, cover: typing.Optional[CoverPlan], asked: typing.Any, nodes: int) -> None:
+def test_a_plan_of_another_intent_proves_nothing_of_this_one(
+    rounds: int, cover: typing.Optional[CoverPlan], asked: typing.Any, nodes: int
+) -> None:
     """Judged again: the plan of a run never says what is enough."""
     names = tuple("abcdef"[:nodes])
     pods = tuple(dataclasses.replace(PODS[0], node=name) for name in names)
@@ -1175,7 +1524,10 @@ def test_a_plan_of_another_intent_proves_nothing_of_this_one(rounds: int, cover:
             assert statuses(given, wanted)["measured", "compute a"] == "unknown"
 
 
-@pytest.mark.parametrize(("rounds", "asked", "status"), [(3, None, "pass"), (1, None, "warn"), (1, 1, "pass"), (3, 7, "pass"), (3, "all", "pass")])
+@pytest.mark.parametrize(
+    ("rounds", "asked", "status"),
+    [(3, None, "pass"), (1, None, "warn"), (1, 1, "pass"), (3, 7, "pass"), (3, "all", "pass")],
+)
 def test_the_plan_says_how_many_partners_each_node_gets(rounds: int, asked: typing.Any, status: str) -> None:
     nodes = ("a", "b", "c", "d")
     pods = tuple(dataclasses.replace(PODS[0], node=node) for node in nodes)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The edges of stage discover: where a count is just enough, what is left out on purpose, and what one HCA says when the one before it had nothing to say."""
+"""The edges of stage discover: where a count is just enough, what is left out on purpose, and what one HCA says when
+the one before it had nothing to say."""
 
 from __future__ import annotations
 
@@ -11,20 +12,35 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, HeldParts, Netdev, NodeHcas, ObservedHcas, PcieLink, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    HeldParts,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PcieLink,
+    PciFunction,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
 
-def discovered(intent: typing.Optional[Intent] = None, **nodes: NodeHcas) -> typing.Tuple[Finding, ...]:
+def discovered(intent: typing.Optional[Intent] = None, **nodes: NodeHcas) -> tuple[Finding, ...]:
     """Findings of worker-1 and worker-2, unless other nodes are given."""
     seen = nodes or {"worker_1": world.node(1), "worker_2": world.node(2)}
-    return discover.check(intent or world.intent(), discover.Facts({name.replace("_", "-"): ObservedHcas(node) for name, node in seen.items()}))
+    return discover.check(
+        intent or world.intent(),
+        discover.Facts({name.replace("_", "-"): ObservedHcas(node) for name, node in seen.items()}),
+    )
 
 
-def told(findings: typing.Iterable[Finding], check: str, subject: str = "") -> typing.List[typing.Tuple[str, str]]:
+def told(findings: typing.Iterable[Finding], check: str, subject: str = "") -> list[tuple[str, str]]:
     """Subject and status of each finding of a check."""
-    return [(finding.subject, finding.status) for finding in findings if finding.check == check and subject in finding.subject]
+    return [
+        (finding.subject, finding.status)
+        for finding in findings
+        if finding.check == check and subject in finding.subject
+    ]
 
 
 def of_pci(hca: Hca, **changes: typing.Any) -> Hca:
@@ -44,8 +60,12 @@ def test_fabrics_that_share_interfaces_stand_on_the_hcas_of_others() -> None:
     few = world.node(1, mlx5_4=None, mlx5_5=None)
     ipoib = dataclasses.replace(world.fabric("ipoib", "ipoib", 0), rdma=False)
     apart = world.fabric("second")
-    assert told(discovered(world.intent(world.fabric(), ipoib), worker_1=few), "discover.hcas") == [("worker-1 compute and ipoib", "pass")]
-    assert told(discovered(world.intent(world.fabric(), apart), worker_1=few), "discover.hcas") == [("worker-1 compute and second", "fail")]
+    assert told(discovered(world.intent(world.fabric(), ipoib), worker_1=few), "discover.hcas") == [
+        ("worker-1 compute and ipoib", "pass")
+    ]
+    assert told(discovered(world.intent(world.fabric(), apart), worker_1=few), "discover.hcas") == [
+        ("worker-1 compute and second", "fail")
+    ]
 
 
 @pytest.mark.parametrize(("needed", "status"), [(4, "warn"), (5, "fail")])
@@ -56,7 +76,8 @@ def test_a_bad_port_is_spared_as_long_as_exactly_enough_good_ones_are_left(neede
 
 
 def test_the_ethernet_port_of_an_infiniband_hca_neither_counts_nor_has_a_finding() -> None:
-    """Four of four are needed. The InfiniBand port of one is down, and its Ethernet port would do for one that is up."""
+    """Four of four are needed. The InfiniBand port of one is down, and its Ethernet port would do for one that is
+    up."""
 
     def both(index: int, **port: typing.Any) -> Hca:
         first = world.hca(1, index, **port)
@@ -70,7 +91,9 @@ def test_the_ethernet_port_of_an_infiniband_hca_neither_counts_nor_has_a_finding
 
 def test_sriov_is_asked_of_nobody_where_no_fabric_makes_virtual_functions() -> None:
     netdev = world.hca(1, 0).netdevs[0].name
-    whole = dataclasses.replace(world.fabric("whole", "host_device", 0, netdev=(netdev,), hcas_per_node=1), resource_name="")
+    whole = dataclasses.replace(
+        world.fabric("whole", "host_device", 0, netdev=(netdev,), hcas_per_node=1), resource_name=""
+    )
     findings = discovered(world.intent(whole))
     assert told(findings, "discover.driver") == [("worker-1 mlx5_0", "pass"), ("worker-2 mlx5_0", "pass")]
     assert told(findings, "discover.sriov") == []
@@ -93,13 +116,17 @@ NAMELESS = dataclasses.replace(
     world.igb(name="vnic1", netdevs=(), sriov=None, held=HeldParts((Netdev("net1", "52:54:00:98:00:02", 1500, "up"),))),
     pci=PciFunction("0000:00:04.0", "1af4", "1000", "0200", "virtio-pci"),
 )
-VNIC = dataclasses.replace(NAMELESS, name="vnic0", netdevs=(Netdev("vnic0", "52:54:00:98:00:01", 1500, "up"),), held=None)
+VNIC = dataclasses.replace(
+    NAMELESS, name="vnic0", netdevs=(Netdev("vnic0", "52:54:00:98:00:01", 1500, "up"),), held=None
+)
 
 
 def moving(profile: typing.Literal["host_device", "macvlan"] = "host_device", **select: typing.Any) -> Fabric:
     """A fabric whose pods get a whole interface."""
     values = {"vendor": None, "device": None, "netdev": ("vnic0",), **select}
-    return dataclasses.replace(world.storage(**values), name="vnic", profile=profile, virtual_functions=0, resource_name="", rdma=False)
+    return dataclasses.replace(
+        world.storage(**values), name="vnic", profile=profile, virtual_functions=0, resource_name="", rdma=False
+    )
 
 
 def test_a_function_without_a_name_matters_only_where_one_with_a_name_is_missing() -> None:
@@ -113,7 +140,10 @@ def test_a_function_without_a_name_matters_only_where_one_with_a_name_is_missing
     "fabric",
     [
         pytest.param(moving("macvlan"), id="its interface stays on the node"),
-        pytest.param(moving(netdev=(), vendor="1af4", hcas_per_node=2), id="no name is asked for, so that the one in the pod is counted already"),
+        pytest.param(
+            moving(netdev=(), vendor="1af4", hcas_per_node=2),
+            id="no name is asked for, so that the one in the pod is counted already",
+        ),
     ],
 )
 def test_a_function_in_a_pod_stands_for_no_other_one(fabric: Fabric) -> None:
@@ -128,7 +158,9 @@ def test_an_interface_that_pods_may_get_must_be_there() -> None:
 
 
 def test_the_interface_of_a_nic_without_a_driver_is_not_asked_for() -> None:
-    findings = discovered(world.intent(world.storage()), worker_1=world.node(1, eth1=of_pci(world.igb(netdevs=()), driver=None)))
+    findings = discovered(
+        world.intent(world.storage()), worker_1=world.node(1, eth1=of_pci(world.igb(netdevs=()), driver=None))
+    )
     assert told(findings, "discover.driver") == [("worker-1 eth1", "fail")]
     assert told(findings, "discover.port") == []
 
@@ -143,12 +175,20 @@ def test_a_listed_virtual_function_fails() -> None:
 def test_a_pcie_link_that_is_not_known_is_a_warning_and_the_next_hca_is_judged(unread: str) -> None:
     mute = of_pci(world.hca(1, 0), link=dataclasses.replace(world.LINK, **{unread: None}))
     findings = discovered(world.intent(world.fabric()), worker_1=world.node(1, mlx5_0=mute))
-    assert told(findings, "discover.pcie") == [("worker-1 mlx5_0", "warn"), *((f"worker-1 mlx5_{index}", "pass") for index in range(1, 6))]
+    assert told(findings, "discover.pcie") == [
+        ("worker-1 mlx5_0", "warn"),
+        *((f"worker-1 mlx5_{index}", "pass") for index in range(1, 6)),
+    ]
 
 
 def test_a_nic_of_a_hypervisor_does_not_hide_the_slot_of_the_next_one() -> None:
-    slow = of_pci(dataclasses.replace(VNIC, name="vnic1"), address="0000:00:05.0", driver="igb", link=PcieLink(2.5, 1, 2.5, 4))
-    findings = discovered(world.intent(moving(netdev=(), vendor="1af4", hcas_per_node=2)), worker_1=world.node(1, eth1=None, vnic0=VNIC, vnic1=slow))
+    slow = of_pci(
+        dataclasses.replace(VNIC, name="vnic1"), address="0000:00:05.0", driver="igb", link=PcieLink(2.5, 1, 2.5, 4)
+    )
+    findings = discovered(
+        world.intent(moving(netdev=(), vendor="1af4", hcas_per_node=2)),
+        worker_1=world.node(1, eth1=None, vnic0=VNIC, vnic1=slow),
+    )
     assert told(findings, "discover.pcie") == [("worker-1 vnic1", "warn")]
 
 
@@ -160,7 +200,9 @@ def test_a_nic_of_a_hypervisor_does_not_hide_the_slot_of_the_next_one() -> None:
         pytest.param(world.fabric(), (NodeHcas(()), NodeHcas(())), id="no HCA anywhere"),
     ],
 )
-def test_nothing_is_said_of_a_fleet_where_there_is_nothing_to_compare(fabric: Fabric, nodes: typing.Sequence[NodeHcas]) -> None:
+def test_nothing_is_said_of_a_fleet_where_there_is_nothing_to_compare(
+    fabric: Fabric, nodes: typing.Sequence[NodeHcas]
+) -> None:
     findings = discovered(world.intent(fabric), **{f"worker_{number}": node for number, node in enumerate(nodes, 1)})
     assert told(findings, "discover.fleet") == []
 
@@ -185,7 +227,12 @@ def on(numa: typing.Optional[int], number: int = 1) -> NodeHcas:
 
 def test_an_hca_on_another_numa_node_than_its_like_is_named() -> None:
     (finding,) = [one for one in discovered(a=on(1), b=on(0, 2), c=on(0, 3)) if one.check == "discover.numa"]
-    assert (finding.subject, finding.status, finding.measured, finding.expected) == ("a mlx5_0", "warn", "NUMA node 1", "NUMA node 0, as its like")
+    assert (finding.subject, finding.status, finding.measured, finding.expected) == (
+        "a mlx5_0",
+        "warn",
+        "NUMA node 1",
+        "NUMA node 0, as its like",
+    )
     assert finding.why.startswith("BIOS: of the HCA at 0000:3c:00.0 it says NUMA node 0 on 2 of 3 nodes, and 1 here.")
     assert "NPS or SNC" in finding.remedy
 
@@ -202,6 +249,13 @@ def test_numa_nodes_that_agree_or_of_which_nothing_is_said_are_no_finding(numa: 
 
 def test_a_card_that_is_set_to_ethernet_is_named_where_others_have_infiniband() -> None:
     ethernet = world.hca(1, 0, link_layer="Ethernet", lid=None, sm_lid=None)
-    (finding,) = [one for one in discovered(a=world.node(1, mlx5_0=ethernet), b=world.node(2)) if (one.check, one.subject) == ("discover.fleet", "a")]
+    (finding,) = [
+        one
+        for one in discovered(a=world.node(1, mlx5_0=ethernet), b=world.node(2))
+        if (one.check, one.subject) == ("discover.fleet", "a")
+    ]
     assert finding.status == "warn" and "These are set to Ethernet: mlx5_0" in finding.why
-    assert finding.remedy.startswith("If they are meant, set their link type to InfiniBand (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and reboot.")
+    assert finding.remedy.startswith(
+        "If they are meant, set their link type to InfiniBand (mstconfig -d 0000:3c:00.0 set LINK_TYPE_P1=1), and"
+        " reboot."
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The check of stage fabric: what is right passes, each fault has its own finding, and ten thousand hosts stay readable."""
+"""The check of stage fabric: what is right passes, each fault has its own finding, and ten thousand hosts stay
+readable."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import plain_guid
 
-Findings = typing.Tuple[Finding, ...]
+Findings = tuple[Finding, ...]
 NODES = {"worker-1": world.node(1), "worker-2": world.node(2)}
 SUBNETS = {"worker-1": world.subnets(), "worker-2": world.subnets()}
 LEAF = "0x0000000000000100"
@@ -46,11 +47,13 @@ LEAF = "0x0000000000000100"
 def one(findings: Findings, check: str, subject: str = "") -> Finding:
     """The only finding of a check whose subject holds a text."""
     found = [finding for finding in findings if finding.check == check and subject in finding.subject]
-    assert len(found) == 1, [(finding.check, finding.subject, finding.status) for finding in findings if finding.check == check]
+    assert len(found) == 1, [
+        (finding.check, finding.subject, finding.status) for finding in findings if finding.check == check
+    ]
     return found[0]
 
 
-def statuses(findings: Findings) -> typing.Set[str]:
+def statuses(findings: Findings) -> set[str]:
     return {finding.status for finding in findings}
 
 
@@ -59,7 +62,9 @@ def fabrics(intent: typing.Optional[Intent] = None, **changes: typing.Any) -> Fi
     facts = fabric.Facts(
         nodes=changes.get("nodes", {name: ObservedHcas(value) for name, value in NODES.items()}),
         subnets=changes.get("subnets", {name: ObservedSubnets(value) for name, value in SUBNETS.items()}),
-        topologies=changes.get("topologies", {"worker-1": ObservedTopologies(world.seen_topologies()), "worker-2": ObservedTopologies(())}),
+        topologies=changes.get(
+            "topologies", {"worker-1": ObservedTopologies(world.seen_topologies()), "worker-2": ObservedTopologies(())}
+        ),
     )
     return fabric.check(intent or world.intent(), load(fabric.Facts, to_data(facts), "facts"))
 
@@ -69,13 +74,19 @@ def seen(topology: typing.Optional[Topology] = None, **changes: typing.Any) -> F
     return fabrics(topologies={"worker-1": ObservedTopologies(world.seen_topologies(topology, **changes))})
 
 
-def both(**ports: SeenSubnet) -> typing.Dict[str, ObservedSubnets]:
+def both(**ports: SeenSubnet) -> dict[str, ObservedSubnets]:
     return {"worker-1": ObservedSubnets(world.subnets(**ports)), "worker-2": ObservedSubnets(world.subnets(**ports))}
 
 
-def every(**change: typing.Any) -> typing.Dict[str, ObservedSubnets]:
+def every(**change: typing.Any) -> dict[str, ObservedSubnets]:
     """All ports of fabric 1 see something else."""
-    return both(**{item.rdma_device: dataclasses.replace(item, **change) for item in world.subnets() if item.master == world.MASTERS[1]})
+    return both(
+        **{
+            item.rdma_device: dataclasses.replace(item, **change)
+            for item in world.subnets()
+            if item.master == world.MASTERS[1]
+        }
+    )
 
 
 def test_fabric_passes_and_names_each_place() -> None:
@@ -84,7 +95,9 @@ def test_fabric_passes_and_names_each_place() -> None:
     assert world.MASTERS[1].guid in one(findings, "fabric.membership", "compute").measured
     assert "by the selectors" in one(findings, "fabric.membership", "storage").measured
     assert one(findings, "fabric.activity").measured == "+20 in 10 s"
-    assert "rail 3 mlx5_5: MF0;leaf00:MQM9700/U1 port 8, 4xNDR" in one(findings, "fabric.hca", "worker-2 compute").measured
+    assert (
+        "rail 3 mlx5_5: MF0;leaf00:MQM9700/U1 port 8, 4xNDR" in one(findings, "fabric.hca", "worker-2 compute").measured
+    )
     assert one(findings, "fabric.topology").measured == "1 switches, 8 HCAs, 8 links"
 
 
@@ -93,7 +106,12 @@ def test_fabric_passes_and_names_each_place() -> None:
 
 def test_no_subnet_manager() -> None:
     silent = {
-        name: ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="sminfo ended with 255", silent=True) for item in world.subnets())) for name in NODES
+        name: ObservedSubnets(
+            tuple(
+                SeenSubnet(item.rdma_device, 1, error="sminfo ended with 255", silent=True) for item in world.subnets()
+            )
+        )
+        for name in NODES
     }
     findings = fabrics(subnets=silent)
     master = one(findings, "fabric.one_master")
@@ -102,7 +120,11 @@ def test_no_subnet_manager() -> None:
 
 
 def test_no_subnet_manager_on_one_of_two_fabrics() -> None:
-    silent = {item.rdma_device: SeenSubnet(item.rdma_device, 1, error="query", silent=True) for item in world.subnets() if item.master == world.MASTERS[1]}
+    silent = {
+        item.rdma_device: SeenSubnet(item.rdma_device, 1, error="query", silent=True)
+        for item in world.subnets()
+        if item.master == world.MASTERS[1]
+    }
     master = one(fabrics(subnets=both(**silent)), "fabric.one_master")
     assert (master.status, master.measured) == ("fail", "no subnet manager")
     assert "worker-1 mlx5_0, mlx5_1, mlx5_4, mlx5_5" in master.why
@@ -123,7 +145,12 @@ def test_a_manager_that_hangs_has_ended_or_is_unreachable(lost: typing.Optional[
 
 
 def test_ports_that_can_not_be_asked_do_not_prove_that_there_is_no_manager() -> None:
-    mute = {name: ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="Failed to open") for item in world.subnets())) for name in NODES}
+    mute = {
+        name: ObservedSubnets(
+            tuple(SeenSubnet(item.rdma_device, 1, error="Failed to open") for item in world.subnets())
+        )
+        for name in NODES
+    }
     master = one(fabrics(subnets=mute), "fabric.one_master")
     assert master.status == "unknown" and "Failed to open" in master.why
 
@@ -131,7 +158,10 @@ def test_ports_that_can_not_be_asked_do_not_prove_that_there_is_no_manager() -> 
 def test_no_tool_is_unknown_and_names_it() -> None:
     error = "failed: sminfo is not installed. Install the package infiniband-diags on the node"
     findings = fabrics(subnets={name: ObservedSubnets(error=error) for name in NODES})
-    assert one(findings, "fabric.node", "worker-1").status == "unknown" and "infiniband-diags" in one(findings, "fabric.node", "worker-1").why
+    assert (
+        one(findings, "fabric.node", "worker-1").status == "unknown"
+        and "infiniband-diags" in one(findings, "fabric.node", "worker-1").why
+    )
     assert one(findings, "fabric.one_master").status == "unknown"
     assert not judge(findings).open
 
@@ -146,8 +176,12 @@ def test_no_tool_is_unknown_and_names_it() -> None:
         (None, "Failed to open", "Run sminfo by hand on worker-2"),
     ],
 )
-def test_a_port_that_can_not_be_asked_is_not_known_and_names_the_layer(barrier: typing.Any, layer: str, command: str) -> None:
-    mute = ObservedSubnets(tuple(SeenSubnet(item.rdma_device, 1, error="Failed to open", barrier=barrier) for item in world.subnets()))
+def test_a_port_that_can_not_be_asked_is_not_known_and_names_the_layer(
+    barrier: typing.Any, layer: str, command: str
+) -> None:
+    mute = ObservedSubnets(
+        tuple(SeenSubnet(item.rdma_device, 1, error="Failed to open", barrier=barrier) for item in world.subnets())
+    )
     findings = fabrics(subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": mute})
     hcas = one(findings, "fabric.hcas", "worker-2 compute")
     assert (hcas.status, hcas.measured, hcas.expected) == ("unknown", "0 HCAs, and 6 not asked", "4 HCAs")
@@ -161,7 +195,10 @@ def test_a_port_that_can_not_be_asked_is_not_known_and_names_the_layer(barrier: 
 
 
 def test_a_node_without_the_tool_is_not_known_and_names_the_package() -> None:
-    error = "failed: sminfo is not installed. Install the package infiniband-diags on the node: 'dnf install infiniband-diags'"
+    error = (
+        "failed: sminfo is not installed. Install the package infiniband-diags on the node: 'dnf install"
+        " infiniband-diags'"
+    )
     findings = fabrics(subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": ObservedSubnets(error=error)})
     hcas = one(findings, "fabric.hcas", "worker-2 compute")
     assert hcas.status == "unknown" and "fabric.node of worker-2" in hcas.remedy and "infiniband-diags" in hcas.remedy
@@ -170,7 +207,10 @@ def test_a_node_without_the_tool_is_not_known_and_names_the_package() -> None:
 
 def test_of_a_node_without_an_answer_a_port_without_a_link_could_not_have_been_asked() -> None:
     down = ObservedHcas(world.node(2, mlx5_0=world.hca(2, 0, state="DOWN", physical_state="Polling")))
-    findings = fabrics(nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": down}, subnets={"worker-1": ObservedSubnets(world.subnets())})
+    findings = fabrics(
+        nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": down},
+        subnets={"worker-1": ObservedSubnets(world.subnets())},
+    )
     hcas = one(findings, "fabric.hcas", "worker-2 compute")
     assert (hcas.status, hcas.measured) == ("unknown", "0 HCAs, and 5 not asked")
     assert hcas.why.startswith("worker-2 did not answer subnet_manager_info")
@@ -182,12 +222,19 @@ def test_a_port_that_is_down_is_missing_whoever_could_be_asked() -> None:
     why = "the port is DOWN, its link is Polling: no subnet manager can be asked through it"
     seen_by = world.subnets(**{name: SeenSubnet(name, 1, error=why, linked=False) for name in down})
     finding = one(
-        fabrics(nodes=nodes, subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": ObservedSubnets(seen_by)}), "fabric.hcas", "worker-2 compute"
+        fabrics(
+            nodes=nodes, subnets={"worker-1": ObservedSubnets(world.subnets()), "worker-2": ObservedSubnets(seen_by)}
+        ),
+        "fabric.hcas",
+        "worker-2 compute",
     )
-    assert (finding.status, finding.measured) == ("fail", "2 HCAs: mlx5_4, mlx5_5") and "Bring up the ports" in finding.remedy
+    assert (finding.status, finding.measured) == (
+        "fail",
+        "2 HCAs: mlx5_4, mlx5_5",
+    ) and "Bring up the ports" in finding.remedy
 
 
-def both_of(subnets: typing.Tuple[SeenSubnet, ...]) -> typing.Dict[str, ObservedSubnets]:
+def both_of(subnets: tuple[SeenSubnet, ...]) -> dict[str, ObservedSubnets]:
     return {name: ObservedSubnets(subnets) for name in NODES}
 
 
@@ -195,23 +242,38 @@ RIVAL = SubnetManager(9, plain_guid(1, 0, 1), "MASTER", 0, 5)
 
 
 def rivals(rival: SubnetManager = RIVAL) -> typing.Any:
-    return world.managers(ports=tuple(ManagerPort(item.lid, item) for item in (world.MASTERS[1], world.STANDBYS[1], rival)))
+    return world.managers(
+        ports=tuple(ManagerPort(item.lid, item) for item in (world.MASTERS[1], world.STANDBYS[1], rival))
+    )
 
 
 def test_two_masters_and_where_each_runs() -> None:
     finding = one(seen(managers=rivals()), "fabric.one_master")
-    assert finding.status == "fail" and "2 masters" in finding.measured and "worker-1 mlx5_0" in finding.measured and "on a host" in finding.measured
+    assert (
+        finding.status == "fail"
+        and "2 masters" in finding.measured
+        and "worker-1 mlx5_0" in finding.measured
+        and "on a host" in finding.measured
+    )
     tie = one(seen(managers=rivals(dataclasses.replace(RIVAL, priority=15))), "fabric.one_master")
     assert "same priority" in tie.why and "same priority" not in finding.why
 
 
 def test_two_masters_between_which_the_ports_are_split() -> None:
     """Then it looks like two fabrics, none of which has four HCAs on a node."""
-    split = {item.rdma_device: dataclasses.replace(item, master=RIVAL) for item in world.subnets() if item.rdma_device in ("mlx5_1", "mlx5_5")}
+    split = {
+        item.rdma_device: dataclasses.replace(item, master=RIVAL)
+        for item in world.subnets()
+        if item.rdma_device in ("mlx5_1", "mlx5_5")
+    }
     facts = {"worker-1": ObservedTopologies(world.seen_topologies(managers=rivals()))}
     findings = fabrics(subnets=both(**split), topologies=facts)
     finding = one(findings, "fabric.one_master")
-    assert (finding.status, finding.subject) == ("fail", "compute") and "2 masters" in finding.measured and RIVAL.guid in finding.measured
+    assert (
+        (finding.status, finding.subject) == ("fail", "compute")
+        and "2 masters" in finding.measured
+        and RIVAL.guid in finding.measured
+    )
     assert one(findings, "fabric.membership", "compute").status == "fail"
 
 
@@ -220,13 +282,20 @@ def test_two_masters_that_only_different_ports_see() -> None:
     rival = dataclasses.replace(world.MASTERS[1], guid="0x00000000000000bb")
     split = world.subnets(mlx5_5=SeenSubnet("mlx5_5", 1, rival))
     findings = fabrics(subnets={"worker-1": ObservedSubnets(split), "worker-2": ObservedSubnets(world.subnets())})
-    assert one(findings, "fabric.one_master").status == "fail" and rival.guid in one(findings, "fabric.one_master").measured
+    assert (
+        one(findings, "fabric.one_master").status == "fail"
+        and rival.guid in one(findings, "fabric.one_master").measured
+    )
     assert "mlx5_5 port 1 sees the manager 0x00000000000000bb" in one(findings, "fabric.hcas", "worker-1 compute").why
 
 
 def test_a_manager_that_is_no_master() -> None:
     starting = dataclasses.replace(world.MASTERS[1], state="DISCOVER")
-    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(managers=world.managers(ports=(ManagerPort(1, starting),))))}
+    topologies = {
+        "worker-1": ObservedTopologies(
+            world.seen_topologies(managers=world.managers(ports=(ManagerPort(1, starting),)))
+        )
+    }
     finding = one(fabrics(subnets=every(master=starting), topologies=topologies), "fabric.one_master")
     assert (finding.status, finding.measured) == ("fail", "0 masters")
 
@@ -235,23 +304,40 @@ def test_a_manager_port_that_does_not_answer() -> None:
     hung = ManagerPort(16 * 2 + 1, error="sminfo -C mlx5_0 -P 1 33 ended with 255")
     findings = seen(managers=world.managers(ports=(ManagerPort(1, world.MASTERS[1]), hung)))
     finding = one(findings, "fabric.manager")
-    assert (finding.status, finding.subject) == ("fail", "compute worker-2 mlx5_1 (LID 33)") and "it hangs" in finding.why
+    assert (finding.status, finding.subject) == (
+        "fail",
+        "compute worker-2 mlx5_1 (LID 33)",
+    ) and "it hangs" in finding.why
     assert one(findings, "fabric.one_master").status == "pass" and one(findings, "fabric.standby").status == "warn"
 
 
 def test_no_standby_warns_and_no_answer_is_unknown() -> None:
     alone = world.managers(ports=(ManagerPort(1, world.MASTERS[1]),), others_refreshed=None)
-    assert one(seen(managers=alone), "fabric.standby").status == "warn" and one(seen(managers=alone), "fabric.activity").status == "pass"
-    findings = seen(managers=world.managers(ports=(), activity_first=None, activity_later=None, error="Query SA failed"))
-    assert {one(findings, check).status for check in ("fabric.manager", "fabric.standby", "fabric.activity")} == {"unknown"}
+    assert (
+        one(seen(managers=alone), "fabric.standby").status == "warn"
+        and one(seen(managers=alone), "fabric.activity").status == "pass"
+    )
+    findings = seen(
+        managers=world.managers(ports=(), activity_first=None, activity_later=None, error="Query SA failed")
+    )
+    assert {one(findings, check).status for check in ("fabric.manager", "fabric.standby", "fabric.activity")} == {
+        "unknown"
+    }
     assert "Query SA failed" in one(findings, "fabric.activity").why
     assert one(fabrics(topologies={}), "fabric.activity").status == "unknown"
 
 
 def test_managers_of_one_priority_are_named() -> None:
-    tied = tuple(ManagerPort(item.lid, dataclasses.replace(item, priority=7)) for item in (world.MASTERS[1], world.STANDBYS[1]))
+    tied = tuple(
+        ManagerPort(item.lid, dataclasses.replace(item, priority=7)) for item in (world.MASTERS[1], world.STANDBYS[1])
+    )
     finding = one(seen(managers=world.managers(ports=tied)), "fabric.priority")
-    assert finding.status == "warn" and world.MASTERS[1].guid in finding.why and world.STANDBYS[1].guid in finding.why and "lower GUID" in finding.why
+    assert (
+        finding.status == "warn"
+        and world.MASTERS[1].guid in finding.why
+        and world.STANDBYS[1].guid in finding.why
+        and "lower GUID" in finding.why
+    )
 
 
 @pytest.mark.parametrize(("later", "status"), [(101, "pass"), (100, "fail"), (7, "warn"), (None, "unknown")])
@@ -271,7 +357,9 @@ def test_one_port_down_is_missed_by_name() -> None:
     down = world.subnets(mlx5_4=SeenSubnet("mlx5_4", 1, error="the port is DOWN, its link is Polling", linked=False))
     findings = fabrics(
         subnets={"worker-1": ObservedSubnets(down), "worker-2": ObservedSubnets(world.subnets())},
-        topologies={"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, without=[plain_guid(1, 4, 1)])))},
+        topologies={
+            "worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, without=[plain_guid(1, 4, 1)])))
+        },
     )
     finding = one(findings, "fabric.hcas", "worker-1 compute")
     assert finding.status == "fail" and "mlx5_4 port 1: the port is DOWN, its link is Polling" in finding.why
@@ -279,16 +367,24 @@ def test_one_port_down_is_missed_by_name() -> None:
 
 
 def test_an_hca_that_the_topology_does_not_show() -> None:
-    topologies = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, without=[plain_guid(2, 1, 1)])))}
+    topologies = {
+        "worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, without=[plain_guid(2, 1, 1)])))
+    }
     assert one(fabrics(topologies=topologies), "fabric.hca", "worker-2 mlx5_1").status == "fail"
 
 
 def test_an_hca_under_a_nodes_name_that_the_node_does_not_have() -> None:
-    more = [FabricNode("Ca", "0x00000000000000aa", "worker-2 mlx5_6", 1), FabricNode("Ca", "0x00000000000000ab", "ufm-1 mlx5_0", 1)]
+    more = [
+        FabricNode("Ca", "0x00000000000000aa", "worker-2 mlx5_6", 1),
+        FabricNode("Ca", "0x00000000000000ab", "ufm-1 mlx5_0", 1),
+    ]
     topologies = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, more=more)))}
     lost = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, mlx5_0=None))}
     finding = one(fabrics(nodes=lost, topologies=topologies), "fabric.foreign", "aa")
-    assert (finding.status, finding.subject) == ("fail", "worker-2 0x00000000000000aa") and "its driver lost it" in finding.why
+    assert (finding.status, finding.subject) == (
+        "fail",
+        "worker-2 0x00000000000000aa",
+    ) and "its driver lost it" in finding.why
     only_others = {"worker-1": ObservedTopologies(world.seen_topologies(world.topology(1, more=more[1:])))}
     assert one(fabrics(topologies=only_others), "fabric.foreign").measured == "1 HCAs of other machines"
 
@@ -298,7 +394,11 @@ def test_another_machine_of_a_nodes_name_fails_nothing_where_the_node_has_all_it
     more = [FabricNode("Ca", "0x00000000000000aa", "worker-2 mlx5_0", 1)]
     whole = world.topology(1, more=more)
     finding = one(fabrics(topologies={"worker-1": ObservedTopologies(world.seen_topologies(whole))}), "fabric.foreign")
-    assert (finding.status, finding.subject, finding.measured) == ("warn", "worker-2 0x00000000000000aa", "'worker-2 mlx5_0' in the topology")
+    assert (finding.status, finding.subject, finding.measured) == (
+        "warn",
+        "worker-2 0x00000000000000aa",
+        "'worker-2 mlx5_0' in the topology",
+    )
     assert "All 4 HCAs of worker-2" in finding.why and "another machine has that name" in finding.why
     assert finding.remedy is not None and "ibnetdiscover, GUID 0x00000000000000aa" in finding.remedy
     # one of its own is not in the topology: it may be the one that is seen
@@ -306,12 +406,22 @@ def test_another_machine_of_a_nodes_name_fails_nothing_where_the_node_has_all_it
     finding = one(fabrics(topologies={"worker-1": ObservedTopologies(world.seen_topologies(cut))}), "fabric.foreign")
     assert (finding.status, "its driver lost it" in finding.why) == ("fail", True)
     # its port has no GUID
-    blind = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, mlx5_0=world.hca(2, 0, guid=None)))}
-    assert one(fabrics(nodes=blind, topologies={"worker-1": ObservedTopologies(world.seen_topologies(whole))}), "fabric.foreign").status == "fail"
+    blind = {
+        "worker-1": ObservedHcas(world.node(1)),
+        "worker-2": ObservedHcas(world.node(2, mlx5_0=world.hca(2, 0, guid=None))),
+    }
+    assert (
+        one(
+            fabrics(nodes=blind, topologies={"worker-1": ObservedTopologies(world.seen_topologies(whole))}),
+            "fabric.foreign",
+        ).status
+        == "fail"
+    )
 
 
 def test_a_host_is_known_by_its_short_name_and_by_what_its_own_hcas_bear() -> None:
-    """An inventory has names with a domain, or addresses; rdma-ndd writes the host without its domain, older tools with it."""
+    """An inventory has names with a domain, or addresses; rdma-ndd writes the host without its domain, older tools with
+    it."""
     for inventory, description, named in (
         ("worker-2.pod1.example.com", "worker-2 mlx5_6", True),
         ("worker-2", "worker-2.pod1.example.com mlx5_6", True),
@@ -326,8 +436,18 @@ def test_a_host_is_known_by_its_short_name_and_by_what_its_own_hcas_bear() -> No
         nodes = {"worker-1": ObservedHcas(world.node(1)), inventory: ObservedHcas(world.node(2))}
         topology = world.topology(1, more=[FabricNode("Ca", "0x00000000000000aa", description, 1)])
         subnets = {"worker-1": ObservedSubnets(world.subnets()), inventory: ObservedSubnets(world.subnets())}
-        finding = one(fabrics(nodes=nodes, subnets=subnets, topologies={"worker-1": ObservedTopologies(world.seen_topologies(topology))}), "fabric.foreign")
-        assert (finding.status, inventory in finding.subject) == (("warn", True) if named else ("pass", False)), (inventory, description)
+        finding = one(
+            fabrics(
+                nodes=nodes,
+                subnets=subnets,
+                topologies={"worker-1": ObservedTopologies(world.seen_topologies(topology))},
+            ),
+            "fabric.foreign",
+        )
+        assert (finding.status, inventory in finding.subject) == (("warn", True) if named else ("pass", False)), (
+            inventory,
+            description,
+        )
 
 
 def test_a_first_word_that_hcas_of_several_nodes_bear_is_no_host() -> None:
@@ -339,18 +459,27 @@ def test_a_first_word_that_hcas_of_several_nodes_bear_is_no_host() -> None:
         for number, name in ((1, "worker-1"), (2, "worker-2"))
     }
     topology = world.topology(1, more=[FabricNode("Ca", "0x00000000000000aa", default, 1)])
-    finding = one(fabrics(nodes=nodes, topologies={"worker-1": ObservedTopologies(world.seen_topologies(topology))}), "fabric.foreign")
+    finding = one(
+        fabrics(nodes=nodes, topologies={"worker-1": ObservedTopologies(world.seen_topologies(topology))}),
+        "fabric.foreign",
+    )
     assert (finding.status, finding.measured) == ("pass", "1 HCAs of other machines")
 
 
 def test_an_aggregation_node_is_nobodys_hca() -> None:
-    more = [FabricNode("Ca", "0x00000000000000ac", "worker-1 Mellanox Technologies Aggregation Node", 1, aggregation=True)]
+    more = [
+        FabricNode("Ca", "0x00000000000000ac", "worker-1 Mellanox Technologies Aggregation Node", 1, aggregation=True)
+    ]
     findings = seen(world.topology(1, more=more))
     assert statuses(findings) == {"pass"} and "8 HCAs" in one(findings, "fabric.topology").measured
 
 
 def test_no_topology_is_unknown() -> None:
-    findings = fabrics(topologies={"worker-1": ObservedTopologies(world.seen_topologies(error="ibnetdiscover did not end within 120 s"))})
+    findings = fabrics(
+        topologies={
+            "worker-1": ObservedTopologies(world.seen_topologies(error="ibnetdiscover did not end within 120 s"))
+        }
+    )
     finding = one(findings, "fabric.topology")
     assert finding.status == "unknown" and "did not end" in finding.why
     assert one(fabrics(topologies={}), "fabric.topology").status == "unknown"
@@ -362,7 +491,11 @@ def test_a_listed_address_whose_port_is_on_another_fabric() -> None:
     subnets = {"worker-1": ObservedSubnets(astray), "worker-2": ObservedSubnets(world.subnets())}
     intent = world.intent(world.fabric(pci=listed, hcas_per_node=2))
     finding = one(fabrics(intent, subnets=subnets), "fabric.select")
-    assert (finding.status, finding.subject, finding.measured) == ("fail", "worker-1 mlx5_1", f"subnet manager {world.MASTERS[2].guid}")
+    assert (finding.status, finding.subject, finding.measured) == (
+        "fail",
+        "worker-1 mlx5_1",
+        f"subnet manager {world.MASTERS[2].guid}",
+    )
     assert one(fabrics(intent), "fabric.select").status == "pass"
     apart = fabrics(intent, subnets={"worker-1": ObservedSubnets(astray), "worker-2": ObservedSubnets(astray)})
     assert (one(apart, "fabric.select").status, one(apart, "fabric.select").subject) == ("fail", "compute")
@@ -371,11 +504,20 @@ def test_a_listed_address_whose_port_is_on_another_fabric() -> None:
 def test_a_leaf_that_was_cut_off_is_named() -> None:
     """Each node misses the same HCA: from such a port one sees the leaf, the two HCAs, and no way on."""
     lost = SeenSubnet("mlx5_1", 1, error="query", silent=True, lost=LostManager(7))
-    leaf, ca = FabricNode("Switch", "0x0000000000000200", "leaf01", 65, 2), FabricNode("Ca", plain_guid(1, 1), "worker-1 mlx5_1", 1)
-    link = dataclasses.replace(world.topology().links[0], a=LinkEnd("Switch", leaf.guid, 4, 2), b=LinkEnd("Ca", ca.guid, 1, 17, plain_guid(1, 1, 1)))
+    leaf, ca = (
+        FabricNode("Switch", "0x0000000000000200", "leaf01", 65, 2),
+        FabricNode("Ca", plain_guid(1, 1), "worker-1 mlx5_1", 1),
+    )
+    link = dataclasses.replace(
+        world.topology().links[0],
+        a=LinkEnd("Switch", leaf.guid, 4, 2),
+        b=LinkEnd("Ca", ca.guid, 1, 17, plain_guid(1, 1, 1)),
+    )
     rest = world.topology(1, without=[plain_guid(1, 1, 1), plain_guid(2, 1, 1)])
     island = SeenTopology("mlx5_1", 1, Topology((leaf, ca), (link,)))
-    findings = fabrics(subnets=both(mlx5_1=lost), topologies={"worker-1": ObservedTopologies((*world.seen_topologies(rest), island))})
+    findings = fabrics(
+        subnets=both(mlx5_1=lost), topologies={"worker-1": ObservedTopologies((*world.seen_topologies(rest), island))}
+    )
     finding = one(findings, "fabric.island")
     assert (finding.status, finding.subject) == ("fail", "leaf01") and "worker-1 mlx5_1" in finding.why
     alone = SeenTopology("mlx5_1", 1, Topology((ca,), ()))
@@ -389,23 +531,39 @@ def test_guids_that_two_devices_have() -> None:
     topology = world.topology()
     second = dataclasses.replace(topology.links[0], a=dataclasses.replace(topology.links[0].a, port=40))
     finding = one(seen(dataclasses.replace(topology, links=(*topology.links, second))), "fabric.guids")
-    assert (finding.status, finding.subject) == ("fail", "worker-1 mlx5_0") and "port 1" in finding.why and "port 40" in finding.why
+    assert (
+        (finding.status, finding.subject) == ("fail", "worker-1 mlx5_0")
+        and "port 1" in finding.why
+        and "port 40" in finding.why
+    )
     twin = world.node(2, mlx5_1=dataclasses.replace(world.hca(2, 1), node_guid=plain_guid(1, 0)))
-    finding = one(fabrics(nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(twin)}), "fabric.guids")
+    finding = one(
+        fabrics(nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(twin)}), "fabric.guids"
+    )
     assert (finding.status, finding.subject) == ("fail", "worker-1 mlx5_0, worker-2 mlx5_1")
 
 
 # rails and links
 
 
-def recabled(nodes: int, swapped: typing.Sequence[int], spines: int = 2) -> typing.Tuple[typing.Any, ...]:
-    """Nodes with four HCAs, HCA k on leaf k, but on ``swapped`` nodes the first two change places. Gives nodes, subnets and the topology."""
+def recabled(nodes: int, swapped: typing.Sequence[int], spines: int = 2) -> tuple[typing.Any, ...]:
+    """Nodes with four HCAs, HCA k on leaf k, but on ``swapped`` nodes the first two change places. Gives nodes, subnets
+    and the topology."""
     places = {name: index for index, name in enumerate(("mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5"))}
-    leaves = [FabricNode("Switch", f"0x{0x200 + index:016x}", f"leaf-{index + 1}", 65, 200 + index) for index in range(4)]
-    tops = [FabricNode("Switch", f"0x{0x300 + index:016x}", f"spine-{index + 1}", 65, 300 + index) for index in range(spines)]
+    leaves = [
+        FabricNode("Switch", f"0x{0x200 + index:016x}", f"leaf-{index + 1}", 65, 200 + index) for index in range(4)
+    ]
+    tops = [
+        FabricNode("Switch", f"0x{0x300 + index:016x}", f"spine-{index + 1}", 65, 300 + index)
+        for index in range(spines)
+    ]
     some_link = world.topology().links[0]
     links = [
-        dataclasses.replace(some_link, a=LinkEnd("Switch", leaf.guid, 60 + index, leaf.lid), b=LinkEnd("Switch", top.guid, place + 1, top.lid))
+        dataclasses.replace(
+            some_link,
+            a=LinkEnd("Switch", leaf.guid, 60 + index, leaf.lid),
+            b=LinkEnd("Switch", top.guid, place + 1, top.lid),
+        )
         for place, leaf in enumerate(leaves)
         for index, top in enumerate(tops)
     ]
@@ -419,13 +577,25 @@ def recabled(nodes: int, swapped: typing.Sequence[int], spines: int = 2) -> typi
                 end = LinkEnd("Ca", item.node_guid, 1, item.ports[0].lid, item.ports[0].guid)
                 links.append(dataclasses.replace(some_link, a=LinkEnd("Switch", leaf.guid, number, leaf.lid), b=end))
     world_nodes = {f"worker-{number}": ObservedHcas(world.node(number)) for number in range(1, nodes + 1)}
-    return world_nodes, {name: ObservedSubnets(world.subnets()) for name in world_nodes}, Topology((*leaves, *tops, *hcas), tuple(links))
+    return (
+        world_nodes,
+        {name: ObservedSubnets(world.subnets()) for name in world_nodes},
+        Topology((*leaves, *tops, *hcas), tuple(links)),
+    )
 
 
-def cabled(nodes: int, swapped: typing.Sequence[int] = (), change: typing.Callable[[Topology], Topology] = lambda item: item, **seen: typing.Any) -> Findings:
+def cabled(
+    nodes: int,
+    swapped: typing.Sequence[int] = (),
+    change: typing.Callable[[Topology], Topology] = lambda item: item,
+    **seen: typing.Any,
+) -> Findings:
     world_nodes, subnets, topology = recabled(nodes, swapped)
     ends = 2 * len(topology.links)
-    whole = {"capabilities": SeenCapabilities(links=ends), "errors": SeenErrors(ErrorReport((), ends), ErrorReport((), ends), 10.0)}
+    whole = {
+        "capabilities": SeenCapabilities(links=ends),
+        "errors": SeenErrors(ErrorReport((), ends), ErrorReport((), ends), 10.0),
+    }
     topologies = {"worker-1": ObservedTopologies(world.seen_topologies(change(topology), **{**whole, **seen}))}
     return fabrics(world.intent(world.fabric()), nodes=world_nodes, subnets=subnets, topologies=topologies)
 
@@ -445,29 +615,52 @@ def test_swapped_cables_are_named_with_both_ends() -> None:
 def test_of_two_nodes_none_is_accused_alone() -> None:
     finding = one(cabled(2, swapped=[1]), "fabric.rails")
     assert (finding.status, finding.subject) == ("fail", "compute") and "cabling plan" in finding.why
-    assert finding.measured == "worker-1: mlx5_0 on leaf-2 port 1, mlx5_1 on leaf-1 port 1; worker-2: mlx5_0 on leaf-1 port 2, mlx5_1 on leaf-2 port 2"
+    assert (
+        finding.measured
+        == "worker-1: mlx5_0 on leaf-2 port 1, mlx5_1 on leaf-1 port 1; worker-2: mlx5_0 on leaf-1 port 2, mlx5_1 on"
+        " leaf-2 port 2"
+    )
 
 
-def of_another_model(names: typing.Sequence[str], swapped: typing.Sequence[str] = (), count: int = 4, **fabric_of: typing.Any) -> Findings:
-    """Nodes of two models. In the second one the slots are in the reverse order, and the cables are right: rail k is on leaf k + 1."""
+def of_another_model(
+    names: typing.Sequence[str], swapped: typing.Sequence[str] = (), count: int = 4, **fabric_of: typing.Any
+) -> Findings:
+    """Nodes of two models. In the second one the slots are in the reverse order, and the cables are right: rail k is on
+    leaf k + 1."""
     world_nodes, subnets, topology = recabled(count, [int(name[-1]) for name in swapped])
     for name in names:
         value = world_nodes[name].value
         assert value is not None
         hcas = [
-            dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, address=f"0000:{0xF0 - place:02x}:00.0")) if hca.pci and hca.rdma_device else hca
+            (
+                dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, address=f"0000:{0xF0 - place:02x}:00.0"))
+                if hca.pci and hca.rdma_device
+                else hca
+            )
             for place, hca in enumerate(value.hcas)
         ]
         # the kernel counts by the slots
-        order = sorted((hca for hca in hcas if hca.rdma_device and hca.pci), key=lambda hca: hca.pci.address if hca.pci else "")
+        order = sorted(
+            (hca for hca in hcas if hca.rdma_device and hca.pci), key=lambda hca: hca.pci.address if hca.pci else ""
+        )
         for place, hca in enumerate(order):
             hcas[hcas.index(hca)] = dataclasses.replace(hca, name=f"mlx5_{place}", rdma_device=f"mlx5_{place}")
         world_nodes[name] = ObservedHcas(dataclasses.replace(value, hcas=tuple(hcas)))
         masters = {item.rdma_device: item for item in world.subnets()}
         pairs = [(new, old) for old, new in zip(value.hcas, hcas) if old.rdma_device]
-        subnets[name] = ObservedSubnets(tuple(dataclasses.replace(masters[old.rdma_device or ""], rdma_device=new.rdma_device or "") for new, old in pairs))
+        subnets[name] = ObservedSubnets(
+            tuple(
+                dataclasses.replace(masters[old.rdma_device or ""], rdma_device=new.rdma_device or "")
+                for new, old in pairs
+            )
+        )
     topologies = {"worker-1": ObservedTopologies(world.seen_topologies(topology))}
-    return fabrics(world.intent(dataclasses.replace(world.fabric(), **fabric_of)), nodes=world_nodes, subnets=subnets, topologies=topologies)
+    return fabrics(
+        world.intent(dataclasses.replace(world.fabric(), **fabric_of)),
+        nodes=world_nodes,
+        subnets=subnets,
+        topologies=topologies,
+    )
 
 
 def test_servers_of_another_model_are_not_swapped() -> None:
@@ -476,12 +669,17 @@ def test_servers_of_another_model_are_not_swapped() -> None:
         findings = of_another_model(names)
         assert one(findings, "fabric.rails").status == "pass"
         places = one(findings, "fabric.hca", "worker-4 compute").measured
-        assert [f"rail {rail} " in part and f"leaf-{rail + 1} " in part for rail, part in enumerate(places.split("; "))] == [True] * 4, places
+        assert [
+            f"rail {rail} " in part and f"leaf-{rail + 1} " in part for rail, part in enumerate(places.split("; "))
+        ] == [True] * 4, places
 
 
 def test_a_swapped_cable_is_seen_among_servers_of_its_model() -> None:
     finding = one(of_another_model(["worker-4", "worker-5", "worker-6"], swapped=["worker-5"], count=6), "fabric.rails")
-    assert (finding.status, finding.subject) == ("fail", "worker-5 compute") and "rail 0 and rail 1 are swapped" in finding.why
+    assert (finding.status, finding.subject) == (
+        "fail",
+        "worker-5 compute",
+    ) and "rail 0 and rail 1 are swapped" in finding.why
 
 
 def test_an_hca_that_is_down_shifts_no_rail_of_its_model() -> None:
@@ -489,12 +687,24 @@ def test_an_hca_that_is_down_shifts_no_rail_of_its_model() -> None:
     world_nodes, subnets, topology = recabled(3, ())
     value = world_nodes["worker-3"].value
     assert value is not None
-    hcas = [dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, address=f"0001{hca.pci.address[4:]}")) if hca.pci else hca for hca in value.hcas]
+    hcas = [
+        (
+            dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, address=f"0001{hca.pci.address[4:]}"))
+            if hca.pci
+            else hca
+        )
+        for hca in value.hcas
+    ]
     world_nodes["worker-3"] = ObservedHcas(dataclasses.replace(value, hcas=tuple(hcas)))
-    subnets["worker-3"] = ObservedSubnets(world.subnets(mlx5_0=SeenSubnet("mlx5_0", 1, error="the port is DOWN", linked=False)))
+    subnets["worker-3"] = ObservedSubnets(
+        world.subnets(mlx5_0=SeenSubnet("mlx5_0", 1, error="the port is DOWN", linked=False))
+    )
     cut = dataclasses.replace(topology, links=tuple(link for link in topology.links if link.b.guid != plain_guid(3, 0)))
     findings = fabrics(
-        world.intent(world.fabric()), nodes=world_nodes, subnets=subnets, topologies={"worker-1": ObservedTopologies(world.seen_topologies(cut))}
+        world.intent(world.fabric()),
+        nodes=world_nodes,
+        subnets=subnets,
+        topologies={"worker-1": ObservedTopologies(world.seen_topologies(cut))},
     )
     assert one(findings, "fabric.rails").status == "pass"
     assert one(findings, "fabric.hca", "worker-3 compute").measured.startswith("rail 1 mlx5_1: leaf-2")
@@ -508,10 +718,15 @@ def test_where_no_rails_are_planned_no_cable_is_swapped() -> None:
 
 def test_a_missing_cable_contradicts_nothing() -> None:
     def unplugged(topology: Topology) -> Topology:
-        return dataclasses.replace(topology, links=tuple(link for link in topology.links if link.b.guid != plain_guid(2, 1)))
+        return dataclasses.replace(
+            topology, links=tuple(link for link in topology.links if link.b.guid != plain_guid(2, 1))
+        )
 
     findings = cabled(3, change=unplugged)
-    assert one(findings, "fabric.rails").status == "pass" and one(findings, "fabric.hca", "worker-2 mlx5_1").status == "fail"
+    assert (
+        one(findings, "fabric.rails").status == "pass"
+        and one(findings, "fabric.hca", "worker-2 mlx5_1").status == "fail"
+    )
 
 
 def test_a_leaf_with_fewer_uplinks_than_those_beside_it() -> None:
@@ -519,12 +734,21 @@ def test_a_leaf_with_fewer_uplinks_than_those_beside_it() -> None:
         return dataclasses.replace(topology, links=topology.links[:2] + topology.links[3:])
 
     finding = one(cabled(2, change=cut), "fabric.uplinks")
-    assert (finding.status, finding.subject, finding.measured, finding.expected) == ("fail", "leaf-2", "1 links to other switches", "2 links")
+    assert (finding.status, finding.subject, finding.measured, finding.expected) == (
+        "fail",
+        "leaf-2",
+        "1 links to other switches",
+        "2 links",
+    )
     assert "spine-1 (0 of 1)" in finding.why
 
 
-@pytest.mark.parametrize(("uplinks", "lost", "status"), [(4, 0, "pass"), (3, 1, "pass"), (4, 1, "fail"), (None, 1, "pass")])
-def test_a_spine_that_all_leaves_lack_is_told_by_the_number_of_uplinks_in_the_intent(uplinks: typing.Optional[int], lost: int, status: str) -> None:
+@pytest.mark.parametrize(
+    ("uplinks", "lost", "status"), [(4, 0, "pass"), (3, 1, "pass"), (4, 1, "fail"), (None, 1, "pass")]
+)
+def test_a_spine_that_all_leaves_lack_is_told_by_the_number_of_uplinks_in_the_intent(
+    uplinks: typing.Optional[int], lost: int, status: str
+) -> None:
     world_nodes, subnets, topology = recabled(2, (), 4)
     dead = [node.guid for node in topology.nodes if node.description.startswith("spine-")][:lost]
     links = tuple(link for link in topology.links if link.b.guid not in dead)
@@ -533,13 +757,18 @@ def test_a_spine_that_all_leaves_lack_is_told_by_the_number_of_uplinks_in_the_in
     wanted = world.intent(dataclasses.replace(world.fabric(), uplinks=uplinks))
     found = [
         finding
-        for finding in fabrics(wanted, nodes=world_nodes, subnets=subnets, topologies={"worker-1": ObservedTopologies(seen_of)})
+        for finding in fabrics(
+            wanted, nodes=world_nodes, subnets=subnets, topologies={"worker-1": ObservedTopologies(seen_of)}
+        )
         if finding.check == "fabric.uplinks"
     ]
     assert {finding.status for finding in found} == {status}
     if status == "fail":
         assert [finding.subject for finding in found] == ["leaf-1", "leaf-2", "leaf-3", "leaf-4"]
-        assert (found[0].measured, found[0].expected) == ("3 links to other switches", "4 links") and "spine-4 (1)" in found[0].why
+        assert (found[0].measured, found[0].expected) == (
+            "3 links to other switches",
+            "4 links",
+        ) and "spine-4 (1)" in found[0].why
     elif uplinks is None:
         assert "only uplinks of the intent tells" in found[0].expected
 
@@ -551,26 +780,47 @@ def of_the_last_leaf(hosts: int, uplinks: int, wanted: typing.Optional[int] = No
     unplugged = [f"worker-{number}" for number in range(hosts + 1, 5)]
     for name in unplugged:
         value = world_nodes[name].value
-        world_nodes[name] = ObservedHcas(dataclasses.replace(value, hcas=tuple(hca for hca in value.hcas if hca.name != "mlx5_5")))
+        world_nodes[name] = ObservedHcas(
+            dataclasses.replace(value, hcas=tuple(hca for hca in value.hcas if hca.name != "mlx5_5"))
+        )
         subnets[name] = ObservedSubnets(tuple(seen for seen in world.subnets() if seen.rdma_device != "mlx5_5"))
     gone = {node.guid for node in topology.nodes if node.description in {f"{name} mlx5_5" for name in unplugged}}
-    gone |= {node.guid for node in topology.nodes if node.description in {f"spine-{number}" for number in range(uplinks + 1, 5)}}
+    gone |= {
+        node.guid
+        for node in topology.nodes
+        if node.description in {f"spine-{number}" for number in range(uplinks + 1, 5)}
+    }
     links = tuple(link for link in topology.links if not (link.a.guid == last.guid and link.b.guid in gone))
-    seen_of = world.seen_topologies(dataclasses.replace(topology, links=links), capabilities=SeenCapabilities(links=2 * len(links)))
+    seen_of = world.seen_topologies(
+        dataclasses.replace(topology, links=links), capabilities=SeenCapabilities(links=2 * len(links))
+    )
     wishes = world.intent(dataclasses.replace(world.fabric(), uplinks=wanted))
-    return one(fabrics(wishes, nodes=world_nodes, subnets=subnets, topologies={"worker-1": ObservedTopologies(seen_of)}), "fabric.uplinks")
+    return one(
+        fabrics(wishes, nodes=world_nodes, subnets=subnets, topologies={"worker-1": ObservedTopologies(seen_of)}),
+        "fabric.uplinks",
+    )
 
 
 @pytest.mark.parametrize(("hosts", "uplinks"), [(2, 2), (1, 1), (1, 3), (2, 3), (3, 3)])
 def test_a_leaf_with_fewer_hcas_needs_fewer_uplinks(hosts: int, uplinks: int) -> None:
     finding = of_the_last_leaf(hosts, uplinks)
     assert (finding.status, finding.subject) == ("warn", "leaf-4")
-    assert finding.measured == f"{uplinks} links to other switches for {hosts} HCAs" and finding.expected.startswith("4 links for 4 HCAs")
-    assert "it may be built so, or it has lost links" in finding.why and finding.remedy is not None and "iblinkinfo --down" in finding.remedy
+    assert finding.measured == f"{uplinks} links to other switches for {hosts} HCAs" and finding.expected.startswith(
+        "4 links for 4 HCAs"
+    )
+    assert (
+        "it may be built so, or it has lost links" in finding.why
+        and finding.remedy is not None
+        and "iblinkinfo --down" in finding.remedy
+    )
 
 
-@pytest.mark.parametrize(("hosts", "uplinks", "wanted"), [(4, 3, None), (4, 2, None), (3, 2, None), (2, 1, None), (2, 2, 4)])
-def test_a_leaf_whose_hcas_share_fewer_uplinks_than_those_of_others_fails(hosts: int, uplinks: int, wanted: typing.Optional[int]) -> None:
+@pytest.mark.parametrize(
+    ("hosts", "uplinks", "wanted"), [(4, 3, None), (4, 2, None), (3, 2, None), (2, 1, None), (2, 2, 4)]
+)
+def test_a_leaf_whose_hcas_share_fewer_uplinks_than_those_of_others_fails(
+    hosts: int, uplinks: int, wanted: typing.Optional[int]
+) -> None:
     finding = of_the_last_leaf(hosts, uplinks, wanted)
     assert (finding.status, finding.subject, finding.expected) == ("fail", "leaf-4", "4 links")
     assert finding.measured == f"{uplinks} links to other switches"
@@ -581,25 +831,41 @@ def test_two_leaves_tell_a_cut_uplink_of_one() -> None:
     world_nodes, subnets, topology = recabled(2, ())
     kept = {leaf.guid for leaf in topology.nodes if leaf.description in ("leaf-1", "leaf-2")}
     links = [link for link in topology.links if link.a.guid in kept]
-    seen_of = world.seen_topologies(dataclasses.replace(topology, links=tuple(links[:3] + links[4:])), capabilities=SeenCapabilities(links=2 * len(links)))
-    findings = fabrics(world.intent(world.fabric()), nodes=world_nodes, subnets=subnets, topologies={"worker-1": ObservedTopologies(seen_of)})
+    seen_of = world.seen_topologies(
+        dataclasses.replace(topology, links=tuple(links[:3] + links[4:])),
+        capabilities=SeenCapabilities(links=2 * len(links)),
+    )
+    findings = fabrics(
+        world.intent(world.fabric()),
+        nodes=world_nodes,
+        subnets=subnets,
+        topologies={"worker-1": ObservedTopologies(seen_of)},
+    )
     assert (one(findings, "fabric.uplinks").status, one(findings, "fabric.uplinks").subject) == ("fail", "leaf-2")
 
 
 @pytest.mark.parametrize("spines", [("spine-1",), ("spine-1", "spine-2")])
-def test_errors_of_our_links_fail_also_where_a_storage_node_is_cabled_to_the_spine(spines: typing.Sequence[str]) -> None:
+def test_errors_of_our_links_fail_also_where_a_storage_node_is_cabled_to_the_spine(
+    spines: typing.Sequence[str],
+) -> None:
     def storage(topology: Topology) -> Topology:
         nodes, links = list(topology.nodes), list(topology.links)
         for place, top in enumerate(node for node in topology.nodes if node.description in spines):
             host = f"0x{0x900 + place:016x}"
             nodes.append(FabricNode("Ca", host, f"storage-{place} mlx5_0", 1))
-            links.append(dataclasses.replace(links[0], a=LinkEnd("Switch", top.guid, 40, top.lid), b=LinkEnd("Ca", host, 1, 901 + place, host)))
+            links.append(
+                dataclasses.replace(
+                    links[0], a=LinkEnd("Switch", top.guid, 40, top.lid), b=LinkEnd("Ca", host, 1, 901 + place, host)
+                )
+            )
         return Topology(tuple(nodes), tuple(links))
 
     ends = 64
     bad = PortErrors("0x0000000000000200", 60, {"SymbolErrorCounter": 90000}, True)
     errors = SeenErrors(ErrorReport((), ends), ErrorReport((bad,), ends), 10.0)
-    finding = one(cabled(2, change=storage, errors=errors, capabilities=SeenCapabilities(links=ends)), "fabric.errors_growing")
+    finding = one(
+        cabled(2, change=storage, errors=errors, capabilities=SeenCapabilities(links=ends)), "fabric.errors_growing"
+    )
     assert (finding.status, finding.subject) == ("fail", "leaf-1 port 60")
 
 
@@ -607,12 +873,25 @@ def test_a_leaf_for_storage_has_as_many_uplinks_as_it_was_given() -> None:
     """No HCA of the fabric is behind it, so neither its uplinks nor their rate are any of the run's business."""
 
     def storage_leaf(topology: Topology) -> Topology:
-        leaf, host = FabricNode("Switch", "0x0000000000000900", "storage-leaf", 65, 900), FabricNode("Ca", "0x0000000000000901", "storage-1 mlx5_0", 1)
-        uplink = dataclasses.replace(topology.links[0], a=LinkEnd("Switch", leaf.guid, 60, leaf.lid), b=dataclasses.replace(topology.links[0].b, port=40))
-        down = dataclasses.replace(uplink, a=LinkEnd("Switch", leaf.guid, 1, leaf.lid), b=LinkEnd("Ca", host.guid, 1, 901, host.guid))
-        return Topology((*topology.nodes, leaf, host), (*topology.links, dataclasses.replace(uplink, speed="EDR"), down))
+        leaf, host = (
+            FabricNode("Switch", "0x0000000000000900", "storage-leaf", 65, 900),
+            FabricNode("Ca", "0x0000000000000901", "storage-1 mlx5_0", 1),
+        )
+        uplink = dataclasses.replace(
+            topology.links[0],
+            a=LinkEnd("Switch", leaf.guid, 60, leaf.lid),
+            b=dataclasses.replace(topology.links[0].b, port=40),
+        )
+        down = dataclasses.replace(
+            uplink, a=LinkEnd("Switch", leaf.guid, 1, leaf.lid), b=LinkEnd("Ca", host.guid, 1, 901, host.guid)
+        )
+        return Topology(
+            (*topology.nodes, leaf, host), (*topology.links, dataclasses.replace(uplink, speed="EDR"), down)
+        )
 
-    findings = [finding for finding in cabled(2, change=storage_leaf) if finding.check in ("fabric.uplinks", "fabric.rate")]
+    findings = [
+        finding for finding in cabled(2, change=storage_leaf) if finding.check in ("fabric.uplinks", "fabric.rate")
+    ]
     assert {finding.status for finding in findings} == {"pass"}
 
 
@@ -622,17 +901,28 @@ WHOLE = SeenCapabilities(links=16)
 
 def rates(capabilities: typing.Optional[SeenCapabilities], **port: typing.Any) -> Findings:
     """HCA mlx5_1 of worker-2 has another port."""
-    nodes = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, mlx5_1=world.hca(2, 1, **port)))}
-    return fabrics(nodes=nodes, topologies={"worker-1": ObservedTopologies(world.seen_topologies(capabilities=capabilities))})
+    nodes = {
+        "worker-1": ObservedHcas(world.node(1)),
+        "worker-2": ObservedHcas(world.node(2, mlx5_1=world.hca(2, 1, **port))),
+    }
+    return fabrics(
+        nodes=nodes, topologies={"worker-1": ObservedTopologies(world.seen_topologies(capabilities=capabilities))}
+    )
 
 
 def test_a_link_of_an_hca_is_judged_by_what_both_of_its_ends_can_do() -> None:
-    """The tool names the end at the switch or that at the HCA; the rate that the port trained to is what is measured."""
+    """The tool names the end at the switch or that at the HCA; the rate that the port trained to is what is
+    measured."""
     link = next(link for link in world.topology(1).links if link.b.port_guid == plain_guid(2, 1, 1))
     for end in ((link.a.guid, link.a.port), (plain_guid(2, 1, 1), 1)):
         slow = SeenCapabilities((SlowPort(*end, "106.25 Gbps"),), 16)
         finding = one(rates(capabilities=slow, rate_gbps=200.0), "fabric.rate", "worker-2")
-        assert (finding.status, finding.subject, finding.measured, finding.expected) == ("fail", "worker-2 mlx5_1", "200 Gb/s", "106.25 Gbps")
+        assert (finding.status, finding.subject, finding.measured, finding.expected) == (
+            "fail",
+            "worker-2 mlx5_1",
+            "200 Gb/s",
+            "106.25 Gbps",
+        )
     # one lane of four, on every port: no sibling tells, what the ends can do tells
     for capabilities, status in ((WHOLE, "warn"), (SeenCapabilities(error="ended with 1"), "fail"), (None, "fail")):
         finding = one(rates(capabilities=capabilities, rate_gbps=200.0), "fabric.rate", "worker-2")
@@ -645,7 +935,10 @@ def test_an_hca_of_another_model_is_not_slow_beside_faster_ones() -> None:
     older = dataclasses.replace(older, pci=dataclasses.replace(older.pci, device="101b"))
     for capabilities in (WHOLE, None):
         seen_by = {"worker-1": ObservedTopologies(world.seen_topologies(capabilities=capabilities))}
-        findings = fabrics(nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, mlx5_1=older))}, topologies=seen_by)
+        findings = fabrics(
+            nodes={"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, mlx5_1=older))},
+            topologies=seen_by,
+        )
         finding = one(findings, "fabric.rate", "compute")
         assert (finding.status, finding.measured) == ("pass", "links of HCAs: 1 of 200 Gb/s, 7 of 400 Gb/s")
 
@@ -655,25 +948,40 @@ def test_a_rate_that_was_not_read_is_unknown_by_name() -> None:
     assert (finding.status, finding.measured) == ("unknown", "not read")
     mute = {f"mlx5_{index}": world.hca(2, index, rate_gbps=None) for index in range(6)}
     unread = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, **mute))}
-    subjects = {finding.subject for finding in fabrics(nodes=unread) if finding.check == "fabric.rate" and finding.status == "unknown"}
+    subjects = {
+        finding.subject
+        for finding in fabrics(nodes=unread)
+        if finding.check == "fabric.rate" and finding.status == "unknown"
+    }
     assert subjects == {f"worker-2 mlx5_{index}" for index in (0, 1, 4, 5)}
 
 
-SLOW = SeenCapabilities((SlowPort("0x0000000000000200", 60, "106.25 Gbps"), SlowPort("0x0000000000000300", 1, "106.25 Gbps")), 1000)
+SLOW = SeenCapabilities(
+    (SlowPort("0x0000000000000200", 60, "106.25 Gbps"), SlowPort("0x0000000000000300", 1, "106.25 Gbps")), 1000
+)
 
 
 @pytest.mark.parametrize(
     ("capabilities", "status"),
-    [(SLOW, "fail"), (SeenCapabilities(links=1000), "pass"), (SeenCapabilities(error="ended with 1"), "fail"), (None, "fail")],
+    [
+        (SLOW, "fail"),
+        (SeenCapabilities(links=1000), "pass"),
+        (SeenCapabilities(error="ended with 1"), "fail"),
+        (None, "fail"),
+    ],
 )
 def test_a_link_between_switches_below_the_others(capabilities: typing.Optional[SeenCapabilities], status: str) -> None:
     """Unless its ends can't do more: then it was bought that way."""
 
     def slower(topology: Topology) -> Topology:
-        return dataclasses.replace(topology, links=(dataclasses.replace(topology.links[0], speed="HDR"), *topology.links[1:]))
+        return dataclasses.replace(
+            topology, links=(dataclasses.replace(topology.links[0], speed="HDR"), *topology.links[1:])
+        )
 
     findings = cabled(2, change=slower, capabilities=capabilities)
-    finding = one(findings, "fabric.rate", "leaf-1 port 60 - spine-1 port 1" if status == "fail" else "compute switches")
+    finding = one(
+        findings, "fabric.rate", "leaf-1 port 60 - spine-1 port 1" if status == "fail" else "compute switches"
+    )
     assert (finding.status == status and "200 Gb/s" in finding.measured) or status == "pass"
 
 
@@ -681,7 +989,9 @@ def test_a_link_between_switches_whose_speed_is_not_shown_is_unknown_by_name() -
     """ibnetdiscover of rdma-core before 48 shows XDR as ``????``."""
 
     def odd(topology: Topology, width: typing.Optional[int] = 4) -> Topology:
-        return dataclasses.replace(topology, links=(dataclasses.replace(topology.links[0], speed="????", width=width), *topology.links[1:]))
+        return dataclasses.replace(
+            topology, links=(dataclasses.replace(topology.links[0], speed="????", width=width), *topology.links[1:])
+        )
 
     finding = one(cabled(2, change=odd), "fabric.rate", "leaf-1 port 60 - spine-1 port 1")
     assert (finding.status, finding.measured) == ("unknown", "4x????")
@@ -692,7 +1002,10 @@ def test_a_link_between_switches_whose_speed_is_not_shown_is_unknown_by_name() -
 def test_links_below_their_capability_warn() -> None:
     finding = one(cabled(2, capabilities=SLOW), "fabric.capability")
     assert finding.status == "warn" and "leaf-1 port 60 could be 106.25 Gbps" in finding.why
-    assert one(cabled(2, capabilities=SeenCapabilities(error="iblinkinfo ended with 1")), "fabric.capability").status == "unknown"
+    assert (
+        one(cabled(2, capabilities=SeenCapabilities(error="iblinkinfo ended with 1")), "fabric.capability").status
+        == "unknown"
+    )
 
 
 # error counters
@@ -730,7 +1043,7 @@ AT_ONCE = ("LinkErrorRecoveryCounter", "LinkDownedCounter", "LocalLinkIntegrityE
         ({"SymbolErrorCounter": 65535}, {"SymbolErrorCounter": 65535, "LinkDownedCounter": 1}, "fail"),
     ],
 )
-def test_errors_that_grow_while_one_looks(first: typing.Dict[str, int], later: typing.Dict[str, int], status: str) -> None:
+def test_errors_that_grow_while_one_looks(first: dict[str, int], later: dict[str, int], status: str) -> None:
     finding = one(seen(errors=world.errors([counted(**first)], [counted(**later)])), "fabric.errors_growing")
     assert finding.status == status
     if status != "pass":
@@ -740,7 +1053,13 @@ def test_errors_that_grow_while_one_looks(first: typing.Dict[str, int], later: t
 
 def test_each_class_of_counters_has_its_own_remedy() -> None:
     remedies = set()
-    for name in ("SymbolErrorCounter", "PortRcvRemotePhysicalErrors", "PortXmitDiscards", "PortRcvConstraintErrors", "PortRcvSwitchRelayErrors"):
+    for name in (
+        "SymbolErrorCounter",
+        "PortRcvRemotePhysicalErrors",
+        "PortXmitDiscards",
+        "PortRcvConstraintErrors",
+        "PortRcvSwitchRelayErrors",
+    ):
         finding = one(seen(errors=world.errors([counted()], [counted(**{name: 200})])), "fabric.errors_growing")
         assert f"{name} +200 in 10 s (20 a second)" in finding.measured
         remedies.add(finding.remedy)
@@ -756,7 +1075,10 @@ def test_errors_of_the_past_warn_once_for_the_fabric() -> None:
     old = [PortErrors(LEAF, port, {"SymbolErrorCounter": 65534, "PortXmitDiscards": 9}) for port in range(1, 13)]
     findings = seen(errors=world.errors(old, old))
     finding = one(findings, "fabric.errors")
-    assert (finding.status, finding.measured) == ("warn", "12 of 65 ports above the threshold") and "and 4 more" in finding.why
+    assert (finding.status, finding.measured) == (
+        "warn",
+        "12 of 65 ports above the threshold",
+    ) and "and 4 more" in finding.why
     assert one(findings, "fabric.errors_growing").status == "pass"
 
 
@@ -772,7 +1094,11 @@ def test_a_report_about_fewer_ports_than_the_topology_has_is_unknown() -> None:
     for first, later in ((1, 65), (65, 1), (15, 16), (0, 0)):
         errors = SeenErrors(ErrorReport((), first), ErrorReport((), later), 10.0)
         finding = one(seen(errors=errors), "fabric.errors", "compute ports")
-        assert (finding.status, finding.measured, finding.expected) == ("unknown", f"{min(first, later)} ports", "16 at least")
+        assert (finding.status, finding.measured, finding.expected) == (
+            "unknown",
+            f"{min(first, later)} ports",
+            "16 at least",
+        )
     for links in (0, 1, 15):
         assert one(seen(capabilities=SeenCapabilities(links=links)), "fabric.capability", "compute").status == "unknown"
     odd = one(seen(capabilities=SeenCapabilities(links=15, unread=("0x1 odd",))), "fabric.capability", "compute")
@@ -818,7 +1144,9 @@ def test_errors_of_others_warn_and_those_on_our_way_fail() -> None:
         (LEAF, 1, "fail", "MF0;leaf00:MQM9700/U1 port 1"),
         (plain_guid(1, 0, 1), 1, "fail", "worker-1 mlx5_0"),
     ):
-        finding = one(with_storage(world.errors([], [PortErrors(guid, port, {"LinkDownedCounter": 1})])), "fabric.errors_growing")
+        finding = one(
+            with_storage(world.errors([], [PortErrors(guid, port, {"LinkDownedCounter": 1})])), "fabric.errors_growing"
+        )
         assert (finding.status, finding.subject) == (status, subject)
         assert status == "fail" or "LinkDownedCounter +1" in finding.why
 
@@ -845,7 +1173,10 @@ def test_only_what_was_read_twice_is_compared() -> None:
     lid = next(link.b.lid for link in world.topology(1).links if link.b.port_guid == plain_guid(1, 0, 1))
     named = SeenErrors(ErrorReport((), 65, 1, (UnreadPort(lid or 0, 1),)), ErrorReport((old,), 65), 10.0)
     findings = seen(errors=named)
-    assert one(findings, "fabric.errors_growing").status == "pass" and one(findings, "fabric.errors", "compute queries").status == "unknown"
+    assert (
+        one(findings, "fabric.errors_growing").status == "pass"
+        and one(findings, "fabric.errors", "compute queries").status == "unknown"
+    )
     nameless = SeenErrors(ErrorReport((), 65, 1), ErrorReport((old,), 65), 10.0)
     finding = one(seen(errors=nameless), "fabric.errors_growing")
     assert (finding.status, finding.subject) == ("unknown", "worker-1 mlx5_0") and "may be old" in finding.why

@@ -14,14 +14,33 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.host import g
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import ClusterPolicies, MemlockProof, ObservedText
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import (
+    ClusterPolicies,
+    MemlockProof,
+    ObservedText,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Select
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import GpuDriver, NodePlatform, ObservedPlatform
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+    ClusterIntent,
+    Fabric,
+    Intent,
+    Ipam,
+    Network,
+    Select,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
+    GpuDriver,
+    NodePlatform,
+    ObservedPlatform,
+)
 
-FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
+FABRIC = Fabric(
+    "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")
+)
 MEMLOCK = Memlock("containerd", limit_gib=8, proof_mib=64)
-PROOF = MemlockProof("compute", "a", "test/pod", 65532, 8 << 30, 8 << 30, "mlx5_4", 64 << 20, 64 << 20, "local address: ...")
+PROOF = MemlockProof(
+    "compute", "a", "test/pod", 65532, 8 << 30, 8 << 30, "mlx5_4", 64 << 20, 64 << 20, "local address: ..."
+)
 OPEN = GpuDriver("570.86.15", True)
 
 
@@ -40,7 +59,9 @@ def changed(**changes: typing.Any) -> MemlockProof:
 
 
 def test_nothing_is_asked_for() -> None:
-    assert [(item.check, item.status) for item in host.check(intent(None), host.Facts(("a",)))] == [("host.memlock_limit", "pass")]
+    assert [(item.check, item.status) for item in host.check(intent(None), host.Facts(("a",)))] == [
+        ("host.memlock_limit", "pass")
+    ]
 
 
 def test_a_limit_that_is_proven() -> None:
@@ -59,7 +80,11 @@ def test_a_limit_that_is_proven() -> None:
         (changed(user=0), "unknown", "ran as root"),
         (changed(user=None), "unknown", "As which user the pod ran is not known"),
         (changed(asked=1 << 20, registered=1 << 20), "unknown", "less than the intent asks it to prove"),
-        (changed(error="the node offers no openshift.io/mlx", soft=None, registered=None), "unknown", "the node offers no openshift.io/mlx"),
+        (
+            changed(error="the node offers no openshift.io/mlx", soft=None, registered=None),
+            "unknown",
+            "the node offers no openshift.io/mlx",
+        ),
         (None, "unknown", "no pod was started"),
     ],
 )
@@ -91,7 +116,9 @@ def test_the_remedy_is_that_of_the_runtime() -> None:
         (None, False, "unknown", "was not asked"),
     ],
 )
-def test_containerd_has_the_limit_that_systemd_gives_it(seen: typing.Any, check_mode: bool, status: str, words: str) -> None:
+def test_containerd_has_the_limit_that_systemd_gives_it(
+    seen: typing.Any, check_mode: bool, status: str, words: str
+) -> None:
     facts = host.Facts(("a",), (PROOF,), check_mode=check_mode, runtimes={"a": seen} if seen else {})
     (found,) = [item for item in host.check(intent(), facts) if item.check == "host.containerd"]
     assert found.status == status and words in found.why
@@ -101,7 +128,11 @@ def test_infinity_is_no_limit_and_a_machine_config_has_no_drop_in() -> None:
     facts = host.Facts(("a",), runtimes={"a": ObservedText("infinity")})
     unlimited = host.check(intent(Memlock("containerd", unlimited=True)), facts)
     assert [item.status for item in unlimited if item.check == "host.containerd"] == ["pass"]
-    assert not [item for item in host.check(intent(Memlock("machine_config", limit_gib=8)), facts) if item.check == "host.containerd"]
+    assert not [
+        item
+        for item in host.check(intent(Memlock("machine_config", limit_gib=8)), facts)
+        if item.check == "host.containerd"
+    ]
 
 
 def test_check_mode_proves_nothing() -> None:
@@ -118,7 +149,10 @@ def test_no_limit_is_warned_of_and_must_be_none_in_the_pod() -> None:
 
 def test_without_an_rdma_fabric_or_a_node_nothing_is_a_pass() -> None:
     plain = dataclasses.replace(FABRIC, profile="sriov_ethernet", rdma=False)
-    assert [item.check for item in host.check(intent(fabric=plain), host.Facts(("a",))) if item.status != "pass"] == ["host.containerd", "host.memlock"]
+    assert [item.check for item in host.check(intent(fabric=plain), host.Facts(("a",))) if item.status != "pass"] == [
+        "host.containerd",
+        "host.memlock",
+    ]
     assert [item.status for item in host.check(intent(), host.Facts())] == ["pass", "unknown"]
 
 
@@ -139,8 +173,12 @@ READY = ClusterPolicies(("gpu-cluster-policy",), "ready", True)
         (dataclasses.replace(READY, changed=True), True, "unknown", "Check mode"),
     ],
 )
-def test_peermem_needs_one_cluster_policy_that_is_ready(policies: typing.Any, check_mode: bool, status: str, words: str) -> None:
-    found = host.check(intent(None, gpudirect="peermem"), host.Facts(("a",), policies=policies, check_mode=check_mode))[0]
+def test_peermem_needs_one_cluster_policy_that_is_ready(
+    policies: typing.Any, check_mode: bool, status: str, words: str
+) -> None:
+    found = host.check(intent(None, gpudirect="peermem"), host.Facts(("a",), policies=policies, check_mode=check_mode))[
+        0
+    ]
     assert (found.check, found.status) == ("host.cluster_policy", status) and words in found.why
 
 
@@ -158,12 +196,17 @@ def test_peermem_needs_one_cluster_policy_that_is_ready(policies: typing.Any, ch
         (HostNeeds(kubelet=Kubelet(pool_labels={"a": "b"})), "kubelet"),
         (HostNeeds(kubelet=Kubelet(topology_manager_scope="pod")), "kubelet.topology_manager_scope"),
         (HostNeeds(kubelet=Kubelet("none", "pod")), "kubelet.topology_manager_scope"),
-        *((HostNeeds(kubelet=Kubelet(reserved_system_cpus=cpus)), "kubelet.reserved_system_cpus") for cpus in ("", "1-0", "0, 1", "a", "0-", "0\n", "\u0663")),
+        *(
+            (HostNeeds(kubelet=Kubelet(reserved_system_cpus=cpus)), "kubelet.reserved_system_cpus")
+            for cpus in ("", "1-0", "0, 1", "a", "0-", "0\n", "\u0663")
+        ),
     ],
 )
 def test_needs_that_cannot_be_are_refused_with_their_path(needs: HostNeeds, path: str) -> None:
     found = validate.check(Intent((FABRIC,), cluster=ClusterIntent(host=needs)), validate.Facts(("a", "b")))
-    assert f"rdma_cluster.host.{path}" in [item.subject for item in found if item.check == "validate.host" and item.status == "fail"]
+    assert f"rdma_cluster.host.{path}" in [
+        item.subject for item in found if item.check == "validate.host" and item.status == "fail"
+    ]
 
 
 @pytest.mark.parametrize("cpus", ["0", "0-1,32", "5,0-3,7-7"])
@@ -187,8 +230,23 @@ PEERMEM = GpuDriver("535.104.05", False, True, ("nvidia-peermem",), "24.10-1.1.4
 @pytest.mark.parametrize(
     ("way", "gpu", "kernel", "status", "words"),
     [
-        ("auto", OPEN, "6.8.0-45-generic", "pass", "DMA-BUF: driver 570.86.15 (open kernel modules), kernel 6.8.0-45-generic, the kernel's own mlx5_core"),
-        ("auto", PEERMEM, "5.4.0", "pass", "nvidia-peermem: driver 535.104.05 (proprietary kernel modules), kernel 5.4.0, mlx5_core 24.10-1.1.4 of OFED"),
+        (
+            "auto",
+            OPEN,
+            "6.8.0-45-generic",
+            "pass",
+            "DMA-BUF: driver 570.86.15 (open kernel modules), kernel 6.8.0-45-generic, the kernel's own mlx5_core",
+        ),
+        (
+            "auto",
+            PEERMEM,
+            "5.4.0",
+            "pass",
+            (
+                "nvidia-peermem: driver 535.104.05 (proprietary kernel modules), kernel 5.4.0, mlx5_core 24.10-1.1.4 of"
+                " OFED"
+            ),
+        ),
         ("dma_buf", PEERMEM, "6.8.0", "fail", "proprietary"),
         ("dma_buf", OPEN, "4.18.0-553.el8", "fail", "older than 5.12"),
         ("dma_buf", dataclasses.replace(OPEN, version="510.47.03"), "6.8.0", "fail", "older than 515"),
@@ -199,14 +257,21 @@ PEERMEM = GpuDriver("535.104.05", False, True, ("nvidia-peermem",), "24.10-1.1.4
         ("auto", None, "6.8.0", "unknown", "nvidia is not loaded"),
     ],
 )
-def test_gpudirect_is_told_from_kernel_and_driver(way: str, gpu: typing.Optional[GpuDriver], kernel: str, status: str, words: str) -> None:
+def test_gpudirect_is_told_from_kernel_and_driver(
+    way: str, gpu: typing.Optional[GpuDriver], kernel: str, status: str, words: str
+) -> None:
     found = told(way, gpu, kernel)
     assert found.status == status and words in (found.measured if status == "pass" else found.why)
 
 
 def test_a_cluster_policy_that_waits_for_a_foreign_node_is_a_warning_where_ours_are_proven() -> None:
     policies = ClusterPolicies(("gpu",), "notReady", True)
-    for driver, state, status in ((PEERMEM, "notReady", "warn"), (OPEN, "notReady", "unknown"), (PEERMEM, "", "unknown"), (PEERMEM, "ignored", "unknown")):
+    for driver, state, status in (
+        (PEERMEM, "notReady", "warn"),
+        (OPEN, "notReady", "unknown"),
+        (PEERMEM, "", "unknown"),
+        (PEERMEM, "ignored", "unknown"),
+    ):
         platforms = {"a": ObservedPlatform(NodePlatform("5.14.0", "x86_64", gpu=driver))}
         facts = host.Facts(("a",), policies=dataclasses.replace(policies, state=state), platforms=platforms)
         assert host.check(intent(None, gpudirect="peermem"), facts)[0].status == status
@@ -219,15 +284,22 @@ def test_the_remedy_names_the_one_cluster_policy() -> None:
 
 
 def test_each_node_is_looked_at_and_one_that_gives_no_answer_is_unknown() -> None:
-    seen = {"a": ObservedPlatform(NodePlatform("6.8.0", "x86_64", gpu=OPEN)), "b": ObservedPlatform(error="unreachable: no route")}
+    seen = {
+        "a": ObservedPlatform(NodePlatform("6.8.0", "x86_64", gpu=OPEN)),
+        "b": ObservedPlatform(error="unreachable: no route"),
+    }
     found = host.check(intent(None, gpudirect="auto"), host.Facts(("a", "b", "c"), platforms=seen))
-    assert [(item.subject, item.status) for item in found if item.check == "host.gpudirect"] == [("a", "pass"), ("b", "unknown"), ("c", "unknown")]
+    assert [(item.subject, item.status) for item in found if item.check == "host.gpudirect"] == [
+        ("a", "pass"),
+        ("b", "unknown"),
+        ("c", "unknown"),
+    ]
 
 
 # Whom a finding accuses, and the edges
 
 
-def accused(found: typing.Iterable[Finding], check: str) -> typing.List[typing.Tuple[str, str]]:
+def accused(found: typing.Iterable[Finding], check: str) -> list[tuple[str, str]]:
     """Subject and status of each finding of a check."""
     return [(item.subject, item.status) for item in found if item.check == check]
 
@@ -255,7 +327,10 @@ def test_a_proof_is_told_of_its_fabric_and_node(proof: typing.Optional[MemlockPr
 
 
 def test_no_limit_is_told_of_the_key_and_a_proof_of_another_node_is_none() -> None:
-    found = host.check(intent(Memlock("machine_config", unlimited=True)), host.Facts(("a", "b"), (changed(soft=-1, registered=1 << 40),)))
+    found = host.check(
+        intent(Memlock("machine_config", unlimited=True)),
+        host.Facts(("a", "b"), (changed(soft=-1, registered=1 << 40),)),
+    )
     assert accused(found, "host.memlock_limit") == [("rdma_cluster.host.memlock", "warn")]
     assert accused(found, "host.memlock") == [("compute a", "pass"), ("compute b", "unknown")]
 
@@ -292,13 +367,20 @@ def test_containerd_is_told_of_its_node(seen: ObservedText, check_mode: bool, st
         (dataclasses.replace(READY, changed=True), True, "ClusterPolicy gpu-cluster-policy", "unknown"),
         (dataclasses.replace(READY, changed=True), False, "ClusterPolicy gpu-cluster-policy", "unknown"),
         (dataclasses.replace(READY, state="notReady"), False, "ClusterPolicy gpu-cluster-policy", "warn"),
-        (dataclasses.replace(READY, state="notReady", rdma=False), False, "ClusterPolicy gpu-cluster-policy", "unknown"),
+        (
+            dataclasses.replace(READY, state="notReady", rdma=False),
+            False,
+            "ClusterPolicy gpu-cluster-policy",
+            "unknown",
+        ),
         (ClusterPolicies(("a", "b"), "ready", True), False, "ClusterPolicy", "fail"),
         (ClusterPolicies(), False, "ClusterPolicy", "fail"),
         (ClusterPolicies(error="forbidden"), False, "ClusterPolicy", "unknown"),
     ],
 )
-def test_a_cluster_policy_is_told_of_by_its_name(policies: ClusterPolicies, check_mode: bool, subject: str, status: str) -> None:
+def test_a_cluster_policy_is_told_of_by_its_name(
+    policies: ClusterPolicies, check_mode: bool, subject: str, status: str
+) -> None:
     platforms = {"a": ObservedPlatform(NodePlatform("5.14.0", "x86_64", gpu=PEERMEM))}
     facts = host.Facts(("a",), policies=policies, platforms=platforms, check_mode=check_mode)
     assert accused(host.check(intent(None, gpudirect="peermem"), facts), "host.cluster_policy") == [(subject, status)]
@@ -317,7 +399,9 @@ def test_a_cluster_policy_is_told_of_by_its_name(policies: ClusterPolicies, chec
         ("auto", None, "6.8.0", "unknown"),
     ],
 )
-def test_gpudirect_is_told_of_its_node_and_begins_with_a_version(way: str, gpu: typing.Optional[GpuDriver], kernel: str, status: str) -> None:
+def test_gpudirect_is_told_of_its_node_and_begins_with_a_version(
+    way: str, gpu: typing.Optional[GpuDriver], kernel: str, status: str
+) -> None:
     found = told(way, gpu, kernel)
     assert (found.subject, found.status) == ("a", status)
 
@@ -339,19 +423,58 @@ def node(*arguments: str) -> ObservedPlatform:
     ("seen", "applied", "status", "measured", "why"),
     [
         (node(*ARGUMENTS, "quiet"), (), "pass", "runs with all of them", ""),
-        (node("iommu=pt"), (), "fail", "without intel_iommu=on", "The kernel of the node was booted without them, and this run applied"),
-        (node("iommu=pt"), (MACHINE_CONFIG,), "pass", "MachineConfig 99-worker-linerate-kernel-arguments; see network.roll", ""),
-        (node("iommu=pt"), (dataclasses.replace(MACHINE_CONFIG, action="refused"),), "fail", "without intel_iommu=on", "applied no MachineConfig"),
-        (node("iommu=pt"), (dataclasses.replace(MACHINE_CONFIG, name="99-worker-linerate-memlock"),), "fail", "without intel_iommu=on", ""),
+        (
+            node("iommu=pt"),
+            (),
+            "fail",
+            "without intel_iommu=on",
+            "The kernel of the node was booted without them, and this run applied",
+        ),
+        (
+            node("iommu=pt"),
+            (MACHINE_CONFIG,),
+            "pass",
+            "MachineConfig 99-worker-linerate-kernel-arguments; see network.roll",
+            "",
+        ),
+        (
+            node("iommu=pt"),
+            (dataclasses.replace(MACHINE_CONFIG, action="refused"),),
+            "fail",
+            "without intel_iommu=on",
+            "applied no MachineConfig",
+        ),
+        (
+            node("iommu=pt"),
+            (dataclasses.replace(MACHINE_CONFIG, name="99-worker-linerate-memlock"),),
+            "fail",
+            "without intel_iommu=on",
+            "",
+        ),
         (ObservedPlatform(error="ssh: timeout"), (), "unknown", "not read", "ssh: timeout"),
-        (ObservedPlatform(NodePlatform("6.12.95", "x86_64")), (), "unknown", "not read", "its kernel arguments could not be read"),
+        (
+            ObservedPlatform(NodePlatform("6.12.95", "x86_64")),
+            (),
+            "unknown",
+            "not read",
+            "its kernel arguments could not be read",
+        ),
     ],
 )
 def test_kernel_arguments_are_those_that_the_node_runs_with_or_a_machine_config_brings(
     seen: ObservedPlatform, applied: typing.Any, status: str, measured: str, why: str
 ) -> None:
     given = host.Facts(("a",), platforms={"a": seen}, applied=applied)
-    (found,) = [item for item in host.check(intent(None, kernel_arguments=ARGUMENTS), given) if item.check == "host.kernel_arguments"]
-    assert (found.subject, found.status, found.measured, found.expected) == ("a", status, measured, "iommu=pt intel_iommu=on")
+    (found,) = [
+        item
+        for item in host.check(intent(None, kernel_arguments=ARGUMENTS), given)
+        if item.check == "host.kernel_arguments"
+    ]
+    assert (found.subject, found.status, found.measured, found.expected) == (
+        "a",
+        status,
+        measured,
+        "iommu=pt intel_iommu=on",
+    )
     assert why in (found.why or "") and ("platform_settle: true" in (found.remedy or "")) == (status == "fail")
     assert "host.kernel_arguments" not in {item.check for item in host.check(intent(None), given)}

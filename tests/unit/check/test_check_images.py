@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How nodes pull the images of a run, by OpenShift's mirror rules and lists of registries: as registries.conf and policy.json have it."""
+"""How nodes pull the images of a run, by OpenShift's mirror rules and lists of registries: as registries.conf and
+policy.json have it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.images import accepts, check, fits, way
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.images import Form, ImageFacts, MirrorRule, RegistrySources
+from ansible_collections.linerate.rdma.plugins.module_utils._model.images import (
+    Form,
+    ImageFacts,
+    MirrorRule,
+    RegistrySources,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -24,15 +30,25 @@ TAG = "quay.io/site/rdma-tools:1"
 
 
 def rule(source: str, *mirrors: str, form: Form = "digest", never: bool = False) -> MirrorRule:
-    return MirrorRule(f"Image{form.title()}MirrorSet own", form, source, mirrors or ("mirror.example:5000/site",), never)
+    return MirrorRule(
+        f"Image{form.title()}MirrorSet own", form, source, mirrors or ("mirror.example:5000/site",), never
+    )
 
 
 def wishes(**images: str) -> Intent:
-    network: typing.Dict[str, typing.Any] = {"network": {"name": "pods", "namespace": "training"}, "select": {"hcas_per_node": 1}}
-    return parse_intent([{"name": name, "profile": "pod_network", **network, "pods": {"image": image}} for name, image in images.items()])
+    network: dict[str, typing.Any] = {
+        "network": {"name": "pods", "namespace": "training"},
+        "select": {"hcas_per_node": 1},
+    }
+    return parse_intent(
+        [
+            {"name": name, "profile": "pod_network", **network, "pods": {"image": image}}
+            for name, image in images.items()
+        ]
+    )
 
 
-def one(image: str, *rules: MirrorRule, **registries: typing.Tuple[str, ...]) -> Finding:
+def one(image: str, *rules: MirrorRule, **registries: tuple[str, ...]) -> Finding:
     (found,) = check(wishes(compute=image), ImageFacts(rules, RegistrySources(**registries)))
     return found
 
@@ -42,19 +58,82 @@ def one(image: str, *rules: MirrorRule, **registries: typing.Tuple[str, ...]) ->
     [
         # neither a rule nor a list: any cluster but OpenShift
         (TAG, [], {}, "pass", "from quay.io itself: no rule names a mirror", ""),
-        ("Site/RDMA tools", [], {}, "fail", "no name of an image", "Write pods.image of fabric compute as registry/path"),
+        (
+            "Site/RDMA tools",
+            [],
+            {},
+            "fail",
+            "no name of an image",
+            "Write pods.image of fabric compute as registry/path",
+        ),
         ("rdma-tools", [], {}, "pass", "from a registry that the node searches itself", ""),
         # rules of others
-        (DIGEST, [rule("quay.io/sit"), rule("registry.redhat.io")], {}, "pass", "from quay.io itself: no rule names a mirror", ""),
+        (
+            DIGEST,
+            [rule("quay.io/sit"), rule("registry.redhat.io")],
+            {},
+            "pass",
+            "from quay.io itself: no rule names a mirror",
+            "",
+        ),
         # a host, a namespace, a repository, a domain
-        (DIGEST, [rule("quay.io")], {}, "pass", "from mirror.example:5000/site/site/rdma-tools, else quay.io itself", ""),
-        (DIGEST, [rule("quay.io/site")], {}, "pass", "from mirror.example:5000/site/rdma-tools, else quay.io itself", ""),
-        (DIGEST, [rule("quay.io/site/rdma-tools", "m.example/t")], {}, "pass", "from m.example/t, else quay.io itself", ""),
+        (
+            DIGEST,
+            [rule("quay.io")],
+            {},
+            "pass",
+            "from mirror.example:5000/site/site/rdma-tools, else quay.io itself",
+            "",
+        ),
+        (
+            DIGEST,
+            [rule("quay.io/site")],
+            {},
+            "pass",
+            "from mirror.example:5000/site/rdma-tools, else quay.io itself",
+            "",
+        ),
+        (
+            DIGEST,
+            [rule("quay.io/site/rdma-tools", "m.example/t")],
+            {},
+            "pass",
+            "from m.example/t, else quay.io itself",
+            "",
+        ),
         (DIGEST, [rule("*.io", "m.example")], {}, "pass", "from m.example/site/rdma-tools, else quay.io itself", ""),
-        ("quay.io:443/site/tools:1", [rule("*.io", "m.example", form="tag")], {}, "pass", "from m.example:443/site/tools, else quay.io:443 itself", ""),
-        (TAG, [rule("quay.io/site", form="tag")], {}, "pass", "from mirror.example:5000/site/rdma-tools, else quay.io itself", ""),
-        ("pytorch/pytorch:2", [rule("docker.io", form="tag")], {}, "warn", "no registry named", "Write pods.image of fabric compute with the registry's host"),
-        ("docker.io/debian:12", [rule("docker.io/library", "m.example", form="tag")], {}, "pass", "from m.example/debian, else docker.io itself", ""),
+        (
+            "quay.io:443/site/tools:1",
+            [rule("*.io", "m.example", form="tag")],
+            {},
+            "pass",
+            "from m.example:443/site/tools, else quay.io:443 itself",
+            "",
+        ),
+        (
+            TAG,
+            [rule("quay.io/site", form="tag")],
+            {},
+            "pass",
+            "from mirror.example:5000/site/rdma-tools, else quay.io itself",
+            "",
+        ),
+        (
+            "pytorch/pytorch:2",
+            [rule("docker.io", form="tag")],
+            {},
+            "warn",
+            "no registry named",
+            "Write pods.image of fabric compute with the registry's host",
+        ),
+        (
+            "docker.io/debian:12",
+            [rule("docker.io/library", "m.example", form="tag")],
+            {},
+            "pass",
+            "from m.example/debian, else docker.io itself",
+            "",
+        ),
         # several mirrors, in their order; the source among them is no mirror
         (
             DIGEST,
@@ -65,9 +144,23 @@ def one(image: str, *rules: MirrorRule, **registries: typing.Tuple[str, ...]) ->
             "",
         ),
         # both at once, as a tag and a digest are: the digest counts
-        (f"{TAG}@sha256:{'a' * 64}", [rule("quay.io/site", never=True)], {}, "pass", "from mirror.example:5000/site/rdma-tools", ""),
+        (
+            f"{TAG}@sha256:{'a' * 64}",
+            [rule("quay.io/site", never=True)],
+            {},
+            "pass",
+            "from mirror.example:5000/site/rdma-tools",
+            "",
+        ),
         # the form
-        (TAG, [rule("quay.io/site")], {}, "warn", "from quay.io itself, though it has mirrors", "Write pods.image of fabric compute with its digest: skopeo"),
+        (
+            TAG,
+            [rule("quay.io/site")],
+            {},
+            "warn",
+            "from quay.io itself, though it has mirrors",
+            "Write pods.image of fabric compute with its digest: skopeo",
+        ),
         (
             DIGEST,
             [rule("quay.io/site", form="tag")],
@@ -76,19 +169,89 @@ def one(image: str, *rules: MirrorRule, **registries: typing.Tuple[str, ...]) ->
             "from quay.io itself, though",
             "write mirrors for quay.io/site/rdma-tools to an ImageDigestMirrorSet",
         ),
-        (TAG, [rule("quay.io/site", never=True)], {}, "fail", "from nowhere: quay.io/site is blocked", "with its digest"),
-        (DIGEST, [rule("quay.io/site", form="tag", never=True)], {}, "fail", "from nowhere", "to an ImageDigestMirrorSet"),
-        (TAG, [rule("quay.io/site"), rule("quay.io/site", form="tag")], {}, "pass", "from mirror.example:5000/site/rdma-tools", ""),
+        (
+            TAG,
+            [rule("quay.io/site", never=True)],
+            {},
+            "fail",
+            "from nowhere: quay.io/site is blocked",
+            "with its digest",
+        ),
+        (
+            DIGEST,
+            [rule("quay.io/site", form="tag", never=True)],
+            {},
+            "fail",
+            "from nowhere",
+            "to an ImageDigestMirrorSet",
+        ),
+        (
+            TAG,
+            [rule("quay.io/site"), rule("quay.io/site", form="tag")],
+            {},
+            "pass",
+            "from mirror.example:5000/site/rdma-tools",
+            "",
+        ),
         # the longest source counts alone
-        (DIGEST, [rule("quay.io", "a.example"), rule("quay.io/site", "b.example")], {}, "pass", "from b.example/rdma-tools, else quay.io itself", ""),
-        (DIGEST, [rule("quay.io", never=True), rule("quay.io/site", "b.example")], {}, "pass", "from b.example/rdma-tools, else quay.io itself", ""),
-        (DIGEST, [rule("quay.io"), rule("quay.io/site", form="tag")], {}, "warn", "from quay.io itself", "to an ImageDigestMirrorSet"),
-        (DIGEST, [rule("quay.io/site")], {"insecure": ("quay.io/site/rdma-tools",)}, "warn", "from quay.io itself", "ImageDigestMirrorSet"),
+        (
+            DIGEST,
+            [rule("quay.io", "a.example"), rule("quay.io/site", "b.example")],
+            {},
+            "pass",
+            "from b.example/rdma-tools, else quay.io itself",
+            "",
+        ),
+        (
+            DIGEST,
+            [rule("quay.io", never=True), rule("quay.io/site", "b.example")],
+            {},
+            "pass",
+            "from b.example/rdma-tools, else quay.io itself",
+            "",
+        ),
+        (
+            DIGEST,
+            [rule("quay.io"), rule("quay.io/site", form="tag")],
+            {},
+            "warn",
+            "from quay.io itself",
+            "to an ImageDigestMirrorSet",
+        ),
+        (
+            DIGEST,
+            [rule("quay.io/site")],
+            {"insecure": ("quay.io/site/rdma-tools",)},
+            "warn",
+            "from quay.io itself",
+            "ImageDigestMirrorSet",
+        ),
         # rules without a mirror are none
-        (DIGEST, [MirrorRule("r", "digest", "quay.io", (), True)], {}, "pass", "from quay.io itself: no rule names a mirror", ""),
-        (DIGEST, [rule("quay.io", "quay.io", never=True)], {}, "pass", "from quay.io itself: no rule names a mirror", ""),
+        (
+            DIGEST,
+            [MirrorRule("r", "digest", "quay.io", (), True)],
+            {},
+            "pass",
+            "from quay.io itself: no rule names a mirror",
+            "",
+        ),
+        (
+            DIGEST,
+            [rule("quay.io", "quay.io", never=True)],
+            {},
+            "pass",
+            "from quay.io itself: no rule names a mirror",
+            "",
+        ),
         # lists of registries
-        (DIGEST, [rule("quay.io/site")], {"blocked": ("quay.io",)}, "fail", "blocked: quay.io", "oc edit image.config.openshift.io cluster"),
+        (
+            DIGEST,
+            [rule("quay.io/site")],
+            {"blocked": ("quay.io",)},
+            "fail",
+            "blocked: quay.io",
+            "oc edit image.config.openshift.io cluster",
+        ),
         (DIGEST, [], {"blocked": ("*.io",)}, "fail", "blocked: *.io", "oc edit"),
         (DIGEST, [], {"blocked": ("quay.io/other", "redhat.io")}, "pass", "from quay.io itself", ""),
         (
@@ -99,17 +262,45 @@ def one(image: str, *rules: MirrorRule, **registries: typing.Tuple[str, ...]) ->
             "not allowed: quay.io",
             "Name an image of one of these",
         ),
-        (DIGEST, [rule("quay.io/site", never=True)], {"allowed": ("quay.io",)}, "pass", "from mirror.example:5000/site/rdma-tools", ""),
+        (
+            DIGEST,
+            [rule("quay.io/site", never=True)],
+            {"allowed": ("quay.io",)},
+            "pass",
+            "from mirror.example:5000/site/rdma-tools",
+            "",
+        ),
         (TAG, [], {"allowed": (TAG,)}, "pass", "from quay.io itself", ""),
         (DIGEST, [], {"allowed": (TAG,)}, "fail", "not allowed: quay.io", "oc edit"),
         # mirrors may be blocked themselves
-        (DIGEST, [rule("quay.io", "a.example", "b.example")], {"blocked": ("a.example",)}, "pass", "from b.example/site/rdma-tools, else quay.io", ""),
-        (DIGEST, [rule("quay.io", "a.example")], {"blocked": ("a.example",)}, "warn", "from quay.io itself", "that is not blocked"),
-        (DIGEST, [rule("quay.io", "a.example", never=True)], {"blocked": ("*.example",)}, "fail", "from nowhere: quay.io is blocked", "that is not blocked"),
+        (
+            DIGEST,
+            [rule("quay.io", "a.example", "b.example")],
+            {"blocked": ("a.example",)},
+            "pass",
+            "from b.example/site/rdma-tools, else quay.io",
+            "",
+        ),
+        (
+            DIGEST,
+            [rule("quay.io", "a.example")],
+            {"blocked": ("a.example",)},
+            "warn",
+            "from quay.io itself",
+            "that is not blocked",
+        ),
+        (
+            DIGEST,
+            [rule("quay.io", "a.example", never=True)],
+            {"blocked": ("*.example",)},
+            "fail",
+            "from nowhere: quay.io is blocked",
+            "that is not blocked",
+        ),
     ],
 )
 def test_each_way_of_an_image(
-    image: str, rules: typing.List[MirrorRule], registries: typing.Dict[str, typing.Tuple[str, ...]], status: str, measured: str, remedy: str
+    image: str, rules: list[MirrorRule], registries: dict[str, tuple[str, ...]], status: str, measured: str, remedy: str
 ) -> None:
     found = one(image, *rules, **registries)
     assert (found.check, found.subject, found.status) == ("operators.image", f"image {image}", status), found
@@ -118,7 +309,10 @@ def test_each_way_of_an_image(
 
 
 def test_a_host_that_the_name_begins_with_is_another_one() -> None:
-    assert [fits(scope, "quay.io/site/tools") for scope in ("quay.i", "quay.io/site/tool", "*.quay.io", "quay.io:443", "", "*.")] == [0] * 6
+    assert [
+        fits(scope, "quay.io/site/tools")
+        for scope in ("quay.i", "quay.io/site/tool", "*.quay.io", "quay.io:443", "", "*.")
+    ] == [0] * 6
     assert not accepts("quay.io/sit", reference(DIGEST)) and not accepts("", reference(DIGEST))
 
 
@@ -149,13 +343,24 @@ def test_rules_that_were_not_read_are_unknown() -> None:
 
 
 def test_facts_survive_the_way_through_ansible() -> None:
-    facts = ImageFacts((rule("quay.io", never=True),), RegistrySources(("a",), ("b",), ("c",)), {"rdma_job.image": TAG}, ("x",))
+    facts = ImageFacts(
+        (rule("quay.io", never=True),), RegistrySources(("a",), ("b",), ("c",)), {"rdma_job.image": TAG}, ("x",)
+    )
     assert load(ImageFacts, to_data(facts), "images") == facts
 
 
 HOSTS = some.sampled_from(["a.example", "b.example", "a.example:5000", "c.b.example"])
-SCOPES = some.one_of(HOSTS, some.sampled_from(["*.example", "*.b.example"]), some.builds("{}/{}".format, HOSTS, some.sampled_from(["n", "n/r", "m"])))
-NAMES = some.builds("{}/{}{}".format, HOSTS, some.sampled_from(["n/r", "n/q", "m/r", "x"]), some.sampled_from([":1", "", f"@sha256:{'a' * 64}"]))
+SCOPES = some.one_of(
+    HOSTS,
+    some.sampled_from(["*.example", "*.b.example"]),
+    some.builds("{}/{}".format, HOSTS, some.sampled_from(["n", "n/r", "m"])),
+)
+NAMES = some.builds(
+    "{}/{}{}".format,
+    HOSTS,
+    some.sampled_from(["n/r", "n/q", "m/r", "x"]),
+    some.sampled_from([":1", "", f"@sha256:{'a' * 64}"]),
+)
 LISTS = some.lists(SCOPES, max_size=3).map(tuple)
 RULES = some.lists(
     some.builds(
@@ -172,12 +377,18 @@ RULES = some.lists(
 
 @hypothesis.given(NAMES, RULES, LISTS, LISTS, LISTS)
 def test_a_pass_means_that_the_nodes_may_pull_it(
-    image: str, rules: typing.Tuple[MirrorRule, ...], allowed: typing.Tuple[str, ...], blocked: typing.Tuple[str, ...], insecure: typing.Tuple[str, ...]
+    image: str,
+    rules: tuple[MirrorRule, ...],
+    allowed: tuple[str, ...],
+    blocked: tuple[str, ...],
+    insecure: tuple[str, ...],
 ) -> None:
     name, seen = reference(image), ImageFacts(rules, RegistrySources(allowed, blocked, insecure))
     (found,) = check(wishes(compute=image), seen)
     taken = way(name, seen)
-    rejected = any(accepts(scope, name) for scope in blocked) or bool(allowed and not any(accepts(scope, name) for scope in allowed))
+    rejected = any(accepts(scope, name) for scope in blocked) or bool(
+        allowed and not any(accepts(scope, name) for scope in allowed)
+    )
     assert (found.status == "fail") == (rejected or not (taken.mirrors or taken.source)), found
     if found.status == "pass":
         assert taken.mirrors or not taken.rules
@@ -190,7 +401,10 @@ def test_a_pass_means_that_the_nodes_may_pull_it(
             or any(fits(scope, mirror) for scope in insecure)
         )
     # a rule for names of the other form changes nothing, unless it fits better, or something is blocked
-    own, others = tuple(item for item in rules if item.form == name.form), [item for item in rules if item.form != name.form]
+    own, others = (
+        tuple(item for item in rules if item.form == name.form),
+        [item for item in rules if item.form != name.form],
+    )
     before = way(name, ImageFacts(own, seen.registries))
     better = any(fits(item.source, name.repository) and len(item.source) >= len(before.scope) for item in others)
     if not better and not blocked and not any(item.never for item in rules):

@@ -10,7 +10,13 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.addresses.in_use import check, refused
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Lease, SharedPool, Taken, UnreadNode
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import (
+    AddressFacts,
+    Lease,
+    SharedPool,
+    Taken,
+    UnreadNode,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -28,11 +34,11 @@ FREE = AddressFacts(
     ),
     pods=3,
 )
-POOL: typing.Dict[str, typing.Any] = {"type": "nv-ipam", "range": "10.0.0.0/24", "pool": {"name": "storage"}}
+POOL: dict[str, typing.Any] = {"type": "nv-ipam", "range": "10.0.0.0/24", "pool": {"name": "storage"}}
 SHARED = SharedPool("IPPool", "nvidia-network-operator", "storage", "10.0.0.0/24", 100, NODES)
 
 
-def intent(waivers: typing.Optional[typing.List[typing.Dict[str, str]]] = None, **changes: typing.Dict[str, typing.Any]) -> Intent:
+def intent(waivers: typing.Optional[list[dict[str, str]]] = None, **changes: dict[str, typing.Any]) -> Intent:
     fabric = {
         "name": "storage",
         "profile": "sriov_ethernet",
@@ -47,12 +53,19 @@ def intent(waivers: typing.Optional[typing.List[typing.Dict[str, str]]] = None, 
 
 
 def found(seen: AddressFacts, name: str, subject: str = "storage", **changes: typing.Any) -> Finding:
-    (finding,) = [finding for finding in check(intent(**changes), NODES, seen) if (finding.check, finding.subject) == (name, subject)]
+    (finding,) = [
+        finding
+        for finding in check(intent(**changes), NODES, seen)
+        if (finding.check, finding.subject) == (name, subject)
+    ]
     return finding
 
 
 def test_addresses_that_nobody_uses() -> None:
-    assert [(finding.check, finding.status) for finding in check(intent(), NODES, FREE)] == [("network.addresses", "pass"), ("network.address_overlap", "pass")]
+    assert [(finding.check, finding.status) for finding in check(intent(), NODES, FREE)] == [
+        ("network.addresses", "pass"),
+        ("network.address_overlap", "pass"),
+    ]
 
 
 def test_facts_survive_the_way_through_ansible() -> None:
@@ -68,7 +81,11 @@ def test_a_cluster_that_was_not_asked_is_unknown() -> None:
 @pytest.mark.parametrize(
     ("taken", "status", "said"),
     [
-        (Taken("services", "10.0.0.0/8", "ServiceCIDR kubernetes"), "fail", "10.0.0.0/24 meets 10.0.0.0/8 (ServiceCIDR kubernetes"),
+        (
+            Taken("services", "10.0.0.0/8", "ServiceCIDR kubernetes"),
+            "fail",
+            "10.0.0.0/24 meets 10.0.0.0/8 (ServiceCIDR kubernetes",
+        ),
         (Taken("pods", "10.0.0.128/25", "pods of node worker-2"), "fail", "the pods' own network"),
         (Taken("pods", "10.0.0.9/32", "pod a/b"), "fail", "pod a/b"),
         (Taken("node", "10.0.0.7/32", "node worker-1"), "fail", "node worker-1"),
@@ -83,7 +100,10 @@ def test_overlaps(taken: Taken, status: str, said: str) -> None:
     assert said in finding.measured
 
 
-@pytest.mark.parametrize(("target", "status"), [("10.96.0.0/12", "fail"), ("10.1.0.0/16", "pass"), ("0.0.0.0/0", "pass"), ("10.81.0.0/16", "pass")])
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [("10.96.0.0/12", "fail"), ("10.1.0.0/16", "pass"), ("0.0.0.0/0", "pass"), ("10.81.0.0/16", "pass")],
+)
 def test_a_route_must_not_lead_the_cluster_s_own_traffic_away(target: str, status: str) -> None:
     """A default route has its warning from stage validate; a route to another attachment's network may be meant."""
     ipam = {"type": "whereabouts", "range": "10.0.0.0/24", "gateway": "10.0.0.1", "routes": [{"dst": target}]}
@@ -91,7 +111,9 @@ def test_a_route_must_not_lead_the_cluster_s_own_traffic_away(target: str, statu
 
 
 def leaked(number: int) -> AddressFacts:
-    return dataclasses.replace(FREE, leaks=tuple(Lease(f"10.0.0.{index}", f"old/pod-{index}") for index in range(1, number + 1)))
+    return dataclasses.replace(
+        FREE, leaks=tuple(Lease(f"10.0.0.{index}", f"old/pod-{index}") for index in range(1, number + 1))
+    )
 
 
 @pytest.mark.parametrize(("number", "status"), [(0, "pass"), (1, "warn"), (222, "warn"), (223, "fail")])
@@ -148,10 +170,14 @@ def test_only_fabrics_that_are_proven_free_are_made() -> None:
 
 def test_an_attachment_of_a_tenant_refuses_no_fabric() -> None:
     wishes = intent()
-    everything = dataclasses.replace(FREE, taken=(*FREE.taken, Taken("attachment", "0.0.0.0/0", "training/x", "host-local")))
+    everything = dataclasses.replace(
+        FREE, taken=(*FREE.taken, Taken("attachment", "0.0.0.0/0", "training/x", "host-local"))
+    )
     assert refused(wishes, check(wishes, NODES, everything)) == {}
     assert "training/x" in found(everything, "network.address_overlap").measured
-    services = dataclasses.replace(everything, taken=(*everything.taken, Taken("services", "10.0.0.0/8", "ServiceCIDR kubernetes")))
+    services = dataclasses.replace(
+        everything, taken=(*everything.taken, Taken("services", "10.0.0.0/8", "ServiceCIDR kubernetes"))
+    )
     assert found(services, "network.address_overlap").measured.startswith("10.0.0.0/24 meets 10.0.0.0/8")
     assert set(refused(wishes, check(wishes, NODES, services))) == {"storage"}
 
@@ -159,15 +185,19 @@ def test_an_attachment_of_a_tenant_refuses_no_fabric() -> None:
 def test_a_node_without_a_legible_address_is_named_and_refuses_no_fabric() -> None:
     wishes = intent()
     # nodes may be named as fabrics are
-    seen = dataclasses.replace(FREE, unread=tuple(UnreadNode(name, "status.addresses: 'x'") for name in ("evil", "cluster", "storage")))
+    seen = dataclasses.replace(
+        FREE, unread=tuple(UnreadNode(name, "status.addresses: 'x'") for name in ("evil", "cluster", "storage"))
+    )
     assert refused(wishes, check(wishes, NODES, seen)) == {}
-    assert [found(seen, "network.address_overlap", f"node {name}").status for name in ("evil", "cluster", "storage")] == ["unknown"] * 3
+    assert [
+        found(seen, "network.address_overlap", f"node {name}").status for name in ("evil", "cluster", "storage")
+    ] == ["unknown"] * 3
 
 
 # several fabrics, several networks
 
 
-def two(first: typing.Optional[typing.Dict[str, typing.Any]], second: typing.Dict[str, typing.Any]) -> Intent:
+def two(first: typing.Optional[dict[str, typing.Any]], second: dict[str, typing.Any]) -> Intent:
     (shown,) = intent().fabrics
     fabrics = [
         {
@@ -196,9 +226,9 @@ GOOD = {"type": "whereabouts", "range": "10.3.0.0/24"}
     ],
 )
 def test_a_fabric_without_legible_addresses_does_not_hide_the_next(
-    first: typing.Optional[typing.Dict[str, typing.Any]], expected: typing.Dict[str, typing.Dict[str, str]]
+    first: typing.Optional[dict[str, typing.Any]], expected: dict[str, dict[str, str]]
 ) -> None:
-    statuses: typing.Dict[str, typing.Dict[str, str]] = {}
+    statuses: dict[str, dict[str, str]] = {}
     wishes = two(first, GOOD)
     findings = check(wishes, NODES, FREE)
     for finding in findings:
@@ -218,7 +248,10 @@ def test_a_network_that_is_none_counts_as_unread() -> None:
 
 
 def test_one_harmless_neighbour_does_not_excuse_the_others() -> None:
-    taken = (Taken("attachment", "10.0.0.0/24", "other/net", "whereabouts"), Taken("node", "10.0.0.7/32", "node worker-1"))
+    taken = (
+        Taken("attachment", "10.0.0.0/24", "other/net", "whereabouts"),
+        Taken("node", "10.0.0.7/32", "node worker-1"),
+    )
     assert found(dataclasses.replace(FREE, taken=taken), "network.address_overlap").status == "fail"
 
 
@@ -238,11 +271,17 @@ def test_shares_of_a_cidr_pool_are_prefixes(share: int, status: str) -> None:
     ("pods", "taken", "warned"),
     [
         (0, (Taken("node", "10.78.0.11/32", "node worker-1"),), True),
-        (0, (Taken("node", "10.78.0.11/32", "node worker-1"), Taken("pods", "10.244.0.0/24", "pods of node worker-1")), False),
+        (
+            0,
+            (Taken("node", "10.78.0.11/32", "node worker-1"), Taken("pods", "10.244.0.0/24", "pods of node worker-1")),
+            False,
+        ),
         (0, (Taken("pods", "10.244.0.0/24", "pods of node worker-1"),), False),
         (1, (), False),
     ],
 )
-def test_where_the_network_of_the_pods_is_not_known(pods: int, taken: typing.Tuple[Taken, ...], warned: bool) -> None:
-    subjects = {finding.subject: finding.status for finding in check(intent(), NODES, AddressFacts(taken=taken, pods=pods))}
+def test_where_the_network_of_the_pods_is_not_known(pods: int, taken: tuple[Taken, ...], warned: bool) -> None:
+    subjects = {
+        finding.subject: finding.status for finding in check(intent(), NODES, AddressFacts(taken=taken, pods=pods))
+    }
     assert subjects.get("pod network") == ("warn" if warned else None)

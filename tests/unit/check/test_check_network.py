@@ -12,7 +12,13 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import Facts, LintFacts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject, Leftovers
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, LabelSelector, MachinePool, NodePlan, PoolPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+    DisruptionPlan,
+    LabelSelector,
+    MachinePool,
+    NodePlan,
+    PoolPlan,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStand, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet
@@ -50,7 +56,7 @@ FACTS = Facts(
 )
 
 
-def statuses(facts: Facts) -> typing.Dict[str, str]:
+def statuses(facts: Facts) -> dict[str, str]:
     return {finding.check: finding.status for finding in check(INTENT, facts)}
 
 
@@ -60,7 +66,9 @@ def found(facts: Facts, name: str) -> Finding:
 
 
 def refused(text: str, reason: str = "Forbidden") -> Facts:
-    return dataclasses.replace(FACTS, applied=(NAMESPACE, dataclasses.replace(POLICY, action="refused", refusal=text, reason=reason), NETWORK))
+    return dataclasses.replace(
+        FACTS, applied=(NAMESPACE, dataclasses.replace(POLICY, action="refused", refusal=text, reason=reason), NETWORK)
+    )
 
 
 def synced(**changes: typing.Any) -> Facts:
@@ -96,29 +104,48 @@ def test_facts_survive_the_way_through_ansible() -> None:
     [
         # the words of the webhook of operator v1.6.0, as the lab's API server passed them on
         (
-            'admission webhook "operator-webhook.sriovnetwork.openshift.io" denied the request:'
-            " no supported NIC is selected by the nicSelector in CR linerate-compute",
+            (
+                'admission webhook "operator-webhook.sriovnetwork.openshift.io" denied the request:'
+                " no supported NIC is selected by the nicSelector in CR linerate-compute"
+            ),
             "Forbidden",
             "No node reports a function that the policy's nicSelector takes",
         ),
-        ("numVfs(99) in CR bad1 exceed the maximum allowed value(7) interface(eth2)", "Forbidden", "fewer virtual functions"),
+        (
+            "numVfs(99) in CR bad1 exceed the maximum allowed value(7) interface(eth2)",
+            "Forbidden",
+            "fewer virtual functions",
+        ),
         ("no matched node is selected by the nodeSelector in CR x", "Forbidden", "No node carries the labels"),
-        ("root device 0000:3c:00.0 is overlapped with existing policy other", "Forbidden", "Another policy already has"),
-        ('resource name "mlx-test" contains invalid characters, the accepted syntax', "Forbidden", "only letters, digits and underscores"),
+        (
+            "root device 0000:3c:00.0 is overlapped with existing policy other",
+            "Forbidden",
+            "Another policy already has",
+        ),
+        (
+            'resource name "mlx-test" contains invalid characters, the accepted syntax',
+            "Forbidden",
+            "only letters, digits and underscores",
+        ),
         ("vendor 1af4 is not supported", "Forbidden", "list of supported NICs"),
         ("the server could not find the requested resource", "NotFound", "the operator is not installed"),
         ("Apply failed with 1 conflict", "Conflict", "Another tool owns a field"),
         ('sriovnetworknodepolicies is forbidden: User "x" cannot patch', "Forbidden", "may not write this object"),
         (
-            'Internal error occurred: failed calling webhook "operator-webhook.sriovnetwork.openshift.io": failed to call webhook: Post '
-            '"https://operator-webhook-service.sriov-network-operator.svc:443/mutating-custom-resource?timeout=10s": '
-            'no endpoints available for service "operator-webhook-service"',
+            (
+                'Internal error occurred: failed calling webhook "operator-webhook.sriovnetwork.openshift.io": failed'
+                " to call webhook: Post"
+                ' "https://operator-webhook-service.sriov-network-operator.svc:443/mutating-custom-resource?timeout=10s":'
+                ' no endpoints available for service "operator-webhook-service"'
+            ),
             "InternalError",
             "Service sriov-network-operator/operator-webhook-service has no pod that is ready",
         ),
         (
-            "failed to create typed patch object (ops/linerate-storage; sriovnetwork.openshift.io/v1, Kind=SriovNetworkNodePolicy): .spec.bridge: "
-            "field not declared in schema",
+            (
+                "failed to create typed patch object (ops/linerate-storage; sriovnetwork.openshift.io/v1,"
+                " Kind=SriovNetworkNodePolicy): .spec.bridge: field not declared in schema"
+            ),
             "",
             "does not know the field .spec.bridge",
         ),
@@ -147,13 +174,18 @@ def test_nothing_is_known_of_nodes_whose_policy_was_refused() -> None:
 
 
 def test_a_fabric_that_could_not_be_written() -> None:
-    facts = dataclasses.replace(FACTS, applied=(NAMESPACE, NETWORK), sync=None, unmade={"storage": "nothing selects it"})
+    facts = dataclasses.replace(
+        FACTS, applied=(NAMESPACE, NETWORK), sync=None, unmade={"storage": "nothing selects it"}
+    )
     assert found(facts, "network.policy_accepted").why == "nothing selects it"
     assert found(facts, "network.allocatable").status == "unknown"
 
 
 def test_the_cause_of_a_failed_node_is_the_finding_s() -> None:
-    finding = found(synced(phase="failed", detail="the config daemon failed: busy", remedy="look", allocatable=None), "network.allocatable")
+    finding = found(
+        synced(phase="failed", detail="the config daemon failed: busy", remedy="look", allocatable=None),
+        "network.allocatable",
+    )
     assert (finding.status, finding.why, finding.remedy) == ("fail", "the config daemon failed: busy.", "look")
 
 
@@ -161,7 +193,10 @@ def test_a_wait_that_timed_out_says_where_it_stood() -> None:
     finding = found(synced(phase="waiting", detail="the node is drained first", allocatable=0), "network.allocatable")
     assert finding.status == "fail"
     assert "Last state: the node is drained first" in finding.why
-    finding = found(synced(phase="waiting", detail="the config daemon works", remedy="See its log.", allocatable=0), "network.allocatable")
+    finding = found(
+        synced(phase="waiting", detail="the config daemon works", remedy="See its log.", allocatable=0),
+        "network.allocatable",
+    )
     assert finding.remedy == "See its log. If it only takes longer, raise rdma_cluster.wait_seconds."
 
 
@@ -187,18 +222,34 @@ def test_no_node_and_no_object_is_no_good_news() -> None:
 
 
 def test_an_object_of_unknown_fate_is_no_pass() -> None:
-    assert found(dataclasses.replace(FACTS, applied=(NAMESPACE, dataclasses.replace(POLICY, action=""), NETWORK)), "network.policy_accepted").status == "fail"
+    assert (
+        found(
+            dataclasses.replace(FACTS, applied=(NAMESPACE, dataclasses.replace(POLICY, action=""), NETWORK)),
+            "network.policy_accepted",
+        ).status
+        == "fail"
+    )
 
 
 def test_what_the_linter_found_is_kept_and_a_held_fabric_proves_nothing() -> None:
-    found = Finding("network.lint_functions", "storage worker-1 eth1", "fail", "8", "7", "The card has fewer.", "Ask for fewer.")
-    facts = Facts(("worker-1",), (NAMESPACE,), SyncFacts(True, False, 0.0, ()), lint=LintFacts((found,), {"storage": "1 findings"}, ("GET nodes: no",)))
+    found = Finding(
+        "network.lint_functions", "storage worker-1 eth1", "fail", "8", "7", "The card has fewer.", "Ask for fewer."
+    )
+    facts = Facts(
+        ("worker-1",),
+        (NAMESPACE,),
+        SyncFacts(True, False, 0.0, ()),
+        lint=LintFacts((found,), {"storage": "1 findings"}, ("GET nodes: no",)),
+    )
     findings = {finding.check: finding for finding in check(INTENT, load(Facts, to_data(facts), "facts"))}
     assert findings["network.lint_functions"] == found
     assert findings["network.lint_read"].status == "unknown"
     assert {findings[name].status for name in ("network.policy_accepted", "network.attachment_accepted")} == {"skipped"}
     assert "1 findings" in findings["network.policy_accepted"].why
-    assert (findings["network.allocatable"].status, "held the fabric back" in findings["network.allocatable"].why) == ("unknown", True)
+    assert (findings["network.allocatable"].status, "held the fabric back" in findings["network.allocatable"].why) == (
+        "unknown",
+        True,
+    )
 
 
 POOL = MachinePool(
@@ -209,14 +260,21 @@ POOL = MachinePool(
     sources=("99-worker-generated-kubelet",),
     labels={"a": "b"},
 )
-KUBELET = HostConfig("KubeletConfig", "linerate-worker", "CPU manager static", selector=LabelSelector({"a": "b"}), refusal="", there=True)
+KUBELET = HostConfig(
+    "KubeletConfig", "linerate-worker", "CPU manager static", selector=LabelSelector({"a": "b"}), refusal="", there=True
+)
 
 
 @pytest.mark.parametrize(
-    ("stand", "status"), [(KubeletStand((KUBELET,), (), (POOL,)), "pass"), (KubeletStand(error="forbidden"), "unknown"), (None, "unknown")]
+    ("stand", "status"),
+    [(KubeletStand((KUBELET,), (), (POOL,)), "pass"), (KubeletStand(error="forbidden"), "unknown"), (None, "unknown")],
 )
-def test_settings_of_the_kubelet_are_looked_at_when_the_intent_asks_for_them(stand: typing.Optional[KubeletStand], status: str) -> None:
-    asking = dataclasses.replace(INTENT, cluster=ClusterIntent(host=HostNeeds(kubelet=Kubelet(cpu_manager_policy="static"))))
+def test_settings_of_the_kubelet_are_looked_at_when_the_intent_asks_for_them(
+    stand: typing.Optional[KubeletStand], status: str
+) -> None:
+    asking = dataclasses.replace(
+        INTENT, cluster=ClusterIntent(host=HostNeeds(kubelet=Kubelet(cpu_manager_policy="static")))
+    )
     facts = dataclasses.replace(FACTS, kubelet=stand)
     assert load(Facts, to_data(facts), "facts") == facts
     assert [item.status for item in check(asking, facts) if item.check == "network.kubelet"] == [status]
@@ -229,10 +287,26 @@ STALE = AppliedObject("SriovNetworkNodePolicy", "linerate-compute", "ops", "comp
 @pytest.mark.parametrize(
     ("item", "why", "remedy"),
     [
-        (STALE, "for fabric compute, which the intent does not have. It keeps its virtual functions.", "sriovnetworknodepolicy linerate-compute -n ops."),
-        (AppliedObject("MacvlanNetwork", "old", fabric="storage"), "for which the intent asks for something else now.", "macvlannetwork old."),
-        (AppliedObject("IPPool", "pool", "ops"), "for another intent.", "kubectl delete ippools.nv-ipam.nvidia.com pool -n ops."),
-        (AppliedObject("NicClusterPolicy", "nic-cluster-policy"), "for another intent.", "others may have a part in it"),
+        (
+            STALE,
+            "for fabric compute, which the intent does not have. It keeps its virtual functions.",
+            "sriovnetworknodepolicy linerate-compute -n ops.",
+        ),
+        (
+            AppliedObject("MacvlanNetwork", "old", fabric="storage"),
+            "for which the intent asks for something else now.",
+            "macvlannetwork old.",
+        ),
+        (
+            AppliedObject("IPPool", "pool", "ops"),
+            "for another intent.",
+            "kubectl delete ippools.nv-ipam.nvidia.com pool -n ops.",
+        ),
+        (
+            AppliedObject("NicClusterPolicy", "nic-cluster-policy"),
+            "for another intent.",
+            "others may have a part in it",
+        ),
     ],
 )
 def test_what_an_earlier_intent_left_is_named(item: AppliedObject, why: str, remedy: str) -> None:
@@ -241,27 +315,40 @@ def test_what_an_earlier_intent_left_is_named(item: AppliedObject, why: str, rem
     assert finding.why.endswith(why) and remedy in finding.remedy
 
 
-@pytest.mark.parametrize("excuse", [{"lint": LintFacts(held={"compute": "overlap"})}, {"unmade": {"compute": "nothing selects it"}}])
-def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse: typing.Dict[str, typing.Any]) -> None:
-    assert found(dataclasses.replace(FACTS, leftovers=Leftovers((STALE,)), **excuse), "network.leftover").status == "pass"
+@pytest.mark.parametrize(
+    "excuse", [{"lint": LintFacts(held={"compute": "overlap"})}, {"unmade": {"compute": "nothing selects it"}}]
+)
+def test_what_stands_of_a_fabric_that_was_not_applied_is_no_leftover(excuse: dict[str, typing.Any]) -> None:
+    assert (
+        found(dataclasses.replace(FACTS, leftovers=Leftovers((STALE,)), **excuse), "network.leftover").status == "pass"
+    )
 
 
-@pytest.mark.parametrize(("seen", "measured"), [(None, "not looked for"), (Leftovers((STALE,), ("list sriovnetworks: forbidden",)), "1 kinds unread")])
+@pytest.mark.parametrize(
+    ("seen", "measured"),
+    [(None, "not looked for"), (Leftovers((STALE,), ("list sriovnetworks: forbidden",)), "1 kinds unread")],
+)
 def test_leftovers_that_nobody_could_look_for_are_unknown(seen: typing.Optional[Leftovers], measured: str) -> None:
     finding = found(dataclasses.replace(FACTS, leftovers=seen), "network.leftover")
     assert (finding.status, finding.measured) == ("unknown", measured)
 
 
 STORAGE = INTENT.fabrics[0]
-MACVLAN = dataclasses.replace(STORAGE, name="plain", profile="macvlan", virtual_functions=0, resource_name="", rdma=False)
+MACVLAN = dataclasses.replace(
+    STORAGE, name="plain", profile="macvlan", virtual_functions=0, resource_name="", rdma=False
+)
 DEFINITION = AppliedObject("NetworkAttachmentDefinition", "net", "test", "plain", "created")
-ATTACHED = dataclasses.replace(READY, fabric="plain", detail="NetworkAttachmentDefinition test/net", matched=(), allocatable=None)
+ATTACHED = dataclasses.replace(
+    READY, fabric="plain", detail="NetworkAttachmentDefinition test/net", matched=(), allocatable=None
+)
 
 
-def told(facts: Facts, fabrics: typing.Tuple[Fabric, ...], *checks: str) -> typing.List[typing.Tuple[str, ...]]:
+def told(facts: Facts, fabrics: tuple[Fabric, ...], *checks: str) -> list[tuple[str, ...]]:
     """Check, subject and status of each finding of these checks."""
     asked = dataclasses.replace(INTENT, fabrics=tuple(fabrics))
-    return [(item.check, item.subject, item.status) for item in check(asked, facts) if not checks or item.check in checks]
+    return [
+        (item.check, item.subject, item.status) for item in check(asked, facts) if not checks or item.check in checks
+    ]
 
 
 def test_each_finding_accuses_its_own_object_and_node() -> None:
@@ -273,7 +360,12 @@ def test_each_finding_accuses_its_own_object_and_node() -> None:
         applied=(NAMESPACE, shared, POLICY, NETWORK, DEFINITION),
         sync=SyncFacts(True, False, 24.0, (waiting, ATTACHED, READY)),
     )
-    wanted = ("network.namespace_accepted", "network.object_accepted", "network.policy_accepted", "network.attachment_accepted")
+    wanted = (
+        "network.namespace_accepted",
+        "network.object_accepted",
+        "network.policy_accepted",
+        "network.attachment_accepted",
+    )
     assert told(facts, (STORAGE, MACVLAN), *wanted, "network.allocatable", "network.ready") == [
         ("network.namespace_accepted", "Namespace test", "pass"),
         ("network.object_accepted", "IPPool pool", "fail"),
@@ -302,7 +394,7 @@ def test_each_finding_accuses_its_own_object_and_node() -> None:
     ],
 )
 def test_a_network_without_functions_is_ready_or_not(
-    phase: typing.Literal["ready", "waiting", "failed"], changes: typing.Dict[str, typing.Any], status: str
+    phase: typing.Literal["ready", "waiting", "failed"], changes: dict[str, typing.Any], status: str
 ) -> None:
     sync = SyncFacts(True, False, 24.0, (dataclasses.replace(ATTACHED, phase=phase),))
     facts = dataclasses.replace(FACTS, applied=(NAMESPACE, DEFINITION), sync=sync, **changes)
@@ -318,18 +410,25 @@ def test_a_network_without_functions_is_ready_or_not(
         ({"allocatable": 3}, {"allowed": False}, "unknown"),
     ],
 )
-def test_what_is_not_allocatable_is_told_of_the_node(changes: typing.Dict[str, typing.Any], facts: typing.Dict[str, typing.Any], status: str) -> None:
-    assert told(dataclasses.replace(synced(**changes), **facts), (STORAGE,), "network.allocatable") == [("network.allocatable", "storage worker-1", status)]
+def test_what_is_not_allocatable_is_told_of_the_node(
+    changes: dict[str, typing.Any], facts: dict[str, typing.Any], status: str
+) -> None:
+    assert told(dataclasses.replace(synced(**changes), **facts), (STORAGE,), "network.allocatable") == [
+        ("network.allocatable", "storage worker-1", status)
+    ]
 
 
 def test_the_functions_of_all_hcas_are_counted() -> None:
     two = dataclasses.replace(STORAGE, select=dataclasses.replace(STORAGE.select, hcas_per_node=2))
     for allocatable, status in ((8, "pass"), (4, "fail"), (2, "fail")):
-        assert told(synced(allocatable=allocatable), (two,), "network.allocatable") == [("network.allocatable", "storage worker-1", status)]
+        assert told(synced(allocatable=allocatable), (two,), "network.allocatable") == [
+            ("network.allocatable", "storage worker-1", status)
+        ]
 
 
 def test_a_refused_policy_asks_for_nothing_and_takes_nothing_away() -> None:
-    """What an earlier policy made is there still; what is not there was never asked for. The finding on the policy fails in both cases."""
+    """What an earlier policy made is there still; what is not there was never asked for. The finding on the policy
+    fails in both cases."""
     no = dataclasses.replace(POLICY, action="refused", refusal="no", reason="Invalid")
     for phase, status in (("ready", "pass"), ("waiting", "unknown")):
         facts = dataclasses.replace(synced(phase=phase), applied=(NAMESPACE, no, NETWORK))
@@ -346,7 +445,9 @@ def test_a_refused_policy_asks_for_nothing_and_takes_nothing_away() -> None:
 def test_what_check_mode_could_not_judge_is_unknown() -> None:
     unjudged = dataclasses.replace(POLICY, action="unjudged", refusal='namespaces "ops" not found', reason="NotFound")
     facts = dataclasses.replace(FACTS, applied=(NAMESPACE, unjudged, NETWORK), check_mode=True)
-    assert told(facts, (STORAGE,), "network.policy_accepted") == [("network.policy_accepted", "storage SriovNetworkNodePolicy linerate-storage", "unknown")]
+    assert told(facts, (STORAGE,), "network.policy_accepted") == [
+        ("network.policy_accepted", "storage SriovNetworkNodePolicy linerate-storage", "unknown")
+    ]
 
 
 def test_objects_that_are_held_back_or_missing_are_told_of_their_fabric() -> None:
@@ -358,8 +459,12 @@ def test_objects_that_are_held_back_or_missing_are_told_of_their_fabric() -> Non
 
 def test_pods_have_the_pod_network_without_any_object() -> None:
     baseline = dataclasses.replace(MACVLAN, name="base", profile="pod_network")
-    facts = dataclasses.replace(FACTS, applied=(), sync=SyncFacts(True, False, 1.0, (dataclasses.replace(ATTACHED, fabric="base"),)))
-    assert told(facts, (baseline,), "network.attachment_accepted", "network.ready") == [("network.ready", "base worker-1", "pass")]
+    facts = dataclasses.replace(
+        FACTS, applied=(), sync=SyncFacts(True, False, 1.0, (dataclasses.replace(ATTACHED, fabric="base"),))
+    )
+    assert told(facts, (baseline,), "network.attachment_accepted", "network.ready") == [
+        ("network.ready", "base worker-1", "pass")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -373,33 +478,76 @@ def test_pods_have_the_pod_network_without_any_object() -> None:
         pytest.param({"check_mode": True, "roll_error": "nothing was rendered"}, ["fail"], id="both"),
     ],
 )
-def test_a_pool_that_was_to_roll_did_or_is_not_known(changes: typing.Dict[str, typing.Any], status: typing.List[str]) -> None:
+def test_a_pool_that_was_to_roll_did_or_is_not_known(changes: dict[str, typing.Any], status: list[str]) -> None:
     plan = dataclasses.replace(PLAN, pools=(PoolPlan("worker", ("worker-1",), 1, 1, "", machines=True),))
-    assert [found for _check, _subject, found in told(dataclasses.replace(FACTS, plan=plan, **changes), (STORAGE,), "network.roll")] == status
+    assert [
+        found
+        for _check, _subject, found in told(
+            dataclasses.replace(FACTS, plan=plan, **changes), (STORAGE,), "network.roll"
+        )
+    ] == status
 
 
 @pytest.mark.parametrize(
     ("cluster", "fabric", "made", "said"),
     [
         ({"node_pool": {"max_unavailable": 1}}, {}, "SriovNetworkPoolConfig", "rdma_cluster.node_pool asks for it"),
-        ({"host": {"kubelet": {"cpu_manager_policy": "static"}}}, {}, "KubeletConfig", "rdma_cluster.host.kubelet asks for it"),
-        ({"host": {"memlock": {"by": "machine_config", "limit_gib": 8}}}, {}, "MachineConfig", "rdma_cluster.host.memlock asks for it"),
-        ({}, {"ipam": {"type": "nv-ipam", "range": "10.0.0.0/24", "pool": {"name": "p", "per_node_block_size": 8}}}, "IPPool p", "ipam.pool of fabric storage"),
-        ({}, {"network": {"name": "net", "namespace": "other", "pod_security": {"enforce": "privileged", "reason": "IPC_LOCK"}}}, "Namespace other", "pod_sec"),
+        (
+            {"host": {"kubelet": {"cpu_manager_policy": "static"}}},
+            {},
+            "KubeletConfig",
+            "rdma_cluster.host.kubelet asks for it",
+        ),
+        (
+            {"host": {"memlock": {"by": "machine_config", "limit_gib": 8}}},
+            {},
+            "MachineConfig",
+            "rdma_cluster.host.memlock asks for it",
+        ),
+        (
+            {},
+            {"ipam": {"type": "nv-ipam", "range": "10.0.0.0/24", "pool": {"name": "p", "per_node_block_size": 8}}},
+            "IPPool p",
+            "ipam.pool of fabric storage",
+        ),
+        (
+            {},
+            {
+                "network": {
+                    "name": "net",
+                    "namespace": "other",
+                    "pod_security": {"enforce": "privileged", "reason": "IPC_LOCK"},
+                }
+            },
+            "Namespace other",
+            "pod_sec",
+        ),
     ],
 )
-def test_an_object_that_the_intent_asks_for_and_nobody_applied_fails(cluster: typing.Any, fabric: typing.Any, made: str, said: str) -> None:
+def test_an_object_that_the_intent_asks_for_and_nobody_applied_fails(
+    cluster: typing.Any, fabric: typing.Any, made: str, said: str
+) -> None:
     wanted = parse_intent([{**to_data(INTENT.fabrics[0]), **fabric}], None, cluster)
     kind, _space, name = made.partition(" ")
 
-    def of_object(applied: typing.Tuple[AppliedObject, ...], **changes: typing.Any) -> typing.List[Finding]:
+    def of_object(applied: tuple[AppliedObject, ...], **changes: typing.Any) -> list[Finding]:
         given = dataclasses.replace(FACTS, applied=applied, **changes)
-        return [item for item in check(wanted, given) if item.check == "network.object_accepted" and item.measured == "not applied"]
+        return [
+            item
+            for item in check(wanted, given)
+            if item.check == "network.object_accepted" and item.measured == "not applied"
+        ]
 
     (found_one,) = of_object(FACTS.applied)
-    assert (found_one.status, found_one.subject) == ("fail", made) and said in found_one.why and "no such object was handed" in found_one.why
+    assert (
+        (found_one.status, found_one.subject) == ("fail", made)
+        and said in found_one.why
+        and "no such object was handed" in found_one.why
+    )
     assert found_one.remedy == "Run the stage again with this intent."
     namespace = "nvidia-network-operator" if kind == "IPPool" else ""
     assert of_object((*FACTS.applied, AppliedObject(kind, name or "any", namespace, action="created"))) == []
     held = of_object(FACTS.applied, lint=LintFacts(held={"storage": "so"}))
-    assert bool(held) == (kind in ("KubeletConfig", "MachineConfig")), "of a fabric that is held back nothing is applied"
+    assert bool(held) == (kind in ("KubeletConfig", "MachineConfig")), (
+        "of a fabric that is held back nothing is applied"
+    )

@@ -31,9 +31,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import (
     Stay,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.olm import subscription as parse_subscription
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.olm import (
+    subscription as parse_subscription,
+)
 
-READY: typing.Dict[str, typing.Any] = {
+READY: dict[str, typing.Any] = {
     "package": "nfd",
     "namespace": "ops",
     "phase": "ready",
@@ -51,15 +53,23 @@ READY: typing.Dict[str, typing.Any] = {
         ({}, "pass", ""),
         ({"upgrade": "nfd.v2"}, "warn", "set version of nfd to nfd.v2"),
         ({"upgrade": "nfd.v2", "ours": False}, "warn", "Whoever made Subscription ops/nfd"),
-        ({"phase": "failed", "detail": "no such package", "remedy": "Correct package"}, "fail", "no such package. Correct package"),
-        ({"phase": "waiting", "detail": "OLM unpacks", "remedy": "See it"}, "fail", "The time was over: OLM unpacks. See it"),
+        (
+            {"phase": "failed", "detail": "no such package", "remedy": "Correct package"},
+            "fail",
+            "no such package. Correct package",
+        ),
+        (
+            {"phase": "waiting", "detail": "OLM unpacks", "remedy": "See it"},
+            "fail",
+            "The time was over: OLM unpacks. See it",
+        ),
         ({"phase": "planned", "detail": "it would be made"}, "unknown", "This is a dry run: it would be made."),
         ({"installed": "nfd.v0"}, "unknown", "nfd.v0 is installed where nfd.v1 is asked for"),
         ({"installed": "", "wanted": ""}, "unknown", "nothing is installed"),
         ({"phase": "failed", "detail": ""}, "fail", "nothing was told of it"),
     ],
 )
-def test_a_package(change: typing.Dict[str, typing.Any], status: str, words: str) -> None:
+def test_a_package(change: dict[str, typing.Any], status: str, words: str) -> None:
     facts = OlmFacts((OperatorStand(**{**READY, **change}),))
     assert load(OlmFacts, to_data(facts), "olm") == facts
     (finding,) = check(facts)
@@ -86,25 +96,50 @@ def unreferenced(**changes: typing.Any) -> OperatorStand:
 
 def test_a_subscription_on_another_catalog_is_there_and_does_not_take_the_operator_over() -> None:
     stand = unreferenced()
-    assert stand.detail.startswith(f"ClusterServiceVersion {CSV} (Succeeded) was installed by an earlier Subscription, from another catalog")
-    assert f"Subscription {SRIOV_SPACE}/sriov-network-operator on catalog openshift-marketplace/redhat-operator-index is new" in stand.detail
+    assert stand.detail.startswith(
+        f"ClusterServiceVersion {CSV} (Succeeded) was installed by an earlier Subscription, from another catalog"
+    )
+    assert (
+        f"Subscription {SRIOV_SPACE}/sriov-network-operator on catalog openshift-marketplace/redhat-operator-index"
+        " is new" in stand.detail
+    )
     assert "gone" not in stand.detail
-    assert f"kubectl -n {SRIOV_SPACE} delete clusterserviceversions.operators.coreos.com {CSV} (its definitions" in stand.remedy
+    assert (
+        f"kubectl -n {SRIOV_SPACE} delete clusterserviceversions.operators.coreos.com {CSV} (its definitions"
+        in stand.remedy
+    )
     assert "kubectl get packagemanifests -l catalog=redhat-operator-index" in stand.remedy
     assert not re.search(r"\b(NAME|NAMESPACE|PACKAGE)\b", stand.remedy)
 
 
 def test_a_service_version_of_another_operator_needs_a_subscription_of_its_own() -> None:
-    said = {"ResolutionFailed": "constraints not satisfiable: clusterserviceversion other-operator.v1.2.3 exists and is not referenced by a subscription"}
+    said = {
+        "ResolutionFailed": (
+            "constraints not satisfiable: clusterserviceversion other-operator.v1.2.3 exists and is not referenced by a"
+            " subscription"
+        )
+    }
     stand = unreferenced(troubles=said)
-    assert stand.detail.startswith(f"ClusterServiceVersion other-operator.v1.2.3 of another operator in namespace {SRIOV_SPACE} has no Subscription")
-    assert f"kubectl -n {SRIOV_SPACE} delete clusterserviceversions.operators.coreos.com other-operator.v1.2.3" in stand.remedy
+    assert stand.detail.startswith(
+        f"ClusterServiceVersion other-operator.v1.2.3 of another operator in namespace {SRIOV_SPACE} has no"
+        " Subscription"
+    )
+    assert (
+        f"kubectl -n {SRIOV_SPACE} delete clusterserviceversions.operators.coreos.com other-operator.v1.2.3"
+        in stand.remedy
+    )
 
 
 def test_of_several_operator_groups_the_one_that_fits_is_kept_by_name() -> None:
-    groups = {(SRIOV_SPACE, name): OperatorGroup(name, SRIOV_SPACE, targets) for name, targets in (("all", ()), ("fits", (SRIOV_SPACE,)), ("third", ()))}
+    groups = {
+        (SRIOV_SPACE, name): OperatorGroup(name, SRIOV_SPACE, targets)
+        for name, targets in (("all", ()), ("fits", (SRIOV_SPACE,)), ("third", ()))
+    }
     found = olm.group_trouble(SRIOV_SPACE, (SRIOV_SPACE,), Seen(groups=groups))
-    assert found is not None and found.remedy == f"Keep one of them, such as fits: kubectl -n {SRIOV_SPACE} delete operatorgroup all third"
+    assert (
+        found is not None
+        and found.remedy == f"Keep one of them, such as fits: kubectl -n {SRIOV_SPACE} delete operatorgroup all third"
+    )
 
 
 def test_where_olm_was_asked_for_nothing_nothing_is_found() -> None:
@@ -114,8 +149,12 @@ def test_where_olm_was_asked_for_nothing_nothing_is_found() -> None:
 def test_what_a_teardown_leaves_is_told_and_closes_nothing() -> None:
     stay = Stay("CustomResourceDefinition nodes.nfd.io", "2 objects of it are not the collection's: a, b")
     seen = {"drop_ins": {"worker-1": ObservedText("absent")}, "kernel_arguments": {"worker-1": LeftArguments(())}}
-    facts: typing.Dict[str, typing.Any] = {"nodes": ("worker-1",), "removed": (), "left": OperatorsSeen(), **seen}
+    facts: dict[str, typing.Any] = {"nodes": ("worker-1",), "removed": (), "left": OperatorsSeen(), **seen}
     findings = teardown.check(Intent(()), teardown.Facts(stays=(stay,), **facts))
     (found,) = [finding for finding in findings if finding.check == "teardown.stays"]
-    assert (found.subject, found.status) == (stay.subject, "warn") and stay.why in found.why and "kubectl delete crd" in found.remedy
+    assert (
+        (found.subject, found.status) == (stay.subject, "warn")
+        and stay.why in found.why
+        and "kubectl delete crd" in found.remedy
+    )
     assert judge(findings).open

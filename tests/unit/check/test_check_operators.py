@@ -11,16 +11,31 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.check import Facts, check, serving
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.node_label import check_label
-from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import FeatureDiscovery, WorkerConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import (
+    FeatureDiscovery,
+    WorkerConfig,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+    Sriov,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.images import ImageFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OlmObject, OperatorFacts, OperatorInstallation
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+    NodeState,
+    OlmObject,
+    OperatorFacts,
+    OperatorInstallation,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
@@ -39,12 +54,22 @@ INTENT = parse_intent(
 )
 LABEL = {"feature.node.kubernetes.io/network-sriov.capable": "true"}
 GROUP = "sriovnetwork.openshift.io"
-HELM = OperatorInstallation(Workload("sriov-network-operator", "sriov-network-operator", 1, 1, ("op:v1.6.0",)), "v1.6.0", "helm", "openshift.io")
+HELM = OperatorInstallation(
+    Workload("sriov-network-operator", "sriov-network-operator", 1, 1, ("op:v1.6.0",)), "v1.6.0", "helm", "openshift.io"
+)
 GOOD = OperatorFacts(
     crds=(
         "ippools.whereabouts.cni.cncf.io",
         "network-attachment-definitions.k8s.cni.cncf.io",
-        *(f"{name}.{GROUP}" for name in ("sriovibnetworks", "sriovnetworknodepolicies", "sriovnetworknodestates", "sriovoperatorconfigs")),
+        *(
+            f"{name}.{GROUP}"
+            for name in (
+                "sriovibnetworks",
+                "sriovnetworknodepolicies",
+                "sriovnetworknodestates",
+                "sriovoperatorconfigs",
+            )
+        ),
     ),
     installations=(HELM,),
     configs=("sriov-network-operator",),
@@ -59,21 +84,33 @@ GOOD = OperatorFacts(
 ALL = OperatorsSeen(
     controllers=(
         Controller("node-feature-discovery", "node-feature-discovery/nfd-master", "v0.18.3", 1, 1, "helm", "nfd"),
-        Controller("sriov-network-operator", "sriov-network-operator/sriov-network-operator", "v1.6.0", 1, 1, "helm", "sriov-network-operator"),
+        Controller(
+            "sriov-network-operator",
+            "sriov-network-operator/sriov-network-operator",
+            "v1.6.0",
+            1,
+            1,
+            "helm",
+            "sriov-network-operator",
+        ),
     )
 )
 
 
-def look(seen: typing.Optional[OperatorFacts] = GOOD, nodes: typing.Tuple[str, ...] = ("worker-1",), **facts: typing.Any) -> typing.Tuple[Finding, ...]:
-    return check(INTENT, Facts(nodes, seen, **{"rights": RightsFacts(40), "images": ImageFacts(), "needed": ALL, **facts}))
+def look(
+    seen: typing.Optional[OperatorFacts] = GOOD, nodes: tuple[str, ...] = ("worker-1",), **facts: typing.Any
+) -> tuple[Finding, ...]:
+    return check(
+        INTENT, Facts(nodes, seen, **{"rights": RightsFacts(40), "images": ImageFacts(), "needed": ALL, **facts})
+    )
 
 
-def only(findings: typing.Tuple[Finding, ...], name: str) -> Finding:
+def only(findings: tuple[Finding, ...], name: str) -> Finding:
     (found,) = [finding for finding in findings if finding.check == name]
     return found
 
 
-def bad(findings: typing.Tuple[Finding, ...]) -> typing.Dict[str, str]:
+def bad(findings: tuple[Finding, ...]) -> dict[str, str]:
     return {finding.check: finding.status for finding in findings if finding.status != "pass"}
 
 
@@ -108,24 +145,49 @@ def test_facts_survive_the_way_through_ansible() -> None:
     ("changes", "expected"),
     [
         ({"installations": ()}, {"operators.single": "fail"}),
-        ({"installations": (HELM, dataclasses.replace(HELM, origin="nvidia-network-operator"))}, {"operators.single": "fail"}),
-        ({"installations": (dataclasses.replace(HELM, deployment=Workload("op", "elsewhere", 1, 1)),)}, {"operators.single": "fail"}),
+        (
+            {"installations": (HELM, dataclasses.replace(HELM, origin="nvidia-network-operator"))},
+            {"operators.single": "fail"},
+        ),
+        (
+            {"installations": (dataclasses.replace(HELM, deployment=Workload("op", "elsewhere", 1, 1)),)},
+            {"operators.single": "fail"},
+        ),
         ({"installations": (dataclasses.replace(HELM, version=""),)}, {"operators.version": "warn"}),
-        ({"installations": (dataclasses.replace(HELM, resource_prefix="nvidia.com"),)}, {"operators.resource_prefix": "fail"}),
+        (
+            {"installations": (dataclasses.replace(HELM, resource_prefix="nvidia.com"),)},
+            {"operators.resource_prefix": "fail"},
+        ),
         ({"installations": (dataclasses.replace(HELM, resource_prefix=""),)}, {"operators.resource_prefix": "warn"}),
-        ({"installations": (dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, ready=0)),)}, {"operators.ready": "fail"}),
+        (
+            {"installations": (dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, ready=0)),)},
+            {"operators.ready": "fail"},
+        ),
         # scaled to 0 is 0 of 0 pods, and no operator
-        ({"installations": (dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, ready=0, wanted=0)),)}, {"operators.ready": "fail"}),
+        (
+            {
+                "installations": (
+                    dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, ready=0, wanted=0)),
+                )
+            },
+            {"operators.ready": "fail"},
+        ),
         ({"configs": ("default",)}, {"operators.config": "fail"}),
         ({"daemon": None}, {"operators.daemon": "fail"}),
         ({"daemon": dataclasses.replace(typing.cast(Workload, GOOD.daemon), nodes=())}, {"operators.daemon": "fail"}),
         # the daemon runs before it has looked at its node, and until then the webhook knows no NIC there
         ({"states": ()}, {"operators.daemon": "fail"}),
         ({"states": (NodeState("worker-1"),)}, {"operators.daemon": "fail"}),
-        ({"installations": (dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, wanted=2)),)}, {"operators.ready": "warn"}),
+        (
+            {"installations": (dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, wanted=2)),)},
+            {"operators.ready": "warn"},
+        ),
         # what its own numbers say takes in nodes of others: the node counts
         ({"multus": (Workload("kube-multus-ds", "kube-system", 9, 1, (), ("worker-1",)),)}, {}),
-        ({"multus": (Workload("kube-multus-ds", "kube-system", 9, 9, (), ("theirs-1",)),)}, {"operators.multus": "fail"}),
+        (
+            {"multus": (Workload("kube-multus-ds", "kube-system", 9, 9, (), ("theirs-1",)),)},
+            {"operators.multus": "fail"},
+        ),
         ({"multus": (Workload("kube-multus-ds", "kube-system", 0, 0),)}, {"operators.multus": "fail"}),
         ({"multus": (Workload("amd64", "m", 1, 0), Workload("arm64", "m", 1, 1, (), ("worker-1",)))}, {}),
         (
@@ -141,14 +203,17 @@ def test_facts_survive_the_way_through_ansible() -> None:
         ({"nodes": (ClusterNode("worker-1", LABEL, True, True),)}, {"operators.node": "fail"}),
     ],
 )
-def test_each_fault_is_one_finding(changes: typing.Dict[str, typing.Any], expected: typing.Dict[str, str]) -> None:
+def test_each_fault_is_one_finding(changes: dict[str, typing.Any], expected: dict[str, str]) -> None:
     assert bad(look(dataclasses.replace(GOOD, **changes))) == expected
 
 
 def test_a_node_without_multus_is_named() -> None:
     seen = dataclasses.replace(GOOD, nodes=(*GOOD.nodes, ClusterNode("worker-2", LABEL, True)))
     found = only(look(seen, nodes=("worker-1", "worker-2")), "operators.multus")
-    assert (found.status, found.measured) == ("fail", "kube-system/kube-multus-ds: ready on 1 of 2 nodes, not on: worker-2")
+    assert (found.status, found.measured) == (
+        "fail",
+        "kube-system/kube-multus-ds: ready on 1 of 2 nodes, not on: worker-2",
+    )
 
 
 def test_nothing_read_and_no_node_are_unknown() -> None:
@@ -158,18 +223,26 @@ def test_nothing_read_and_no_node_are_unknown() -> None:
 
 def test_what_the_pods_wait_for_is_named() -> None:
     work = dataclasses.replace(HELM, deployment=dataclasses.replace(HELM.deployment, ready=0))
-    seen = dataclasses.replace(GOOD, installations=(work,), troubles=("sriov-network-operator-7f49: ErrImagePull: no such host",))
+    seen = dataclasses.replace(
+        GOOD, installations=(work,), troubles=("sriov-network-operator-7f49: ErrImagePull: no such host",)
+    )
     assert "ErrImagePull: no such host" in only(look(seen), "operators.ready").why
 
 
 def test_pods_of_the_operator_that_are_not_ready_are_told_and_close_nothing() -> None:
-    seen = dataclasses.replace(GOOD, troubles=("operator-webhook-x7: CrashLoopBackOff: exit code 2", "sriov-device-plugin-9: Pending"))
+    seen = dataclasses.replace(
+        GOOD, troubles=("operator-webhook-x7: CrashLoopBackOff: exit code 2", "sriov-device-plugin-9: Pending")
+    )
     told = [finding for finding in look(seen) if finding.check == "operators.pods"]
     assert [(finding.subject, finding.status, finding.measured) for finding in told] == [
         ("Pod operator-webhook-x7", "warn", "CrashLoopBackOff: exit code 2"),
         ("Pod sriov-device-plugin-9", "warn", "Pending"),
     ]
-    many = [finding for finding in look(dataclasses.replace(GOOD, troubles=tuple(f"pod-{n}: Pending" for n in range(25)))) if finding.check == "operators.pods"]
+    many = [
+        finding
+        for finding in look(dataclasses.replace(GOOD, troubles=tuple(f"pod-{n}: Pending" for n in range(25))))
+        if finding.check == "operators.pods"
+    ]
     assert len(many) == 21 and many[-1].measured == "5 more are not ready"
 
 
@@ -177,26 +250,47 @@ def test_a_pod_of_the_operator_without_its_image_is_told_by_the_kubelet_s_words(
     seen = dataclasses.replace(GOOD, troubles=("operator-webhook-x7: ErrImagePull: lookup quay.io: no such host",))
     found = only(look(seen), "operators.pods")
     assert found.status == "warn" and "does not reach the registry" in found.why
-    assert "spec.noProxy" in found.remedy and "kubectl -n sriov-network-operator describe pod operator-webhook-x7" in found.remedy
+    assert (
+        "spec.noProxy" in found.remedy
+        and "kubectl -n sriov-network-operator describe pod operator-webhook-x7" in found.remedy
+    )
 
 
-SUCCEEDED = OlmObject("ClusterServiceVersion", "sriov-network-operator.v4.18", "sriov-network-operator", "Succeeded", "", "4.18.0")
-SUBSCRIBED = OlmObject("Subscription", "sub", "sriov-network-operator", "AtLatestKnown", "", "sriov-network-operator.v4.18")
+SUCCEEDED = OlmObject(
+    "ClusterServiceVersion", "sriov-network-operator.v4.18", "sriov-network-operator", "Succeeded", "", "4.18.0"
+)
+SUBSCRIBED = OlmObject(
+    "Subscription", "sub", "sriov-network-operator", "AtLatestKnown", "", "sriov-network-operator.v4.18"
+)
 
 
 @pytest.mark.parametrize(
     ("objects", "status", "why"),
     [
         ((SUCCEEDED, SUBSCRIBED), None, ""),
-        ((dataclasses.replace(SUCCEEDED, phase="Failed", message="TooManyOperatorGroups"),), "fail", "TooManyOperatorGroups"),
+        (
+            (dataclasses.replace(SUCCEEDED, phase="Failed", message="TooManyOperatorGroups"),),
+            "fail",
+            "TooManyOperatorGroups",
+        ),
         ((dataclasses.replace(SUCCEEDED, phase="Installing"),), "fail", "OLM says: nothing yet"),
-        ((dataclasses.replace(SUBSCRIBED, version="", message="ResolutionFailed: no operators found"),), "fail", "no operators found"),
-        ((SUCCEEDED, dataclasses.replace(SUBSCRIBED, message="InstallPlanPending: RequiresApproval")), "warn", "RequiresApproval"),
+        (
+            (dataclasses.replace(SUBSCRIBED, version="", message="ResolutionFailed: no operators found"),),
+            "fail",
+            "no operators found",
+        ),
+        (
+            (SUCCEEDED, dataclasses.replace(SUBSCRIBED, message="InstallPlanPending: RequiresApproval")),
+            "warn",
+            "RequiresApproval",
+        ),
         ((), "unknown", "was not seen"),
     ],
 )
-def test_how_far_olm_is(objects: typing.Tuple[OlmObject, ...], status: typing.Optional[str], why: str) -> None:
-    found = look(dataclasses.replace(GOOD, installations=(dataclasses.replace(HELM, origin="olm", version=""),), olm=objects))
+def test_how_far_olm_is(objects: tuple[OlmObject, ...], status: typing.Optional[str], why: str) -> None:
+    found = look(
+        dataclasses.replace(GOOD, installations=(dataclasses.replace(HELM, origin="olm", version=""),), olm=objects)
+    )
     bads = [finding for finding in found if finding.check == "operators.olm" and finding.status != "pass"]
     assert [finding.status for finding in bads] == ([status] if status else [])
     assert all(why in finding.why for finding in bads)
@@ -204,16 +298,21 @@ def test_how_far_olm_is(objects: typing.Tuple[OlmObject, ...], status: typing.Op
 
 
 def test_an_operator_that_olm_has_not_made_yet() -> None:
-    found = only(look(dataclasses.replace(GOOD, installations=(), olm=(dataclasses.replace(SUCCEEDED, phase="Failed"),))), "operators.single")
+    found = only(
+        look(dataclasses.replace(GOOD, installations=(), olm=(dataclasses.replace(SUCCEEDED, phase="Failed"),))),
+        "operators.single",
+    )
     assert "see operators.olm" in found.why
 
 
 NETDEVS = (Netdev("ib0", ""),)
 
 
-def hca(total: typing.Optional[int], device_class: str = "0207", netdevs: typing.Tuple[Netdev, ...] = NETDEVS) -> ObservedHcas:
+def hca(total: typing.Optional[int], device_class: str = "0207", netdevs: tuple[Netdev, ...] = NETDEVS) -> ObservedHcas:
     function = PciFunction("0000:3c:00.0", "15b3", "1021", device_class)
-    return ObservedHcas(NodeHcas((Hca("mlx5_0", netdevs=netdevs, pci=function, sriov=Sriov(total, 0) if total is not None else None),)))
+    return ObservedHcas(
+        NodeHcas((Hca("mlx5_0", netdevs=netdevs, pci=function, sriov=Sriov(total, 0) if total is not None else None),))
+    )
 
 
 NFD = {"feature.node.kubernetes.io/cpu-model.id": "143"}
@@ -221,7 +320,7 @@ WORKER = FeatureDiscovery(Workload("nfd-worker", "nfd", 1, 1, (), ("worker-1",))
 CAPABLE, PCI = "network-sriov.capable", "pci-15b3.sriov.capable"
 
 
-def told(**config: typing.Tuple[str, ...]) -> typing.Tuple[FeatureDiscovery, ...]:
+def told(**config: tuple[str, ...]) -> tuple[FeatureDiscovery, ...]:
     return (dataclasses.replace(WORKER, config=WorkerConfig(**config)),)
 
 
@@ -230,7 +329,13 @@ def told(**config: typing.Tuple[str, ...]) -> typing.Tuple[FeatureDiscovery, ...
     [
         # the metal
         (CAPABLE, NFD, ObservedHcas(NodeHcas(())), (WORKER,), "no network function on PCI"),
-        (CAPABLE, NFD, hca(None), (WORKER,), "No physical function of the node has SR-IOV; sriov_totalvfs: mlx5_0 absent"),
+        (
+            CAPABLE,
+            NFD,
+            hca(None),
+            (WORKER,),
+            "No physical function of the node has SR-IOV; sriov_totalvfs: mlx5_0 absent",
+        ),
         (CAPABLE, NFD, hca(0), (WORKER,), "sriov_totalvfs: mlx5_0 0"),
         # who looks
         (CAPABLE, NFD, hca(16), (), "the cluster has no DaemonSet of nfd-worker"),
@@ -246,31 +351,77 @@ def told(**config: typing.Tuple[str, ...]) -> typing.Tuple[FeatureDiscovery, ...
             CAPABLE,
             NFD,
             hca(16),
-            (dataclasses.replace(WORKER, worker=Workload("w", "nfd", 1, 0), pods={"worker-1": "ErrImagePull: no such host"}),),
+            (
+                dataclasses.replace(
+                    WORKER, worker=Workload("w", "nfd", 1, 0), pods={"worker-1": "ErrImagePull: no such host"}
+                ),
+            ),
             "is on the node and not ready: ErrImagePull: no such host",
         ),
         (CAPABLE, {}, hca(16), (WORKER,), "nobody writes the labels"),
         # what it is told
-        (CAPABLE, NFD, hca(16), told(sources=("pci",)), "makes no labels of its source network: core.labelSources is pci"),
+        (
+            CAPABLE,
+            NFD,
+            hca(16),
+            told(sources=("pci",)),
+            "makes no labels of its source network: core.labelSources is pci",
+        ),
         (CAPABLE, NFD, hca(16), told(sources=("all", "-network")), "makes no labels of its source network"),
         (CAPABLE, NFD, hca(16, netdevs=()), (WORKER,), "no function with SR-IOV has one: mlx5_0"),
-        (PCI, NFD, hca(16), told(classes=("0200", "03", "12")), "of PCI class 0207, and the worker makes labels only of 0200, 03, 12"),
-        (PCI, NFD, hca(16), told(classes=("02",)), "With deviceLabelFields class, vendor the worker calls the label pci-0207_15b3"),
+        (
+            PCI,
+            NFD,
+            hca(16),
+            told(classes=("0200", "03", "12")),
+            "of PCI class 0207, and the worker makes labels only of 0200, 03, 12",
+        ),
+        (
+            PCI,
+            NFD,
+            hca(16),
+            told(classes=("02",)),
+            "With deviceLabelFields class, vendor the worker calls the label pci-0207_15b3",
+        ),
         # nothing speaks against it
         (CAPABLE, NFD, hca(16), (WORKER,), "runs on the node and should report it"),
         (PCI, NFD, hca(16), told(classes=("0207",), fields=("vendor",)), "runs on the node and should report it"),
-        (PCI, NFD, hca(16), (dataclasses.replace(WORKER, config=None, unread="configmaps is forbidden"),), "could not be read: configmaps is forbidden"),
+        (
+            PCI,
+            NFD,
+            hca(16),
+            (dataclasses.replace(WORKER, config=None, unread="configmaps is forbidden"),),
+            "could not be read: configmaps is forbidden",
+        ),
         # what the node did not say must not lead to a cause
-        (PCI, NFD, ObservedHcas(error="unreachable"), (WORKER,), "should report it. The node's own view is missing: unreachable"),
-        (CAPABLE, {}, None, (), "the cluster has no DaemonSet of nfd-worker. The node's own view is missing: it was not asked"),
+        (
+            PCI,
+            NFD,
+            ObservedHcas(error="unreachable"),
+            (WORKER,),
+            "should report it. The node's own view is missing: unreachable",
+        ),
+        (
+            CAPABLE,
+            {},
+            None,
+            (),
+            "the cluster has no DaemonSet of nfd-worker. The node's own view is missing: it was not asked",
+        ),
         ("rail-group", {}, hca(16), (WORKER,), "should report it"),
     ],
 )
 def test_why_the_label_is_absent(
-    key: str, labels: typing.Dict[str, str], hcas: typing.Optional[ObservedHcas], discovery: typing.Optional[typing.Tuple[FeatureDiscovery, ...]], why: str
+    key: str,
+    labels: dict[str, str],
+    hcas: typing.Optional[ObservedHcas],
+    discovery: typing.Optional[tuple[FeatureDiscovery, ...]],
+    why: str,
 ) -> None:
     node = ClusterNode("worker-1", labels if key != "rail-group" else NFD, True)
-    found = check_label(ClusterIntent(node_selector={f"feature.node.kubernetes.io/{key}": "true"}), node, hcas, discovery)
+    found = check_label(
+        ClusterIntent(node_selector={f"feature.node.kubernetes.io/{key}": "true"}), node, hcas, discovery
+    )
     assert (found.check, found.subject, found.status) == ("operators.label", "worker-1", "fail")
     assert why in f"{found.why}"
 
@@ -278,19 +429,31 @@ def test_why_the_label_is_absent(
 def test_a_label_of_one_s_own_is_nobody_s_to_set() -> None:
     found = check_label(ClusterIntent(node_selector={"rdma": "yes"}), ClusterNode("worker-1"), hca(None), ())
     assert "Nobody sets this label by itself" in found.why
-    assert only(look(dataclasses.replace(GOOD, nodes=(ClusterNode("worker-1", {}, True),))), "operators.label").status == "fail"
+    assert (
+        only(look(dataclasses.replace(GOOD, nodes=(ClusterNode("worker-1", {}, True),))), "operators.label").status
+        == "fail"
+    )
 
 
 def test_serving_leaves_out_nodes_without_the_label() -> None:
     seen = dataclasses.replace(GOOD, nodes=(*GOOD.nodes, ClusterNode("worker-2", {}, True)))
     assert serving(ClusterIntent(), seen, ("worker-1", "worker-2")) == ()
-    assert serving(ClusterIntent(), dataclasses.replace(seen, daemon=None), ("worker-1", "worker-2")) == ("worker-1: no DaemonSet",)
+    assert serving(ClusterIntent(), dataclasses.replace(seen, daemon=None), ("worker-1", "worker-2")) == (
+        "worker-1: no DaemonSet",
+    )
     says = dataclasses.replace(seen, daemon=None, says="secretName: Required value")
-    assert serving(ClusterIntent(), says, ("worker-1",)) == ("worker-1: no DaemonSet; the operator says: secretName: Required value",)
-    assert serving(ClusterIntent(), dataclasses.replace(seen, installations=(), troubles=("a: waits",)), ()) == ("SR-IOV network operator: none", "a: waits")
+    assert serving(ClusterIntent(), says, ("worker-1",)) == (
+        "worker-1: no DaemonSet; the operator says: secretName: Required value",
+    )
+    assert serving(ClusterIntent(), dataclasses.replace(seen, installations=(), troubles=("a: waits",)), ()) == (
+        "SR-IOV network operator: none",
+        "a: waits",
+    )
 
 
-def judged(seen: OperatorFacts, *checks: str, nodes: typing.Tuple[str, ...] = ("worker-1",), intent: Intent = INTENT) -> typing.List[typing.Tuple[str, ...]]:
+def judged(
+    seen: OperatorFacts, *checks: str, nodes: tuple[str, ...] = ("worker-1",), intent: Intent = INTENT
+) -> list[tuple[str, ...]]:
     """Check, subject and status of each finding of these checks."""
     findings = check(intent, Facts(nodes, seen, rights=RightsFacts(40), images=ImageFacts()))
     return [(item.check, item.subject, item.status) for item in findings if item.check in checks]
@@ -300,8 +463,18 @@ def judged(seen: OperatorFacts, *checks: str, nodes: typing.Tuple[str, ...] = ("
     ("changes", "name", "subject", "status"),
     [
         ({}, "resource_prefix", "resource prefix", "pass"),
-        ({"installations": (dataclasses.replace(HELM, resource_prefix=""),)}, "resource_prefix", "resource prefix", "warn"),
-        ({"installations": (dataclasses.replace(HELM, resource_prefix="nvidia.com"),)}, "resource_prefix", "resource prefix", "fail"),
+        (
+            {"installations": (dataclasses.replace(HELM, resource_prefix=""),)},
+            "resource_prefix",
+            "resource prefix",
+            "warn",
+        ),
+        (
+            {"installations": (dataclasses.replace(HELM, resource_prefix="nvidia.com"),)},
+            "resource_prefix",
+            "resource prefix",
+            "fail",
+        ),
         ({}, "config", "SriovOperatorConfig default", "pass"),
         ({"configs": ()}, "config", "SriovOperatorConfig default", "fail"),
         ({}, "node", "worker-1", "pass"),
@@ -313,24 +486,46 @@ def judged(seen: OperatorFacts, *checks: str, nodes: typing.Tuple[str, ...] = ("
         ({"states": ()}, "daemon", "worker-1", "fail"),
         ({"daemon": dataclasses.replace(typing.cast(Workload, GOOD.daemon), nodes=())}, "daemon", "worker-1", "fail"),
         ({"daemon": None}, "daemon", "worker-1", "fail"),
-        ({"olm": (SUCCEEDED,)}, "olm", "ClusterServiceVersion sriov-network-operator/sriov-network-operator.v4.18", "pass"),
-        ({"olm": (dataclasses.replace(SUBSCRIBED, version=""),)}, "olm", "Subscription sriov-network-operator/sub", "fail"),
-        ({"olm": (dataclasses.replace(SUBSCRIBED, message="wait"),)}, "olm", "Subscription sriov-network-operator/sub", "warn"),
+        (
+            {"olm": (SUCCEEDED,)},
+            "olm",
+            "ClusterServiceVersion sriov-network-operator/sriov-network-operator.v4.18",
+            "pass",
+        ),
+        (
+            {"olm": (dataclasses.replace(SUBSCRIBED, version=""),)},
+            "olm",
+            "Subscription sriov-network-operator/sub",
+            "fail",
+        ),
+        (
+            {"olm": (dataclasses.replace(SUBSCRIBED, message="wait"),)},
+            "olm",
+            "Subscription sriov-network-operator/sub",
+            "warn",
+        ),
     ],
 )
-def test_each_finding_accuses_its_own_object(changes: typing.Dict[str, typing.Any], name: str, subject: str, status: str) -> None:
+def test_each_finding_accuses_its_own_object(
+    changes: dict[str, typing.Any], name: str, subject: str, status: str
+) -> None:
     assert judged(dataclasses.replace(GOOD, **changes), f"operators.{name}") == [(f"operators.{name}", subject, status)]
 
 
 def test_definitions_are_told_of_by_their_names() -> None:
     absent = f"sriovibnetworks.{GROUP}"
-    found = judged(dataclasses.replace(GOOD, crds=tuple(name for name in GOOD.crds if name != absent)), "operators.definition")
+    found = judged(
+        dataclasses.replace(GOOD, crds=tuple(name for name in GOOD.crds if name != absent)), "operators.definition"
+    )
     assert ("operators.definition", absent, "fail") in found
     assert {subject for _check, subject, status in found if status == "pass"} == set(GOOD.crds) - {absent}
 
 
 def test_pods_on_the_pod_network_need_no_multus() -> None:
-    baseline = dataclasses.replace(INTENT, fabrics=(dataclasses.replace(INTENT.fabrics[0], profile="pod_network", virtual_functions=0, resource_name=""),))
+    baseline = dataclasses.replace(
+        INTENT,
+        fabrics=(dataclasses.replace(INTENT.fabrics[0], profile="pod_network", virtual_functions=0, resource_name=""),),
+    )
     assert judged(dataclasses.replace(GOOD, multus=()), "operators.multus", intent=baseline) == []
     assert judged(dataclasses.replace(GOOD, multus=()), "operators.multus") == [("operators.multus", "multus", "warn")]
 

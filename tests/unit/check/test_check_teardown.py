@@ -16,7 +16,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import LeftArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts, OperatorInstallation
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+    OperatorFacts,
+    OperatorInstallation,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts, SyncNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -36,17 +39,22 @@ INTENT = parse_intent(FABRICS)
 GONE = SyncFacts(True, False, 9.0, (SyncNode("storage", "worker-1", "ready", "no virtual function"),))
 
 
-def statuses(facts: Facts) -> typing.List[typing.Tuple[str, str]]:
+def statuses(facts: Facts) -> list[tuple[str, str]]:
     """All but those on the nodes' drop-ins and kernel arguments and on what stays, which have tests of their own."""
     own = ("teardown.drop_in", "teardown.kernel_arguments", "teardown.stays")
-    return [(finding.check.split(".")[1], finding.status) for finding in check(INTENT, facts) if finding.check not in own]
+    return [
+        (finding.check.split(".")[1], finding.status) for finding in check(INTENT, facts) if finding.check not in own
+    ]
 
 
-def removed(action: str, refusal: str = "") -> typing.Tuple[AppliedObject, ...]:
+def removed(action: str, refusal: str = "") -> tuple[AppliedObject, ...]:
     return (AppliedObject("Pod", "p", "test", "storage", action, refusal),)
 
 
-@pytest.mark.parametrize(("action", "status"), [("deleted", "pass"), ("absent", "pass"), ("released", "pass"), ("refused", "fail"), ("", "fail")])
+@pytest.mark.parametrize(
+    ("action", "status"),
+    [("deleted", "pass"), ("absent", "pass"), ("released", "pass"), ("refused", "fail"), ("", "fail")],
+)
 def test_objects(action: str, status: str) -> None:
     assert statuses(Facts(("worker-1",), removed(action), GONE)) == [("object", status), ("virtual_functions", "pass")]
 
@@ -58,19 +66,34 @@ def test_a_second_run_has_nothing_to_take_back() -> None:
 def test_what_became_of_the_objects_has_to_be_told() -> None:
     """A list that nobody wrote is none without an object."""
     found = check(INTENT, Facts(("worker-1",), None, GONE))[0]
-    assert (found.check, found.subject, found.status, found.measured) == ("teardown.object", "objects", "unknown", "not known")
+    assert (found.check, found.subject, found.status, found.measured) == (
+        "teardown.object",
+        "objects",
+        "unknown",
+        "not known",
+    )
     assert "what is left is not known" in found.why and found.remedy == "Run the teardown again."
 
 
 @pytest.mark.parametrize(
     "host",
-    [{"memlock": {"by": "machine_config", "limit_gib": 8}}, {"kubelet": {"topology_manager_policy": "restricted"}}, {"kernel_arguments": ["iommu=pt"]}],
+    [
+        {"memlock": {"by": "machine_config", "limit_gib": 8}},
+        {"kubelet": {"topology_manager_policy": "restricted"}},
+        {"kernel_arguments": ["iommu=pt"]},
+    ],
 )
-def test_pools_that_lose_a_machine_config_have_to_be_looked_at(host: typing.Dict[str, typing.Any]) -> None:
+def test_pools_that_lose_a_machine_config_have_to_be_looked_at(host: dict[str, typing.Any]) -> None:
     intent = parse_intent(FABRICS, None, {"host": host})
     (found,) = (item for item in check(intent, Facts(("worker-1",), (), GONE)) if item.check == "teardown.roll")
-    assert (found.subject, found.status, found.measured) == ("MachineConfigPools", "unknown", "not looked at") and "nobody saw them come back" in found.why
-    assert [item for item in check(intent, Facts(("worker-1",), (), GONE, rolls=())) if item.check == "teardown.roll"] == []
+    assert (found.subject, found.status, found.measured) == (
+        "MachineConfigPools",
+        "unknown",
+        "not looked at",
+    ) and "nobody saw them come back" in found.why
+    assert [
+        item for item in check(intent, Facts(("worker-1",), (), GONE, rolls=())) if item.check == "teardown.roll"
+    ] == []
     assert [item for item in check(INTENT, Facts(("worker-1",), (), GONE)) if item.check == "teardown.roll"] == []
 
 
@@ -100,7 +123,11 @@ def test_operator(operators: typing.Optional[OperatorFacts], status: str) -> Non
         (ObservedText("file"), "fail", "is still there"),
         (ObservedText("absent", "failed: Remove the drop-in"), "unknown", "is not known: failed: Remove the drop-in"),
         (ObservedText("file", "failed: Remove the drop-in"), "unknown", "is not known: failed: Remove the drop-in"),
-        (ObservedText(error="unreachable: No route to host"), "unknown", "and containerd runs without it, is not known: unreachable: No route to host"),
+        (
+            ObservedText(error="unreachable: No route to host"),
+            "unknown",
+            "and containerd runs without it, is not known: unreachable: No route to host",
+        ),
         (None, "unknown", "is not known: was not asked"),
     ],
 )
@@ -111,7 +138,10 @@ def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str,
     assert why in finding.why
     if status == "unknown":
         # the file is removed last, so that a second teardown finds it
-        assert "run the teardown again, which restarts containerd before it removes the file; or on the node, as root: rm -f /etc" in finding.remedy
+        assert (
+            "run the teardown again, which restarts containerd before it removes the file; or on the node, as root: rm"
+            " -f /etc" in finding.remedy
+        )
         assert finding.remedy.endswith(" && systemctl daemon-reload && systemctl restart containerd")
 
 
@@ -119,23 +149,41 @@ def test_drop_ins_on_the_nodes(seen: typing.Optional[ObservedText], status: str,
     ("seen", "status", "measured", "why"),
     [
         (LeftArguments(()), "pass", "none", ""),
-        (LeftArguments(("iommu=pt", "quiet")), "fail", "iommu=pt quiet", "has added iommu=pt quiet, and they are still set for the next boot"),
-        (LeftArguments(error="unreachable: No route to host"), "unknown", "not known", "is not known: unreachable: No route to host."),
+        (
+            LeftArguments(("iommu=pt", "quiet")),
+            "fail",
+            "iommu=pt quiet",
+            "has added iommu=pt quiet, and they are still set for the next boot",
+        ),
+        (
+            LeftArguments(error="unreachable: No route to host"),
+            "unknown",
+            "not known",
+            "is not known: unreachable: No route to host.",
+        ),
         (LeftArguments((), "failed: update-grub"), "unknown", "not known", "is not known: failed: update-grub."),
         (LeftArguments(), "unknown", "not known", "is not known: empty answer."),
         (None, "unknown", "not known", "is not known: was not asked."),
     ],
 )
-def test_kernel_arguments_of_the_next_boot(seen: typing.Optional[LeftArguments], status: str, measured: str, why: str) -> None:
+def test_kernel_arguments_of_the_next_boot(
+    seen: typing.Optional[LeftArguments], status: str, measured: str, why: str
+) -> None:
     facts = Facts(("worker-1",), (), GONE, kernel_arguments={"worker-1": seen} if seen else {})
     (finding,) = (item for item in check(INTENT, facts) if item.check == "teardown.kernel_arguments")
     assert (finding.subject, finding.status, finding.measured) == ("worker-1", status, measured) and why in finding.why
     if status != "pass":
-        assert "un the teardown again" in finding.remedy and "rm /etc/default/grub.d/99-linerate.cfg && update-grub" in finding.remedy
-        assert "grubby --update-kernel=ALL --remove-args=" in finding.remedy and "/etc/linerate-rdma/kernel-arguments" in finding.remedy
+        assert (
+            "un the teardown again" in finding.remedy
+            and "rm /etc/default/grub.d/99-linerate.cfg && update-grub" in finding.remedy
+        )
+        assert (
+            "grubby --update-kernel=ALL --remove-args=" in finding.remedy
+            and "/etc/linerate-rdma/kernel-arguments" in finding.remedy
+        )
 
 
-def told(facts: Facts, intent: Intent = INTENT) -> typing.List[typing.Tuple[str, ...]]:
+def told(facts: Facts, intent: Intent = INTENT) -> list[tuple[str, ...]]:
     """Check, subject and status of each finding."""
     return [(finding.check, finding.subject, finding.status) for finding in check(intent, facts)]
 
@@ -150,7 +198,12 @@ def test_without_a_node_nothing_is_proven_of_the_nodes() -> None:
 
 def test_each_finding_accuses_its_own_object_and_node() -> None:
     """A node that is left is not excused by one that is not."""
-    sync = SyncFacts(True, False, 9.0, (SyncNode("other", "worker-2", "ready", ""), *GONE.nodes, SyncNode("storage", "worker-3", "waiting", "has 4")))
+    sync = SyncFacts(
+        True,
+        False,
+        9.0,
+        (SyncNode("other", "worker-2", "ready", ""), *GONE.nodes, SyncNode("storage", "worker-3", "waiting", "has 4")),
+    )
     facts = Facts(
         ("worker-1", "worker-2", "worker-3"),
         (*removed("deleted"), AppliedObject("Namespace", "test", action="refused", refusal="no")),
@@ -181,7 +234,7 @@ def test_each_finding_accuses_its_own_object_and_node() -> None:
 def test_a_fabric_without_functions_leaves_none() -> None:
     macvlan = dataclasses.replace(INTENT.fabrics[0], profile="macvlan", virtual_functions=0, resource_name="")
     seen = {"drop_ins": {"worker-1": ObservedText("absent")}, "kernel_arguments": {"worker-1": LeftArguments(())}}
-    gone: typing.Dict[str, typing.Any] = {**seen, "left": OperatorsSeen()}
+    gone: dict[str, typing.Any] = {**seen, "left": OperatorsSeen()}
     assert told(Facts(("worker-1",), removed("deleted"), **gone), dataclasses.replace(INTENT, fabrics=(macvlan,))) == [
         ("teardown.object", "Pod test/p", "pass"),
         ("teardown.drop_in", "worker-1", "pass"),
@@ -195,16 +248,33 @@ def test_what_an_observer_sees_it_can_not_take_back() -> None:
         "worker-2": ObservedText(error="unreachable: node worker-2 has no observer (image)"),
         "worker-3": ObservedText("absent"),
     }
-    facts = Facts(("worker-1", "worker-2", "worker-3", "worker-4"), (), GONE, drop_ins=seen, by_pods=("worker-1", "worker-2", "worker-3"))
+    facts = Facts(
+        ("worker-1", "worker-2", "worker-3", "worker-4"),
+        (),
+        GONE,
+        drop_ins=seen,
+        by_pods=("worker-1", "worker-2", "worker-3"),
+    )
     first, second, third, fourth = (item for item in check(INTENT, facts) if item.check == "teardown.drop_in")
     assert (first.status, second.status, third.status, fourth.status) == ("fail", "unknown", "pass", "unknown")
     path = "/etc/systemd/system/containerd.service.d/linerate-memlock.conf"
-    assert f"On the node, as root: rm {path} && systemctl daemon-reload && systemctl restart containerd; or reach it by ssh again" in first.remedy
-    assert "changes nothing on it" in first.why and "has no observer (image)" in second.why and second.remedy.endswith(f"ls {path}")
+    assert (
+        f"On the node, as root: rm {path} && systemctl daemon-reload && systemctl restart containerd; or reach it by"
+        " ssh again" in first.remedy
+    )
+    assert (
+        "changes nothing on it" in first.why
+        and "has no observer (image)" in second.why
+        and second.remedy.endswith(f"ls {path}")
+    )
     # in check mode nothing was taken back, and of the nodes by ssh nothing is known
     checked = dataclasses.replace(facts, check_mode=True)
     found = [item for item in check(INTENT, checked) if item.check == "teardown.drop_in"]
-    assert [(item.subject, item.status) for item in found] == [("worker-1", "fail"), ("worker-2", "unknown"), ("worker-3", "pass")]
+    assert [(item.subject, item.status) for item in found] == [
+        ("worker-1", "fail"),
+        ("worker-2", "unknown"),
+        ("worker-3", "pass"),
+    ]
 
 
 def test_kernel_arguments_that_an_observer_sees_it_can_not_take_back() -> None:
@@ -217,13 +287,22 @@ def test_kernel_arguments_that_an_observer_sees_it_can_not_take_back() -> None:
     facts = Facts(names, (), GONE, kernel_arguments=seen, by_pods=names)
     for judged in (facts, dataclasses.replace(facts, check_mode=True)):
         first, second, third = (item for item in check(INTENT, judged) if item.check == "teardown.kernel_arguments")
-        assert [(item.subject, item.status) for item in (first, second, third)] == list(zip(names, ("fail", "unknown", "pass")))
-        assert first.why.startswith("The module kernel_arguments has added iommu=pt xx") and "(5009 characters), when the node was reached by ssh." in first.why
+        assert [(item.subject, item.status) for item in (first, second, third)] == list(
+            zip(names, ("fail", "unknown", "pass"))
+        )
+        assert (
+            first.why.startswith("The module kernel_arguments has added iommu=pt xx")
+            and "(5009 characters), when the node was reached by ssh." in first.why
+        )
         assert "It is reached by its observer now, which changes nothing on it." in first.why and len(first.why) < 600
-        assert first.remedy.startswith("On the node, as root: rm /etc/default/grub.d/99-linerate.cfg && update-grub (Debian, Ubuntu); or grubby")
+        assert first.remedy.startswith(
+            "On the node, as root: rm /etc/default/grub.d/99-linerate.cfg && update-grub (Debian, Ubuntu); or grubby"
+        )
         assert first.remedy.endswith("; or reach it by ssh again, and run the teardown.")
         assert "has no observer (image)" in second.why
-        assert second.remedy.endswith("look on the node: ls /etc/default/grub.d/99-linerate.cfg /etc/linerate-rdma/kernel-arguments")
+        assert second.remedy.endswith(
+            "look on the node: ls /etc/default/grub.d/99-linerate.cfg /etc/linerate-rdma/kernel-arguments"
+        )
 
 
 def test_releases_of_helm_that_a_run_made_are_named_with_what_removes_them_in_its_order() -> None:
@@ -233,26 +312,44 @@ def test_releases_of_helm_that_a_run_made_are_named_with_what_removes_them_in_it
         Controller("kueue", "kueue-system/kueue-controller-manager", "v0.19.2", 1, 1, "helm", "theirs"),
     )
     left = OperatorsSeen(controllers=there, made=("gpu-operator", "network-operator", "node-feature-discovery"))
-    found = [item for item in check(INTENT, Facts(("worker-1",), (), GONE, left=left)) if item.check == "teardown.stays"]
+    found = [
+        item for item in check(INTENT, Facts(("worker-1",), (), GONE, left=left)) if item.check == "teardown.stays"
+    ]
     assert [(item.subject, item.status) for item in found] == [
         ("Helm release gpu-operator/gpu-operator", "warn"),
         ("namespace of operator network-operator", "warn"),
         ("Helm release node-feature-discovery/nfd", "warn"),
     ], "the last one first, and none of somebody else's"
     steps = found[0].remedy.split("; then ")
-    assert "kubectl delete KIND --all -A" in steps[0] and steps[1] == "helm uninstall --wait -n gpu-operator gpu-operator"
-    assert "--api-group=nvidia.com" in steps[2] and "kubectl delete crd NAME" in steps[2] and steps[3] == "kubectl delete namespace gpu-operator."
-    assert "helm uninstall" not in found[1].remedy and "kubectl delete namespace nvidia-network-operator" in found[1].remedy
+    assert (
+        "kubectl delete KIND --all -A" in steps[0] and steps[1] == "helm uninstall --wait -n gpu-operator gpu-operator"
+    )
+    assert (
+        "--api-group=nvidia.com" in steps[2]
+        and "kubectl delete crd NAME" in steps[2]
+        and steps[3] == "kubectl delete namespace gpu-operator."
+    )
+    assert (
+        "helm uninstall" not in found[1].remedy
+        and "kubectl delete namespace nvidia-network-operator" in found[1].remedy
+    )
 
 
-@pytest.mark.parametrize(("left", "why"), [(OperatorsSeen(errors=("GET deployments: forbidden",)), "forbidden"), (None, "nobody looked")])
+@pytest.mark.parametrize(
+    ("left", "why"), [(OperatorsSeen(errors=("GET deployments: forbidden",)), "forbidden"), (None, "nobody looked")]
+)
 def test_operators_that_could_not_be_read_are_unknown(left: typing.Optional[OperatorsSeen], why: str) -> None:
-    (found,) = [item for item in check(INTENT, Facts(("worker-1",), (), GONE, left=left)) if item.check == "teardown.stays"]
+    (found,) = [
+        item for item in check(INTENT, Facts(("worker-1",), (), GONE, left=left)) if item.check == "teardown.stays"
+    ]
     assert found.status == "unknown" and why in found.why
 
 
 def test_a_webhook_that_does_not_serve_keeps_an_object_and_is_named() -> None:
-    text = 'failed calling webhook "v.kb.io": failed to call webhook: Post "https://hook.ops.svc:443/x?timeout=10s": service "hook" not found'
+    text = (
+        'failed calling webhook "v.kb.io": failed to call webhook: Post "https://hook.ops.svc:443/x?timeout=10s":'
+        ' service "hook" not found'
+    )
     found = check(INTENT, Facts(("worker-1",), removed("refused", text), GONE))[0]
     assert (found.check, found.status) == ("teardown.object", "fail") and text in found.measured
     assert "Service ops/hook is not there" in found.why and "delete the one that names it" in found.remedy

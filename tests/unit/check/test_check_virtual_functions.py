@@ -11,7 +11,11 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    ObservedSubnets,
+    SeenSubnet,
+    SubnetManager,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
     Hca,
@@ -38,7 +42,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operato
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
-FABRIC: typing.Dict[str, typing.Any] = {
+FABRIC: dict[str, typing.Any] = {
     "name": "storage",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 1, "vendor": "8086", "device": "10c9"},
@@ -51,13 +55,29 @@ FABRIC: typing.Dict[str, typing.Any] = {
 INTENT = parse_intent([FABRIC])
 PF = "0000:01:00.0"
 ADDRESSES = ("0000:01:10.0", "0000:01:10.2")
-PHYSICAL = Hca("eth1", pci=PciFunction(PF, "8086", "10c9", "0200", "igb"), netdevs=(Netdev("eth1", "52:54:00:88:00:01", 1500, "up"),), sriov=Sriov(7, 2))
+PHYSICAL = Hca(
+    "eth1",
+    pci=PciFunction(PF, "8086", "10c9", "0200", "igb"),
+    netdevs=(Netdev("eth1", "52:54:00:88:00:01", 1500, "up"),),
+    sriov=Sriov(7, 2),
+)
 
 
-def virtual(address: str, driver: typing.Optional[str] = "igbvf", rdma: typing.Optional[str] = None, mtu: typing.Optional[int] = 1500) -> Hca:
+def virtual(
+    address: str,
+    driver: typing.Optional[str] = "igbvf",
+    rdma: typing.Optional[str] = None,
+    mtu: typing.Optional[int] = 1500,
+) -> Hca:
     """``mtu=None``: its network interface is in a pod."""
     netdevs = (Netdev(f"v{address[-1]}", "2e:4a:de:30:21:60", mtu, "down"),) if mtu else ()
-    return Hca(address, rdma_device=rdma, netdevs=netdevs, pci=PciFunction(address, "8086", "10ca", "0200", driver), physical_function=PF)
+    return Hca(
+        address,
+        rdma_device=rdma,
+        netdevs=netdevs,
+        pci=PciFunction(address, "8086", "10ca", "0200", driver),
+        physical_function=PF,
+    )
 
 
 def making(count: int) -> Hca:
@@ -69,13 +89,29 @@ VIRTUAL = tuple(virtual(address) for address in ADDRESSES)
 STATE = NodeState(
     "worker-1",
     (WantedInterface(PF, 2, "eth1", (VfGroup("linerate-storage", "igb", last=1),)),),
-    (StateInterface("eth1", PF, "8086", "10c9", "igb", "ETH", 1500, 7, 2, tuple(StateVf(index, address, "igbvf") for index, address in enumerate(ADDRESSES))),),
+    (
+        StateInterface(
+            "eth1",
+            PF,
+            "8086",
+            "10c9",
+            "igb",
+            "ETH",
+            1500,
+            7,
+            2,
+            tuple(StateVf(index, address, "igbvf") for index, address in enumerate(ADDRESSES)),
+        ),
+    ),
     "Succeeded",
 )
 
 
 def facts(
-    physical: Hca = PHYSICAL, vfs: typing.Tuple[Hca, ...] = VIRTUAL, state: typing.Optional[NodeState] = STATE, offered: typing.Optional[int] = 2
+    physical: Hca = PHYSICAL,
+    vfs: tuple[Hca, ...] = VIRTUAL,
+    state: typing.Optional[NodeState] = STATE,
+    offered: typing.Optional[int] = 2,
 ) -> Facts:
     node = ClusterNode("worker-1", {}, True, False, {"openshift.io/igb": offered} if offered is not None else {})
     operators = OperatorFacts((), (), (), (node,), (state,) if state else ())
@@ -98,7 +134,15 @@ def wanted(**changes: typing.Any) -> NodeState:
 def test_all_agree() -> None:
     findings = check(INTENT, facts())
     assert {finding.status for finding in findings} == {"pass"}
-    assert [finding.check.split(".")[1] for finding in findings] == ["members", "count", "driver", "report", "mtu", "allocatable", "sync"]
+    assert [finding.check.split(".")[1] for finding in findings] == [
+        "members",
+        "count",
+        "driver",
+        "report",
+        "mtu",
+        "allocatable",
+        "sync",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -111,7 +155,9 @@ def test_all_agree() -> None:
         ({"desired_state": "Idle", "current_state": "Draining"}, "unknown", "a drain or a reboot"),
     ],
 )
-def test_a_node_that_the_operator_is_not_through_with_is_no_pass(state: typing.Dict[str, typing.Any], status: str, text: str) -> None:
+def test_a_node_that_the_operator_is_not_through_with_is_no_pass(
+    state: dict[str, typing.Any], status: str, text: str
+) -> None:
     """All layers agree for now."""
     sync = found(facts(state=dataclasses.replace(STATE, **state)), "sync")
     assert sync.status == status and text in sync.why
@@ -121,11 +167,18 @@ def test_a_node_that_the_operator_is_not_through_with_is_no_pass(state: typing.D
     ("error", "why", "remedy"),
     [
         (
-            "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:17:00.0/sriov_numvfs: no space left on device",
+            (
+                "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:17:00.0/sriov_numvfs: no space left"
+                " on device"
+            ),
             "no interrupt vectors (MSI-X) left for its virtual functions",
             "msix_vec_per_pf_max",
         ),
-        ("mellanox device detected when in lockdown mode", "The kernel of the node is locked down, as with secure boot.", "disablePlugins"),
+        (
+            "mellanox device detected when in lockdown mode",
+            "The kernel of the node is locked down, as with secure boot.",
+            "disablePlugins",
+        ),
         (
             "can't set eSwitch mode to [switchdev] on device [0101:00:00.0]: invalid argument",
             "The driver refused the mode of the eSwitch",
@@ -136,24 +189,57 @@ def test_a_node_that_the_operator_is_not_through_with_is_no_pass(state: typing.D
             "SR-IOV is off in the BIOS or",
             "Switch SR-IOV on in both",
         ),
-        ("cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (8)", "asks for more virtual functions", "Lower virtual_functions"),
-        ("write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: numerical result out of range", "asks for more virtual functions", "Lower virtual_functions"),
-        ("write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: cannot allocate memory", "no address space for the BARs", "pci=realloc"),
-        ("write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: device or resource busy", "Another number of virtual functions is there", "write 0"),
-        ("write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: operation not supported", "The driver refused to make", "dmesg"),
         (
-            "interface 0000:3b:00.0 required a change in the TotalVfs but the policy is externally managed failing: firmware TotalVf 0 requested TotalVf 8",
+            "cannot config SRIOV device: NumVfs (50) is larger than TotalVfs (8)",
+            "asks for more virtual functions",
+            "Lower virtual_functions",
+        ),
+        (
+            "write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: numerical result out of range",
+            "asks for more virtual functions",
+            "Lower virtual_functions",
+        ),
+        (
+            "write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: cannot allocate memory",
+            "no address space for the BARs",
+            "pci=realloc",
+        ),
+        (
+            "write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: device or resource busy",
+            "Another number of virtual functions is there",
+            "write 0",
+        ),
+        (
+            "write /sys/bus/pci/devices/0000:3b:00.0/sriov_numvfs: operation not supported",
+            "The driver refused to make",
+            "dmesg",
+        ),
+        (
+            (
+                "interface 0000:3b:00.0 required a change in the TotalVfs but the policy is externally managed failing:"
+                " firmware TotalVf 0 requested TotalVf 8"
+            ),
             "The policy is externallyManaged",
             "take externallyManaged out",
         ),
         (
-            "checkExternallyManagedPF(): number of request virtual functions 8 is not equal to configured virtual functions 4 but the policy is configured as "
-            "ExternallyManaged for device 0000:3b:00.0",
+            (
+                "checkExternallyManagedPF(): number of request virtual functions 8 is not equal to configured virtual"
+                " functions 4 but the policy is configured as ExternallyManaged for device 0000:3b:00.0"
+            ),
             "The policy is externallyManaged",
             "take externallyManaged out",
         ),
-        ("mellanox-plugin OnNodeStateChange(): Unknown link type: Unknown", "The link type of the NIC's port is not the one of the policy", "LINK_TYPE_P1"),
-        ("no guid allocation found for VF id: 4 on pf 0000:3b:00.0", "The file of GUIDs on the node does not fit", "/etc/sriov-operator/infiniband/guids"),
+        (
+            "mellanox-plugin OnNodeStateChange(): Unknown link type: Unknown",
+            "The link type of the NIC's port is not the one of the policy",
+            "LINK_TYPE_P1",
+        ),
+        (
+            "no guid allocation found for VF id: 4 on pf 0000:3b:00.0",
+            "The file of GUIDs on the node does not fit",
+            "/etc/sriov-operator/infiniband/guids",
+        ),
     ],
 )
 def test_an_error_of_the_config_daemon_has_a_cause_and_a_remedy_of_its_own(error: str, why: str, remedy: str) -> None:
@@ -162,17 +248,31 @@ def test_an_error_of_the_config_daemon_has_a_cause_and_a_remedy_of_its_own(error
 
 
 def test_a_remedy_for_the_config_daemon_has_the_address_of_the_function() -> None:
-    error = "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:17:00.0/sriov_numvfs: no space left on device"
+    error = (
+        "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:17:00.0/sriov_numvfs: no space left on"
+        " device"
+    )
     sync = found(facts(state=dataclasses.replace(STATE, sync_status="Failed", last_sync_error=error)), "sync")
-    assert "devlink dev param set pci/0000:17:00.0 name msix_vec_per_pf_max" in sync.remedy and "ADDRESS" not in sync.remedy
+    assert (
+        "devlink dev param set pci/0000:17:00.0 name msix_vec_per_pf_max" in sync.remedy
+        and "ADDRESS" not in sync.remedy
+    )
     # of two functions neither is chosen
-    sync = found(facts(state=dataclasses.replace(STATE, sync_status="Failed", last_sync_error=f"{error}; 0000:17:00.1 likewise")), "sync")
+    sync = found(
+        facts(
+            state=dataclasses.replace(STATE, sync_status="Failed", last_sync_error=f"{error}; 0000:17:00.1 likewise")
+        ),
+        "sync",
+    )
     assert "pci/ADDRESS" in sync.remedy
 
 
 def test_an_unknown_error_of_the_config_daemon_leads_to_its_log() -> None:
     sync = found(facts(state=dataclasses.replace(STATE, sync_status="Failed", last_sync_error="something new")), "sync")
-    assert sync.why == "The config daemon failed: something new." and "kubectl logs -l app=sriov-network-config-daemon" in sync.remedy
+    assert (
+        sync.why == "The config daemon failed: something new."
+        and "kubectl logs -l app=sriov-network-config-daemon" in sync.remedy
+    )
 
 
 def test_what_the_operator_will_make_counts_beside_what_is_there() -> None:
@@ -183,7 +283,9 @@ def test_what_the_operator_will_make_counts_beside_what_is_there() -> None:
 
 def test_files_that_could_not_be_read_are_told() -> None:
     given = facts()
-    node = dataclasses.replace(typing.cast(NodeHcas, given.nodes["worker-1"].value), errors=("/sys/x: Input/output error",))
+    node = dataclasses.replace(
+        typing.cast(NodeHcas, given.nodes["worker-1"].value), errors=("/sys/x: Input/output error",)
+    )
     read = found(dataclasses.replace(given, nodes={"worker-1": ObservedHcas(node)}), "read")
     assert read.status == "warn" and "/sys/x: Input/output error" in read.why
 
@@ -196,18 +298,36 @@ def test_facts_survive_the_way_through_ansible() -> None:
     ("given", "layer"),
     [
         (facts(dataclasses.replace(PHYSICAL, sriov=None), ()), "BIOS or firmware: sriov_totalvfs is absent"),
-        (facts(dataclasses.replace(PHYSICAL, sriov=None, sriov_absence="off"), ()), "Firmware: sriov_totalvfs is absent"),
-        (facts(dataclasses.replace(PHYSICAL, sriov=Sriov(None, 0)), ()), "Kernel: sriov_totalvfs is there and could not be read"),
-        (facts(dataclasses.replace(PHYSICAL, sriov=Sriov(1, 0)), ()), "Intent or firmware: the function has 1 virtual functions at most"),
+        (
+            facts(dataclasses.replace(PHYSICAL, sriov=None, sriov_absence="off"), ()),
+            "Firmware: sriov_totalvfs is absent",
+        ),
+        (
+            facts(dataclasses.replace(PHYSICAL, sriov=Sriov(None, 0)), ()),
+            "Kernel: sriov_totalvfs is there and could not be read",
+        ),
+        (
+            facts(dataclasses.replace(PHYSICAL, sriov=Sriov(1, 0)), ()),
+            "Intent or firmware: the function has 1 virtual functions at most",
+        ),
         (facts(vfs=(), state=None), "Operator: it has no SriovNetworkNodeState"),
-        (facts(vfs=(), state=dataclasses.replace(STATE, interfaces=())), "Config daemon: it does not report this function"),
-        (facts(vfs=(), state=dataclasses.replace(interface(vfs_count=0, vfs=()), wanted=())), "Operator: no policy reaches this function"),
+        (
+            facts(vfs=(), state=dataclasses.replace(STATE, interfaces=())),
+            "Config daemon: it does not report this function",
+        ),
+        (
+            facts(vfs=(), state=dataclasses.replace(interface(vfs_count=0, vfs=()), wanted=())),
+            "Operator: no policy reaches this function",
+        ),
         (facts(vfs=VIRTUAL[:1], state=wanted(vfs_count=1)), "Operator: it wants 1 on this function"),
         # sriov_numvfs says 2
         (facts(vfs=VIRTUAL[:1]), "Kernel: sriov_numvfs is 2, and 1 functions are there"),
         # the daemon says Succeeded and 2, the kernel has none
         (facts(making(0), vfs=()), "Config daemon: its report is not what the kernel shows"),
-        (facts(making(0), vfs=(), state=interface(vfs_count=0, vfs=())), "Config daemon: it was told 2 and has not made them"),
+        (
+            facts(making(0), vfs=(), state=interface(vfs_count=0, vfs=())),
+            "Config daemon: it was told 2 and has not made them",
+        ),
         (facts(state=interface(vfs_count=0, vfs=())), "Config daemon: the kernel has them, its report is old"),
     ],
 )
@@ -228,7 +348,10 @@ def test_same_number_but_not_the_same_functions() -> None:
     other = dataclasses.replace(STATE.interfaces[0].vfs[1], address="0000:01:11.0")
     finding = found(facts(state=interface(vfs=(STATE.interfaces[0].vfs[0], other))), "report")
     assert finding.status == "fail"
-    assert "0000:01:10.2 (igbvf in the kernel, absent in the report), 0000:01:11.0 (absent in the kernel, igbvf in the report)" in finding.why
+    assert (
+        "0000:01:10.2 (igbvf in the kernel, absent in the report), 0000:01:11.0 (absent in the kernel, igbvf in the"
+        " report)" in finding.why
+    )
 
 
 def test_same_functions_with_other_drivers() -> None:
@@ -239,8 +362,12 @@ def test_same_functions_with_other_drivers() -> None:
 
 
 @pytest.mark.parametrize("name", ["count", "report"])
-@pytest.mark.parametrize("operators", [None, OperatorFacts((), (), (), (), errors=("SriovNetworkNodeState: forbidden",))])
-def test_an_operator_that_could_not_be_asked_is_not_one_without_a_state(operators: typing.Optional[OperatorFacts], name: str) -> None:
+@pytest.mark.parametrize(
+    "operators", [None, OperatorFacts((), (), (), (), errors=("SriovNetworkNodeState: forbidden",))]
+)
+def test_an_operator_that_could_not_be_asked_is_not_one_without_a_state(
+    operators: typing.Optional[OperatorFacts], name: str
+) -> None:
     finding = found(dataclasses.replace(facts(), operators=operators), name)
     assert finding.status == "unknown"
     assert ("forbidden" if operators else "not asked") in finding.why
@@ -253,7 +380,10 @@ def test_an_operator_that_could_not_be_asked_is_not_one_without_a_state(operator
         (facts(offered=1), "Device plugin: the node has all 2 functions, and it offers 1"),
         (facts(offered=3), "Device plugin: its resource takes in functions that are not of this fabric"),
         (facts(vfs=VIRTUAL[:1], offered=1), "Kernel: the node has 1 of the 2 functions"),
-        (facts(offered=None, state=wanted(groups=(VfGroup("theirs", "other"),))), "Operator: it hands these functions to the resource other"),
+        (
+            facts(offered=None, state=wanted(groups=(VfGroup("theirs", "other"),))),
+            "Operator: it hands these functions to the resource other",
+        ),
     ],
 )
 def test_allocatable_names_the_layer(given: Facts, layer: str) -> None:
@@ -265,15 +395,23 @@ def test_allocatable_names_the_layer(given: Facts, layer: str) -> None:
 def test_allocatable_under_another_prefix() -> None:
     given = facts(offered=None)
     node = dataclasses.replace(typing.cast(OperatorFacts, given.operators).nodes[0], allocatable={"nvidia.com/igb": 2})
-    finding = found(dataclasses.replace(given, operators=dataclasses.replace(typing.cast(OperatorFacts, given.operators), nodes=(node,))), "allocatable")
-    assert finding.why.startswith("Intent: the cluster offers nvidia.com/igb") and "resource_prefix of rdma_cluster to nvidia.com" in finding.remedy
+    finding = found(
+        dataclasses.replace(
+            given, operators=dataclasses.replace(typing.cast(OperatorFacts, given.operators), nodes=(node,))
+        ),
+        "allocatable",
+    )
+    assert (
+        finding.why.startswith("Intent: the cluster offers nvidia.com/igb")
+        and "resource_prefix of rdma_cluster to nvidia.com" in finding.remedy
+    )
 
 
-def ask(**changes: typing.Union[typing.Dict[str, str], int]) -> Intent:
+def ask(**changes: typing.Union[dict[str, str], int]) -> Intent:
     return parse_intent([{**FABRIC, **changes}])
 
 
-def sized(physical: typing.Optional[int] = 9000, *virtuals: typing.Optional[int]) -> typing.Tuple[Hca, typing.Tuple[Hca, ...]]:
+def sized(physical: typing.Optional[int] = 9000, *virtuals: typing.Optional[int]) -> tuple[Hca, tuple[Hca, ...]]:
     netdev = dataclasses.replace(PHYSICAL.netdevs[0], mtu=physical)
     vfs = tuple(virtual(address, mtu=mtu) for address, mtu in zip(ADDRESSES, virtuals or (9000, 9000)))
     return dataclasses.replace(PHYSICAL, netdevs=(netdev,) if physical else ()), vfs
@@ -290,14 +428,24 @@ def reported(mtu: int, told: int = 9000) -> NodeState:
         (sized(), reported(9000), "pass", ""),
         (sized(), reported(1500), "fail", "Config daemon: it reports an MTU of 1500, and the kernel has 9000"),
         (sized(1500, 1500, 1500), reported(1500, 0), "fail", "Operator: it wants no MTU"),
-        (sized(1500, 1500, 1500), reported(1500), "fail", "Config daemon: it was told 9000 and the physical function has 1500"),
-        (sized(9000, 9000, 1500), reported(9000), "fail", "Kernel: the physical function has it, and these have not: 0000:01:10.2"),
+        (
+            sized(1500, 1500, 1500),
+            reported(1500),
+            "fail",
+            "Config daemon: it was told 9000 and the physical function has 1500",
+        ),
+        (
+            sized(9000, 9000, 1500),
+            reported(9000),
+            "fail",
+            "Kernel: the physical function has it, and these have not: 0000:01:10.2",
+        ),
         (sized(9000, 9000, None), reported(9000), "warn", "Kernel: 1 of 2 VFs show no network interface on the node"),
         (sized(9000, None, None), reported(9000), "unknown", "Kernel: 2 of 2 VFs"),
         (sized(None), reported(9000), "unknown", "Kernel: the physical function has no network interface"),
     ],
 )
-def test_mtu_names_the_layer(functions: typing.Tuple[Hca, typing.Tuple[Hca, ...]], state: NodeState, status: str, text: str) -> None:
+def test_mtu_names_the_layer(functions: tuple[Hca, tuple[Hca, ...]], state: NodeState, status: str, text: str) -> None:
     finding = found(facts(*functions, state=state), "mtu", ask(mtu=9000))
     assert (finding.status, finding.why[: len(text)]) == (status, text)
 
@@ -313,7 +461,9 @@ def test_mtu_names_the_layer(functions: typing.Tuple[Hca, typing.Tuple[Hca, ...]
         (9000, 1500, None, ""),
     ],
 )
-def test_an_mtu_that_is_right_only_until_the_next_look_is_not_right(own: int, told: int, asked: typing.Optional[int], why: str) -> None:
+def test_an_mtu_that_is_right_only_until_the_next_look_is_not_right(
+    own: int, told: int, asked: typing.Optional[int], why: str
+) -> None:
     intent = ask(mtu=asked) if asked else INTENT
     finding = found(facts(*sized(own, own, own), state=reported(own, told)), "mtu", intent)
     assert finding.status == ("fail" if why else "pass") and why in (finding.why or "")
@@ -326,13 +476,21 @@ def test_an_mtu_that_nobody_asks_for_is_compared_between_the_layers() -> None:
 
 
 @pytest.mark.parametrize(("wish", "status"), [({}, None), ({"link_state": "enable"}, "warn")])
-def test_the_link_state_of_an_ethernet_vf_is_not_seen(wish: typing.Dict[str, str], status: typing.Optional[str]) -> None:
+def test_the_link_state_of_an_ethernet_vf_is_not_seen(wish: dict[str, str], status: typing.Optional[str]) -> None:
     """igb shows nothing of it in sysfs; nothing is made of that where the intent asks for nothing."""
     findings = check(ask(network={**FABRIC["network"], **wish}), facts())
-    assert [finding.status for finding in findings if finding.check == "virtual_functions.link_state"] == ([status] if status else [])
+    assert [finding.status for finding in findings if finding.check == "virtual_functions.link_state"] == (
+        [status] if status else []
+    )
 
 
-INFINIBAND: typing.Dict[str, typing.Any] = {**FABRIC, "name": "compute", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "rdma": True}
+INFINIBAND: dict[str, typing.Any] = {
+    **FABRIC,
+    "name": "compute",
+    "profile": "sriov_infiniband",
+    "select": {"hcas_per_node": 1},
+    "rdma": True,
+}
 IB_PF = "0000:3c:00.0"
 MASTER = SubnetManager(1, "0xe89e491ff5d50001", "MASTER", 15, 100)
 
@@ -357,30 +515,67 @@ def ib_node(*vfs: Hca, node: int = 1, state: str = "ACTIVE") -> NodeHcas:
     port = Port(1, state, "LinkUp", "InfiniBand", 400.0, 4, "NDR", 4, 1, f"0xb83fd20300e{node}0001")
     pci = PciFunction(IB_PF, "15b3", "1021", "0207", "mlx5_core")
     netdevs = (Netdev("ibp60s0", "00:00", 4092, "up"),)
-    return NodeHcas((Hca("mlx5_0", "mlx5_0", netdevs, pci, node_guid=f"0xb83fd20300e{node}0000", ports=(port,), sriov=Sriov(16, len(vfs))), *vfs))
+    return NodeHcas(
+        (
+            Hca(
+                "mlx5_0",
+                "mlx5_0",
+                netdevs,
+                pci,
+                node_guid=f"0xb83fd20300e{node}0000",
+                ports=(port,),
+                sriov=Sriov(16, len(vfs)),
+            ),
+            *vfs,
+        )
+    )
 
 
 def ib_facts(
-    *vfs: Hca, guids: typing.Optional[typing.Dict[str, str]] = None, mode: str = "shared", more: typing.Tuple[Hca, ...] = (), port: str = "ACTIVE"
+    *vfs: Hca,
+    guids: typing.Optional[dict[str, str]] = None,
+    mode: str = "shared",
+    more: tuple[Hca, ...] = (),
+    port: str = "ACTIVE",
 ) -> Facts:
-    """:param guids: as the config daemon reports them; :param more: VFs of a second node; :param port: state of the physical function's"""
+    """:param guids: as the config daemon reports them; :param more: VFs of a second node; :param port: state of the
+    physical function's"""
     vfs = vfs or (ib_vf(0), ib_vf(1))
     said = tuple(
         StateVf(
-            typing.cast(int, vf.vf_index), typing.cast(PciFunction, vf.pci).address, typing.cast(PciFunction, vf.pci).driver, guid=(guids or {}).get(vf.name)
+            typing.cast(int, vf.vf_index),
+            typing.cast(PciFunction, vf.pci).address,
+            typing.cast(PciFunction, vf.pci).driver,
+            guid=(guids or {}).get(vf.name),
         )
         for vf in vfs
     )
     interface = StateInterface("ibp60s0", IB_PF, "15b3", "1021", "mlx5_core", "IB", 4092, 16, len(vfs), said)
-    state = NodeState("worker-1", (WantedInterface(IB_PF, 2, groups=(VfGroup("linerate-compute", "igb", last=1),)),), (interface,), "Succeeded", rdma_mode=mode)
+    state = NodeState(
+        "worker-1",
+        (WantedInterface(IB_PF, 2, groups=(VfGroup("linerate-compute", "igb", last=1),)),),
+        (interface,),
+        "Succeeded",
+        rdma_mode=mode,
+    )
     nodes = {"worker-1": ib_node(*vfs, state=port), **({"worker-2": ib_node(*more, node=2)} if more else {})}
     subnets = {name: ObservedSubnets((SeenSubnet("mlx5_0", 1, MASTER),)) for name in nodes}
     node = ClusterNode("worker-1", {}, True, False, {"openshift.io/igb": 2})
-    return Facts({name: ObservedHcas(value) for name, value in nodes.items()}, subnets, OperatorFacts((), (), (), (node,), (state,)))
+    return Facts(
+        {name: ObservedHcas(value) for name, value in nodes.items()},
+        subnets,
+        OperatorFacts((), (), (), (node,), (state,)),
+    )
 
 
-def of_hca(given: Facts, name: str, intent: typing.Optional[Intent] = None, subject: typing.Optional[str] = "compute worker-1") -> Finding:
-    (finding,) = [item for item in check(intent or IB_INTENT, given) if item.check == f"virtual_functions.{name}" and item.subject.startswith(str(subject))]
+def of_hca(
+    given: Facts, name: str, intent: typing.Optional[Intent] = None, subject: typing.Optional[str] = "compute worker-1"
+) -> Finding:
+    (finding,) = [
+        item
+        for item in check(intent or IB_INTENT, given)
+        if item.check == f"virtual_functions.{name}" and item.subject.startswith(str(subject))
+    ]
     return finding
 
 
@@ -396,15 +591,23 @@ def test_infiniband_vfs_that_agree() -> None:
     # the report writes the bytes of a GUID the wrong way round
     given = ib_facts(guids={"mlx5_1": "00:00:01:00:00:00:00:02", "mlx5_2": "02:00:00:00:00:01:00:01"})
     findings = check(IB_INTENT, given)
-    assert {finding.status for finding in findings} == {"pass"}, [finding for finding in findings if finding.status != "pass"]
+    assert {finding.status for finding in findings} == {"pass"}, [
+        finding for finding in findings if finding.status != "pass"
+    ]
     assert of_hca(given, "link_state").measured == "policy 2 Down, ports 2 DOWN"
     assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all different"
 
 
 def test_a_guid_as_a_real_report_writes_it() -> None:
-    """Sample of k8snetworkplumbingwg/sriov-network-operator issue 1046: the hardware address ends in 32:bf:6d:c9:5e:13:bc:14."""
+    """Sample of k8snetworkplumbingwg/sriov-network-operator issue 1046: the hardware address ends in
+    32:bf:6d:c9:5e:13:bc:14."""
     guid = "0x32bf6dc95e13bc14"
-    vf = ib_vf(0, node_guid=guid, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=guid),), administration=VfAdministration(guid, guid, "Follow"))
+    vf = ib_vf(
+        0,
+        node_guid=guid,
+        ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=guid),),
+        administration=VfAdministration(guid, guid, "Follow"),
+    )
     assert of_hca(ib_facts(vf, ib_vf(1), guids={"mlx5_1": "14:bc:13:5e:c9:6d:bf:32"}), "guids").status == "pass"
     assert of_hca(ib_facts(vf, ib_vf(1), guids={"mlx5_1": "14:bc:13:5e:c9:6d:bf:33"}), "guids").status == "fail"
 
@@ -419,24 +622,61 @@ GIVEN_BACK = VfAdministration(ONES, ONES, "Follow")
 @pytest.mark.parametrize(
     ("vf", "guids", "measured", "text"),
     [
-        (ib_vf(1, node_guid=ZERO, administration=NOTHING), {}, "1 of 2 without GUID", "Config daemon: it has given no GUID to mlx5_2"),
-        (ib_vf(1, node_guid=ZERO, administration=None), {}, "1 of 2 without GUID", "Config daemon: it has given no GUID to mlx5_2"),
-        (ib_vf(1, node_guid=ZERO), {}, "1 of 2 without GUID", "Kernel: the physical function has GUIDs for these, and their driver has not read them: mlx5_2"),
-        (ib_vf(1, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=ZERO),), administration=None), {}, "1 of 2 without GUID", "Config daemon"),
-        (ib_vf(1, administration=VfAdministration("0x0200000000000099")), {}, "1 of 2 differ", "Kernel: the physical function was given other GUIDs"),
-        (ib_vf(1), {"mlx5_2": "99:00:00:00:00:00:00:02"}, "1 of 2 stale", "Config daemon: its report has other GUIDs than the kernel for mlx5_2"),
+        (
+            ib_vf(1, node_guid=ZERO, administration=NOTHING),
+            {},
+            "1 of 2 without GUID",
+            "Config daemon: it has given no GUID to mlx5_2",
+        ),
+        (
+            ib_vf(1, node_guid=ZERO, administration=None),
+            {},
+            "1 of 2 without GUID",
+            "Config daemon: it has given no GUID to mlx5_2",
+        ),
+        (
+            ib_vf(1, node_guid=ZERO),
+            {},
+            "1 of 2 without GUID",
+            "Kernel: the physical function has GUIDs for these, and their driver has not read them: mlx5_2",
+        ),
+        (
+            ib_vf(1, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=ZERO),), administration=None),
+            {},
+            "1 of 2 without GUID",
+            "Config daemon",
+        ),
+        (
+            ib_vf(1, administration=VfAdministration("0x0200000000000099")),
+            {},
+            "1 of 2 differ",
+            "Kernel: the physical function was given other GUIDs",
+        ),
+        (
+            ib_vf(1),
+            {"mlx5_2": "99:00:00:00:00:00:00:02"},
+            "1 of 2 stale",
+            "Config daemon: its report has other GUIDs than the kernel for mlx5_2",
+        ),
         (ib_vf(1), {"mlx5_2": "no GUID at all"}, "1 of 2 stale", "Config daemon"),
-        (ib_vf(1, node_guid=ONES, administration=GIVEN_BACK), {}, "1 of 2 without GUID", "CNI plugin: it has set the GUIDs of mlx5_2 to ones"),
+        (
+            ib_vf(1, node_guid=ONES, administration=GIVEN_BACK),
+            {},
+            "1 of 2 without GUID",
+            "CNI plugin: it has set the GUIDs of mlx5_2 to ones",
+        ),
     ],
 )
-def test_guids_name_the_layer(vf: Hca, guids: typing.Dict[str, str], measured: str, text: str) -> None:
+def test_guids_name_the_layer(vf: Hca, guids: dict[str, str], measured: str, text: str) -> None:
     finding = of_hca(ib_facts(ib_vf(0), vf, guids=guids), "guids")
     assert (finding.status, finding.measured) == ("fail", measured)
     assert finding.why.startswith(text)
 
 
 def test_a_guid_that_two_vfs_of_the_fleet_have() -> None:
-    twin = ib_vf(0, node_guid=ib_vf(0).node_guid, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=ib_vf(0).node_guid),))
+    twin = ib_vf(
+        0, node_guid=ib_vf(0).node_guid, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=ib_vf(0).node_guid),)
+    )
     finding = of_hca(ib_facts(more=(twin, ib_vf(1, node=2))), "guids", subject=ib_vf(0).node_guid)
     assert (finding.status, finding.measured) == ("fail", "2 functions")
     assert "worker-1 mlx5_1, worker-2 mlx5_1" in finding.why
@@ -444,12 +684,23 @@ def test_a_guid_that_two_vfs_of_the_fleet_have() -> None:
 
 def taken_up(vf: Hca) -> Hca:
     """The subnet manager has made its port active."""
-    held = dataclasses.replace(vf.held, ports=tuple(dataclasses.replace(port, state="ACTIVE") for port in vf.held.ports)) if vf.held else None
-    return dataclasses.replace(vf, ports=tuple(dataclasses.replace(port, state="ACTIVE") for port in vf.ports), held=held)
+    held = (
+        dataclasses.replace(vf.held, ports=tuple(dataclasses.replace(port, state="ACTIVE") for port in vf.held.ports))
+        if vf.held
+        else None
+    )
+    return dataclasses.replace(
+        vf, ports=tuple(dataclasses.replace(port, state="ACTIVE") for port in vf.ports), held=held
+    )
 
 
 def policy(index: int, name: LinkPolicy, in_pod: bool = False) -> Hca:
-    vf = ib_vf(index, administration=dataclasses.replace(typing.cast(VfAdministration, ib_vf(index).administration), link_policy=name))
+    vf = ib_vf(
+        index,
+        administration=dataclasses.replace(
+            typing.cast(VfAdministration, ib_vf(index).administration), link_policy=name
+        ),
+    )
     vf = vf if name == "Down" else taken_up(vf)
     return dataclasses.replace(vf, netdevs=()) if in_pod else vf
 
@@ -461,7 +712,12 @@ def unseen(index: int, state: typing.Optional[str]) -> Hca:
 @pytest.mark.parametrize(
     ("wish", "vfs", "status", "text"),
     [
-        (None, (policy(0, "Down"), policy(1, "Up")), "fail", "Intent: it names no network.link_state, so nothing brings up the links of these VFs: mlx5_1."),
+        (
+            None,
+            (policy(0, "Down"), policy(1, "Up")),
+            "fail",
+            "Intent: it names no network.link_state, so nothing brings up the links of these VFs: mlx5_1.",
+        ),
         (None, (policy(0, "Follow"), policy(1, "Up")), "pass", ""),
         (None, (unseen(0, "DOWN"), unseen(1, "ACTIVE")), "fail", "Intent"),
         (None, (unseen(0, "ACTIVE"), unseen(1, "ACTIVE")), "pass", ""),
@@ -471,18 +727,27 @@ def unseen(index: int, state: typing.Optional[str]) -> Hca:
             "enable",
             (policy(0, "Down", in_pod=True), policy(1, "Down")),
             "fail",
-            "CNI plugin: pods have these VFs, and it has not set their link state to enable, or somebody has changed it since: mlx5_1.",
+            (
+                "CNI plugin: pods have these VFs, and it has not set their link state to enable, or somebody has"
+                " changed it since: mlx5_1."
+            ),
         ),
         ("auto", (policy(0, "Follow", in_pod=True), policy(1, "Down")), "pass", ""),
         ("enable", (unseen(0, "DOWN"), unseen(1, "DOWN")), "warn", "Kernel: neither sysfs nor ip link shows the link"),
     ],
 )
-def test_link_state_names_the_layer(wish: typing.Optional[str], vfs: typing.Tuple[Hca, Hca], status: str, text: str) -> None:
+def test_link_state_names_the_layer(wish: typing.Optional[str], vfs: tuple[Hca, Hca], status: str, text: str) -> None:
     finding = of_hca(ib_facts(*vfs), "link_state", ib_intent(wish))
     assert (finding.status, finding.why[: len(text)]) == (status, text)
 
 
-def waiting(index: int, state: str, link_policy: typing.Optional[LinkPolicy] = "Follow", physical: str = "LinkUp", guid: typing.Optional[str] = None) -> Hca:
+def waiting(
+    index: int,
+    state: str,
+    link_policy: typing.Optional[LinkPolicy] = "Follow",
+    physical: str = "LinkUp",
+    guid: typing.Optional[str] = None,
+) -> Hca:
     """A VF whose port is not taken up.
 
     :param guid: in place of its own
@@ -490,15 +755,25 @@ def waiting(index: int, state: str, link_policy: typing.Optional[LinkPolicy] = "
     vf = ib_vf(index)
     own = guid or typing.cast(str, vf.node_guid)
     port = dataclasses.replace(vf.ports[0], state=state, physical_state=physical, guid=own)
-    return dataclasses.replace(vf, ports=(port,), node_guid=own, administration=VfAdministration(own, own, link_policy) if link_policy else None)
+    return dataclasses.replace(
+        vf,
+        ports=(port,),
+        node_guid=own,
+        administration=VfAdministration(own, own, link_policy) if link_policy else None,
+    )
 
 
-@pytest.mark.parametrize("vf", [waiting(0, "DOWN"), waiting(0, "INIT"), waiting(0, "INIT", "Up"), waiting(0, "ARMED"), waiting(0, "INIT", None)])
+@pytest.mark.parametrize(
+    "vf",
+    [waiting(0, "DOWN"), waiting(0, "INIT"), waiting(0, "INIT", "Up"), waiting(0, "ARMED"), waiting(0, "INIT", None)],
+)
 @pytest.mark.parametrize("wish", ["enable", None])
 def test_a_subnet_manager_that_serves_no_vfs_is_named(vf: Hca, wish: typing.Optional[str]) -> None:
     finding = of_hca(ib_facts(vf, waiting(1, "ACTIVE"), port="ACTIVE"), "link_state", ib_intent(wish))
     assert finding.status == "fail"
-    assert finding.why.startswith("Subnet manager: the links of these VFs are up, and it leaves their ports as they are")
+    assert finding.why.startswith(
+        "Subnet manager: the links of these VFs are up, and it leaves their ports as they are"
+    )
     assert finding.why.endswith(": mlx5_1.")
     assert "virt_enabled 2 in its opensm.conf" in finding.remedy
 
@@ -523,10 +798,15 @@ def test_a_subnet_manager_is_not_blamed_for_what_others_keep_down(vf: Hca, port:
 
 
 @pytest.mark.parametrize(
-    ("mode", "netdevs", "status"), [("shared", (), "fail"), ("exclusive", (), "warn"), ("exclusive", ib_vf(1).netdevs, "fail"), ("", (), "fail")]
+    ("mode", "netdevs", "status"),
+    [("shared", (), "fail"), ("exclusive", (), "warn"), ("exclusive", ib_vf(1).netdevs, "fail"), ("", (), "fail")],
 )
-def test_an_rdma_device_goes_into_a_pod_in_exclusive_mode_only(mode: str, netdevs: typing.Tuple[Netdev, ...], status: str) -> None:
-    bare = ib_vf(1, name="0000:3c:00.2", rdma_device=None, netdevs=netdevs, node_guid=None, ports=(), administration=None)
+def test_an_rdma_device_goes_into_a_pod_in_exclusive_mode_only(
+    mode: str, netdevs: tuple[Netdev, ...], status: str
+) -> None:
+    bare = ib_vf(
+        1, name="0000:3c:00.2", rdma_device=None, netdevs=netdevs, node_guid=None, ports=(), administration=None
+    )
     given = ib_facts(ib_vf(0), bare, mode=mode)
     assert of_hca(given, "rdma_device").status == status
     assert of_hca(given, "guids").status == "unknown"
@@ -534,7 +814,7 @@ def test_an_rdma_device_goes_into_a_pod_in_exclusive_mode_only(mode: str, netdev
 
 def test_virtual_functions_of_one_node_are_judged_in_linear_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each policy of its own, and none with an RDMA device: what is compared is counted."""
-    compared: typing.List[int] = []
+    compared: list[int] = []
 
     def compare(one: Hca, other: object) -> bool:
         compared.append(1)
@@ -542,21 +822,35 @@ def test_virtual_functions_of_one_node_are_judged_in_linear_time(monkeypatch: py
 
     monkeypatch.setattr(Hca, "__eq__", compare)
     policies = [VfAdministration(link_policy=typing.cast(typing.Any, f"P{number:04}")) for number in range(300)]
-    bare = [ib_vf(1, name=f"vf{number}", rdma_device=None, netdevs=(), node_guid=None, ports=(), administration=each) for number, each in enumerate(policies)]
+    bare = [
+        ib_vf(1, name=f"vf{number}", rdma_device=None, netdevs=(), node_guid=None, ports=(), administration=each)
+        for number, each in enumerate(policies)
+    ]
     given = ib_facts(ib_vf(0), *bare, mode="exclusive")
     assert of_hca(given, "rdma_device").measured == "1 of 301"
-    assert of_hca(given, "link_state").measured.startswith("policy 1 Down, 1 P0000, 1 P0001, 1 P0002, 1 P0003, 1 P0004, 1 P0005, 1 P0006 and 293 more")
+    assert of_hca(given, "link_state").measured.startswith(
+        "policy 1 Down, 1 P0000, 1 P0001, 1 P0002, 1 P0003, 1 P0004, 1 P0005, 1 P0006 and 293 more"
+    )
     assert len(compared) < 3000
 
 
 def in_pod(index: int, mode: str = "exclusive", mtu: int = 4092) -> Hca:
-    """A VF that the pod of a job has: its interface, and in exclusive mode its RDMA device, are in the pod's network namespace."""
+    """A VF that the pod of a job has: its interface, and in exclusive mode its RDMA device, are in the pod's network
+    namespace."""
     free = ib_vf(index)
     netdev = Netdev("net1", "00:00", mtu, "up", port_guid=free.node_guid)
     if mode == "shared":
         return dataclasses.replace(free, netdevs=(), held=HeldParts((netdev,)))
     parts = HeldParts((netdev,), (), free.rdma_device, free.node_guid, free.ports)
-    return dataclasses.replace(free, name=typing.cast(PciFunction, free.pci).address, rdma_device=None, netdevs=(), node_guid=None, ports=(), held=parts)
+    return dataclasses.replace(
+        free,
+        name=typing.cast(PciFunction, free.pci).address,
+        rdma_device=None,
+        netdevs=(),
+        node_guid=None,
+        ports=(),
+        held=parts,
+    )
 
 
 def test_a_node_whose_vfs_are_all_in_pods_is_as_good_as_an_idle_one() -> None:
@@ -564,24 +858,45 @@ def test_a_node_whose_vfs_are_all_in_pods_is_as_good_as_an_idle_one() -> None:
         given = ib_facts(in_pod(0, mode or "exclusive"), ib_vf(1) if not mode else in_pod(1, mode), mode=mode)
         # set when a pod takes the VF
         vfs = [
-            taken_up(dataclasses.replace(hca, administration=VfAdministration(typing.cast(VfAdministration, hca.administration).node_guid, None, "Up")))
+            taken_up(
+                dataclasses.replace(
+                    hca,
+                    administration=VfAdministration(
+                        typing.cast(VfAdministration, hca.administration).node_guid, None, "Up"
+                    ),
+                )
+            )
             for hca in typing.cast(NodeHcas, given.nodes["worker-1"].value).hcas[1:]
         ]
-        given = dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((typing.cast(NodeHcas, given.nodes["worker-1"].value).hcas[0], *vfs)))})
+        given = dataclasses.replace(
+            given,
+            nodes={
+                "worker-1": ObservedHcas(NodeHcas((typing.cast(NodeHcas, given.nodes["worker-1"].value).hcas[0], *vfs)))
+            },
+        )
         intent = parse_intent([{**INFINIBAND, "mtu": 4092, "network": {**FABRIC["network"], "link_state": "enable"}}])
         assert given.operators is not None
-        told = dataclasses.replace(given.operators.states[0], wanted=(dataclasses.replace(given.operators.states[0].wanted[0], mtu=4092),))
+        told = dataclasses.replace(
+            given.operators.states[0], wanted=(dataclasses.replace(given.operators.states[0].wanted[0], mtu=4092),)
+        )
         given = dataclasses.replace(given, operators=dataclasses.replace(given.operators, states=(told,)))
-        assert [(item.check, item.status, item.why) for item in check(intent, given) if item.status != "pass"] == [], mode
+        assert [(item.check, item.status, item.why) for item in check(intent, given) if item.status != "pass"] == [], (
+            mode
+        )
         assert of_hca(given, "guids", subject="all nodes").measured == "2 GUIDs of VFs, all different", mode
 
 
 def test_ethernet_vfs_in_pods_are_seen_there() -> None:
     def taken(index: int, mtu: int) -> Hca:
-        return dataclasses.replace(virtual(ADDRESSES[index], mtu=None), held=HeldParts((Netdev("net1", "2e:4a", mtu, "up"),)))
+        return dataclasses.replace(
+            virtual(ADDRESSES[index], mtu=None), held=HeldParts((Netdev("net1", "2e:4a", mtu, "up"),))
+        )
 
     physical = sized()[0]
-    assert found(facts(physical, (taken(0, 9000), taken(1, 9000)), state=reported(9000)), "mtu", ask(mtu=9000)).status == "pass"
+    assert (
+        found(facts(physical, (taken(0, 9000), taken(1, 9000)), state=reported(9000)), "mtu", ask(mtu=9000)).status
+        == "pass"
+    )
     # a network of its own may ask for less; that is no fault of the node
     finding = found(facts(physical, (taken(0, 1500), taken(1, 9000)), state=reported(9000)), "mtu", ask(mtu=9000))
     assert (finding.status, finding.why[:10]) == ("warn", "CNI plugin")
@@ -592,7 +907,9 @@ def test_a_guid_of_a_vf_in_a_pod_is_read_where_it_is_shown() -> None:
     bare = dataclasses.replace(in_pod(1), held=None, administration=None)
     shown = {
         "the RDMA device in the pod": dataclasses.replace(bare, held=in_pod(1).held),
-        "the interface in the pod": dataclasses.replace(bare, held=HeldParts(typing.cast(HeldParts, in_pod(1).held).netdevs)),
+        "the interface in the pod": dataclasses.replace(
+            bare, held=HeldParts(typing.cast(HeldParts, in_pod(1).held).netdevs)
+        ),
         "ip link on the node": dataclasses.replace(bare, administration=VfAdministration(port_guid=ib_vf(1).node_guid)),
     }
     for where, vf in shown.items():
@@ -605,9 +922,15 @@ def test_a_guid_of_a_vf_in_a_pod_is_read_where_it_is_shown() -> None:
 
 
 def test_an_rdma_device_that_is_seen_nowhere_is_missed_unless_its_interface_is_in_a_pod() -> None:
-    lost = [dataclasses.replace(in_pod(index), held=HeldParts(typing.cast(HeldParts, in_pod(index).held).netdevs)) for index in (0, 1)]
+    lost = [
+        dataclasses.replace(in_pod(index), held=HeldParts(typing.cast(HeldParts, in_pod(index).held).netdevs))
+        for index in (0, 1)
+    ]
     assert of_hca(ib_facts(*lost, mode="exclusive"), "rdma_device").status == "warn"
-    assert of_hca(ib_facts(*(dataclasses.replace(vf, held=None) for vf in lost), mode="exclusive"), "rdma_device").status == "unknown"
+    assert (
+        of_hca(ib_facts(*(dataclasses.replace(vf, held=None) for vf in lost), mode="exclusive"), "rdma_device").status
+        == "unknown"
+    )
     # in shared mode it would be on the node
     assert of_hca(ib_facts(*lost, mode="shared"), "rdma_device").status == "fail"
     assert of_hca(ib_facts(*lost, mode=""), "rdma_device").status == "fail"
@@ -651,7 +974,11 @@ TAKEN = VfAdministration(vlan=100, vlan_qos=2, trust=True, spoof_check=False, mi
 POD = RdmaPod("storage", "worker-1", "linerate-storage-worker-1", "test", pci=ADDRESSES[0])
 
 
-def held(administration: typing.Optional[VfAdministration] = TAKEN, pods: typing.Tuple[RdmaPod, ...] = (POD,), error: typing.Optional[str] = None) -> Facts:
+def held(
+    administration: typing.Optional[VfAdministration] = TAKEN,
+    pods: tuple[RdmaPod, ...] = (POD,),
+    error: typing.Optional[str] = None,
+) -> Facts:
     """The first VF is in a pod, and this is set for it."""
     vfs = (dataclasses.replace(VIRTUAL[0], netdevs=(), administration=administration), VIRTUAL[1])
     seen = ObservedHcas(NodeHcas((PHYSICAL, *vfs))) if error is None else ObservedHcas(error=error)
@@ -660,7 +987,12 @@ def held(administration: typing.Optional[VfAdministration] = TAKEN, pods: typing
 
 def test_settings_that_are_read_back() -> None:
     finding = found(held(), "settings", SETTING)
-    assert (finding.status, finding.subject, finding.expected, finding.measured) == ("pass", "storage worker-1", ASKED, f"{ADDRESSES[0]}: {ASKED}")
+    assert (finding.status, finding.subject, finding.expected, finding.measured) == (
+        "pass",
+        "storage worker-1",
+        ASKED,
+        f"{ADDRESSES[0]}: {ASKED}",
+    )
     assert load(Facts, to_data(held()), "facts") == held()
 
 
@@ -670,9 +1002,14 @@ def test_what_the_network_leaves_to_the_driver_is_no_finding() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "measured"),
-    [({"vlan": 0}, "vlan 0,"), ({"trust": False}, "trust off"), ({"spoof_check": True}, "spoof_check on"), ({"max_tx_rate": 0}, "max_tx_rate 0")],
+    [
+        ({"vlan": 0}, "vlan 0,"),
+        ({"trust": False}, "trust off"),
+        ({"spoof_check": True}, "spoof_check on"),
+        ({"max_tx_rate": 0}, "max_tx_rate 0"),
+    ],
 )
-def test_another_setting_is_the_cni_plugins_fault(changes: typing.Dict[str, typing.Any], measured: str) -> None:
+def test_another_setting_is_the_cni_plugins_fault(changes: dict[str, typing.Any], measured: str) -> None:
     finding = found(held(dataclasses.replace(TAKEN, **changes)), "settings", SETTING)
     assert (finding.status, finding.why.split(":")[0]) == ("fail", "CNI plugin") and measured in finding.measured
     assert "NetworkAttachmentDefinition 'net'" in finding.remedy
@@ -681,13 +1018,19 @@ def test_another_setting_is_the_cni_plugins_fault(changes: typing.Dict[str, typi
 @pytest.mark.parametrize("administration", [None, dataclasses.replace(TAKEN, trust=None)])
 def test_a_setting_that_nobody_shows_is_not_proven(administration: typing.Optional[VfAdministration]) -> None:
     finding = found(held(administration), "settings", SETTING)
-    assert (finding.status, finding.why.split(":")[0]) == ("unknown", "Kernel") and "trust not shown" in finding.measured
+    assert (finding.status, finding.why.split(":")[0]) == (
+        "unknown",
+        "Kernel",
+    ) and "trust not shown" in finding.measured
 
 
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        (held(pods=(dataclasses.replace(POD, pci=None, error="Unschedulable: Insufficient openshift.io/igb"),)), "Insufficient openshift.io/igb"),
+        (
+            held(pods=(dataclasses.replace(POD, pci=None, error="Unschedulable: Insufficient openshift.io/igb"),)),
+            "Insufficient openshift.io/igb",
+        ),
         (held(error="unreachable: No route to host"), "No route to host"),
         (held(pods=()), "no pod of ours has one that the node shows"),
         (held(pods=(dataclasses.replace(POD, node="worker-2"),)), "no pod of ours has one that the node shows"),
@@ -702,26 +1045,40 @@ def test_without_a_pod_nothing_is_proven(given: Facts, reason: str) -> None:
 def test_a_vf_of_a_job_that_is_set_as_asked_proves_it_where_none_is_free() -> None:
     full = dataclasses.replace(POD, pci=None, error="Unschedulable: Insufficient openshift.io/igb")
     busy = [
-        dataclasses.replace(virtual(address, mtu=None), held=HeldParts((Netdev("net1", "2e:4a", 1500, "up"),)), administration=TAKEN) for address in ADDRESSES
+        dataclasses.replace(
+            virtual(address, mtu=None), held=HeldParts((Netdev("net1", "2e:4a", 1500, "up"),)), administration=TAKEN
+        )
+        for address in ADDRESSES
     ]
-    given = dataclasses.replace(facts(vfs=tuple(busy)), pods=(full,), held={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *busy)))})
+    given = dataclasses.replace(
+        facts(vfs=tuple(busy)), pods=(full,), held={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *busy)))}
+    )
     finding = found(given, "settings", SETTING)
     assert (finding.status, ADDRESSES[0] in finding.measured) == ("pass", True)
     # one on a network of its own proves nothing, and is no fault
     other = [dataclasses.replace(vf, administration=dataclasses.replace(TAKEN, vlan=7)) for vf in busy]
-    assert found(dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *other)))}), "settings", SETTING).status == "unknown"
+    assert (
+        found(
+            dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *other)))}),
+            "settings",
+            SETTING,
+        ).status
+        == "unknown"
+    )
 
 
 # several things at once
 
 
-def statuses(findings: typing.Iterable[Finding], name: str) -> typing.Dict[str, str]:
+def statuses(findings: typing.Iterable[Finding], name: str) -> dict[str, str]:
     """The status of each subject of a check."""
     return {finding.subject: finding.status for finding in findings if finding.check == f"virtual_functions.{name}"}
 
 
 def with_operators(given: Facts, **changes: typing.Any) -> Facts:
-    return dataclasses.replace(given, operators=dataclasses.replace(typing.cast(OperatorFacts, given.operators), **changes))
+    return dataclasses.replace(
+        given, operators=dataclasses.replace(typing.cast(OperatorFacts, given.operators), **changes)
+    )
 
 
 @pytest.mark.parametrize("answer", [ObservedHcas(), ObservedHcas(NodeHcas((PHYSICAL, *VIRTUAL)), "torn")])
@@ -752,12 +1109,21 @@ def test_without_all_its_physical_functions_none_is_judged_alone() -> None:
     intent = parse_intent([{**FABRIC, "select": {**FABRIC["select"], "hcas_per_node": 2}}])
     assert [finding.check.split(".")[1] for finding in check(intent, facts())] == ["members", "allocatable", "sync"]
     findings = check(INTENT, dataclasses.replace(facts(), nodes={"worker-1": ObservedHcas(NodeHcas(()))}))
-    assert [finding.check.split(".")[1] for finding in findings] == ["members", "allocatable"] and findings[0].status == "fail"
+    assert [finding.check.split(".")[1] for finding in findings] == ["members", "allocatable"] and findings[
+        0
+    ].status == "fail"
 
 
 def test_the_guids_of_an_infiniband_fabric_are_compared_beside_an_ethernet_one() -> None:
-    ethernet = {**FABRIC, "resource_name": "eth", "network": {"name": "eth", "namespace": "test"}, "ipam": {"type": "whereabouts", "range": "10.0.1.0/24"}}
-    findings = check(parse_intent([{**INFINIBAND, "network": {**FABRIC["network"], "link_state": "enable"}}, ethernet]), ib_facts())
+    ethernet = {
+        **FABRIC,
+        "resource_name": "eth",
+        "network": {"name": "eth", "namespace": "test"},
+        "ipam": {"type": "whereabouts", "range": "10.0.1.0/24"},
+    }
+    findings = check(
+        parse_intent([{**INFINIBAND, "network": {**FABRIC["network"], "link_state": "enable"}}, ethernet]), ib_facts()
+    )
     assert statuses(findings, "guids")["all nodes"] == "pass"
 
 
@@ -768,7 +1134,9 @@ def test_each_node_has_a_state_and_an_offer_of_its_own() -> None:
     nodes = {**given.nodes, "worker-2": given.nodes["worker-1"]}
     operators = typing.cast(OperatorFacts, given.operators)
     both = with_operators(
-        dataclasses.replace(given, nodes=nodes), nodes=(*operators.nodes, second), states=(*operators.states, dataclasses.replace(STATE, node="worker-2"))
+        dataclasses.replace(given, nodes=nodes),
+        nodes=(*operators.nodes, second),
+        states=(*operators.states, dataclasses.replace(STATE, node="worker-2")),
     )
     findings = check(INTENT, both)
     for name in ("count", "report", "allocatable"):
@@ -784,24 +1152,40 @@ def test_a_state_that_was_read_counts_whatever_else_was_not() -> None:
 
 def test_each_physical_function_has_its_own_part_of_the_state() -> None:
     second, address = "0000:02:00.0", "0000:02:10.0"
-    other = Hca("eth2", pci=PciFunction(second, "8086", "10c9", "0200", "igb"), netdevs=PHYSICAL.netdevs, sriov=Sriov(7, 2))
+    other = Hca(
+        "eth2", pci=PciFunction(second, "8086", "10c9", "0200", "igb"), netdevs=PHYSICAL.netdevs, sriov=Sriov(7, 2)
+    )
     vfs = tuple(dataclasses.replace(virtual(f"{address[:-1]}{number}"), physical_function=second) for number in (0, 2))
     state = dataclasses.replace(
         STATE,
         wanted=(*STATE.wanted, dataclasses.replace(STATE.wanted[0], address=second, vfs_count=1)),
         interfaces=(
             *STATE.interfaces,
-            dataclasses.replace(STATE.interfaces[0], address=second, vfs=tuple(StateVf(place, vf.name, "igbvf") for place, vf in enumerate(vfs))),
+            dataclasses.replace(
+                STATE.interfaces[0],
+                address=second,
+                vfs=tuple(StateVf(place, vf.name, "igbvf") for place, vf in enumerate(vfs)),
+            ),
         ),
     )
-    given = dataclasses.replace(facts(state=state, offered=4), nodes={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *VIRTUAL, other, *vfs)))})
+    given = dataclasses.replace(
+        facts(state=state, offered=4), nodes={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, *VIRTUAL, other, *vfs)))}
+    )
     findings = check(parse_intent([{**FABRIC, "select": {**FABRIC["select"], "hcas_per_node": 2}}]), given)
-    assert statuses(findings, "report") == {f"storage worker-1 eth1 {PF}": "pass", f"storage worker-1 eth2 {second}": "pass"}
-    assert statuses(findings, "count") == {f"storage worker-1 eth1 {PF}": "pass", f"storage worker-1 eth2 {second}": "fail"}
+    assert statuses(findings, "report") == {
+        f"storage worker-1 eth1 {PF}": "pass",
+        f"storage worker-1 eth2 {second}": "pass",
+    }
+    assert statuses(findings, "count") == {
+        f"storage worker-1 eth1 {PF}": "pass",
+        f"storage worker-1 eth2 {second}": "fail",
+    }
 
 
 def test_a_function_that_can_make_just_as_many_has_enough() -> None:
-    count = found(facts(dataclasses.replace(PHYSICAL, sriov=Sriov(2, 0)), vfs=(), state=interface(vfs_count=0, vfs=())), "count")
+    count = found(
+        facts(dataclasses.replace(PHYSICAL, sriov=Sriov(2, 0)), vfs=(), state=interface(vfs_count=0, vfs=())), "count"
+    )
     assert count.why.startswith("Config daemon: it was told 2 and has not made them")
 
 
@@ -816,7 +1200,9 @@ def test_an_offer_of_functions_that_nobody_wants_is_missing() -> None:
 
 def without_rdma(index: int, seen_in_pod: bool = False, free: bool = False) -> Hca:
     """A VF whose RDMA device is shown nowhere."""
-    vf = dataclasses.replace(in_pod(index), held=HeldParts(typing.cast(HeldParts, in_pod(index).held).netdevs) if seen_in_pod else None)
+    vf = dataclasses.replace(
+        in_pod(index), held=HeldParts(typing.cast(HeldParts, in_pod(index).held).netdevs) if seen_in_pod else None
+    )
     return dataclasses.replace(vf, netdevs=ib_vf(index).netdevs) if free else vf
 
 
@@ -834,7 +1220,9 @@ def without_rdma(index: int, seen_in_pod: bool = False, free: bool = False) -> H
         ("", (in_pod(0, "shared"), without_rdma(1, seen_in_pod=True)), "fail"),
     ],
 )
-def test_an_rdma_device_that_is_not_shown_is_in_a_pod_only_where_all_of_them_can_be(mode: str, vfs: typing.Tuple[Hca, ...], status: str) -> None:
+def test_an_rdma_device_that_is_not_shown_is_in_a_pod_only_where_all_of_them_can_be(
+    mode: str, vfs: tuple[Hca, ...], status: str
+) -> None:
     assert of_hca(ib_facts(*vfs, mode=mode), "rdma_device").status == status
 
 
@@ -847,16 +1235,23 @@ def test_a_function_with_several_interfaces_has_the_largest_mtu_of_them() -> Non
     """A child interface has a smaller one; one that was not read tells nothing."""
     physical, vfs = sized()
     for mtu in (1500, None):
-        more = dataclasses.replace(physical, netdevs=(*physical.netdevs, Netdev("eth1.7", "52:54:00:88:00:01", mtu, "up")))
+        more = dataclasses.replace(
+            physical, netdevs=(*physical.netdevs, Netdev("eth1.7", "52:54:00:88:00:01", mtu, "up"))
+        )
         assert found(facts(more, vfs, state=reported(9000)), "mtu", ask(mtu=9000)).status == "pass"
 
 
 def test_of_several_pods_each_must_have_what_was_asked() -> None:
     pods = (POD, dataclasses.replace(POD, pci=ADDRESSES[1]))
     for second, status in ((TAKEN, "pass"), (dataclasses.replace(TAKEN, vlan=7), "fail"), (None, "unknown")):
-        vfs = [dataclasses.replace(vf, netdevs=(), administration=administration) for vf, administration in zip(VIRTUAL, (TAKEN, second))]
+        vfs = [
+            dataclasses.replace(vf, netdevs=(), administration=administration)
+            for vf, administration in zip(VIRTUAL, (TAKEN, second))
+        ]
         nameless = dataclasses.replace(PHYSICAL, name="eth9", pci=None)
-        given = dataclasses.replace(facts(), pods=pods, held={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, nameless, *vfs)))})
+        given = dataclasses.replace(
+            facts(), pods=pods, held={"worker-1": ObservedHcas(NodeHcas((PHYSICAL, nameless, *vfs)))}
+        )
         assert found(given, "settings", SETTING).status == status
 
 
@@ -871,17 +1266,26 @@ def test_a_guid_that_the_driver_does_not_show_is_not_that_of_the_administration(
 
 
 @pytest.mark.parametrize("ports", [(), (Port(1, "ACTIVE", "LinkUp", "Ethernet"),)])
-def test_guids_of_ethernet_functions_are_no_business_of_an_infiniband_fabric(ports: typing.Tuple[Port, ...]) -> None:
+def test_guids_of_ethernet_functions_are_no_business_of_an_infiniband_fabric(ports: tuple[Port, ...]) -> None:
     given = ib_facts()
     node = typing.cast(NodeHcas, given.nodes["worker-1"].value)
     twins = tuple(dataclasses.replace(vf, node_guid="0x0000000000000abc", ports=ports) for vf in VIRTUAL)
-    findings = check(IB_INTENT, dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((*node.hcas, *twins)))}))
-    assert statuses(findings, "guids")["all nodes"] == "pass" and "0x0000000000000abc" not in statuses(findings, "guids")
+    findings = check(
+        IB_INTENT, dataclasses.replace(given, nodes={"worker-1": ObservedHcas(NodeHcas((*node.hcas, *twins)))})
+    )
+    assert statuses(findings, "guids")["all nodes"] == "pass" and "0x0000000000000abc" not in statuses(
+        findings, "guids"
+    )
 
 
 def test_a_vf_with_the_guid_of_a_physical_function_is_told_and_nothing_passes_for_all() -> None:
     guid = "0xb83fd20300e10000"
-    twin = ib_vf(1, node_guid=guid, ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=guid),), administration=VfAdministration(guid, guid, "Down"))
+    twin = ib_vf(
+        1,
+        node_guid=guid,
+        ports=(Port(1, "DOWN", "LinkUp", "InfiniBand", guid=guid),),
+        administration=VfAdministration(guid, guid, "Down"),
+    )
     told = statuses(check(IB_INTENT, ib_facts(ib_vf(0), twin)), "guids")
     assert told[guid] == "fail" and "all nodes" not in told
 
@@ -909,9 +1313,17 @@ def test_a_vf_in_a_namespace_in_which_nothing_runs_is_told() -> None:
     parts = HeldParts((Netdev("net1", "00:00", 4092, "down", lost.node_guid),), idle="cni-5b0e")
     given = ib_facts(dataclasses.replace(lost, held=parts), ib_vf(1))
     finding = of_hca(given, "stuck")
-    assert (finding.status, finding.subject, finding.measured) == ("warn", "compute worker-1 mlx5_0 0000:3c:00.0", "1 of 2 VFs")
+    assert (finding.status, finding.subject, finding.measured) == (
+        "warn",
+        "compute worker-1 mlx5_0 0000:3c:00.0",
+        "1 of 2 VFs",
+    )
     assert "nothing runs: mlx5_1 in cni-5b0e." in finding.why
     assert "spec.nodeName=worker-1" in finding.remedy and "ip netns delete cni-5b0e" in finding.remedy
     # no pod has it whose link state somebody forgot
     assert of_hca(given, "link_state").status == "pass"
-    assert not [item for item in check(IB_INTENT, ib_facts(in_pod(0, "shared"), ib_vf(1))) if item.check == "virtual_functions.stuck"]
+    assert not [
+        item
+        for item in check(IB_INTENT, ib_facts(in_pod(0, "shared"), ib_vf(1)))
+        if item.check == "virtual_functions.stuck"
+    ]

@@ -25,7 +25,7 @@ def seen(ahead: float = 0.0, took: float = TOOK, synchronised: typing.Optional[b
     return ObservedClock(NodeClock(ASKED + took / 2 + ahead, synchronised, 0.01, ASKED, ASKED + took))
 
 
-def judged(*clocks: ObservedClock) -> typing.Dict[str, typing.Tuple[str, str]]:
+def judged(*clocks: ObservedClock) -> dict[str, tuple[str, str]]:
     findings = check({f"worker-{number}": clock for number, clock in enumerate(clocks, 1)})
     assert {finding.check for finding in findings} == {"discover.clock"}
     return {finding.subject: (finding.status, finding.measured) for finding in findings}
@@ -53,7 +53,11 @@ def test_each_node_is_judged_by_what_is_sure() -> None:
 
 def test_one_node_that_is_off_is_accused_and_nobody_else() -> None:
     findings = judged(seen(0.1), seen(3 * HOURS), seen(-0.2))
-    assert {name: status for name, (status, _measured) in findings.items()} == {"worker-1": "pass", "worker-2": "fail", "worker-3": "pass"}
+    assert {name: status for name, (status, _measured) in findings.items()} == {
+        "worker-1": "pass",
+        "worker-2": "fail",
+        "worker-3": "pass",
+    }
 
 
 def test_nodes_that_agree_accuse_the_controller() -> None:
@@ -69,8 +73,9 @@ def test_nodes_that_are_off_by_different_times_are_accused_themselves() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(0, 60)), min_size=1, max_size=5))
-def test_nothing_far_off_ever_passes(given_clocks: typing.List[typing.Tuple[float, float]]) -> None:
-    """Each node has a finding; with one off by more than the limit from another, or from the controller, not all pass."""
+def test_nothing_far_off_ever_passes(given_clocks: list[tuple[float, float]]) -> None:
+    """Each node has a finding; with one off by more than the limit from another, or from the controller, not all
+    pass."""
     findings = judged(*(seen(ahead, took) for ahead, took in given_clocks))
     assert len(findings) in (len(given_clocks), len(given_clocks) + 1)
     if any(abs(ahead) >= MOST_APART + took for ahead, took in given_clocks):
@@ -130,7 +135,10 @@ def test_limits_are_met_at_exactly_so_many_seconds(low: float, high: float, stat
 
 
 def test_the_controller_is_accused_from_exactly_the_limit_on() -> None:
-    for ahead, accused in ((30.0, {"controller": "fail", "worker-1": "pass", "worker-2": "pass"}), (29.5, {"worker-1": "warn", "worker-2": "warn"})):
+    for ahead, accused in (
+        (30.0, {"controller": "fail", "worker-1": "pass", "worker-2": "pass"}),
+        (29.5, {"worker-1": "warn", "worker-2": "warn"}),
+    ):
         findings = judged(exact(ahead, ahead), exact(ahead, ahead))
         assert {name: status for name, (status, _measured) in findings.items()} == accused
 

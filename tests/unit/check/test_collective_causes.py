@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Is a proven figure what it should be, and if not, why: each cause has its own evidence and remedy, and a case like NVIDIA/nccl#2409 ends with one."""
+"""Is a proven figure what it should be, and if not, why: each cause has its own evidence and remedy, and a case like
+NVIDIA/nccl#2409 ends with one."""
 
 from __future__ import annotations
 
@@ -9,14 +10,29 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import Surroundings, UsedHca, find_causes
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import (
+    Surroundings,
+    UsedHca,
+    find_causes,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure, Shape, expect
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import Figure, algorithm_of, judge_figure, judge_inside, pick_figure
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import (
+    Figure,
+    algorithm_of,
+    judge_figure,
+    judge_inside,
+    pick_figure,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import Wanted, prove_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import ExpectedBusbw
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclChoice, NcclLog
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import (
+    NcclTestFigure,
+    NcclTestRank,
+    NcclTestRow,
+    NcclTests,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, Reading, Roce
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
@@ -27,7 +43,10 @@ HOSTS = ("job-worker-0", "job-worker-1")
 CHOICE = "AllReduce: 8589934592 Bytes -> Algo NVLS_TREE proto SIMPLE channel{Lo..Hi}={0..15}"
 JOB = Job(gpus=8, hcas=HCAS, channels=16, more=(CHOICE,))
 WANTED = Wanted(2, {host: {name: rail for rail, name in enumerate(HCAS)} for host in HOSTS}, tuple(range(8)))
-SEEN = Surroundings({host: {name: UsedHca(rail, rail // 4, 392.0) for rail, name in enumerate(HCAS)} for host in HOSTS}, from_gpu_memory=True)
+SEEN = Surroundings(
+    {host: {name: UsedHca(rail, rail // 4, 392.0) for rail, name in enumerate(HCAS)} for host in HOSTS},
+    from_gpu_memory=True,
+)
 FLOOR = expect("all_reduce", Shape(2, 8), [392.0] * 8, "nvls_tree", NodeFigure(480.0, "nvls"))
 
 
@@ -38,16 +57,25 @@ def row(size: int, bus: float, wrong: int = 0) -> NcclTestRow:
 
 def run_of(*rows: NcclTestRow, job: Job = JOB) -> NcclTests:
     ranks = tuple(
-        NcclTestRank(host * job.gpus + gpu, 0, 100 + gpu, f"job-worker-{host}", gpu, "x", "H100") for host in range(job.hosts) for gpu in range(job.gpus)
+        NcclTestRank(host * job.gpus + gpu, 0, 100 + gpu, f"job-worker-{host}", gpu, "x", "H100")
+        for host in range(job.hosts)
+        for gpu in range(job.gpus)
     )
-    return NcclTests("all_reduce", ranks=ranks, rows=rows, out_of_bounds=0, average_bus_gbs=rows[0].figures[0].bus_gbs, concluded=True)
+    return NcclTests(
+        "all_reduce",
+        ranks=ranks,
+        rows=rows,
+        out_of_bounds=0,
+        average_bus_gbs=rows[0].figures[0].bus_gbs,
+        concluded=True,
+    )
 
 
 def log_of(job: Job = JOB) -> NcclLog:
     return nccl_log.parse(job.lines())
 
 
-def judge(*rows: NcclTestRow, job: Job = JOB, seen: Surroundings = SEEN, **more: typing.Any) -> typing.Tuple[Finding, ...]:
+def judge(*rows: NcclTestRow, job: Job = JOB, seen: Surroundings = SEEN, **more: typing.Any) -> tuple[Finding, ...]:
     log, run = log_of(job), run_of(*rows, job=job)
     return judge_figure("two nodes", log, run, prove_run(log, run, WANTED), more.pop("floor", FLOOR), seen, **more)
 
@@ -64,7 +92,11 @@ def test_a_figure_above_the_floor_passes() -> None:
 def test_the_algorithm_of_the_figure_is_read_from_the_log() -> None:
     log, run = log_of(), run_of(row(8 * GIB, 470.0))
     figure = pick_figure(log, run, prove_run(log, run, WANTED))
-    assert figure is not None and figure.choice == NcclChoice("AllReduce", 8 * GIB, "NVLS_TREE", "SIMPLE", 16) and algorithm_of(figure, log) == "nvls_tree"
+    assert (
+        figure is not None
+        and figure.choice == NcclChoice("AllReduce", 8 * GIB, "NVLS_TREE", "SIMPLE", 16)
+        and algorithm_of(figure, log) == "nvls_tree"
+    )
     other = run_of(row(4 * GIB, 470.0))
     figure = pick_figure(log, other, prove_run(log, other, WANTED))
     assert figure is not None and figure.choice is None and algorithm_of(figure, log) is None
@@ -74,12 +106,18 @@ def test_an_older_release_says_neither_function_nor_channels() -> None:
     job = dataclasses.replace(JOB, more=("8589934592 Bytes -> Algo 5 proto 2 time 34.693867",))
     log, run = log_of(job), run_of(row(8 * GIB, 470.0))
     figure = pick_figure(log, run, prove_run(log, run, WANTED))
-    assert figure is not None and algorithm_of(figure, log) == "nvls_tree" and judge(row(8 * GIB, 470.0), job=job)[0].status == PASS
+    assert (
+        figure is not None
+        and algorithm_of(figure, log) == "nvls_tree"
+        and judge(row(8 * GIB, 470.0), job=job)[0].status == PASS
+    )
     assert [cause.measured for cause in causes(job, choice=figure.choice)] == ["none found"]
 
 
 def test_an_all_gather_is_of_all_ranks_in_the_test_and_of_one_in_the_log() -> None:
-    job = dataclasses.replace(JOB, more=("AllGather: 536870912 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}",))
+    job = dataclasses.replace(
+        JOB, more=("AllGather: 536870912 Bytes -> Algo RING proto SIMPLE channel{Lo..Hi}={0..15}",)
+    )
     log, run = log_of(job), dataclasses.replace(run_of(row(8 * GIB, 340.0)), collective="all_gather")
     figure = pick_figure(log, run, prove_run(log, run, WANTED))
     assert figure is not None and figure.choice is not None and algorithm_of(figure, log) == "ring"
@@ -91,10 +129,16 @@ def test_an_all_gather_is_of_all_ranks_in_the_test_and_of_one_in_the_log() -> No
         ((row(1 << 29, 470.0),), {}, "No message has 1 GiB or more"),
         ((row(8 * GIB, 600.0),), {}, "The links carry 514.3 GB/s"),
         ((row(8 * GIB, 470.0),), {"floor": None}, "No formula is known"),
-        ((row(8 * GIB, 470.0),), {"job": dataclasses.replace(JOB, network="Socket", hcas=())}, "No figure counts without the proof"),
+        (
+            (row(8 * GIB, 470.0),),
+            {"job": dataclasses.replace(JOB, network="Socket", hcas=())},
+            "No figure counts without the proof",
+        ),
     ],
 )
-def test_figures_that_tell_nothing_are_unknown(rows: typing.Tuple[NcclTestRow, ...], more: typing.Dict[str, typing.Any], said: str) -> None:
+def test_figures_that_tell_nothing_are_unknown(
+    rows: tuple[NcclTestRow, ...], more: dict[str, typing.Any], said: str
+) -> None:
     (finding,) = judge(*rows, **more)
     assert finding.status == UNKNOWN and said in finding.why and finding.remedy
 
@@ -118,8 +162,16 @@ def test_the_intent_has_its_own_floor_with_a_reason() -> None:
 def test_nodes_are_held_against_their_like() -> None:
     figures = {f"node-{number}": Figure(8 * GIB, bus) for number, bus in enumerate((370.0, 372.0, 340.0, 371.0))}
     findings = judge_inside(figures)
-    assert [(finding.subject, finding.status) for finding in findings] == [("node-0", PASS), ("node-1", PASS), ("node-2", FAIL), ("node-3", PASS)]
-    assert findings[2].measured == "340.0 GB/s with 8 GiB" and findings[2].expected == "344.6 GB/s (0.93 of the median of 4 nodes)"
+    assert [(finding.subject, finding.status) for finding in findings] == [
+        ("node-0", PASS),
+        ("node-1", PASS),
+        ("node-2", FAIL),
+        ("node-3", PASS),
+    ]
+    assert (
+        findings[2].measured == "340.0 GB/s with 8 GiB"
+        and findings[2].expected == "344.6 GB/s (0.93 of the median of 4 nodes)"
+    )
     assert "nvlink" in findings[2].remedy
     # two nodes are no measure for each other, unless the intent is
     two = {name: figures[name] for name in ("node-0", "node-2")}
@@ -128,46 +180,73 @@ def test_nodes_are_held_against_their_like() -> None:
     assert [finding.status for finding in judge_inside(two, wanted)] == [PASS, FAIL]
 
 
-# a case like NVIDIA/nccl#2409: 231 GB/s of 470, each rail at line rate by ib_write_bw from the host's memory, GPUDirect RDMA on, 8 queue pairs
+# a case like NVIDIA/nccl#2409: 231 GB/s of 470, each rail at line rate by ib_write_bw from the host's memory, GPUDirect
+# RDMA on, 8 queue pairs
 
-PUBLIC = dataclasses.replace(JOB, more=(CHOICE, "NCCL_IB_QPS_PER_CONNECTION set by environment to 8.", "NCCL_IB_TC set by environment to 106."))
+PUBLIC = dataclasses.replace(
+    JOB, more=(CHOICE, "NCCL_IB_QPS_PER_CONNECTION set by environment to 8.", "NCCL_IB_TC set by environment to 106.")
+)
 
 
 def test_the_public_case_is_not_green_and_names_what_was_not_measured() -> None:
     seen = dataclasses.replace(SEEN, from_gpu_memory=False, roce=Roce())
     bandwidth, *causes = judge(row(GIB, 216.5), row(8 * GIB, 231.0), job=PUBLIC, seen=seen)
-    assert (bandwidth.status, bandwidth.measured) == (FAIL, "231.0 GB/s with 8 GiB, NVLS_TREE") and bandwidth.why.startswith("50% of what the links")
+    assert (bandwidth.status, bandwidth.measured) == (
+        FAIL,
+        "231.0 GB/s with 8 GiB, NVLS_TREE",
+    ) and bandwidth.why.startswith("50% of what the links")
     (cause,) = causes
-    assert "from the hosts' memory" in cause.why and "ACS" in cause.why and "from the GPUs' memory" in cause.remedy and cause.why in bandwidth.why
+    assert (
+        "from the hosts' memory" in cause.why
+        and "ACS" in cause.why
+        and "from the GPUs' memory" in cause.remedy
+        and cause.why in bandwidth.why
+    )
 
 
 def test_the_public_case_with_what_the_nodes_show() -> None:
-    rows: typing.Dict[str, typing.Tuple[Reading, ...]] = {
+    rows: dict[str, tuple[Reading, ...]] = {
         "acs": (Reading("redirected", ("0000:15:00.0",)),),
         "governor": (Reading("powersave"),),
         "gpu_slowed": (Reading("none"),),
     }
     seen = dataclasses.replace(SEEN, roce=Roce(), tunings={HOSTS[0]: NodeTuning(rows), HOSTS[1]: NodeTuning()})
     bandwidth, acs, governor = judge(row(8 * GIB, 231.0), job=PUBLIC, seen=seen)
-    assert bandwidth.status == FAIL and "halves the rate of GPUDirect RDMA" in bandwidth.why and "1 more may be the cause" in bandwidth.remedy
-    assert (acs.subject, acs.status) == (HOSTS[0], WARN) and "redirected (0000:15:00.0)" in acs.measured and "pci=disable_acs_redir" in acs.remedy
+    assert (
+        bandwidth.status == FAIL
+        and "halves the rate of GPUDirect RDMA" in bandwidth.why
+        and "1 more may be the cause" in bandwidth.remedy
+    )
+    assert (
+        (acs.subject, acs.status) == (HOSTS[0], WARN)
+        and "redirected (0000:15:00.0)" in acs.measured
+        and "pci=disable_acs_redir" in acs.remedy
+    )
     assert "powersave" in governor.measured
 
 
 def test_the_public_case_without_any_evidence_is_unknown_and_not_green() -> None:
     bandwidth, cause = judge(row(8 * GIB, 231.0), job=PUBLIC)
-    assert bandwidth.status == FAIL and (cause.status, cause.measured) == (UNKNOWN, "none found") and "sendrecv_perf" in cause.remedy
+    assert (
+        bandwidth.status == FAIL
+        and (cause.status, cause.measured) == (UNKNOWN, "none found")
+        and "sendrecv_perf" in cause.remedy
+    )
 
 
 # each cause, told apart
 
 
-def causes(job: Job = JOB, seen: Surroundings = SEEN, choice: typing.Optional[NcclChoice] = None) -> typing.Tuple[Finding, ...]:
+def causes(
+    job: Job = JOB, seen: Surroundings = SEEN, choice: typing.Optional[NcclChoice] = None
+) -> tuple[Finding, ...]:
     return find_causes("two nodes", log_of(job), choice, seen)
 
 
 def with_rows(**rows: Reading) -> Surroundings:
-    return dataclasses.replace(SEEN, tunings={HOSTS[1]: NodeTuning({name: (reading,) for name, reading in rows.items()})})
+    return dataclasses.replace(
+        SEEN, tunings={HOSTS[1]: NodeTuning({name: (reading,) for name, reading in rows.items()})}
+    )
 
 
 def weak_hca() -> Surroundings:
@@ -184,8 +263,14 @@ def says(*lines: str) -> Job:
 FAR = with_rows(gpu_numa=Reading("3", ("0000:8b:00.0",)))
 ROCE = dataclasses.replace(SEEN, roce=Roce())
 
-CASES: typing.Dict[str, typing.Tuple[Job, Surroundings, str, str, str]] = {
-    "GPUDirect off": (dataclasses.replace(JOB, gpu_direct=False), SEEN, "4 of 16 ranks without GDRDMA", "host's memory", "nvidia-peermem"),
+CASES: dict[str, tuple[Job, Surroundings, str, str, str]] = {
+    "GPUDirect off": (
+        dataclasses.replace(JOB, gpu_direct=False),
+        SEEN,
+        "4 of 16 ranks without GDRDMA",
+        "host's memory",
+        "nvidia-peermem",
+    ),
     "GPUDirect by a wrong path": (
         dataclasses.replace(says("GPU Direct RDMA Disabled for GPU 8b000 / HCA 0 (distance 7 > 5)"), gpu_direct=False),
         SEEN,
@@ -207,7 +292,13 @@ CASES: typing.Dict[str, typing.Tuple[Job, Surroundings, str, str, str]] = {
         "carries more than the others",
         "NCCL_MIN_NCHANNELS",
     ),
-    "HCA of another NUMA node": (JOB, FAR, "rank 15 (NUMA node 3) uses mlx5_0 (NUMA node 0)", "between the sockets", "topology manager"),
+    "HCA of another NUMA node": (
+        JOB,
+        FAR,
+        "rank 15 (NUMA node 3) uses mlx5_0 (NUMA node 0)",
+        "between the sockets",
+        "topology manager",
+    ),
     "one weak rail": (JOB, weak_hca(), "196 Gb/s", "wait for the slowest", "stages fabric and bandwidth"),
     "one rail slow alone": (
         JOB,
@@ -216,7 +307,13 @@ CASES: typing.Dict[str, typing.Tuple[Job, Surroundings, str, str, str]] = {
         "Rail 2 alone is slower",
         "Halve the nodes",
     ),
-    "throttled GPU": (JOB, with_rows(gpu_slowed=Reading("hw_thermal", ("0000:1b:00.0",))), "hw_thermal", "One slow GPU holds up all ranks", "fans"),
+    "throttled GPU": (
+        JOB,
+        with_rows(gpu_slowed=Reading("hw_thermal", ("0000:1b:00.0",))),
+        "hw_thermal",
+        "One slow GPU holds up all ranks",
+        "fans",
+    ),
     "ACS": (JOB, with_rows(acs=Reading("redirected")), "redirected", "halves the rate of GPUDirect RDMA", "ACS off"),
     "GID": (
         says("NET/IB: Dev 0 Port 1 qpn 58 mtu 5 GID 3 (0/A1)", "NET/IB: Dev 1 Port 1 qpn 59 mtu 5 GID 1 (0/A1)"),
@@ -225,7 +322,13 @@ CASES: typing.Dict[str, typing.Tuple[Job, Surroundings, str, str, str]] = {
         "several indexes",
         "NCCL_IB_ADDR_RANGE",
     ),
-    "MTU": (says("NET/IB: Dev 0 Port 1 qpn 58 mtu 3 GID 3 (0/A1)"), SEEN, "1024 bytes", "less than 4096 bytes", "MTU of 4200"),
+    "MTU": (
+        says("NET/IB: Dev 0 Port 1 qpn 58 mtu 3 GID 3 (0/A1)"),
+        SEEN,
+        "1024 bytes",
+        "less than 4096 bytes",
+        "MTU of 4200",
+    ),
     "traffic class": (
         says("NCCL_IB_TC set by environment to 0.", "NCCL_IB_QPS_PER_CONNECTION set by environment to 4."),
         ROCE,
@@ -233,7 +336,13 @@ CASES: typing.Dict[str, typing.Tuple[Job, Surroundings, str, str, str]] = {
         "queue without PFC",
         "NCCL_IB_TC=106",
     ),
-    "queue pairs": (says("NCCL_IB_TC set by environment to 106."), ROCE, "1, NCCL's own queue pair", "one flow", "NCCL_IB_QPS_PER_CONNECTION=4"),
+    "queue pairs": (
+        says("NCCL_IB_TC set by environment to 106."),
+        ROCE,
+        "1, NCCL's own queue pair",
+        "one flow",
+        "NCCL_IB_QPS_PER_CONNECTION=4",
+    ),
     "adaptive routing": (
         JOB,
         dataclasses.replace(SEEN, several_leaves=True, adaptive_routing=False),
@@ -241,9 +350,27 @@ CASES: typing.Dict[str, typing.Tuple[Job, Surroundings, str, str, str]] = {
         "two flows share a link",
         "adaptive routing of the subnet manager",
     ),
-    "buffers": (says("NCCL_BUFFSIZE set by environment to 65536."), SEEN, "NCCL_BUFFSIZE=65536", "sizes of buffers", "without these"),
-    "algorithm": (says("NCCL_PROTO set by environment to LL."), SEEN, "NCCL_PROTO=LL", "way and algorithm", "without these"),
-    "from host memory": (JOB, dataclasses.replace(SEEN, from_gpu_memory=False), "from the hosts' memory", "was not measured", "bandwidth.layers"),
+    "buffers": (
+        says("NCCL_BUFFSIZE set by environment to 65536."),
+        SEEN,
+        "NCCL_BUFFSIZE=65536",
+        "sizes of buffers",
+        "without these",
+    ),
+    "algorithm": (
+        says("NCCL_PROTO set by environment to LL."),
+        SEEN,
+        "NCCL_PROTO=LL",
+        "way and algorithm",
+        "without these",
+    ),
+    "from host memory": (
+        JOB,
+        dataclasses.replace(SEEN, from_gpu_memory=False),
+        "from the hosts' memory",
+        "was not measured",
+        "bandwidth.layers",
+    ),
 }
 
 
@@ -253,7 +380,9 @@ def test_a_cause_has_its_evidence_and_its_remedy(name: str) -> None:
     cause, *others = causes(job, seen)
     assert {other.why for other in others} <= {cause.why}
     assert (cause.check, cause.status) == ("collectives.cause", WARN)
-    assert measured in cause.measured and why in cause.why and remedy in cause.remedy and cause.subject and cause.expected
+    assert (
+        measured in cause.measured and why in cause.why and remedy in cause.remedy and cause.subject and cause.expected
+    )
 
 
 def test_causes_are_told_apart() -> None:
@@ -264,7 +393,11 @@ def test_causes_are_told_apart() -> None:
 def test_a_way_by_the_gpu_of_another_rank() -> None:
     text = JOB.text().replace("via NET/IB/3/GDRDMA", "via NET/IB/3(4)/GDRDMA")
     (cause,) = find_causes("two nodes", nccl_log.parse_text(text), None, SEEN)
-    assert cause.measured == "4 of 16 ranks by the GPU of another" and "PXN" in cause.why and "nvidia-smi topo -m" in cause.remedy
+    assert (
+        cause.measured == "4 of 16 ranks by the GPU of another"
+        and "PXN" in cause.why
+        and "nvidia-smi topo -m" in cause.remedy
+    )
 
 
 def test_a_collective_on_a_part_of_its_channels() -> None:
@@ -275,14 +408,29 @@ def test_a_collective_on_a_part_of_its_channels() -> None:
 def test_what_the_run_sets_itself_is_no_cause() -> None:
     job = says("NCCL_ALGO set by environment to Ring.", "NCCL_NVLS_ENABLE set by environment to 0.")
     assert causes(job)[0].measured == "NCCL_ALGO=Ring, NCCL_NVLS_ENABLE=0"
-    assert causes(job, dataclasses.replace(SEEN, set_by_run=frozenset({"NCCL_ALGO", "NCCL_NVLS_ENABLE"})))[0].measured == "none found"
+    assert (
+        causes(job, dataclasses.replace(SEEN, set_by_run=frozenset({"NCCL_ALGO", "NCCL_NVLS_ENABLE"})))[0].measured
+        == "none found"
+    )
 
 
 def test_sound_runs_have_no_cause() -> None:
-    sound = with_rows(gpu_slowed=Reading("none"), acs=Reading("direct"), governor=Reading("performance"), gpu_numa=Reading("0", ("0000:8b:00.0",)))
-    near = {host: {name: dataclasses.replace(hca, numa_node=0) for name, hca in found.items()} for host, found in SEEN.hcas.items()}
-    roce = says(
-        "NCCL_IB_TC set by environment to 106.", "NCCL_IB_QPS_PER_CONNECTION set by environment to 8.", "NET/IB: Dev 0 Port 1 qpn 58 mtu 5 GID 3 (0/A1)"
+    sound = with_rows(
+        gpu_slowed=Reading("none"),
+        acs=Reading("direct"),
+        governor=Reading("performance"),
+        gpu_numa=Reading("0", ("0000:8b:00.0",)),
     )
-    (cause,) = causes(roce, dataclasses.replace(sound, hcas=near, roce=Roce(), several_leaves=True, adaptive_routing=True))
+    near = {
+        host: {name: dataclasses.replace(hca, numa_node=0) for name, hca in found.items()}
+        for host, found in SEEN.hcas.items()
+    }
+    roce = says(
+        "NCCL_IB_TC set by environment to 106.",
+        "NCCL_IB_QPS_PER_CONNECTION set by environment to 8.",
+        "NET/IB: Dev 0 Port 1 qpn 58 mtu 5 GID 3 (0/A1)",
+    )
+    (cause,) = causes(
+        roce, dataclasses.replace(sound, hcas=near, roce=Roce(), several_leaves=True, adaptive_routing=True)
+    )
     assert (cause.status, cause.measured) == (UNKNOWN, "none found")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From groups to runs, and all of it together: a small fleet climbs from one node to all, by logs and figures of each run, and what is slow is named."""
+"""From groups to runs, and all of it together: a small fleet climbs from one node to all, by logs and figures of each
+run, and what is slow is named."""
 
 from __future__ import annotations
 
@@ -12,12 +13,23 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import Surroundings, UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import Ground, pick_expected, plan_floor, plan_proof, plan_run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import (
+    Ground,
+    pick_expected,
+    plan_floor,
+    plan_proof,
+    plan_run,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import judge_figure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import prove_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import Collectives, ExpectedBusbw
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import PASS, Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import (
+    NcclTestFigure,
+    NcclTestRank,
+    NcclTestRow,
+    NcclTests,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import Climb, Group, Test
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Named, Trial
@@ -31,7 +43,10 @@ NODES = [node for nodes in LEAVES.values() for node in nodes]
 
 def ground(**rates: float) -> Ground:
     """:param rates: of the second rail of a node, in Gb/s, by its name with an underscore"""
-    hcas = {node: {DEVICES[0]: UsedHca(0, 0, 392.0), DEVICES[1]: UsedHca(1, 0, rates.get(node.replace("-", "_"), 392.0))} for node in NODES}
+    hcas = {
+        node: {DEVICES[0]: UsedHca(0, 0, 392.0), DEVICES[1]: UsedHca(1, 0, rates.get(node.replace("-", "_"), 392.0))}
+        for node in NODES
+    }
     return Ground({node: f"pod-{node}" for node in NODES}, hcas, {0: 0, 1: 1})
 
 
@@ -47,11 +62,16 @@ class Site:
     :ivar tcp: nodes that fall back to TCP
     """
 
-    def __init__(self, slow: typing.Container[typing.Tuple[str, int]] = (), lost: typing.Container[str] = (), tcp: typing.Container[str] = ()) -> None:
+    def __init__(
+        self,
+        slow: typing.Container[tuple[str, int]] = (),
+        lost: typing.Container[str] = (),
+        tcp: typing.Container[str] = (),
+    ) -> None:
         self.slow, self.lost, self.tcp = slow, lost, tcp
-        self.findings: typing.List[Finding] = []
+        self.findings: list[Finding] = []
 
-    def jobs(self, test: Test) -> typing.List[typing.Tuple[int, Job]]:
+    def jobs(self, test: Test) -> list[tuple[int, Job]]:
         """Each group with its rail."""
         hosts = len(test.nodes)
         if isinstance(test, Trial) or test.kind == "two nodes":
@@ -62,13 +82,25 @@ class Site:
     def text(self, test: Test) -> str:
         lines = []
         for rail, job in self.jobs(test):
-            text = job.text().replace(":100:200 ", f":{100 + 10 * rail}:{200 + 10 * rail} ").replace("0x6b99be0cc5a5bfbf", f"0x6b99be0cc5a5bfb{rail}")
+            text = (
+                job.text()
+                .replace(":100:200 ", f":{100 + 10 * rail}:{200 + 10 * rail} ")
+                .replace("0x6b99be0cc5a5bfbf", f"0x6b99be0cc5a5bfb{rail}")
+            )
             for line in text.splitlines(keepends=True):
                 number = int(line.partition("-worker-")[2].partition(":")[0])
                 node = test.nodes[number]
-                ways = [("NET/IB/0/GDRDMA", "NET/Socket/0"), ("NET/IB/1/GDRDMA", "NET/Socket/1")] if node in self.tcp else []
+                ways = (
+                    [("NET/IB/0/GDRDMA", "NET/Socket/0"), ("NET/IB/1/GDRDMA", "NET/Socket/1")]
+                    if node in self.tcp
+                    else []
+                )
                 if node not in self.lost:
-                    lines.append(functools.reduce(lambda said, way: said.replace(*way), ways, line).replace(f"job-worker-{number}:", f"pod-{node}:"))
+                    lines.append(
+                        functools.reduce(lambda said, way: said.replace(*way), ways, line).replace(
+                            f"job-worker-{number}:", f"pod-{node}:"
+                        )
+                    )
         return "".join(lines)
 
     def tests(self, test: Test, bound: float) -> NcclTests:
@@ -82,7 +114,9 @@ class Site:
         bus = bound * (0.5 if any((node, rail) in self.slow for node in test.nodes for rail in rails) else 0.96)
         figure = NcclTestFigure(1.0, bus, bus, 0)
         row = NcclTestRow(1 << 33, 1 << 31, "float", "sum", None, figure, figure)
-        return NcclTests("all_reduce", ranks=tuple(ranks), rows=(row,), out_of_bounds=0, average_bus_gbs=bus, concluded=True)
+        return NcclTests(
+            "all_reduce", ranks=tuple(ranks), rows=(row,), out_of_bounds=0, average_bus_gbs=bus, concluded=True
+        )
 
     def passes(self, test: Test, number: int) -> bool:
         run = plan_run(test, number, "all_reduce", GROUND)
@@ -117,32 +151,56 @@ def test_a_sound_fleet_is_proven_from_one_node_to_all() -> None:
 def test_a_slow_port_is_named_and_the_others_are_proven() -> None:
     site = Site(slow={("node-b2", 1)})
     made = site.climb()
-    assert made.named == {"two nodes": Named(ports=(("node-b2", 1),))} and made.unproven == () and list(made.left_out) == ["node-b2"]
+    assert (
+        made.named == {"two nodes": Named(ports=(("node-b2", 1),))}
+        and made.unproven == ()
+        and list(made.left_out) == ["node-b2"]
+    )
     assert {finding.check for finding in site.findings} == {"collectives.bandwidth", "collectives.cause"}
 
 
 def test_a_node_that_falls_back_to_tcp_is_named_as_one_that_proves_nothing() -> None:
     site = Site(tcp={"node-c1"})
     made = site.climb()
-    assert made.named == {"two nodes": Named(nodes=("node-c1",))} and list(made.left_out) == ["node-c1"] and made.unproven == ()
+    assert (
+        made.named == {"two nodes": Named(nodes=("node-c1",))}
+        and list(made.left_out) == ["node-c1"]
+        and made.unproven == ()
+    )
     assert any("TCP (NET/Socket)" in finding.why for finding in site.findings)
 
 
 def test_a_node_without_a_log_is_not_proven_even_alone() -> None:
     made = Site(lost={"node-a0"}).climb()
-    assert made.left_out == {"node-a0": "one node"} and made.together == [Group("one node", ("node-a0",))] and made.unproven == ()
+    assert (
+        made.left_out == {"node-a0": "one node"}
+        and made.together == [Group("one node", ("node-a0",))]
+        and made.unproven == ()
+    )
 
 
 # the parts
 
 
 def test_runs_of_groups() -> None:
-    pair, leaf, trial = Group("two nodes", ("node-a0", "node-a1")), Group("a leaf", tuple(LEAVES["a"])), Trial(1, "part", ("node-a0", "node-b0"), ("node-a0",))
-    tests: typing.Tuple[Test, ...] = (pair, leaf, trial)
+    pair, leaf, trial = (
+        Group("two nodes", ("node-a0", "node-a1")),
+        Group("a leaf", tuple(LEAVES["a"])),
+        Trial(1, "part", ("node-a0", "node-b0"), ("node-a0",)),
+    )
+    tests: tuple[Test, ...] = (pair, leaf, trial)
     runs = [plan_run(test, 7, "all_reduce", GROUND) for test in tests]
-    assert [(run.name, run.by_rail, run.gpu) for run in runs] == [("all-reduce-7", True, None), ("all-reduce-7", False, None), ("all-reduce-7", False, 1)]
+    assert [(run.name, run.by_rail, run.gpu) for run in runs] == [
+        ("all-reduce-7", True, None),
+        ("all-reduce-7", False, None),
+        ("all-reduce-7", False, 1),
+    ]
     proofs = [plan_proof(run, test, WANTED, GROUND) for run, test in zip(runs, tests)]
-    assert [(proof.nodes, proof.rails, proof.ranks, proof.groups) for proof in proofs] == [(2, (0, 1), 2, 2), (4, (0, 1), 8, 1), (2, (1,), 2, 1)]
+    assert [(proof.nodes, proof.rails, proof.ranks, proof.groups) for proof in proofs] == [
+        (2, (0, 1), 2, 2),
+        (4, (0, 1), 8, 1),
+        (2, (1,), 2, 1),
+    ]
     assert proofs[0].hcas == {"pod-node-a0": {"mlx5_21": 0, "mlx5_22": 1}, "pod-node-a1": {"mlx5_21": 0, "mlx5_22": 1}}
 
 
@@ -160,7 +218,9 @@ def test_runs_of_groups() -> None:
 def test_floors_are_those_of_the_slowest_rail_of_the_slowest_node(test: Test, bound: float) -> None:
     slow = ground(node_b0=196.0)
     floor = plan_floor(plan_run(test, 1, "all_reduce", slow), test, WANTED, slow)
-    assert floor is not None and floor.bound_gbs == pytest.approx(bound) and floor.floor_gbs == pytest.approx(0.9 * bound)
+    assert (
+        floor is not None and floor.bound_gbs == pytest.approx(bound) and floor.floor_gbs == pytest.approx(0.9 * bound)
+    )
 
 
 def test_no_floor_without_the_rate_of_each_rail() -> None:
@@ -173,7 +233,13 @@ def test_no_floor_without_the_rate_of_each_rail() -> None:
 
 def test_the_inside_of_a_node_and_the_share_of_the_intent_count() -> None:
     test = Group("a leaf", tuple(LEAVES["a"]))
-    floor = plan_floor(plan_run(test, 1, "all_reduce", GROUND), test, dataclasses.replace(WANTED, share=0.7), GROUND, node=NodeFigure(90.0, "ring"))
+    floor = plan_floor(
+        plan_run(test, 1, "all_reduce", GROUND),
+        test,
+        dataclasses.replace(WANTED, share=0.7),
+        GROUND,
+        node=NodeFigure(90.0, "ring"),
+    )
     assert floor is not None and floor.bound_gbs == 90.0 and floor.floor_gbs == pytest.approx(63.0)
 
 
@@ -185,10 +251,18 @@ def test_several_hcas_of_a_rail_are_one_rail() -> None:
 
 
 def test_the_floor_of_the_intent_is_that_of_the_number_of_nodes() -> None:
-    four, all_of_them = ExpectedBusbw("all_reduce", 90.0, "one leaf", 4), ExpectedBusbw("all_reduce", 80.0, "over the spines")
+    four, all_of_them = (
+        ExpectedBusbw("all_reduce", 90.0, "one leaf", 4),
+        ExpectedBusbw("all_reduce", 80.0, "over the spines"),
+    )
     wanted = dataclasses.replace(WANTED, expected_busbw=(all_of_them, four))
     found = {}
-    for test in (Group("a leaf", tuple(LEAVES["a"])), Group("all", tuple(NODES)), Group("two nodes", ("node-a0", "node-a1")), Group("one node", ("node-a0",))):
+    for test in (
+        Group("a leaf", tuple(LEAVES["a"])),
+        Group("all", tuple(NODES)),
+        Group("two nodes", ("node-a0", "node-a1")),
+        Group("one node", ("node-a0",)),
+    ):
         found[test.kind] = pick_expected(plan_run(test, 1, "all_reduce", GROUND), wanted)
     assert found == {"a leaf": four, "all": all_of_them, "two nodes": None, "one node": None}
     assert pick_expected(plan_run(Group("all", tuple(NODES)), 1, "all_gather", GROUND), wanted) is None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a collective should reach: the formula against each published figure, against NCCL's trees counted again, and against numbers done by hand."""
+"""What a collective should reach: the formula against each published figure, against NCCL's trees counted again, and
+against numbers done by hand."""
 
 from __future__ import annotations
 
@@ -19,18 +20,31 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.f
     node_rate_gbs,
     sent_by_tree,
 )
-from ansible_collections.linerate.rdma.tests.unit.check.published_collectives import PAGE, PUBLISHED, Published, put_table
+from ansible_collections.linerate.rdma.tests.unit.check.published_collectives import (
+    PAGE,
+    PUBLISHED,
+    Published,
+    put_table,
+)
 
 NDR = [392.0] * 8
 H100 = NodeFigure(480.0, "nvls")
 
 
-@pytest.mark.parametrize("item", [item for item in PUBLISHED if item.kind == "run" and not item.unexplained], ids=lambda item: f"{item.system} {item.gbs:g}")
+@pytest.mark.parametrize(
+    "item",
+    [item for item in PUBLISHED if item.kind == "run" and not item.unexplained],
+    ids=lambda item: f"{item.system} {item.gbs:g}",
+)
 def test_each_explained_run_lies_between_floor_and_bound(item: Published) -> None:
     assert item.share is not None and item.asked <= item.share <= 1
 
 
-@pytest.mark.parametrize("item", [item for item in PUBLISHED if item.kind == "run" and item.unexplained], ids=lambda item: f"{item.system} {item.gbs:g}")
+@pytest.mark.parametrize(
+    "item",
+    [item for item in PUBLISHED if item.kind == "run" and item.unexplained],
+    ids=lambda item: f"{item.system} {item.gbs:g}",
+)
 def test_what_is_not_explained_is_really_not(item: Published) -> None:
     assert item.share is None or not item.asked <= item.share <= 1
 
@@ -40,16 +54,25 @@ def test_each_fault_is_below_its_floor(item: Published) -> None:
     assert item.share is not None and item.share < item.asked
 
 
-@pytest.mark.parametrize("item", [item for item in PUBLISHED if item.kind == "floor"], ids=lambda item: f"{item.system} {item.source[:6]}")
+@pytest.mark.parametrize(
+    "item", [item for item in PUBLISHED if item.kind == "floor"], ids=lambda item: f"{item.system} {item.source[:6]}"
+)
 def test_no_floor_of_others_is_above_the_bound(item: Published) -> None:
     assert (item.share is None and item.unexplained) or (item.share is not None and item.share <= 1)
 
 
 def test_no_share_is_more_than_published_runs_reach() -> None:
     for (library, collective), share in SHARES.items():
-        runs = [item.share for item in PUBLISHED if (item.library, item.collective, item.kind) == (library, collective, "run") and not item.unexplained]
+        runs = [
+            item.share
+            for item in PUBLISHED
+            if (item.library, item.collective, item.kind) == (library, collective, "run") and not item.unexplained
+        ]
         # nobody publishes a reduce_scatter; it moves what an all_gather does
-        assert share <= min((run for run in runs if run), default=SHARES[library, "all_gather" if collective == "reduce_scatter" else collective])
+        assert share <= min(
+            (run for run in runs if run),
+            default=SHARES[library, "all_gather" if collective == "reduce_scatter" else collective],
+        )
 
 
 def test_the_page_has_the_table_of_today() -> None:
@@ -57,10 +80,11 @@ def test_the_page_has_the_table_of_today() -> None:
     assert put_table(text) == text, "run: python -m tests.unit.check.published_collectives"
 
 
-# NCCL's trees, by the rule of ncclGetBtree and ncclGetDtree: a parent and up to two children of each node, in each of two trees
+# NCCL's trees, by the rule of ncclGetBtree and ncclGetDtree: a parent and up to two children of each node, in each of
+# two trees
 
 
-def edges(nodes: int) -> typing.Iterator[typing.Tuple[int, int]]:
+def edges(nodes: int) -> typing.Iterator[tuple[int, int]]:
     """Parent and child of each edge of both trees."""
     for child in range(1, nodes):
         bit = child & -child
@@ -116,10 +140,19 @@ def test_bounds(collective: str, algorithm: typing.Any, nodes: int, bound: typin
 
 def test_two_nodes_are_bound_by_their_inside() -> None:
     floor = expect("all_reduce", Shape(2, 8), NDR, "nvls_tree", H100)
-    assert floor is not None and floor.bound_gbs == pytest.approx(480 * (15 / 8) / (7 / 4)) and floor.floor_gbs == pytest.approx(0.9 * floor.bound_gbs)
+    assert (
+        floor is not None
+        and floor.bound_gbs == pytest.approx(480 * (15 / 8) / (7 / 4))
+        and floor.floor_gbs == pytest.approx(0.9 * floor.bound_gbs)
+    )
     # without the figure of one node no more is asked for than of a ring, and the bound is that of the network
     loose = expect("all_reduce", Shape(2, 8), NDR, "nvls_tree")
-    assert loose is not None and loose.floor_gbs == pytest.approx(0.9 * 392) and loose.bound_gbs == pytest.approx(735) and "was not measured" in loose.how
+    assert (
+        loose is not None
+        and loose.floor_gbs == pytest.approx(0.9 * 392)
+        and loose.bound_gbs == pytest.approx(735)
+        and "was not measured" in loose.how
+    )
 
 
 def test_a_ring_is_not_bound_by_what_nvls_reached() -> None:
@@ -142,7 +175,11 @@ def test_one_rail_of_a_sendrecv() -> None:
 
 def test_share_and_library() -> None:
     floor = expect("all_reduce", Shape(4, 8), NDR, "ring", share=0.5)
-    assert floor is not None and floor.floor_gbs == 196.0 and floor.how == "0.5 x 392.0 GB/s, from 8 rails x 392 Gb/s, 4 nodes x 8 GPUs, ring"
+    assert (
+        floor is not None
+        and floor.floor_gbs == 196.0
+        and floor.how == "0.5 x 392.0 GB/s, from 8 rails x 392 Gb/s, 4 nodes x 8 GPUs, ring"
+    )
     floor = expect("all_reduce", Shape(4, 8), NDR, "ring", library="RCCL")
     assert floor is not None and floor.floor_gbs == pytest.approx(0.85 * 392)
     for share in (0.0, 1.01, -1.0, float("nan")):
@@ -153,13 +190,26 @@ def test_share_and_library() -> None:
 
 @pytest.mark.parametrize(
     ("written", "nodes", "name"),
-    [("RING", 2, "ring"), ("NVLS", 1, "nvls"), ("NVLS", 2, "in_network"), ("COLLNET_CHAIN", 2, "in_network"), ("Unknown", 2, None), ("SYMMETRIC", 1, None)],
+    [
+        ("RING", 2, "ring"),
+        ("NVLS", 1, "nvls"),
+        ("NVLS", 2, "in_network"),
+        ("COLLNET_CHAIN", 2, "in_network"),
+        ("Unknown", 2, None),
+        ("SYMMETRIC", 1, None),
+    ],
 )
 def test_names_of_algorithms(written: str, nodes: int, name: typing.Optional[str]) -> None:
     assert name_algorithm(written, nodes) == name
 
 
 def test_factors_of_nccl_tests() -> None:
-    assert [bus_factor(name, 16) for name in ("all_reduce", "all_gather", "alltoall", "broadcast", "sendrecv")] == [1.875, 0.9375, 0.9375, 1.0, 1.0]
+    assert [bus_factor(name, 16) for name in ("all_reduce", "all_gather", "alltoall", "broadcast", "sendrecv")] == [
+        1.875,
+        0.9375,
+        0.9375,
+        1.0,
+        1.0,
+    ]
     with pytest.raises(ValueError, match="no communicator"):
         bus_factor("all_reduce", 0)

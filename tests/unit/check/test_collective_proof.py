@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which figures of nccl-tests count: real captures are refused by name, and a run over the HCAs counts only when each channel of each rank is proven."""
+"""Which figures of nccl-tests count: real captures are refused by name, and a run over the HCAs counts only when each
+channel of each rank is proven."""
 
 from __future__ import annotations
 
@@ -10,9 +11,19 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import Proof, Wanted, count_rows, prove_run
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import (
+    Proof,
+    Wanted,
+    count_rows,
+    prove_run,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import (
+    NcclTestFigure,
+    NcclTestRank,
+    NcclTestRow,
+    NcclTests,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
@@ -21,7 +32,17 @@ ONE_NODE = Wanted(1, {}, ())
 TWO_NODES = Wanted(2, {f"job-worker-{host}": {"mlx5_21": 0, "mlx5_22": 1} for host in (0, 1)}, (0, 1))
 WHOLE = NcclTests(
     "all_reduce",
-    rows=(NcclTestRow(1 << 30, 1 << 28, "float", "sum", None, NcclTestFigure(5000.0, 214.7, 375.8, 0), NcclTestFigure(5000.0, 214.7, 375.8, 0)),),
+    rows=(
+        NcclTestRow(
+            1 << 30,
+            1 << 28,
+            "float",
+            "sum",
+            None,
+            NcclTestFigure(5000.0, 214.7, 375.8, 0),
+            NcclTestFigure(5000.0, 214.7, 375.8, 0),
+        ),
+    ),
     out_of_bounds=0,
     average_bus_gbs=375.8,
     concluded=True,
@@ -32,16 +53,16 @@ def text_of(name: str) -> str:
     return (FIXTURES / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def prove_text(text: str, wanted: Wanted) -> typing.Tuple[NcclTests, Proof]:
+def prove_text(text: str, wanted: Wanted) -> tuple[NcclTests, Proof]:
     (run,) = nccl_tests.parse_text(text)
     return run, prove_run(nccl_log.parse_text(text), run, wanted)
 
 
-def not_passed(proof: Proof) -> typing.List[Finding]:
+def not_passed(proof: Proof) -> list[Finding]:
     return [finding for finding in proof.findings if finding.status != PASS]
 
 
-def named(proof: Proof, check: str) -> typing.List[Finding]:
+def named(proof: Proof, check: str) -> list[Finding]:
     return [finding for finding in not_passed(proof) if finding.check == f"collectives.{check}"]
 
 
@@ -55,7 +76,7 @@ def test_figures_over_tcp_are_refused_by_name(name: str) -> None:
     ways = named(proof, "way")
     assert [finding.measured for finding in ways] == ["channel 0-1: NET/Socket"] * 2
     assert {finding.why for finding in ways} == {"Of these channels it goes over TCP (NET/Socket)."}
-    (first, _second) = named(proof, "transport")
+    first, _second = named(proof, "transport")
     assert "fell back to TCP in silence" in first.why and "ibv_devinfo" in first.remedy
 
 
@@ -69,8 +90,12 @@ def test_shared_memory_is_refused_by_name() -> None:
     run, proof = prove_text(text_of("all_reduce-shm"), ONE_NODE)
     assert proof.status == FAIL and count_rows(run, proof) == ()
     assert {(finding.check, finding.status) for finding in not_passed(proof)} == {("collectives.way", FAIL)}
-    (way, _other) = named(proof, "way")
-    assert way.measured == "channel 0-3: SHM/direct" and "host's memory (SHM)" in way.why and "NCCL_P2P_DISABLE" in way.remedy
+    way, _other = named(proof, "way")
+    assert (
+        way.measured == "channel 0-3: SHM/direct"
+        and "host's memory (SHM)" in way.why
+        and "NCCL_P2P_DISABLE" in way.remedy
+    )
 
 
 def test_shared_memory_that_the_intent_allows_is_proven() -> None:
@@ -98,7 +123,11 @@ def test_a_network_that_does_not_start_is_refused() -> None:
 @pytest.mark.parametrize("name", ["all_reduce", "mpi", "all_reduce-threads"])
 def test_figures_without_a_log_are_unknown(name: str) -> None:
     run, proof = prove_text(text_of(name), ONE_NODE)
-    assert proof.status == UNKNOWN and count_rows(run, proof) == () and named(proof, "log")[0].why == "NCCL is silent unless it is told otherwise."
+    assert (
+        proof.status == UNKNOWN
+        and count_rows(run, proof) == ()
+        and named(proof, "log")[0].why == "NCCL is silent unless it is told otherwise."
+    )
 
 
 @pytest.mark.parametrize("name", ["alltoall", "sendrecv"])
@@ -116,7 +145,11 @@ def test_values_that_nobody_checked_do_not_count() -> None:
 def test_ranks_that_are_alone_have_no_figure() -> None:
     _run, proof = prove_text(text_of("mpi-split"), ONE_NODE)
     (groups,) = named(proof, "groups")
-    assert (groups.status, groups.measured) == (UNKNOWN, "2 groups") and "-a 3" in groups.remedy and proof.status == UNKNOWN
+    assert (
+        (groups.status, groups.measured) == (UNKNOWN, "2 groups")
+        and "-a 3" in groups.remedy
+        and proof.status == UNKNOWN
+    )
 
 
 @pytest.mark.parametrize("place", range(0, 100, 9))
@@ -151,7 +184,13 @@ def test_a_run_over_the_hcas_is_proven() -> None:
     proof = prove(JOB)
     assert not_passed(proof) == [] and count_rows(run_of(JOB), proof) == WHOLE.rows
     assert {verdict.ways for verdict in proof.channels} == {("NET/IB/GDRDMA", "P2P/CUMEM"), ("NET/IB/GDRDMA",)}
-    assert {finding.check.partition(".")[2] for finding in proof.findings} == {"figures", "groups", "nodes", "way", "rails"}
+    assert {finding.check.partition(".")[2] for finding in proof.findings} == {
+        "figures",
+        "groups",
+        "nodes",
+        "way",
+        "rails",
+    }
 
 
 def test_wrong_values_fail() -> None:
@@ -176,7 +215,7 @@ def test_wrong_values_name_the_size_of_chunks() -> None:
         ({"cpu_time": True}, UNKNOWN, "option -C"),
     ],
 )
-def test_a_run_that_is_not_whole_does_not_count(fields: typing.Dict[str, typing.Any], status: str, said: str) -> None:
+def test_a_run_that_is_not_whole_does_not_count(fields: dict[str, typing.Any], status: str, said: str) -> None:
     proof = prove(JOB, **fields)
     (figures,) = named(proof, "figures")
     assert figures.status == status and said in figures.why and proof.status == status
@@ -185,13 +224,19 @@ def test_a_run_that_is_not_whole_does_not_count(fields: typing.Dict[str, typing.
 def test_without_gpu_direct_it_fails_unless_nobody_asks_for_it() -> None:
     job = dataclasses.replace(JOB, gpu_direct=False)
     proof = prove(job)
-    assert proof.status == FAIL and all("without GPUDirect RDMA" in finding.why for finding in named(proof, "way")) and named(proof, "gpu_direct")
+    assert (
+        proof.status == FAIL
+        and all("without GPUDirect RDMA" in finding.why for finding in named(proof, "way"))
+        and named(proof, "gpu_direct")
+    )
     assert not_passed(prove(job, dataclasses.replace(TWO_NODES, gpu_direct=False))) == []
 
 
 def test_an_hca_of_another_fabric_fails() -> None:
     proof = prove(dataclasses.replace(JOB, hcas=("mlx5_21", "mlx5_9")))
-    assert {finding.why for finding in named(proof, "way")} == {"Of these channels it uses mlx5_9, which is not on the fabric."}
+    assert {finding.why for finding in named(proof, "way")} == {
+        "Of these channels it uses mlx5_9, which is not on the fabric."
+    }
     assert [(finding.subject, finding.status, finding.measured) for finding in named(proof, "rails")] == [
         ("job-worker-0", FAIL, "rail 0"),
         ("job-worker-1", FAIL, "rail 0"),
@@ -200,18 +245,24 @@ def test_an_hca_of_another_fabric_fails() -> None:
 
 def test_a_rail_that_nothing_uses_fails() -> None:
     proof = prove(dataclasses.replace(JOB, hcas=("mlx5_21",)))
-    assert {finding.why.partition(":")[0] for finding in named(proof, "rails")} == {"Nothing goes over rail 1"} and proof.status == FAIL
+    assert {finding.why.partition(":")[0] for finding in named(proof, "rails")} == {
+        "Nothing goes over rail 1"
+    } and proof.status == FAIL
 
 
 def test_a_rail_that_is_not_known_is_unknown() -> None:
     hcas = {host: {"mlx5_21": 0, "mlx5_22": None} for host in TWO_NODES.hcas}
     proof = prove(JOB, dataclasses.replace(TWO_NODES, hcas=hcas))
-    assert {(finding.status, finding.why) for finding in not_passed(proof)} == {(UNKNOWN, "It is not known of which rail mlx5_22 is.")}
+    assert {(finding.status, finding.why) for finding in not_passed(proof)} == {
+        (UNKNOWN, "It is not known of which rail mlx5_22 is.")
+    }
 
 
 def test_a_host_whose_hcas_are_not_known_is_unknown() -> None:
     proof = prove(JOB, dataclasses.replace(TWO_NODES, hcas={"job-worker-0": TWO_NODES.hcas["job-worker-0"]}))
-    assert proof.status == UNKNOWN and any("which HCAs of job-worker-1" in finding.why for finding in named(proof, "way"))
+    assert proof.status == UNKNOWN and any(
+        "which HCAs of job-worker-1" in finding.why for finding in named(proof, "way")
+    )
 
 
 @pytest.mark.parametrize("network", ["AWS Libfabric", "Spectrum-X"])
@@ -229,7 +280,9 @@ def test_a_network_within_a_node_fails() -> None:
     assert any("leaves the GPUs of its node" in finding.why for finding in named(proof, "way")) and proof.status == FAIL
 
 
-@pytest.mark.parametrize("line", [" : 1[1] -> 2[0] [send]", " : 3[1] -> 0[0] [send]", " : 1[1] -> 2[0] [receive]", " : 0[0] -> 1[1] via"])
+@pytest.mark.parametrize(
+    "line", [" : 1[1] -> 2[0] [send]", " : 3[1] -> 0[0] [send]", " : 1[1] -> 2[0] [receive]", " : 0[0] -> 1[1] via"]
+)
 def test_a_line_that_is_lost_leaves_it_unproven(line: str) -> None:
     lines = [text for text in JOB.lines() if f"Channel 02/0{line}" not in text]
     assert len(lines) == len(list(JOB.lines())) - 1
@@ -237,7 +290,9 @@ def test_a_line_that_is_lost_leaves_it_unproven(line: str) -> None:
 
 
 def test_a_channel_that_stays_within_the_nodes_is_unknown() -> None:
-    text = JOB.text().replace("Channel 03/0 : 1[1] -> 2[0] [send] via NET/IB/1/GDRDMA", "Channel 03/0 : 1[1] -> 2[0] via P2P/CUMEM")
+    text = JOB.text().replace(
+        "Channel 03/0 : 1[1] -> 2[0] [send] via NET/IB/1/GDRDMA", "Channel 03/0 : 1[1] -> 2[0] via P2P/CUMEM"
+    )
     lines = [line for line in text.splitlines(keepends=True) if "Channel 03/0 : 1[1] -> 2[0] [receive]" not in line]
     proof = prove_run(nccl_log.parse(lines), run_of(JOB), TWO_NODES)
     assert [finding.measured for finding in named(proof, "network")] == ["1 of 4 channels"] and proof.status == UNKNOWN
@@ -249,13 +304,18 @@ def test_a_process_without_a_log_is_unknown() -> None:
     assert proof.status == UNKNOWN and named(proof, "ranks")[0].subject == "job-worker-1 process 101"
 
 
-def rail_by_rail() -> typing.Tuple[str, NcclTests]:
+def rail_by_rail() -> tuple[str, NcclTests]:
     """Two groups of NCCL_TESTS_SPLIT, each with one GPU and one HCA of each node."""
     text, ranks = "", []
     for rail, name in enumerate(("mlx5_21", "mlx5_22")):
         one = Job(gpus=1, hcas=(name,)).text()
-        text += one.replace(":100:200 ", f":{100 + rail}:{200 + rail} ").replace("0x6b99be0cc5a5bfbf", f"0x6b99be0cc5a5bfb{rail}")
-        ranks += [NcclTestRank(2 * host + rail, rail, 100 + rail, f"job-worker-{host}", rail, "0000:1b:00", "NVIDIA H100") for host in (0, 1)]
+        text += one.replace(":100:200 ", f":{100 + rail}:{200 + rail} ").replace(
+            "0x6b99be0cc5a5bfbf", f"0x6b99be0cc5a5bfb{rail}"
+        )
+        ranks += [
+            NcclTestRank(2 * host + rail, rail, 100 + rail, f"job-worker-{host}", rail, "0000:1b:00", "NVIDIA H100")
+            for host in (0, 1)
+        ]
     return text, dataclasses.replace(WHOLE, ranks=tuple(ranks))
 
 
@@ -264,8 +324,12 @@ def test_rail_by_rail_is_proven_by_the_slowest_group() -> None:
     wanted = dataclasses.replace(TWO_NODES, slowest_group=True, groups=2, ranks=2)
     proof = prove_run(nccl_log.parse_text(text), run, wanted)
     assert not_passed(proof) == [] and len(proof.channels) == 16
-    assert [finding.check for finding in not_passed(prove_run(nccl_log.parse_text(text), run, TWO_NODES))] == ["collectives.groups"]
+    assert [finding.check for finding in not_passed(prove_run(nccl_log.parse_text(text), run, TWO_NODES))] == [
+        "collectives.groups"
+    ]
     # a list of ranks that is cut off does not say that there is another group
     lines = [line for line in text.splitlines(keepends=True) if ":101:" not in line]
     cut = dataclasses.replace(run, ranks=run.ranks[:1])
-    assert "1 groups in the log" in {finding.measured for finding in not_passed(prove_run(nccl_log.parse(lines), cut, wanted))}
+    assert "1 groups in the log" in {
+        finding.measured for finding in not_passed(prove_run(nccl_log.parse(lines), cut, wanted))
+    }

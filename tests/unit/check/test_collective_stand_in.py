@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the lab's stand-in for nccl-tests printed between virtual functions of two namespaces: over verbs it is proven, over TCP it is refused."""
+"""What the lab's stand-in for nccl-tests printed between virtual functions of two namespaces: a run over verbs is
+proven, one over TCP is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +17,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.c
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import Ground, plan_proof
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import pick_figure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import Proof, Wanted, prove_run
-from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import CollectiveRun, Collectives, TestName
+from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import (
+    CollectiveRun,
+    Collectives,
+    TestName,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTests
@@ -27,14 +32,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving im
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/collectives"
 NODES = ("worker-1", "worker-2")
 LEAST = 65536
-WANTED = Collectives("image", "1", "1Gi", gpus_per_node=2, gpu_direct=False, shared_memory=True, least_bytes=LEAST, most_bytes=4 * LEAST)
+WANTED = Collectives(
+    "image", "1", "1Gi", gpus_per_node=2, gpu_direct=False, shared_memory=True, least_bytes=LEAST, most_bytes=4 * LEAST
+)
 GROUND = Ground(
     {node: node for node in NODES},
-    {"worker-1": {"mlx5_6": UsedHca(0, 0), "mlx5_8": UsedHca(1, 0)}, "worker-2": {"mlx5_7": UsedHca(0, 0), "mlx5_9": UsedHca(1, 0)}},
+    {
+        "worker-1": {"mlx5_6": UsedHca(0, 0), "mlx5_8": UsedHca(1, 0)},
+        "worker-2": {"mlx5_7": UsedHca(0, 0), "mlx5_9": UsedHca(1, 0)},
+    },
     {0: 0, 1: 1},
 )
 #: runs that went over verbs: what was run, as the stage plans it
-RUNS: typing.Dict[str, typing.Tuple[TestName, typing.Union[Group, Trial]]] = {
+RUNS: dict[str, tuple[TestName, typing.Union[Group, Trial]]] = {
     "rail": ("all_reduce", Group("two nodes", NODES)),
     "all": ("all_reduce", Group("all", NODES)),
     "gather": ("all_gather", Group("all", NODES)),
@@ -49,13 +59,13 @@ def wanted(name: str) -> Wanted:
     return plan_proof(run, test, WANTED, GROUND)
 
 
-def read(name: str) -> typing.Tuple[NcclLog, NcclTests]:
+def read(name: str) -> tuple[NcclLog, NcclTests]:
     (run,) = nccl_tests.parse_text((FIXTURES / f"{name}.txt").read_text(encoding="utf-8"))
     files = sorted(FIXTURES.glob(f"{name}.worker-*.txt"))
     return nccl_log.parse_files((path.name, io.StringIO(path.read_text(encoding="utf-8"))) for path in files), run
 
 
-def bad(proof: Proof) -> typing.List[typing.Tuple[str, str]]:
+def bad(proof: Proof) -> list[tuple[str, str]]:
     return [(item.check, item.why) for item in proof.findings if item.status != PASS]
 
 
@@ -67,7 +77,12 @@ def test_a_run_over_verbs_is_proven_and_its_figure_counts(name: str) -> None:
     assert {verdict.ways[0].partition("/")[0] for verdict in proof.channels} <= {"NET", "SHM"}
     figure = pick_figure(log, run, proof, LEAST)
     # the table has 0.01 GB/s at most
-    assert figure is not None and 0.001 < figure.bus_gbs < 0.05 and figure.choice is not None and figure.choice.algorithm == "RING"
+    assert (
+        figure is not None
+        and 0.001 < figure.bus_gbs < 0.05
+        and figure.choice is not None
+        and figure.choice.algorithm == "RING"
+    )
     # no figure of such a message counts without a word of the intent
     assert pick_figure(log, run, proof) is None
 
@@ -96,15 +111,23 @@ def test_a_node_that_fell_back_to_tcp_is_named_and_no_figure_counts() -> None:
     log, run = read("tcp")
     proof = prove_run(log, run, wanted("tcp"))
     assert proof.status == FAIL and pick_figure(log, run, proof, LEAST) is None
-    named = {item.subject for item in proof.findings if item.check == "collectives.transport" and item.status == FAIL and "NCCL_IB_DISABLE" in item.why}
+    named = {
+        item.subject
+        for item in proof.findings
+        if item.check == "collectives.transport" and item.status == FAIL and "NCCL_IB_DISABLE" in item.why
+    }
     assert named and all(subject.startswith("worker-2 ") for subject in named)
 
 
 def test_the_same_run_without_gpu_direct_is_refused_where_the_intent_wants_it() -> None:
     log, run = read("all")
     plan = wanted("all")
-    proof = prove_run(log, run, Wanted(plan.nodes, plan.hcas, plan.rails, plan.ranks, gpu_direct=True, shared_memory=True))
-    assert proof.status == FAIL and "collectives.gpu_direct" in {item.check for item in proof.findings if item.status == FAIL}
+    proof = prove_run(
+        log, run, Wanted(plan.nodes, plan.hcas, plan.rails, plan.ranks, gpu_direct=True, shared_memory=True)
+    )
+    assert proof.status == FAIL and "collectives.gpu_direct" in {
+        item.check for item in proof.findings if item.status == FAIL
+    }
 
 
 def test_a_log_that_was_cut_off_proves_nothing() -> None:

@@ -30,8 +30,13 @@ def test_the_least_that_is_asked_for_has_no_mistake() -> None:
 
 
 def test_a_floor_of_ones_own_is_loaded() -> None:
-    wanted = of(expected_busbw=[{"test": "all_reduce", "gbs": 240, "nodes": 2, "reason": "half of the rails are for storage"}])
-    assert wanted.expected_busbw == (ExpectedBusbw("all_reduce", 240.0, "half of the rails are for storage", 2),) and find_mistakes(wanted, FABRICS) == ()
+    wanted = of(
+        expected_busbw=[{"test": "all_reduce", "gbs": 240, "nodes": 2, "reason": "half of the rails are for storage"}]
+    )
+    assert (
+        wanted.expected_busbw == (ExpectedBusbw("all_reduce", 240.0, "half of the rails are for storage", 2),)
+        and find_mistakes(wanted, FABRICS) == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -46,7 +51,7 @@ def test_a_floor_of_ones_own_is_loaded() -> None:
         {"image": None},
     ],
 )
-def test_what_the_loader_refuses(wrong: typing.Dict[str, typing.Any]) -> None:
+def test_what_the_loader_refuses(wrong: dict[str, typing.Any]) -> None:
     with pytest.raises(LoadError, match=r"rdma_cluster\.collectives"):
         of(**wrong)
 
@@ -81,7 +86,7 @@ FLOOR = ExpectedBusbw("all_reduce", 240.0, "half of the rails")
         ({"expected_busbw": (FLOOR, FLOOR)}, "expected_busbw[1]"),
     ],
 )
-def test_what_cannot_be_meant_is_named_with_its_key(more: typing.Dict[str, typing.Any], key: str) -> None:
+def test_what_cannot_be_meant_is_named_with_its_key(more: dict[str, typing.Any], key: str) -> None:
     (mistake,) = find_mistakes(dataclasses.replace(of(), **more), FABRICS)
     assert mistake.key == key and all((mistake.measured, mistake.expected, mistake.why, mistake.remedy))
 

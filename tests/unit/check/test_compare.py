@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Speed-up, scaling efficiency, alarms and advice; with the published figures of two clusters, one with mid-range GPUs and one with H100s."""
+"""Speed-up, scaling efficiency, alarms and advice; with the published figures of two clusters, one with mid-range GPUs
+and one with H100s."""
 
 from __future__ import annotations
 
@@ -14,14 +15,29 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.compare import check as compare
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
-from ansible_collections.linerate.rdma.plugins.module_utils._model.comparison import FabricBandwidth, Figure, Kind, Measure
+from ansible_collections.linerate.rdma.plugins.module_utils._model.comparison import (
+    FabricBandwidth,
+    Figure,
+    Kind,
+    Measure,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Profile, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+    ClusterIntent,
+    Fabric,
+    Intent,
+    Ipam,
+    Network,
+    Profile,
+    Select,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import kind_of
 from ansible_collections.linerate.rdma.plugins.modules import rdma_bandwidth
 
-FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
+FABRIC = Fabric(
+    "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")
+)
 TCP = dataclasses.replace(FABRIC, name="tcp", profile="sriov_ethernet", rdma=False)
 H100 = Measure(
     "fine-tuning on H100",
@@ -34,32 +50,40 @@ H100 = Measure(
     ),
     single_node=21.34,
 )
-L40S_FIGURES: typing.Tuple[typing.Tuple[str, Kind, typing.Tuple[float, ...]], ...] = (
+L40S_FIGURES: tuple[tuple[str, Kind, tuple[float, ...]], ...] = (
     ("pod network", "pod_network", (2.91, 3.73, 5.46)),
     ("vNIC", "vnic", (3.98, 7.16, 12.68)),
 )
 L40S = Measure(
     "fine-tuning on L40S",
     "samples/s",
-    tuple(Figure(network, nodes, value, kind) for network, kind, values in L40S_FIGURES for nodes, value in zip((2, 4, 8), values)),
+    tuple(
+        Figure(network, nodes, value, kind)
+        for network, kind, values in L40S_FIGURES
+        for nodes, value in zip((2, 4, 8), values)
+    ),
     single_node=2.04,
 )
 
 
-def intent(*measures: Measure, fabrics: typing.Tuple[Fabric, ...] = (FABRIC,)) -> Intent:
+def intent(*measures: Measure, fabrics: tuple[Fabric, ...] = (FABRIC,)) -> Intent:
     return Intent(fabrics, cluster=ClusterIntent(measures=measures))
 
 
-def judged(*measures: Measure, **rest: typing.Any) -> typing.Dict[str, Finding]:
-    facts = compare.Facts((FabricBandwidth("compute", 2, 370.0, 371.5, 373.0), FabricBandwidth("tcp", 1, 90.0, 90.0, 90.0)))
-    return {f"{finding.check} on {finding.subject}": finding for finding in compare.check(intent(*measures, **rest), facts)}
+def judged(*measures: Measure, **rest: typing.Any) -> dict[str, Finding]:
+    facts = compare.Facts(
+        (FabricBandwidth("compute", 2, 370.0, 371.5, 373.0), FabricBandwidth("tcp", 1, 90.0, 90.0, 90.0))
+    )
+    return {
+        f"{finding.check} on {finding.subject}": finding for finding in compare.check(intent(*measures, **rest), facts)
+    }
 
 
-def statuses(found: typing.Mapping[str, Finding], check: str) -> typing.Dict[str, str]:
+def statuses(found: typing.Mapping[str, Finding], check: str) -> dict[str, str]:
     return {finding.subject: finding.status for finding in found.values() if finding.check == f"compare.{check}"}
 
 
-def advice(measure: Measure, **rest: typing.Any) -> typing.Dict[str, str]:
+def advice(measure: Measure, **rest: typing.Any) -> dict[str, str]:
     (only,) = [item for item in compare.compared(intent(measure, **rest), compare.Facts()) if item.measure == measure]
     return {item.rule: f"{item.text} | {item.reason} | {item.figures}" for item in only.advice}
 
@@ -78,26 +102,36 @@ def test_published_figures_give_their_efficiencies_and_their_alarm() -> None:
     # 12.28 of two nodes is less than 21.34 of one, too
     assert list(statuses(found, "scaling").values()) == ["warn", "warn", "pass", "pass"]
     assert statuses(found, "choice")["fine-tuning on H100"] == "pass"
-    assert found["compare.choice on fine-tuning on H100"].measured.startswith("compute, of: compute 40.58 samples/s on 2 nodes (100.0 % of the best); SR-IOV")
+    assert found["compare.choice on fine-tuning on H100"].measured.startswith(
+        "compute, of: compute 40.58 samples/s on 2 nodes (100.0 % of the best); SR-IOV"
+    )
 
 
 def test_advice_for_fast_gpus_says_the_figures_that_triggered_it() -> None:
     said = advice(H100)
     assert list(said) == ["pod network", "negative scaling", "virtual functions", "RDMA"]
-    assert "pod network 3.46 samples/s on 2 nodes (8.1 % of linear) beside compute 40.58 samples/s on 2 nodes (95.1 % of linear)" in said["pod network"]
-    assert "on pod network and vNIC" in said["negative scaling"] and "one node: 21.34 samples/s" in said["negative scaling"]
+    assert (
+        "pod network 3.46 samples/s on 2 nodes (8.1 % of linear) beside compute 40.58 samples/s on 2 nodes (95.1 % of"
+        " linear)" in said["pod network"]
+    )
+    assert (
+        "on pod network and vNIC" in said["negative scaling"]
+        and "one node: 21.34 samples/s" in said["negative scaling"]
+    )
     assert "vNIC 12.28" in said["virtual functions"] and "SR-IOV 40.36" in said["virtual functions"]
     assert said["RDMA"].startswith("Plan RDMA for larger models")
 
 
 def test_a_vnic_is_enough_for_mid_range_gpus() -> None:
     found = judged(L40S)
-    assert [finding.measured.rpartition(", ")[2] for finding in found.values() if finding.check == "compare.scaling"] == [
-        f"{value} % of linear" for value in ("71.3", "45.7", "33.5", "97.5", "87.7", "77.7")
-    ]
+    assert [
+        finding.measured.rpartition(", ")[2] for finding in found.values() if finding.check == "compare.scaling"
+    ] == [f"{value} % of linear" for value in ("71.3", "45.7", "33.5", "97.5", "87.7", "77.7")]
     said = advice(L40S)
     assert list(said) == ["pod network", "vNIC"]
-    assert said["vNIC"].startswith("A vNIC is enough") and "12.68 samples/s on 8 nodes (77.7 % of linear)" in said["vNIC"]
+    assert (
+        said["vNIC"].startswith("A vNIC is enough") and "12.68 samples/s on 8 nodes (77.7 % of linear)" in said["vNIC"]
+    )
     assert "measure this job on virtual functions" in advice(dataclasses.replace(L40S, enough=0.9))["vNIC"].lower()
 
 
@@ -128,13 +162,19 @@ def test_rates_of_a_node_are_compared_between_networks_alone() -> None:
     figures = (Figure("sockets", 2, 1.39, "pod_network"), Figure("compute", 2, 187.06), Figure("compute", 4, 185.0))
     found = judged(Measure("all_reduce_perf", "GB/s busbw", figures, per_node=True))
     assert statuses(found, "scaling") == {}
-    assert found["compare.choice on all_reduce_perf"].measured.startswith("compute, of: compute 187.1 GB/s busbw on 2 nodes")
+    assert found["compare.choice on all_reduce_perf"].measured.startswith(
+        "compute, of: compute 187.1 GB/s busbw on 2 nodes"
+    )
     assert list(advice(Measure("all_reduce_perf", "GB/s", figures, per_node=True))) == ["pod network"]
 
 
 @pytest.mark.parametrize(
     ("other", "status"),
-    [(Figure("OVN", 2, 30.0, "pod_network"), "fail"), (Figure("new NIC", 2, 30.0, "sriov"), "warn"), (Figure("OVN", 2, 20.5, "pod_network"), "pass")],
+    [
+        (Figure("OVN", 2, 30.0, "pod_network"), "fail"),
+        (Figure("new NIC", 2, 30.0, "sriov"), "warn"),
+        (Figure("OVN", 2, 20.5, "pod_network"), "pass"),
+    ],
 )
 def test_what_is_faster_than_the_intent_is_said(other: Figure, status: str) -> None:
     found = judged(Measure("job", "samples/s", (Figure("compute", 2, 20.0), other), single_node=11.0))
@@ -158,17 +198,29 @@ def test_rdma_and_tcp_between_pods_are_one_measure_and_each_says_what_it_is() ->
     (choice,) = (item for item in found if item.check == "compare.choice")
     assert (choice.status, choice.measured.split(",")[0]) == ("pass", "compute")
     unmeasured = compare.check(intent(fabrics=(FABRIC, TCP)), compare.Facts(seen[:1]))
-    assert [(item.subject, item.status) for item in unmeasured if item.check == "compare.figures"] == [("compute", "pass"), ("tcp", "unknown")]
+    assert [(item.subject, item.status) for item in unmeasured if item.check == "compare.figures"] == [
+        ("compute", "pass"),
+        ("tcp", "unknown"),
+    ]
 
 
 def test_each_profile_has_a_kind() -> None:
-    assert {kind_of(dataclasses.replace(FABRIC, profile=profile)) for profile in typing.get_args(Profile)} >= {"sriov_rdma", "rdma_shared", "ipoib"}
+    assert {kind_of(dataclasses.replace(FABRIC, profile=profile)) for profile in typing.get_args(Profile)} >= {
+        "sriov_rdma",
+        "rdma_shared",
+        "ipoib",
+    }
 
 
 def test_bandwidths_of_the_fabrics_are_a_measure_of_their_own() -> None:
     found = judged(fabrics=(FABRIC, TCP))
-    assert found["compare.figures on compute"].measured == "371.5 Gb/s over RDMA in the middle of 2 measurements (370 to 373)"
-    assert found["compare.choice on bandwidth of a pair of pods"].measured.startswith("compute, of: compute 371.5 Gb/s on 2 nodes")
+    assert (
+        found["compare.figures on compute"].measured
+        == "371.5 Gb/s over RDMA in the middle of 2 measurements (370 to 373)"
+    )
+    assert found["compare.choice on bandwidth of a pair of pods"].measured.startswith(
+        "compute, of: compute 371.5 Gb/s on 2 nodes"
+    )
     assert found["compare.advice on bandwidth of a pair of pods: RDMA"].status == "warn", "the intent still offers TCP"
     both = dataclasses.replace(TCP, bandwidth=dataclasses.replace(TCP.bandwidth, directions="at_once"))
     assert set(statuses(judged(fabrics=(FABRIC, both)), "choice")) == {
@@ -179,11 +231,17 @@ def test_bandwidths_of_the_fabrics_are_a_measure_of_their_own() -> None:
 
 def test_facts_take_measurements_and_no_failures() -> None:
     pairs = [PairResult("compute", "a", "b", average_gbps=value) for value in (300.0, 373.0, 372.0)]
-    pairs += [PairResult("compute", "a", "b", average_gbps=1.0, failure="peer_gone"), PairResult("compute", "a", "c"), PairResult("tcp", "a", "b")]
+    pairs += [
+        PairResult("compute", "a", "b", average_gbps=1.0, failure="peer_gone"),
+        PairResult("compute", "a", "c"),
+        PairResult("tcp", "a", "b"),
+    ]
     pairs.append(PairResult("compute", "a", "b", average_gbps=310.0, again=True))
     # stage bandwidth leaves them in its fact, for this stage
     kept = rdma_bandwidth.answer(BandwidthFacts((), tuple(pairs)))
-    assert load(compare.Facts, {"bandwidth": kept["fabrics"]}) == compare.Facts((FabricBandwidth("compute", 3, 300.0, 372.0, 373.0),))
+    assert load(compare.Facts, {"bandwidth": kept["fabrics"]}) == compare.Facts(
+        (FabricBandwidth("compute", 3, 300.0, 372.0, 373.0),)
+    )
     assert load(compare.Facts, {}) == compare.Facts()
     with pytest.raises(LoadError, match=r"bandwidth\.pairs"):
         load(BandwidthFacts, {"pods": [], "pairs": 7}, "bandwidth")
@@ -201,7 +259,10 @@ def test_facts_take_measurements_and_no_failures() -> None:
         (dataclasses.replace(H100, figures=(Figure("compute", 2, 1.0), Figure("compute", 2, 2.0))), "figures[1]"),
         (dataclasses.replace(H100, figures=(Figure("compute", 2, 1.0, "vnic"),)), "figures[0].kind"),
         (dataclasses.replace(H100, figures=(Figure("compte", 2, 1.0),)), "figures[0].kind"),
-        (dataclasses.replace(H100, figures=(Figure("x", 2, 1.0, "vnic"), Figure("x", 4, 1.0, "sriov"))), "figures[1].kind"),
+        (
+            dataclasses.replace(H100, figures=(Figure("x", 2, 1.0, "vnic"), Figure("x", 4, 1.0, "sriov"))),
+            "figures[1].kind",
+        ),
     ],
 )
 def test_figures_that_cannot_be_compared_are_refused_with_their_path(measure: Measure, path: str) -> None:
@@ -211,20 +272,32 @@ def test_figures_that_cannot_be_compared_are_refused_with_their_path(measure: Me
 
 
 def test_one_name_for_one_measure() -> None:
-    assert [path for path, _seen, _expected in compare.mistakes(intent(H100, H100))] == ["rdma_cluster.measures[1].name"]
+    assert [path for path, _seen, _expected in compare.mistakes(intent(H100, H100))] == [
+        "rdma_cluster.measures[1].name"
+    ]
     assert list(compare.mistakes(intent(H100, L40S))) == []
 
 
 def test_the_pod_network_may_be_as_bad_as_it_is_also_where_the_intent_names_it() -> None:
     ovn = dataclasses.replace(FABRIC, name="ovn", profile="pod_network", rdma=False)
-    found = judged(Measure("job", "samples/s", (Figure("ovn", 2, 5.0), Figure("compute", 2, 19.0)), single_node=10.0), fabrics=(ovn, FABRIC))
+    found = judged(
+        Measure("job", "samples/s", (Figure("ovn", 2, 5.0), Figure("compute", 2, 19.0)), single_node=10.0),
+        fabrics=(ovn, FABRIC),
+    )
     assert statuses(found, "scaling") == {"job: ovn on 2 nodes": "warn", "job: compute on 2 nodes": "pass"}
-    assert set(statuses(found, "advice").values()) == {"pass"}, "the advice against it is nothing to change in the intent"
+    assert set(statuses(found, "advice").values()) == {"pass"}, (
+        "the advice against it is nothing to change in the intent"
+    )
 
 
 def test_a_measure_adds_to_the_findings_of_each_fabric() -> None:
     found = judged(Measure("job", "samples/s", (Figure("compute", 2, 19.0),), single_node=10.0), fabrics=(FABRIC, TCP))
-    assert statuses(found, "figures") == {"compute": "pass", "tcp": "pass", "compute: job": "pass", "tcp: job": "unknown"}
+    assert statuses(found, "figures") == {
+        "compute": "pass",
+        "tcp": "pass",
+        "compute: job": "pass",
+        "tcp: job": "unknown",
+    }
 
 
 def test_bandwidths_are_rates_of_each_node() -> None:
@@ -241,10 +314,18 @@ def test_limits_of_scaling_belong_to_the_better_side(value: float, status: str) 
 
 
 def test_networks_that_are_close_leave_the_choice_to_the_intent() -> None:
-    near = judged(Measure("job", "samples/s", (Figure("new NIC", 2, 20.0, "sriov"), Figure("compute", 2, 19.0)), single_node=10.0))
-    assert near["compare.choice on job"].status == "pass" and near["compare.choice on job"].measured.startswith("compute, of: ")
-    none = judged(Measure("job", "samples/s", (Figure("a", 2, 20.0, "sriov"), Figure("b", 2, 5.0, "sriov")), single_node=10.0))
-    assert none["compare.choice on job"].status == "pass" and none["compare.choice on job"].measured.startswith("a, of: ")
+    near = judged(
+        Measure("job", "samples/s", (Figure("new NIC", 2, 20.0, "sriov"), Figure("compute", 2, 19.0)), single_node=10.0)
+    )
+    assert near["compare.choice on job"].status == "pass" and near["compare.choice on job"].measured.startswith(
+        "compute, of: "
+    )
+    none = judged(
+        Measure("job", "samples/s", (Figure("a", 2, 20.0, "sriov"), Figure("b", 2, 5.0, "sriov")), single_node=10.0)
+    )
+    assert none["compare.choice on job"].status == "pass" and none["compare.choice on job"].measured.startswith(
+        "a, of: "
+    )
 
 
 @pytest.mark.parametrize(("enough", "right"), [(0.0, False), (0.01, True), (1.0, True), (1.5, False)])
@@ -253,14 +334,22 @@ def test_what_is_enough_is_a_share_of_linear(enough: float, right: bool) -> None
     assert paths == ([] if right else ["rdma_cluster.measures[0].enough"])
 
 
-def rules(*figures: Figure, **changes: typing.Any) -> typing.Dict[str, str]:
+def rules(*figures: Figure, **changes: typing.Any) -> dict[str, str]:
     """The first words of each advice on a job that is linear at 20 samples/s on two nodes and 40 on four."""
-    said = advice(dataclasses.replace(Measure("job", "samples/s", figures, single_node=10.0), **changes), fabrics=(FABRIC, TCP))
+    said = advice(
+        dataclasses.replace(Measure("job", "samples/s", figures, single_node=10.0), **changes), fabrics=(FABRIC, TCP)
+    )
     return {rule: text.split(" | ")[0] for rule, text in said.items()}
 
 
-ENOUGH, HELD_BACK = {"vNIC": "A vNIC is enough for this job."}, {"virtual functions": "Give this job virtual functions (SR-IOV) instead of a vNIC."}
-USE, PLAN = {"RDMA": "Use RDMA for this job."}, {"RDMA": "Plan RDMA for larger models, although this one does not need it yet."}
+ENOUGH, HELD_BACK = (
+    {"vNIC": "A vNIC is enough for this job."},
+    {"virtual functions": "Give this job virtual functions (SR-IOV) instead of a vNIC."},
+)
+USE, PLAN = (
+    {"RDMA": "Use RDMA for this job."},
+    {"RDMA": "Plan RDMA for larger models, although this one does not need it yet."},
+)
 
 
 @pytest.mark.parametrize(
@@ -276,10 +365,13 @@ USE, PLAN = {"RDMA": "Use RDMA for this job."}, {"RDMA": "Plan RDMA for larger m
         ((Figure("v", 2, 16.0, "vnic"), Figure("s", 2, 16.0, "sriov"), Figure("i", 2, 20.0, "ipoib")), ENOUGH),
         # at what is enough
         ((Figure("v", 2, 15.0, "vnic"),), ENOUGH),
-        ((Figure("v", 2, 14.9, "vnic"),), {"vNIC": "Measure this job on virtual functions (SR-IOV) as well: the vNIC holds it back."}),
+        (
+            (Figure("v", 2, 14.9, "vnic"),),
+            {"vNIC": "Measure this job on virtual functions (SR-IOV) as well: the vNIC holds it back."},
+        ),
     ],
 )
-def test_a_vnic_is_compared_with_what_it_could_be(figures: typing.Tuple[Figure, ...], expected: typing.Dict[str, str]) -> None:
+def test_a_vnic_is_compared_with_what_it_could_be(figures: tuple[Figure, ...], expected: dict[str, str]) -> None:
     assert rules(*figures) == expected
 
 
@@ -302,7 +394,7 @@ def test_a_vnic_is_compared_with_what_it_could_be(figures: typing.Tuple[Figure, 
         ((Figure("compute", 2, 20.0), Figure("tcp", 2, 18.9)), USE),
     ],
 )
-def test_rdma_is_compared_with_tcp(figures: typing.Tuple[Figure, ...], expected: typing.Dict[str, str]) -> None:
+def test_rdma_is_compared_with_tcp(figures: tuple[Figure, ...], expected: dict[str, str]) -> None:
     assert rules(*figures) == expected
 
 
@@ -320,9 +412,14 @@ FIGURES = some.builds(
 )
 
 
-@hypothesis.given(some.lists(FIGURES, min_size=1, max_size=12), some.none() | some.floats(1e-9, 1e9), some.booleans(), some.sampled_from(["more", "less"]))
+@hypothesis.given(
+    some.lists(FIGURES, min_size=1, max_size=12),
+    some.none() | some.floats(1e-9, 1e9),
+    some.booleans(),
+    some.sampled_from(["more", "less"]),
+)
 def test_any_figures_are_judged_and_each_verdict_is_consistent(
-    figures: typing.List[Figure], single: typing.Optional[float], per_node: bool, better: typing.Any
+    figures: list[Figure], single: typing.Optional[float], per_node: bool, better: typing.Any
 ) -> None:
     measure = Measure("job", "x", tuple(figures), better, single, per_node)
     found = judged(measure)

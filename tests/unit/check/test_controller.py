@@ -43,7 +43,7 @@ def seen(**changes: typing.Any) -> ControllerFacts:
     return dataclasses.replace(GOOD, **changes)
 
 
-def told(facts: ControllerFacts, intent: Intent = INTENT) -> typing.Set[str]:
+def told(facts: ControllerFacts, intent: Intent = INTENT) -> set[str]:
     return {f"{finding.check.partition('.')[2]} {finding.status}" for finding in check(intent, facts)}
 
 
@@ -56,13 +56,21 @@ def test_all_is_there() -> None:
 
 def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_none_does() -> None:
     nothing = {"library": "", "server": "", "rights": None}
-    cases: typing.Sequence[typing.Tuple[typing.Dict[str, typing.Any], typing.Set[str], str]] = [
+    cases: typing.Sequence[tuple[dict[str, typing.Any], set[str], str]] = [
         (nothing, {"library"}, "/usr/bin/python3 -m pip install"),
         ({"library": "24.1.9"}, {"library"}, "a release that lacks what they call"),
         ({"library": "12.0.1"}, {"library"}, "kubernetes 12.0.1"),
         ({"library": "of another form"}, {"library"}, "kubernetes of another form"),
-        ({"server": "", "rights": None, "named": False, "where": "kubeconfig config in /root/.kube"}, {"api_server"}, "no kubeconfig config in /root/.kube"),
-        ({"server": "", "rights": None, "error": "kubeconfig k in /: refused", "remedy": "Check it"}, {"api_server"}, "kubeconfig k in /: refused. The user's"),
+        (
+            {"server": "", "rights": None, "named": False, "where": "kubeconfig config in /root/.kube"},
+            {"api_server"},
+            "no kubeconfig config in /root/.kube",
+        ),
+        (
+            {"server": "", "rights": None, "error": "kubeconfig k in /: refused", "remedy": "Check it"},
+            {"api_server"},
+            "kubeconfig k in /: refused. The user's",
+        ),
         ({"rights": None, "rights_error": "POST: forbidden"}, {"rights"}, "POST: forbidden"),
         ({"rights": RightsFacts(0)}, {"rights"}, "was not asked"),
         ({"rights": NO_RIGHTS}, {"rights"}, "patch x in y"),
@@ -78,7 +86,11 @@ def test_what_is_missing_closes_the_gate_where_a_stage_needs_it_and_warns_where_
         assert judge(alone).open
         left = [finding for finding in alone if finding.status == "warn" and finding.subject != "teardown"]
         assert {finding.check.partition(".")[2] for finding in left} == bad
-        assert all("No stage of this invocation needs it, so it is left out here. The stages operators, network," in finding.why for finding in left)
+        assert all(
+            "No stage of this invocation needs it, so it is left out here. The stages operators, network,"
+            in finding.why
+            for finding in left
+        )
 
 
 def test_helm_is_needed_by_one_stage_alone() -> None:
@@ -88,8 +100,16 @@ def test_helm_is_needed_by_one_stage_alone() -> None:
 
 def test_rights_that_are_waived_in_stage_operators_do_not_stop_the_first_stage() -> None:
     for subject, status in (("stage network", "warn"), ("stage host", "fail"), (None, "warn")):
-        waiver = {"check": "operators.rights", "reason": "another user applies it", **({"subject": subject} if subject else {})}
-        found = {finding.subject: finding for finding in check(parse_intent([FABRIC], [waiver]), seen(rights=NO_RIGHTS)) if finding.check == "validate.rights"}
+        waiver = {
+            "check": "operators.rights",
+            "reason": "another user applies it",
+            **({"subject": subject} if subject else {}),
+        }
+        found = {
+            finding.subject: finding
+            for finding in check(parse_intent([FABRIC], [waiver]), seen(rights=NO_RIGHTS))
+            if finding.check == "validate.rights"
+        }
         assert (found["stage network"].status, found["teardown"].status) == (status, "warn")
         assert ("because: another user applies it" in found["stage network"].why) == (status == "warn")
 
@@ -109,12 +129,19 @@ def test_facts_survive_the_way_through_ansible_and_are_judged_with_the_intent() 
     assert judge(validate.check(INTENT, facts)).open
     assert not judge(validate.check(INTENT, dataclasses.replace(facts, controller=seen(library="")))).open
     # a stage that runs alone judges the intent, and has not looked
-    assert {finding.check for finding in validate.check(INTENT, validate.Facts(("a",)))} & {"validate.library", "validate.api_server"} == set()
+    assert {finding.check for finding in validate.check(INTENT, validate.Facts(("a",)))} & {
+        "validate.library",
+        "validate.api_server",
+    } == set()
 
 
 def test_helm_is_told_of_by_the_name_of_its_program() -> None:
     for version, status in (("3.8.0", "pass"), ("3.7.9", "fail"), ("", "fail"), ("3.\u0668.0", "fail")):
-        found = [finding for finding in check(INTENT, seen(helm=HelmFacts("/opt/helm", version))) if finding.check == "validate.helm"]
+        found = [
+            finding
+            for finding in check(INTENT, seen(helm=HelmFacts("/opt/helm", version)))
+            if finding.check == "validate.helm"
+        ]
         assert [(finding.subject, finding.status) for finding in found] == [("/opt/helm", status)]
 
 

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
 from tests.unit import roce_fabric as world
 
-ROCE: typing.Dict[str, typing.Any] = {
+ROCE: dict[str, typing.Any] = {
     "name": "storage",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 1},
@@ -31,13 +31,13 @@ ROCE: typing.Dict[str, typing.Any] = {
 
 
 def members(hcas: typing.Mapping[str, ObservedHcas]) -> Membership:
-    nodes: typing.Dict[str, NodeHcas] = {name: item.value for name, item in hcas.items() if item.value is not None}
+    nodes: dict[str, NodeHcas] = {name: item.value for name, item in hcas.items() if item.value is not None}
     return resolve(FABRIC, nodes, {})
 
 
 def made(
-    seen: world.Fabric, only: typing.Optional[typing.Container[typing.Tuple[int, str]]] = None, fabric: Fabric = FABRIC
-) -> typing.Tuple[typing.Optional[Ways], str]:
+    seen: world.Fabric, only: typing.Optional[typing.Container[tuple[int, str]]] = None, fabric: Fabric = FABRIC
+) -> tuple[typing.Optional[Ways], str]:
     return ways_of(fabric, members(seen.hcas), {}, only, seen.neighbours)
 
 
@@ -47,7 +47,7 @@ def of(seen: world.Fabric) -> Ways:
     return ways
 
 
-def without(seen: world.Fabric, changes: typing.Dict[str, typing.Optional[ObservedNeighbours]]) -> world.Fabric:
+def without(seen: world.Fabric, changes: dict[str, typing.Optional[ObservedNeighbours]]) -> world.Fabric:
     known = {name: changes.get(name, item) for name, item in seen.neighbours.items()}
     return seen._replace(neighbours={name: item for name, item in known.items() if item is not None})
 
@@ -55,7 +55,11 @@ def without(seen: world.Fabric, changes: typing.Dict[str, typing.Optional[Observ
 def test_leaves_are_the_switches_that_ports_hear_and_cables_have_their_names_and_rates() -> None:
     ways = of(world.fabric(4, 8))
     assert sorted(ways.name_of(leaf) for leaf in ways.leaves) == [f"leaf-{number}" for number in range(4)]
-    assert [len(ends) for ends in ways.leaves.values()] == [8] * 4 and len(ways.ends) == 32 and not any(cable.unheard for cable in ways.cables.values())
+    assert (
+        [len(ends) for ends in ways.leaves.values()] == [8] * 4
+        and len(ways.ends) == 32
+        and not any(cable.unheard for cable in ways.cables.values())
+    )
     inside, across = ways.test(0, "node-1", "node-3"), ways.test(0, "node-1", "node-12")
     assert inside is not None and across is not None
     assert [ways.name(number) for number in ways.way(*inside) or ()] == [
@@ -72,7 +76,9 @@ def test_leaves_are_the_switches_that_ports_hear_and_cables_have_their_names_and
 
 def test_each_flow_has_a_link_of_its_own_between_leaves() -> None:
     ways = of(world.fabric(2, 4))
-    one, other = (ways.way(*(ways.test(0, *pair) or (0, 0))) or () for pair in (("node-1", "node-5"), ("node-2", "node-6")))
+    one, other = (
+        ways.way(*(ways.test(0, *pair) or (0, 0))) or () for pair in (("node-1", "node-5"), ("node-2", "node-6"))
+    )
     assert one[1] != other[1] and ways.directions[one[1]] == ways.directions[other[1]]
     assert list(ways.over(one[1])) == [ways.test(0, "node-1", "node-5")]
     assert ways.way(*(ways.test(0, "node-1", "node-5") or (0, 0))) == one
@@ -80,16 +86,25 @@ def test_each_flow_has_a_link_of_its_own_between_leaves() -> None:
 
 def test_two_switches_of_one_name_are_two_and_called_by_their_chassis() -> None:
     seen = world.fabric(2, 4)
-    same = {f"node-{number}": world.neighbours(world.heard("9c:05:91:00:00:07", f"Ethernet1/{number}", "leaf-0")) for number in range(5, 9)}
+    same = {
+        f"node-{number}": world.neighbours(world.heard("9c:05:91:00:00:07", f"Ethernet1/{number}", "leaf-0"))
+        for number in range(5, 9)
+    }
     ways = of(without(seen, {**same}))
-    assert sorted(ways.name_of(leaf) for leaf in ways.leaves) == ["leaf-0 (9c:05:91:00:00:00)", "leaf-0 (9c:05:91:00:00:07)"]
+    assert sorted(ways.name_of(leaf) for leaf in ways.leaves) == [
+        "leaf-0 (9c:05:91:00:00:00)",
+        "leaf-0 (9c:05:91:00:00:07)",
+    ]
     test = ways.test(0, "node-1", "node-5")
     assert test is not None and len(ways.way(*test) or ()) == 3
 
 
 def test_two_switches_of_one_chassis_are_two_by_their_names() -> None:
     seen = world.fabric(2, 2)
-    twin = {f"node-{number}": world.neighbours(world.heard("9c:05:91:00:00:00", f"Ethernet1/{number}", "leaf-1")) for number in (3, 4)}
+    twin = {
+        f"node-{number}": world.neighbours(world.heard("9c:05:91:00:00:00", f"Ethernet1/{number}", "leaf-1"))
+        for number in (3, 4)
+    }
     assert sorted(map(len, of(without(seen, {**twin})).leaves.values())) == [2, 2]
 
 
@@ -104,16 +119,28 @@ SEVERAL = (world.leaf_port(0, 7), world.leaf_port(1, 3))
             world.neighbours(errors=("LLDP on ens1: Operation not permitted", "LLDP on ens9: no")),
             "ens1 heard no switch (LLDP on ens1: Operation not permitted)",
         ),
-        (world.neighbours(*SEVERAL), "ens1 heard leaf-0 port Ethernet1/8, leaf-1 port Ethernet1/4: a bridge or a switch without LLDP is between"),
-        (ObservedNeighbours(error="unreachable: no route to host"), "nobody listened there: unreachable: no route to host"),
+        (
+            world.neighbours(*SEVERAL),
+            "ens1 heard leaf-0 port Ethernet1/8, leaf-1 port Ethernet1/4: a bridge or a switch without LLDP is between",
+        ),
+        (
+            ObservedNeighbours(error="unreachable: no route to host"),
+            "nobody listened there: unreachable: no route to host",
+        ),
         (None, "nobody listened there: the node gave no answer"),
     ],
 )
-def test_a_port_that_does_not_tell_its_switch_is_named_and_measured(what: typing.Optional[ObservedNeighbours], words: str) -> None:
+def test_a_port_that_does_not_tell_its_switch_is_named_and_measured(
+    what: typing.Optional[ObservedNeighbours], words: str
+) -> None:
     ways = of(without(world.fabric(2, 4), {"node-8": what}))
     seen = without(world.fabric(2, 4), {"node-8": what})
     (finding,) = unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
-    assert finding.status == "warn" and finding.measured == "not known of 1 of 8 ports" and f"node-8 rail 0: {words}" in finding.why
+    assert (
+        finding.status == "warn"
+        and finding.measured == "not known of 1 of 8 ports"
+        and f"node-8 rail 0: {words}" in finding.why
+    )
     assert "LLDP" in finding.remedy and "tcpdump" in finding.remedy
     test = ways.test(0, "node-8", "node-7")
     assert test is not None and [ways.name(number) for number in ways.way(*test) or ()][:2] == [
@@ -123,11 +150,21 @@ def test_a_port_that_does_not_tell_its_switch_is_named_and_measured(what: typing
 
 
 def test_who_hears_many_switches_of_long_names_is_told_in_a_line() -> None:
-    many = tuple(world.heard(f"9c:05:91:00:00:{number:02x}", "p" * 255, f"leaf-{number:02}-{'n' * 247}") for number in range(64))
+    many = tuple(
+        world.heard(f"9c:05:91:00:00:{number:02x}", "p" * 255, f"leaf-{number:02}-{'n' * 247}") for number in range(64)
+    )
     seen = without(world.fabric(2, 4), {"node-8": world.neighbours(*many)})
     (finding,) = unheard("bandwidth.coverage", FABRIC, members(seen.hcas), seen.neighbours, True)
-    assert finding.status == "warn" and "ens1 heard leaf-00-n" in finding.why and "leaf-03-n" in finding.why and "leaf-04-n" not in finding.why
-    assert "n... (255 characters) port p" in finding.why and "and 60 more: a bridge or a switch without LLDP is between" in finding.why
+    assert (
+        finding.status == "warn"
+        and "ens1 heard leaf-00-n" in finding.why
+        and "leaf-03-n" in finding.why
+        and "leaf-04-n" not in finding.why
+    )
+    assert (
+        "n... (255 characters) port p" in finding.why
+        and "and 60 more: a bridge or a switch without LLDP is between" in finding.why
+    )
     assert len(finding.why) < 1500 and "tcpdump" in finding.remedy
 
 
@@ -160,16 +197,23 @@ def test_frames_of_one_port_that_differ_in_their_vlan_are_of_one_port() -> None:
 def test_a_port_of_a_bond_takes_either_cable() -> None:
     seen = world.fabric(2, 4)
     ways = of(seen._replace(hcas={**seen.hcas, "node-3": world.node(bond="bond0")}))
-    assert ways.cables["node-3 ens1"].unheard == "ens1 is part of bond0, and which cable of a bond a flow takes is not known"
+    assert (
+        ways.cables["node-3 ens1"].unheard
+        == "ens1 is part of bond0, and which cable of a bond a flow takes is not known"
+    )
     ways_, why = made(seen._replace(hcas={name: world.node(bond="bond0") for name in seen.hcas}))
-    assert ways_ is None and why.startswith("0 of its 8 ports tell by LLDP which switch they are cabled to (ens1 is part of bond0")
+    assert ways_ is None and why.startswith(
+        "0 of its 8 ports tell by LLDP which switch they are cabled to (ens1 is part of bond0"
+    )
 
 
 def test_without_lldp_there_are_no_ways_and_the_words_say_how_to_get_them() -> None:
     seen = world.fabric(2, 4)
     silent = seen._replace(neighbours={name: world.neighbours() for name in seen.neighbours})
     ways, why = made(silent)
-    assert ways is None and why.startswith("0 of its 8 ports tell by LLDP which switch they are cabled to (ens1 heard no switch). Switch LLDP on")
+    assert ways is None and why.startswith(
+        "0 of its 8 ports tell by LLDP which switch they are cabled to (ens1 heard no switch). Switch LLDP on"
+    )
     ways, why = made(seen._replace(neighbours={}))
     assert ways is None and why == "this run did not listen for the switches that its ports are cabled to (LLDP)"
     ways, why = made(seen, fabric=parse_intent([{**ROCE, "rdma": False}]).fabrics[0])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""platform.firmware by what mstconfig, devlink and NVIDIA's operator say: a reset that is due, a setting that is wrong, the one that differs."""
+"""platform.firmware by what mstconfig, devlink and NVIDIA's operator say: a reset that is due, a setting that is wrong,
+the one that differs."""
 
 from __future__ import annotations
 
@@ -35,24 +36,24 @@ def of(fleet: Fleet, kind: str) -> typing.Any:
     return next(value for source, value in fleet.facts.items() if getattr(source, "kind", "") == kind)
 
 
-def judged(fleet: Fleet, **facts: typing.Any) -> typing.List[Finding]:
+def judged(fleet: Fleet, **facts: typing.Any) -> list[Finding]:
     """Findings about firmware that are no pass, with some facts of stage platform in place of those of the fleet."""
     return [finding for finding in everything(fleet, **facts) if finding.status != "pass"]
 
 
-def everything(fleet: Fleet, **facts: typing.Any) -> typing.List[Finding]:
+def everything(fleet: Fleet, **facts: typing.Any) -> list[Finding]:
     seen = dataclasses.replace(fleet.of("platform"), **facts)
     return [finding for finding in check(fleet.intent, seen) if finding.check == "platform.firmware"]
 
 
-def with_first(fleet: Fleet, change: Change) -> typing.Dict[str, ObservedFirmware]:
+def with_first(fleet: Fleet, change: Change) -> dict[str, ObservedFirmware]:
     """The firmware of all nodes, that of the first HCA of the first one changed."""
     seen = dict(of(fleet, "firmware"))
     first, *rest = seen[NODE].value.hcas
     return {**seen, NODE: ObservedFirmware(NodeFirmware((change(first), *rest)))}
 
 
-def settings(**values: typing.Tuple[typing.Optional[str], typing.Optional[str]]) -> Change:
+def settings(**values: tuple[typing.Optional[str], typing.Optional[str]]) -> Change:
     """Settings with the value in force and the next one; they replace those of their names."""
 
     def change(hca: HcaFirmware) -> HcaFirmware:
@@ -62,15 +63,19 @@ def settings(**values: typing.Tuple[typing.Optional[str], typing.Optional[str]])
     return change
 
 
-def without_vfs(fleet: Fleet) -> typing.Dict[str, typing.Any]:
+def without_vfs(fleet: Fleet) -> dict[str, typing.Any]:
     """The first HCA offers no VF."""
     hcas = dict(of(fleet, "hcas"))
     first, *rest = hcas[NODE].value.hcas
-    hcas[NODE] = ObservedHcas(dataclasses.replace(hcas[NODE].value, hcas=(dataclasses.replace(first, sriov=None, sriov_absence="off"), *rest)))
+    hcas[NODE] = ObservedHcas(
+        dataclasses.replace(hcas[NODE].value, hcas=(dataclasses.replace(first, sriov=None, sriov_absence="off"), *rest))
+    )
     platforms = dict(of(fleet, "platform"))
     function, *others = platforms[NODE].value.functions
     blind = dataclasses.replace(function, sriov_total=None, sriov_current=None, capability=None, memory=None)
-    platforms[NODE] = dataclasses.replace(platforms[NODE], value=dataclasses.replace(platforms[NODE].value, functions=(blind, *others)))
+    platforms[NODE] = dataclasses.replace(
+        platforms[NODE], value=dataclasses.replace(platforms[NODE].value, functions=(blind, *others))
+    )
     return {"nodes": hcas, "platforms": platforms}
 
 
@@ -83,12 +88,20 @@ def test_all_is_told_where_nothing_is_wrong() -> None:
     fleet = healthy(PAIR)
     first = everything(fleet)[0]
     assert (first.status, first.subject) == ("pass", SUBJECT)
-    assert "as 8 of 8 of its model" in first.measured and "settings by mstconfig 4.21" in first.measured and "nothing waits for a reset" in first.expected
+    assert (
+        "as 8 of 8 of its model" in first.measured
+        and "settings by mstconfig 4.21" in first.measured
+        and "nothing waits for a reset" in first.expected
+    )
 
 
 def test_without_tools_what_runs_decides() -> None:
     fleet = healthy(PAIR)
-    for seen in ({}, {NODE: ObservedFirmware(error="failed: no python")}, with_first(fleet, lambda hca: HcaFirmware(hca.address, not_asked=("no mstconfig",)))):
+    for seen in (
+        {},
+        {NODE: ObservedFirmware(error="failed: no python")},
+        with_first(fleet, lambda hca: HcaFirmware(hca.address, not_asked=("no mstconfig",))),
+    ):
         first = everything(fleet, firmware=seen)[0]
         assert first.status == "pass" and "what is stored for the next reset does not show" in first.expected
 
@@ -99,14 +112,27 @@ def test_without_tools_what_runs_decides() -> None:
         # what the next reset takes away is there now
         (settings(SRIOV_EN=("True(1)", "False(0)")), "warn", "SRIOV_EN becomes False(0) with the next reset"),
         (settings(NUM_OF_VFS=("16", "1")), "warn", "NUM_OF_VFS becomes 1 with the next reset"),
-        # enough VFs are offered, whatever the tool says is in force; that it differs from the others is told all the same
+        # enough VFs are offered, whatever the tool says is in force; that it differs from the others is told all the
+        # same
         (settings(NUM_OF_VFS=("4", "16")), "warn", "NUM_OF_VFS is 16 on 7 of 8 HCAs of its model"),
-        (settings(LINK_TYPE_P1=("ETH(2)", "IB(1)")), "fail", "LINK_TYPE_P1 is ETH(2) until the HCA is reset: reset pending"),
+        (
+            settings(LINK_TYPE_P1=("ETH(2)", "IB(1)")),
+            "fail",
+            "LINK_TYPE_P1 is ETH(2) until the HCA is reset: reset pending",
+        ),
         (settings(LINK_TYPE_P1=("IB(1)", "ETH(2)")), "warn", "LINK_TYPE_P1 becomes ETH(2)"),
-        (settings(LINK_TYPE_P1=("ETH(2)", "ETH(2)")), "fail", "LINK_TYPE_P1 is ETH(2), and the fabric 'compute' needs IB"),
+        (
+            settings(LINK_TYPE_P1=("ETH(2)", "ETH(2)")),
+            "fail",
+            "LINK_TYPE_P1 is ETH(2), and the fabric 'compute' needs IB",
+        ),
         (settings(BOOT_VLAN=("1", "2")), "warn", "change with the next reset"),
         (lambda hca: dataclasses.replace(hca, errors=("mstconfig ended with 3",)), "warn", "mstconfig ended with 3"),
-        (lambda hca: dataclasses.replace(hca, stored=Said("28.43.1014", "devlink")), "warn", "28.43.1014 is on its flash (devlink) and 28.42.1000 runs"),
+        (
+            lambda hca: dataclasses.replace(hca, stored=Said("28.43.1014", "devlink")),
+            "warn",
+            "28.43.1014 is on its flash (devlink) and 28.42.1000 runs",
+        ),
     ],
 )
 def test_what_waits_and_what_is_wrong(change: Change, status: str, why: str) -> None:
@@ -128,7 +154,12 @@ def test_of_two_ports_the_function_has_its_own() -> None:
     ("now", "later", "text", "remedy"),
     [
         ("False(0)", "False(0)", "Firmware: SRIOV_EN is False(0)", "mstconfig -d 0000:10:00.0 -y set SRIOV_EN=True"),
-        ("False(0)", "True(1)", "SRIOV_EN is False(0) until the HCA is reset: reset pending", "mstfwreset -d 0000:10:00.0 -y reset"),
+        (
+            "False(0)",
+            "True(1)",
+            "SRIOV_EN is False(0) until the HCA is reset: reset pending",
+            "mstfwreset -d 0000:10:00.0 -y reset",
+        ),
         (None, "False(0)", "Firmware: SRIOV_EN is False(0)", "power-cycle"),
     ],
 )
@@ -147,8 +178,12 @@ def test_vfs_of_each_function_count_where_the_firmware_has_them() -> None:
 
 def test_a_wish_of_the_intent_that_is_not_met_fails() -> None:
     fleet = wishing(healthy(PAIR), ats_enabled=True, num_of_vfs=32)
-    (finding, *others) = judged(fleet)
-    assert finding.status == "fail" and "ATS_ENABLED is False(0), and the intent asks for True (rdma_cluster.firmware)" in finding.why and len(others) == 7
+    finding, *others = judged(fleet)
+    assert (
+        finding.status == "fail"
+        and "ATS_ENABLED is False(0), and the intent asks for True (rdma_cluster.firmware)" in finding.why
+        and len(others) == 7
+    )
     assert "NUM_OF_VFS is 16, and the intent asks for 32" in finding.why
     assert judged(wishing(healthy(PAIR), ats_enabled=False, num_of_vfs=16)) == []
 
@@ -168,7 +203,12 @@ def test_a_wish_that_no_tool_has_read_is_unknown(seen: typing.Any, why: str) -> 
     if seen == "not asked":
         seen = with_first(fleet, lambda hca: HcaFirmware(hca.address, not_asked=("mstconfig is not installed",)))
     elif seen == "no setting":
-        seen = with_first(fleet, lambda hca: dataclasses.replace(hca, settings=tuple(item for item in hca.settings if item.name != "ATS_ENABLED")))
+        seen = with_first(
+            fleet,
+            lambda hca: dataclasses.replace(
+                hca, settings=tuple(item for item in hca.settings if item.name != "ATS_ENABLED")
+            ),
+        )
     elif seen == "no value":
         seen = with_first(fleet, settings(ATS_ENABLED=(None, None)))
     finding = judged(fleet, firmware=seen)[0]
@@ -182,7 +222,9 @@ def test_a_wish_that_waits_for_a_reset_fails_and_more_vfs_than_are_read_are_unkn
     assert finding.status == "fail" and "reset pending" in finding.why
     # 16 are offered, which no tool need say
     assert {finding.status for finding in everything(wishing(healthy(PAIR), num_of_vfs=16), firmware={})} == {"pass"}
-    assert {finding.measured for finding in judged(wishing(healthy(PAIR), num_of_vfs=32), firmware={})} == {"NUM_OF_VFS unread"}
+    assert {finding.measured for finding in judged(wishing(healthy(PAIR), num_of_vfs=32), firmware={})} == {
+        "NUM_OF_VFS unread"
+    }
 
 
 def test_the_odd_one_is_named_with_what_is_usual() -> None:
@@ -198,7 +240,9 @@ def test_a_bluefield_in_dpu_mode_is_told_and_left_alone() -> None:
 
     def bluefield(hca: HcaFirmware) -> HcaFirmware:
         mode = Setting(DPU_MODE, "ENABLED(0)", "ENABLED(0)")
-        return dataclasses.replace(hca, device="a2dc", settings=(*(item for item in hca.settings if item.name != "LINK_TYPE_P1"), mode))
+        return dataclasses.replace(
+            hca, device="a2dc", settings=(*(item for item in hca.settings if item.name != "LINK_TYPE_P1"), mode)
+        )
 
     def told(hca: HcaFirmware) -> HcaFirmware:
         return settings(LINK_TYPE_P1=("ETH(2)", "ETH(2)"))(bluefield(hca))
@@ -216,10 +260,17 @@ def test_what_the_operator_of_nvidia_says() -> None:
     fleet = healthy(PAIR)
     assert "NicDevice card" in everything(fleet, nics=card())[0].measured
     (pending,) = judged(fleet, nics=card(configured=True, waits="PendingReboot", message="node must boot"))
-    assert pending.status == "warn" and "PendingReboot (node must boot)" in pending.why and "kubectl describe nicdevice" in pending.remedy
+    assert (
+        pending.status == "warn"
+        and "PendingReboot (node must boot)" in pending.why
+        and "kubectl describe nicdevice" in pending.remedy
+    )
     wrong = with_first(fleet, settings(LINK_TYPE_P1=("ETH(2)", "ETH(2)")))
     (finding,) = judged(fleet, nics=card(configured=True), firmware=wrong)
-    assert "Set LINK_TYPE_P1=IB in the NicConfigurationTemplate of NicDevice card" in finding.remedy and "mstconfig" not in finding.remedy
+    assert (
+        "Set LINK_TYPE_P1=IB in the NicConfigurationTemplate of NicDevice card" in finding.remedy
+        and "mstconfig" not in finding.remedy
+    )
     # its word on what is stored goes before devlink's
     (stored,) = judged(fleet, nics=NicDevices((dataclasses.replace(card().devices[0], firmware="28.43.1014"),)))
     assert "28.43.1014 is on its flash (NicDevice)" in stored.why
@@ -236,7 +287,10 @@ def test_all_that_is_wrong_with_an_hca_is_one_finding() -> None:
     fleet = healthy(PAIR)
     change = settings(LINK_TYPE_P1=("ETH(2)", "ETH(2)"), ATS_ENABLED=("False(0)", "True(1)"))
     (finding,) = judged(fleet, firmware=with_first(fleet, change))
-    assert finding.status == "fail" and finding.measured == "LINK_TYPE_P1 ETH(2); ATS_ENABLED False(0), after a reset True(1)"
+    assert (
+        finding.status == "fail"
+        and finding.measured == "LINK_TYPE_P1 ETH(2); ATS_ENABLED False(0), after a reset True(1)"
+    )
 
 
 def test_the_usual_version_is_found_once_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:

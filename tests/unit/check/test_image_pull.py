@@ -10,11 +10,24 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.image_pull import Kind, concerns, explain, kind_of, names_cause, of_pods
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.image_pull import (
+    Kind,
+    concerns,
+    explain,
+    kind_of,
+    names_cause,
+    of_pods,
+)
 
 CRIO = 'Failed to pull image "quay.io/site/tools:1": initializing source docker://quay.io/site/tools:1: '
-CONTAINERD = 'Failed to pull image "quay.io/site/tools:1": failed to pull and unpack image "quay.io/site/tools:1": failed to resolve reference: '
-LOOKUP = 'pinging container registry quay.io: Get "https://quay.io/v2/": dial tcp: lookup quay.io on 10.0.0.2:53: no such host'
+CONTAINERD = (
+    'Failed to pull image "quay.io/site/tools:1": failed to pull and unpack image "quay.io/site/tools:1": failed to'
+    " resolve reference: "
+)
+LOOKUP = (
+    'pinging container registry quay.io: Get "https://quay.io/v2/": dial tcp: lookup quay.io on 10.0.0.2:53: no such'
+    " host"
+)
 
 
 def mirrored(words: str) -> str:
@@ -25,33 +38,108 @@ def mirrored(words: str) -> str:
     ("words", "kind", "remedy"),
     [
         (
-            f"{CRIO}reading manifest 1 in quay.io/site/tools: unauthorized: access to the requested resource is not authorized",
+            (
+                f"{CRIO}reading manifest 1 in quay.io/site/tools: unauthorized: access to the requested resource is not"
+                " authorized"
+            ),
             "right",
             "pods.image_pull_secrets",
         ),
-        (f"{CRIO}reading manifest 1 in quay.io/site/tools: authentication required", "right", "oc set data secret/pull-secret -n openshift-config"),
-        (f"{CONTAINERD}pull access denied, repository does not exist or may require authorization: server message: insufficient_scope", "right", "-n training"),
-        (f"{CONTAINERD}failed to authorize: failed to fetch oauth token: unexpected status: 403 Forbidden", "right", "kubectl create secret docker-registry"),
+        (
+            f"{CRIO}reading manifest 1 in quay.io/site/tools: authentication required",
+            "right",
+            "oc set data secret/pull-secret -n openshift-config",
+        ),
+        (
+            (
+                f"{CONTAINERD}pull access denied, repository does not exist or may require authorization: server"
+                " message: insufficient_scope"
+            ),
+            "right",
+            "-n training",
+        ),
+        (
+            f"{CONTAINERD}failed to authorize: failed to fetch oauth token: unexpected status: 403 Forbidden",
+            "right",
+            "kubectl create secret docker-registry",
+        ),
         (f"{CRIO}reading manifest 1 in quay.io/site/tools: manifest unknown", "absent", "skopeo copy"),
         (f"{CONTAINERD}quay.io/site/tools:1: not found", "absent", "kubectl -n training describe pod p"),
         (f"{CRIO}{LOOKUP}", "network", "oc edit proxy.config.openshift.io cluster"),
         (f'{CRIO}Get "https://quay.io/v2/": dial tcp 192.0.2.1:443: i/o timeout', "network", "spec.noProxy"),
-        (f'{CRIO}Get "https://quay.io/v2/": dial tcp 192.0.2.1:443: connect: connection refused', "network", "ImageDigestMirrorSet"),
-        (f'{CONTAINERD}Head "https://quay.io/v2": proxyconnect tcp: dial tcp 192.0.2.9:3128: connect: no route to host', "network", "spec.noProxy"),
+        (
+            f'{CRIO}Get "https://quay.io/v2/": dial tcp 192.0.2.1:443: connect: connection refused',
+            "network",
+            "ImageDigestMirrorSet",
+        ),
+        (
+            (
+                f'{CONTAINERD}Head "https://quay.io/v2": proxyconnect tcp: dial tcp 192.0.2.9:3128: connect: no route'
+                " to host"
+            ),
+            "network",
+            "spec.noProxy",
+        ),
         (f'{CRIO}Get "https://quay.io/v2/": Proxy Authentication Required', "network", "spec.noProxy"),
-        (f"{CRIO}tls: failed to verify certificate: x509: certificate signed by unknown authority", "certificate", "spec.additionalTrustedCA"),
-        (f'{CRIO}Get "https://m:5000/v2/": http: server gave HTTP response to HTTPS client', "plain", "insecureRegistries"),
-        ("Source image rejected: Running image docker://quay.io/site/tools:1 is rejected by policy.", "policy", "allowedRegistries"),
-        (f"{CRIO}registry quay.io is blocked in /etc/containers/registries.conf or /etc/containers/registries.conf.d", "policy", "blockedRegistries"),
-        ("SignatureValidationFailed: image pull failed: A signature was required, but no signature exists", "policy", "clusterimagepolicies"),
-        (f"{CRIO}reading manifest 12 in docker.io/library/debian: toomanyrequests: You have reached your pull rate limit", "rate", "pods.image_pull_secrets"),
+        (
+            f"{CRIO}tls: failed to verify certificate: x509: certificate signed by unknown authority",
+            "certificate",
+            "spec.additionalTrustedCA",
+        ),
+        (
+            f'{CRIO}Get "https://m:5000/v2/": http: server gave HTTP response to HTTPS client',
+            "plain",
+            "insecureRegistries",
+        ),
+        (
+            "Source image rejected: Running image docker://quay.io/site/tools:1 is rejected by policy.",
+            "policy",
+            "allowedRegistries",
+        ),
+        (
+            (
+                f"{CRIO}registry quay.io is blocked in /etc/containers/registries.conf or"
+                " /etc/containers/registries.conf.d"
+            ),
+            "policy",
+            "blockedRegistries",
+        ),
+        (
+            "SignatureValidationFailed: image pull failed: A signature was required, but no signature exists",
+            "policy",
+            "clusterimagepolicies",
+        ),
+        (
+            (
+                f"{CRIO}reading manifest 12 in docker.io/library/debian: toomanyrequests: You have reached your pull"
+                " rate limit"
+            ),
+            "rate",
+            "pods.image_pull_secrets",
+        ),
         (f'{CRIO}no image found in image index for architecture "arm64"', "platform", "skopeo inspect --raw"),
         (f"{CONTAINERD}no match for platform in manifest: not found", "platform", "processor"),
         (f"{CONTAINERD}write /var/lib/containerd/x: no space left on device", "space", "crictl rmi"),
-        ('short-name "tools:1" did not resolve to an alias and no unqualified-search registries are defined', "short", "the registry's host in front"),
-        ('ErrImageNeverPull: Container image "x" is not present with pull policy of Never', "never", "pods.image_pull_policy: IfNotPresent"),
-        ("InvalidImageName: Failed to apply default image tag: couldn't parse image name: invalid reference format", "name", "Correct pods.image"),
-        ('ImagePullBackOff: Back-off pulling image "quay.io/site/tools:1"', "other", "kubectl -n training describe pod p"),
+        (
+            'short-name "tools:1" did not resolve to an alias and no unqualified-search registries are defined',
+            "short",
+            "the registry's host in front",
+        ),
+        (
+            'ErrImageNeverPull: Container image "x" is not present with pull policy of Never',
+            "never",
+            "pods.image_pull_policy: IfNotPresent",
+        ),
+        (
+            "InvalidImageName: Failed to apply default image tag: couldn't parse image name: invalid reference format",
+            "name",
+            "Correct pods.image",
+        ),
+        (
+            'ImagePullBackOff: Back-off pulling image "quay.io/site/tools:1"',
+            "other",
+            "kubectl -n training describe pod p",
+        ),
         # where a disconnected site has mirrors, what they said is the cause
         (mirrored("reading manifest 1 in mirror.example:5000/site/tools: manifest unknown"), "absent", "skopeo copy"),
         (mirrored("unauthorized: authentication required"), "right", "pods.image_pull_secrets"),
@@ -72,7 +160,13 @@ def test_which_words_are_about_an_image() -> None:
 
 
 def test_what_only_names_the_state_has_no_cause() -> None:
-    messages = ["Error: ErrImagePull", "Error: ImagePullBackOff", 'Back-off pulling image "x"', "", 'Failed to pull image "x": unauthorized']
+    messages = [
+        "Error: ErrImagePull",
+        "Error: ImagePullBackOff",
+        'Back-off pulling image "x"',
+        "",
+        'Failed to pull image "x": unauthorized',
+    ]
     assert [names_cause(message) for message in messages] == [False, False, False, False, True]
 
 

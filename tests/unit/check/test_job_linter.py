@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The linter of jobs: what we render passes, each field of it that is taken away or misspelled is refused, and each rule by itself."""
+"""The linter of jobs: what we render passes, each field of it that is taken away or misspelled is refused, and each
+rule by itself."""
 
 from __future__ import annotations
 
@@ -22,31 +23,41 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint impo
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl import Choice
 from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import DeviceClass, DeviceSlice
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Attachment, Claim, JobSurroundings, PodDevices
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import (
+    Attachment,
+    Claim,
+    JobSurroundings,
+    PodDevices,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, definition, node, objects
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/jobs"
-SCHEMAS = {kind: json.loads((FIXTURES / f"{kind.lower()}.json").read_text()) for kind in ("PyTorchJob", "TrainJob", "TrainingRuntime")}
+SCHEMAS = {
+    kind: json.loads((FIXTURES / f"{kind.lower()}.json").read_text())
+    for kind in ("PyTorchJob", "TrainJob", "TrainingRuntime")
+}
 
 
-def check(made: typing.List[typing.Dict[str, typing.Any]], world: typing.Optional[JobSurroundings] = WORLD) -> typing.Tuple[Finding, ...]:
+def check(made: list[dict[str, typing.Any]], world: typing.Optional[JobSurroundings] = WORLD) -> tuple[Finding, ...]:
     return lint([item for item in made if item["kind"] != "TrainingRuntime"], made, world)
 
 
-def refused(findings: typing.Tuple[Finding, ...]) -> typing.List[Finding]:
+def refused(findings: tuple[Finding, ...]) -> list[Finding]:
     """But for what the training operator adds to each PyTorchJob, which has a test of its own."""
     return [finding for finding in findings if finding.status != "pass" and finding.check != "job.added"]
 
 
-def shown(findings: typing.Tuple[Finding, ...]) -> typing.List[typing.Tuple[str, str]]:
+def shown(findings: tuple[Finding, ...]) -> list[tuple[str, str]]:
     return [(finding.check, finding.status) for finding in refused(findings)]
 
 
 @pytest.mark.parametrize("kind", ["PyTorchJob", "TrainJob"])
-@pytest.mark.parametrize("changes", [{}, {"fabric": "roce"}, {"fabric": "roce", "nic_map": "map", "queue": "gpu", "topology_file": "/t.xml"}])
-def test_what_we_render_passes(kind: str, changes: typing.Dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "changes", [{}, {"fabric": "roce"}, {"fabric": "roce", "nic_map": "map", "queue": "gpu", "topology_file": "/t.xml"}]
+)
+def test_what_we_render_passes(kind: str, changes: dict[str, str]) -> None:
     findings = check(objects(kind=kind, **changes))
     assert refused(findings) == []
     assert judge(findings).open
@@ -65,7 +76,10 @@ def test_what_the_training_operator_adds_costs_workers_their_class() -> None:
 
 def test_the_baseline_on_the_pod_network_is_refused_for_being_that() -> None:
     findings = check(objects(fabric=None, namespace="training", interfaces=None))
-    assert {(finding.check, finding.status) for finding in refused(findings)} == {("job.networks", "fail"), ("job.transport", "warn")}
+    assert {(finding.check, finding.status) for finding in refused(findings)} == {
+        ("job.networks", "fail"),
+        ("job.transport", "warn"),
+    }
 
 
 def test_a_job_that_wants_tcp_on_a_network_without_rdma() -> None:
@@ -79,7 +93,8 @@ def test_a_job_that_wants_tcp_on_a_network_without_rdma() -> None:
     assert {(item.check, item.status) for item in refused(check(made))} == {("job.transport", "warn")}
 
 
-# Mutations: of each field of the rendered job. The operators' own definitions are the second to refuse: the API server takes no unknown field.
+# Mutations: of each field of the rendered job. The operators' own definitions are the second to refuse: the API server
+# takes no unknown field.
 
 #: what may be taken away without harm to the network, each with the reason; a test holds that nothing else is in it
 HARMLESS = {
@@ -110,7 +125,9 @@ HARMLESS = {
 def fields(
     node: typing.Any, path: str = ""
 ) -> typing.Iterator[
-    typing.Tuple[str, typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Union[typing.Dict[str, typing.Any], str]]], typing.Union[int, str]]
+    tuple[
+        str, typing.Union[dict[str, typing.Any], list[typing.Union[dict[str, typing.Any], str]]], typing.Union[int, str]
+    ]
 ]:
     """All paths below, with the parent and its key."""
     pairs = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
@@ -134,14 +151,15 @@ def against_schema(node: typing.Any, schema: typing.Any, path: str = "spec") -> 
     elif isinstance(schema, list):
         for index, child in enumerate(node if isinstance(node, list) else [None]):
             yield from against_schema(child, schema[0], f"{path}[{index}]")
-    elif schema not in ("any", "int-or-string", {"string": str, "integer": int, "boolean": bool}.get(schema)):
-        if not isinstance(node, {"string": str, "integer": int, "boolean": bool}[schema]):
-            yield path
+    elif schema not in ("any", "int-or-string") and not isinstance(
+        node, {"string": str, "integer": int, "boolean": bool}[schema]
+    ):
+        yield path
 
 
 def reaches(
-    made: typing.List[typing.Dict[str, typing.Any]], number: int, path: str
-) -> typing.Tuple[typing.List[typing.Dict[str, typing.Any]], typing.Any, typing.Any]:
+    made: list[dict[str, typing.Any]], number: int, path: str
+) -> tuple[list[dict[str, typing.Any]], typing.Any, typing.Any]:
     """A fresh copy of the objects, with parent and key of one field in it."""
     fresh = copy.deepcopy(made)
     return fresh, *next((parent, key) for here, parent, key in fields(fresh[number]) if here == path)
@@ -149,7 +167,12 @@ def reaches(
 
 KINDS = ("PyTorchJob", "TrainJob")
 MADE = {kind: objects(kind=kind, queue="gpu") for kind in KINDS}
-PLACES = [(kind, number, path) for kind in KINDS for number, item in enumerate(MADE[kind]) for path, _parent, _key in fields(item)]
+PLACES = [
+    (kind, number, path)
+    for kind in KINDS
+    for number, item in enumerate(MADE[kind])
+    for path, _parent, _key in fields(item)
+]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -216,12 +239,12 @@ def test_names_that_are_misspelled_in_values_are_refused() -> None:
 
 def one(
     world: JobSurroundings = WORLD,
-    annotations: typing.Optional[typing.Dict[str, str]] = None,
+    annotations: typing.Optional[dict[str, str]] = None,
     kind: str = "PyTorchJob",
-    limits: typing.Optional[typing.Dict[str, str]] = None,
-    variables: typing.Optional[typing.Dict[str, str]] = None,
-    **container: typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Union[typing.Dict[str, typing.Any], str]]],
-) -> typing.Tuple[Finding, ...]:
+    limits: typing.Optional[dict[str, str]] = None,
+    variables: typing.Optional[dict[str, str]] = None,
+    **container: typing.Union[dict[str, typing.Any], list[typing.Union[dict[str, typing.Any], str]]],
+) -> tuple[Finding, ...]:
     """Findings on a job whose workers differ in one thing."""
     made = objects(fabric="roce")
     for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
@@ -236,7 +259,7 @@ def one(
     return check(made, world)
 
 
-def finding(findings: typing.Tuple[Finding, ...], check_id: str) -> Finding:
+def finding(findings: tuple[Finding, ...], check_id: str) -> Finding:
     """The findings of a check that are no pass, each once."""
     found = {item.status: item for item in refused(findings) if item.check == check_id}
     assert len(found) == 1, found
@@ -246,7 +269,9 @@ def finding(findings: typing.Tuple[Finding, ...], check_id: str) -> Finding:
 def test_the_job_of_the_source_with_its_mistake() -> None:
     job = yaml.safe_load((FIXTURES / "roce-patched.yaml").read_text())
     found = refused(lint([job]))
-    assert {item.subject for item in found} == {f"PyTorchJob training/fine-tune spec.pytorchReplicaSpecs.{role} NCCL_IB_HBA" for role in ("Master", "Worker")}
+    assert {item.subject for item in found} == {
+        f"PyTorchJob training/fine-tune spec.pytorchReplicaSpecs.{role} NCCL_IB_HBA" for role in ("Master", "Worker")
+    }
     assert found[0].status == "fail"
     assert "did you mean 'NCCL_IB_HCA'?" in found[0].expected
 
@@ -267,7 +292,16 @@ def test_variables_that_nobody_reads(name: str, status: str, text: str) -> None:
     assert text in found.expected + found.why
 
 
-@pytest.mark.parametrize("name", ["NCCL_IB_TIMEOUT", "NCCL_ASYNC_ERROR_HANDLING", "NCCL_SHARP_DISABLE", "NCCL_PROFILE_EVENT_MASK", "TORCH_NCCL_BLOCKING_WAIT"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "NCCL_IB_TIMEOUT",
+        "NCCL_ASYNC_ERROR_HANDLING",
+        "NCCL_SHARP_DISABLE",
+        "NCCL_PROFILE_EVENT_MASK",
+        "TORCH_NCCL_BLOCKING_WAIT",
+    ],
+)
 def test_variables_that_somebody_reads(name: str) -> None:
     assert refused(one(variables={name: "1"})) == []
 
@@ -275,12 +309,21 @@ def test_variables_that_somebody_reads(name: str) -> None:
 def test_the_table_of_variables_holds_together() -> None:
     assert not nccl_variables.KNOWN & set(nccl_variables.GONE)
     assert not nccl_variables.KNOWN & nccl_variables.OTHERS
-    assert {"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_DEBUG", "NCCL_IB_GID_INDEX", "NCCL_TOPO_FILE", "NCCL_IB_DISABLE"} <= nccl_variables.KNOWN
+    assert {
+        "NCCL_IB_HCA",
+        "NCCL_SOCKET_IFNAME",
+        "NCCL_DEBUG",
+        "NCCL_IB_GID_INDEX",
+        "NCCL_TOPO_FILE",
+        "NCCL_IB_DISABLE",
+    } <= nccl_variables.KNOWN
 
 
 def test_variables_in_commands_and_from_elsewhere() -> None:
     assert finding(one(args=["export NCCL_IB_HBA=mlx5_1; exec torchrun"]), "job.nccl_variables").status == "fail"
-    assert finding(one(command=["mpirun", "-x", "NCCL_IB_DISABLE=1", "all_reduce_perf"]), "job.transport").status == "fail"
+    assert (
+        finding(one(command=["mpirun", "-x", "NCCL_IB_DISABLE=1", "all_reduce_perf"]), "job.transport").status == "fail"
+    )
     assert refused(one(args=["export NCCL_IB_HCA=$found; exec torchrun"])) == []
     assert "ConfigMap nccl" in finding(one(envFrom=[{"configMapRef": {"name": "nccl"}}]), "job.nccl_variables").why
 
@@ -311,7 +354,7 @@ def test_variables_in_commands_and_from_elsewhere() -> None:
         ({"NCCL_MNNVL_ENABLE": "2"}, None),
     ],
 )
-def test_what_keeps_nccl_from_rdma(variables: typing.Dict[str, str], status: typing.Optional[str]) -> None:
+def test_what_keeps_nccl_from_rdma(variables: dict[str, str], status: typing.Optional[str]) -> None:
     assert {state for _check, state in shown(one(variables=variables))} == ({status} if status else set())
 
 
@@ -324,7 +367,10 @@ def test_a_value_that_another_object_holds_is_unknown() -> None:
     source = {"valueFrom": {"configMapKeyRef": {"name": "nccl", "key": "value"}}}
     names = {"NCCL_IB_DISABLE": "job.transport", "NCCL_SOCKET_IFNAME": "job.interfaces", "NCCL_IB_HCA": "job.hcas"}
     found = refused(one(env=[{"name": name, **source} for name in names]))
-    assert {(item.check, item.status) for item in found} == {*((id_, "unknown") for id_ in names.values()), ("job.evidence", "warn")}
+    assert {(item.check, item.status) for item in found} == {
+        *((id_, "unknown") for id_ in names.values()),
+        ("job.evidence", "warn"),
+    }
 
 
 @pytest.mark.parametrize("value", ["WARN", "VERSION", ""])
@@ -356,13 +402,21 @@ def test_interfaces_that_the_pods_have(annotation: str, value: str, good: bool) 
 
 
 def test_interfaces_of_pods_that_run_count_more_than_names_in_the_annotation() -> None:
-    world = dataclasses.replace(WORLD, pods=(PodDevices("train-master-0", ("net1",), ()), PodDevices("train-worker-0", (), ())))
+    world = dataclasses.replace(
+        WORLD, pods=(PodDevices("train-master-0", ("net1",), ()), PodDevices("train-worker-0", (), ()))
+    )
     assert finding(one(world), "job.interfaces").measured == "=net1"
 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [("=mlx5_6,mlx5_7", None), ("mlx5", None), ("^mlx5_2", None), ("=mlx5_6", "leaves out mlx5_7"), ("mlx5_6,mlx5_7,mlx5_9", "mlx5_9 is not")],
+    [
+        ("=mlx5_6,mlx5_7", None),
+        ("mlx5", None),
+        ("^mlx5_2", None),
+        ("=mlx5_6", "leaves out mlx5_7"),
+        ("mlx5_6,mlx5_7,mlx5_9", "mlx5_9 is not"),
+    ],
 )
 def test_hcas_against_what_the_pods_got(value: str, text: typing.Optional[str]) -> None:
     world = dataclasses.replace(WORLD, pods=(PodDevices("train-worker-0", ("net1",), ("mlx5_6", "mlx5_7")),))
@@ -380,17 +434,21 @@ def test_a_name_for_a_function_that_is_given_out_at_the_start() -> None:
     assert refused(one(variables={"NCCL_IB_HCA": "mlx5"})) == []
 
 
-SHARED: typing.Dict[str, typing.Any] = {
+SHARED: dict[str, typing.Any] = {
     "annotations": {"k8s.v1.cni.cncf.io/networks": "rdmashared-net"},
     "limits": {"openshift.io/mlx_roce": "0", "rdma/shared": "1"},
 }
 
 
 def shared_world(**more: typing.Any) -> JobSurroundings:
-    return dataclasses.replace(WORLD, nodes=(node("worker-1", **{"rdma/shared": 63}), node("worker-2", **{"rdma/shared": 63})), **more)
+    return dataclasses.replace(
+        WORLD, nodes=(node("worker-1", **{"rdma/shared": 63}), node("worker-2", **{"rdma/shared": 63})), **more
+    )
 
 
-@pytest.mark.parametrize(("value", "status"), [("=mlx5_1", None), ("mlx5_1", "warn"), ("mlx5_1:1", "warn"), ("", "fail"), ("=", "fail")])
+@pytest.mark.parametrize(
+    ("value", "status"), [("=mlx5_1", None), ("mlx5_1", "warn"), ("mlx5_1:1", "warn"), ("", "fail"), ("=", "fail")]
+)
 def test_prefixes_and_empty_lists_of_hcas(value: str, status: typing.Optional[str]) -> None:
     findings = one(shared_world(), variables={"NCCL_IB_HCA": value}, **SHARED)
     assert {state for id_, state in shown(findings) if id_ == "job.hcas"} == ({status} if status else set())
@@ -413,15 +471,21 @@ def test_hcas_that_a_node_does_not_have() -> None:
         ("^mlx4", []),
     ],
 )
-def test_lists_that_exclude_each_hca_of_a_node(value: str, wrong: typing.List[str]) -> None:
+def test_lists_that_exclude_each_hca_of_a_node(value: str, wrong: list[str]) -> None:
     """NCCL would send over TCP, and no pod that runs shows it yet."""
-    world = shared_world(devices={"worker-1": ("mlx5_0", "mlx5_1"), "worker-2": ("mlx5_0", "mlx5_bond_0"), "worker-3": ()})
-    found = [item for item in refused(one(world, variables={"NCCL_IB_HCA": value}, **SHARED)) if item.check == "job.hcas"]
+    world = shared_world(
+        devices={"worker-1": ("mlx5_0", "mlx5_1"), "worker-2": ("mlx5_0", "mlx5_bond_0"), "worker-3": ()}
+    )
+    found = [
+        item for item in refused(one(world, variables={"NCCL_IB_HCA": value}, **SHARED)) if item.check == "job.hcas"
+    ]
     assert {item.status for item in found} == ({"fail"} if wrong else set())
     assert sorted({item.subject.rpartition(" ")[2] for item in found}) == wrong
 
 
-@pytest.mark.parametrize(("value", "status"), [("^mlx5", "fail"), ("^mlx5_", "fail"), ("^mlx5_0,mlx5_1", None), ("^=mlx5", None)])
+@pytest.mark.parametrize(
+    ("value", "status"), [("^mlx5", "fail"), ("^mlx5_", "fail"), ("^mlx5_0,mlx5_1", None), ("^=mlx5", None)]
+)
 def test_functions_of_pods_have_other_names_than_those_of_the_node(value: str, status: typing.Optional[str]) -> None:
     world = dataclasses.replace(WORLD, devices={"worker-1": ("mlx5_0", "mlx5_1")})
     found = shown(one(world, variables={"NCCL_IB_HCA": value}))
@@ -436,7 +500,7 @@ def test_functions_of_pods_have_other_names_than_those_of_the_node(value: str, s
         ({"k8s.v1.cni.cncf.io/networks": "other/sriov-roce"}, "fail", "absent"),
     ],
 )
-def test_networks_that_are_not_there(annotations: typing.Dict[str, str], status: str, text: str) -> None:
+def test_networks_that_are_not_there(annotations: dict[str, str], status: str, text: str) -> None:
     found = finding(one(annotations=annotations), "job.networks")
     assert found.status == status
     assert text in found.measured + found.expected
@@ -451,7 +515,9 @@ def test_an_attachment_that_nobody_can_read_is_unknown() -> None:
 @pytest.mark.parametrize("place", ["annotation", "attachment"])
 def test_a_default_route_that_is_stolen(place: str) -> None:
     if place == "annotation":
-        findings = one(annotations={"k8s.v1.cni.cncf.io/networks": '[{"name": "sriov-roce", "default-route": ["100.101.0.1"]}]'})
+        findings = one(
+            annotations={"k8s.v1.cni.cncf.io/networks": '[{"name": "sriov-roce", "default-route": ["100.101.0.1"]}]'}
+        )
     else:
         stolen = attachment(definition("sriov-roce", "sriov", "openshift.io/mlx_roce", routes=[{"dst": "0.0.0.0/0"}]))
         findings = one(dataclasses.replace(WORLD, attachments=(stolen,)))
@@ -460,7 +526,10 @@ def test_a_default_route_that_is_stolen(place: str) -> None:
 
 
 def test_resources_that_no_node_has() -> None:
-    world = dataclasses.replace(WORLD, nodes=(dataclasses.replace(node("worker-1"), allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_rose": 8}),))
+    world = dataclasses.replace(
+        WORLD,
+        nodes=(dataclasses.replace(node("worker-1"), allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_rose": 8}),),
+    )
     found = finding(one(world), "job.resources")
     assert found.measured == "no node has it"
     assert "did you mean 'openshift.io/mlx_rose'?" in found.expected
@@ -472,10 +541,13 @@ def test_resources_that_no_node_has() -> None:
         (node("worker-1"),),
         (node("worker-1"), dataclasses.replace(node("worker-2"), unschedulable=True)),
         (node("worker-1"), dataclasses.replace(node("worker-2"), ready=False)),
-        (node("worker-1"), dataclasses.replace(node("worker-2"), allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_roce": 0})),
+        (
+            node("worker-1"),
+            dataclasses.replace(node("worker-2"), allocatable={"nvidia.com/gpu": 8, "openshift.io/mlx_roce": 0}),
+        ),
     ],
 )
-def test_pods_that_would_wait_for_each_other(nodes: typing.Tuple[ClusterNode, ...]) -> None:
+def test_pods_that_would_wait_for_each_other(nodes: tuple[ClusterNode, ...]) -> None:
     found = finding(one(dataclasses.replace(WORLD, nodes=nodes)), "job.resources")
     assert found.measured.startswith("room for 1 pods")
     assert found.expected == "room for 2 pods"
@@ -483,12 +555,26 @@ def test_pods_that_would_wait_for_each_other(nodes: typing.Tuple[ClusterNode, ..
 
 @pytest.mark.parametrize(
     ("nodes", "wrong"),
-    [(2, []), (3, [("PyTorchJob training/train nvidia.com/gpu", "16 on the nodes that are ready", "24 for all pods together")])],
+    [
+        (2, []),
+        (
+            3,
+            [
+                (
+                    "PyTorchJob training/train nvidia.com/gpu",
+                    "16 on the nodes that are ready",
+                    "24 for all pods together",
+                )
+            ],
+        ),
+    ],
 )
-def test_pods_of_different_amounts_need_the_same_nodes(nodes: int, wrong: typing.List[typing.Tuple[str, str, str]]) -> None:
+def test_pods_of_different_amounts_need_the_same_nodes(nodes: int, wrong: list[tuple[str, str, str]]) -> None:
     """The Master asks for less than the Workers, so each kind fits by itself."""
     made = objects(nodes=nodes)
-    for amounts in made[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["resources"].values():
+    for amounts in made[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0][
+        "resources"
+    ].values():
         amounts["openshift.io/mlx_compute"] = "3"
     found = [item for item in refused(check(made)) if item.check == "job.resources"]
     assert [(item.subject, item.measured, item.expected) for item in found] == wrong
@@ -496,7 +582,9 @@ def test_pods_of_different_amounts_need_the_same_nodes(nodes: int, wrong: typing
 
 def test_beside_a_kind_that_does_not_fit_by_itself_nothing_is_told_of_all() -> None:
     made = objects(nodes=3)
-    for amounts in made[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["resources"].values():
+    for amounts in made[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0][
+        "resources"
+    ].values():
         amounts["openshift.io/mlx_compute"] = "3"
     findings = check(made, dataclasses.replace(WORLD, nodes=WORLD.nodes[:1]))
     assert [(item.measured, item.expected) for item in refused(findings) if item.check == "job.resources"] == [
@@ -511,7 +599,7 @@ def test_beside_a_kind_that_does_not_fit_by_itself_nothing_is_told_of_all() -> N
         ({"openshift.io/mlx_roce": "0"}, "fail", "take a device of it each"),
     ],
 )
-def test_as_many_devices_as_attachments(limits: typing.Dict[str, str], status: str, text: str) -> None:
+def test_as_many_devices_as_attachments(limits: dict[str, str], status: str, text: str) -> None:
     found = finding(one(limits=limits), "job.devices")
     assert (found.status, text in found.why) == (status, True)
 
@@ -521,11 +609,16 @@ def test_a_device_that_only_the_injector_adds() -> None:
     for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
         for amounts in replica["template"]["spec"]["containers"][0]["resources"].values():
             del amounts["openshift.io/mlx_roce"]
-    assert {(item.check, item.status, item.measured, item.expected) for item in refused(check(made))} == {("job.devices", "warn", "0", "1")}
+    assert {(item.check, item.status, item.measured, item.expected) for item in refused(check(made))} == {
+        ("job.devices", "warn", "0", "1")
+    }
 
 
 def test_an_attachment_without_an_rdma_resource() -> None:
-    made = one(annotations={"k8s.v1.cni.cncf.io/networks": "rdmashared-net"}, resources={"limits": {"cpu": "1", "memory": "512Gi", "nvidia.com/gpu": "8"}})
+    made = one(
+        annotations={"k8s.v1.cni.cncf.io/networks": "rdmashared-net"},
+        resources={"limits": {"cpu": "1", "memory": "512Gi", "nvidia.com/gpu": "8"}},
+    )
     assert "/dev/infiniband is not in the pods" in finding(made, "job.devices").why
 
 
@@ -540,8 +633,10 @@ def test_an_attachment_without_an_rdma_resource() -> None:
         ({"privileged": True}, None),
     ],
 )
-def test_memory_that_can_be_pinned(context: typing.Dict[str, typing.Any], status: typing.Optional[str]) -> None:
-    assert {state for id_, state in shown(one(securityContext=context)) if id_ == "job.memlock"} == ({status} if status else set())
+def test_memory_that_can_be_pinned(context: dict[str, typing.Any], status: typing.Optional[str]) -> None:
+    assert {state for id_, state in shown(one(securityContext=context)) if id_ == "job.memlock"} == (
+        {status} if status else set()
+    )
 
 
 def test_shared_memory_larger_than_memory() -> None:
@@ -558,7 +653,7 @@ def test_shared_memory_larger_than_memory() -> None:
         ({"requests": {"cpu": "2", "memory": "1Gi"}}, False),
     ],
 )
-def test_requests_that_equal_limits(resources: typing.Dict[str, typing.Any], good: bool) -> None:
+def test_requests_that_equal_limits(resources: dict[str, typing.Any], good: bool) -> None:
     devices = {"nvidia.com/gpu": "8", "openshift.io/mlx_roce": "1"}
     findings = one(resources={**resources, "limits": {**resources.get("limits", {}), **devices}})
     assert shown(findings) == ([] if good else [("job.guaranteed", "fail")] * 2)
@@ -571,7 +666,7 @@ def test_claims_that_all_pods_can_mount(name: str, status: typing.Optional[str])
 
 
 def test_a_claim_that_is_not_bound_yet() -> None:
-    (models, *_rest) = WORLD.claims
+    models, *_rest = WORLD.claims
     world = dataclasses.replace(WORLD, claims=(dataclasses.replace(models, phase="Pending"),))
     assert finding(check(objects(), world), "job.claims").status == "warn"
     lost = dataclasses.replace(WORLD, claims=(dataclasses.replace(models, phase="Lost"),))
@@ -582,7 +677,10 @@ def test_pods_on_the_network_of_their_nodes() -> None:
     made = objects(fabric="roce")
     for replica in made[0]["spec"]["pytorchReplicaSpecs"].values():
         replica["template"]["spec"]["hostNetwork"] = True
-    assert {(item.check, item.status) for item in refused(check(made))} == {("job.networks", "warn"), ("job.interfaces", "warn")}
+    assert {(item.check, item.status) for item in refused(check(made))} == {
+        ("job.networks", "warn"),
+        ("job.interfaces", "warn"),
+    }
 
 
 def test_what_could_not_be_read_is_unknown() -> None:
@@ -601,15 +699,20 @@ def test_nothing_to_look_at_is_no_pass() -> None:
     assert not judge(lint([])).open
 
 
-@pytest.mark.parametrize("change", [{"spec": {}}, {"spec": []}, {"metadata": {}}, {"spec": {"template": {"spec": {"containers": ["x"]}}}}])
-def test_what_is_no_job_is_unknown(change: typing.Dict[str, typing.Any]) -> None:
+@pytest.mark.parametrize(
+    "change", [{"spec": {}}, {"spec": []}, {"metadata": {}}, {"spec": {"template": {"spec": {"containers": ["x"]}}}}]
+)
+def test_what_is_no_job_is_unknown(change: dict[str, typing.Any]) -> None:
     assert shown(lint([{"kind": "Job", "metadata": {"name": "j"}, **change}])) == [("job.read", "unknown")]
 
 
 def test_a_train_job_without_its_runtime_is_unknown() -> None:
     _runtime, job = MADE["TrainJob"]
     found = finding(lint([job], (), WORLD), "job.read")
-    assert (found.status, "TrainingRuntime train, in which its pod template is, was not found" in found.why) == ("unknown", True)
+    assert (found.status, "TrainingRuntime train, in which its pod template is, was not found" in found.why) == (
+        "unknown",
+        True,
+    )
 
 
 def test_a_job_that_asks_for_nothing_is_no_job_of_ours() -> None:
@@ -620,12 +723,14 @@ def test_a_job_that_asks_for_nothing_is_no_job_of_ours() -> None:
 # several jobs, containers and pods
 
 
-def pod(name: str = "p", containers: typing.Sequence[typing.Dict[str, typing.Any]] = (), **spec: typing.Any) -> typing.Dict[str, typing.Any]:
+def pod(
+    name: str = "p", containers: typing.Sequence[dict[str, typing.Any]] = (), **spec: typing.Any
+) -> dict[str, typing.Any]:
     metadata = {"name": name, "namespace": "training", "annotations": spec.pop("annotations", {})}
     return {"kind": "Pod", "metadata": metadata, "spec": {"containers": list(containers), **spec}}
 
 
-def container(name: str = "c", **more: typing.Any) -> typing.Dict[str, typing.Any]:
+def container(name: str = "c", **more: typing.Any) -> dict[str, typing.Any]:
     """One GPU, and all that a pod on a shared network needs."""
     amounts = {"cpu": "1", "memory": "8Gi", "nvidia.com/gpu": "1", "rdma/shared": "1"}
     return {
@@ -639,13 +744,18 @@ def container(name: str = "c", **more: typing.Any) -> typing.Dict[str, typing.An
     }
 
 
-SHM: typing.Dict[str, typing.Any] = {"volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}]}
+SHM: dict[str, typing.Any] = {"volumes": [{"name": "shm", "emptyDir": {"medium": "Memory"}}]}
 ON_SHARED = {**SHM, "annotations": SHARED["annotations"]}
 
 
 def test_a_job_that_can_t_be_read_does_not_hide_the_next() -> None:
-    found = lint([{"kind": "Job", "metadata": {"name": "j"}}, pod(containers=[container()], **ON_SHARED)], (), shared_world())
-    assert [(item.subject, item.status) for item in found if item.check == "job.read"] == [("Job j", "unknown"), ("Pod training/p", "pass")]
+    found = lint(
+        [{"kind": "Job", "metadata": {"name": "j"}}, pod(containers=[container()], **ON_SHARED)], (), shared_world()
+    )
+    assert [(item.subject, item.status) for item in found if item.check == "job.read"] == [
+        ("Job j", "unknown"),
+        ("Pod training/p", "pass"),
+    ]
     assert shown(found) == [("job.read", "unknown")]
 
 
@@ -653,8 +763,9 @@ REPLACED = [*yaml.safe_load_all((FIXTURES.parent / "public/trainjob-resources.tx
 BY = "TrainJob train spec.trainer.resourcesPerNode"
 
 
-def devices_of(amounts: typing.Dict[str, str], world: typing.Optional[JobSurroundings] = None) -> Finding:
-    """The finding on the devices of the TrainJob of a public report, whose ``resourcesPerNode`` replace those of its runtime."""
+def devices_of(amounts: dict[str, str], world: typing.Optional[JobSurroundings] = None) -> Finding:
+    """The finding on the devices of the TrainJob of a public report, whose ``resourcesPerNode`` replace those of its
+    runtime."""
     runtime, train = copy.deepcopy(REPLACED)
     for key in ("requests", "limits"):
         train["spec"]["trainer"]["resourcesPerNode"][key].update(amounts)
@@ -665,15 +776,18 @@ def devices_of(amounts: typing.Dict[str, str], world: typing.Optional[JobSurroun
 def test_a_resource_that_a_train_job_replaces_is_named_with_what_replaced_it() -> None:
     found = devices_of({})
     assert found.status == "fail"
-    assert found.why == (
-        f"ClusterTrainingRuntime torch-rdma asks for rdma/hca_shared_devices_a: 1, and {BY} replaces all of its resources, so the pods have no such "
-        "device: NCCL sends over TCP."
+    assert (
+        found.why
+        == f"ClusterTrainingRuntime torch-rdma asks for rdma/hca_shared_devices_a: 1, and {BY} replaces all of its"
+        " resources, so the pods have no such device: NCCL sends over TCP."
     )
     assert found.remedy == f"Add rdma/hca_shared_devices_a: 1 to requests and limits in {BY}."
 
 
 def test_an_attachment_s_resource_that_a_train_job_replaces_is_named_as_well() -> None:
-    world = dataclasses.replace(shared_world(), attachments=(Attachment("training/rdma-net", ("macvlan",), "rdma/hca_shared_devices_a"),))
+    world = dataclasses.replace(
+        shared_world(), attachments=(Attachment("training/rdma-net", ("macvlan",), "rdma/hca_shared_devices_a"),)
+    )
     found = devices_of({}, world)
     assert found.subject.endswith(" rdma/hca_shared_devices_a")
     assert f"{BY} replaces all of its resources" in found.why and found.remedy.endswith(f"in {BY}.")
@@ -714,8 +828,11 @@ def test_only_containers_that_compute_need_what_rdma_needs() -> None:
 
 
 @pytest.mark.parametrize(("values", "status"), [(("1", "0"), None), (("0", "1"), "fail")])
-def test_the_last_setting_of_a_variable_counts(values: typing.Tuple[str, str], status: typing.Optional[str]) -> None:
-    environment = [{"name": "NCCL_DEBUG", "value": "INFO"}, *({"name": "NCCL_IB_DISABLE", "value": value} for value in values)]
+def test_the_last_setting_of_a_variable_counts(values: tuple[str, str], status: typing.Optional[str]) -> None:
+    environment = [
+        {"name": "NCCL_DEBUG", "value": "INFO"},
+        *({"name": "NCCL_IB_DISABLE", "value": value} for value in values),
+    ]
     found = shown(lint([pod(containers=[container(env=environment)], **ON_SHARED)], (), shared_world()))
     assert {state for id_, state in found if id_ == "job.transport"} == ({status} if status else set())
 
@@ -725,7 +842,11 @@ def test_one_pod_needs_no_network_and_two_do() -> None:
     alone = pod(containers=[container(resources={"limits": amounts})], **SHM)
     assert shown(lint([alone], (), WORLD)) == []
     template = {"spec": {**alone["spec"], "restartPolicy": "Never"}}
-    both = {"kind": "Job", "metadata": {"name": "j", "namespace": "training"}, "spec": {"parallelism": 2, "completions": 2, "template": template}}
+    both = {
+        "kind": "Job",
+        "metadata": {"name": "j", "namespace": "training"},
+        "spec": {"parallelism": 2, "completions": 2, "template": template},
+    }
     assert ("job.networks", "fail") in shown(lint([both], (), WORLD))
 
 
@@ -735,27 +856,45 @@ def test_a_list_that_excludes_a_device_of_the_pod() -> None:
 
 
 def test_each_pod_that_runs_is_compared() -> None:
-    pods = (PodDevices("a", ("net1",), ("mlx5_6",)), PodDevices("b", ("net1",), ("mlx5_7",)), PodDevices("c", ("net1",), ()))
+    pods = (
+        PodDevices("a", ("net1",), ("mlx5_6",)),
+        PodDevices("b", ("net1",), ("mlx5_7",)),
+        PodDevices("c", ("net1",), ()),
+    )
     found = one(dataclasses.replace(WORLD, pods=pods), variables={"NCCL_IB_HCA": "=mlx5_6"})
-    assert {item.subject.rpartition(" ")[2]: item.status for item in found if item.check == "job.hcas"} == {"a": "pass", "b": "fail"}
+    assert {item.subject.rpartition(" ")[2]: item.status for item in found if item.check == "job.hcas"} == {
+        "a": "pass",
+        "b": "fail",
+    }
 
 
-@pytest.mark.parametrize(("context", "status"), [({"capabilities": {"add": ["ALL"]}}, None), ({"privileged": True, "runAsUser": 1000}, None)])
-def test_all_capabilities_hold_the_one_that_pins_memory(context: typing.Dict[str, typing.Any], status: typing.Optional[str]) -> None:
-    assert {state for id_, state in shown(one(securityContext=context)) if id_ == "job.memlock"} == ({status} if status else set())
+@pytest.mark.parametrize(
+    ("context", "status"), [({"capabilities": {"add": ["ALL"]}}, None), ({"privileged": True, "runAsUser": 1000}, None)]
+)
+def test_all_capabilities_hold_the_one_that_pins_memory(
+    context: dict[str, typing.Any], status: typing.Optional[str]
+) -> None:
+    assert {state for id_, state in shown(one(securityContext=context)) if id_ == "job.memlock"} == (
+        {status} if status else set()
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
         ({"volumeMounts": [{"name": "nothing", "mountPath": "/x"}]}, ("job.volumes", "fail")),
-        ({"resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}}, ("job.guaranteed", "fail")),
+        (
+            {"resources": {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m"}}},
+            ("job.guaranteed", "fail"),
+        ),
     ],
 )
-def test_init_containers_are_looked_at_as_well(change: typing.Dict[str, typing.Any], expected: typing.Tuple[str, str]) -> None:
+def test_init_containers_are_looked_at_as_well(change: dict[str, typing.Any], expected: tuple[str, str]) -> None:
     first = {"name": "init", "image": "i", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
     assert shown(lint([pod(containers=[container()], initContainers=[first], **ON_SHARED)], (), shared_world())) == []
-    found = refused(lint([pod(containers=[container()], initContainers=[{**first, **change}], **ON_SHARED)], (), shared_world()))
+    found = refused(
+        lint([pod(containers=[container()], initContainers=[{**first, **change}], **ON_SHARED)], (), shared_world())
+    )
     assert [(item.check, item.status) for item in found] == [expected] and " init" in found[0].subject
 
 
@@ -769,7 +908,7 @@ def test_init_containers_are_looked_at_as_well(change: typing.Dict[str, typing.A
         (("ReadWriteOnce",), 1, None),
     ],
 )
-def test_modes_of_claims(modes: typing.Tuple[str, ...], pods: int, status: typing.Optional[str]) -> None:
+def test_modes_of_claims(modes: tuple[str, ...], pods: int, status: typing.Optional[str]) -> None:
     made = objects()
     if pods == 1:
         del made[0]["spec"]["pytorchReplicaSpecs"]["Worker"]
@@ -778,24 +917,29 @@ def test_modes_of_claims(modes: typing.Tuple[str, ...], pods: int, status: typin
 
 
 def test_each_claim_is_looked_at() -> None:
-    volumes = [*SHM["volumes"], *({"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("absent", "models"))]
-    found = lint([pod(containers=[container()], volumes=volumes, annotations=SHARED["annotations"])], (), shared_world())
+    volumes = [
+        *SHM["volumes"],
+        *({"name": name, "persistentVolumeClaim": {"claimName": name}} for name in ("absent", "models")),
+    ]
+    found = lint(
+        [pod(containers=[container()], volumes=volumes, annotations=SHARED["annotations"])], (), shared_world()
+    )
     assert [(item.subject, item.status) for item in found if item.check == "job.claims"] == [
         ("Pod training/p claim absent", "fail"),
         ("Pod training/p claim models", "pass"),
     ]
 
 
-def bare(name: str = "side", **more: typing.Any) -> typing.Dict[str, typing.Any]:
+def bare(name: str = "side", **more: typing.Any) -> dict[str, typing.Any]:
     """No GPU and no device."""
     return {"name": name, "image": "i", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}, **more}
 
 
-def of(check_id: str, found: typing.Iterable[Finding]) -> typing.List[typing.Tuple[str, str]]:
+def of(check_id: str, found: typing.Iterable[Finding]) -> list[tuple[str, str]]:
     return [(item.subject, item.status) for item in found if item.check == check_id]
 
 
-def lint_pod(*containers: typing.Dict[str, typing.Any], **spec: typing.Any) -> typing.Tuple[Finding, ...]:
+def lint_pod(*containers: dict[str, typing.Any], **spec: typing.Any) -> tuple[Finding, ...]:
     return lint([pod(containers=containers, **{**ON_SHARED, **spec})], (), shared_world())
 
 
@@ -827,7 +971,11 @@ def test_no_gpus_are_none() -> None:
 
 def test_an_object_whose_pods_cannot_be_counted_is_looked_at() -> None:
     """Whatever its kind: it is read once more, and what is wrong is told."""
-    broken = {"kind": "Trial", "metadata": {"name": "t"}, "spec": {"replicas": "many", "template": {"spec": {"containers": [bare()]}}}}
+    broken = {
+        "kind": "Trial",
+        "metadata": {"name": "t"},
+        "spec": {"replicas": "many", "template": {"spec": {"containers": [bare()]}}},
+    }
     assert jobs_of([broken]) == (broken,)
     assert of("job.read", lint([broken])) == [("Trial t", "unknown")]
 
@@ -843,33 +991,48 @@ def test_variables_from_elsewhere_are_a_warning() -> None:
 
 
 @pytest.mark.parametrize(("resources", "status"), [(container()["resources"], "fail"), (GPU_ONLY, "warn")])
-def test_a_network_plugin_over_tcp_is_worse_beside_a_device(resources: typing.Dict[str, typing.Any], status: str) -> None:
+def test_a_network_plugin_over_tcp_is_worse_beside_a_device(resources: dict[str, typing.Any], status: str) -> None:
     environment = [{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "NCCL_NET", "value": "Socket"}]
-    assert of("job.transport", lint_pod(container(env=environment, resources=resources))) == [("Pod training/p NCCL_NET", status)]
+    assert of("job.transport", lint_pod(container(env=environment, resources=resources))) == [
+        ("Pod training/p NCCL_NET", status)
+    ]
 
 
 def test_pods_of_a_job_are_those_that_have_gpus() -> None:
-    """A launcher beside one worker is not a second pod, and a container without GPUs beside the one that has them takes none away."""
+    """A launcher beside one worker is not a second pod, and a container without GPUs beside the one that has them takes
+    none away."""
     worker = {"spec": {"containers": [container(resources=GPU_ONLY), bare()], **SHM}}
-    roles = {"Launcher": {"replicas": 1, "template": {"spec": {"containers": [bare()]}}}, "Worker": {"replicas": 1, "template": worker}}
-    made: typing.Dict[str, typing.Any] = {"kind": "MPIJob", "metadata": {"name": "m", "namespace": "training"}, "spec": {"mpiReplicaSpecs": roles}}
+    roles = {
+        "Launcher": {"replicas": 1, "template": {"spec": {"containers": [bare()]}}},
+        "Worker": {"replicas": 1, "template": worker},
+    }
+    made: dict[str, typing.Any] = {
+        "kind": "MPIJob",
+        "metadata": {"name": "m", "namespace": "training"},
+        "spec": {"mpiReplicaSpecs": roles},
+    }
     subject = "MPIJob training/m spec.mpiReplicaSpecs.Worker"
     assert of("job.networks", lint([made], (), WORLD)) == [(subject, "pass")]
     made["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 2
     assert of("job.networks", lint([made], (), WORLD)) == [(subject, "fail")]
 
 
-def with_hcas(value: str) -> typing.Dict[str, typing.Any]:
+def with_hcas(value: str) -> dict[str, typing.Any]:
     return container(env=[{"name": "NCCL_DEBUG", "value": "INFO"}, {"name": "NCCL_IB_HCA", "value": value}])
 
 
 def test_hcas_are_looked_at_without_a_cluster_and_on_a_network_that_is_not_there() -> None:
     made = pod(containers=[with_hcas("mlx5_1")], **ON_SHARED)
     assert of("job.hcas", lint([made])) == [("Pod training/p NCCL_IB_HCA", "warn")]
-    assert of("job.hcas", lint_pod(with_hcas("mlx5_1"), annotations={"k8s.v1.cni.cncf.io/networks": "absent"})) == [("Pod training/p NCCL_IB_HCA", "warn")]
+    assert of("job.hcas", lint_pod(with_hcas("mlx5_1"), annotations={"k8s.v1.cni.cncf.io/networks": "absent"})) == [
+        ("Pod training/p NCCL_IB_HCA", "warn")
+    ]
 
 
-@pytest.mark.parametrize(("value", "status"), [("=mlx5_1", "pass"), ("=mlx5_0,mlx5_1", "pass"), ("mlx4,mlx5_1", "warn"), ("mlx5_1,mlx5_bond_", "warn")])
+@pytest.mark.parametrize(
+    ("value", "status"),
+    [("=mlx5_1", "pass"), ("=mlx5_0,mlx5_1", "pass"), ("mlx4,mlx5_1", "warn"), ("mlx5_1,mlx5_bond_", "warn")],
+)
 def test_names_of_hcas_that_each_node_has(value: str, status: str) -> None:
     devices = dict.fromkeys(("worker-1", "worker-2"), ("mlx4_0", "mlx5_0", "mlx5_1", "mlx5_bond_0"))
     found = lint([pod(containers=[with_hcas(value)], **ON_SHARED)], (), shared_world(devices=devices))
@@ -878,8 +1041,14 @@ def test_names_of_hcas_that_each_node_has(value: str, status: str) -> None:
 
 def test_a_device_whose_attachment_is_not_named() -> None:
     """The job is on another network and keeps the device."""
-    found = [item for item in one(annotations=SHARED["annotations"], limits={"rdma/shared": "1"}) if item.check == "job.devices"]
-    assert {(item.subject.rpartition(" ")[2], item.status, item.measured, item.expected) for item in found} == {("openshift.io/mlx_roce", "fail", "1", "0")}
+    found = [
+        item
+        for item in one(annotations=SHARED["annotations"], limits={"rdma/shared": "1"})
+        if item.check == "job.devices"
+    ]
+    assert {(item.subject.rpartition(" ")[2], item.status, item.measured, item.expected) for item in found} == {
+        ("openshift.io/mlx_roce", "fail", "1", "0")
+    }
 
 
 def test_an_attachment_without_a_device_and_a_lock_fails_for_both() -> None:
@@ -909,7 +1078,9 @@ def test_pods_of_the_same_amounts_are_told_of_together() -> None:
     lacking = dataclasses.replace(node("worker-2"), allocatable={"nvidia.com/gpu": 8})
     assert of("job.resources", one(dataclasses.replace(WORLD, nodes=(node("worker-1"), lacking)))) == [(ROLES, "fail")]
     nowhere = tuple(dataclasses.replace(item, allocatable={"nvidia.com/gpu": 8}) for item in WORLD.nodes)
-    assert of("job.resources", one(dataclasses.replace(WORLD, nodes=nowhere))) == [(f"{ROLES} openshift.io/mlx_roce", "fail")]
+    assert of("job.resources", one(dataclasses.replace(WORLD, nodes=nowhere))) == [
+        (f"{ROLES} openshift.io/mlx_roce", "fail")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -924,22 +1095,35 @@ def test_pods_of_the_same_amounts_are_told_of_together() -> None:
 def test_room_for_all_is_on_nodes_that_can_take_pods(more: ClusterNode) -> None:
     """Two Workers take the GPUs of both nodes, and the Master asks for one more."""
     made = objects(nodes=3)
-    for amounts in made[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0]["resources"].values():
+    for amounts in made[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]["containers"][0][
+        "resources"
+    ].values():
         amounts["nvidia.com/gpu"] = "1"
-    found = [item for item in check(made, dataclasses.replace(WORLD, nodes=(*WORLD.nodes, more))) if item.check == "job.resources" and item.status != "pass"]
+    found = [
+        item
+        for item in check(made, dataclasses.replace(WORLD, nodes=(*WORLD.nodes, more)))
+        if item.check == "job.resources" and item.status != "pass"
+    ]
     assert [(item.subject, item.status, item.measured) for item in found] == [
         ("PyTorchJob training/train nvidia.com/gpu", "fail", "16 on the nodes that are ready")
     ]
 
 
-@pytest.mark.parametrize(("nodes", "expected"), [(1, "Bound"), (2, "Bound, ReadWriteMany"), (3, "Bound, ReadWriteMany")])
+@pytest.mark.parametrize(
+    ("nodes", "expected"), [(1, "Bound"), (2, "Bound, ReadWriteMany"), (3, "Bound, ReadWriteMany")]
+)
 def test_what_is_expected_of_a_claim(nodes: int, expected: str) -> None:
     """Many nodes need to write it only where there are many pods."""
     found = [item for item in check(objects(nodes=nodes)) if item.check == "job.claims"]
-    assert [(item.status, item.expected, item.measured) for item in found] == [("pass", expected, "Bound, ReadWriteMany")]
+    assert [(item.status, item.expected, item.measured) for item in found] == [
+        ("pass", expected, "Bound, ReadWriteMany")
+    ]
 
 
-@pytest.mark.parametrize(("value", "left", "extra"), [("=mlx5_6", True, False), ("=mlx5_6,mlx5_7,mlx5_9", False, True), ("=mlx5_6,mlx5_9", True, True)])
+@pytest.mark.parametrize(
+    ("value", "left", "extra"),
+    [("=mlx5_6", True, False), ("=mlx5_6,mlx5_7,mlx5_9", False, True), ("=mlx5_6,mlx5_9", True, True)],
+)
 def test_a_list_of_hcas_is_blamed_for_what_it_does(value: str, left: bool, extra: bool) -> None:
     world = dataclasses.replace(WORLD, pods=(PodDevices("train-worker-0", ("net1",), ("mlx5_6", "mlx5_7")),))
     why = finding(one(world, variables={"NCCL_IB_HCA": value}), "job.hcas").why
@@ -968,7 +1152,7 @@ NAMES = st.sampled_from(["mlx5_1", "mlx5_10", "net1", "eth0", "", "=", "^"])
 
 
 @given(st.text(max_size=30) | st.lists(NAMES, max_size=4).map(",".join), st.lists(NAMES, max_size=4))
-def test_a_choice_takes_or_leaves_each_name(value: str, names: typing.List[str]) -> None:
+def test_a_choice_takes_or_leaves_each_name(value: str, names: list[str]) -> None:
     """Whatever the value: no name is both taken and of no use."""
     choice = Choice.of(value)
     for pattern in choice.unmatched(names):
@@ -980,7 +1164,21 @@ VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["spec", "template", "containers", "name", "image", "env", "metadata", "resources", "limits", "replicas", "annotations"]),
+            st.sampled_from(
+                [
+                    "spec",
+                    "template",
+                    "containers",
+                    "name",
+                    "image",
+                    "env",
+                    "metadata",
+                    "resources",
+                    "limits",
+                    "replicas",
+                    "annotations",
+                ]
+            ),
             inner,
             max_size=4,
         )
@@ -1004,9 +1202,9 @@ def test_hostile_objects_become_findings(value: typing.Any, data: st.DataObject)
 PUBLIC = FIXTURES.parent / "public"
 
 
-def claimed(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
+def claimed(**changes: typing.Any) -> list[dict[str, typing.Any]]:
     """A JobSet whose GPUs and NICs come by claims, as somebody published it, and the template of each."""
-    made: typing.List[typing.Dict[str, typing.Any]] = json.loads((PUBLIC / "dra-jobset.json").read_text(encoding="utf-8"))
+    made: list[dict[str, typing.Any]] = json.loads((PUBLIC / "dra-jobset.json").read_text(encoding="utf-8"))
     nics, job = made
     gpus = copy.deepcopy(nics)
     gpus["metadata"]["name"] = "all-gpu"
@@ -1015,16 +1213,16 @@ def claimed(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
     return [job, nics, gpus]
 
 
-def in_pod(made: typing.Sequence[typing.Dict[str, typing.Any]]) -> typing.Dict[str, typing.Any]:
-    answer: typing.Dict[str, typing.Any] = made[0]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
+def in_pod(made: typing.Sequence[dict[str, typing.Any]]) -> dict[str, typing.Any]:
+    answer: dict[str, typing.Any] = made[0]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"]
     return answer
 
 
 def of_claims(
-    made: typing.Sequence[typing.Dict[str, typing.Any]], world: typing.Optional[JobSurroundings] = None
-) -> typing.Dict[str, typing.Tuple[str, str, str, str]]:
+    made: typing.Sequence[dict[str, typing.Any]], world: typing.Optional[JobSurroundings] = None
+) -> dict[str, tuple[str, str, str, str]]:
     """Status, measured, why and remedy by check; the worst of several."""
-    answer: typing.Dict[str, typing.Tuple[str, str, str, str]] = {}
+    answer: dict[str, tuple[str, str, str, str]] = {}
     for finding in lint(jobs_of(made), made, world):
         if finding.check not in answer or finding.status != "pass":
             answer[finding.check] = (finding.status, finding.measured, finding.why, finding.remedy)
@@ -1047,7 +1245,9 @@ def test_gpus_and_nics_by_claims_are_devices_and_a_network() -> None:
 
 def test_devices_of_which_nobody_knows_what_they_are_leave_the_network_open() -> None:
     found = of_claims(claimed(deviceClassName="fast.example"))
-    assert found["job.networks"][0] == "unknown" and "whether one is of a network is not known" in found["job.networks"][2]
+    assert (
+        found["job.networks"][0] == "unknown" and "whether one is of a network is not known" in found["job.networks"][2]
+    )
     assert "kubectl get deviceclasses" in found["job.networks"][3] and found["job.memlock"][1] == "IPC_LOCK"
     classes = (DeviceClass("fast.example", ("dra.net",)), DeviceClass("gpu.nvidia.com", ("gpu.nvidia.com",)))
     world = dataclasses.replace(WORLD, device_claims=(), device_classes=classes, device_slices=SLICES)
@@ -1055,13 +1255,20 @@ def test_devices_of_which_nobody_knows_what_they_are_leave_the_network_open() ->
     made = claimed(deviceClassName="fast.example")
     del in_pod(made)["containers"][0]["securityContext"]
     status, measured, why, remedy = of_claims(made)["job.memlock"]
-    assert status == "unknown" and measured.endswith("has no IPC_LOCK") and "whether one does is not known" in why and "add IPC_LOCK" in remedy
+    assert (
+        status == "unknown"
+        and measured.endswith("has no IPC_LOCK")
+        and "whether one does is not known" in why
+        and "add IPC_LOCK" in remedy
+    )
     # GPUs alone are no network
     made = claimed(deviceClassName="gpu.nvidia.com")
     assert of_claims(made)["job.networks"][:2] == ("fail", "no annotation")
 
 
-@pytest.mark.parametrize(("request_name", "status"), [("", "pass"), ("nic", "pass"), ("nic/first", "pass"), ("gpu", "fail")])
+@pytest.mark.parametrize(
+    ("request_name", "status"), [("", "pass"), ("nic", "pass"), ("nic/first", "pass"), ("gpu", "fail")]
+)
 def test_a_container_gets_of_a_claim_the_devices_of_the_request_that_it_names(request_name: str, status: str) -> None:
     made = claimed()
     requests = made[1]["spec"]["spec"]["devices"]["requests"]
@@ -1074,42 +1281,77 @@ def test_a_container_gets_of_a_claim_the_devices_of_the_request_that_it_names(re
 
 
 CLASSES = (DeviceClass("mrdma.google.com", ("dra.net",)), DeviceClass("gpu.nvidia.com", ("gpu.nvidia.com",)))
-SLICES = (DeviceSlice("dra.net", "worker-1", 1, "worker-1", 2), DeviceSlice("gpu.nvidia.com", "worker-1", 1, "worker-1", 8))
+SLICES = (
+    DeviceSlice("dra.net", "worker-1", 1, "worker-1", 2),
+    DeviceSlice("gpu.nvidia.com", "worker-1", 1, "worker-1", 8),
+)
 THERE = dataclasses.replace(WORLD, device_claims=(), device_classes=CLASSES, device_slices=SLICES)
 
 
-def without(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
+def without(made: list[dict[str, typing.Any]]) -> None:
     del made[1]
 
 
-def shared(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
+def shared(made: list[dict[str, typing.Any]]) -> None:
     in_pod(made)["resourceClaims"][0] = {"name": "rdma", "resourceClaimName": "one"}
-    made[1] = {"kind": "ResourceClaim", "metadata": {"name": "one", "namespace": "training"}, "spec": made[1]["spec"]["spec"]}
+    made[1] = {
+        "kind": "ResourceClaim",
+        "metadata": {"name": "one", "namespace": "training"},
+        "spec": made[1]["spec"]["spec"],
+    }
 
 
-def misspelt(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
+def misspelt(made: list[dict[str, typing.Any]]) -> None:
     in_pod(made)["containers"][0]["resources"]["claims"][0]["name"] = "rmda"
 
 
-def of_another_request(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
+def of_another_request(made: list[dict[str, typing.Any]]) -> None:
     in_pod(made)["containers"][0]["resources"]["claims"][0]["request"] = "nics"
 
 
-def of_three(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
+def of_three(made: list[dict[str, typing.Any]]) -> None:
     made[1]["spec"]["spec"]["devices"]["requests"][0]["exactly"] = {"deviceClassName": "mrdma.google.com", "count": 3}
 
 
-def untaken(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
+def untaken(made: list[dict[str, typing.Any]]) -> None:
     del in_pod(made)["containers"][0]["resources"]["claims"][0]
 
 
 @pytest.mark.parametrize(
     ("change", "world", "status", "measured", "why", "remedy"),
     [
-        (without, None, "unknown", "not read", "ResourceClaimTemplate all-rdma is in another file", "Put it into the same file"),
-        (without, THERE, "fail", "ResourceClaimTemplate all-rdma is absent", "the pods would stay Pending", "Create it, or correct the name."),
-        (without, dataclasses.replace(THERE, device_claims=None), "unknown", "not read", "does not let us read", "Give the user the rights"),
-        (lambda made: None, dataclasses.replace(THERE, device_classes=None), "unknown", "not read", "does not serve resource.k8s.io/v1", "api-resources"),
+        (
+            without,
+            None,
+            "unknown",
+            "not read",
+            "ResourceClaimTemplate all-rdma is in another file",
+            "Put it into the same file",
+        ),
+        (
+            without,
+            THERE,
+            "fail",
+            "ResourceClaimTemplate all-rdma is absent",
+            "the pods would stay Pending",
+            "Create it, or correct the name.",
+        ),
+        (
+            without,
+            dataclasses.replace(THERE, device_claims=None),
+            "unknown",
+            "not read",
+            "does not let us read",
+            "Give the user the rights",
+        ),
+        (
+            lambda made: None,
+            dataclasses.replace(THERE, device_classes=None),
+            "unknown",
+            "not read",
+            "does not serve resource.k8s.io/v1",
+            "api-resources",
+        ),
         (
             lambda made: None,
             dataclasses.replace(THERE, device_classes=CLASSES[1:]),
@@ -1118,10 +1360,38 @@ def untaken(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
             "no DeviceClass",
             "driver",
         ),
-        (lambda made: None, dataclasses.replace(THERE, device_classes=()), "fail", "DeviceClass mrdma.google.com is absent", "no DeviceClass", "driver"),
-        (shared, THERE, "warn", "ResourceClaim one", "2 pods share the devices of one claim", "Use a ResourceClaimTemplate"),
-        (misspelt, THERE, "fail", "not among resourceClaims", "the API server refuses each of the pods", "Add it to spec.resourceClaims"),
-        (of_three, THERE, "fail", "3 devices of dra.net, and a node has 2 at most", "no node has as many as request nic asks for", "ask for fewer devices"),
+        (
+            lambda made: None,
+            dataclasses.replace(THERE, device_classes=()),
+            "fail",
+            "DeviceClass mrdma.google.com is absent",
+            "no DeviceClass",
+            "driver",
+        ),
+        (
+            shared,
+            THERE,
+            "warn",
+            "ResourceClaim one",
+            "2 pods share the devices of one claim",
+            "Use a ResourceClaimTemplate",
+        ),
+        (
+            misspelt,
+            THERE,
+            "fail",
+            "not among resourceClaims",
+            "the API server refuses each of the pods",
+            "Add it to spec.resourceClaims",
+        ),
+        (
+            of_three,
+            THERE,
+            "fail",
+            "3 devices of dra.net, and a node has 2 at most",
+            "no node has as many as request nic asks for",
+            "ask for fewer devices",
+        ),
         (
             lambda made: None,
             dataclasses.replace(THERE, device_slices=SLICES[1:]),
@@ -1130,18 +1400,45 @@ def untaken(made: typing.List[typing.Dict[str, typing.Any]]) -> None:
             "no node has as many",
             "the driver's pod runs",
         ),
-        (lambda made: None, dataclasses.replace(THERE, device_slices=None), "unknown", "not read", "does not let us read", "Give the user the rights"),
-        (of_another_request, THERE, "fail", "request nics is absent", "the container gets none of its devices", "or leave it out"),
-        (of_another_request, None, "fail", "request nics is absent", "the container gets none of its devices", "or leave it out"),
+        (
+            lambda made: None,
+            dataclasses.replace(THERE, device_slices=None),
+            "unknown",
+            "not read",
+            "does not let us read",
+            "Give the user the rights",
+        ),
+        (
+            of_another_request,
+            THERE,
+            "fail",
+            "request nics is absent",
+            "the container gets none of its devices",
+            "or leave it out",
+        ),
+        (
+            of_another_request,
+            None,
+            "fail",
+            "request nics is absent",
+            "the container gets none of its devices",
+            "or leave it out",
+        ),
         (untaken, THERE, "warn", "taken by no container", "nobody else can have them", "Name it in resources.claims"),
     ],
 )
-def test_a_claim_that_cannot_be_met_is_named(change: typing.Any, world: typing.Any, status: str, measured: str, why: str, remedy: str) -> None:
+def test_a_claim_that_cannot_be_met_is_named(
+    change: typing.Any, world: typing.Any, status: str, measured: str, why: str, remedy: str
+) -> None:
     made = claimed()
     change(made)
     named = [item for item in lint(jobs_of(made), made, world) if item.check == "job.device_claims"]
     found, *_others = [item for item in named if (item.status, item.measured) == (status, measured)]
-    assert why in found.why and remedy in found.remedy and found.subject.startswith("JobSet training/nccl spec.replicatedJobs[0]")
+    assert (
+        why in found.why
+        and remedy in found.remedy
+        and found.subject.startswith("JobSet training/nccl spec.replicatedJobs[0]")
+    )
 
 
 def test_a_resource_that_a_class_serves_is_absent_on_no_node() -> None:

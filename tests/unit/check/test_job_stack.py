@@ -22,8 +22,13 @@ from ansible_collections.linerate.rdma.tests.unit.check.job_world import WORLD, 
 
 
 def deployment(
-    namespace: str, name: str, image: str, labels: typing.Optional[typing.Dict[str, str]] = None, replicas: int = 1, ready: int = 1
-) -> typing.Dict[str, typing.Any]:
+    namespace: str,
+    name: str,
+    image: str,
+    labels: typing.Optional[dict[str, str]] = None,
+    replicas: int = 1,
+    ready: int = 1,
+) -> dict[str, typing.Any]:
     return {
         "kind": "Deployment",
         "metadata": {"name": name, "namespace": namespace, "labels": labels or {}},
@@ -34,24 +39,43 @@ def deployment(
 
 DEPLOYMENTS = (
     deployment("gpu-operator", "gpu-operator", "nvcr.io/nvidia/gpu-operator:v26.3.3"),
-    deployment("ops", "nvidia-network-operator-controller-manager", "mirror/x@sha256:0123", {"olm.owner": "nvidia-network-operator.v26.4.1"}),
+    deployment(
+        "ops",
+        "nvidia-network-operator-controller-manager",
+        "mirror/x@sha256:0123",
+        {"olm.owner": "nvidia-network-operator.v26.4.1"},
+    ),
     deployment("ops", "sriov-network-operator", "ghcr.io/k8snetworkplumbingwg/sriov-network-operator:v1.6.0"),
     deployment("kubeflow", "training-operator", "ghcr.io/kubeflow/training-v1/training-operator:v1-0.9.4"),
-    deployment("kubeflow-system", "kubeflow-trainer-controller-manager", "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0"),
+    deployment(
+        "kubeflow-system",
+        "kubeflow-trainer-controller-manager",
+        "ghcr.io/kubeflow/trainer/trainer-controller-manager:v2.3.0",
+    ),
     deployment("kubeflow-system", "jobset-controller-manager", "registry.k8s.io/jobset/jobset:v0.12.0"),
-    deployment("kueue-system", "kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.19.2", {"app.kubernetes.io/version": "v0.19.2"}),
+    deployment(
+        "kueue-system",
+        "kueue-controller-manager",
+        "registry.k8s.io/kueue/kueue:v0.19.2",
+        {"app.kubernetes.io/version": "v0.19.2"},
+    ),
 )
 ACTIVE = {"conditions": [{"type": "Active", "status": "True", "reason": "Ready"}]}
 LOCAL = {"metadata": {"name": "gpu", "namespace": "training"}, "spec": {"clusterQueue": "h100"}, "status": ACTIVE}
 QUOTAS = {"cpu": "512", "memory": "8Ti", "nvidia.com/gpu": "64", "openshift.io/mlx_compute": 64}
-CLUSTER: typing.Dict[str, typing.Any] = {
+CLUSTER: dict[str, typing.Any] = {
     "metadata": {"name": "h100"},
     "spec": {
         "namespaceSelector": {},
         "resourceGroups": [
             {
                 "coveredResources": list(QUOTAS),
-                "flavors": [{"name": "h100", "resources": [{"name": name, "nominalQuota": quota} for name, quota in QUOTAS.items()]}],
+                "flavors": [
+                    {
+                        "name": "h100",
+                        "resources": [{"name": name, "nominalQuota": quota} for name, quota in QUOTAS.items()],
+                    }
+                ],
             }
         ],
     },
@@ -59,22 +83,28 @@ CLUSTER: typing.Dict[str, typing.Any] = {
 }
 CONFIG = {"integrations": {"frameworks": ["batch/job", "kubeflow.org/pytorchjob", "trainer.kubeflow.org/trainjob"]}}
 CEPH = {"metadata": {"name": "cephfs"}, "provisioner": "openshift-storage.cephfs.csi.ceph.com"}
-DISK = {"metadata": {"name": "disk", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}, "provisioner": "disk.csi.example.com"}
+DISK = {
+    "metadata": {"name": "disk", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+    "provisioner": "disk.csi.example.com",
+}
 
 
 def stack(
-    deployments: typing.Tuple[typing.Dict[str, typing.Any], ...] = DEPLOYMENTS,
+    deployments: tuple[dict[str, typing.Any], ...] = DEPLOYMENTS,
     state: str = "ready",
-    classes: typing.Tuple[typing.Dict[str, typing.Any], ...] = (CEPH,),
-    shared: typing.Tuple[str, ...] = (),
+    classes: tuple[dict[str, typing.Any], ...] = (CEPH,),
+    shared: tuple[str, ...] = (),
     **more: typing.Any,
 ) -> Stack:
     """Kueue's objects are ``local``, ``cluster`` and ``config``."""
-    local, cluster, config = (more.pop(name, default) for name, default in (("local", LOCAL), ("cluster", CLUSTER), ("config", CONFIG)))
+    local, cluster, config = (
+        more.pop(name, default) for name, default in (("local", LOCAL), ("cluster", CLUSTER), ("config", CONFIG))
+    )
     return Stack(
         controllers=tuple(filter(None, map(parse.controller, deployments))),
         policies=tuple(
-            parse.policy_state({"kind": kind, "metadata": {"name": "p"}, "status": {"state": state}}) for kind in ("ClusterPolicy", "NicClusterPolicy")
+            parse.policy_state({"kind": kind, "metadata": {"name": "p"}, "status": {"state": state}})
+            for kind in ("ClusterPolicy", "NicClusterPolicy")
         ),
         local_queues=(parse.local_queue(local),) if local else (),
         cluster_queues=(parse.cluster_queue(cluster),) if cluster else (),
@@ -84,20 +114,20 @@ def stack(
     )
 
 
-def findings(seen: typing.Optional[Stack] = None, **changes: typing.Optional[str]) -> typing.Tuple[Finding, ...]:
+def findings(seen: typing.Optional[Stack] = None, **changes: typing.Optional[str]) -> tuple[Finding, ...]:
     made = objects(**{"queue": "gpu", **changes})
     return check([item for item in made if item["kind"] != "TrainingRuntime"], made, WORLD, seen or stack())
 
 
-def refused(found: typing.Tuple[Finding, ...]) -> typing.List[Finding]:
+def refused(found: tuple[Finding, ...]) -> list[Finding]:
     return [item for item in found if item.status != "pass"]
 
 
 def changed(
-    item: typing.Dict[str, typing.Any],
+    item: dict[str, typing.Any],
     path: typing.Sequence[typing.Any],
-    value: typing.Optional[typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Dict[str, str]], str]],
-) -> typing.Dict[str, typing.Any]:
+    value: typing.Optional[typing.Union[dict[str, typing.Any], list[dict[str, str]], str]],
+) -> dict[str, typing.Any]:
     fresh = copy.deepcopy(item)
     parent = fresh
     for key in path[:-1]:
@@ -113,7 +143,7 @@ def changed(
         ("TrainJob", ["gpu-operator", "sriov-network-operator", "trainer", "jobset", "kueue"]),
     ],
 )
-def test_all_is_there_with_its_version(kind: str, operators: typing.List[str]) -> None:
+def test_all_is_there_with_its_version(kind: str, operators: list[str]) -> None:
     found = findings(kind=kind)
     assert refused(found) == []
     assert [item.subject for item in found if item.check == "stack.operator"] == operators
@@ -148,8 +178,14 @@ def test_other_deployments_are_none_of_them() -> None:
 
 @pytest.mark.parametrize("number", [0, 2, 3, 6])
 def test_what_is_absent_is_named_with_the_fix(number: int) -> None:
-    (found,) = {item.check: item for item in refused(findings(stack(DEPLOYMENTS[:number] + DEPLOYMENTS[number + 1 :])))}.values()
-    assert (found.check, found.status, found.subject) == ("stack.operator", "fail", typing.cast(Controller, parse.controller(DEPLOYMENTS[number])).operator)
+    (found,) = {
+        item.check: item for item in refused(findings(stack(DEPLOYMENTS[:number] + DEPLOYMENTS[number + 1 :])))
+    }.values()
+    assert (found.check, found.status, found.subject) == (
+        "stack.operator",
+        "fail",
+        typing.cast(Controller, parse.controller(DEPLOYMENTS[number])).operator,
+    )
     assert found.remedy
 
 
@@ -183,13 +219,25 @@ def test_a_job_without_queue_and_claim_needs_neither() -> None:
         ({"local": changed(LOCAL, ["spec", "stopPolicy"], "Hold")}, "its stopPolicy is Hold"),
         ({"local": changed(LOCAL, ["status"], {})}, "Kueue has not looked at it"),
         ({"cluster": None}, "Its ClusterQueue h100 is not there"),
-        ({"cluster": changed(CLUSTER, ["status", "conditions"], [{"type": "Active", "status": "False", "message": "flavor is missing"}])}, "flavor is missing"),
+        (
+            {
+                "cluster": changed(
+                    CLUSTER,
+                    ["status", "conditions"],
+                    [{"type": "Active", "status": "False", "message": "flavor is missing"}],
+                )
+            },
+            "flavor is missing",
+        ),
         ({"cluster": changed(CLUSTER, ["spec", "namespaceSelector"], None)}, "takes no namespace"),
-        ({"cluster": changed(CLUSTER, ["spec", "namespaceSelector"], {"matchLabels": {"team": "b"}})}, "does not take the job's namespace"),
+        (
+            {"cluster": changed(CLUSTER, ["spec", "namespaceSelector"], {"matchLabels": {"team": "b"}})},
+            "does not take the job's namespace",
+        ),
         ({"config": {"integrations": {"frameworks": ["batch/job"]}}}, "does not list kubeflow.org/pytorchjob"),
     ],
 )
-def test_queues_that_do_not_admit(changes: typing.Dict[str, typing.Any], text: str) -> None:
+def test_queues_that_do_not_admit(changes: dict[str, typing.Any], text: str) -> None:
     (found,) = refused(findings(stack(**changes)))
     assert (found.check, found.status) == ("stack.queue", "fail")
     assert text in found.why
@@ -202,8 +250,12 @@ def test_a_selector_that_needs_labels_that_are_not_known() -> None:
     assert found.status == "unknown"
 
 
-def quota(name: str, value: str) -> typing.Dict[str, typing.Any]:
-    return changed(CLUSTER, ["spec", "resourceGroups", 0, "flavors", 0, "resources", list(QUOTAS).index(name), "nominalQuota"], value)
+def quota(name: str, value: str) -> dict[str, typing.Any]:
+    return changed(
+        CLUSTER,
+        ["spec", "resourceGroups", 0, "flavors", 0, "resources", list(QUOTAS).index(name), "nominalQuota"],
+        value,
+    )
 
 
 @pytest.mark.parametrize(("value", "good"), [("16", True), ("15", False), ("16000m", True)])
@@ -223,21 +275,37 @@ def test_a_resource_that_the_queue_does_not_cover() -> None:
     cluster = copy.deepcopy(CLUSTER)
     del cluster["spec"]["resourceGroups"][0]["flavors"][0]["resources"][3]
     (found,) = refused(findings(stack(cluster=cluster)))
-    assert (found.status, found.measured, found.subject.endswith("openshift.io/mlx_compute")) == ("fail", "not covered", True)
+    assert (found.status, found.measured, found.subject.endswith("openshift.io/mlx_compute")) == (
+        "fail",
+        "not covered",
+        True,
+    )
 
 
 @pytest.mark.parametrize(
-    ("classes", "shared", "status"), [((CEPH,), (), None), ((DISK,), ("disk",), None), ((DISK,), (), "unknown"), ((), (), "fail"), ((DISK, CEPH), (), None)]
+    ("classes", "shared", "status"),
+    [
+        ((CEPH,), (), None),
+        ((DISK,), ("disk",), None),
+        ((DISK,), (), "unknown"),
+        ((), (), "fail"),
+        ((DISK, CEPH), (), None),
+    ],
 )
 def test_storage_that_many_nodes_can_write(
-    classes: typing.Tuple[typing.Dict[str, typing.Any], ...], shared: typing.Tuple[str, ...], status: typing.Optional[str]
+    classes: tuple[dict[str, typing.Any], ...], shared: tuple[str, ...], status: typing.Optional[str]
 ) -> None:
-    assert [item.status for item in refused(findings(stack(classes=classes, shared=shared)))] == ([status] if status else [])
+    assert [item.status for item in refused(findings(stack(classes=classes, shared=shared)))] == (
+        [status] if status else []
+    )
 
 
 @pytest.mark.parametrize(("modes", "name"), [(["ReadWriteMany"], "nfs"), (["ReadWriteOnce"], ""), ([], "")])
-def test_classes_of_volumes(modes: typing.List[str], name: str) -> None:
-    assert parse.shared_class({"metadata": {"name": "pv"}, "spec": {"accessModes": modes, "storageClassName": "nfs"}}) == name
+def test_classes_of_volumes(modes: list[str], name: str) -> None:
+    assert (
+        parse.shared_class({"metadata": {"name": "pv"}, "spec": {"accessModes": modes, "storageClassName": "nfs"}})
+        == name
+    )
 
 
 def test_what_could_not_be_read_is_unknown() -> None:
@@ -252,12 +320,12 @@ def test_a_job_that_can_t_be_read_is_the_linter_s() -> None:
 # parts of which there are several
 
 
-def shared_job(name: str, amount: str = "1") -> typing.Dict[str, typing.Any]:
+def shared_job(name: str, amount: str = "1") -> dict[str, typing.Any]:
     container = {"name": "c", "image": "i", "resources": {"limits": {name: amount}}}
     return {"kind": "Pod", "metadata": {"name": "p", "namespace": "training"}, "spec": {"containers": [container]}}
 
 
-def told(found: typing.Iterable[Finding]) -> typing.List[typing.Tuple[str, str, str]]:
+def told(found: typing.Iterable[Finding]) -> list[tuple[str, str, str]]:
     return [(item.check, item.subject, item.status) for item in found if item.check != "stack.read"]
 
 
@@ -271,7 +339,10 @@ def told(found: typing.Iterable[Finding]) -> typing.List[typing.Tuple[str, str, 
 )
 def test_what_a_resource_needs(resource: str, operator: str, policy: str) -> None:
     job = [shared_job(resource)]
-    assert told(check(job, (), WORLD, stack())) == [("stack.operator", operator, "pass"), ("stack.policy", f"{policy} p", "pass")]
+    assert told(check(job, (), WORLD, stack())) == [
+        ("stack.operator", operator, "pass"),
+        ("stack.policy", f"{policy} p", "pass"),
+    ]
     assert told(check(job, (), WORLD, stack(state="notReady")))[1:] == [("stack.policy", f"{policy} p", "fail")]
     assert told(check(job, (), WORLD, stack(()))) == [("stack.operator", operator, "fail")]
 
@@ -280,26 +351,40 @@ def test_a_resource_of_no_operator_needs_none() -> None:
     assert told(check([shared_job("example.com/thing")], (), WORLD, stack(()))) == []
 
 
-@pytest.mark.parametrize(("wanted", "ready", "status"), [(1, 1, "pass"), (2, 1, "fail"), (2, 2, "pass"), (0, 0, "fail")])
+@pytest.mark.parametrize(
+    ("wanted", "ready", "status"), [(1, 1, "pass"), (2, 1, "fail"), (2, 2, "pass"), (0, 0, "fail")]
+)
 def test_each_pod_of_an_operator_must_be_ready(wanted: int, ready: int, status: str) -> None:
-    seen = dataclasses.replace(stack(), controllers=(Controller("gpu-operator", "gpu-operator/gpu-operator", "v1", wanted, ready),))
+    seen = dataclasses.replace(
+        stack(), controllers=(Controller("gpu-operator", "gpu-operator/gpu-operator", "v1", wanted, ready),)
+    )
     assert told(check([shared_job("nvidia.com/gpu")], (), WORLD, seen))[0] == ("stack.operator", "gpu-operator", status)
 
 
 def test_a_policy_of_some_nodes_counts_as_well() -> None:
     states = (("NicClusterPolicy", "nic-cluster-policy", "ready"), ("NicNodePolicy", "pool-a", "notReady"))
-    policies = tuple(parse.policy_state({"kind": kind, "metadata": {"name": name}, "status": {"state": state}}) for kind, name, state in states)
+    policies = tuple(
+        parse.policy_state({"kind": kind, "metadata": {"name": name}, "status": {"state": state}})
+        for kind, name, state in states
+    )
     found = told(check([shared_job("rdma/shared")], (), WORLD, dataclasses.replace(stack(), policies=policies)))
-    assert found[1:] == [("stack.policy", "NicClusterPolicy nic-cluster-policy", "pass"), ("stack.policy", "NicNodePolicy pool-a", "fail")]
+    assert found[1:] == [
+        ("stack.policy", "NicClusterPolicy nic-cluster-policy", "pass"),
+        ("stack.policy", "NicNodePolicy pool-a", "fail"),
+    ]
 
 
 def test_each_deployment_and_each_policy_counts() -> None:
-    both = tuple(Controller("gpu-operator", f"{name}/gpu-operator", "v1", 1, ready) for name, ready in (("a", 0), ("b", 1)))
+    both = tuple(
+        Controller("gpu-operator", f"{name}/gpu-operator", "v1", 1, ready) for name, ready in (("a", 0), ("b", 1))
+    )
     policies = tuple(
         parse.policy_state({"kind": "ClusterPolicy", "metadata": {"name": name}, "status": {"state": state}})
         for name, state in (("a", "ignored"), ("b", "ready"))
     )
-    found = check([shared_job("nvidia.com/gpu")], (), WORLD, dataclasses.replace(stack(), controllers=both, policies=policies))
+    found = check(
+        [shared_job("nvidia.com/gpu")], (), WORLD, dataclasses.replace(stack(), controllers=both, policies=policies)
+    )
     assert told(found) == [
         ("stack.operator", "gpu-operator", "fail"),
         ("stack.operator", "gpu-operator", "pass"),
@@ -310,7 +395,9 @@ def test_each_deployment_and_each_policy_counts() -> None:
 
 def test_a_job_that_can_t_be_read_does_not_hide_the_next() -> None:
     broken = {"kind": "Job", "metadata": {"name": "j"}}
-    assert told(check([broken, shared_job("nvidia.com/gpu")], (), WORLD, stack(()))) == [("stack.operator", "gpu-operator", "fail")]
+    assert told(check([broken, shared_job("nvidia.com/gpu")], (), WORLD, stack(()))) == [
+        ("stack.operator", "gpu-operator", "fail")
+    ]
 
 
 def test_both_queues_may_be_inactive() -> None:
@@ -327,11 +414,14 @@ def test_a_queue_for_all_namespaces_needs_no_labels_of_them() -> None:
 
 
 @pytest.mark.parametrize(("quotas", "good"), [(("15", "16"), True), (("16", "15"), True), (("15", "15"), False)])
-def test_one_flavor_with_room_is_enough(quotas: typing.Tuple[str, str], good: bool) -> None:
+def test_one_flavor_with_room_is_enough(quotas: tuple[str, str], good: bool) -> None:
     cluster = copy.deepcopy(CLUSTER)
     group = cluster["spec"]["resourceGroups"][0]
     (flavor,) = group["flavors"]
-    group["flavors"] = [{**changed(flavor, ["resources", 2, "nominalQuota"], value), "name": f"f{number}"} for number, value in enumerate(quotas)]
+    group["flavors"] = [
+        {**changed(flavor, ["resources", 2, "nominalQuota"], value), "name": f"f{number}"}
+        for number, value in enumerate(quotas)
+    ]
     assert [item.measured for item in refused(findings(stack(cluster=cluster)))] == ([] if good else ["15 at most"])
 
 
@@ -341,13 +431,19 @@ def test_one_flavor_with_room_is_enough(quotas: typing.Tuple[str, str], good: bo
         ({}, ["pass"]),
         ({"local": changed(LOCAL, ["spec", "stopPolicy"], "Hold")}, ["fail"]),
         ({"cluster": changed(CLUSTER, ["spec", "namespaceSelector"], None)}, ["fail"]),
-        ({"cluster": changed(CLUSTER, ["spec", "namespaceSelector"], {"matchLabels": {"team": "a"}}), "namespaces": {}}, ["unknown"]),
+        (
+            {
+                "cluster": changed(CLUSTER, ["spec", "namespaceSelector"], {"matchLabels": {"team": "a"}}),
+                "namespaces": {},
+            },
+            ["unknown"],
+        ),
         ({"cluster": quota("nvidia.com/gpu", "15")}, ["fail"]),
         ({"config": {"integrations": {"frameworks": ["batch/job"]}}}, ["fail"]),
     ],
     ids=["right", "held", "no namespace", "labels not known", "no room", "not managed"],
 )
-def test_a_queue_that_is_refused_does_not_pass_as_well(changes: typing.Dict[str, typing.Any], statuses: typing.List[str]) -> None:
+def test_a_queue_that_is_refused_does_not_pass_as_well(changes: dict[str, typing.Any], statuses: list[str]) -> None:
     assert [item.status for item in findings(stack(**changes)) if item.check == "stack.queue"] == statuses
 
 
@@ -377,17 +473,38 @@ VALUES = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=2)
         | st.dictionaries(
-            st.sampled_from(["metadata", "name", "spec", "status", "conditions", "resourceGroups", "flavors", "resources", "template"]), inner, max_size=3
+            st.sampled_from(
+                [
+                    "metadata",
+                    "name",
+                    "spec",
+                    "status",
+                    "conditions",
+                    "resourceGroups",
+                    "flavors",
+                    "resources",
+                    "template",
+                ]
+            ),
+            inner,
+            max_size=3,
         )
     ),
     max_leaves=12,
 )
 
 
-@given(VALUES, st.sampled_from(["controller", "policy_state", "local_queue", "cluster_queue", "frameworks", "shared_class"]))
+@given(
+    VALUES,
+    st.sampled_from(["controller", "policy_state", "local_queue", "cluster_queue", "frameworks", "shared_class"]),
+)
 def test_hostile_objects_are_refused_or_read(
     value: typing.Optional[
-        typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Optional[typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Any], str]]], str]
+        typing.Union[
+            dict[str, typing.Any],
+            list[typing.Optional[typing.Union[dict[str, typing.Any], list[typing.Any], str]]],
+            str,
+        ]
     ],
     parser: str,
 ) -> None:

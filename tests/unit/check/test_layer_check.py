@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which layer of a slow pair loses: the step at which its figure falls, what is known of it, and that what was not measured is never passed over."""
+"""Which layer of a slow pair loses: the step at which its figure falls, what is known of it, and that what was not
+measured is never passed over."""
 
 from __future__ import annotations
 
@@ -10,7 +11,13 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import check
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, LayerEnd, LayerName, LayerStep, PairLayers
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import (
+    BandwidthFacts,
+    LayerEnd,
+    LayerName,
+    LayerStep,
+    PairLayers,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import PcieLink
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -20,12 +27,14 @@ from .test_check_bandwidth import facts, ground, intent, pair
 
 #: of a link of 400 Gb/s
 GOOD, SLOW = 375.0, 90.0
-LAYERS: typing.Tuple[LayerName, ...] = ("pf_host", "vf_host", "vf_pod", "gpu_pod")
+LAYERS: tuple[LayerName, ...] = ("pf_host", "vf_host", "vf_pod", "gpu_pod")
 NO_GPU = "the pod has no GPU"
-Figures = typing.Tuple[typing.Optional[float], ...]
+Figures = tuple[typing.Optional[float], ...]
 
 
-def steps(*figures: typing.Optional[float], absent: typing.Tuple[str, ...] = ("gpu_pod",), **ends: typing.Any) -> typing.Tuple[LayerStep, ...]:
+def steps(
+    *figures: typing.Optional[float], absent: tuple[str, ...] = ("gpu_pod",), **ends: typing.Any
+) -> tuple[LayerStep, ...]:
     """A step for each figure from the PF on; those that are missing are not there.
 
     :param ends: what is known of the client, and of the server as ``server_<name>``
@@ -73,11 +82,17 @@ def test_the_step_at_which_the_figure_falls_is_named_and_no_other(figures: Figur
 
 
 @pytest.mark.parametrize(("more_than", "status"), [(4, "fail"), (None, "unknown")])
-def test_layers_of_more_queue_pairs_are_measurements_where_they_were_asked_for(more_than: typing.Optional[int], status: str) -> None:
+def test_layers_of_more_queue_pairs_are_measurements_where_they_were_asked_for(
+    more_than: typing.Optional[int], status: str
+) -> None:
     shown = [dataclasses.replace(step, message_bytes=4194304) for step in steps(GOOD, GOOD, SLOW)]
     found = judged(layers(*shown, more_than=more_than))
     assert found.status == status, found
-    told = "What loses is the pod" if more_than else "It is of messages of 4194304 bytes, and 1048576 were asked for (pods.message_bytes)"
+    told = (
+        "What loses is the pod"
+        if more_than
+        else "It is of messages of 4194304 bytes, and 1048576 were asked for (pods.message_bytes)"
+    )
     assert told in found.why and found.remedy
 
 
@@ -94,14 +109,21 @@ def test_a_figure_that_falls_across_a_step_without_one_is_not_told_apart() -> No
 
 def test_a_slow_pod_alone_tells_no_layer() -> None:
     found = judged(layers(*steps(None, None, SLOW)))
-    assert found.status == "unknown" and "cable" in found.why and "SR-IOV" in found.why and "no way to pf_host" in found.why
+    assert (
+        found.status == "unknown"
+        and "cable" in found.why
+        and "SR-IOV" in found.why
+        and "no way to pf_host" in found.why
+    )
 
 
 @pytest.mark.parametrize("figures", [(None, GOOD, GOOD), (GOOD, None, GOOD), (GOOD, GOOD, None)])
 def test_a_step_without_a_figure_is_no_pass_where_nothing_falls(figures: Figures) -> None:
     missing = LAYERS[figures.index(None)]
     found = judged(layers(*steps(*figures), suspect=False))
-    assert found.status == "unknown" and f"no way to {missing}" in found.why and f"no way to {missing}" in found.measured
+    assert (
+        found.status == "unknown" and f"no way to {missing}" in found.why and f"no way to {missing}" in found.measured
+    )
 
 
 def test_what_was_slow_and_is_no_more_is_a_warning() -> None:
@@ -119,7 +141,7 @@ def test_small_losses_that_add_up_are_no_pass() -> None:
 
 
 def test_without_a_floor_the_cable_is_not_known_to_be_good() -> None:
-    nothing: typing.Dict[str, typing.Any] = {"hcas": {}, "subnets": {}, "topologies": {}}
+    nothing: dict[str, typing.Any] = {"hcas": {}, "subnets": {}, "topologies": {}}
     measured = facts(seen=nothing, pods=(), layers=(layers(*steps(GOOD, GOOD, GOOD)),))
     (found,) = [finding for finding in check(intent(), measured) if finding.check == "bandwidth.layer"]
     assert found.status == "unknown" and "expected_gbps" in found.remedy
@@ -132,7 +154,10 @@ def test_a_figure_above_the_link_is_none() -> None:
 
 def test_the_rate_limit_of_a_vf_is_the_cause_where_the_figure_comes_near_to_it() -> None:
     found = judged(layers(*steps(GOOD, SLOW, SLOW, max_tx_rate=95000)))
-    assert "send 95 Gb/s at most (max_tx_rate 95000)" in found.why.partition("explains it")[2] and "max_tx_rate 0" in found.remedy
+    assert (
+        "send 95 Gb/s at most (max_tx_rate 95000)" in found.why.partition("explains it")[2]
+        and "max_tx_rate 0" in found.remedy
+    )
     for rate in (0, None, 400000):
         assert "explains it" not in judged(layers(*steps(GOOD, SLOW, SLOW, max_tx_rate=rate))).why
     # a limit of 300 does not make 90 of 375
@@ -145,7 +170,11 @@ def test_the_limit_of_who_receives_explains_nothing() -> None:
 
 def test_what_the_intent_lets_pods_send_is_no_loss() -> None:
     network = {"name": "ib", "namespace": "test", "max_tx_rate": 100000}
-    wanted: typing.Dict[str, typing.Any] = {"profile": "sriov_ethernet", "network": network, "line_rate": {"floor_gbps": 80.0, "reason": "limited"}}
+    wanted: dict[str, typing.Any] = {
+        "profile": "sriov_ethernet",
+        "network": network,
+        "line_rate": {"floor_gbps": 80.0, "reason": "limited"},
+    }
     assert judged(layers(*steps(GOOD, GOOD, 95.0), suspect=False), 95.0, **wanted).status == "pass"
     assert judged(layers(*steps(GOOD, GOOD, 82.0), suspect=False), 82.0, **wanted).status == "fail"
 
@@ -153,18 +182,31 @@ def test_what_the_intent_lets_pods_send_is_no_loss() -> None:
 def test_cpus_of_another_numa_node_and_too_few_of_them_are_causes_in_the_pod() -> None:
     binding = "on other CPUs (8-15) than those of the HCA's NUMA node 0 (0-7)"
     found = judged(layers(*steps(GOOD, GOOD, SLOW, near=False, binding=binding, server_throttled=17)))
-    assert binding in found.why and "17 periods" in found.why and "pods.cpu" in found.remedy and "topologyManagerPolicy" in found.remedy
+    assert (
+        binding in found.why
+        and "17 periods" in found.why
+        and "pods.cpu" in found.remedy
+        and "topologyManagerPolicy" in found.remedy
+    )
 
 
 def test_the_slot_is_a_cause_on_the_host() -> None:
     seen = ground("ab", a=(400.0, PcieLink(16.0, 8, 32.0, 16, 32.0, 16, 128, 512)))
     found = judged(layers(*steps(SLOW, SLOW, SLOW)), seen=seen)
-    assert "runs at 16 GT/s x8, and could at 32 GT/s x16" in found.why and "MaxPayload 128" in found.why and "lspci" in found.remedy
+    assert (
+        "runs at 16 GT/s x8, and could at 32 GT/s x16" in found.why
+        and "MaxPayload 128" in found.why
+        and "lspci" in found.remedy
+    )
 
 
 def test_what_is_not_known_of_the_step_is_said() -> None:
     found = judged(layers(*steps(GOOD, GOOD, SLOW)))
-    assert "max_tx_rate not known" in found.why and "CPUs of the tool not known" in found.why and "CPU throttling not known" in found.why
+    assert (
+        "max_tx_rate not known" in found.why
+        and "CPUs of the tool not known" in found.why
+        and "CPU throttling not known" in found.why
+    )
 
 
 def test_a_pair_that_was_not_looked_at_is_unknown_with_the_reason() -> None:
@@ -172,11 +214,18 @@ def test_a_pair_that_was_not_looked_at_is_unknown_with_the_reason() -> None:
     assert found.status == "unknown" and "more than 8 pairs are suspects" in found.why and found.remedy
 
 
-@pytest.mark.parametrize(("wanted", "subjects"), [("none", []), ("suspects", ["compute a -> b"]), ("all", ["compute a -> b", "compute b -> a"]), (None, [])])
-def test_whom_the_intent_wants_to_be_looked_at_is_unknown_where_nobody_looked(wanted: typing.Optional[str], subjects: typing.List[str]) -> None:
+@pytest.mark.parametrize(
+    ("wanted", "subjects"),
+    [("none", []), ("suspects", ["compute a -> b"]), ("all", ["compute a -> b", "compute b -> a"]), (None, [])],
+)
+def test_whom_the_intent_wants_to_be_looked_at_is_unknown_where_nobody_looked(
+    wanted: typing.Optional[str], subjects: list[str]
+) -> None:
     measured = facts(pair("a", "b", SLOW), pair("b", "a", GOOD))
     bandwidth = {"layers": wanted} if wanted else {}
-    found = [finding for finding in check(intent({"bandwidth": bandwidth}), measured) if finding.check == "bandwidth.layer"]
+    found = [
+        finding for finding in check(intent({"bandwidth": bandwidth}), measured) if finding.check == "bandwidth.layer"
+    ]
     assert [finding.subject for finding in found] == subjects and all(finding.status == "unknown" for finding in found)
 
 
@@ -188,20 +237,22 @@ def test_facts_of_before_have_no_layers() -> None:
 
 
 def test_what_is_kept_is_what_is_read() -> None:
-    made = BandwidthFacts((), (), layers=(layers(*steps(GOOD, None, SLOW, near=False, max_tx_rate=100)), layers(why="no observer")))
+    made = BandwidthFacts(
+        (), (), layers=(layers(*steps(GOOD, None, SLOW, near=False, max_tx_rate=100)), layers(why="no observer"))
+    )
     assert load(BandwidthFacts, to_data(made), "facts") == made
 
 
 # which pairs are looked at
 
 
-def rounds(nodes: str, slow: typing.Callable[[str, str], bool]) -> typing.Tuple[typing.List[typing.Any], typing.List[bool]]:
+def rounds(nodes: str, slow: typing.Callable[[str, str], bool]) -> tuple[list[typing.Any], list[bool]]:
     """All ordered pairs, and whether they passed."""
     pairs = [pair(one, other, SLOW if slow(one, other) else GOOD) for one in nodes for other in nodes if one != other]
     return pairs, [(item.average_gbps or 0.0) == GOOD for item in pairs]
 
 
-def named(pairs: typing.Iterable[typing.Any]) -> typing.List[typing.Tuple[str, str]]:
+def named(pairs: typing.Iterable[typing.Any]) -> list[tuple[str, str]]:
     return [(item.client, item.server) for item in pairs]
 
 
@@ -230,4 +281,6 @@ def test_a_path_between_good_ends_is_looked_at() -> None:
 def test_pairs_without_a_figure_or_a_verdict_are_left_out() -> None:
     broken = dataclasses.replace(pair("a", "b", None), failure="hang")
     assert chosen([broken, pair("b", "a", SLOW)], [False, None]) == ()
-    assert named(every([broken, pair("b", "a"), pair("b", "a"), dataclasses.replace(pair("a", "b"), transport="TCP")])) == [("b", "a")]
+    assert named(
+        every([broken, pair("b", "a"), pair("b", "a"), dataclasses.replace(pair("a", "b"), transport="TCP")])
+    ) == [("b", "a")]

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import typing
-
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.host_names import host_of, owners
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.layouts import families, numbers
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.partitions import apart
@@ -30,7 +28,13 @@ def test_a_node_that_lacks_an_hca_belongs_to_the_most_frequent_layout_that_has_t
 
 
 def test_a_layout_that_lacks_an_hca_is_none_of_its_own_for_one_that_lacks_two() -> None:
-    seats = {"usual-1": {"1", "2", "3"}, "usual-2": {"1", "2", "3"}, "lacks-1": {"1", "3"}, "lacks-2": {"1", "3"}, "lacks-two": {"1"}}
+    seats = {
+        "usual-1": {"1", "2", "3"},
+        "usual-2": {"1", "2", "3"},
+        "lacks-1": {"1", "3"},
+        "lacks-2": {"1", "3"},
+        "lacks-two": {"1"},
+    }
     assert families(seats) == {"usual-1": tuple(seats)}
 
 
@@ -41,17 +45,24 @@ def seat(address: str, device: str) -> Hca:
 def test_two_devices_of_one_function_have_a_rail_each() -> None:
     seats = {"a": [seat("01", "mlx5_0"), seat("01", "mlx5_1")], "b": [seat("01", "mlx5_0"), seat("02", "mlx5_1")]}
     rails = numbers(seats, seats, 2)
-    assert [rails["a", name] for name in ("mlx5_0", "mlx5_1")] == [rails["b", name] for name in ("mlx5_0", "mlx5_1")] == [0, 1]
+    assert (
+        [rails["a", name] for name in ("mlx5_0", "mlx5_1")]
+        == [rails["b", name] for name in ("mlx5_0", "mlx5_1")]
+        == [0, 1]
+    )
 
 
 def test_names_by_which_nodes_of_one_layout_differ_order_nothing() -> None:
-    """The kernel numbered them another way on the second node of each layout: then the order of the addresses counts."""
-    seats: typing.Dict[str, typing.List[Hca]] = {}
+    """The kernel numbered them another way on the second node of each layout: then the order of the addresses
+    counts."""
+    seats: dict[str, list[Hca]] = {}
     for layout in "xyz":
         for node, names in (("1", range(4)), ("2", reversed(range(4)))):
             seats[layout + node] = [seat(f"{layout}{place}", f"mlx5_{name}") for place, name in enumerate(names)]
     rails = numbers(seats, seats, 4)
-    assert {node: [rails[node, hca.name] for hca in hcas] for node, hcas in seats.items()} == {node: [0, 1, 2, 3] for node in seats}
+    assert {node: [rails[node, hca.name] for hca in hcas] for node, hcas in seats.items()} == {
+        node: [0, 1, 2, 3] for node in seats
+    }
 
 
 def test_keys_that_were_not_read_keep_nobody_apart() -> None:
@@ -59,12 +70,19 @@ def test_keys_that_were_not_read_keep_nobody_apart() -> None:
     assert apart((), limited) is None and apart(limited, ()) is None and apart((), ()) is None
     assert apart(limited, full) is None and apart(full, limited) is None and apart(full, full) is None
     both = apart(limited, limited)
-    assert both is not None and both.why.startswith("Both ports are limited members of partition 0x7fff") and both.shared == ()
+    assert (
+        both is not None
+        and both.why.startswith("Both ports are limited members of partition 0x7fff")
+        and both.shared == ()
+    )
 
 
 def test_keys_of_other_partitions_keep_two_ports_apart_and_the_shared_one_is_named() -> None:
     found = apart(("0x8001", "0x8002"), ("0x7fff", "0x0002"))
-    assert found is not None and found.why == "ibping sends with partition key 0x8001, and the other port has only 0x7fff, 0x0002."
+    assert (
+        found is not None
+        and found.why == "ibping sends with partition key 0x8001, and the other port has only 0x7fff, 0x0002."
+    )
     assert found.shared == ("0x8002",)
     many = apart(("0x8001",), tuple(f"0x{0x8010 + number:04x}" for number in range(20)))
     assert many is not None and "0x8017" in many.why and "0x8018" not in many.why

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A port whose node tells the LID of another one: a finding of stage fabric with both ports, and no proof for stage reachability."""
+"""A port whose node tells the LID of another one: a finding of stage fabric with both ports, and no proof for stage
+reachability."""
 
 from __future__ import annotations
 
@@ -17,7 +18,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas, ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import ObservedPings, ObservedServers, Ping, PingServer
+from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import (
+    ObservedPings,
+    ObservedServers,
+    Ping,
+    PingServer,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.pings import Endpoint, plan
 
 from . import fabric_world as world
@@ -32,12 +38,15 @@ UNSHOWN = {"worker-1": ObservedTopologies(world.seen_topologies(error="timeout")
 MEMBERS = (0, 1, 4, 5)
 
 
-def hcas(**port: typing.Any) -> typing.Dict[str, ObservedHcas]:
+def hcas(**port: typing.Any) -> dict[str, ObservedHcas]:
     """Both workers; keywords change what worker-2 tells of its mlx5_0."""
-    return {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(world.node(2, mlx5_0=world.hca(2, 0, **port)))}
+    return {
+        "worker-1": ObservedHcas(world.node(1)),
+        "worker-2": ObservedHcas(world.node(2, mlx5_0=world.hca(2, 0, **port))),
+    }
 
 
-def lids(topologies: typing.Mapping[str, ObservedTopologies], **port: typing.Any) -> typing.List[Finding]:
+def lids(topologies: typing.Mapping[str, ObservedTopologies], **port: typing.Any) -> list[Finding]:
     findings = check_fabric(INTENT, FabricFacts(hcas(**port), SUBNETS, dict(topologies)))
     return [finding for finding in findings if finding.check == "fabric.lids"]
 
@@ -51,18 +60,23 @@ def test_the_topology_tells_whose_a_lid_is() -> None:
     (finding,) = lids(SHOWN, lid=OTHER)
     assert (finding.subject, finding.status, finding.measured) == ("compute LID 33", "fail", "not proven of 1 port")
     guid = world.hca(2, 1).ports[0].guid
-    assert finding.why == (
-        "By their nodes, worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1 have LID 33. "
+    assert (
+        finding.why == "By their nodes, worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1 have LID 33. "
         f"The topology shows it at worker-2 mlx5_1 (GUID {guid}), LID 32 at worker-2 mlx5_0 port 1. "
         "A LID leads to one port, so what answers there proves nothing of another."
     )
-    assert "compare smpquery nodeinfo 33, asked on another node, with /sys/class/infiniband/mlx5_0/ports/1 on worker-2." in finding.remedy
+    assert (
+        "compare smpquery nodeinfo 33, asked on another node, with /sys/class/infiniband/mlx5_0/ports/1 on worker-2."
+        in finding.remedy
+    )
 
 
 def test_without_a_topology_neither_of_two_ports_has_it() -> None:
     (finding,) = lids(UNSHOWN, lid=OTHER)
     assert finding.measured == "not proven of 2 ports"
-    assert finding.why.startswith("By their nodes, worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1 have LID 33. A LID leads to one port")
+    assert finding.why.startswith(
+        "By their nodes, worker-2 mlx5_0 port 1 and worker-2 mlx5_1 port 1 have LID 33. A LID leads to one port"
+    )
 
 
 def test_a_port_that_says_to_be_the_other_one_in_all_takes_it_from_neither() -> None:
@@ -73,7 +87,8 @@ def test_a_port_that_says_to_be_the_other_one_in_all_takes_it_from_neither() -> 
 def test_a_lid_that_no_node_tells_and_the_topology_shows_elsewhere() -> None:
     (finding,) = lids(SHOWN, lid=1)
     assert finding.why.startswith(
-        "By its node, worker-2 mlx5_0 port 1 has LID 1. The topology shows it at MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100), LID 32"
+        "By its node, worker-2 mlx5_0 port 1 has LID 1. The topology shows it at MF0;leaf00:MQM9700/U1 (GUID"
+        " 0x0000000000000100), LID 32"
     )
     (unseen,) = lids(SHOWN, lid=1, guid="0x00000000000000ff")
     assert "LID 1. The topology shows it at MF0;leaf00:MQM9700/U1 (GUID 0x0000000000000100). A LID" in unseen.why
@@ -97,7 +112,10 @@ def test_a_virtual_function_has_the_lid_of_its_card() -> None:
 
 def test_a_node_that_takes_every_lid_gets_32_findings() -> None:
     many = tuple(dataclasses.replace(world.hca(2, 0), name=f"mlx5_{number}") for number in range(100, 140))
-    crowd = [dataclasses.replace(one, rdma_device=one.name, ports=(dataclasses.replace(one.ports[0], lid=number),)) for number, one in enumerate(many, 1000)]
+    crowd = [
+        dataclasses.replace(one, rdma_device=one.name, ports=(dataclasses.replace(one.ports[0], lid=number),))
+        for number, one in enumerate(many, 1000)
+    ]
     nodes = {"worker-1": ObservedHcas(world.node(1)), "worker-2": ObservedHcas(NodeHcas((*world.node(2).hcas, *crowd)))}
     seen = (*world.subnets(), *(dataclasses.replace(world.subnets()[0], rdma_device=one.name) for one in crowd))
     findings = check_fabric(INTENT, FabricFacts(nodes, {**SUBNETS, "worker-2": ObservedSubnets(seen)}, dict(SHOWN)))
@@ -107,14 +125,26 @@ def test_a_node_that_takes_every_lid_gets_32_findings() -> None:
 
 
 @pytest.mark.parametrize(("topologies", "proven"), [(SHOWN, "pass"), (UNSHOWN, "fail")])
-def test_who_answers_at_the_lid_of_another_port_proves_nothing(topologies: typing.Mapping[str, ObservedTopologies], proven: str) -> None:
+def test_who_answers_at_the_lid_of_another_port_proves_nothing(
+    topologies: typing.Mapping[str, ObservedTopologies], proven: str
+) -> None:
     told = hcas(lid=OTHER)
     lid = {(name, index): 16 * number + index for name, number in world.NODES.items() for index in MEMBERS}
     lid["worker-2", 0] = OTHER
-    planned = plan([{name: Endpoint(f"mlx5_{index}", 1, lid[name, index]) for name in world.NODES} for index in MEMBERS])
-    pings = {name: ObservedPings(tuple(Ping(task.device, 1, one, 500, 500) for task in part.clients for one in task.lids)) for name, part in planned.items()}
-    serving = {name: ObservedServers(tuple(PingServer(port.device, port.port) for port in part.servers)) for name, part in planned.items()}
-    findings = check_reachability(INTENT, ReachabilityFacts(told, SUBNETS, dict(topologies), planned, serving, pings, serving))
+    planned = plan(
+        [{name: Endpoint(f"mlx5_{index}", 1, lid[name, index]) for name in world.NODES} for index in MEMBERS]
+    )
+    pings = {
+        name: ObservedPings(tuple(Ping(task.device, 1, one, 500, 500) for task in part.clients for one in task.lids))
+        for name, part in planned.items()
+    }
+    serving = {
+        name: ObservedServers(tuple(PingServer(port.device, port.port) for port in part.servers))
+        for name, part in planned.items()
+    }
+    findings = check_reachability(
+        INTENT, ReachabilityFacts(told, SUBNETS, dict(topologies), planned, serving, pings, serving)
+    )
     by_subject = {finding.subject: finding for finding in findings}
     port = by_subject["compute rail 0 worker-2 mlx5_0 port 1"]
     assert (port.status, port.measured) == ("fail", "LID 33 not proven")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Ethernet links could carry, by the ports, by the fleet and by the intent; and what that makes of the HCAs of stage bandwidth."""
+"""What Ethernet links could carry, by the ports, by the fleet and by the intent; and what that makes of the HCAs of
+stage bandwidth."""
 
 from __future__ import annotations
 
@@ -10,10 +11,24 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import Facts, check
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.line_rates import line_rates, most_of_pcie, pcie_of, sustained_gbps
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.line_rates import (
+    line_rates,
+    most_of_pcie,
+    pcie_of,
+    sustained_gbps,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port, pcie_gbps
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PcieLink,
+    PciFunction,
+    Port,
+    pcie_gbps,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load_exactly
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -21,7 +36,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 GEN4 = PcieLink(16.0, 16, 16.0, 16, 16.0, 16, 256, 512)
 
 
-def intent(line_rate: typing.Optional[typing.Dict[str, typing.Any]] = None, **changes: typing.Union[typing.Dict[str, typing.Any], bool]) -> Intent:
+def intent(
+    line_rate: typing.Optional[dict[str, typing.Any]] = None, **changes: typing.Union[dict[str, typing.Any], bool]
+) -> Intent:
     fabric = {
         "name": "storage",
         "profile": "sriov_ethernet",
@@ -43,25 +60,54 @@ def nic(
     rate: typing.Optional[float] = None,
     link: PcieLink = GEN4,
 ) -> ObservedHcas:
-    netdev = Netdev("eth2", "02:00:00:00:00:01", 9000, "up", port=1, speed_gbps=now, supported_gbps=card, partner_gbps=partner)
+    netdev = Netdev(
+        "eth2", "02:00:00:00:00:01", 9000, "up", port=1, speed_gbps=now, supported_gbps=card, partner_gbps=partner
+    )
     port = Port(1, state, "LinkUp", "Ethernet", rate if rate is not None else now, 4, "HDR")
-    return ObservedHcas(NodeHcas((Hca("mlx5_0", "mlx5_0", (netdev,), PciFunction("0000:3c:00.0", "15b3", "101d", "0200", driver, 0, link), ports=(port,)),)))
+    return ObservedHcas(
+        NodeHcas(
+            (
+                Hca(
+                    "mlx5_0",
+                    "mlx5_0",
+                    (netdev,),
+                    PciFunction("0000:3c:00.0", "15b3", "101d", "0200", driver, 0, link),
+                    ports=(port,),
+                ),
+            )
+        )
+    )
 
 
-_PF: typing.Dict[str, typing.Any] = {"physical_function": "0000:3c:00.0"}
+_PF: dict[str, typing.Any] = {"physical_function": "0000:3c:00.0"}
 
 
 def judged(
-    nics: typing.Dict[str, ObservedHcas],
+    nics: dict[str, ObservedHcas],
     fraction: float = 0.95,
     wanted: typing.Optional[Intent] = None,
     carried: typing.Optional[float] = None,
     rdma: bool = True,
-) -> typing.Dict[typing.Tuple[str, str], Finding]:
+) -> dict[tuple[str, str], Finding]:
     """Findings of nodes with these NICs, whose pairs have that fraction of their links' rate."""
-    seen = {name: typing.cast(NodeHcas, observed.value).hcas[0].netdevs[0].speed_gbps or carried for name, observed in nics.items()}
+    seen = {
+        name: typing.cast(NodeHcas, observed.value).hcas[0].netdevs[0].speed_gbps or carried
+        for name, observed in nics.items()
+    }
     pods = tuple(
-        RdmaPod("storage", name, "pod", "test", "mlx5_2" if rdma else None, "10.0.0.1", "0000:3c:00.2", "net1", rate if rdma else None, 252.06, **_PF)
+        RdmaPod(
+            "storage",
+            name,
+            "pod",
+            "test",
+            "mlx5_2" if rdma else None,
+            "10.0.0.1",
+            "0000:3c:00.2",
+            "net1",
+            rate if rdma else None,
+            252.06,
+            **_PF,
+        )
         for name, rate in seen.items()
     )
     pairs = []
@@ -69,7 +115,11 @@ def judged(
         for other in nics:
             if one != other:
                 average = fraction * min(seen[one] or 1, seen[other] or 1)
-                sizes = {"pings": 5, "message_bytes": 1048576, "iterations": 900} if rdma else {"transport": "TCP", "streams": 4}
+                sizes = (
+                    {"pings": 5, "message_bytes": 1048576, "iterations": 900}
+                    if rdma
+                    else {"transport": "TCP", "streams": 4}
+                )
                 pairs.append(PairResult("storage", one, other, average_gbps=average, **sizes))
     found = check(wanted or intent(), Facts(tuple(nics), BandwidthFacts(pods, tuple(pairs)), nics))
     return {(finding.check.split(".")[1], finding.subject): finding for finding in found}
@@ -93,7 +143,14 @@ def judged(
         ((100.0, 200.0), (100.0, 200.0), {"expected_gbps": 200}, "fail", "fail", "line_rate.expected_gbps"),
         # the intent expects less than the links run at: only with a reason
         ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 10}, "unknown", "pass", "no reason is given"),
-        ((400.0, 400.0, 400.0), (400.0, 400.0, 400.0), {"expected_gbps": 10, "reason": "shaped by the provider"}, "pass", "pass", ""),
+        (
+            (400.0, 400.0, 400.0),
+            (400.0, 400.0, 400.0),
+            {"expected_gbps": 10, "reason": "shaped by the provider"},
+            "pass",
+            "pass",
+            "",
+        ),
         # a driver that says nothing
         ((100.0,), (25.0,), {}, "fail", "unknown", "other ports of its kind"),
         ((25.0,), (25.0,), {}, "unknown", "unknown", "does not tell"),
@@ -103,7 +160,12 @@ def judged(
     ],
 )
 def test_ethernet_with_two_nodes(
-    one: typing.Tuple[typing.Any, ...], other: typing.Tuple[typing.Any, ...], line_rate: typing.Dict[str, typing.Any], link: str, floor: str, text: str
+    one: tuple[typing.Any, ...],
+    other: tuple[typing.Any, ...],
+    line_rate: dict[str, typing.Any],
+    link: str,
+    floor: str,
+    text: str,
 ) -> None:
     # 400 Gb/s do not fit into a slot of generation 4
     found = judged({"a": nic(*one), "b": nic(*other)}, 0.95 if one[0] <= 200 else 0.45, intent(line_rate))
@@ -135,7 +197,10 @@ def test_a_link_whose_rate_nobody_saw_is_not_known() -> None:
 def test_an_interface_that_pods_share_is_the_function_itself() -> None:
     # in the pod is the function, and no virtual one of it
     nics = {name: nic(None, 100.0, state="DOWN") for name in "ab"}
-    pods = tuple(RdmaPod("storage", name, "pod", "test", "mlx5_0", "10.0.0.1", "0000:3c:00.0", "net1", 100.0, 252.06) for name in nics)
+    pods = tuple(
+        RdmaPod("storage", name, "pod", "test", "mlx5_0", "10.0.0.1", "0000:3c:00.0", "net1", 100.0, 252.06)
+        for name in nics
+    )
     (finding,) = [
         finding
         for finding in check(intent(), Facts(tuple(nics), BandwidthFacts(pods, ()), nics))
@@ -169,7 +234,9 @@ def test_nodes_whose_hcas_are_not_known_are_said() -> None:
     found = judged({"a": nic(100.0, 100.0), "b": nic(100.0, 100.0)})
     assert ("link", "storage b") not in found
     facts = Facts(("a", "b"), None, {"a": nic(100.0, 100.0), "b": ObservedHcas(None, "unreachable")})
-    (finding,) = [item for item in check(intent(), facts) if item.subject == "storage b" and item.check == "bandwidth.link"]
+    (finding,) = [
+        item for item in check(intent(), facts) if item.subject == "storage b" and item.check == "bandwidth.link"
+    ]
     assert (finding.status, "unreachable" in finding.why) == ("unknown", True)
 
 
@@ -210,19 +277,29 @@ def test_what_packets_leave_of_pcie() -> None:
         (PcieLink(32.0, 16, 32.0, 16, None, 16), 16, 16, False, False),
     ],
 )
-def test_what_card_and_slot_leave_of_a_pcie_link(link: PcieLink, now: typing.Optional[int], could: typing.Optional[int], down: bool, slot_known: bool) -> None:
+def test_what_card_and_slot_leave_of_a_pcie_link(
+    link: PcieLink, now: typing.Optional[int], could: typing.Optional[int], down: bool, slot_known: bool
+) -> None:
     found = pcie_of(link)
-    assert (found.now, found.could) == tuple(None if lanes is None else sustained_gbps(32.0, lanes) for lanes in (now, could))
+    assert (found.now, found.could) == tuple(
+        None if lanes is None else sustained_gbps(32.0, lanes) for lanes in (now, could)
+    )
     assert (found.trained_down, found.slot_known) == (down, slot_known)
 
 
 def of_nic(
-    netdevs: typing.Tuple[typing.Tuple[typing.Optional[float], ...], ...], ports: typing.Tuple[typing.Tuple[str, typing.Optional[float]], ...]
-) -> typing.Tuple[typing.Optional[float], typing.Optional[float]]:
+    netdevs: tuple[tuple[typing.Optional[float], ...], ...], ports: tuple[tuple[str, typing.Optional[float]], ...]
+) -> tuple[typing.Optional[float], typing.Optional[float]]:
     """What is told of a NIC with these interfaces (speed, supported, partner) and ports (state, rate)."""
     (hca,) = typing.cast(NodeHcas, nic(100.0).value).hcas
-    made = (dataclasses.replace(hca.netdevs[0], speed_gbps=now, supported_gbps=card, partner_gbps=partner) for now, card, partner in netdevs)
-    made_ports = (dataclasses.replace(hca.ports[0], number=number, state=state, rate_gbps=rate) for number, (state, rate) in enumerate(ports, 1))
+    made = (
+        dataclasses.replace(hca.netdevs[0], speed_gbps=now, supported_gbps=card, partner_gbps=partner)
+        for now, card, partner in netdevs
+    )
+    made_ports = (
+        dataclasses.replace(hca.ports[0], number=number, state=state, rate_gbps=rate)
+        for number, (state, rate) in enumerate(ports, 1)
+    )
     nodes = {"a": NodeHcas((dataclasses.replace(hca, netdevs=tuple(made), ports=tuple(made_ports)),))}
     found = line_rates(intent().fabrics[0], nodes, {}, {}, {})[0]["a", "0000:3c:00.0"]
     return found.now, found.could
@@ -234,7 +311,12 @@ def of_nic(
         # several interfaces of one function: the fastest counts
         (((25.0, 100.0, 100.0), (100.0, 200.0, 200.0), (None, None, None)), (("DOWN", 40.0),), 100.0, 200.0),
         # none has a speed: a port that is up, and not what a driver makes up for one that is down
-        (((None, 200.0, 200.0),), (("ACTIVE", 25.0), ("ACTIVE", 100.0), ("ACTIVE", None), ("DOWN", 400.0)), 100.0, 200.0),
+        (
+            ((None, 200.0, 200.0),),
+            (("ACTIVE", 25.0), ("ACTIVE", 100.0), ("ACTIVE", None), ("DOWN", 400.0)),
+            100.0,
+            200.0,
+        ),
         # what the kernel knows of the ports is less than what runs
         (((400.0, 100.0, 100.0),), (), 400.0, 400.0),
         (((400.0, 100.0, 800.0),), (), 400.0, 400.0),
@@ -242,8 +324,8 @@ def of_nic(
     ],
 )
 def test_several_interfaces_and_ports_of_a_nic(
-    netdevs: typing.Tuple[typing.Tuple[typing.Optional[float], ...], ...],
-    ports: typing.Tuple[typing.Tuple[str, typing.Optional[float]], ...],
+    netdevs: tuple[tuple[typing.Optional[float], ...], ...],
+    ports: tuple[tuple[str, typing.Optional[float]], ...],
     now: typing.Optional[float],
     could: float,
 ) -> None:
@@ -259,7 +341,7 @@ def test_slow_ports_of_a_kind_are_no_fault_of_each_other() -> None:
 @pytest.mark.parametrize("speed", [0.0, -32.0, 1e-6])
 @pytest.mark.parametrize("field", ["max_speed", "slot_speed"])
 def test_no_floor_comes_from_a_speed_that_no_pcie_link_has(field: str, speed: float) -> None:
-    changes: typing.Dict[str, typing.Any] = {field: speed}
+    changes: dict[str, typing.Any] = {field: speed}
     link = dataclasses.replace(GEN4, current_speed=None, **changes)
     found = judged({name: nic(100.0, 100.0, 100.0, link=link) for name in "ab"}, 0.1)
     assert found["floor", "storage a -> b"].status == "fail"
@@ -268,14 +350,20 @@ def test_no_floor_comes_from_a_speed_that_no_pcie_link_has(field: str, speed: fl
 
 
 @pytest.mark.parametrize("data", [{"max_width": 0}, {"slot_width": -8}, {"payload": 0}, {"payload_could": 1}])
-def test_no_fact_has_less_than_the_least_of_a_pcie_link(data: typing.Dict[str, int]) -> None:
-    assert pcie_of(dataclasses.replace(GEN4, **data)).could == pcie_of(dataclasses.replace(GEN4, **dict.fromkeys(data))).could
+def test_no_fact_has_less_than_the_least_of_a_pcie_link(data: dict[str, int]) -> None:
+    assert (
+        pcie_of(dataclasses.replace(GEN4, **data)).could
+        == pcie_of(dataclasses.replace(GEN4, **dict.fromkeys(data))).could
+    )
     with pytest.raises(LoadError):
         load_exactly(PcieLink, data)
 
 
 @pytest.mark.parametrize("rate", [0.0, -400.0, 1e-6])
 def test_no_fact_has_less_than_the_least_rate_of_a_link(rate: float) -> None:
-    for kind, data in ((Port, {"number": 1, "rate_gbps": rate}), (Netdev, {"name": "eth2", "hardware_address": "", "supported_gbps": rate})):
+    for kind, data in (
+        (Port, {"number": 1, "rate_gbps": rate}),
+        (Netdev, {"name": "eth2", "hardware_address": "", "supported_gbps": rate}),
+    ):
         with pytest.raises(LoadError, match="the rate of a link"):
             load_exactly(kind, data)

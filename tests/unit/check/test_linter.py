@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The linter: each way in which a policy can come to nothing is said before it is applied, and a good one is let through."""
+"""The linter: each way in which a policy can come to nothing is said before it is applied, and a good one is let
+through."""
 
 from __future__ import annotations
 
@@ -11,22 +12,43 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import held, lint, lint_all, remaining
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore, cluster_before, objections
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import (
+    held,
+    lint,
+    lint_all,
+    remaining,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
+    ClusterBefore,
+    cluster_before,
+    objections,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nvidia import NicPolicy
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OperatorFacts, Policy, StateInterface, SupportedNic
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+    NodeState,
+    OperatorFacts,
+    Policy,
+    StateInterface,
+    SupportedNic,
+)
 
 LABEL = {"rdma": "yes"}
 IGB = StateInterface("eth1", "0000:01:00.0", "8086", "10c9", "igb", "ETH", 1500, 7)
 MLX = StateInterface("ib0", "0000:3c:00.0", "15b3", "1021", "mlx5_core", "IB", 2044, 16)
 BNX = StateInterface("eth4", "0000:05:00.0", "14e4", "16d7", "bnxt_en", "ETH", 1500, 8)
-NICS = (SupportedNic("8086", "10c9", "10ca"), SupportedNic("15b3", "1021", "101e"), SupportedNic("14e4", "16d7", "16dc"))
-WORLD = ClusterBefore({"w1": ClusterNode("w1", LABEL, True)}, {"w1": NodeState("w1", interfaces=(IGB, MLX, BNX))}, {}, NICS)
+NICS = (
+    SupportedNic("8086", "10c9", "10ca"),
+    SupportedNic("15b3", "1021", "101e"),
+    SupportedNic("14e4", "16d7", "16dc"),
+)
+WORLD = ClusterBefore(
+    {"w1": ClusterNode("w1", LABEL, True)}, {"w1": NodeState("w1", interfaces=(IGB, MLX, BNX))}, {}, NICS
+)
 
 STORAGE = Policy("storage", "igb", 4, LABEL, "8086", "10c9", link_type="ETH", device_type="netdevice")
 COMPUTE = Policy("compute", "mlx", 8, LABEL, "15b3", "1021", link_type="IB", device_type="netdevice", rdma=True)
@@ -60,7 +82,14 @@ def beside(*others: Policy) -> ClusterBefore:
 
 
 @pytest.mark.parametrize(
-    "policy", [STORAGE, COMPUTE, BROADCOM, changed(STORAGE, pf_names=("eth1#0-3",)), changed(COMPUTE, vendor="", root_devices=(MLX.address,))]
+    "policy",
+    [
+        STORAGE,
+        COMPUTE,
+        BROADCOM,
+        changed(STORAGE, pf_names=("eth1#0-3",)),
+        changed(COMPUTE, vendor="", root_devices=(MLX.address,)),
+    ],
 )
 def test_a_good_policy_has_nothing_against_it(policy: Policy) -> None:
     assert objections(policy, WORLD) == ()
@@ -69,26 +98,81 @@ def test_a_good_policy_has_nothing_against_it(policy: Policy) -> None:
 @pytest.mark.parametrize(
     ("policy", "rule", "where", "text"),
     [
-        (changed(STORAGE, resource_name="igb-vf"), "policy", "webhook", 'resource name "igb-vf" contains invalid characters'),
+        (
+            changed(STORAGE, resource_name="igb-vf"),
+            "policy",
+            "webhook",
+            'resource name "igb-vf" contains invalid characters',
+        ),
         (changed(STORAGE, vendor="1af4", device=""), "policy", "webhook", "vendor 1af4 is not supported"),
         (changed(STORAGE, device="1583"), "policy", "webhook", "vendor/device 8086/1583 is not supported"),
         (changed(STORAGE, vendor="", device="10ca"), "policy", "webhook", "device 10ca is not supported"),
         (changed(STORAGE, pf_names=("eth1#0-4",)), "policy", "webhook", "end range exceeds the maximum VF index"),
-        (changed(STORAGE, pf_names=("eth1#3-0",)), "policy", "webhook", "end range shall not be smaller than start range"),
+        (
+            changed(STORAGE, pf_names=("eth1#3-0",)),
+            "policy",
+            "webhook",
+            "end range shall not be smaller than start range",
+        ),
         (changed(STORAGE, pf_names=("eth1#0",)), "policy", "webhook", "failed to parse eth1#0"),
-        (changed(STORAGE, device_type="vfio-pci", rdma=True), "policy", "webhook", "'deviceType: vfio-pci' conflicts with 'isRdma: true'"),
-        (changed(COMPUTE, eswitch_mode="switchdev"), "policy", "webhook", "'eSwitchMode: switchdev' can be used only with ethernet links"),
-        (changed(COMPUTE, vdpa_type="vhost"), "policy", "webhook", "vdpa requires the device to be configured in switchdev mode"),
-        (changed(STORAGE, vdpa_type="vhost", eswitch_mode="switchdev"), "link", "webhook", "vendor(8086) in CR storage not supported for vdpa interface(eth1)"),
-        (changed(STORAGE, node_selector={"rdma": "no"}), "select", "webhook", "no matched node is selected by the nodeSelector in CR storage"),
-        (changed(STORAGE, pf_names=("eth9",)), "select", "webhook", "no supported NIC is selected by the nicSelector in CR storage"),
+        (
+            changed(STORAGE, device_type="vfio-pci", rdma=True),
+            "policy",
+            "webhook",
+            "'deviceType: vfio-pci' conflicts with 'isRdma: true'",
+        ),
+        (
+            changed(COMPUTE, eswitch_mode="switchdev"),
+            "policy",
+            "webhook",
+            "'eSwitchMode: switchdev' can be used only with ethernet links",
+        ),
+        (
+            changed(COMPUTE, vdpa_type="vhost"),
+            "policy",
+            "webhook",
+            "vdpa requires the device to be configured in switchdev mode",
+        ),
+        (
+            changed(STORAGE, vdpa_type="vhost", eswitch_mode="switchdev"),
+            "link",
+            "webhook",
+            "vendor(8086) in CR storage not supported for vdpa interface(eth1)",
+        ),
+        (
+            changed(STORAGE, node_selector={"rdma": "no"}),
+            "select",
+            "webhook",
+            "no matched node is selected by the nodeSelector in CR storage",
+        ),
+        (
+            changed(STORAGE, pf_names=("eth9",)),
+            "select",
+            "webhook",
+            "no supported NIC is selected by the nicSelector in CR storage",
+        ),
         (changed(STORAGE, vfs_count=0), "functions", "webhook", "numVfs(0) in CR storage is not allowed"),
-        (changed(STORAGE, vfs_count=8), "functions", "webhook", "numVfs(8) in CR storage exceed the maximum allowed value(7) interface(eth1)"),
-        (changed(COMPUTE, vfs_count=129), "functions", "webhook", "numVfs(129) in CR compute exceed the maximum allowed value(128) interface(ib0)"),
+        (
+            changed(STORAGE, vfs_count=8),
+            "functions",
+            "webhook",
+            "numVfs(8) in CR storage exceed the maximum allowed value(7) interface(eth1)",
+        ),
+        (
+            changed(COMPUTE, vfs_count=129),
+            "functions",
+            "webhook",
+            "numVfs(129) in CR compute exceed the maximum allowed value(128) interface(ib0)",
+        ),
         # the webhook knows only two vendors; the daemon says the rest
         (changed(BROADCOM, vfs_count=9), "functions", "node", "NumVfs (9) is larger than TotalVfs (8)"),
         (changed(COMPUTE, vfs_count=16), "functions", "nowhere", "16 on InfiniBand"),
-        (changed(STORAGE, external=True), "functions", "webhook", "higher than the virtual functions allocated for the PF externally value(0)"),
+        (
+            changed(STORAGE, external=True),
+            "functions",
+            "webhook",
+            "higher than the virtual functions allocated for the PF externally value(0)",
+        ),
         (changed(COMPUTE, link_type="ETH"), "link", "node", "a port of IB, the profile is for ETH"),
         (changed(STORAGE, link_type="IB"), "link", "node", "a port of ETH, the profile is for IB"),
         (changed(STORAGE, mtu=9217), "link", "node", "mtu 9217"),
@@ -105,8 +189,15 @@ def test_each_rule(policy: Policy, rule: str, where: str, text: str) -> None:
 
 def test_a_policy_that_selects_nothing_in_particular() -> None:
     # it takes every NIC, so more than this rule speaks against it
-    texts = [item.measured for item in objections(changed(STORAGE, vendor="", device="", link_type=""), WORLD) if item.check == "network.lint_policy"]
-    assert texts == ["at least one of these parameters (vendor, deviceID, pfNames, rootDevices or netFilter) has to be defined in nicSelector in CR storage"]
+    texts = [
+        item.measured
+        for item in objections(changed(STORAGE, vendor="", device="", link_type=""), WORLD)
+        if item.check == "network.lint_policy"
+    ]
+    assert texts == [
+        "at least one of these parameters (vendor, deviceID, pfNames, rootDevices or netFilter) has to be defined in"
+        " nicSelector in CR storage"
+    ]
 
 
 def test_the_id_of_a_virtual_function_leads_to_the_physical_one() -> None:
@@ -119,13 +210,43 @@ def test_the_id_of_a_virtual_function_leads_to_the_physical_one() -> None:
     ("policy", "other", "where", "text"),
     [
         # as the webhook compares them: what is written
-        (changed(STORAGE, pf_names=("eth1",)), changed(STORAGE, name="old", pf_names=("eth1",)), "webhook", "VF index range in eth1 is overlapped with"),
-        (changed(STORAGE, pf_names=("eth1#0-3",)), changed(STORAGE, name="old", pf_names=("eth1#3-3",)), "webhook", "VF index range in eth1#0-3 is overlapped"),
-        (changed(STORAGE, root_devices=(IGB.address,)), changed(BROADCOM, root_devices=(IGB.address,)), "webhook", f"root device {IGB.address} is overlapped"),
-        (changed(STORAGE, pf_names=("eth1",)), changed(STORAGE, name="old", pf_names=("eth1",), external=True), "webhook", "externallyManage is inconsistent"),
-        (STORAGE, changed(BROADCOM, resource_name="igb", exclude_topology=True), "webhook", "excludeTopology[false] field conflicts with policy [bnx]"),
+        (
+            changed(STORAGE, pf_names=("eth1",)),
+            changed(STORAGE, name="old", pf_names=("eth1",)),
+            "webhook",
+            "VF index range in eth1 is overlapped with",
+        ),
+        (
+            changed(STORAGE, pf_names=("eth1#0-3",)),
+            changed(STORAGE, name="old", pf_names=("eth1#3-3",)),
+            "webhook",
+            "VF index range in eth1#0-3 is overlapped",
+        ),
+        (
+            changed(STORAGE, root_devices=(IGB.address,)),
+            changed(BROADCOM, root_devices=(IGB.address,)),
+            "webhook",
+            f"root device {IGB.address} is overlapped",
+        ),
+        (
+            changed(STORAGE, pf_names=("eth1",)),
+            changed(STORAGE, name="old", pf_names=("eth1",), external=True),
+            "webhook",
+            "externallyManage is inconsistent",
+        ),
+        (
+            STORAGE,
+            changed(BROADCOM, resource_name="igb", exclude_topology=True),
+            "webhook",
+            "excludeTopology[false] field conflicts with policy [bnx]",
+        ),
         # as the operator makes of them: what is selected
-        (STORAGE, changed(STORAGE, name="old", resource_name="old", pf_names=("eth1",), vendor=""), "node", "functions 0 to 3 here, 0 to 3 in policy old"),
+        (
+            STORAGE,
+            changed(STORAGE, name="old", resource_name="old", pf_names=("eth1",), vendor=""),
+            "node",
+            "functions 0 to 3 here, 0 to 3 in policy old",
+        ),
         (
             changed(STORAGE, pf_names=("eth1",)),
             changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#2-3",)),
@@ -143,7 +264,10 @@ def test_two_policies_on_the_same_functions(policy: Policy, other: Policy, where
 @pytest.mark.parametrize(
     ("policy", "other"),
     [
-        (changed(STORAGE, pf_names=("eth1#0-1",)), changed(STORAGE, name="old", resource_name="old", pf_names=("eth1#2-3",))),
+        (
+            changed(STORAGE, pf_names=("eth1#0-1",)),
+            changed(STORAGE, name="old", resource_name="old", pf_names=("eth1#2-3",)),
+        ),
         (STORAGE, COMPUTE),
         (STORAGE, changed(STORAGE, name="elsewhere", resource_name="old", node_selector={"rdma": "no"})),
         # its own older self is no other policy
@@ -157,19 +281,28 @@ def test_policies_that_can_live_beside_each_other(policy: Policy, other: Policy)
 
 
 def test_an_unknown_list_of_supported_nics_refuses_nothing() -> None:
-    assert objections(changed(STORAGE, device="1583"), dataclasses.replace(WORLD, supported=None))[0].check == "network.lint_select"
+    assert (
+        objections(changed(STORAGE, device="1583"), dataclasses.replace(WORLD, supported=None))[0].check
+        == "network.lint_select"
+    )
 
 
 def test_before_the_first_report_nothing_is_held_against_the_policy() -> None:
     assert objections(STORAGE, dataclasses.replace(WORLD, states={})) == ()
     findings = lint(FABRIC, (STORAGE,), dataclasses.replace(WORLD, states={}), ("w1",))
     # what nobody could look at is no pass
-    assert {finding.check.partition("lint_")[2] for finding in findings if finding.status == "unknown"} == {"select", "functions", "overlap", "link", "rdma"}
+    assert {finding.check.partition("lint_")[2] for finding in findings if finding.status == "unknown"} == {
+        "select",
+        "functions",
+        "overlap",
+        "link",
+        "rdma",
+    }
     assert {finding.check for finding in findings if finding.status == "pass"} == {"network.lint_policy"}
     assert held({"storage": findings}, ()) == {}
 
 
-def bad(findings: typing.Tuple[Finding, ...]) -> typing.Dict[typing.Tuple[str, str], Finding]:
+def bad(findings: tuple[Finding, ...]) -> dict[tuple[str, str], Finding]:
     return {(finding.check, finding.subject): finding for finding in findings if finding.status != "pass"}
 
 
@@ -188,7 +321,11 @@ def test_no_nic_selected_names_the_nearest_and_what_the_operator_does_not_report
     hcas = {
         "w1": NodeHcas(
             (
-                Hca("mlx5_0", netdevs=(Netdev("ib7", ""),), pci=PciFunction("0000:70:00.0", "15b3", "1017", "0207", "mlx5_core")),
+                Hca(
+                    "mlx5_0",
+                    netdevs=(Netdev("ib7", ""),),
+                    pci=PciFunction("0000:70:00.0", "15b3", "1017", "0207", "mlx5_core"),
+                ),
                 Hca(
                     "mlx5_1",
                     netdevs=(Netdev("ib8", ""),),
@@ -201,17 +338,31 @@ def test_no_nic_selected_names_the_nearest_and_what_the_operator_does_not_report
     found = bad(lint(FABRIC, (policy,), dataclasses.replace(WORLD, hcas=hcas), ("w1",)))
     why = found["network.lint_select", "storage w1"].why
     assert "nearest is ib0 at 0000:3c:00.0 (15b3:1021): deviceID is 1021, the policy asks for 1017" in why
-    assert "the node has mlx5_0 at 0000:70:00.0 (15b3:1017), which the operator does not report: not in the ConfigMap supported-nic-ids" in why
+    assert (
+        "the node has mlx5_0 at 0000:70:00.0 (15b3:1017), which the operator does not report: not in the ConfigMap"
+        " supported-nic-ids" in why
+    )
     assert "mlx5_1" not in why
-    assert "no supported NIC is selected by the nicSelector in CR compute" in found["network.lint_select", "storage"].measured
+    assert (
+        "no supported NIC is selected by the nicSelector in CR compute"
+        in found["network.lint_select", "storage"].measured
+    )
 
 
 @pytest.mark.parametrize(
     ("hca", "why"),
     [
         (Hca("a", pci=PciFunction("0000:70:00.0", "15b3", "1021", "0207")), "no driver is bound"),
-        (Hca("a", pci=PciFunction("0000:70:00.0", "15b3", "1021", "0207", "mlx5_core")), "there is no network interface"),
-        (Hca("a", netdevs=(Netdev("ib1", ""),), pci=PciFunction("0000:70:00.0", "15b3", "1021", "0207", "mlx5_core")), "the log of the config daemon"),
+        (
+            Hca("a", pci=PciFunction("0000:70:00.0", "15b3", "1021", "0207", "mlx5_core")),
+            "there is no network interface",
+        ),
+        (
+            Hca(
+                "a", netdevs=(Netdev("ib1", ""),), pci=PciFunction("0000:70:00.0", "15b3", "1021", "0207", "mlx5_core")
+            ),
+            "the log of the config daemon",
+        ),
     ],
 )
 def test_why_the_operator_does_not_report_an_hca(hca: Hca, why: str) -> None:
@@ -222,34 +373,53 @@ def test_why_the_operator_does_not_report_an_hca(hca: Hca, why: str) -> None:
 @pytest.mark.parametrize(
     ("policy", "nodes", "status", "measured"),
     [
-        (changed(STORAGE, vendor="", device="", pf_names=("eth1", "eth4")), ("w1",), "fail", "eth1 at 0000:01:00.0, eth4 at 0000:05:00.0"),
+        (
+            changed(STORAGE, vendor="", device="", pf_names=("eth1", "eth4")),
+            ("w1",),
+            "fail",
+            "eth1 at 0000:01:00.0, eth4 at 0000:05:00.0",
+        ),
         (changed(STORAGE, node_selector={"rdma": "no"}), ("w1",), "fail", "no policy"),
         (STORAGE, ("w2",), "unknown", "no such node"),
     ],
 )
-def test_what_a_node_gets(policy: Policy, nodes: typing.Tuple[str, ...], status: str, measured: str) -> None:
+def test_what_a_node_gets(policy: Policy, nodes: tuple[str, ...], status: str, measured: str) -> None:
     found = bad(lint(FABRIC, (policy,), WORLD, nodes))["network.lint_select", f"storage {nodes[0]}"]
     assert (found.status, found.measured) == (status, measured)
 
 
 def test_a_function_without_rdma_device_is_a_warning() -> None:
-    world = dataclasses.replace(WORLD, hcas={"w1": NodeHcas((Hca("eth4", pci=PciFunction(BNX.address, "14e4", "16d7", "0200", "bnxt_en")),))})
+    world = dataclasses.replace(
+        WORLD, hcas={"w1": NodeHcas((Hca("eth4", pci=PciFunction(BNX.address, "14e4", "16d7", "0200", "bnxt_en")),))}
+    )
     (found,) = bad(lint(FABRIC, (BROADCOM,), world, ("w1",))).values()
     assert (found.check, found.subject, found.status) == ("network.lint_rdma", "storage w1 eth4", "warn")
 
 
 @pytest.mark.parametrize(
     ("mode", "plugins", "status"),
-    [("shared", ("rdma",), "fail"), ("exclusive", (), "fail"), ("exclusive", ("rdma",), None), ("shared", (), None), ("", ("rdma",), None)],
+    [
+        ("shared", ("rdma",), "fail"),
+        ("exclusive", (), "fail"),
+        ("exclusive", ("rdma",), None),
+        ("shared", (), None),
+        ("", ("rdma",), None),
+    ],
 )
-def test_rdma_mode_and_plugin_go_together(mode: str, plugins: typing.Tuple[str, ...], status: typing.Optional[str]) -> None:
-    fabric = dataclasses.replace(FABRIC, rdma=True, network=dataclasses.replace(FABRIC.network, meta_plugins=tuple({"type": name} for name in plugins)))
+def test_rdma_mode_and_plugin_go_together(mode: str, plugins: tuple[str, ...], status: typing.Optional[str]) -> None:
+    fabric = dataclasses.replace(
+        FABRIC,
+        rdma=True,
+        network=dataclasses.replace(FABRIC.network, meta_plugins=tuple({"type": name} for name in plugins)),
+    )
     world = dataclasses.replace(WORLD, states={"w1": dataclasses.replace(WORLD.states["w1"], rdma_mode=mode)})
     found = bad(lint(fabric, (STORAGE,), world, ("w1",)))
     assert [finding.status for finding in found.values()] == ([status] if status else [])
     # what ib-sriov does by itself is not certain
     infiniband = bad(lint(dataclasses.replace(fabric, profile="sriov_infiniband"), (STORAGE,), world, ("w1",)))
-    assert [finding.status for finding in infiniband.values()] == ([status.replace("fail", "warn") if mode == "exclusive" else status] if status else [])
+    assert [finding.status for finding in infiniband.values()] == (
+        [status.replace("fail", "warn") if mode == "exclusive" else status] if status else []
+    )
 
 
 def test_the_mode_that_the_nodes_will_get_counts() -> None:
@@ -266,16 +436,25 @@ def test_what_fabrics_share_stays_where_one_of_them_does() -> None:
 
 
 def test_a_failure_holds_the_fabric_back_and_a_waiver_lets_it_go() -> None:
-    findings = {"storage": lint(FABRIC, (changed(STORAGE, vfs_count=8),), WORLD, ("w1",)), "other": lint(FABRIC, (STORAGE,), WORLD, ("w1",))}
+    findings = {
+        "storage": lint(FABRIC, (changed(STORAGE, vfs_count=8),), WORLD, ("w1",)),
+        "other": lint(FABRIC, (STORAGE,), WORLD, ("w1",)),
+    }
     assert held(findings, ()) == {
-        "storage": "1 findings of the linter, the first: storage w1 eth1: numVfs(8) in CR storage exceed the maximum allowed value(7) interface(eth1)"
+        "storage": (
+            "1 findings of the linter, the first: storage w1 eth1: numVfs(8) in CR storage exceed the maximum allowed"
+            " value(7) interface(eth1)"
+        )
     }
     assert held(findings, (Waiver("network.lint_*", "the webhook decides", "storage*"),)) == {}
 
 
 def test_policies_that_come_together_are_judged_together() -> None:
     other = dataclasses.replace(FABRIC, name="other", resource_name="other")
-    policies = [("storage", changed(STORAGE, root_devices=(IGB.address,))), ("other", changed(STORAGE, name="other", root_devices=(IGB.address,)))]
+    policies = [
+        ("storage", changed(STORAGE, root_devices=(IGB.address,))),
+        ("other", changed(STORAGE, name="other", root_devices=(IGB.address,))),
+    ]
     findings = lint_all((FABRIC, other), policies, WORLD, ("w1",))
     assert set(held(findings, ())) == {"storage", "other"}
     assert lint_all((FABRIC,), [], WORLD, ("w1",)) == {"storage": ()}
@@ -290,7 +469,9 @@ POLICIES = st.builds(
     vendor=st.sampled_from(["", "8086", "15b3", "ffff"]),
     device=st.sampled_from(["", "10c9", "1021", "10ca"]),
     root_devices=st.sampled_from([(), (IGB.address,), (MLX.address, BNX.address)]),
-    pf_names=st.lists(st.sampled_from(["eth1", "eth1#0-3", "ib0#4-7"]) | st.text(alphabet="eth1#0-9", max_size=8), max_size=2).map(tuple),
+    pf_names=st.lists(
+        st.sampled_from(["eth1", "eth1#0-3", "ib0#4-7"]) | st.text(alphabet="eth1#0-9", max_size=8), max_size=2
+    ).map(tuple),
     mtu=st.integers(0, 70000),
     link_type=st.sampled_from(["", "ETH", "ib", "IB"]),
     device_type=st.sampled_from(["", "netdevice", "vfio-pci"]),
@@ -303,7 +484,10 @@ POLICIES = st.builds(
 @given(POLICIES, POLICIES)
 def test_any_two_policies_get_a_finding_on_each_node_and_never_a_crash(policy: Policy, other: Policy) -> None:
     findings = lint(FABRIC, (policy,), beside(other), ("w1", "w2"))
-    assert [finding.subject for finding in findings if finding.check == "network.lint_select"][:2] == ["storage w1", "storage w2"]
+    assert [finding.subject for finding in findings if finding.check == "network.lint_select"][:2] == [
+        "storage w1",
+        "storage w2",
+    ]
     # a node gets a pass only for what it really has
     passed = [finding for finding in findings if finding.check == "network.lint_select" and finding.status == "pass"]
     assert all(len(finding.measured.split(", ")) == FABRIC.select.hcas_per_node for finding in passed)
@@ -312,7 +496,7 @@ def test_any_two_policies_get_a_finding_on_each_node_and_never_a_crash(policy: P
 # Whom a finding accuses, and the edges of the rules
 
 
-def told(findings: typing.Tuple[Finding, ...], *rules: str) -> typing.List[typing.Tuple[str, ...]]:
+def told(findings: tuple[Finding, ...], *rules: str) -> list[tuple[str, ...]]:
     """Rule, subject and status of each finding."""
     found = [(item.check.partition("lint_")[2], item.subject, item.status) for item in findings]
     return [item for item in found if not rules or item[0] in rules]
@@ -346,13 +530,17 @@ def test_a_fabric_is_not_held_back_for_the_policy_of_another() -> None:
         (STORAGE, ("w1",), "pass"),
     ],
 )
-def test_what_is_selected_is_told_of_its_node(policy: Policy, nodes: typing.Tuple[str, ...], status: str) -> None:
+def test_what_is_selected_is_told_of_its_node(policy: Policy, nodes: tuple[str, ...], status: str) -> None:
     world = dataclasses.replace(WORLD, nodes={**WORLD.nodes, "w3": ClusterNode("w3", LABEL, True)})
-    assert [item for item in told(lint(FABRIC, (policy,), world, nodes), "select") if item[1] != "storage"] == [("select", f"storage {nodes[0]}", status)]
+    assert [item for item in told(lint(FABRIC, (policy,), world, nodes), "select") if item[1] != "storage"] == [
+        ("select", f"storage {nodes[0]}", status)
+    ]
 
 
 def test_rules_of_nodes_that_nobody_reported_are_unknown_of_the_fabric() -> None:
-    findings = told(lint(FABRIC, (STORAGE,), dataclasses.replace(WORLD, states={}), ("w1",)), "functions", "overlap", "link", "rdma")
+    findings = told(
+        lint(FABRIC, (STORAGE,), dataclasses.replace(WORLD, states={}), ("w1",)), "functions", "overlap", "link", "rdma"
+    )
     assert findings == [(rule, "storage", "unknown") for rule in ("functions", "overlap", "link", "rdma")]
 
 
@@ -369,7 +557,7 @@ def test_rules_of_nodes_that_nobody_reported_are_unknown_of_the_fabric() -> None
     ],
 )
 def test_the_rdma_mode_is_told_of_its_node(
-    rdma: bool, plugins: typing.Tuple[typing.Dict[str, str], ...], mode: str, expected: typing.List[typing.Tuple[str, ...]]
+    rdma: bool, plugins: tuple[dict[str, str], ...], mode: str, expected: list[tuple[str, ...]]
 ) -> None:
     fabric = dataclasses.replace(FABRIC, rdma=rdma, network=dataclasses.replace(FABRIC.network, meta_plugins=plugins))
     world = dataclasses.replace(WORLD, states={"w1": dataclasses.replace(WORLD.states["w1"], rdma_mode=mode)})
@@ -397,7 +585,10 @@ def test_the_rdma_mode_is_told_of_its_node(
         (changed(STORAGE, device_type="vfio-pci"), []),
         (changed(COMPUTE, device_type="vfio-pci", rdma=False), ["policy"]),
         (changed(COMPUTE, device_type="vfio-pci", rdma=False, link_type="ib"), ["policy"]),
-        (changed(BROADCOM, vdpa_type="virtio", eswitch_mode="switchdev", device_type="vfio-pci", rdma=False), ["link", "policy"]),
+        (
+            changed(BROADCOM, vdpa_type="virtio", eswitch_mode="switchdev", device_type="vfio-pci", rdma=False),
+            ["link", "policy"],
+        ),
         (changed(BROADCOM, vdpa_type="virtio", eswitch_mode="switchdev", device_type=""), ["link"]),
         (changed(STORAGE, vendor="", device="", pf_names=("eth1",)), []),
         (changed(STORAGE, vendor="", device="", root_devices=(IGB.address,)), []),
@@ -406,7 +597,7 @@ def test_the_rdma_mode_is_told_of_its_node(
         (changed(STORAGE, vendor="15b3", device="10c9"), ["policy", "select"]),
     ],
 )
-def test_the_last_policy_that_is_right_and_the_first_that_is_not(policy: Policy, rules: typing.List[str]) -> None:
+def test_the_last_policy_that_is_right_and_the_first_that_is_not(policy: Policy, rules: list[str]) -> None:
     assert sorted({item.check.partition("lint_")[2] for item in objections(policy, WORLD)}) == rules
 
 
@@ -424,18 +615,38 @@ def test_the_last_policy_that_is_right_and_the_first_that_is_not(policy: Policy,
         ({"link_type": "eth"}, STORAGE, []),
     ],
 )
-def test_what_the_function_itself_shows_counts(changes: typing.Dict[str, typing.Any], policy: Policy, rules: typing.List[str]) -> None:
-    world = dataclasses.replace(WORLD, states={"w1": NodeState("w1", interfaces=(dataclasses.replace(IGB, **changes),))})
+def test_what_the_function_itself_shows_counts(
+    changes: dict[str, typing.Any], policy: Policy, rules: list[str]
+) -> None:
+    world = dataclasses.replace(
+        WORLD, states={"w1": NodeState("w1", interfaces=(dataclasses.replace(IGB, **changes),))}
+    )
     assert sorted({item.check.partition("lint_")[2] for item in objections(policy, world)}) == rules
 
 
 @pytest.mark.parametrize(
     ("policy", "other", "met"),
     [
-        (changed(STORAGE, pf_names=("eth1#0-1",)), changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#2-3",)), False),
-        (changed(STORAGE, pf_names=("eth1#0-2",)), changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#2-3",)), True),
-        (changed(STORAGE, pf_names=("eth1#2-3",)), changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#0-1",)), False),
-        (changed(STORAGE, pf_names=("eth1#2-3",)), changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#0-2",)), True),
+        (
+            changed(STORAGE, pf_names=("eth1#0-1",)),
+            changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#2-3",)),
+            False,
+        ),
+        (
+            changed(STORAGE, pf_names=("eth1#0-2",)),
+            changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#2-3",)),
+            True,
+        ),
+        (
+            changed(STORAGE, pf_names=("eth1#2-3",)),
+            changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#0-1",)),
+            False,
+        ),
+        (
+            changed(STORAGE, pf_names=("eth1#2-3",)),
+            changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#0-2",)),
+            True,
+        ),
         # what is selected, not what is written
         (STORAGE, changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#4-5",), vfs_count=6), False),
         (STORAGE, changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#3-5",), vfs_count=6), True),
@@ -458,14 +669,18 @@ def test_what_the_function_itself_shows_counts(changes: typing.Dict[str, typing.
     ],
 )
 def test_policies_meet_where_their_functions_do(policy: Policy, other: Policy, met: bool) -> None:
-    found = [(item.node, item.function) for item in objections(policy, beside(other)) if item.check == "network.lint_overlap"]
+    found = [
+        (item.node, item.function) for item in objections(policy, beside(other)) if item.check == "network.lint_overlap"
+    ]
     assert bool(found) == met
     assert not met or found[0] in (("", ""), ("w1", "eth1"))
 
 
 def test_each_objection_is_told_of_the_node_and_the_function() -> None:
     two = dataclasses.replace(
-        WORLD, nodes={**WORLD.nodes, "w2": ClusterNode("w2", LABEL, True)}, states={**WORLD.states, "w2": NodeState("w2", interfaces=(changed(IGB, name=""),))}
+        WORLD,
+        nodes={**WORLD.nodes, "w2": ClusterNode("w2", LABEL, True)},
+        states={**WORLD.states, "w2": NodeState("w2", interfaces=(changed(IGB, name=""),))},
     )
     found = objections(changed(STORAGE, vfs_count=8), two)
     assert [(item.node, item.function) for item in found] == [("w1", "eth1"), ("w2", "0000:01:00.0")]
@@ -476,31 +691,46 @@ def test_each_objection_is_told_of_the_node_and_the_function() -> None:
 
 def test_a_policy_is_right_as_long_as_one_node_reports_what_it_takes() -> None:
     states = {"w1": NodeState("w1", interfaces=(MLX,)), "w2": WORLD.states["w1"]}
-    world = dataclasses.replace(WORLD, nodes={name: ClusterNode(name, LABEL, True) for name in ("w1", "w2")}, states=states)
+    world = dataclasses.replace(
+        WORLD, nodes={name: ClusterNode(name, LABEL, True) for name in ("w1", "w2")}, states=states
+    )
     assert objections(STORAGE, world) == ()
-    assert [item.check for item in objections(STORAGE, dataclasses.replace(world, states={"w1": states["w1"], "w2": NodeState("w2")}))] == [
-        "network.lint_select"
-    ]
+    assert [
+        item.check
+        for item in objections(STORAGE, dataclasses.replace(world, states={"w1": states["w1"], "w2": NodeState("w2")}))
+    ] == ["network.lint_select"]
 
 
-@pytest.mark.parametrize(("driver", "most"), [("igb", 9216), ("ixgbe", 9710), ("i40e", 9702), ("ice", 9702), ("bnxt_en", 9500)])
+@pytest.mark.parametrize(
+    ("driver", "most"), [("igb", 9216), ("ixgbe", 9710), ("i40e", 9702), ("ice", 9702), ("bnxt_en", 9500)]
+)
 def test_each_driver_takes_its_own_mtu(driver: str, most: int) -> None:
-    world = dataclasses.replace(WORLD, states={"w1": NodeState("w1", interfaces=(dataclasses.replace(IGB, driver=driver),))})
+    world = dataclasses.replace(
+        WORLD, states={"w1": NodeState("w1", interfaces=(dataclasses.replace(IGB, driver=driver),))}
+    )
     assert objections(changed(STORAGE, mtu=most), world) == ()
     assert [item.check for item in objections(changed(STORAGE, mtu=most + 1), world)] == ["network.lint_link"]
 
 
 def test_a_nic_that_the_operator_does_not_support_is_not_selected() -> None:
     world = dataclasses.replace(WORLD, supported=NICS[1:])
-    findings = told(lint(FABRIC, (changed(STORAGE, vendor="", device="", pf_names=("eth1",)),), world, ("w1",)), "select")
+    findings = told(
+        lint(FABRIC, (changed(STORAGE, vendor="", device="", pf_names=("eth1",)),), world, ("w1",)), "select"
+    )
     assert findings == [("select", "storage w1", "fail"), ("select", "storage", "fail")]
 
 
 def test_the_rdma_device_of_another_function_is_none_of_this_one() -> None:
     bare = Hca("eth4", pci=PciFunction(BNX.address, "14e4", "16d7", "0200", "bnxt_en"))
     good = Hca("mlx5_0", "mlx5_0", pci=PciFunction(MLX.address, "15b3", "1021", "0207", "mlx5_core"))
-    for hcas, found in (((bare, good), ["network.lint_rdma"]), ((good,), []), ((Hca("soft"), bare), ["network.lint_rdma"])):
-        assert [item.check for item in objections(BROADCOM, dataclasses.replace(WORLD, hcas={"w1": NodeHcas(hcas)}))] == found
+    for hcas, found in (
+        ((bare, good), ["network.lint_rdma"]),
+        ((good,), []),
+        ((Hca("soft"), bare), ["network.lint_rdma"]),
+    ):
+        assert [
+            item.check for item in objections(BROADCOM, dataclasses.replace(WORLD, hcas={"w1": NodeHcas(hcas)}))
+        ] == found
 
 
 def test_a_policy_that_the_webhook_refuses_does_not_hide_the_next_one() -> None:
@@ -513,15 +743,27 @@ def test_a_policy_that_the_webhook_refuses_does_not_hide_the_next_one() -> None:
 def test_the_webhook_compares_what_is_written_of_one_name() -> None:
     """Other names are no overlap, and a name without a range is none with a name that has one."""
     assert objections(changed(STORAGE, pf_names=("eth1#0-3",)), beside(changed(BROADCOM, pf_names=("eth4#0-3",)))) == ()
-    whole = objections(changed(STORAGE, pf_names=("eth1",)), beside(changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#0-1",))))
+    whole = objections(
+        changed(STORAGE, pf_names=("eth1",)),
+        beside(changed(STORAGE, name="old", resource_name="o", pf_names=("eth1#0-1",))),
+    )
     assert [(item.node, item.function) for item in whole] == [("w1", "eth1")]
 
 
 def test_what_is_there_before_comes_from_what_was_seen_and_asked_for() -> None:
     policy = NicPolicy("nic-cluster-policy", "ready")
     seen = OperatorFacts(
-        (), (), (), tuple(WORLD.nodes.values()), states=tuple(WORLD.states.values()), policies=(STORAGE,), supported_nics=NICS, nic_policies=(policy,)
+        (),
+        (),
+        (),
+        tuple(WORLD.nodes.values()),
+        states=tuple(WORLD.states.values()),
+        policies=(STORAGE,),
+        supported_nics=NICS,
+        nic_policies=(policy,),
     )
     hcas = {"w1": NodeHcas(())}
     for cluster, mode in ((ClusterIntent(), ""), (ClusterIntent(node_pool=DrainPool(1, "exclusive")), "exclusive")):
-        assert cluster_before(seen, hcas, cluster) == ClusterBefore(WORLD.nodes, WORLD.states, {"storage": STORAGE}, NICS, hcas, mode, (policy,))
+        assert cluster_before(seen, hcas, cluster) == ClusterBefore(
+            WORLD.nodes, WORLD.states, {"storage": STORAGE}, NICS, hcas, mode, (policy,)
+        )

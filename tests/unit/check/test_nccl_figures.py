@@ -13,7 +13,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.channels 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training import figures
 from ansible_collections.linerate.rdma.plugins.module_utils._check.training.figures import judge_tests
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTestRank, NcclTests, NcclTestTransport
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import (
+    NcclTestRank,
+    NcclTests,
+    NcclTestTransport,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log, nccl_tests
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
@@ -40,8 +44,14 @@ def test_figures_over_tcp_are_not_proven(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["all_reduce-socket", "mpi-hosts", "mpi-tagged", "mpi-dies"])
 def test_stage_training_refuses_tcp_by_name(name: str) -> None:
-    found = [finding for finding in judge_log(nccl_log.parse_text(text_of(name)), 2, True) if finding.check == "training.transport"]
-    assert [(finding.subject, finding.status, finding.measured) for finding in found] == [(f"vm rank {rank}", FAIL, "NET/Socket 4") for rank in (0, 1)]
+    found = [
+        finding
+        for finding in judge_log(nccl_log.parse_text(text_of(name)), 2, True)
+        if finding.check == "training.transport"
+    ]
+    assert [(finding.subject, finding.status, finding.measured) for finding in found] == [
+        (f"vm rank {rank}", FAIL, "NET/Socket 4") for rank in (0, 1)
+    ]
     assert all(finding.why == FALLBACK and "ibv_devinfo" in finding.remedy for finding in found)
 
 
@@ -50,7 +60,9 @@ def test_figures_within_a_host_name_their_transport(name: str, way: str) -> None
     assert transport_of(text_of(name)) == NcclTestTransport(True, (way,))
     findings = judge_log(nccl_log.parse_text(text_of(name)), 2, True)
     assert {finding.status for finding in findings} <= {PASS, WARN}
-    assert {finding.measured.rpartition(" ")[0] for finding in findings if finding.check == "training.transport"} == {way}
+    assert {finding.measured.rpartition(" ")[0] for finding in findings if finding.check == "training.transport"} == {
+        way
+    }
 
 
 def test_a_network_that_does_not_start_proves_nothing_and_is_named() -> None:
@@ -59,7 +71,10 @@ def test_a_network_that_does_not_start_proves_nothing_and_is_named() -> None:
     assert not transport.proven and transport.transports == ()
     assert transport.reasons[0] == "vm process 1725: no communicator of it is in the log"
     (finding,) = [item for item in judge_log(nccl_log.parse_text(text), 2, True) if item.check == "training.problem"]
-    assert (finding.status, finding.measured) == (FAIL, "Failed to initialize any NET plugin (2 times)") and "NCCL_NET" in finding.remedy
+    assert (finding.status, finding.measured) == (
+        FAIL,
+        "Failed to initialize any NET plugin (2 times)",
+    ) and "NCCL_NET" in finding.remedy
 
 
 def test_figures_without_a_log_are_not_proven() -> None:
@@ -70,7 +85,9 @@ def test_figures_without_a_log_are_not_proven() -> None:
 def test_a_channel_whose_line_is_lost_leaves_it_unproven() -> None:
     lines = text_of("all_reduce-info").splitlines(keepends=True)
     transport = transport_of("".join(line for line in lines if "Channel 07/0 : 1[1] -> 0[0]" not in line))
-    assert not transport.proven and transport.reasons[0].startswith("vm rank 1: 23 of 24 channels. Nothing is known of channel 7")
+    assert not transport.proven and transport.reasons[0].startswith(
+        "vm rank 1: 23 of 24 channels. Nothing is known of channel 7"
+    )
 
 
 # over the network: logs that are written by the forms of NCCL's source, as the captures are of a machine without an HCA
@@ -81,7 +98,10 @@ JOB = Job()
 def run_of(job: Job, ranks: typing.Sequence[int]) -> NcclTests:
     log = nccl_log.parse(job.lines())
     processes = {rank.rank: (rank.host, rank.pid) for item in log.communicators for rank in item.ranks}
-    listed = tuple(NcclTestRank(rank, 0, processes[rank][1], f"{processes[rank][0]}.example.com", 0, "0000:1b:00", "NVIDIA H100") for rank in ranks)
+    listed = tuple(
+        NcclTestRank(rank, 0, processes[rank][1], f"{processes[rank][0]}.example.com", 0, "0000:1b:00", "NVIDIA H100")
+        for rank in ranks
+    )
     (run,) = judge_tests(log, (NcclTests(ranks=listed),))
     return run
 
@@ -112,8 +132,10 @@ def test_a_version_that_lists_no_ranks_is_judged_by_the_whole_log() -> None:
     assert run.transport is not None and run.transport.proven
 
 
-def test_runs_of_the_same_processes_are_judged_once_and_of_many_groups_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    judged: typing.List[int] = []
+def test_runs_of_the_same_processes_are_judged_once_and_of_many_groups_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judged: list[int] = []
 
     def counted(log: typing.Any, *options: typing.Any) -> typing.Any:
         judged.append(len(log.communicators))
@@ -127,7 +149,9 @@ def test_runs_of_the_same_processes_are_judged_once_and_of_many_groups_the_first
     others = [NcclTests(ranks=(NcclTestRank(0, 0, number, "elsewhere", 0, "0x00", "x"),)) for number in range(2000)]
     last = judge_tests(log, others)[-1]
     assert len(judged) < 200
-    assert last.transport == NcclTestTransport(False, (), ("the log has runs of more groups of processes than are judged: give the log of each run by itself",))
+    assert last.transport == NcclTestTransport(
+        False, (), ("the log has runs of more groups of processes than are judged: give the log of each run by itself",)
+    )
 
 
 def test_ranks_that_are_alone_prove_nothing() -> None:

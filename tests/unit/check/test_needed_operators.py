@@ -15,7 +15,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.validate impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OPERATORS, TABLE, JobNeeds, OperatorsSeen, needed
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import (
+    OPERATORS,
+    TABLE,
+    JobNeeds,
+    OperatorsSeen,
+    needed,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OlmObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller, PolicyState
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -27,9 +33,14 @@ PEERMEM = {"host": {"gpudirect": "peermem"}}
 LABEL = "feature.node.kubernetes.io/network-sriov.capable"
 
 
-def intent_of(*profiles: str, cluster: typing.Optional[typing.Dict[str, typing.Any]] = None) -> Intent:
+def intent_of(*profiles: str, cluster: typing.Optional[dict[str, typing.Any]] = None) -> Intent:
     fabrics = [
-        {"name": profile.partition("_")[0], "profile": profile, "select": {"hcas_per_node": 1}, "network": {"name": "n", "namespace": "training"}}
+        {
+            "name": profile.partition("_")[0],
+            "profile": profile,
+            "select": {"hcas_per_node": 1},
+            "network": {"name": "n", "namespace": "training"},
+        }
         for profile in profiles
     ]
     return parse_intent(fabrics, None, cluster)
@@ -52,11 +63,11 @@ def seen_of(*controllers: Controller, **more: typing.Any) -> OperatorsSeen:
     return OperatorsSeen(controllers=controllers, **more)
 
 
-def names(intent: Intent, **more: typing.Any) -> typing.List[str]:
+def names(intent: Intent, **more: typing.Any) -> list[str]:
     return [row.operator.name for row in needed(intent, **more)]
 
 
-def verdicts(found: typing.Iterable[Finding]) -> typing.Dict[str, str]:
+def verdicts(found: typing.Iterable[Finding]) -> dict[str, str]:
     return {finding.subject: finding.status for finding in found}
 
 
@@ -76,10 +87,14 @@ def one(found: typing.Iterable[Finding], operator: str) -> Finding:
         (ALL, {}, ["node-feature-discovery", "sriov-network-operator", "network-operator", "gpu-operator"]),
         (intent_of("pod_network"), {"job": JobNeeds("PyTorchJob")}, ["training-operator"]),
         (intent_of("pod_network"), {"job": JOB}, ["gpu-operator", "jobset", "trainer", "kueue"]),
-        (intent_of("pod_network"), {"job": JOB, "olm": True}, ["gpu-operator", "cert-manager", "jobset", "trainer", "kueue"]),
+        (
+            intent_of("pod_network"),
+            {"job": JOB, "olm": True},
+            ["gpu-operator", "cert-manager", "jobset", "trainer", "kueue"],
+        ),
     ],
 )
-def test_what_is_needed_in_which_order(intent: Intent, more: typing.Dict[str, typing.Any], expected: typing.List[str]) -> None:
+def test_what_is_needed_in_which_order(intent: Intent, more: dict[str, typing.Any], expected: list[str]) -> None:
     assert names(intent, **more) == expected
 
 
@@ -96,7 +111,11 @@ def test_validate_shows_the_table_with_where_each_can_come_from() -> None:
     assert [finding.subject for finding in found] == names(ALL)
     assert {finding.status for finding in found} == {"pass"}
     nfd = found[0]
-    assert LABEL in nfd.measured and "oci://registry.k8s.io/nfd" in nfd.expected and "package nfd of redhat-operators" in nfd.expected
+    assert (
+        LABEL in nfd.measured
+        and "oci://registry.k8s.io/nfd" in nfd.expected
+        and "package nfd of redhat-operators" in nfd.expected
+    )
 
 
 def test_all_of_the_table_can_be_found_and_installed_or_says_how() -> None:
@@ -108,7 +127,9 @@ def test_all_of_the_table_can_be_found_and_installed_or_says_how() -> None:
 
 
 def test_all_there() -> None:
-    seen = seen_of(*(helm(name) for name in names(ALL)), configurations=(PolicyState("ClusterPolicy", "cluster-policy", "ready"),))
+    seen = seen_of(
+        *(helm(name) for name in names(ALL)), configurations=(PolicyState("ClusterPolicy", "cluster-policy", "ready"),)
+    )
     found = list(check(ALL, seen, NODES))
     assert verdicts(found) == dict.fromkeys(names(ALL), "pass")
     assert "by Helm (release network-operator), 1 of 1 pods ready" in one(found, "network-operator").measured
@@ -136,14 +157,26 @@ READY = (PolicyState("ClusterPolicy", "p", "ready"),)
         ("network-operator", {"wanted": 2}, {}, "warn", "1 of 2 pods ready"),
         ("network-operator", {"wanted": 0, "ready": 0}, {}, "fail", "0 of 0 pods ready"),
         ("gpu-operator", {}, {"configurations": ()}, "fail", "ClusterPolicy: none"),
-        ("gpu-operator", {}, {"configurations": (PolicyState("ClusterPolicy", "p", "notReady"),)}, "fail", "p notReady"),
+        (
+            "gpu-operator",
+            {},
+            {"configurations": (PolicyState("ClusterPolicy", "p", "notReady"),)},
+            "fail",
+            "p notReady",
+        ),
         ("gpu-operator", {}, {"configurations": (PolicyState("ClusterPolicy", "p", ""),)}, "fail", "ClusterPolicy: p"),
-        ("sriov-network-operator", {"origin": "nvidia-network-operator", "release": ""}, {}, "pass", "a part of NVIDIA's network operator"),
+        (
+            "sriov-network-operator",
+            {"origin": "nvidia-network-operator", "release": ""},
+            {},
+            "pass",
+            "a part of NVIDIA's network operator",
+        ),
         ("sriov-network-operator", {"origin": "unknown", "release": ""}, {}, "pass", "by hand"),
     ],
 )
 def test_how_one_stands(
-    operator: str, changes: typing.Optional[typing.Dict[str, typing.Any]], more: typing.Dict[str, typing.Any], status: str, says: str
+    operator: str, changes: typing.Optional[dict[str, typing.Any]], more: dict[str, typing.Any], status: str, says: str
 ) -> None:
     others = [helm(name) for name in names(ALL) if name != operator]
     mine = [] if changes is None else [helm(operator, **changes)]
@@ -154,11 +187,22 @@ def test_how_one_stands(
 
 def test_a_release_that_is_half_installed_is_told_with_what_takes_it_up_again() -> None:
     others = [helm(name) for name in names(ALL) if name != "network-operator"]
-    gone = one(check(ALL, seen_of(*others, made=("network-operator",), configurations=READY), NODES), "network-operator")
-    assert gone.status == "fail" and "its Helm release is half there" in gone.why and "helm list -n nvidia-network-operator --all" in gone.remedy
-    dead = one(check(ALL, seen_of(*others, helm("network-operator", ready=0), configurations=READY), NODES), "network-operator")
+    gone = one(
+        check(ALL, seen_of(*others, made=("network-operator",), configurations=READY), NODES), "network-operator"
+    )
+    assert (
+        gone.status == "fail"
+        and "its Helm release is half there" in gone.why
+        and "helm list -n nvidia-network-operator --all" in gone.remedy
+    )
+    dead = one(
+        check(ALL, seen_of(*others, helm("network-operator", ready=0), configurations=READY), NODES), "network-operator"
+    )
     assert dead.status == "fail" and "pending-install" in dead.remedy and "operators_install: true" in dead.remedy
-    by_hand = one(check(ALL, seen_of(*others, helm("network-operator", ready=0, origin="unknown"), configurations=READY), NODES), "network-operator")
+    by_hand = one(
+        check(ALL, seen_of(*others, helm("network-operator", ready=0, origin="unknown"), configurations=READY), NODES),
+        "network-operator",
+    )
     assert "helm" not in by_hand.remedy
     # and so a run does
     assert "network-operator" in made(ALL, seen_of(*others, made=("network-operator",)))
@@ -184,7 +228,7 @@ def test_labels_that_are_there_need_no_discovery() -> None:
 # what a run installs
 
 
-def made(intent: Intent, seen: OperatorsSeen, **wishes: typing.Any) -> typing.Dict[str, plan.Release]:
+def made(intent: Intent, seen: OperatorsSeen, **wishes: typing.Any) -> dict[str, plan.Release]:
     return {release.operator: release for release in plan.releases(intent, seen, load(plan.Wishes, wishes, "wishes"))}
 
 
@@ -193,7 +237,9 @@ def test_missing_ones_are_installed_in_order_with_values_of_the_intent() -> None
     assert list(found) == ["node-feature-discovery", "sriov-network-operator", "network-operator", "gpu-operator"]
     assert found["gpu-operator"].values == {"nfd": {"enabled": False}, "driver": {"rdma": {"enabled": True}}}
     assert found["network-operator"].values == {"nfd": {"enabled": False}, "sriovNetworkOperator": {"enabled": False}}
-    assert found["node-feature-discovery"].values["worker"]["config"]["sources"]["pci"]["deviceClassWhitelist"][0] == "02"
+    assert (
+        found["node-feature-discovery"].values["worker"]["config"]["sources"]["pci"]["deviceClassWhitelist"][0] == "02"
+    )
     assert found["network-operator"].repository == "https://helm.ngc.nvidia.com/nvidia"
     # Trainer's chart would bring a second JobSet
     assert made(intent_of("pod_network"), seen_of(job=JOB))["trainer"].values == {"jobset": {"install": False}}
@@ -203,7 +249,10 @@ def test_what_somebody_else_installed_is_used_and_never_touched() -> None:
     others = seen_of(*(helm(name) for name in names(ALL)))
     # that of the SR-IOV operator is known by the name of its release
     assert list(made(ALL, others)) == ["sriov-network-operator"]
-    assert list(made(ALL, dataclasses.replace(others, made=("gpu-operator",)))) == ["sriov-network-operator", "gpu-operator"]
+    assert list(made(ALL, dataclasses.replace(others, made=("gpu-operator",)))) == [
+        "sriov-network-operator",
+        "gpu-operator",
+    ]
     foreign = seen_of(*(helm(name, release="x") for name in names(ALL)), made=tuple(names(ALL)))
     assert made(ALL, foreign) == {}
     elsewhere = seen_of(*(helm(name, name="elsewhere/x") for name in names(ALL)), made=tuple(names(ALL)))
@@ -226,7 +275,10 @@ def test_a_mirror_own_values_and_what_is_left_alone() -> None:
     found = made(ALL, seen_of(), charts=charts)
     nfd, sriov = found["node-feature-discovery"], found["sriov-network-operator"]
     assert (nfd.chart, nfd.repository, nfd.namespace) == ("oci://mirror.example/nfd", "", "node-feature-discovery")
-    assert (found["network-operator"].chart, found["network-operator"].repository) == ("network-operator", "https://mirror.example/charts")
+    assert (found["network-operator"].chart, found["network-operator"].repository) == (
+        "network-operator",
+        "https://mirror.example/charts",
+    )
     assert found["gpu-operator"].values == {"driver": {"enabled": False}}
     # of a folder its Chart.yaml says the version
     assert (sriov.chart, sriov.version, sriov.namespace) == ("/charts/sriov", "", "sriov")
@@ -235,8 +287,12 @@ def test_a_mirror_own_values_and_what_is_left_alone() -> None:
 
 
 def test_only_the_namespace_of_the_sriov_operator_goes_with_the_teardown() -> None:
-    labels = {item["metadata"]["name"]: item["metadata"]["labels"] for item in plan.namespaces(made(ALL, seen_of()).values())}
-    assert [name for name, its in labels.items() if its.get("app.kubernetes.io/managed-by") == "linerate.rdma"] == ["sriov-network-operator"]
+    labels = {
+        item["metadata"]["name"]: item["metadata"]["labels"] for item in plan.namespaces(made(ALL, seen_of()).values())
+    }
+    assert [name for name, its in labels.items() if its.get("app.kubernetes.io/managed-by") == "linerate.rdma"] == [
+        "sriov-network-operator"
+    ]
     assert labels["gpu-operator"]["linerate.rdma/operator"] == "gpu-operator"
     assert {its["pod-security.kubernetes.io/enforce"] for its in labels.values()} == {"privileged"}
 
@@ -284,10 +340,16 @@ def test_what_olm_has_done_is_looked_at_and_what_it_has_not_is_taken_up() -> Non
     seen = seen_of(helm("sriov-network-operator", origin="olm", release=""), olm=True, packages=done, labelled=NODES)
     # a newer version of it may be there
     assert [item["package"] for item in plan.packages(SRIOV, seen, plan.Wishes())] == ["sriov-network-operator"]
-    pinned = load(plan.Wishes, {"packages": {"sriov-network-operator": {"channel": "stable", "source": "mirror"}}}, "wishes")
+    pinned = load(
+        plan.Wishes, {"packages": {"sriov-network-operator": {"channel": "stable", "source": "mirror"}}}, "wishes"
+    )
     (row,) = plan.packages(SRIOV, seen, pinned)
     assert (row["channel"], row["source"]) == ("stable", "mirror")
-    begun = dataclasses.replace(seen, controllers=(), packages={"sriov-network-operator": (olm_object("Subscription", "sriov-network-operator", "", ""),)})
+    begun = dataclasses.replace(
+        seen,
+        controllers=(),
+        packages={"sriov-network-operator": (olm_object("Subscription", "sriov-network-operator", "", ""),)},
+    )
     assert [item["package"] for item in plan.packages(SRIOV, begun, plan.Wishes())] == ["sriov-network-operator"]
     finding = one(check(SRIOV, begun, NODES), "sriov-network-operator")
     assert finding.status == "fail" and "approve its InstallPlan" in finding.remedy
@@ -296,7 +358,10 @@ def test_what_olm_has_done_is_looked_at_and_what_it_has_not_is_taken_up() -> Non
 
 
 def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_one() -> None:
-    done = {name: (olm_object("ClusterServiceVersion", name, "Succeeded"),) for name in ("node-feature-discovery", "sriov-network-operator")}
+    done = {
+        name: (olm_object("ClusterServiceVersion", name, "Succeeded"),)
+        for name in ("node-feature-discovery", "sriov-network-operator")
+    }
     seen = seen_of(helm("sriov-network-operator", origin="olm", release=""), olm=True, packages=done)
     found = verdicts(check(SRIOV, seen, NODES))
     assert found == {"node-feature-discovery": "fail", "sriov-network-operator": "fail"}
@@ -307,17 +372,31 @@ def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_on
     ]
     made_of = [configuration(operator, namespace, SRIOV, None, ()) for operator, namespace in lacking]
     assert [item["metadata"]["name"] for item in made_of if item] == ["nfd-instance", "default"]
-    assert yaml.safe_load((made_of[0] or {})["spec"]["workerConfig"]["configData"])["sources"]["pci"]["deviceLabelFields"] == ["vendor"]
-    there = dataclasses.replace(seen, configurations=(PolicyState("SriovOperatorConfig", "default", ""), PolicyState("NodeFeatureDiscovery", "nfd", "")))
+    assert yaml.safe_load((made_of[0] or {})["spec"]["workerConfig"]["configData"])["sources"]["pci"][
+        "deviceLabelFields"
+    ] == ["vendor"]
+    there = dataclasses.replace(
+        seen,
+        configurations=(
+            PolicyState("SriovOperatorConfig", "default", ""),
+            PolicyState("NodeFeatureDiscovery", "nfd", ""),
+        ),
+    )
     assert plan.unconfigured(SRIOV, there, plan.Wishes()) == ()
 
 
 def test_a_cluster_policy_is_made_of_the_example_of_its_operator_alone() -> None:
     gpu = OPERATORS["gpu-operator"]
     assert configuration(gpu, "nvidia-gpu-operator", ALL, None, ()) is None
-    example = {"kind": "ClusterPolicy", "spec": {"driver": {"enabled": True, "rdma": {"useHostMofed": False}}, "dcgm": {"enabled": True}}}
+    example = {
+        "kind": "ClusterPolicy",
+        "spec": {"driver": {"enabled": True, "rdma": {"useHostMofed": False}}, "dcgm": {"enabled": True}},
+    }
     made_of = configuration(gpu, "nvidia-gpu-operator", ALL, None, (example,)) or {}
-    assert made_of["spec"] == {"driver": {"enabled": True, "rdma": {"useHostMofed": False, "enabled": True}}, "dcgm": {"enabled": True}}
+    assert made_of["spec"] == {
+        "driver": {"enabled": True, "rdma": {"useHostMofed": False, "enabled": True}},
+        "dcgm": {"enabled": True},
+    }
     assert "namespace" not in made_of["metadata"]
     assert (configuration(gpu, "n", SRIOV, None, (example,)) or {})["spec"] == example["spec"]
     kueue = configuration(OPERATORS["kueue"], "openshift-kueue-operator", ALL, JOB, ()) or {}
@@ -326,10 +405,15 @@ def test_a_cluster_policy_is_made_of_the_example_of_its_operator_alone() -> None
 
 def test_the_table_for_who_calls_the_module() -> None:
     rows = plan.table(SRIOV, seen_of(helm("sriov-network-operator")), NODES)
-    assert [(row["operator"], row["serves"]) for row in rows] == [("node-feature-discovery", False), ("sriov-network-operator", True)]
+    assert [(row["operator"], row["serves"]) for row in rows] == [
+        ("node-feature-discovery", False),
+        ("sriov-network-operator", True),
+    ]
     assert "helm install" in rows[0]["remedy"] and rows[1]["remedy"] == ""
 
 
 def test_facts_come_back_as_they_were() -> None:
-    seen = seen_of(helm("kueue"), job=JOB, packages={"kueue": (olm_object("Subscription", "kueue", ""),)}, configurations=READY)
+    seen = seen_of(
+        helm("kueue"), job=JOB, packages={"kueue": (olm_object("Subscription", "kueue", ""),)}, configurations=READY
+    )
     assert load(OperatorsSeen, to_data(seen), "facts") == seen

@@ -12,9 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import Ground, ground_of, lint, members_of
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet, SubnetManager
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import (
+    Ground,
+    ground_of,
+    lint,
+    members_of,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    ObservedSubnets,
+    SeenSubnet,
+    SubnetManager,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+    Port,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nic_map import NicLine, NicMap
@@ -28,7 +44,11 @@ from ansible_collections.linerate.rdma.tests.unit.check.job_world import ROCE
 NETDEVS = {"worker-1": ("ens13", "ens14"), "worker-2": ("ens13", "ens14")}
 IPAM = {"type": "whereabouts", "range": "10.249.65.0/24", "gateway": "10.249.65.1", "exclude": ["10.249.65.0/28"]}
 GROUND = Ground(
-    {**NETDEVS, "worker-1": ("eno1", "ens13", "ens14")}, {}, NETDEVS, parse_range("10.249.65.0/24", exclude=["10.249.65.0/28", "10.249.65.1"]), "10.249.65.1"
+    {**NETDEVS, "worker-1": ("eno1", "ens13", "ens14")},
+    {},
+    NETDEVS,
+    parse_range("10.249.65.0/24", exclude=["10.249.65.0/28", "10.249.65.1"]),
+    "10.249.65.1",
 )
 TEXT = """\
 worker-1:ens13:net1:10.249.65.2
@@ -38,13 +58,15 @@ worker-2:ens14:net2:10.249.65.5
 """
 
 
-def fabric(**ipam: typing.Union[typing.List[str], str]) -> Fabric:
+def fabric(**ipam: typing.Union[list[str], str]) -> Fabric:
     answer: Fabric = load(Fabric, {**ROCE, "ipam": {**IPAM, **ipam}}, "rdma_fabrics[0]")
     return answer
 
 
-def bad(text: str, ground: Ground = GROUND) -> typing.List[typing.Tuple[str, ...]]:
-    return [(item.check, item.status, item.subject) for item in lint("map", nic_map(text), ground) if item.status != "pass"]
+def bad(text: str, ground: Ground = GROUND) -> list[tuple[str, ...]]:
+    return [
+        (item.check, item.status, item.subject) for item in lint("map", nic_map(text), ground) if item.status != "pass"
+    ]
 
 
 def test_what_we_write_passes_and_is_read_back() -> None:
@@ -54,13 +76,19 @@ def test_what_we_write_passes_and_is_read_back() -> None:
     assert (resource["metadata"]["name"], resource["metadata"]["namespace"]) == ("roce-nic-map", "training")
     assert nic_map(TEXT) == NicMap(made)
     assert bad(TEXT) == []
-    assert {item.check for item in lint("map", nic_map(TEXT), GROUND)} == {f"nic_map.{what}" for what in BESIDE["nic_map"]}
+    assert {item.check for item in lint("map", nic_map(TEXT), GROUND)} == {
+        f"nic_map.{what}" for what in BESIDE["nic_map"]
+    }
 
 
 def test_interfaces_keep_their_addresses_when_nodes_come_and_go() -> None:
     before = nic_map(TEXT).lines
     after = lines(fabric(), {"worker-0": ("ens13",), "worker-2": ("ens14", "ens13")}, before)
-    assert [line.text for line in after] == ["worker-0:ens13:net1:10.249.65.6", "worker-2:ens14:net1:10.249.65.5", "worker-2:ens13:net2:10.249.65.4"]
+    assert [line.text for line in after] == [
+        "worker-0:ens13:net1:10.249.65.6",
+        "worker-2:ens14:net1:10.249.65.5",
+        "worker-2:ens13:net2:10.249.65.4",
+    ]
 
 
 def test_an_address_that_pods_get_by_now_is_not_kept() -> None:
@@ -74,9 +102,13 @@ def test_addresses_around_the_range_that_pods_get() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ipam", "text"), [({"exclude": ["10.249.65.8/30"]}, "needs 8 addresses of 10.249.65.0/24 that no pod gets"), ({"range": "x"}, "ipam.range")]
+    ("ipam", "text"),
+    [
+        ({"exclude": ["10.249.65.8/30"]}, "needs 8 addresses of 10.249.65.0/24 that no pod gets"),
+        ({"range": "x"}, "ipam.range"),
+    ],
 )
-def test_too_few_addresses_are_refused(ipam: typing.Dict[str, typing.Any], text: str) -> None:
+def test_too_few_addresses_are_refused(ipam: dict[str, typing.Any], text: str) -> None:
     with pytest.raises(RenderError, match=text):
         lines(fabric(**ipam), dict.fromkeys(("w1", "w2"), ("a", "b", "c", "d")))
 
@@ -84,9 +116,22 @@ def test_too_few_addresses_are_refused(ipam: typing.Dict[str, typing.Any], text:
 @pytest.mark.parametrize(
     ("old", "new", "found"),
     [
-        ("worker-2:ens14:net2:10.249.65.5", "worker-2:ens14:net2:", [("nic_map.read", "fail"), ("nic_map.complete", "fail"), ("nic_map.peers", "fail")]),
+        (
+            "worker-2:ens14:net2:10.249.65.5",
+            "worker-2:ens14:net2:",
+            [("nic_map.read", "fail"), ("nic_map.complete", "fail"), ("nic_map.peers", "fail")],
+        ),
         ("worker-2:ens14:net2:10.249.65.5\n", "", [("nic_map.complete", "fail"), ("nic_map.peers", "fail")]),
-        ("worker-2:ens14", "worker-3:ens14", [("nic_map.netdevs", "fail"), ("nic_map.complete", "fail"), ("nic_map.peers", "fail"), ("nic_map.peers", "fail")]),
+        (
+            "worker-2:ens14",
+            "worker-3:ens14",
+            [
+                ("nic_map.netdevs", "fail"),
+                ("nic_map.complete", "fail"),
+                ("nic_map.peers", "fail"),
+                ("nic_map.peers", "fail"),
+            ],
+        ),
         ("worker-2:ens14", "worker-2:ens15", [("nic_map.netdevs", "fail"), ("nic_map.complete", "fail")]),
         ("10.249.65.5", "10.249.65.4", [("nic_map.unique", "fail")]),
         ("worker-2:ens14:net2", "worker-2:ens14:net1", [("nic_map.unique", "fail"), ("nic_map.peers", "fail")]),
@@ -98,28 +143,43 @@ def test_too_few_addresses_are_refused(ipam: typing.Dict[str, typing.Any], text:
         ("10.249.65.5", "10.249.65.50", [("nic_map.range", "warn")]),
     ],
 )
-def test_each_way_to_be_wrong(old: str, new: str, found: typing.List[typing.Tuple[str, str]]) -> None:
+def test_each_way_to_be_wrong(old: str, new: str, found: list[tuple[str, str]]) -> None:
     assert old in TEXT
     assert [(check, status) for check, status, _subject in bad(TEXT.replace(old, new))] == found
 
 
 def test_the_nearest_name_is_told() -> None:
-    (finding, *_rest) = (item for item in lint("map", nic_map(TEXT.replace("worker-2:ens14", "worker-2:ens41")), GROUND) if item.status == "fail")
+    finding, *_rest = (
+        item
+        for item in lint("map", nic_map(TEXT.replace("worker-2:ens14", "worker-2:ens41")), GROUND)
+        if item.status == "fail"
+    )
     assert finding.expected == "an interface of the node (did you mean 'ens14'?)"
 
 
 def test_a_node_that_was_not_read_is_unknown() -> None:
-    ground = Ground({"worker-1": GROUND.netdevs["worker-1"]}, {"worker-2": "unreachable"}, {"worker-1": NETDEVS["worker-1"]}, GROUND.pool)
-    assert {(check, status) for check, status, _subject in bad(TEXT, ground)} == {("nic_map.netdevs", "unknown"), ("nic_map.complete", "unknown")}
+    ground = Ground(
+        {"worker-1": GROUND.netdevs["worker-1"]},
+        {"worker-2": "unreachable"},
+        {"worker-1": NETDEVS["worker-1"]},
+        GROUND.pool,
+    )
+    assert {(check, status) for check, status, _subject in bad(TEXT, ground)} == {
+        ("nic_map.netdevs", "unknown"),
+        ("nic_map.complete", "unknown"),
+    }
 
 
 def test_a_map_of_which_no_fabric_is_known() -> None:
     assert bad(TEXT, Ground(GROUND.netdevs)) == []
-    assert {item.check for item in lint("map", nic_map(TEXT), Ground(GROUND.netdevs))} == {f"nic_map.{what}" for what in ("read", "netdevs", "unique", "peers")}
+    assert {item.check for item in lint("map", nic_map(TEXT), Ground(GROUND.netdevs))} == {
+        f"nic_map.{what}" for what in ("read", "netdevs", "unique", "peers")
+    }
 
 
 def answer(*netdevs: str) -> ObservedHcas:
-    """A node with an Ethernet HCA of the fabric for each name that begins with e, and one of another device for each other name."""
+    """A node with an Ethernet HCA of the fabric for each name that begins with e, and one of another device for each
+    other name."""
     return ObservedHcas(
         NodeHcas(
             tuple(
@@ -138,13 +198,19 @@ def answer(*netdevs: str) -> ObservedHcas:
 def test_what_a_map_is_held_against() -> None:
     select = {"hcas_per_node": 2, "vendor": "15b3", "device": "1021"}
     two = load(Fabric, {**ROCE, "select": select, "ipam": IPAM}, "rdma_fabrics[0]")
-    hcas = {"worker-1": answer("ens13", "ens14", "other0"), "worker-2": ObservedHcas(error="ssh: timed out"), "worker-3": ObservedHcas()}
+    hcas = {
+        "worker-1": answer("ens13", "ens14", "other0"),
+        "worker-2": ObservedHcas(error="ssh: timed out"),
+        "worker-3": ObservedHcas(),
+    }
     ground = ground_of(two, hcas, {})
     assert ground.netdevs == {"worker-1": ("ens13", "ens14", "other0")}
     assert dict(ground.members or {}) == {"worker-1": ("ens13", "ens14")}
     assert ground.unread == {"worker-2": "ssh: timed out", "worker-3": "no answer"}
     assert (ground.gateway, ground.pool) == ("10.249.65.1", GROUND.pool)
-    assert [item[:2] for item in bad(TEXT, ground)] == [("nic_map.netdevs", "unknown")] * 2 + [("nic_map.complete", "unknown")] * 2
+    assert [item[:2] for item in bad(TEXT, ground)] == [("nic_map.netdevs", "unknown")] * 2 + [
+        ("nic_map.complete", "unknown")
+    ] * 2
 
 
 @pytest.mark.parametrize(
@@ -155,7 +221,7 @@ def test_what_a_map_is_held_against() -> None:
     ],
     ids=["no range", "shares of nodes"],
 )
-def test_addresses_that_mean_no_range_are_compared_with_none(ipam: typing.Dict[str, typing.Any]) -> None:
+def test_addresses_that_mean_no_range_are_compared_with_none(ipam: dict[str, typing.Any]) -> None:
     wanted = load(Fabric, {**ROCE, "ipam": {"type": "whereabouts", **ipam}}, "rdma_fabrics[0]")
     ground = ground_of(wanted, {"worker-1": answer("ens13")}, {})
     assert ground.pool is None and ground.members == {"worker-1": ("ens13",)}
@@ -170,7 +236,14 @@ def test_a_network_that_is_no_fabric_of_the_intent_has_no_members() -> None:
 def test_a_fabric_that_cannot_be_told_is_unknown() -> None:
     """No port of it sees a subnet manager, so nothing says which interfaces it has."""
     infiniband = load(
-        Fabric, {**ROCE, "profile": "sriov_infiniband", "select": {"subnet_manager": ["any"], "hcas_per_node": 1}, "ipam": IPAM}, "rdma_fabrics[0]"
+        Fabric,
+        {
+            **ROCE,
+            "profile": "sriov_infiniband",
+            "select": {"subnet_manager": ["any"], "hcas_per_node": 1},
+            "ipam": IPAM,
+        },
+        "rdma_fabrics[0]",
     )
     ground = ground_of(infiniband, {"worker-1": answer("ens13", "ens14"), "worker-2": answer("ens13", "ens14")}, {})
     assert list(ground.unread) == ["roce"]
@@ -180,7 +253,14 @@ def test_a_fabric_that_cannot_be_told_is_unknown() -> None:
 def test_members_of_an_infiniband_fabric_are_those_that_its_manager_reaches() -> None:
     """A node whose subnets were not read, and an HCA without an interface, do not keep the others from being told."""
     infiniband = load(
-        Fabric, {**ROCE, "profile": "sriov_infiniband", "select": {"subnet_manager": ["any"], "hcas_per_node": 2}, "ipam": IPAM}, "rdma_fabrics[0]"
+        Fabric,
+        {
+            **ROCE,
+            "profile": "sriov_infiniband",
+            "select": {"subnet_manager": ["any"], "hcas_per_node": 2},
+            "ipam": IPAM,
+        },
+        "rdma_fabrics[0]",
     )
     seats = tuple(
         Hca(
@@ -214,7 +294,9 @@ def test_members_of_an_infiniband_fabric_are_those_that_its_manager_reaches() ->
     ],
 )
 def test_what_fails_does_not_pass_as_well(old: str, new: str, check: str) -> None:
-    assert [item.status for item in lint("map", nic_map(TEXT.replace(old, new)), GROUND) if item.check == check] == ["fail"]
+    assert [item.status for item in lint("map", nic_map(TEXT.replace(old, new)), GROUND) if item.check == check] == [
+        "fail"
+    ]
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n"])
@@ -223,7 +305,7 @@ def test_an_empty_map_is_no_pass(text: str) -> None:
 
 
 @pytest.mark.parametrize("data", [{}, {"a": "x", "b": "y"}, {"nic-map": None}, {"only": 1}])
-def test_a_config_map_without_a_map(data: typing.Dict[str, typing.Any]) -> None:
+def test_a_config_map_without_a_map(data: dict[str, typing.Any]) -> None:
     with pytest.raises(ResourceError, match=r"expected data\.nic-map, or one key"):
         text_of({"kind": "ConfigMap", "metadata": {"name": "m"}, "data": data})
 
@@ -242,7 +324,7 @@ def test_every_line_is_read_or_told_of(text: str) -> None:
 
 
 @given(st.integers(24, 29), st.lists(st.integers(0, 255), max_size=4), st.integers(1, 100), st.integers(100, 254))
-def test_reserved_addresses_are_never_given_out(prefix: int, excluded: typing.List[int], low: int, high: int) -> None:
+def test_reserved_addresses_are_never_given_out(prefix: int, excluded: list[int], low: int, high: int) -> None:
     network = ipaddress.ip_network(f"10.0.0.0/{prefix}")
     first, last = (str(network[min(number, network.num_addresses - 2)]) for number in (low, high))
     pool = parse_range(str(network), first, last, [f"10.0.0.{number}" for number in excluded])

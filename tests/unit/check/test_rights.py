@@ -28,7 +28,7 @@ OPERATOR = rbac.OPERATOR
 INTENT = rbac.everything()
 
 
-def fabric(name: str, profile: str, ipam: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+def fabric(name: str, profile: str, ipam: dict[str, typing.Any]) -> dict[str, typing.Any]:
     return {
         "name": name,
         "profile": profile,
@@ -40,25 +40,39 @@ def fabric(name: str, profile: str, ipam: typing.Dict[str, typing.Any]) -> typin
     }
 
 
-def shares(kind: str) -> typing.Dict[str, typing.Any]:
-    return {"type": "nv-ipam", "range": "10.0.0.0/16", "pool": {"name": "pool", "kind": kind, "namespace": "sriov-network-operator"}}
+def shares(kind: str) -> dict[str, typing.Any]:
+    return {
+        "type": "nv-ipam",
+        "range": "10.0.0.0/16",
+        "pool": {"name": "pool", "kind": kind, "namespace": "sriov-network-operator"},
+    }
 
 
-def granted(power: str, group: str = rbac.OPERATORS) -> typing.Set[typing.Tuple[str, ...]]:
-    """(verb, API group, resource, namespace, name) of all that a file gives to a group; an empty namespace or name is all of them."""
+def granted(power: str, group: str = rbac.OPERATORS) -> set[tuple[str, ...]]:
+    """(verb, API group, resource, namespace, name) of all that a file gives to a group; an empty namespace or name is
+    all of them."""
     items = yaml.safe_load((ROOT / f"docs/rbac/{power}.yml").read_text(encoding="utf-8"))["items"]
-    roles = {(item["kind"], item["metadata"]["name"], item["metadata"].get("namespace", "")): item for item in items if item["kind"].endswith("Role")}
-    rights: typing.Set[typing.Tuple[str, ...]] = set()
+    roles = {
+        (item["kind"], item["metadata"]["name"], item["metadata"].get("namespace", "")): item
+        for item in items
+        if item["kind"].endswith("Role")
+    }
+    rights: set[tuple[str, ...]] = set()
     for binding in items:
         if binding["kind"].endswith("Binding") and group in {subject["name"] for subject in binding["subjects"]}:
             namespace = binding["metadata"].get("namespace", "")
             for rule in roles[(binding["roleRef"]["kind"], binding["roleRef"]["name"], namespace)]["rules"]:
                 kinds = [(api, resource) for api in rule["apiGroups"] for resource in rule["resources"]]
-                rights |= {(verb, *kind, namespace, name) for verb in rule["verbs"] for kind in kinds for name in rule.get("resourceNames", [""])}
+                rights |= {
+                    (verb, *kind, namespace, name)
+                    for verb in rule["verbs"]
+                    for kind in kinds
+                    for name in rule.get("resourceNames", [""])
+                }
     return rights
 
 
-def as_granted(right: Right) -> typing.Tuple[str, ...]:
+def as_granted(right: Right) -> tuple[str, ...]:
     spec = attributes(right)
     name = f"{spec['resource']}/{spec['subresource']}" if spec["subresource"] else spec["resource"]
     return (spec["verb"], spec["group"], name, spec["namespace"], spec["name"])
@@ -82,12 +96,19 @@ def test_each_right_is_of_a_power_that_has_a_file() -> None:
 def test_a_file_says_what_it_equals_and_why(power: powers.Power) -> None:
     head = (ROOT / power.path).read_text(encoding="utf-8").partition("apiVersion")[0]
     told = " ".join(line.lstrip("# ") for line in head.splitlines())
-    assert f"Equals: {power.equals or 'neither cluster-admin nor root on the nodes'}." in told and power.why.replace("`", "'") in told
+    assert (
+        f"Equals: {power.equals or 'neither cluster-admin nor root on the nodes'}." in told
+        and power.why.replace("`", "'") in told
+    )
 
 
 def test_what_writes_with_no_name_in_all_namespaces_is_few() -> None:
     """Each of these is told in docs/rbac/README.md, and in its own file."""
-    writes = [right for right in rbac.rights() if right.verb not in ("get", "list", "watch") and right.power not in (powers.OLM, powers.OLM_REMOVAL)]
+    writes = [
+        right
+        for right in rbac.rights()
+        if right.verb not in ("get", "list", "watch") and right.power not in (powers.OLM, powers.OLM_REMOVAL)
+    ]
     assert {(right.power, as_granted(right)[2]) for right in writes if not (right.namespace or right.name)} == {
         (powers.NVIDIA, "macvlannetworks"),
         (powers.NVIDIA, "ipoibnetworks"),
@@ -113,9 +134,19 @@ def test_only_who_installs_operators_is_cluster_admin() -> None:
 
 def test_the_powers_of_an_intent_are_those_that_it_uses() -> None:
     plain = parse_intent([fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"})])
-    assert [power.name for power in needed_powers(plain)] == [powers.LOOK, powers.CHANGE, powers.SRIOV, powers.MEASURING]
-    tuned = parse_intent([fabric("a", "macvlan", {"type": "whereabouts", "range": "10.1.0.0/16"})], None, {"tuning": {"set": True}})
-    assert {power.name for power in needed_powers(tuned)} - {power.name for power in needed_powers(plain)} == {powers.ATTACHMENTS, powers.TUNING}
+    assert [power.name for power in needed_powers(plain)] == [
+        powers.LOOK,
+        powers.CHANGE,
+        powers.SRIOV,
+        powers.MEASURING,
+    ]
+    tuned = parse_intent(
+        [fabric("a", "macvlan", {"type": "whereabouts", "range": "10.1.0.0/16"})], None, {"tuning": {"set": True}}
+    )
+    assert {power.name for power in needed_powers(tuned)} - {power.name for power in needed_powers(plain)} == {
+        powers.ATTACHMENTS,
+        powers.TUNING,
+    }
 
 
 def test_validate_names_the_files_of_an_intent() -> None:
@@ -129,23 +160,35 @@ def test_validate_names_the_files_of_an_intent() -> None:
 
 
 def test_what_is_denied_names_the_file_to_apply() -> None:
-    (finding,) = check(RightsFacts(40, (Denied("network", "patch a", powers.SRIOV), Denied("network", "patch b", powers.POOLS))))
+    (finding,) = check(
+        RightsFacts(40, (Denied("network", "patch a", powers.SRIOV), Denied("network", "patch b", powers.POOLS)))
+    )
     assert "kubectl apply -f docs/rbac/network-sriov.yml -f docs/rbac/network-pools.yml" in finding.remedy
 
 
 def test_what_olm_needs_is_asked_for_where_it_installs() -> None:
-    assert {right.kind for right in set(needed(INTENT, OPERATOR, olm=True)) - set(needed(INTENT, OPERATOR))} >= {"InstallPlan", "OperatorGroup", "Subscription"}
+    assert {right.kind for right in set(needed(INTENT, OPERATOR, olm=True)) - set(needed(INTENT, OPERATOR))} >= {
+        "InstallPlan",
+        "OperatorGroup",
+        "Subscription",
+    }
     assert Right("operators", "patch", "InstallPlan") not in needed(INTENT, OPERATOR)
 
 
 def test_viewers_may_only_read() -> None:
     assert {verb for verb, *_rest in granted(powers.LOOK, rbac.VIEWERS)} == {"get", "list", "watch"}
     assert granted(powers.LOOK, rbac.VIEWERS) == granted(powers.LOOK)
-    assert not any(granted(name, rbac.VIEWERS) for name in powers.NAMES if name not in (powers.LOOK, powers.HELM, powers.OLM_REMOVAL))
+    assert not any(
+        granted(name, rbac.VIEWERS)
+        for name in powers.NAMES
+        if name not in (powers.LOOK, powers.HELM, powers.OLM_REMOVAL)
+    )
 
 
 def test_each_kind_has_a_path() -> None:
-    assert all(path_of(right.kind, right.namespace) for right in needed(INTENT, OPERATOR, olm=True) if right.kind != ANYTHING)
+    assert all(
+        path_of(right.kind, right.namespace) for right in needed(INTENT, OPERATOR, olm=True) if right.kind != ANYTHING
+    )
 
 
 @pytest.mark.parametrize(
@@ -154,7 +197,10 @@ def test_each_kind_has_a_path() -> None:
         (Right("network", "patch", "SriovNetwork", "ops"), "patch sriovnetworks.sriovnetwork.openshift.io in ops"),
         (Right("bandwidth", "get", "Pod", "training", "exec"), "get pods/exec in training"),
         (Right("operators", "list", "Node"), "list nodes"),
-        (Right("operators", "get", "ConfigMap", "ops", name="supported-nic-ids"), "get configmaps/supported-nic-ids in ops"),
+        (
+            Right("operators", "get", "ConfigMap", "ops", name="supported-nic-ids"),
+            "get configmaps/supported-nic-ids in ops",
+        ),
     ],
 )
 def test_rights_read_as_rbac_names_them(right: Right, text: str) -> None:
@@ -165,15 +211,29 @@ class Api:
     def __init__(self, answer: typing.Callable[..., typing.Any]) -> None:
         self.answer = answer
 
-    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
-        answer: typing.Dict[str, typing.Any] = self.answer(definition["spec"]["resourceAttributes"])
+    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
+        answer: dict[str, typing.Any] = self.answer(definition["spec"]["resourceAttributes"])
         return answer
 
 
 def test_what_the_server_denies_is_named() -> None:
-    facts = observe(typing.cast(Cluster, Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}})), needed(INTENT, OPERATOR))
-    assert {denied.need for denied in facts.denied} == {"host", "bandwidth", "jobs", "network", "namespaces", "settle", "tuning"}
-    assert Denied("network", "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator", powers.SRIOV) in facts.denied
+    facts = observe(
+        typing.cast(Cluster, Api(lambda spec: {"status": {"allowed": spec["verb"] != "patch"}})),
+        needed(INTENT, OPERATOR),
+    )
+    assert {denied.need for denied in facts.denied} == {
+        "host",
+        "bandwidth",
+        "jobs",
+        "network",
+        "namespaces",
+        "settle",
+        "tuning",
+    }
+    assert (
+        Denied("network", "patch sriovnetworks.sriovnetwork.openshift.io in sriov-network-operator", powers.SRIOV)
+        in facts.denied
+    )
     assert load(RightsFacts, to_data(facts), "rights") == facts
     found = {finding.subject: finding for finding in check(facts)}
     assert {subject: finding.status for subject, finding in found.items()} == {
@@ -198,16 +258,20 @@ def test_without_a_single_right_of_a_file_nothing_begins_and_the_file_is_named(p
     for dropped in mine:
         may = {as_granted(right) for right in rights} - {dropped}
 
-        def answer(spec: typing.Any, may: typing.Set[typing.Tuple[str, ...]] = may) -> typing.Any:
+        def answer(spec: typing.Any, may: set[tuple[str, ...]] = may) -> typing.Any:
             resource = f"{spec['resource']}/{spec['subresource']}" if spec["subresource"] else spec["resource"]
-            return {"status": {"allowed": (spec["verb"], spec["group"], resource, spec["namespace"], spec["name"]) in may}}
+            return {
+                "status": {"allowed": (spec["verb"], spec["group"], resource, spec["namespace"], spec["name"]) in may}
+            }
 
         found = check(observe(typing.cast(Cluster, Api(answer)), rights))
-        assert any(item.status in ("fail", "warn") and f"docs/rbac/{power}.yml" in item.remedy for item in found), dropped
+        assert any(item.status in ("fail", "warn") and f"docs/rbac/{power}.yml" in item.remedy for item in found), (
+            dropped
+        )
 
 
 @pytest.mark.parametrize("answer", [{}, {"status": {}}, {"status": {"allowed": "yes"}}])
-def test_an_answer_that_says_neither_is_no_right(answer: typing.Dict[str, typing.Any]) -> None:
+def test_an_answer_that_says_neither_is_no_right(answer: dict[str, typing.Any]) -> None:
     with pytest.raises(ApiError):
         observe(typing.cast(Cluster, Api(lambda spec: answer)), needed(INTENT, OPERATOR)[:1])
 
@@ -227,23 +291,41 @@ def test_only_what_the_intent_needs_is_asked_for() -> None:
     """A right that no stage uses would stop a user who does well without it."""
     plain = parse_intent([fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"})])
     kinds = {right.kind for right in needed(plain, OPERATOR) if right.verb in ("create", "patch", "delete")}
-    assert kinds.isdisjoint({"SriovNetworkPoolConfig", "MachineConfig", "KubeletConfig", "MachineConfigPool", "NicClusterPolicy", "ClusterPolicy"})
+    assert kinds.isdisjoint(
+        {
+            "SriovNetworkPoolConfig",
+            "MachineConfig",
+            "KubeletConfig",
+            "MachineConfigPool",
+            "NicClusterPolicy",
+            "ClusterPolicy",
+        }
+    )
     assert {"SriovNetworkNodePolicy", "SriovNetwork", "Pod"} <= kinds
     stages = {right.need for right in needed(plain, OPERATOR)}
-    assert "host" not in stages and ("list", "KubeletConfig") not in {(right.verb, right.kind) for right in needed(plain, OPERATOR)}
+    assert "host" not in stages and ("list", "KubeletConfig") not in {
+        (right.verb, right.kind) for right in needed(plain, OPERATOR)
+    }
     by_containerd = parse_intent(
-        [{**fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"}), "rdma": False}, fabric("b", "sriov_infiniband", shares("IPPool"))],
+        [
+            {**fabric("a", "sriov_ethernet", {"type": "whereabouts", "range": "10.1.0.0/16"}), "rdma": False},
+            fabric("b", "sriov_infiniband", shares("IPPool")),
+        ],
         None,
         {"host": {"memlock": {"by": "containerd", "limit_gib": 64}}},
     )
     assert "MachineConfig" not in {right.kind for right in needed(by_containerd, OPERATOR)}
-    assert {right.namespace for right in needed(by_containerd, OPERATOR) if right.need == "host"} == {"linerate-measure"}
+    assert {right.namespace for right in needed(by_containerd, OPERATOR) if right.need == "host"} == {
+        "linerate-measure"
+    }
     without = dataclasses.replace(by_containerd, fabrics=by_containerd.fabrics[:1])
     assert not [right for right in needed(without, OPERATOR) if right.need == "host"]
 
 
 def test_what_is_denied_is_told_of_the_stage_that_needs_it() -> None:
-    found = check(RightsFacts(40, (Denied("network", "patch a"), Denied("bandwidth", "create b"), Denied("network", "patch c"))))
+    found = check(
+        RightsFacts(40, (Denied("network", "patch a"), Denied("bandwidth", "create b"), Denied("network", "patch c")))
+    )
     assert [(item.subject, item.status, item.measured) for item in found] == [
         ("stage network", "fail", "may not: patch a; patch c"),
         ("stage bandwidth", "fail", "may not: create b"),
@@ -252,9 +334,15 @@ def test_what_is_denied_is_told_of_the_stage_that_needs_it() -> None:
 
 def test_each_file_names_the_namespaces_that_it_needs_and_does_not_make() -> None:
     needed = {name: rbac.namespaces_before(power) for name, power in zip(powers.NAMES, powers.POWERS)}
-    assert needed["look"] == [rbac.OPERATOR] and needed["jobs"] == needed["measuring"] == [rbac.JOBS] and needed["observers"] == needed["change"] == []
+    assert (
+        needed["look"] == [rbac.OPERATOR]
+        and needed["jobs"] == needed["measuring"] == [rbac.JOBS]
+        and needed["observers"] == needed["change"] == []
+    )
     for name, missing in needed.items():
         head = (ROOT / f"docs/rbac/{name}.yml").read_text(encoding="utf-8").partition("\napiVersion")[0]
         assert [line for line in head.splitlines() if "Make first" in line] == (
-            [f"# Make first what is not there: {'; '.join(f'kubectl create namespace {one}' for one in missing)}."] if missing else []
+            [f"# Make first what is not there: {'; '.join(f'kubectl create namespace {one}' for one in missing)}."]
+            if missing
+            else []
         )

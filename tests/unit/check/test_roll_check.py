@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll imp
 PLAN = RollPlan((NodeStep("worker-1", "reboot"),))
 
 
-def status(planned: typing.Optional[RollPlan], outcomes: typing.Any, error: str = "") -> typing.List[typing.Tuple[str, str]]:
+def status(planned: typing.Optional[RollPlan], outcomes: typing.Any, error: str = "") -> list[tuple[str, str]]:
     found = list(check(planned, outcomes, error))
     assert all(one.status == "pass" or (one.why and one.remedy) for one in found)
     return [(one.subject, one.status) for one in found]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the SR-IOV network operator makes of policies, functions and pools: each rule at its edge, as the operator's source has it."""
+"""What the SR-IOV network operator makes of policies, functions and pools: each rule at its edge, as the operator's
+source has it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,10 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.device_plugin import why_not_offered
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import current, others_behind
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.machine_config_operator import (
+    current,
+    others_behind,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.sriov_operator import (
     changes,
     firmware_changes,
@@ -20,9 +24,22 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.s
     wanted_by,
     wanted_of,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+    Budget,
+    ClusterPod,
+    LabelSelector,
+    MachinePool,
+    NodePool,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, Policy, StateInterface, StateVf, VfGroup, WantedInterface
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+    NodeState,
+    Policy,
+    StateInterface,
+    StateVf,
+    VfGroup,
+    WantedInterface,
+)
 
 NODE = ClusterNode("a", {"role": "gpu"})
 PORT = StateInterface("ens1", "0000:3b:00.0", "15b3", "1021", "mlx5_core", "ETH", 1500, 8)
@@ -30,7 +47,7 @@ STATE = NodeState("a", interfaces=(PORT,))
 POLICY = Policy("mine", "one", 4, {"role": "gpu"}, "15b3", "1021")
 
 
-def asked(*policies: Policy) -> typing.Tuple[WantedInterface, ...]:
+def asked(*policies: Policy) -> tuple[WantedInterface, ...]:
     return wanted_of(policies, NODE, STATE)
 
 
@@ -43,19 +60,31 @@ def asked(*policies: Policy) -> typing.Tuple[WantedInterface, ...]:
         pytest.param({"vfs_count": 0}, id="it asks for none"),
     ],
 )
-def test_a_policy_that_the_operator_passes_over_asks_for_nothing(changed: typing.Dict[str, typing.Any]) -> None:
+def test_a_policy_that_the_operator_passes_over_asks_for_nothing(changed: dict[str, typing.Any]) -> None:
     assert asked(dataclasses.replace(POLICY, **changed)) == ()
     assert [item.vfs_count for item in asked(POLICY)] == [4]
 
 
-@pytest.mark.parametrize("selector", [{"vendor": "15b3"}, {"device": "1021"}, {"root_devices": ("0000:3b:00.0",)}, {"pf_names": ("ens1",)}])
-def test_one_field_of_the_selector_is_enough(selector: typing.Dict[str, typing.Any]) -> None:
-    assert [item.address for item in asked(dataclasses.replace(POLICY, **{"vendor": "", "device": "", **selector}))] == ["0000:3b:00.0"]
+@pytest.mark.parametrize(
+    "selector", [{"vendor": "15b3"}, {"device": "1021"}, {"root_devices": ("0000:3b:00.0",)}, {"pf_names": ("ens1",)}]
+)
+def test_one_field_of_the_selector_is_enough(selector: dict[str, typing.Any]) -> None:
+    assert [
+        item.address for item in asked(dataclasses.replace(POLICY, **{"vendor": "", "device": "", **selector}))
+    ] == ["0000:3b:00.0"]
 
 
 @pytest.mark.parametrize(
     ("name", "first", "last"),
-    [("ens1#2-3", 2, 3), ("ens1", 0, 3), ("ens2#2-3", 0, 3), ("ens1#2-x", 0, 3), ("ens1#x-3", 0, 3), ("ens1#2", 0, 3), ("ens1#\u00b2-3", 0, 3)],
+    [
+        ("ens1#2-3", 2, 3),
+        ("ens1", 0, 3),
+        ("ens2#2-3", 0, 3),
+        ("ens1#2-x", 0, 3),
+        ("ens1#x-3", 0, 3),
+        ("ens1#2", 0, 3),
+        ("ens1#\u00b2-3", 0, 3),
+    ],
 )
 def test_a_range_of_functions_is_two_numbers_behind_the_name_of_the_function(name: str, first: int, last: int) -> None:
     (group,) = wanted_by(dataclasses.replace(POLICY, pf_names=(name,)), PORT).groups
@@ -74,13 +103,46 @@ HIGH = dataclasses.replace(POLICY, name="b-second", vfs_count=4, mtu=1500, pf_na
     ("first", "second", "groups", "vfs", "mtu"),
     [
         pytest.param(LOW, HIGH, ["mine", "a-first"], 6, 9000, id="beside each other"),
-        pytest.param(LOW, dataclasses.replace(HIGH, priority=10), ["mine", "a-first"], 6, 9000, id="beside each other, of unlike priority"),
-        pytest.param(LOW, dataclasses.replace(HIGH, pf_names=("ens1#0-4",)), ["mine"], 6, 9000, id="the last of one is the first of the other"),
-        pytest.param(LOW, dataclasses.replace(HIGH, pf_names=("ens1#0-4",), priority=10), ["mine"], 4, 1500, id="the same, and the lower number wins"),
         pytest.param(
-            dataclasses.replace(LOW, pf_names=("ens1#0-1",)), dataclasses.replace(HIGH, pf_names=("ens1#1-3",), priority=10), ["mine"], 4, 1500, id="from below"
+            LOW,
+            dataclasses.replace(HIGH, priority=10),
+            ["mine", "a-first"],
+            6,
+            9000,
+            id="beside each other, of unlike priority",
         ),
-        pytest.param(dataclasses.replace(LOW, resource_name="one"), dataclasses.replace(HIGH, priority=10), ["mine"], 4, 1500, id="one resource"),
+        pytest.param(
+            LOW,
+            dataclasses.replace(HIGH, pf_names=("ens1#0-4",)),
+            ["mine"],
+            6,
+            9000,
+            id="the last of one is the first of the other",
+        ),
+        pytest.param(
+            LOW,
+            dataclasses.replace(HIGH, pf_names=("ens1#0-4",), priority=10),
+            ["mine"],
+            4,
+            1500,
+            id="the same, and the lower number wins",
+        ),
+        pytest.param(
+            dataclasses.replace(LOW, pf_names=("ens1#0-1",)),
+            dataclasses.replace(HIGH, pf_names=("ens1#1-3",), priority=10),
+            ["mine"],
+            4,
+            1500,
+            id="from below",
+        ),
+        pytest.param(
+            dataclasses.replace(LOW, resource_name="one"),
+            dataclasses.replace(HIGH, priority=10),
+            ["mine"],
+            4,
+            1500,
+            id="one resource",
+        ),
     ],
 )
 def test_two_policies_share_a_function_where_neither_range_nor_resource_is_the_same(
@@ -102,7 +164,9 @@ NO_GUID = "0000:0000:0000:0000"
 
 def vf(number: int, **changed: typing.Any) -> StateInterface:
     """The function with one of its virtual functions changed."""
-    return dataclasses.replace(MADE, vfs=tuple(dataclasses.replace(item, **changed) if item.index == number else item for item in VFS))
+    return dataclasses.replace(
+        MADE, vfs=tuple(dataclasses.replace(item, **changed) if item.index == number else item for item in VFS)
+    )
 
 
 @pytest.mark.parametrize(
@@ -111,15 +175,30 @@ def vf(number: int, **changed: typing.Any) -> StateInterface:
         pytest.param(WANTED, MADE, [], id="made"),
         pytest.param(dataclasses.replace(WANTED, mtu=1500), MADE, [], id="just the MTU"),
         pytest.param(dataclasses.replace(WANTED, mtu=1501), MADE, ["MTU 1500 -> 1501"], id="a larger MTU"),
-        pytest.param(dataclasses.replace(WANTED, mtu=9000), dataclasses.replace(MADE, mtu=None), ["MTU 0 -> 9000"], id="no MTU"),
-        pytest.param(dataclasses.replace(WANTED, mtu=1), dataclasses.replace(MADE, mtu=None), ["MTU 0 -> 1"], id="the least MTU"),
-        pytest.param(WANTED, dataclasses.replace(MADE, eswitch_mode="switchdev"), ["eSwitch mode switchdev -> legacy"], id="switchdev"),
+        pytest.param(
+            dataclasses.replace(WANTED, mtu=9000), dataclasses.replace(MADE, mtu=None), ["MTU 0 -> 9000"], id="no MTU"
+        ),
+        pytest.param(
+            dataclasses.replace(WANTED, mtu=1), dataclasses.replace(MADE, mtu=None), ["MTU 0 -> 1"], id="the least MTU"
+        ),
+        pytest.param(
+            WANTED,
+            dataclasses.replace(MADE, eswitch_mode="switchdev"),
+            ["eSwitch mode switchdev -> legacy"],
+            id="switchdev",
+        ),
         pytest.param(WANTED, dataclasses.replace(MADE, eswitch_mode="legacy"), [], id="legacy by name"),
         pytest.param(WANTED, dataclasses.replace(MADE, admin_state="down"), ["link down -> up"], id="down"),
         pytest.param(WANTED, dataclasses.replace(MADE, admin_state="up"), [], id="up"),
-        pytest.param(WANTED, vf(0, driver=None), ["driver of virtual function 0 none -> netdevice"], id="first without driver"),
-        pytest.param(WANTED, vf(1, driver=None), ["driver of virtual function 1 none -> netdevice"], id="last without driver"),
-        pytest.param(WANTED, vf(0, driver="vfio-pci"), ["driver of virtual function 0 vfio-pci -> netdevice"], id="given away"),
+        pytest.param(
+            WANTED, vf(0, driver=None), ["driver of virtual function 0 none -> netdevice"], id="first without driver"
+        ),
+        pytest.param(
+            WANTED, vf(1, driver=None), ["driver of virtual function 1 none -> netdevice"], id="last without driver"
+        ),
+        pytest.param(
+            WANTED, vf(0, driver="vfio-pci"), ["driver of virtual function 0 vfio-pci -> netdevice"], id="given away"
+        ),
         pytest.param(
             dataclasses.replace(WANTED, groups=(dataclasses.replace(GROUP, device_type="vfio-pci"),)),
             dataclasses.replace(MADE, vfs=tuple(dataclasses.replace(item, driver="vfio-pci") for item in VFS)),
@@ -127,20 +206,42 @@ def vf(number: int, **changed: typing.Any) -> StateInterface:
             id="given away on purpose",
         ),
         pytest.param(
-            dataclasses.replace(WANTED, groups=(dataclasses.replace(GROUP, mtu=9000),)), MADE, ["MTU of virtual function 0 1500 -> 9000"], id="MTU of a VF"
+            dataclasses.replace(WANTED, groups=(dataclasses.replace(GROUP, mtu=9000),)),
+            MADE,
+            ["MTU of virtual function 0 1500 -> 9000"],
+            id="MTU of a VF",
         ),
-        pytest.param(dataclasses.replace(WANTED, groups=(dataclasses.replace(GROUP, mtu=1500),)), MADE, [], id="the same MTU"),
+        pytest.param(
+            dataclasses.replace(WANTED, groups=(dataclasses.replace(GROUP, mtu=1500),)), MADE, [], id="the same MTU"
+        ),
         pytest.param(
             dataclasses.replace(WANTED, groups=(dataclasses.replace(GROUP, mtu=9000, device_type="vfio-pci"),)),
-            dataclasses.replace(MADE, vfs=tuple(dataclasses.replace(item, driver="vfio-pci", guid=NO_GUID) for item in VFS), link_type="IB"),
+            dataclasses.replace(
+                MADE,
+                vfs=tuple(dataclasses.replace(item, driver="vfio-pci", guid=NO_GUID) for item in VFS),
+                link_type="IB",
+            ),
             [],
             id="one that is given away has neither",
         ),
         pytest.param(
-            dataclasses.replace(WANTED, groups=(dataclasses.replace(GROUP, rdma=True),)), vf(0, guid=NO_GUID), ["virtual function 0 has no GUID"], id="RoCE"
+            dataclasses.replace(WANTED, groups=(dataclasses.replace(GROUP, rdma=True),)),
+            vf(0, guid=NO_GUID),
+            ["virtual function 0 has no GUID"],
+            id="RoCE",
         ),
-        pytest.param(WANTED, dataclasses.replace(vf(1, guid=NO_GUID), link_type="IB"), ["virtual function 1 has no GUID"], id="InfiniBand"),
-        pytest.param(WANTED, dataclasses.replace(vf(1, guid=NO_GUID), link_type="ib"), ["virtual function 1 has no GUID"], id="InfiniBand in small letters"),
+        pytest.param(
+            WANTED,
+            dataclasses.replace(vf(1, guid=NO_GUID), link_type="IB"),
+            ["virtual function 1 has no GUID"],
+            id="InfiniBand",
+        ),
+        pytest.param(
+            WANTED,
+            dataclasses.replace(vf(1, guid=NO_GUID), link_type="ib"),
+            ["virtual function 1 has no GUID"],
+            id="InfiniBand in small letters",
+        ),
         pytest.param(WANTED, dataclasses.replace(MADE, link_type="IB"), [], id="InfiniBand with GUIDs"),
         pytest.param(WANTED, vf(0, guid=NO_GUID), [], id="Ethernet without RDMA needs none"),
         pytest.param(WANTED, dataclasses.replace(vf(0, guid=NO_GUID), link_type=None), [], id="of unknown link type"),
@@ -150,7 +251,12 @@ def vf(number: int, **changed: typing.Any) -> StateInterface:
             ["driver of virtual function 1 none -> netdevice"],
             id="behind one that is nobody's",
         ),
-        pytest.param(dataclasses.replace(WANTED, groups=(dataclasses.replace(GROUP, first=1),)), vf(0, driver=None), [], id="one that is nobody's"),
+        pytest.param(
+            dataclasses.replace(WANTED, groups=(dataclasses.replace(GROUP, first=1),)),
+            vf(0, driver=None),
+            [],
+            id="one that is nobody's",
+        ),
         pytest.param(
             WANTED,
             dataclasses.replace(MADE, vfs=tuple(dataclasses.replace(item, driver=None) for item in VFS)),
@@ -159,25 +265,49 @@ def vf(number: int, **changed: typing.Any) -> StateInterface:
         ),
     ],
 )
-def test_what_has_to_be_changed_on_a_function(wanted: WantedInterface, seen: StateInterface, words: typing.Sequence[str]) -> None:
+def test_what_has_to_be_changed_on_a_function(
+    wanted: WantedInterface, seen: StateInterface, words: typing.Sequence[str]
+) -> None:
     assert list(changes(wanted, seen)) == list(words)
 
 
 CARD = dataclasses.replace(PORT, total_vfs=4)
 WISH = WantedInterface(CARD.address, 4)
-SECOND, SECOND_WISH = dataclasses.replace(CARD, address="0000:3b:00.1"), dataclasses.replace(WISH, address="0000:3b:00.1")
+SECOND, SECOND_WISH = (
+    dataclasses.replace(CARD, address="0000:3b:00.1"),
+    dataclasses.replace(WISH, address="0000:3b:00.1"),
+)
 
 
 @pytest.mark.parametrize(
     ("wishes", "cards", "addresses"),
     [
         pytest.param((WISH,), (CARD,), [], id="it fits"),
-        pytest.param((dataclasses.replace(WISH, vfs_count=0),), (dataclasses.replace(CARD, total_vfs=0),), [], id="none"),
+        pytest.param(
+            (dataclasses.replace(WISH, vfs_count=0),), (dataclasses.replace(CARD, total_vfs=0),), [], id="none"
+        ),
         pytest.param((dataclasses.replace(WISH, vfs_count=5),), (CARD,), ["0000:3b:00.0"], id="more"),
-        pytest.param((dataclasses.replace(WISH, vfs_count=5, external=True),), (CARD,), [], id="somebody else makes them"),
-        pytest.param((dataclasses.replace(WISH, vfs_count=5),), (dataclasses.replace(CARD, vendor="8086"),), [], id="another vendor"),
-        pytest.param((dataclasses.replace(SECOND_WISH, vfs_count=5),), (CARD, SECOND), ["0000:3b:00.1"], id="behind one that nobody wants"),
-        pytest.param((WISH, dataclasses.replace(SECOND_WISH, vfs_count=2)), (CARD, SECOND), [], id="both ports have the larger number"),
+        pytest.param(
+            (dataclasses.replace(WISH, vfs_count=5, external=True),), (CARD,), [], id="somebody else makes them"
+        ),
+        pytest.param(
+            (dataclasses.replace(WISH, vfs_count=5),),
+            (dataclasses.replace(CARD, vendor="8086"),),
+            [],
+            id="another vendor",
+        ),
+        pytest.param(
+            (dataclasses.replace(SECOND_WISH, vfs_count=5),),
+            (CARD, SECOND),
+            ["0000:3b:00.1"],
+            id="behind one that nobody wants",
+        ),
+        pytest.param(
+            (WISH, dataclasses.replace(SECOND_WISH, vfs_count=2)),
+            (CARD, SECOND),
+            [],
+            id="both ports have the larger number",
+        ),
         pytest.param((dataclasses.replace(WISH, vfs_count=2), SECOND_WISH), (CARD, SECOND), [], id="whichever it is"),
         pytest.param((dataclasses.replace(WISH, link_type="eth"),), (CARD,), [], id="link types in small letters"),
         pytest.param((dataclasses.replace(WISH, link_type="IB"),), (CARD,), ["0000:3b:00.0"], id="another link type"),
@@ -207,7 +337,9 @@ def test_firmware_is_changed_where_number_or_link_type_differ(
         ("9" * 5000, 0, True),
     ],
 )
-def test_how_many_nodes_of_a_pool_go_at_once(text: typing.Optional[str], at_once: typing.Optional[int], blocked: bool) -> None:
+def test_how_many_nodes_of_a_pool_go_at_once(
+    text: typing.Optional[str], at_once: typing.Optional[int], blocked: bool
+) -> None:
     nodes = [ClusterNode(name, {"role": "gpu"}) for name in "abcd"] + [ClusterNode("e", {})]
     turn = turn_of(nodes[0], (NodePool("p", LabelSelector({"role": "gpu"}), text),), nodes)
     assert (turn.pool, turn.size, turn.at_once, bool(turn.blocked)) == ("p", 4, at_once, blocked)
@@ -239,7 +371,7 @@ def test_nodes_of_no_pool_go_one_by_one_and_of_two_pools_never() -> None:
         pytest.param({"requests": ("openshift.io/vf",), "mirror": True}, True, False, id="of the kubelet"),
     ],
 )
-def test_a_budget_holds_a_pod_that_has_to_go(pod: typing.Dict[str, typing.Any], full: bool, held: bool) -> None:
+def test_a_budget_holds_a_pod_that_has_to_go(pod: dict[str, typing.Any], full: bool, held: bool) -> None:
     one = ClusterPod("p", "ns", "a", {"app": "job"}, **{"owner": "Job", **pod})
     assert bool(held_pods((one,), full, "openshift.io", (Budget("b", "ns", 0, LabelSelector({"app": "job"})),))) == held
 
@@ -260,8 +392,12 @@ def test_nobody_is_nearest_where_there_is_no_function() -> None:
         ({"current_config": "a", "updated": 1, "conditions": {"Updating": "False"}}, False),
     ],
 )
-def test_a_pool_is_current_when_configuration_count_and_condition_say_so(changed: typing.Dict[str, typing.Any], expected: bool) -> None:
-    pool = dataclasses.replace(MachinePool("worker", wanted_config="b", current_config="b", machines=2, updated=2), **changed)
+def test_a_pool_is_current_when_configuration_count_and_condition_say_so(
+    changed: dict[str, typing.Any], expected: bool
+) -> None:
+    pool = dataclasses.replace(
+        MachinePool("worker", wanted_config="b", current_config="b", machines=2, updated=2), **changed
+    )
     assert current(pool) is expected
 
 

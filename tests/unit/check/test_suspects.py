@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From failing pairs to what they have in common. Each test breaks one thing of a small fabric, tries all pairs, and wants that thing named."""
+"""From failing pairs to what they have in common. Each test breaks one thing of a small fabric, tries all pairs, and
+wants that thing named."""
 
 from __future__ import annotations
 
@@ -12,13 +13,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import MOST_SUSPECTS, Element, Trial, links_of, suspects, trial
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Place, Topology
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import (
+    MOST_SUSPECTS,
+    Element,
+    Trial,
+    links_of,
+    suspects,
+    trial,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    FabricNode,
+    Link,
+    LinkEnd,
+    Place,
+    Topology,
+)
 
 Fails = typing.Callable[[Place, Place], bool]
 
 
-def fabric(nodes: int, rails: int, nodes_a_leaf: int = 4) -> typing.List[Place]:
+def fabric(nodes: int, rails: int, nodes_a_leaf: int = 4) -> list[Place]:
     """Rail k of every group of nodes on a leaf of its own, as in a rail-optimised fabric."""
     return [
         Place(f"node-{node}", f"mlx5_{rail}", rail, f"leaf-{rail}-{node // nodes_a_leaf}", node % nodes_a_leaf + 1)
@@ -27,13 +41,17 @@ def fabric(nodes: int, rails: int, nodes_a_leaf: int = 4) -> typing.List[Place]:
     ]
 
 
-def trials(fails: Fails, nodes: int = 8, rails: int = 4) -> typing.List[Trial]:
+def trials(fails: Fails, nodes: int = 8, rails: int = 4) -> list[Trial]:
     """Every pair of a rail, both ways."""
     pairs = itertools.permutations(fabric(nodes, rails), 2)
-    return [trial("compute", client, server, not fails(client, server)) for client, server in pairs if client.rail == server.rail]
+    return [
+        trial("compute", client, server, not fails(client, server))
+        for client, server in pairs
+        if client.rail == server.rail
+    ]
 
 
-def found(fails: Fails, nodes: int = 8, rails: int = 4) -> typing.List[typing.Set[typing.Tuple[str, str]]]:
+def found(fails: Fails, nodes: int = 8, rails: int = 4) -> list[set[tuple[str, str]]]:
     return [{tuple(element) for element in suspect.elements} for suspect in suspects(trials(fails, nodes, rails))]  # type: ignore[misc]
 
 
@@ -68,11 +86,14 @@ def crossing(leaf: str) -> Fails:
         (between("leaf-1-0", "leaf-1-2"), ("leaves", "leaf-1-0 <-> leaf-1-2")),
         (lambda _client, server: (server.node, server.rail) == ("node-2", 1), ("server", "node-2 mlx5_1")),
         (lambda client, _server: (client.node, client.rail) == ("node-2", 1), ("client", "node-2 mlx5_1")),
-        (lambda *ends: {(end.node, end.rail) for end in ends} == {("node-2", 1), ("node-3", 1)}, ("path", "node-2 mlx5_1 <-> node-3 mlx5_1")),
+        (
+            lambda *ends: {(end.node, end.rail) for end in ends} == {("node-2", 1), ("node-3", 1)},
+            ("path", "node-2 mlx5_1 <-> node-3 mlx5_1"),
+        ),
         (lambda _client, _server: True, ("fabric", "compute")),
     ],
 )
-def test_one_fault_is_named(fails: Fails, named: typing.Tuple[str, str]) -> None:
+def test_one_fault_is_named(fails: Fails, named: tuple[str, str]) -> None:
     assert found(fails, nodes=12) == [{named}]
 
 
@@ -100,7 +121,9 @@ def test_an_hca_that_loses_now_and_then_is_named_all_the_same() -> None:
 
 
 def test_two_nodes_cannot_tell_the_ends_apart() -> None:
-    assert found(at(node="node-0", hca="mlx5_1"), nodes=2) == [{("hca", "node-0 mlx5_1"), ("hca", "node-1 mlx5_1"), ("leaf", "leaf-1-0")}]
+    assert found(at(node="node-0", hca="mlx5_1"), nodes=2) == [
+        {("hca", "node-0 mlx5_1"), ("hca", "node-1 mlx5_1"), ("leaf", "leaf-1-0")}
+    ]
 
 
 def test_two_nodes_tell_a_server_from_a_link() -> None:
@@ -121,17 +144,23 @@ def test_what_passes_more_often_than_the_rest_is_not_suspected(seed: int) -> Non
     good = at(node="node-2")
     made = suspects(trials(lambda *ends: chance.random() < (0.3 if good(*ends) else 0.9), nodes=12, rails=1))
     assert made
-    assert not [element for suspect in made for element in suspect.elements if element.name in ("node-2", "node-2 mlx5_0")]
+    assert not [
+        element for suspect in made for element in suspect.elements if element.name in ("node-2", "node-2 mlx5_0")
+    ]
 
 
 def test_a_node_with_one_hca_is_named_by_it() -> None:
     assert found(at(node="node-2"), rails=1) == [{("hca", "node-2 mlx5_0")}]
-    assert found(lambda *_ends: True, nodes=2, rails=1) == [{("hca", "node-0 mlx5_0"), ("hca", "node-1 mlx5_0"), ("leaf", "leaf-0-0"), ("fabric", "compute")}]
+    assert found(lambda *_ends: True, nodes=2, rails=1) == [
+        {("hca", "node-0 mlx5_0"), ("hca", "node-1 mlx5_0"), ("leaf", "leaf-0-0"), ("fabric", "compute")}
+    ]
 
 
 def test_an_hca_that_was_tried_in_one_role_only_is_named_without_it() -> None:
     ends = fabric(3, 1)
-    made = suspects([trial("compute", one, other, other is not ends[2]) for one, other in itertools.combinations(ends, 2)])
+    made = suspects(
+        [trial("compute", one, other, other is not ends[2]) for one, other in itertools.combinations(ends, 2)]
+    )
     assert [suspect.elements for suspect in made] == [(Element("hca", "node-2 mlx5_0"),)]
 
 
@@ -149,7 +178,7 @@ def test_more_faults_than_can_be_told_are_counted() -> None:
 
 
 @given(some.sets(some.tuples(some.integers(0, 4), some.integers(0, 4), some.integers(0, 1))))
-def test_every_failed_trial_is_explained_by_exactly_one_suspect(failing: typing.Set[typing.Tuple[int, int, int]]) -> None:
+def test_every_failed_trial_is_explained_by_exactly_one_suspect(failing: set[tuple[int, int, int]]) -> None:
     names = {(f"node-{client}", f"node-{server}", rail) for client, server, rail in failing}
     tried = trials(lambda client, server: (client.node, server.node, client.rail) in names, nodes=5, rails=2)
     made = suspects(tried)
@@ -162,13 +191,25 @@ def test_every_failed_trial_is_explained_by_exactly_one_suspect(failing: typing.
 
 def tree(uplinks: int) -> Topology:
     """Two leaves that have no switch in common: each is linked to a spine of its own."""
-    nodes = tuple(FabricNode("Switch", f"0x{number}", name, 65) for number, name in enumerate(("leaf-a", "leaf-b", "spine-a", "spine-b")))
+    nodes = tuple(
+        FabricNode("Switch", f"0x{number}", name, 65)
+        for number, name in enumerate(("leaf-a", "leaf-b", "spine-a", "spine-b"))
+    )
     ends = [(f"0x{side}", f"0x{side + 2}", port) for side in range(2) for port in range(1, uplinks + 1)]
-    return Topology(nodes, tuple(Link(LinkEnd("Switch", leaf, port), LinkEnd("Switch", spine, 30 + port), 4, "NDR") for leaf, spine, port in ends))
+    return Topology(
+        nodes,
+        tuple(
+            Link(LinkEnd("Switch", leaf, port), LinkEnd("Switch", spine, 30 + port), 4, "NDR")
+            for leaf, spine, port in ends
+        ),
+    )
 
 
 def test_links_are_named_with_both_their_ports() -> None:
-    assert links_of(Element("uplinks", "leaf-a"), tree(2)) == "leaf-a port 1 - spine-a port 31, leaf-a port 2 - spine-a port 32"
+    assert (
+        links_of(Element("uplinks", "leaf-a"), tree(2))
+        == "leaf-a port 1 - spine-a port 31, leaf-a port 2 - spine-a port 32"
+    )
 
 
 def test_of_many_links_some_are_named() -> None:
@@ -181,7 +222,12 @@ def test_leaves_without_a_common_switch_accuse_the_uplinks_of_both() -> None:
 
 
 @pytest.mark.parametrize(
-    ("element", "seen"), [(Element("leaf", "leaf-a"), tree(1)), (Element("uplinks", "leaf-a"), None), (Element("uplinks", "a <-> b"), tree(1))]
+    ("element", "seen"),
+    [
+        (Element("leaf", "leaf-a"), tree(1)),
+        (Element("uplinks", "leaf-a"), None),
+        (Element("uplinks", "a <-> b"), tree(1)),
+    ],
 )
 def test_links_that_are_not_known_are_not_made_up(element: Element, seen: typing.Optional[Topology]) -> None:
     assert links_of(element, seen) == ""

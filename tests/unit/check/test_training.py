@@ -27,11 +27,33 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SeenSubnet,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    WARN,
+    Finding,
+    judge,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Intent, Ipam, Network, Select, Training
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+    ClusterIntent,
+    Fabric,
+    Intent,
+    Ipam,
+    Network,
+    Select,
+    Training,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclCommunicator, NcclDevice, NcclLog, NcclProblem, PodFunction, TrainingPod
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import (
+    NcclCommunicator,
+    NcclDevice,
+    NcclLog,
+    NcclProblem,
+    PodFunction,
+    TrainingPod,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_problem
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
@@ -48,7 +70,15 @@ ETHERNET = (("job-worker-0", "worker-1"), ("job-worker-1", "worker-2"))
 
 def intent(**training: typing.Any) -> Intent:
     select = Select(hcas_per_node=4, subnet_manager=("any",))
-    compute = Fabric("compute", "sriov_infiniband", Network("test", "sriov-ib"), select, 8, "mlx_compute", Ipam("whereabouts", "100.100.0.0/22"))
+    compute = Fabric(
+        "compute",
+        "sriov_infiniband",
+        Network("test", "sriov-ib"),
+        select,
+        8,
+        "mlx_compute",
+        Ipam("whereabouts", "100.100.0.0/22"),
+    )
     return Intent((compute,), cluster=ClusterIntent(training=Training(**training)))
 
 
@@ -56,14 +86,24 @@ def hcas(number: int) -> ObservedHcas:
     """A worker with a virtual function on each HCA of fabric 1."""
     seen = node(number)
     functions = tuple(
-        Hca(name, name, (), PciFunction(address, "15b3", "101e", "0207", "mlx5_core"), physical_function=f"{address[:-1]}0", vf_index=0)
+        Hca(
+            name,
+            name,
+            (),
+            PciFunction(address, "15b3", "101e", "0207", "mlx5_core"),
+            physical_function=f"{address[:-1]}0",
+            vf_index=0,
+        )
         for name, address in FUNCTIONS.items()
     )
     return ObservedHcas(NodeHcas((*seen.hcas, *functions)))
 
 
 def pod(host: str, on: str, **changes: typing.Any) -> TrainingPod:
-    functions = tuple(PodFunction("test/sriov-ib", f"net{number}", address, name) for number, (name, address) in enumerate(FUNCTIONS.items(), 1))
+    functions = tuple(
+        PodFunction("test/sriov-ib", f"net{number}", address, name)
+        for number, (name, address) in enumerate(FUNCTIONS.items(), 1)
+    )
     return dataclasses.replace(TrainingPod(host, host, on, functions), **changes)
 
 
@@ -78,11 +118,11 @@ def facts(job: typing.Optional[Job] = None, **changes: typing.Any) -> Facts:
     return dataclasses.replace(whole, **changes)
 
 
-def found(findings: typing.Iterable[Finding], what: str, status: str) -> typing.List[Finding]:
+def found(findings: typing.Iterable[Finding], what: str, status: str) -> list[Finding]:
     return [finding for finding in findings if finding.check == f"training.{what}" and finding.status == status]
 
 
-def closing(findings: typing.Iterable[Finding]) -> typing.Set[str]:
+def closing(findings: typing.Iterable[Finding]) -> set[str]:
     return {f"{finding.check.partition('.')[2]} {finding.status}" for finding in judge(findings).closing()}
 
 
@@ -91,7 +131,10 @@ def test_a_good_job_opens_the_gate() -> None:
     assert judge(findings).open
     assert {finding.check.partition(".")[2] for finding in findings} == set(WHAT["training"]) - {"problem"}
     assert all(finding.status == PASS for finding in findings)
-    assert {finding.subject for finding in findings if finding.check == "training.rails"} == {"compute job-worker-0", "compute job-worker-1"}
+    assert {finding.subject for finding in findings if finding.check == "training.rails"} == {
+        "compute job-worker-0",
+        "compute job-worker-1",
+    }
     assert found(findings, "transport", PASS)[0].measured == "NET/IB/GDRDMA 4, P2P/CUMEM 4"
     assert found(findings, "rails", PASS)[0].measured == "rails 0, 1, 2, 3"
 
@@ -112,7 +155,12 @@ def test_log_without_nccl(text: str) -> None:
 
 
 def test_lines_that_only_list_devices_prove_nothing() -> None:
-    job = Job(hcas=tuple(FUNCTIONS), more=tuple(f"NET/IB : GPU Direct RDMA Enabled for HCA {index} '{name}'" for index, name in enumerate(FUNCTIONS)))
+    job = Job(
+        hcas=tuple(FUNCTIONS),
+        more=tuple(
+            f"NET/IB : GPU Direct RDMA Enabled for HCA {index} '{name}'" for index, name in enumerate(FUNCTIONS)
+        ),
+    )
     log = parse(line for line in job.lines() if " via " not in line)
     findings = check(intent(), facts(log=log))
     assert closing(findings) == {"channels unknown", "transport unknown", "hcas unknown", "rails unknown"}
@@ -128,11 +176,19 @@ def test_channel_that_is_not_seen() -> None:
 
 def test_channel_that_is_seen_from_one_end_only() -> None:
     """What one end does, says nothing of the other: it may receive without GPUDirect RDMA."""
-    lost = [line for line in Job(hcas=tuple(FUNCTIONS)).lines() if "[receive]" not in line or "worker-0" not in line or "Channel 02" not in line]
+    lost = [
+        line
+        for line in Job(hcas=tuple(FUNCTIONS)).lines()
+        if "[receive]" not in line or "worker-0" not in line or "Channel 02" not in line
+    ]
     findings = check(intent(), facts(log=parse(lost)))
     assert closing(findings) == {"channels unknown"}
     (finding,) = found(findings, "channels", UNKNOWN)
-    assert finding.subject == "job-worker-0 rank 0" and finding.measured == "1 of 4 channels seen from one end only" and "channel 2 connects" in finding.why
+    assert (
+        finding.subject == "job-worker-0 rank 0"
+        and finding.measured == "1 of 4 channels seen from one end only"
+        and "channel 2 connects" in finding.why
+    )
 
 
 def test_rank_that_is_not_in_the_log() -> None:
@@ -143,12 +199,19 @@ def test_rank_that_is_not_in_the_log() -> None:
 
 
 def test_a_communicator_of_more_ranks_than_any_job_has_costs_nothing() -> None:
-    line = "h{0}:1:1 [0] NCCL INFO ncclCommInitRank comm 0x{0:x} rank 0 nranks {1} cudaDev 0 nvmlDev 0 busId 1b000 commId 0x{0:x} - Init COMPLETE\n"
+    line = (
+        "h{0}:1:1 [0] NCCL INFO ncclCommInitRank comm 0x{0:x} rank 0 nranks {1} cudaDev 0 nvmlDev 0 busId 1b000 commId"
+        " 0x{0:x} - Init COMPLETE\n"
+    )
     tracemalloc.start()
     try:
         log = parse_text(line.format(1, 1_000_000) + line.format(2, 9_999_999))
         assert len(log.communicators) == 1
-        (finding,) = [item for item in judge_log(log, None, True) if item.subject == "communicator 0x1" and item.check == "training.ranks"]
+        (finding,) = [
+            item
+            for item in judge_log(log, None, True)
+            if item.subject == "communicator 0x1" and item.check == "training.ranks"
+        ]
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
     finally:
         tracemalloc.stop()
@@ -161,20 +224,30 @@ def test_a_fact_with_more_ranks_than_any_job_has_is_refused() -> None:
 
 
 @hypothesis.given(some.sets(some.integers(0, 40)), some.integers(1, 35))
-def test_gaps_are_the_ranks_that_are_missing(seen: typing.Set[int], size: int) -> None:
+def test_gaps_are_the_ranks_that_are_missing(seen: set[int], size: int) -> None:
     missing = [rank for rank in range(size) if rank not in seen]
     assert channels._spans(channels._gaps(sorted(seen), size)) == channels.spell_numbers(missing)
 
 
 def test_rank_that_never_completed() -> None:
-    findings = check(intent(), facts(log=parse(line for line in Job(hcas=tuple(FUNCTIONS)).lines() if "rank 2" not in line or "COMPLETE" not in line)))
+    findings = check(
+        intent(),
+        facts(
+            log=parse(
+                line for line in Job(hcas=tuple(FUNCTIONS)).lines() if "rank 2" not in line or "COMPLETE" not in line
+            )
+        ),
+    )
     (finding,) = found(findings, "ranks", UNKNOWN)
     assert finding.measured == "3 of 4 complete"
 
 
 def test_beginning_that_is_missing() -> None:
     findings = check(intent(), facts(log=parse(line for line in Job().lines() if " - Init " not in line)))
-    assert {finding.measured for finding in found(findings, "ranks", UNKNOWN)} == {"no communicator", "4 ranks without a communicator"}
+    assert {finding.measured for finding in found(findings, "ranks", UNKNOWN)} == {
+        "no communicator",
+        "4 ranks without a communicator",
+    }
 
 
 def test_job_of_another_size() -> None:
@@ -192,7 +265,7 @@ def test_job_of_another_size() -> None:
         (("Failed to open libibverbs.so[.1]",), "libibverbs is not in the image"),
     ],
 )
-def test_tcp_in_silence(more: typing.Tuple[str, ...], words: str) -> None:
+def test_tcp_in_silence(more: tuple[str, ...], words: str) -> None:
     findings = check(intent(), facts(Job(hcas=(), network="Socket", gpu_direct=False, more=more)))
     assert closing(findings) == {"transport fail", "hcas unknown", "rails unknown"}
     assert all(words in finding.why for finding in found(findings, "transport", FAIL))
@@ -205,9 +278,13 @@ def test_tcp_although_there_are_devices() -> None:
 
 
 def test_real_fallback_to_tcp() -> None:
-    findings = check(intent(), facts(log=parse_text((FIXTURES / "2.28.9-mpirun-hosts.txt").read_text(encoding="utf-8"))))
+    findings = check(
+        intent(), facts(log=parse_text((FIXTURES / "2.28.9-mpirun-hosts.txt").read_text(encoding="utf-8")))
+    )
     assert len(found(findings, "transport", FAIL)) == 4
-    assert found(findings, "transport", FAIL)[2].subject.startswith("vm rank 0 of communicator 0x7c092242a24d00ca split 1 color")
+    assert found(findings, "transport", FAIL)[2].subject.startswith(
+        "vm rank 0 of communicator 0x7c092242a24d00ca split 1 color"
+    )
 
 
 def test_staged_through_the_host() -> None:
@@ -221,7 +298,10 @@ def test_staged_through_the_host() -> None:
 
 
 def test_two_versions() -> None:
-    mixed = [line.replace("2.28.9+cuda12.4", "2.27.3+cuda12.4") if "worker-1" in line else line for line in Job(hcas=tuple(FUNCTIONS)).lines()]
+    mixed = [
+        line.replace("2.28.9+cuda12.4", "2.27.3+cuda12.4") if "worker-1" in line else line
+        for line in Job(hcas=tuple(FUNCTIONS)).lines()
+    ]
     assert closing(check(intent(), facts(log=parse(mixed)))) == {"version fail"}
     none = [line for line in Job(hcas=tuple(FUNCTIONS)).lines() if "NCCL version" not in line]
     assert closing(check(intent(), facts(log=parse(none)))) == {"version unknown"}
@@ -272,7 +352,10 @@ def test_pod_without_a_function_of_the_fabric() -> None:
     [
         (None, "API server was not asked"),
         ((), "No pod of the namespace"),
-        (tuple(pod(*place, functions=None, error="pod x has no annotation") for place in ETHERNET), "has no annotation"),
+        (
+            tuple(pod(*place, functions=None, error="pod x has no annotation") for place in ETHERNET),
+            "has no annotation",
+        ),
     ],
 )
 def test_pods_that_are_not_known(pods: typing.Any, words: str) -> None:
@@ -287,8 +370,13 @@ def test_fabric_without_rdma() -> None:
 
 
 def test_names_come_from_the_node_where_multus_says_none() -> None:
-    def bare(place: typing.Tuple[str, str]) -> TrainingPod:
-        return pod(*place, functions=tuple(dataclasses.replace(function, rdma_device=None) for function in pod(*place).functions or ()))
+    def bare(place: tuple[str, str]) -> TrainingPod:
+        return pod(
+            *place,
+            functions=tuple(
+                dataclasses.replace(function, rdma_device=None) for function in pod(*place).functions or ()
+            ),
+        )
 
     pods = tuple(bare(place) for place in ETHERNET)
     assert judge(check(intent(), facts(pods=pods))).open
@@ -301,23 +389,34 @@ def test_rails_that_are_not_known() -> None:
 
 
 def test_the_leaf_tells_the_rail_of_another_server_model() -> None:
-    """Its slots are in the opposite order, and its devices have other names: the finding must name the rail as it is cabled."""
+    """Its slots are in the opposite order, and its devices have other names: the finding must name the rail as it is
+    cabled."""
     other, moved, leaves = [], [], []
     for place, (device, _address) in enumerate(RAILS):
         index, bus = int(device[-1]), 0xE0 - 16 * place
-        pf, vf = PciFunction(f"0000:{bus:02x}:00.0", "15b3", "1021", "0207", "mlx5_core"), PciFunction(f"0000:{bus:02x}:00.1", "15b3", "101e", "0207")
+        pf, vf = (
+            PciFunction(f"0000:{bus:02x}:00.0", "15b3", "1021", "0207", "mlx5_core"),
+            PciFunction(f"0000:{bus:02x}:00.1", "15b3", "101e", "0207"),
+        )
         other.append(dataclasses.replace(world.hca(2, index), name=f"ib{place}", rdma_device=f"ib{place}", pci=pf))
         name = list(FUNCTIONS)[place]
         moved.append(Hca(name, name, (), vf, physical_function=pf.address, vf_index=0))
         leaves.append(FabricNode("Switch", f"0x{0x200 + place:016x}", f"leaf-{place}", 65, place))
     links = [
         Link(
-            LinkEnd("Switch", leaf.guid, number, 1), LinkEnd("Ca", plain_guid(number, int(device[-1])), 1, 1, plain_guid(number, int(device[-1]), 1)), 4, "NDR"
+            LinkEnd("Switch", leaf.guid, number, 1),
+            LinkEnd("Ca", plain_guid(number, int(device[-1])), 1, 1, plain_guid(number, int(device[-1]), 1)),
+            4,
+            "NDR",
         )
         for leaf, (device, _address) in zip(leaves, RAILS)
         for number in (1, 2)
     ]
-    functions = tuple(PodFunction("test/sriov-ib", f"net{place}", hca.pci.address, hca.name) for place, hca in enumerate(moved) if hca.pci)
+    functions = tuple(
+        PodFunction("test/sriov-ib", f"net{place}", hca.pci.address, hca.name)
+        for place, hca in enumerate(moved)
+        if hca.pci
+    )
     given = facts(
         Job(hcas=tuple(FUNCTIONS)[:3], channels=6),
         pods=(pod(*ETHERNET[0]), pod(*ETHERNET[1], functions=functions[:3])),
@@ -336,7 +435,9 @@ def test_the_leaf_tells_the_rail_of_another_server_model() -> None:
 
 def test_shared_hcas() -> None:
     """Pods of a macvlan network on shared HCAs see those of their node, under the node's names."""
-    shared = dataclasses.replace(intent().fabrics[0], profile="rdma_shared", select=Select(4, pci=tuple(address for _device, address in RAILS)))
+    shared = dataclasses.replace(
+        intent().fabrics[0], profile="rdma_shared", select=Select(4, pci=tuple(address for _device, address in RAILS))
+    )
     ethernet = {
         name: ObservedHcas(NodeHcas(tuple(dataclasses.replace(hca, ports=()) for hca in node(number).hcas)))
         for number, name in ((1, "worker-1"), (2, "worker-2"))
@@ -347,8 +448,13 @@ def test_shared_hcas() -> None:
 
 
 def test_a_shared_hca_without_an_rdma_device_is_a_rail_that_nobody_uses() -> None:
-    shared = dataclasses.replace(intent().fabrics[0], profile="rdma_shared", select=Select(4, pci=tuple(address for _device, address in RAILS)))
-    bare = tuple(dataclasses.replace(hca, ports=(), rdma_device=None if hca.name == RAILS[0][0] else hca.rdma_device) for hca in node(1).hcas)
+    shared = dataclasses.replace(
+        intent().fabrics[0], profile="rdma_shared", select=Select(4, pci=tuple(address for _device, address in RAILS))
+    )
+    bare = tuple(
+        dataclasses.replace(hca, ports=(), rdma_device=None if hca.name == RAILS[0][0] else hca.rdma_device)
+        for hca in node(1).hcas
+    )
     pods = (pod(*ETHERNET[0], functions=(PodFunction("test/sriov-ib", "net1"),)),)
     job = Job(hcas=tuple(device for device, _address in RAILS[1:]), channels=6)
     findings = check(Intent((shared,)), facts(job, pods=pods, hcas={"worker-1": ObservedHcas(NodeHcas(bare))}))
@@ -367,7 +473,13 @@ def test_a_shared_hca_without_an_rdma_device_is_a_rail_that_nobody_uses() -> Non
     ],
 )
 def test_problems(text: str, status: str) -> None:
-    log = parse([*Job(hcas=tuple(FUNCTIONS)).lines(), f"job-worker-0:100:200 [0] {text}\n", f"job-worker-0:100:200 [0] {text}\n"])
+    log = parse(
+        [
+            *Job(hcas=tuple(FUNCTIONS)).lines(),
+            f"job-worker-0:100:200 [0] {text}\n",
+            f"job-worker-0:100:200 [0] {text}\n",
+        ]
+    )
     (finding,) = found(check(intent(), facts(log=log)), "problem", status)
     assert "(2 times)" in finding.measured and finding.subject.startswith("job-worker-0 line ")
     assert finding.status == WARN or "memlock" in finding.why
@@ -379,9 +491,13 @@ ON_INFINIBAND = "job-worker-0:100:200 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/I
 ROCE = ("PFC", "ECN", "MTU", "RoCE", "GID index")
 
 
-def problems_of(*lines: str) -> typing.List[Finding]:
+def problems_of(*lines: str) -> list[Finding]:
     """Findings on the problems of a log."""
-    return [finding for finding in judge_log(parse_text("".join(f"{line}\n" for line in lines)), None, True) if finding.check == "training.problem"]
+    return [
+        finding
+        for finding in judge_log(parse_text("".join(f"{line}\n" for line in lines)), None, True)
+        if finding.check == "training.problem"
+    ]
 
 
 def failed_completion(words: str) -> str:
@@ -392,7 +508,11 @@ def test_completions_between_two_hcas_of_one_pod_name_the_route_inside_of_the_no
     lost, flushed = problems_of(*(PUBLIC / "nccl-one-pod.txt").read_text().splitlines())
     assert lost.status == FAIL and "(2 times)" in lost.measured
     ends = "(fd00:0:9000:5000:4:200:3:ff22 to fd00:0:9000:5000:4:200:3:ff1f)"
-    assert lost.why == f"Both ends are in one pod, and packets between two of its HCAs do not arrive {ends}: the node has no route between them (status 12)."
+    assert (
+        lost.why
+        == f"Both ends are in one pod, and packets between two of its HCAs do not arrive {ends}: the node has no route"
+        " between them (status 12)."
+    )
     assert "NCCL_P2P_DISABLE" in lost.remedy and "CNI plugin sbr" in lost.remedy and "PFC" not in lost.remedy
     # of the same queue pair, later
     assert flushed.status == WARN and "this is a consequence" in flushed.why
@@ -400,21 +520,36 @@ def test_completions_between_two_hcas_of_one_pod_name_the_route_inside_of_the_no
 
 def test_completions_between_two_hosts_name_both_ends_and_roce() -> None:
     lost, flushed = problems_of(*(PUBLIC / "nccl-two-nodes.txt").read_text().splitlines())
-    assert lost.status == FAIL and "(status 12)" in lost.why and lost.why.endswith(" From ::ffff:198.51.100.3 to ::ffff:198.51.100.5.")
+    assert (
+        lost.status == FAIL
+        and "(status 12)" in lost.why
+        and lost.why.endswith(" From ::ffff:198.51.100.3 to ::ffff:198.51.100.5.")
+    )
     assert "PFC (dcb pfc show)" in lost.remedy and "ibqueryerrors" not in lost.remedy
     assert flushed.status == WARN
 
 
 def test_gids_of_two_subnets_need_a_route() -> None:
-    text = "192.0.2.5<53908> with status=12 opcode=129 len=0 vendor err 129 (Recv) localGid ::ffff:10.0.1.3 remoteGids::ffff:10.0.2.3 hca mlx5_10"
+    text = (
+        "192.0.2.5<53908> with status=12 opcode=129 len=0 vendor err 129 (Recv) localGid ::ffff:10.0.1.3"
+        " remoteGids::ffff:10.0.2.3 hca mlx5_10"
+    )
     (finding,) = problems_of(failed_completion(text))
     assert "the two GIDs are of two subnets (::ffff:10.0.1.3 to ::ffff:10.0.2.3, mlx5_10)" in finding.why
-    assert "ip route get ADDRESS from ADDRESS" in finding.remedy and "NCCL_CROSS_NIC=0" in finding.remedy and "PFC" not in finding.remedy
+    assert (
+        "ip route get ADDRESS from ADDRESS" in finding.remedy
+        and "NCCL_CROSS_NIC=0" in finding.remedy
+        and "PFC" not in finding.remedy
+    )
 
 
 def test_no_advice_on_roce_is_given_on_infiniband() -> None:
     network = "job-worker-0:100:200 [0] NCCL INFO Using network IB"
-    (finding,) = problems_of(ON_INFINIBAND, network, failed_completion("10.0.0.2<5> with status=12 opcode=1 len=0 vendor err 129 (Send) hca mlx5_0"))
+    (finding,) = problems_of(
+        ON_INFINIBAND,
+        network,
+        failed_completion("10.0.0.2<5> with status=12 opcode=1 len=0 vendor err 129 (Send) hca mlx5_0"),
+    )
     assert finding.status == FAIL and "ibqueryerrors" in finding.remedy
     assert not any(word in finding.why + finding.remedy for word in ROCE)
 
@@ -436,19 +571,28 @@ def test_a_status_that_is_not_known_is_a_failure() -> None:
 
 
 def test_a_kind_of_an_earlier_version_is_judged_by_its_text() -> None:
-    problem = NcclProblem("retry", "NET/IB: Got completion from peer 10.0.0.1<5> with status=12 opcode=1 len=0 vendor err 129 (Send)", "", ("h",), 1, 1)
+    problem = NcclProblem(
+        "retry",
+        "NET/IB: Got completion from peer 10.0.0.1<5> with status=12 opcode=1 len=0 vendor err 129 (Send)",
+        "",
+        ("h",),
+        1,
+        1,
+    )
     assert channels.check_problem(problem, NcclLog(problems=(problem,))).status == FAIL
 
 
-def rccl(name: str, gpu_direct: bool = False) -> typing.Dict[str, typing.List[Finding]]:
+def rccl(name: str, gpu_direct: bool = False) -> dict[str, list[Finding]]:
     """Findings on a log of RCCL with all of its lines, by check."""
     lines = (PUBLIC / name).read_text().splitlines()
     counts = [
-        f"amd-{rank}:5819{rank + 2}:582{rank + 10} [0] NCCL INFO 1 coll channels, 0 collnet channels, 0 nvls channels, 1 p2p channels, 1 x" for rank in (0, 1)
+        f"amd-{rank}:5819{rank + 2}:582{rank + 10} [0] NCCL INFO 1 coll channels, 0 collnet channels, 0 nvls channels,"
+        " 1 p2p channels, 1 x"
+        for rank in (0, 1)
     ]
     place = next(number for number, line in enumerate(lines) if "Init COMPLETE" in line)
     lines = [*lines[:place], *counts, *lines[place:]]
-    found: typing.Dict[str, typing.List[Finding]] = {}
+    found: dict[str, list[Finding]] = {}
     for finding in judge_log(parse_text("".join(f"{line}\n" for line in lines)), 2, gpu_direct):
         found.setdefault(finding.check.partition(".")[2], []).append(finding)
     return found
@@ -474,8 +618,12 @@ def test_a_log_of_rccl_over_tcp_fails() -> None:
 
 
 def test_gpu_direct_of_rccl_has_no_remedy_of_nvidia_s() -> None:
-    (finding, _other) = rccl("rccl.txt", gpu_direct=True)["gpu_direct"]
-    assert finding.status == FAIL and "NCCL_DMABUF_ENABLE=1" in finding.remedy and "nvidia" not in finding.why + finding.remedy
+    finding, _other = rccl("rccl.txt", gpu_direct=True)["gpu_direct"]
+    assert (
+        finding.status == FAIL
+        and "NCCL_DMABUF_ENABLE=1" in finding.remedy
+        and "nvidia" not in finding.why + finding.remedy
+    )
 
 
 def test_a_log_of_rccl_whose_channels_are_not_counted_is_unknown() -> None:
@@ -495,7 +643,11 @@ def test_a_provider_that_does_not_fit_the_kernel_explains_the_fallback_to_tcp() 
     ]
     findings = judge_log(parse_text("".join(f"{line}\n" for line in lines)), None, False)
     (transport,) = [finding for finding in findings if finding.check == "training.transport"]
-    assert transport.status == FAIL and "the image's rdma-core does not fit the node's driver" in transport.why and "fell back to TCP" in transport.why
+    assert (
+        transport.status == FAIL
+        and "the image's rdma-core does not fit the node's driver" in transport.why
+        and "fell back to TCP" in transport.why
+    )
     assert transport.remedy.startswith("Use an image whose rdma-core is of the release of the node's driver")
     (problem,) = [finding for finding in findings if finding.check == "training.problem"]
     assert problem.status == WARN and "(2 times)" in problem.measured
@@ -508,7 +660,7 @@ def test_every_kind_of_problem_has_a_cause() -> None:
 # several hosts, processes and networks
 
 
-def statuses(findings: typing.Iterable[Finding], what: str) -> typing.Dict[str, str]:
+def statuses(findings: typing.Iterable[Finding], what: str) -> dict[str, str]:
     return {finding.subject: finding.status for finding in findings if finding.check == f"training.{what}"}
 
 
@@ -518,14 +670,19 @@ def log_of(job: typing.Optional[Job] = None) -> NcclLog:
 
 def replaced_devices(log: NcclLog, change: typing.Callable[[NcclDevice], typing.Optional[NcclDevice]]) -> NcclLog:
     """The log with each process's devices as ``change`` makes them; None leaves one out."""
-    processes = [dataclasses.replace(item, devices=tuple(new for device in item.devices for new in [change(device)] if new)) for item in log.processes]
+    processes = [
+        dataclasses.replace(item, devices=tuple(new for device in item.devices for new in [change(device)] if new))
+        for item in log.processes
+    ]
     return dataclasses.replace(log, processes=tuple(processes))
 
 
 def test_a_communicator_within_a_node_does_not_hide_that_the_job_spans_nodes() -> None:
     log = log_of()
     (job,) = log.communicators
-    inner = dataclasses.replace(job, name="inner", size=2, ranks=tuple(dataclasses.replace(rank, nodes=1) for rank in job.ranks[:2]))
+    inner = dataclasses.replace(
+        job, name="inner", size=2, ranks=tuple(dataclasses.replace(rank, nodes=1) for rank in job.ranks[:2])
+    )
     findings = check(intent(), facts(log=dataclasses.replace(log, communicators=(job, inner))))
     assert set(statuses(findings, "hcas").values()) == {PASS}
 
@@ -545,7 +702,9 @@ def test_each_host_answers_for_its_own_interface() -> None:
     log = log_of()
     # one process of the host is enough to break it
     first, *rest = log.processes
-    findings = check(intent(), facts(log=dataclasses.replace(log, processes=(dataclasses.replace(first, oob_interface="lo"), *rest))))
+    findings = check(
+        intent(), facts(log=dataclasses.replace(log, processes=(dataclasses.replace(first, oob_interface="lo"), *rest)))
+    )
     assert statuses(findings, "oob") == {"job-worker-0": FAIL, "job-worker-1": PASS}
 
 
@@ -566,15 +725,23 @@ def test_a_second_pod_of_a_host_name_is_not_believed_in_the_place_of_the_first()
         (found,) = (finding for finding in findings if finding.check == "training.hcas" and finding.status == UNKNOWN)
         assert "aaa-forged" in found.measured and mine.name in found.measured
     same = dataclasses.replace(mine, name="job-worker-0-again")
-    assert statuses(check(intent(), facts(pods=(mine, same, other))), "hcas") == {"compute job-worker-0": PASS, "compute job-worker-1": PASS}
+    assert statuses(check(intent(), facts(pods=(mine, same, other))), "hcas") == {
+        "compute job-worker-0": PASS,
+        "compute job-worker-1": PASS,
+    }
 
 
 def test_ways_inside_the_node_do_not_hide_those_over_the_network() -> None:
     log = log_of()
     (job,) = log.communicators
     (inside,) = (route for route in job.ranks[0].routes if route.transport == "P2P")
-    ranks = tuple(dataclasses.replace(rank, routes=(inside, *(route for route in rank.routes if route.transport == "NET"))) for rank in job.ranks)
-    findings = check(intent(), facts(log=dataclasses.replace(log, communicators=(dataclasses.replace(job, ranks=ranks),))))
+    ranks = tuple(
+        dataclasses.replace(rank, routes=(inside, *(route for route in rank.routes if route.transport == "NET")))
+        for rank in job.ranks
+    )
+    findings = check(
+        intent(), facts(log=dataclasses.replace(log, communicators=(dataclasses.replace(job, ranks=ranks),)))
+    )
     assert statuses(findings, "hcas") == {"compute job-worker-0": PASS, "compute job-worker-1": PASS}
 
 
@@ -597,16 +764,25 @@ def test_nodes_that_did_not_answer_leave_the_rails_unknown() -> None:
     findings = check(intent(), facts(hcas={"worker-1": hcas(1), "worker-2": ObservedHcas(error="ssh: timed out")}))
     assert statuses(findings, "rails") == {"compute job-worker-0": PASS, "compute job-worker-1": UNKNOWN}
     silent = {"worker-1": ObservedSubnets(subnets()), "worker-2": ObservedSubnets(error="ssh: timed out")}
-    assert statuses(check(intent(), facts(subnets=silent)), "hcas") == {"compute job-worker-0": PASS, "compute job-worker-1": PASS}
+    assert statuses(check(intent(), facts(subnets=silent)), "hcas") == {
+        "compute job-worker-0": PASS,
+        "compute job-worker-1": PASS,
+    }
 
 
 def test_interfaces_of_other_networks_are_none_of_the_fabric_s() -> None:
-    more = tuple(pod(*place, functions=(*(pod(*place).functions or ()), PodFunction("test/storage", "net9"))) for place in ETHERNET)
+    more = tuple(
+        pod(*place, functions=(*(pod(*place).functions or ()), PodFunction("test/storage", "net9")))
+        for place in ETHERNET
+    )
     assert judge(check(intent(), facts(pods=more))).open
 
 
 def test_hcas_of_the_node_without_an_rdma_device_or_an_address() -> None:
-    bare = {name: ObservedHcas(NodeHcas((*(seen.value or NodeHcas(())).hcas, Hca("rxe0", "rxe0", ())))) for name, seen in facts().hcas.items()}
+    bare = {
+        name: ObservedHcas(NodeHcas((*(seen.value or NodeHcas(())).hcas, Hca("rxe0", "rxe0", ()))))
+        for name, seen in facts().hcas.items()
+    }
     assert judge(check(intent(), facts(hcas=bare))).open
 
 
@@ -622,7 +798,10 @@ def test_a_member_that_is_no_pci_function_has_no_function_of_a_pod() -> None:
 
 
 def test_a_pod_that_got_the_physical_function_itself() -> None:
-    given = tuple(PodFunction("test/sriov-ib", f"net{number}", address, device) for number, (device, address) in enumerate(RAILS, 1))
+    given = tuple(
+        PodFunction("test/sriov-ib", f"net{number}", address, device)
+        for number, (device, address) in enumerate(RAILS, 1)
+    )
     job = Job(hcas=tuple(device for device, _address in RAILS))
     assert judge(check(intent(), facts(job, pods=tuple(pod(*place, functions=given) for place in ETHERNET)))).open
 
@@ -635,15 +814,22 @@ def test_the_size_of_the_job_is_that_of_its_largest_communicator(small_first: bo
     log = log_of()
     (job,) = log.communicators
     both = (dataclasses.replace(job, name="inner", size=2, ranks=job.ranks[:2]), job)
-    findings = check(intent(ranks=4), facts(log=dataclasses.replace(log, communicators=both if small_first else both[::-1])))
+    findings = check(
+        intent(ranks=4), facts(log=dataclasses.replace(log, communicators=both if small_first else both[::-1]))
+    )
     assert statuses(findings, "ranks")["job"] == PASS
-    assert "job-worker-0 rank 0" in statuses(findings, "channels") and "job-worker-0 rank 0 of communicator inner" in statuses(findings, "channels")
+    assert "job-worker-0 rank 0" in statuses(
+        findings, "channels"
+    ) and "job-worker-0 rank 0 of communicator inner" in statuses(findings, "channels")
 
 
 def test_releases_that_do_not_say_how_many_nodes() -> None:
     """Before 2.20 only the hosts in the log tell that a job spans nodes."""
     old = Job(release=(2, 18, 6), hcas=tuple(FUNCTIONS))
-    assert set(statuses(check(intent(), facts(old)), "hcas").items()) == {("compute job-worker-0", PASS), ("compute job-worker-1", PASS)}
+    assert set(statuses(check(intent(), facts(old)), "hcas").items()) == {
+        ("compute job-worker-0", PASS),
+        ("compute job-worker-1", PASS),
+    }
     assert statuses(check(intent(), facts(dataclasses.replace(old, hosts=1))), "hcas") == {"job-worker-0": UNKNOWN}
 
 
@@ -652,15 +838,23 @@ def test_a_job_of_two_nodes_of_which_one_has_no_log(said_by: int) -> None:
     job = Job(hcas=tuple(FUNCTIONS))
     log = parse(f"{line}\n" for rank in (0, 1) for line in job.process(rank))
     (half,) = log.communicators
-    ranks = tuple(rank if place < said_by else dataclasses.replace(rank, nodes=None) for place, rank in enumerate(half.ranks))
-    findings = check(intent(), facts(log=dataclasses.replace(log, communicators=(dataclasses.replace(half, ranks=ranks),))))
-    assert statuses(findings, "hcas") == {"compute job-worker-0": PASS}, "this half is proven; the other is missing among the ranks"
+    ranks = tuple(
+        rank if place < said_by else dataclasses.replace(rank, nodes=None) for place, rank in enumerate(half.ranks)
+    )
+    findings = check(
+        intent(), facts(log=dataclasses.replace(log, communicators=(dataclasses.replace(half, ranks=ranks),)))
+    )
+    assert statuses(findings, "hcas") == {"compute job-worker-0": PASS}, (
+        "this half is proven; the other is missing among the ranks"
+    )
     assert closing(findings) >= {"ranks unknown"}
 
 
 def test_a_rank_of_whose_process_nothing_is_known() -> None:
     findings = check(intent(), facts(log=dataclasses.replace(log_of(), processes=log_of().processes[1:])))
-    assert [(finding.subject, finding.measured) for finding in found(findings, "ranks", UNKNOWN)] == [("job-worker-0 rank 0", "no process")]
+    assert [(finding.subject, finding.measured) for finding in found(findings, "ranks", UNKNOWN)] == [
+        ("job-worker-0 rank 0", "no process")
+    ]
 
 
 def test_two_ranks_need_channels_as_more_do() -> None:
@@ -673,13 +867,18 @@ def test_a_rank_that_does_not_say_how_many_channels_it_has() -> None:
     log = log_of()
     (job,) = log.communicators
     ranks = (dataclasses.replace(job.ranks[0], channels=None), *job.ranks[1:])
-    findings = check(intent(), facts(log=dataclasses.replace(log, communicators=(dataclasses.replace(job, ranks=ranks),))))
+    findings = check(
+        intent(), facts(log=dataclasses.replace(log, communicators=(dataclasses.replace(job, ranks=ranks),)))
+    )
     assert [finding.subject for finding in found(findings, "channels", UNKNOWN)] == ["job-worker-0 rank 0"]
     assert closing(findings) == {"channels unknown"}
 
 
 def test_nvlink_between_nodes_that_does_not_work_fails_and_names_imex() -> None:
-    text = "MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX channel configuration (/dev/nvidia-caps-imex-channels)."
+    text = (
+        "MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX channel configuration"
+        " (/dev/nvidia-caps-imex-channels)."
+    )
     lines = [*Job().lines(), f"job-worker-0:4100:4180 [0] mnnvl.cc:62 NCCL WARN {text}\n"]
     (found,) = [item for item in judge_log(parse(lines), None, True) if item.check == "training.problem"]
     assert (found.status, "IMEX" in found.why, "ComputeDomain" in found.remedy) == ("fail", True, True)

@@ -36,7 +36,7 @@ INTENT = parse_intent(fabrics(WORLD))
 NONE = BandwidthFacts((), ())
 
 
-def pairs() -> typing.Tuple[typing.Any, ...]:
+def pairs() -> tuple[typing.Any, ...]:
     return (FACTS.bandwidth or NONE).pairs
 
 
@@ -45,22 +45,40 @@ def before(runs: int, factor: float = 1.0) -> Earlier:
     names = tuple(f"2026010{number}T030405Z-aaaaaa" for number in range(1, runs + 1))
     found = []
     for place, pair in enumerate(pairs()):
-        found.append(EarlierPair(pair.fabric, pair.rail, pair.client, pair.server, (pair.average_gbps * (factor if place == 0 else 1.0),) * runs))
+        found.append(
+            EarlierPair(
+                pair.fabric,
+                pair.rail,
+                pair.client,
+                pair.server,
+                (pair.average_gbps * (factor if place == 0 else 1.0),) * runs,
+            )
+        )
     return Earlier(names, (), tuple(found))
 
 
-def trend(kept_before: Earlier) -> typing.List[Finding]:
-    return [finding for finding in check(INTENT, dataclasses.replace(FACTS, earlier=kept_before)) if finding.check == "bandwidth.trend"]
+def trend(kept_before: Earlier) -> list[Finding]:
+    return [
+        finding
+        for finding in check(INTENT, dataclasses.replace(FACTS, earlier=kept_before))
+        if finding.check == "bandwidth.trend"
+    ]
 
 
 def test_a_pair_that_lost_a_few_per_cent_is_warned_of_before_it_is_below_a_floor() -> None:
     slower, others = trend(before(FEWEST_RUNS, 1 / (1 - MOST_DROP - 0.005)))
     first = pairs()[0]
-    assert slower.status == "warn" and f"{first.client} -> {first.server}" in slower.subject and "3.5 % less" in slower.measured
+    assert (
+        slower.status == "warn"
+        and f"{first.client} -> {first.server}" in slower.subject
+        and "3.5 % less" in slower.measured
+    )
     assert f"median of {FEWEST_RUNS} runs before" in slower.expected
     assert others.status == "pass" and others.measured.startswith(f"{len(pairs()) - 1} of {len(pairs())} ")
     floors = check(INTENT, FACTS)
-    assert all(finding.status == "pass" for finding in floors if finding.check in ("bandwidth.floor", "bandwidth.fleet"))
+    assert all(
+        finding.status == "pass" for finding in floors if finding.check in ("bandwidth.floor", "bandwidth.fleet")
+    )
 
 
 def test_less_than_that_is_no_trend() -> None:
@@ -83,11 +101,15 @@ def test_a_run_that_cannot_be_read_is_named() -> None:
     assert found.status == "warn" and "20260101T030405Z-aaaaaa: torn" in found.why
 
 
-def a_run(path: pathlib.Path, number: int, asked: typing.Any, check_mode: bool = False, measured: typing.Any = None) -> FactFolder:
+def a_run(
+    path: pathlib.Path, number: int, asked: typing.Any, check_mode: bool = False, measured: typing.Any = None
+) -> FactFolder:
     """A kept run with the figures of the world."""
     run = f"2026010{number}T030405Z-aaaaaa"
     folder = FactFolder(str(path), run)
-    folder.begin(RunStart(run, "2026-01-02T03:04:05+00:00", check_mode, WORLD.names, fabrics=asked, waivers=[{"run": number}]))
+    folder.begin(
+        RunStart(run, "2026-01-02T03:04:05+00:00", check_mode, WORLD.names, fabrics=asked, waivers=[{"run": number}])
+    )
     os.utime(path / "run.json", (1_700_000_000 + number, 1_700_000_000 + number))
     folder.write("bandwidth", value={"bandwidth": measured or MADE.facts["bandwidth"]["bandwidth"]})
     keep(str(path), run, 9)
@@ -96,7 +118,9 @@ def a_run(path: pathlib.Path, number: int, asked: typing.Any, check_mode: bool =
 
 def test_only_runs_that_were_asked_for_the_same_fabrics_count(tmp_path: pathlib.Path) -> None:
     asked = fabrics(WORLD)
-    for number, (wanted, check_mode) in enumerate(((asked, False), (fabrics(World(rails=1)), False), (asked, True), (asked, False), (asked, False)), 1):
+    for number, (wanted, check_mode) in enumerate(
+        ((asked, False), (fabrics(World(rails=1)), False), (asked, True), (asked, False), (asked, False)), 1
+    ):
         folder = a_run(tmp_path, number, wanted, check_mode)
     seen = earlier(folder)
     assert [run[:8] for run in seen.runs] == ["20260101", "20260104"] and seen.unread == (), "not this run itself"
@@ -111,17 +135,30 @@ def test_pairs_of_the_same_nodes_between_rails_are_told_apart_from_run_to_run() 
     seen: Facts = load(Facts, made.facts["bandwidth"], "facts")
     between = [pair for pair in (seen.bandwidth or NONE).pairs if pair.between_rails]
     known = tuple(
-        EarlierPair(pair.fabric, pair.rail, pair.client, pair.server, ((pair.average_gbps or 0.0) * (2 if pair.rail else 1),) * 3, pair.server_rail)
+        EarlierPair(
+            pair.fabric,
+            pair.rail,
+            pair.client,
+            pair.server,
+            ((pair.average_gbps or 0.0) * (2 if pair.rail else 1),) * 3,
+            pair.server_rail,
+        )
         for pair in between
     )
-    slower = [one for one in check(INTENT, dataclasses.replace(seen, earlier=Earlier(("a", "b", "c"), (), known))) if one.status == "warn"]
+    slower = [
+        one
+        for one in check(INTENT, dataclasses.replace(seen, earlier=Earlier(("a", "b", "c"), (), known)))
+        if one.status == "warn"
+    ]
     assert {one.subject for one in slower} == {f"compute {name} rail 1 -> {name} rail 0" for name in WORLD.names}
     names = [item.name for item in trends(seen.bandwidth, Earlier(("a", "b", "c"), (), known))]
     assert names[0] == "compute, between rails: median" and "compute node-1 rail 1 -> node-1 rail 0" in names
 
 
 def test_the_rail_of_a_server_is_kept_from_run_to_run(tmp_path: pathlib.Path) -> None:
-    seen = dataclasses.replace(FACTS.bandwidth or NONE, pairs=(*pairs(), dataclasses.replace(pairs()[0], server_rail=1)))
+    seen = dataclasses.replace(
+        FACTS.bandwidth or NONE, pairs=(*pairs(), dataclasses.replace(pairs()[0], server_rail=1))
+    )
     for number in (1, 2):
         folder = a_run(tmp_path, number, fabrics(WORLD), measured=to_data(seen))
     assert [pair.server_rail for pair in earlier(folder).pairs if pair.key[:4] == pairs()[0].key[:4]] == [None, 1]
@@ -141,14 +178,19 @@ def test_a_torn_run_is_named_and_not_counted(tmp_path: pathlib.Path, text: str) 
 
 def page(known: Earlier) -> str:
     made = MADE.change("bandwidth", to_data(dataclasses.replace(FACTS, earlier=known)))
-    section = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source)).partition('id="bandwidth"')[2]
+    section = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source)).partition(
+        'id="bandwidth"'
+    )[2]
     return section.partition("</section>")[0].partition("Bandwidth from run to run")[2]
 
 
 def test_the_page_draws_what_became_slower_open_and_first() -> None:
     shown = page(before(FEWEST_RUNS, 1.05))
     first = pairs()[0]
-    at = [shown.index(f"{name} rail {rail}") for name, rail in ((f"{first.client} -&gt; {first.server}", 0), ("node-2 -&gt; node-1", 0))]
+    at = [
+        shown.index(f"{name} rail {rail}")
+        for name, rail in ((f"{first.client} -&gt; {first.server}", 0), ("node-2 -&gt; node-1", 0))
+    ]
     assert at == sorted(at) and shown.count('class="trend bad"') == 1 and "-4.8 %" in shown
     points = [re.findall(r"[\d.]+,[\d.]+", line) for line in re.findall(r'points="([^"]*)"', shown)]
     assert {len(line) for line in points} == {FEWEST_RUNS + 1}
@@ -156,7 +198,10 @@ def test_the_page_draws_what_became_slower_open_and_first() -> None:
 
 def test_a_picture_falls_where_the_figure_does() -> None:
     drawn = picture(Trend("pair", (390.0, 390.0, 390.0, 370.0), 390.0))
-    heights = [float(point.partition(",")[2]) for point in re.findall(r"[\d.]+,[\d.]+", drawn.partition("points=")[2].partition(">")[0])]
+    heights = [
+        float(point.partition(",")[2])
+        for point in re.findall(r"[\d.]+,[\d.]+", drawn.partition("points=")[2].partition(">")[0])
+    ]
     assert heights[0] == heights[1] == heights[2] < heights[3] <= 26.0
     assert 'aria-label="390, 390, 390, 370 Gb/s"' in drawn
 
@@ -169,7 +214,10 @@ def test_without_kept_runs_nothing_is_drawn_and_what_is_as_it_was_is_folded() ->
 def test_what_is_no_measurement_is_neither_judged_nor_drawn() -> None:
     """Both take the same pairs: a picture beside a finding that nobody made would be a second opinion."""
     first, second = pairs()[:2]
-    wrong = dataclasses.replace(first, average_gbps=2 * first.average_gbps), dataclasses.replace(second, failure="timeout")
+    wrong = (
+        dataclasses.replace(first, average_gbps=2 * first.average_gbps),
+        dataclasses.replace(second, failure="timeout"),
+    )
     measured = dataclasses.replace(FACTS.bandwidth or NONE, pairs=(*wrong, *pairs()[2:]))
     facts = dataclasses.replace(FACTS, bandwidth=measured, earlier=before(FEWEST_RUNS))
     (found,) = [finding for finding in check(INTENT, facts) if finding.check == "bandwidth.trend"]

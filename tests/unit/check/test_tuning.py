@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage tuning: faults by name, advice that does not close the gate, what the intent says that does, and one node of many that is unlike the others."""
+"""Stage tuning: faults by name, advice that does not close the gate, what the intent says that does, and one node of
+many that is unlike the others."""
 
 from __future__ import annotations
 
@@ -11,19 +12,33 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Waiver, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    WARN,
+    Finding,
+    Waiver,
+    judge,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading, Roce, Tuning
+from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import (
+    NodeTuning,
+    ObservedTuning,
+    Reading,
+    Roce,
+    Tuning,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, PAIR, ROCE, Shape, healthy
 
 MANY = Shape("1,000 nodes", 1000, 1)
 THREE = Shape("3 nodes", 3, 2)
-Rows = typing.Mapping[str, typing.Tuple[Reading, ...]]
+Rows = typing.Mapping[str, tuple[Reading, ...]]
 
 
-def shows(value: str, *where: str) -> typing.Tuple[Reading, ...]:
+def shows(value: str, *where: str) -> tuple[Reading, ...]:
     return (Reading(value, where),)
 
 
@@ -32,7 +47,7 @@ def judged(
     changes: typing.Mapping[str, Rows],
     unread: typing.Optional[typing.Mapping[str, str]] = None,
     intent: typing.Optional[Intent] = None,
-) -> typing.List[Finding]:
+) -> list[Finding]:
     """What is not a pass, of a healthy fleet in which some nodes show something else.
 
     :param changes: rows by node
@@ -44,8 +59,14 @@ def judged(
     for name, rows in changes.items():
         value = tunings[name].value
         assert value is not None
-        tunings[name] = ObservedTuning(NodeTuning({row: shown for row, shown in {**value.rows, **rows}.items() if row not in unread}, dict(unread)))
-    return [finding for finding in check(intent or fleet.intent, dataclasses.replace(facts, tunings=tunings)) if finding.status != PASS]
+        tunings[name] = ObservedTuning(
+            NodeTuning({row: shown for row, shown in {**value.rows, **rows}.items() if row not in unread}, dict(unread))
+        )
+    return [
+        finding
+        for finding in check(intent or fleet.intent, dataclasses.replace(facts, tunings=tunings))
+        if finding.status != PASS
+    ]
 
 
 def with_tuning(shape: Shape, **given: typing.Any) -> Intent:
@@ -55,24 +76,41 @@ def with_tuning(shape: Shape, **given: typing.Any) -> Intent:
 
 def with_roce(roce: typing.Optional[Roce]) -> Intent:
     intent = healthy(ROCE).intent
-    return dataclasses.replace(intent, fabrics=tuple(dataclasses.replace(fabric, roce=roce) for fabric in intent.fabrics))
+    return dataclasses.replace(
+        intent, fabrics=tuple(dataclasses.replace(fabric, roce=roce) for fabric in intent.fabrics)
+    )
 
 
 @pytest.mark.parametrize(
     ("rows", "check_id", "status", "says"),
     [
-        ({"governor": (Reading("performance", ("0-254",)), Reading("powersave", ("255",)))}, "tuning.cpu", WARN, "powersave (255) on node-2"),
+        (
+            {"governor": (Reading("performance", ("0-254",)), Reading("powersave", ("255",)))},
+            "tuning.cpu",
+            WARN,
+            "powersave (255) on node-2",
+        ),
         ({"idle_latency": shows("133", "0-255")}, "tuning.cpu", WARN, "133 (0-255)"),
         ({"swap_kib": shows("8388604")}, "tuning.memory", WARN, "8388604"),
         ({"numa_balancing": shows("1")}, "tuning.memory", WARN, "1 on node-2"),
         ({"min_free_kbytes": shows("4096")}, "tuning.memory", WARN, "4096"),
         ({"memlock": shows("65536", "containerd")}, "tuning.memory", WARN, "65536 (containerd)"),
-        ({"acs": (Reading("direct", ("0000:19:00.0",)), Reading("redirect", ("0000:19:01.0",)))}, "tuning.pci", WARN, "redirect (0000:19:01.0)"),
+        (
+            {"acs": (Reading("direct", ("0000:19:00.0",)), Reading("redirect", ("0000:19:01.0",)))},
+            "tuning.pci",
+            WARN,
+            "redirect (0000:19:01.0)",
+        ),
         ({"max_read_request": shows("512", "mlx5_1")}, "tuning.pci", WARN, "512 (mlx5_1)"),
         ({"gpu_nic_path": shows("SYS", "0000:18:00.0 mlx5_0")}, "tuning.pci", WARN, "SYS"),
         ({"iommu": shows("DMA-FQ", "mlx5_0")}, "tuning.kernel", WARN, "DMA-FQ"),
         ({"kernel_log": shows("Xid 79", "0000:18:00")}, "tuning.kernel", WARN, "Xid 79 (0000:18:00)"),
-        ({"gpu_slowed": (Reading("none", ("0000:18:00.0",)), Reading("hw_thermal", ("0000:2a:00.0",)))}, "tuning.gpu", FAIL, "hw_thermal (0000:2a:00.0)"),
+        (
+            {"gpu_slowed": (Reading("none", ("0000:18:00.0",)), Reading("hw_thermal", ("0000:2a:00.0",)))},
+            "tuning.gpu",
+            FAIL,
+            "hw_thermal (0000:2a:00.0)",
+        ),
         ({"gpu_ecc": shows("Disabled", "0000:18:00.0")}, "tuning.gpu", WARN, "Disabled"),
         ({"gpu_mig": shows("Enabled", "0000:18:00.0")}, "tuning.gpu", WARN, "Enabled"),
         ({"cpu_manager": shows("none")}, "tuning.kubelet", WARN, "none"),
@@ -91,8 +129,9 @@ def test_a_fault_is_named_once(rows: Rows, check_id: str, status: str, says: str
     assert row in finding.subject and "node-2" in finding.subject
 
 
-def onboard(rows: Rows) -> typing.List[Finding]:
-    """What is not a pass where each node has a NIC on its board as well, which is of no fabric, and the intent expects a row of HCAs."""
+def onboard(rows: Rows) -> list[Finding]:
+    """What is not a pass where each node has a NIC on its board as well, which is of no fabric, and the intent expects
+    a row of HCAs."""
     fleet = healthy(PAIR)
     facts: Facts = fleet.of("tuning")
     nodes, tunings = dict(facts.nodes), dict(facts.tunings)
@@ -100,11 +139,20 @@ def onboard(rows: Rows) -> typing.List[Finding]:
         hcas, tuning = nodes[name].value, tunings[name].value
         assert hcas is not None and tuning is not None
         (port,) = hcas.hcas[0].ports
-        nic = dataclasses.replace(hcas.hcas[0], name="mlx5_9", rdma_device="mlx5_9", ports=(dataclasses.replace(port, link_layer="Ethernet", guid=None),))
+        nic = dataclasses.replace(
+            hcas.hcas[0],
+            name="mlx5_9",
+            rdma_device="mlx5_9",
+            ports=(dataclasses.replace(port, link_layer="Ethernet", guid=None),),
+        )
         nodes[name] = ObservedHcas(dataclasses.replace(hcas, hcas=(*hcas.hcas, nic)))
         tunings[name] = ObservedTuning(dataclasses.replace(tuning, rows={**tuning.rows, **rows}))
     intent = with_tuning(PAIR, expected={"max_read_request": 4096})
-    return [finding for finding in check(intent, dataclasses.replace(facts, nodes=nodes, tunings=tunings)) if finding.status != PASS]
+    return [
+        finding
+        for finding in check(intent, dataclasses.replace(facts, nodes=nodes, tunings=tunings))
+        if finding.status != PASS
+    ]
 
 
 _HCAS = ("mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3")
@@ -133,7 +181,10 @@ def of_vendor(hca: Hca, vendor: str) -> Hca:
 NVIDIA_S = ("NVIDIA", "mlxconfig", "mlnx-tools")
 
 
-@pytest.mark.parametrize(("vendors", "named"), [(("15b3", "15b3"), (True, False)), (("14e4", "1dd8"), (False, True)), (("15b3", "14e4"), (True, True))])
+@pytest.mark.parametrize(
+    ("vendors", "named"),
+    [(("15b3", "15b3"), (True, False)), (("14e4", "1dd8"), (False, True)), (("15b3", "14e4"), (True, True))],
+)
 @pytest.mark.parametrize(
     ("row", "value", "elsewhere"),
     [
@@ -144,20 +195,29 @@ NVIDIA_S = ("NVIDIA", "mlxconfig", "mlnx-tools")
 )
 @pytest.mark.parametrize("expected", [True, False])
 def test_what_an_hca_shows_on_pci_is_set_by_the_means_of_its_vendor(
-    vendors: typing.Tuple[str, str], named: typing.Tuple[bool, bool], row: str, value: str, elsewhere: str, expected: bool
+    vendors: tuple[str, str], named: tuple[bool, bool], row: str, value: str, elsewhere: str, expected: bool
 ) -> None:
-    """By a finding on each node where the intent expects it, and by one on both, or on what is odd, where it does not."""
+    """By a finding on each node where the intent expects it, and by one on both, or on what is odd, where it does
+    not."""
     facts: Facts = healthy(PAIR).of("tuning")
     nodes, tunings = dict(facts.nodes), dict(facts.tunings)
     for name, seen in nodes.items():
         hcas, tuning = seen.value, tunings[name].value
         assert hcas is not None and tuning is not None
         of = dict(zip((hca.name for hca in hcas.hcas if not hca.is_virtual), vendors))
-        nodes[name] = ObservedHcas(dataclasses.replace(hcas, hcas=tuple(of_vendor(hca, of[hca.name]) if hca.name in of else hca for hca in hcas.hcas)))
+        nodes[name] = ObservedHcas(
+            dataclasses.replace(
+                hcas, hcas=tuple(of_vendor(hca, of[hca.name]) if hca.name in of else hca for hca in hcas.hcas)
+            )
+        )
         tunings[name] = ObservedTuning(dataclasses.replace(tuning, rows={**tuning.rows, row: shows(value, *of)}))
-    (word,) = {reading.value for reading in (healthy(PAIR).of("tuning").tunings["node-1"].value.rows[row])}
+    (word,) = {reading.value for reading in healthy(PAIR).of("tuning").tunings["node-1"].value.rows[row]}
     intent = with_tuning(PAIR, expected={row: word}) if expected else healthy(PAIR).intent
-    found = [item for item in check(intent, dataclasses.replace(facts, nodes=nodes, tunings=tunings)) if item.status != PASS and row in item.subject]
+    found = [
+        item
+        for item in check(intent, dataclasses.replace(facts, nodes=nodes, tunings=tunings))
+        if item.status != PASS and row in item.subject
+    ]
     assert [item.status for item in found] == ([FAIL, FAIL] if expected else [WARN])
     for item in found:
         assert (any(tool in item.remedy for tool in NVIDIA_S), elsewhere in item.remedy) == named
@@ -168,10 +228,16 @@ def test_where_no_hca_of_a_node_fits_a_fabric_all_are_held_to_it() -> None:
     facts: Facts = fleet.of("tuning")
     tuning = facts.tunings["node-1"].value
     assert tuning is not None
-    off = {"node-1": ObservedTuning(dataclasses.replace(tuning, rows={**tuning.rows, "max_read_request": (Reading("512", ("mlx5_9",)),)}))}
+    off = {
+        "node-1": ObservedTuning(
+            dataclasses.replace(tuning, rows={**tuning.rows, "max_read_request": (Reading("512", ("mlx5_9",)),)})
+        )
+    }
     intent = with_tuning(PAIR, expected={"max_read_request": 4096})
     for seen in (ObservedHcas(NodeHcas(())), ObservedHcas(error="no answer")):
-        found = check(intent, dataclasses.replace(facts, nodes={**facts.nodes, "node-1": seen}, tunings={**facts.tunings, **off}))
+        found = check(
+            intent, dataclasses.replace(facts, nodes={**facts.nodes, "node-1": seen}, tunings={**facts.tunings, **off})
+        )
         assert [finding.measured for finding in found if finding.status == FAIL] == ["512 (mlx5_9)"]
 
 
@@ -220,10 +286,12 @@ def test_what_has_no_usual_value_within_a_node_is_told() -> None:
         ("none", {"gpu_slowed": shows("hw_thermal", "0000:18:00.0", "0000:2a:00.0")}, []),
     ],
 )
-def test_profiles(profile: str, rows: Rows, found: typing.List[str]) -> None:
+def test_profiles(profile: str, rows: Rows, found: list[str]) -> None:
     """All nodes show the same, so that none is unlike the others."""
     every = dict.fromkeys(PAIR.names, rows)
-    assert sorted({finding.check for finding in judged(PAIR, every, intent=with_tuning(PAIR, profile=profile))}) == found
+    assert (
+        sorted({finding.check for finding in judged(PAIR, every, intent=with_tuning(PAIR, profile=profile))}) == found
+    )
 
 
 @pytest.mark.parametrize(
@@ -241,10 +309,12 @@ def test_profiles(profile: str, rows: Rows, found: typing.List[str]) -> None:
         ({"turbo": "off"}, {"turbo": ()}, FAIL),
     ],
 )
-def test_the_intent_s_own_word_fails(expected: typing.Dict[str, typing.Any], rows: Rows, status: typing.Optional[str]) -> None:
+def test_the_intent_s_own_word_fails(expected: dict[str, typing.Any], rows: Rows, status: typing.Optional[str]) -> None:
     findings = judged(PAIR, {"node-2": rows}, intent=with_tuning(PAIR, expected=expected))
     assert {finding.status for finding in findings} == ({status} if status else set())
-    assert all(finding.subject.startswith("node-") for finding in findings if finding.status == FAIL), "so that one node can be waived"
+    assert all(finding.subject.startswith("node-") for finding in findings if finding.status == FAIL), (
+        "so that one node can be waived"
+    )
 
 
 @pytest.mark.parametrize(("cuda", "status"), [("13.0", FAIL), ("12.8", None), (None, None)])
@@ -265,7 +335,9 @@ def test_what_was_not_read_is_never_a_pass() -> None:
         findings = judged(PAIR, {"node-2": {}}, {row.name: "/sys/x: Permission denied"})
         # without the models nobody knows of which kind a node is
         own = [finding for finding in findings if finding.check == f"tuning.{row.check}"]
-        assert own and all("Permission denied" in finding.why and "node-2" in finding.remedy for finding in own), row.name
+        assert own and all("Permission denied" in finding.why and "node-2" in finding.remedy for finding in own), (
+            row.name
+        )
         assert {finding.status for finding in own} == {UNKNOWN if row.level == "fail" else WARN}
     (finding,) = judged(PAIR, {"node-2": {}}, {"thp": "x: y"}, with_tuning(PAIR, expected={"thp": "always"}))
     assert (finding.status, finding.subject) == (UNKNOWN, "node-2 thp")
@@ -279,9 +351,15 @@ def test_a_gpu_of_which_nothing_is_said_is_not_known() -> None:
 def test_nodes_that_gave_no_answer_close_the_gate() -> None:
     fleet = healthy(PAIR)
     facts: Facts = fleet.of("tuning")
-    for tunings in ({}, {**facts.tunings, "node-2": ObservedTuning(error="unreachable: no route")}, {**facts.tunings, "node-2": ObservedTuning()}):
+    for tunings in (
+        {},
+        {**facts.tunings, "node-2": ObservedTuning(error="unreachable: no route")},
+        {**facts.tunings, "node-2": ObservedTuning()},
+    ):
         findings = check(fleet.intent, dataclasses.replace(facts, tunings=tunings))
-        assert [finding.status for finding in findings if finding.check == "tuning.node" and finding.status != PASS] == [UNKNOWN]
+        assert [
+            finding.status for finding in findings if finding.check == "tuning.node" and finding.status != PASS
+        ] == [UNKNOWN]
         assert not judge(findings).open
 
 
@@ -301,9 +379,13 @@ def test_a_finding_of_one_node_can_be_waived() -> None:
 # RoCE
 
 
-def roce(value: str, other: typing.Optional[str] = None) -> typing.Tuple[Reading, ...]:
+def roce(value: str, other: typing.Optional[str] = None) -> tuple[Reading, ...]:
     """Of both HCAs of a node; the second one may have another value."""
-    return shows(value, "mlx5_0", "mlx5_1") if other is None else (Reading(value, ("mlx5_0",)), Reading(other, ("mlx5_1",)))
+    return (
+        shows(value, "mlx5_0", "mlx5_1")
+        if other is None
+        else (Reading(value, ("mlx5_0",)), Reading(other, ("mlx5_1",)))
+    )
 
 
 @pytest.mark.parametrize(
@@ -330,7 +412,11 @@ def test_roce_is_as_the_fabric_says(rows: Rows, status: typing.Optional[str], sa
     findings = judged(ROCE, {"node-2": rows})
     assert {finding.status for finding in findings} == ({status} if status else set())
     assert all(
-        finding.check == "tuning.roce" and "compute" in finding.subject and "node-2" in finding.subject and says in finding.measured for finding in findings
+        finding.check == "tuning.roce"
+        and "compute" in finding.subject
+        and "node-2" in finding.subject
+        and says in finding.measured
+        for finding in findings
     )
 
 
@@ -341,19 +427,34 @@ def test_nics_of_other_vendors_are_set_by_neither_operator_nor_tools_of_nvidia(v
     nodes = {}
     for name, seen in facts.nodes.items():
         assert seen.value is not None
-        hcas = tuple(dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, vendor=vendor, driver=None)) if hca.pci else hca for hca in seen.value.hcas)
+        hcas = tuple(
+            dataclasses.replace(hca, pci=dataclasses.replace(hca.pci, vendor=vendor, driver=None)) if hca.pci else hca
+            for hca in seen.value.hcas
+        )
         nodes[name] = dataclasses.replace(seen, value=dataclasses.replace(seen.value, hcas=hcas))
     tunings = dict(facts.tunings)
     value = tunings["node-2"].value
     assert value is not None
     tunings["node-2"] = ObservedTuning(NodeTuning({**value.rows, "roce_trust": roce("pcp"), "roce_pfc": roce("none")}))
     intent = dataclasses.replace(
-        fleet.intent, fabrics=tuple(dataclasses.replace(item, select=dataclasses.replace(item.select, vendor=vendor)) for item in fleet.intent.fabrics)
+        fleet.intent,
+        fabrics=tuple(
+            dataclasses.replace(item, select=dataclasses.replace(item.select, vendor=vendor))
+            for item in fleet.intent.fabrics
+        ),
     )
-    found = [finding for finding in check(intent, dataclasses.replace(facts, nodes=nodes, tunings=tunings)) if finding.status == FAIL]
+    found = [
+        finding
+        for finding in check(intent, dataclasses.replace(facts, nodes=nodes, tunings=tunings))
+        if finding.status == FAIL
+    ]
     assert found and {finding.check for finding in found} == {"tuning.roce"}
     text = " ".join(finding.remedy for finding in found)
-    assert [word in text for word in ("NVIDIA", "mlnx_qos", "dcb apptrust set dev INTERFACE order dscp")] == [named, named, not named]
+    assert [word in text for word in ("NVIDIA", "mlnx_qos", "dcb apptrust set dev INTERFACE order dscp")] == [
+        named,
+        named,
+        not named,
+    ]
     assert "dcb pfc set dev INTERFACE prio-pfc all:off 3:on" in text
 
 
@@ -370,12 +471,22 @@ def test_pfc_on_one_side_only_fails_whatever_is_expected(odd: str) -> None:
     intent = with_roce(None)
     quiet = dataclasses.replace(intent, cluster=dataclasses.replace(intent.cluster, tuning=Tuning(profile="none")))
     (finding,) = judged(ROCE, {"node-2": {"roce_pfc": roce("3", odd)}}, intent=quiet)
-    assert (finding.status, finding.measured) == (FAIL, odd) and "node-2 mlx5_1" in finding.subject and "on one side only" in finding.subject
+    assert (
+        (finding.status, finding.measured) == (FAIL, odd)
+        and "node-2 mlx5_1" in finding.subject
+        and "on one side only" in finding.subject
+    )
 
 
 def test_a_site_with_its_own_priority() -> None:
     own = {
-        name: {"roce_pfc": roce("5"), "roce_dscp": roce("40:5"), "roce_ecn": roce("5"), "roce_traffic_class": roce("162"), "roce_tos": roce("162")}
+        name: {
+            "roce_pfc": roce("5"),
+            "roce_dscp": roce("40:5"),
+            "roce_ecn": roce("5"),
+            "roce_traffic_class": roce("162"),
+            "roce_tos": roce("162"),
+        }
         for name in ROCE.names
     }
     assert judged(ROCE, own, intent=with_roce(Roce(40, 5))) == []
@@ -390,12 +501,18 @@ def test_dcb_that_is_not_there_is_not_known_by_its_name() -> None:
 
 
 def test_infiniband_has_no_roce() -> None:
-    assert [finding for finding in check(healthy(PAIR).intent, healthy(PAIR).of("tuning")) if finding.check == "tuning.roce"] == []
+    assert [
+        finding for finding in check(healthy(PAIR).intent, healthy(PAIR).of("tuning")) if finding.check == "tuning.roce"
+    ] == []
 
 
 def test_a_fabric_without_hcas_is_not_known() -> None:
     facts: Facts = healthy(ROCE).of("tuning")
-    found = [finding for finding in check(healthy(ROCE).intent, dataclasses.replace(facts, nodes={})) if finding.check == "tuning.roce"]
+    found = [
+        finding
+        for finding in check(healthy(ROCE).intent, dataclasses.replace(facts, nodes={}))
+        if finding.check == "tuning.roce"
+    ]
     assert [finding.status for finding in found] == [UNKNOWN]
 
 
@@ -406,7 +523,14 @@ def test_a_fabric_without_hcas_is_not_known() -> None:
     ("tuning", "wrong"),
     [
         ({}, []),
-        ({"profile": "none", "cuda": "12.8", "expected": {"thp": "always|never", "min_free_kbytes": ">=65536", "swappiness": 1, "gc_thresh3": None}}, []),
+        (
+            {
+                "profile": "none",
+                "cuda": "12.8",
+                "expected": {"thp": "always|never", "min_free_kbytes": ">=65536", "swappiness": 1, "gc_thresh3": None},
+            },
+            [],
+        ),
         ({"expected": {"govenor": "performance"}}, ["expected.govenor"]),
         ({"expected": {"smt": True}}, ["expected.smt"]),
         ({"expected": {"smt": ["on"], "thp": ""}}, ["expected.smt", "expected.thp"]),
@@ -415,7 +539,7 @@ def test_a_fabric_without_hcas_is_not_known() -> None:
         ({"cuda": "9.0"}, ["cuda"]),
     ],
 )
-def test_what_can_be_expected(tuning: typing.Dict[str, typing.Any], wrong: typing.List[str]) -> None:
+def test_what_can_be_expected(tuning: dict[str, typing.Any], wrong: list[str]) -> None:
     found = [finding for finding in validate.check(with_tuning(PAIR, **tuning)) if finding.status != PASS]
     assert [finding.subject for finding in found] == [f"rdma_cluster.tuning.{place}" for place in wrong]
     assert all(finding.check == "validate.tuning" and finding.status == FAIL for finding in found)
@@ -428,6 +552,8 @@ def test_roce_of_a_fabric_that_has_none_or_no_packet_can_carry() -> None:
         "rdma_fabrics[0].roce.priority",
     ]
     intent = healthy(PAIR).intent
-    wrong = dataclasses.replace(intent, fabrics=tuple(dataclasses.replace(fabric, roce=Roce()) for fabric in intent.fabrics))
+    wrong = dataclasses.replace(
+        intent, fabrics=tuple(dataclasses.replace(fabric, roce=Roce()) for fabric in intent.fabrics)
+    )
     assert [finding.subject for finding in validate.check(wrong)] == ["rdma_fabrics[0].roce"]
     assert Roce().traffic_class == 106

@@ -14,19 +14,27 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.teardown impo
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import tuning as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NodeSetting, ObservedSettings, TuningSet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import (
+    NodeSetting,
+    ObservedSettings,
+    TuningSet,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import Tuning
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, ROCE, Shape, healthy
 
 from ..plan.test_tuning_settings import intent_of
 
 
-def findings(shape: Shape, tuning: typing.Optional[Tuning] = None, **changes: typing.Any) -> typing.Dict[str, Finding]:
+def findings(shape: Shape, tuning: typing.Optional[Tuning] = None, **changes: typing.Any) -> dict[str, Finding]:
     """By subject, of a healthy fleet with other facts."""
     fleet = healthy(shape)
     facts: Facts = dataclasses.replace(fleet.of("tuning"), **changes)
     cluster = dataclasses.replace(fleet.intent.cluster, tuning=tuning or fleet.intent.cluster.tuning)
-    return {item.subject: item for item in check(dataclasses.replace(fleet.intent, cluster=cluster), facts) if item.check == "tuning.set"}
+    return {
+        item.subject: item
+        for item in check(dataclasses.replace(fleet.intent, cluster=cluster), facts)
+        if item.check == "tuning.set"
+    }
 
 
 def by_tuned(**nodes: NodeSetting) -> TuningSet:
@@ -46,7 +54,11 @@ def test_what_is_not_asked_for_is_not_judged() -> None:
     ("found", "status", "says"),
     [
         (None, UNKNOWN, "gave no answer"),
-        (TuningSet("tuned", refusal="PerformanceProfile gpu tunes node-1", remedy="Put the lines"), FAIL, "PerformanceProfile gpu tunes node-1."),
+        (
+            TuningSet("tuned", refusal="PerformanceProfile gpu tunes node-1", remedy="Put the lines"),
+            FAIL,
+            "PerformanceProfile gpu tunes node-1.",
+        ),
         (TuningSet("nothing"), UNKNOWN, "There are rules for governor, idle_latency"),
     ],
 )
@@ -89,7 +101,12 @@ def test_nodes_that_are_reached_by_observers_are_told_that_nothing_can_be_set() 
 
 def test_a_module_that_failed_or_did_not_run_is_not_known() -> None:
     first, second = PAIR.names[:2]
-    found = findings(PAIR, kernel_settings={first: ObservedSettings(error="failed: Set what needs no reboot: vm.swappiness does not take 10")})
+    found = findings(
+        PAIR,
+        kernel_settings={
+            first: ObservedSettings(error="failed: Set what needs no reboot: vm.swappiness does not take 10")
+        },
+    )
     assert found[first].status == UNKNOWN and "does not take 10" in found[first].why
     assert found[second].status == UNKNOWN and "did not run there" in found[second].why
 
@@ -104,8 +121,12 @@ def test_a_module_that_failed_or_did_not_run_is_not_known() -> None:
         (None, UNKNOWN),
     ],
 )
-def test_the_teardown_says_whether_the_files_of_the_settings_are_gone(seen: typing.Optional[ObservedSettings], status: str) -> None:
-    facts = TeardownFacts(("worker-1", "by-pod"), kernel_settings={"worker-1": seen} if seen else {}, by_pods=("by-pod",))
+def test_the_teardown_says_whether_the_files_of_the_settings_are_gone(
+    seen: typing.Optional[ObservedSettings], status: str
+) -> None:
+    facts = TeardownFacts(
+        ("worker-1", "by-pod"), kernel_settings={"worker-1": seen} if seen else {}, by_pods=("by-pod",)
+    )
     found = [item for item in check_teardown(intent_of(), facts) if item.check == "teardown.settings"]
     assert [(item.subject, item.status) for item in found] == [("worker-1", status)]
 

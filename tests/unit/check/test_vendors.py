@@ -13,12 +13,27 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet import vendors, why_no_sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.vendors import VENDORS, Vendor
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import ClusterBefore, objections
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
+    ClusterBefore,
+    objections,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions import check as virtual_functions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+    Port,
+    Sriov,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, Policy, StateInterface
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+    NodeState,
+    Policy,
+    StateInterface,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 #: modules, tools and packages that are of one vendor alone
@@ -71,7 +86,14 @@ def without_rdma_device(vendor: Vendor) -> str:
 
 
 def without_sriov(vendor: Vendor) -> str:
-    return found_by_discover(vendor, "discover.sriov", sriov=None, sriov_absence="off", rdma_device="rdma0", ports=(Port(1, link_layer="Ethernet"),))
+    return found_by_discover(
+        vendor,
+        "discover.sriov",
+        sriov=None,
+        sriov_absence="off",
+        rdma_device="rdma0",
+        ports=(Port(1, link_layer="Ethernet"),),
+    )
 
 
 def without_functions(vendor: Vendor) -> str:
@@ -80,7 +102,8 @@ def without_functions(vendor: Vendor) -> str:
 
 def of_functions(vendor: Vendor, check: str, sriov: Sriov, driver: typing.Optional[str], **changes: typing.Any) -> str:
     virtual = [
-        Hca(address, pci=PciFunction(address, vendor.pci, "1889", "0200", driver), physical_function=PF, vf_index=index) for index, address in enumerate(VFS)
+        Hca(address, pci=PciFunction(address, vendor.pci, "1889", "0200", driver), physical_function=PF, vf_index=index)
+        for index, address in enumerate(VFS)
     ]
     seen = NodeHcas((nic(vendor, rdma_device="rdma0", sriov=sriov), *virtual[: sriov.current]))
     facts = virtual_functions.Facts({"worker-1": ObservedHcas(seen)}, {}, None)
@@ -139,7 +162,11 @@ def test_an_rdma_driver_is_named_by_vendor_with_the_packages_that_have_it(vendor
     ("name", "enable", "more"),
     [
         ("NVIDIA", f"mstconfig -d {PF} set SRIOV_EN=1 NUM_OF_VFS=NUMBER", f"mstconfig -d {PF} set NUM_OF_VFS=NUMBER"),
-        ("Broadcom", "niccli -dev ID nvm -setoption enable_sriov -value 1", "number_of_vfs_per_pf -scope PORT -value NUMBER"),
+        (
+            "Broadcom",
+            "niccli -dev ID nvm -setoption enable_sriov -value 1",
+            "number_of_vfs_per_pf -scope PORT -value NUMBER",
+        ),
         ("Intel", "Switch SR-IOV on in the BIOS", "Ask for fewer"),
         ("AMD", "nicctl update card profile --profile pf1_vf1", "nicctl update card profile --profile NAME"),
     ],
@@ -151,7 +178,13 @@ def test_virtual_functions_are_made_by_the_tool_of_the_vendor(name: str, enable:
 
 def test_a_nic_that_is_not_in_the_table_has_no_tool_of_others() -> None:
     other = dataclasses.replace(nic(VENDORS[0]), pci=PciFunction(PF, "1077", "8070", "0200", "qede"))
-    texts = [vendors.load_driver([other]), vendors.load_rdma([other]), vendors.enable_functions(other), vendors.more_functions(other), vendors.burn(other)]
+    texts = [
+        vendors.load_driver([other]),
+        vendors.load_rdma([other]),
+        vendors.enable_functions(other),
+        vendors.more_functions(other),
+        vendors.burn(other),
+    ]
     texts += [vendors.link_command(other, PF), vendors.priorities_command(other)]
     assert not re.search("|".join(WORDS.values()), " ".join(texts))
     assert f"lspci -k -s {PF}" in texts[0]

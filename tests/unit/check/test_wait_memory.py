@@ -19,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Ch
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from tests.unit.run.test_sync import NODE, POD, POLICY, STATE, booted, changed
 
-Resource = typing.Dict[str, typing.Any]
+Resource = dict[str, typing.Any]
 NAMES = ("kl-a", "kl-b", "kl-c")
 TARGETS = (
     Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", NAMES, 1),
@@ -34,31 +34,52 @@ def named(resource: Resource, name: str) -> Resource:
 
 
 NODES = [NODE, changed(NODE, status__allocatable={}), booted("0"), booted("1", "False"), booted("1", "Unknown")]
-STATES = [STATE, changed(STATE, status__syncStatus="InProgress"), changed(STATE, status__syncStatus="Failed"), changed(STATE, spec={})]
+STATES = [
+    STATE,
+    changed(STATE, status__syncStatus="InProgress"),
+    changed(STATE, status__syncStatus="Failed"),
+    changed(STATE, spec={}),
+]
 STATES.append(changed(STATE, metadata__annotations={"sriovnetwork.openshift.io/desired-state": "Drain_Required"}))
 NAME = st.sampled_from(NAMES)
 CHANGES = st.one_of(
     st.builds(lambda item, name: Change("Node", "put", (named(item, name),)), st.sampled_from(NODES), NAME),
-    st.builds(lambda item, name: Change("SriovNetworkNodeState", "put", (named(item, name),)), st.sampled_from(STATES), NAME),
+    st.builds(
+        lambda item, name: Change("SriovNetworkNodeState", "put", (named(item, name),)), st.sampled_from(STATES), NAME
+    ),
     st.builds(lambda name: Change("Node", "drop", (named(NODE, name),)), NAME),
     st.builds(lambda name: Change("SriovNetworkNodeState", "drop", (named(STATE, name),)), NAME),
-    st.sampled_from([Change("SriovNetworkNodePolicy", "put", (POLICY,)), Change("SriovNetworkNodePolicy", "replace", ())]),
+    st.sampled_from(
+        [Change("SriovNetworkNodePolicy", "put", (POLICY,)), Change("SriovNetworkNodePolicy", "replace", ())]
+    ),
     st.sampled_from([Change("NetworkAttachmentDefinition", "replace", ()), Change("Node", "error", error="no answer")]),
-    st.sampled_from([Change("PodDisruptionBudget", "error", error="forbidden"), Change("SriovNetworkPoolConfig", "replace", ())]),
+    st.sampled_from(
+        [Change("PodDisruptionBudget", "error", error="forbidden"), Change("SriovNetworkPoolConfig", "replace", ())]
+    ),
 )
 
 
 @given(st.lists(st.lists(CHANGES, max_size=4), max_size=6), st.booleans())
 @settings(max_examples=examples(150), deadline=None)
-def test_with_a_memory_the_same_is_said_of_each_world(steps: typing.Sequence[typing.Sequence[Change]], drained: bool) -> None:
+def test_with_a_memory_the_same_is_said_of_each_world(
+    steps: typing.Sequence[typing.Sequence[Change]], drained: bool
+) -> None:
     judges = memory.Judges(TARGETS)
     world = ClusterState()
-    for step in [[Change("Node", "replace", tuple(named(NODE, name) for name in NAMES)), Change("SriovNetworkNodePolicy", "replace", (POLICY,))], *steps]:
+    for step in [
+        [
+            Change("Node", "replace", tuple(named(NODE, name) for name in NAMES)),
+            Change("SriovNetworkNodePolicy", "replace", (POLICY,)),
+        ],
+        *steps,
+    ]:
         for change in gathered(step):
             world = take(world, change)
         if drained:
             # what the loop adds by itself
-            world = dataclasses.replace(world, pods={NAMES[0]: (POD,)}, logs={NAMES[1]: "busy"}, daemons=None if len(step) % 2 else {})
+            world = dataclasses.replace(
+                world, pods={NAMES[0]: (POD,)}, logs={NAMES[1]: "busy"}, daemons=None if len(step) % 2 else {}
+            )
         assert judges.judge(world) == judge(TARGETS, world)
         assert judges.judge(world) == judge(TARGETS, world)
 
@@ -81,7 +102,7 @@ def test_each_field_of_a_world_is_one_of_nodes_or_one_that_they_share() -> None:
 
 
 def test_a_node_is_judged_anew_only_when_something_of_it_changed(monkeypatch: typing.Any) -> None:
-    asked: typing.List[str] = []
+    asked: list[str] = []
     real = sriov.judge_node
 
     def counted(target: Target, name: str, world: ClusterState, turns: typing.Any) -> typing.Any:

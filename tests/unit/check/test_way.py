@@ -11,8 +11,18 @@ import typing
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.way import Way
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership, resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology, UnreadPort
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import (
+    Member,
+    Membership,
+    resolve,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    FabricNode,
+    Link,
+    LinkEnd,
+    Topology,
+    UnreadPort,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
@@ -20,20 +30,35 @@ SPINE = FabricNode("Switch", "0x00000000000000f0", "spine", 65, 90)
 
 
 def fabric_of_tenants() -> Topology:
-    """Our leaf and three of others below a spine; of the last one the only HCA is an aggregation node. Each second link is told from its other end."""
+    """Our leaf and three of others below a spine; of the last one the only HCA is an aggregation node. Each second link
+    is told from its other end."""
     ours = world.topology(1)
-    nodes, links = [*ours.nodes, SPINE], [Link(link.b, link.a, link.width, link.speed) if place % 2 else link for place, link in enumerate(ours.links)]
+    nodes, links = (
+        [*ours.nodes, SPINE],
+        [Link(link.b, link.a, link.width, link.speed) if place % 2 else link for place, link in enumerate(ours.links)],
+    )
     links.append(Link(LinkEnd("Switch", ours.nodes[0].guid, 60, 1), LinkEnd("Switch", SPINE.guid, 1, 90), 4, "NDR"))
     for number in (1, 2, 3):
         leaf, host = f"0x{0x900 + number:016x}", f"0x{0xA00 + number:016x}"
-        nodes += [FabricNode("Switch", leaf, f"leaf of others {number}", 65, 200 + number), FabricNode("Ca", host, "x", 1, aggregation=number == 3)]
-        links.append(Link(LinkEnd("Switch", leaf, 60, 200 + number), LinkEnd("Switch", SPINE.guid, 1 + number, 90), 4, "NDR"))
-        links.append(Link(LinkEnd("Ca", host, 1, 300 + number, host), LinkEnd("Switch", leaf, 1, 200 + number), 4, "NDR"))
+        nodes += [
+            FabricNode("Switch", leaf, f"leaf of others {number}", 65, 200 + number),
+            FabricNode("Ca", host, "x", 1, aggregation=number == 3),
+        ]
+        links.append(
+            Link(LinkEnd("Switch", leaf, 60, 200 + number), LinkEnd("Switch", SPINE.guid, 1 + number, 90), 4, "NDR")
+        )
+        links.append(
+            Link(LinkEnd("Ca", host, 1, 300 + number, host), LinkEnd("Switch", leaf, 1, 200 + number), 4, "NDR")
+        )
     return Topology(tuple(nodes), tuple(links))
 
 
 def test_links_of_our_hcas_and_between_switches_that_may_carry_them_are_ours() -> None:
-    membership = resolve(world.fabric(), {name: world.node(number) for name, number in world.NODES.items()}, {name: world.subnets() for name in world.NODES})
+    membership = resolve(
+        world.fabric(),
+        {name: world.node(number) for name, number in world.NODES.items()},
+        {name: world.subnets() for name in world.NODES},
+    )
     topology = fabric_of_tenants()
     way, leaf = Way(membership, topology), topology.nodes[0].guid
     assert way.leaves == {leaf}
@@ -42,7 +67,10 @@ def test_links_of_our_hcas_and_between_switches_that_may_carry_them_are_ours() -
     assert {(leaf, number) for number in range(1, 9)} | {(leaf, 60), (SPINE.guid, 1)} <= way.ours
     # two leaves carry HCAs of others alone; the third has none, and may be on the way
     for number, expected in ((1, False), (2, False), (3, True)):
-        assert ((f"0x{0x900 + number:016x}", 60) in way.ours, (SPINE.guid, 1 + number) in way.ours) == (expected, expected)
+        assert ((f"0x{0x900 + number:016x}", 60) in way.ours, (SPINE.guid, 1 + number) in way.ours) == (
+            expected,
+            expected,
+        )
         assert (f"0x{0x900 + number:016x}", 1) not in way.ours
 
 
@@ -60,19 +88,28 @@ def switch(number: int) -> str:
 
 
 def tree(
-    *links: typing.Tuple[int, int], ours: typing.Sequence[int] = (), others: typing.Sequence[int] = ()
-) -> typing.Tuple[Way, typing.Set[typing.Tuple[int, int]]]:
+    *links: tuple[int, int], ours: typing.Sequence[int] = (), others: typing.Sequence[int] = ()
+) -> tuple[Way, set[tuple[int, int]]]:
     """The way through such a fabric, and those of its links that are ours."""
     way = Way(*made_up(*links, ours=ours, others=others))
     return way, {link for link in links if (switch(link[0]), 100 + link[1]) in way.ours}
 
 
-def made_up(*links: typing.Tuple[int, int], ours: typing.Sequence[int] = (), others: typing.Sequence[int] = ()) -> typing.Tuple[Membership, Topology]:
+def made_up(
+    *links: tuple[int, int], ours: typing.Sequence[int] = (), others: typing.Sequence[int] = ()
+) -> tuple[Membership, Topology]:
     """Switches by their numbers with these links, below some of which are HCAs of ours, or of others."""
-    nodes = [FabricNode("Switch", switch(number), f"switch-{number}", 65) for number in sorted({end for link in links for end in link})]
-    made = [Link(LinkEnd("Switch", switch(a), 100 + b), LinkEnd("Switch", switch(b), 100 + a), 4, "NDR") for a, b in links]
+    nodes = [
+        FabricNode("Switch", switch(number), f"switch-{number}", 65)
+        for number in sorted({end for link in links for end in link})
+    ]
+    made = [
+        Link(LinkEnd("Switch", switch(a), 100 + b), LinkEnd("Switch", switch(b), 100 + a), 4, "NDR") for a, b in links
+    ]
     hcas = [world.hca(1, 0, guid=f"0x{0xA000000 + number:016x}") for number in ours]
-    for place, (number, kind) in enumerate([*((number, 0xA000000) for number in ours), *((number, 0xB000000) for number in others)]):
+    for place, (number, kind) in enumerate(
+        [*((number, 0xA000000) for number in ours), *((number, 0xB000000) for number in others)]
+    ):
         guid = f"0x{kind + number:016x}"
         nodes.append(FabricNode("Ca", guid, f"host-{place}", 1))
         made.append(Link(LinkEnd("Ca", guid, 1, None, guid), LinkEnd("Switch", switch(number), 1), 4, "NDR"))
@@ -113,14 +150,15 @@ def test_a_large_fabric_of_tenants_is_walked_in_time() -> None:
 
 
 def test_a_long_row_of_switches_is_not_walked_to_its_end() -> None:
-    """Switches of others in a row that no fabric has: what nobody can compare in time is taken for ours, so that its errors count."""
+    """Switches of others in a row that no fabric has: what nobody can compare in time is taken for ours, so that its
+    errors count."""
     row = [(number, number + 1) for number in range(1, 6000)]
     began = time.monotonic()
     assert tree(*row, ours=range(1, 6000, 2), others=range(2, 6001, 2))[1] == set(row)
     assert time.monotonic() - began < 30
 
 
-def uplinks_of(links: typing.Sequence[typing.Tuple[int, int]], ours: typing.Sequence[int]) -> typing.List[Finding]:
+def uplinks_of(links: typing.Sequence[tuple[int, int]], ours: typing.Sequence[int]) -> list[Finding]:
     membership, topology = made_up(*links, ours=ours)
     found = check_topology(world.fabric(), membership, topology, None, FabricFacts({}, {}, {}))
     return [finding for finding in found if finding.check == "fabric.uplinks"]
@@ -129,7 +167,11 @@ def uplinks_of(links: typing.Sequence[typing.Tuple[int, int]], ours: typing.Sequ
 def test_leaves_that_a_node_makes_up_are_not_compared_each_with_each() -> None:
     """Each leaf shares switches with others than the leaf beside it does, and one has a link more than all."""
     leaves = 1000
-    links = [(leaf, 100_000 + (leaf + step * step) % 100_000) for leaf in range(1, leaves + 1) for step in range(40 + (leaf == 1))]
+    links = [
+        (leaf, 100_000 + (leaf + step * step) % 100_000)
+        for leaf in range(1, leaves + 1)
+        for step in range(40 + (leaf == 1))
+    ]
     began = time.monotonic()
     found = uplinks_of(links, range(1, leaves + 1))
     assert time.monotonic() - began < 30
@@ -138,7 +180,9 @@ def test_leaves_that_a_node_makes_up_are_not_compared_each_with_each() -> None:
 
 def test_many_pods_are_compared_each_in_itself() -> None:
     """A hundred pods of 16 leaves; each leaf that lost a link is told."""
-    links = [(100 * pod + leaf, 100_000 + 100 * pod + top) for pod in range(1, 101) for leaf in range(16) for top in range(8)]
+    links = [
+        (100 * pod + leaf, 100_000 + 100 * pod + top) for pod in range(1, 101) for leaf in range(16) for top in range(8)
+    ]
     lost = {(1703, 101_702), (4204, 104_204)}
     found = uplinks_of([link for link in links if link not in lost], sorted({leaf for leaf, _top in links}))
     assert [(finding.status, finding.subject, finding.measured, finding.expected) for finding in found] == [
@@ -157,7 +201,10 @@ def test_leaves_that_a_port_of_ours_makes_by_many_cables_are_none() -> None:
         Link(dataclasses.replace(port, port=1 if number % 2 else number), LinkEnd("Switch", node.guid, 1), 4, "NDR")
         for number, node in enumerate(more, start=2)
     ]
-    row = [Link(LinkEnd("Switch", one.guid, 2), LinkEnd("Switch", other.guid, 3), 4, "NDR") for one, other in zip(more, more[1:])]
+    row = [
+        Link(LinkEnd("Switch", one.guid, 2), LinkEnd("Switch", other.guid, 3), 4, "NDR")
+        for one, other in zip(more, more[1:])
+    ]
     way = Way(membership, Topology((*topology.nodes, *more), (*topology.links, *cables, *row)))
     assert way.leaves == {switch(1)}
 
@@ -172,5 +219,8 @@ def test_a_fabric_of_more_distances_than_memory_holds_is_taken_for_ours() -> Non
 
 def test_of_a_description_the_first_64_characters_are_told() -> None:
     """The IBA has no more. A node that makes one up would have it written into each finding about a link."""
-    assert FabricNode("Switch", "0x01", " leaf-1 ", 65).called == "leaf-1" and FabricNode("Switch", "0x01", " ", 65).called == "0x01"
+    assert (
+        FabricNode("Switch", "0x01", " leaf-1 ", 65).called == "leaf-1"
+        and FabricNode("Switch", "0x01", " ", 65).called == "0x01"
+    )
     assert FabricNode("Switch", "0x01", "x" * 60_000, 65).called == "x" * 64

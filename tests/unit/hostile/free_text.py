@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which texts of facts and of what parsers return have no form of the boundary, and why. All others are held against theirs.
+"""Which texts of facts and of what parsers return have no form of the boundary, and why. All others are held against
+theirs.
 
 A new field of text needs a form in its annotation, or a line here.
 """
@@ -10,82 +11,146 @@ from __future__ import annotations
 import typing
 
 #: by reason: class and its fields
-TABLE: typing.Dict[str, str] = {
-    "words of a system or of the collection for a reader, which every page and every message escapes": """
-        AddressFacts unclear errors; AppliedObject action refusal reason warnings; ArchiveFacts error remedy; Attachment problem fault; BandwidthFacts
-        leftovers remaining; BiosAttribute display_name read_only; BiosJob state name; BiosSetting looked_for; BiosValue label; ClusterNode not_ready unread;
-        ClusterPolicies state error; ClusterQueue inactive; ClusterEvent reason message time; ControllerFacts error remedy rights_error; CountedPair why;
-        CoverPlan spread; Denied need text power; Difference source key now wanted how; DisruptionPlan unread closed pauses; DriverPolicy message; Earlier
+TABLE: dict[str, str] = {
+    "words of a system or of the collection for a reader, which every page and every message escapes": (
+        """
+        AddressFacts unclear errors; AppliedObject action refusal reason warnings; ArchiveFacts error remedy;
+        Attachment problem fault; BandwidthFacts
+        leftovers remaining; BiosAttribute display_name read_only; BiosJob state name; BiosSetting looked_for;
+        BiosValue label; ClusterNode not_ready unread;
+        ClusterPolicies state error; ClusterQueue inactive; ClusterEvent reason message time; ControllerFacts error
+        remedy rights_error; CountedPair why;
+        CoverPlan spread; Denied need text power; Difference source key now wanted how; DisruptionPlan unread closed
+        pauses; DriverPolicy message; Earlier
         runs unread;
-        FabricNode description; Facts unmade roll_error; Failure evidence; FeatureDiscovery unread; Finding check subject measured expected why remedy; Hca
-        node_description unread; HcaFirmware settings_from not_asked errors; HelmFacts error; HostConfig what refusal; ImageFacts errors; InstallPlan message;
+        FabricNode description; Facts unmade roll_error; Failure evidence; FeatureDiscovery unread; Finding check
+        subject measured expected why remedy; Hca
+        node_description unread; HcaFirmware settings_from not_asked errors; HelmFacts error; HostConfig what refusal;
+        ImageFacts errors; InstallPlan message;
         Inventory refused; InventoryNode error; KubeletStand error reached; LayerEnd binding;
         LayerStep why commands; Leftovers errors; LintFacts errors;
-        LocalQueue inactive; LostManager description; MachinePool conditions message; ManagerPort error; Mark differences; MemlockProof evidence error;
-        MirrorAnswer said; NcclProblem kind text place hosts; NicDevice message; NicDevices errors; NicMap broken; NicState reason message firmware; NodeBios
-        registry_error last_apply pending_error errors; NodeHcas errors; NodeNeighbours errors; NodeOutcome why remedy did; NodePlan reasons lost blockers;
-        NodePlatform errors; NodeProfile message; NodeSetting why remedy; NodeState last_sync_error; NodeStep lost blockers reasons also notes; NodeTuning
-        unread; ObservedBios error; ObservedClock error; ObservedFirmware error; ObservedHcas error; ObservedNeighbours error; ObservedPings error;
-        ObservedPlatform error; ObservedServers error; ObservedSettings error; ObservedSubnets error; ObservedText error; ObservedTopologies error;
-        ObservedTuning error; ObserverPod detail suspect; OlmObject message; OperatorFacts troubles errors says; OperatorStand detail remedy; OperatorsSeen
+        LocalQueue inactive; LostManager description; MachinePool conditions message; ManagerPort error; Mark
+        differences; MemlockProof evidence error;
+        MirrorAnswer said; NcclProblem kind text place hosts; NicDevice message; NicDevices errors; NicMap broken;
+        NicState reason message firmware; NodeBios
+        registry_error last_apply pending_error errors; NodeHcas errors; NodeNeighbours errors; NodeOutcome why remedy
+        did; NodePlan reasons lost blockers;
+        NodePlatform errors; NodeProfile message; NodeSetting why remedy; NodeState last_sync_error; NodeStep lost
+        blockers reasons also notes; NodeTuning
+        unread; ObservedBios error; ObservedClock error; ObservedFirmware error; ObservedHcas error; ObservedNeighbours
+        error; ObservedPings error;
+        ObservedPlatform error; ObservedServers error; ObservedSettings error; ObservedSubnets error; ObservedText
+        error; ObservedTopologies error;
+        ObservedTuning error; ObserverPod detail suspect; OlmObject message; OperatorFacts troubles errors says;
+        OperatorStand detail remedy; OperatorsSeen
         errors untrusted;
-        PairLayers why; PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error; PingServer error; PodState detail
-        suspect; PoolPlan limit blockers; PortGrowth why; RdmaPod error binding; Reported reason parts; Roll error others; RollPlan limit refusal shape;
-        RoundPlan why; SeenCapabilities unread error; SeenErrors error; SeenForwarding error; SeenManagers error; SeenSubnet error; SeenTopology error;
-        ServiceVersion reason message requirements; SlowPort could_be; Status status message reason; Stay subject why remedy; Subscription troubles;
-        UntrustedNamespace why; Wider why commands; CollectivePod error; CollectivesFacts ended leftovers remaining; RanTest evidence command; Request words;
-        SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; UnreadNode why; Workload lost; Bios refused; Catalog state message""",
-    "names of the inventory and of the intent, which are the admin's: stage validate holds those of the intent against their forms": """
-        AppliedObject fabric; ArchiveFacts place; CountedPair fabric client server node; EarlierPair fabric client server; FabricBandwidth fabric; Facts nodes
-        hcas subnets topologies functions neighbours clocks by_pods platforms runtimes bioses firmware before plan servers pings stopped tunings
+        PairLayers why; PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error;
+        PingServer error; PodState detail
+        suspect; PoolPlan limit blockers; PortGrowth why; RdmaPod error binding; Reported reason parts; Roll error
+        others; RollPlan limit refusal shape;
+        RoundPlan why; SeenCapabilities unread error; SeenErrors error; SeenForwarding error; SeenManagers error;
+        SeenSubnet error; SeenTopology error;
+        ServiceVersion reason message requirements; SlowPort could_be; Status status message reason; Stay subject why
+        remedy; Subscription troubles;
+        UntrustedNamespace why; Wider why commands; CollectivePod error; CollectivesFacts ended leftovers remaining;
+        RanTest evidence command; Request words;
+        SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; UnreadNode why; Workload lost;
+        Bios refused; Catalog state message"""
+    ),
+    "names of the inventory and of the intent, which are the admin's: stage validate holds those of the intent against "
+    "their forms": (
+        """
+        AppliedObject fabric; ArchiveFacts place; CountedPair fabric client server node; EarlierPair fabric client
+        server; FabricBandwidth fabric; Facts nodes
+        hcas subnets topologies functions neighbours clocks by_pods platforms runtimes bioses firmware before plan
+        servers pings stopped tunings
         kernel_settings variables held images mistyped origins inventory_error;
-        CollectivesFacts fabric; LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node; NodeStep node; PairLayers
-        fabric client server; PairResult fabric client server; PoolPlan nodes; RdmaPod fabric node; RoundPlan fabric; SyncNode fabric node; TuningSet nodes;
-        Folder path; Address base query; Challenge realm service scope; Login basic token; JobNeeds kind queue; ImageSeen name; ImageReference repository host
-        version""",
-    "metadata that the API server itself holds to the rules of names and labels, matched and shown": """
-        ApiResource base plural kind; AppliedObject kind name namespace; Attachment name kinds resource plugin; Catalog name namespace address; Channel name
-        newest versions; Claim name modes phase; ClusterNode labels allocatable; ClusterPod labels; ClusterPolicies names; ClusterQueue name groups cohort;
-        Controller operator name version origin release; FeatureDiscovery pods; EtcdMember node; HealthCheck kind namespace name nodes; HostConfig kind name
-        labels generated; Judged foreign going; InstallPlan name namespace phase versions; InventoryNode groups; LabelExpression key operator values;
-        LabelSelector labels; Lease pod; LocalQueue name cluster_queue; Machine namespace name labels node; MachinePool labels; NicState name; NicTemplate
-        name cards; NodePlan pods pool rolled_by; NodeStep node pods pool; NodeProfile node wanted active; ObserverPod image_id template; ObserverSet template
-        node_selector nodes run; OperatorFacts crds configs namespace; OperatorGroup name namespace targets; OperatorStand package namespace subscription
-        wanted installed upgrade; OperatorsSeen packages labelled made; Package name catalog catalog_namespace default_channel; PolicyState kind name state;
-        PoolPlan name; Reported name nodes; ServiceVersion name namespace phase version replaces definitions deployments webhooks; StorageClass name
-        provisioner; Subscription name namespace package channel source source_namespace approval state current installed plan; Taken owner ipam; Roll pool
-        config; UntrustedNamespace namespace; Workload kind name namespace queue""",
-    "what an admin wrote into an object, compared with what is wanted and shown": """
-        DriverPolicy image version repositories; ImageFacts named; MachinePool max_unavailable; MirrorAnswer source place needed_by put; MirrorFacts unlisted
-        elsewhere; MirrorRule owner source mirrors; NicPolicy configs owners; NicState template; NodePool max_unavailable; NodeProfile data; OperatorSettings
-        mode disabled_plugins; Policy resource_name node_selector vendor device root_devices pf_names device_type link_type eswitch_mode net_filter vdpa_type;
-        RegistrySources allowed blocked insecure; WorkerConfig classes fields sources""",
-    "a user's job and its log, which are linted and shown, and run nothing": """
-        Container name path sources requests limits capabilities mounts; NcclChoice function algorithm protocol; NcclCommunicator name; NcclDevice name
+        CollectivesFacts fabric; LayerEnd node; LintFacts held; MemlockProof fabric; NodeOutcome node; NodePlan node;
+        NodeStep node; PairLayers
+        fabric client server; PairResult fabric client server; PoolPlan nodes; RdmaPod fabric node; RoundPlan fabric;
+        SyncNode fabric node; TuningSet nodes;
+        Folder path; Address base query; Challenge realm service scope; Login basic token; JobNeeds kind queue;
+        ImageSeen name; ImageReference repository host
+        version"""
+    ),
+    "metadata that the API server itself holds to the rules of names and labels, matched and shown": (
+        """
+        ApiResource base plural kind; AppliedObject kind name namespace; Attachment name kinds resource plugin; Catalog
+        name namespace address; Channel name
+        newest versions; Claim name modes phase; ClusterNode labels allocatable; ClusterPod labels; ClusterPolicies
+        names; ClusterQueue name groups cohort;
+        Controller operator name version origin release; FeatureDiscovery pods; EtcdMember node; HealthCheck kind
+        namespace name nodes; HostConfig kind name
+        labels generated; Judged foreign going; InstallPlan name namespace phase versions; InventoryNode groups;
+        LabelExpression key operator values;
+        LabelSelector labels; Lease pod; LocalQueue name cluster_queue; Machine namespace name labels node; MachinePool
+        labels; NicState name; NicTemplate
+        name cards; NodePlan pods pool rolled_by; NodeStep node pods pool; NodeProfile node wanted active; ObserverPod
+        image_id template; ObserverSet template
+        node_selector nodes run; OperatorFacts crds configs namespace; OperatorGroup name namespace targets;
+        OperatorStand package namespace subscription
+        wanted installed upgrade; OperatorsSeen packages labelled made; Package name catalog catalog_namespace
+        default_channel; PolicyState kind name state;
+        PoolPlan name; Reported name nodes; ServiceVersion name namespace phase version replaces definitions
+        deployments webhooks; StorageClass name
+        provisioner; Subscription name namespace package channel source source_namespace approval state current
+        installed plan; Taken owner ipam; Roll pool
+        config; UntrustedNamespace namespace; Workload kind name namespace queue"""
+    ),
+    "what an admin wrote into an object, compared with what is wanted and shown": (
+        """
+        DriverPolicy image version repositories; ImageFacts named; MachinePool max_unavailable; MirrorAnswer source
+        place needed_by put; MirrorFacts unlisted
+        elsewhere; MirrorRule owner source mirrors; NicPolicy configs owners; NicState template; NodePool
+        max_unavailable; NodeProfile data; OperatorSettings
+        mode disabled_plugins; Policy resource_name node_selector vendor device root_devices pf_names device_type
+        link_type eswitch_mode net_filter vdpa_type;
+        RegistrySources allowed blocked insecure; WorkerConfig classes fields sources"""
+    ),
+    "a user's job and its log, which are linted and shown, and run nothing": (
+        """
+        Container name path sources requests limits capabilities mounts; NcclChoice function algorithm protocol;
+        NcclCommunicator name; NcclDevice name
         link reasons; KeptCommunicator name; KeptProcess host oob_address; KeptRank bus_id;
-        NcclLog versions; NcclRank host bus_id; NcclProcess host version network oob_interface oob_address without_ib environment files
+        NcclLog versions; NcclRank host bus_id; NcclProcess host version network oob_interface oob_address without_ib
+        environment files
         beside;
-        NcclRoute via; NcclTestRank host bus_id model; NcclTestRow type operation; NcclTests collective version library errors lacks;
+        NcclRoute via; NcclTestRank host bus_id model; NcclTestRow type operation; NcclTests collective version library
+        errors lacks;
         NcclTestTransport transports reasons;
-        NetworkRequest namespace name interface; PodDevices name interfaces devices; PodTemplate path volumes memory_volumes claims account
-        host_paths; Replaced limits by of; Variable name value place""",
-    "what a BMC tells of its own settings and of its model: written back to the same BMC alone, in JSON": """
-        Bios attributes registry apply_times; BiosAttribute name current pending; BiosJob id; BiosValue value; Condition attribute value; Dependency property;
-        Entry name display_name values; NodeBios vendor model version registry apply_times; Registry path; System vendor model version serial resets""",
-    "a value of a tool or a file of the node, compared with a table and shown": """
+        NetworkRequest namespace name interface; PodDevices name interfaces devices; PodTemplate path volumes
+        memory_volumes claims account
+        host_paths; Replaced limits by of; Variable name value place"""
+    ),
+    "what a BMC tells of its own settings and of its model: written back to the same BMC alone, in JSON": (
+        """
+        Bios attributes registry apply_times; BiosAttribute name current pending; BiosJob id; BiosValue value;
+        Condition attribute value; Dependency property;
+        Entry name display_name values; NodeBios vendor model version registry apply_times; Registry path; System
+        vendor model version serial resets"""
+    ),
+    "a value of a tool or a file of the node, compared with a table and shown": (
+        """
         Boot boot machine;
-        Identity uuid serials; NodePlatform kernel_arguments; ObservedSettings value; ObservedText value; PortCounters counters wide; Reading value where;
-        Report parameters; Setting next current default; NodeTuning rows""",
-    "of the controller itself": """
-        ControllerFacts python stages library where server; HelmFacts binary version; Holder run host process; Lease doing""",
-    "numbers with '-' and ',' between them, made of numbers that were read": """
-        RdmaPod cpus""",
+        Identity uuid serials; NodePlatform kernel_arguments; ObservedSettings value; ObservedText value; PortCounters
+        counters wide; Reading value where;
+        Report parameters; Setting next current default; NodeTuning rows"""
+    ),
+    "of the controller itself": (
+        """
+        ControllerFacts python stages library where server; HelmFacts binary version; Holder run host process; Lease
+        doing"""
+    ),
+    "numbers with '-' and ',' between them, made of numbers that were read": (
+        """
+        RdmaPod cpus"""
+    ),
 }
 
 
-def fields_in(table: typing.Mapping[str, str]) -> typing.Set[str]:
+def fields_in(table: typing.Mapping[str, str]) -> set[str]:
     """``Class.field`` of each that a table of reasons lists."""
-    found: typing.Set[str] = set()
+    found: set[str] = set()
     for text in table.values():
         for entry in text.split(";"):
             cls, *fields = entry.split()
@@ -93,6 +158,6 @@ def fields_in(table: typing.Mapping[str, str]) -> typing.Set[str]:
     return found
 
 
-def listed() -> typing.Set[str]:
+def listed() -> set[str]:
     """``Class.field`` of each."""
     return fields_in(TABLE)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All regular expressions of the plugins, each with how it is used, and texts on which a pattern is slow that goes back over what it has read.
+"""All regular expressions of the plugins, each with how it is used, and texts on which a pattern is slow that goes back
+over what it has read.
 
-The texts are made out of the pattern itself: for each repetition in it what leads there, and then what is repeated, with an end that fits nowhere.
+The texts are made out of the pattern itself: for each repetition in it what leads there, and then what is repeated,
+with an end that fits nowhere.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ _ANCHORED, _SEARCHING = ("match", "fullmatch"), ("search", "sub", "subn", "split
 _LONG = 64
 #: fits in no pattern that ends in a literal
 _BREAK = "\x00"
-_REPEATS = (codes.MAX_REPEAT, codes.MIN_REPEAT, *([codes.POSSESSIVE_REPEAT] if hasattr(codes, "POSSESSIVE_REPEAT") else []))
+_REPEATS = (
+    codes.MAX_REPEAT,
+    codes.MIN_REPEAT,
+    *([codes.POSSESSIVE_REPEAT] if hasattr(codes, "POSSESSIVE_REPEAT") else []),
+)
 _CATEGORIES = {
     codes.CATEGORY_DIGIT: "0",
     codes.CATEGORY_NOT_DIGIT: "a",
@@ -50,9 +56,9 @@ class Use(typing.NamedTuple):
     method: str
 
 
-def uses() -> typing.List[Use]:
+def uses() -> list[Use]:
     """All of them: calls of ``re``, and compiled patterns that a module has, alone or in something else."""
-    found: typing.Dict[typing.Tuple[typing.Any, int, str], Use] = {}
+    found: dict[tuple[typing.Any, int, str], Use] = {}
     for path in sorted(ROOT.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if "re." not in text:
@@ -66,7 +72,12 @@ def uses() -> typing.List[Use]:
 def _of_file(place: str, tree: ast.Module, names: typing.Mapping[str, typing.Any]) -> typing.Iterator[Use]:
     called = _methods(tree)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == "re":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id == "re"
+        ):
             made = _made(node, names) if node.func.attr in (*_ANCHORED, *_SEARCHING, "compile") else None
             if made is not None and node.func.attr != "compile":
                 yield Use(f"{place}:{node.lineno}", made, node.func.attr)
@@ -75,7 +86,11 @@ def _of_file(place: str, tree: ast.Module, names: typing.Mapping[str, typing.Any
             elif made is None and node.func.attr in (*_ANCHORED, *_SEARCHING, "compile"):
                 # one out of a table of the module: each text of it, whatever it is
                 method = "search" if node.func.attr == "compile" else node.func.attr
-                yield from (Use(f"{place}: {name}", pattern, method) for name, value in names.items() for pattern in _texts_in(value))
+                yield from (
+                    Use(f"{place}: {name}", pattern, method)
+                    for name, value in names.items()
+                    for pattern in _texts_in(value)
+                )
     for name, value in names.items():
         for pattern in _patterns_in(value):
             # one in a table is used by another name
@@ -84,12 +99,17 @@ def _of_file(place: str, tree: ast.Module, names: typing.Mapping[str, typing.Any
                 yield Use(f"{place}: {name}", pattern, method)
 
 
-def _methods(tree: ast.Module) -> typing.Dict[str, typing.Set[str]]:
-    """By name of a pattern the methods by which its module uses it; where it is handed on, nobody knows, and it is looked for at each place."""
-    found: typing.Dict[str, typing.Set[str]] = {}
-    owned: typing.Set[int] = set()
+def _methods(tree: ast.Module) -> dict[str, set[str]]:
+    """By name of a pattern the methods by which its module uses it; where it is handed on, nobody knows, and it is
+    looked for at each place."""
+    found: dict[str, set[str]] = {}
+    owned: set[int] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.attr in (*_ANCHORED, *_SEARCHING):
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.attr in (*_ANCHORED, *_SEARCHING)
+        ):
             found.setdefault(node.value.id, set()).add(node.attr)
             owned.add(id(node.value))
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -117,10 +137,20 @@ def _made(call: ast.Call, names: typing.Mapping[str, typing.Any]) -> typing.Opti
     if isinstance(text, re.Pattern):
         return text
     if text is None and isinstance(call.args[0], ast.JoinedStr):
-        parts = [_value(part, names) if isinstance(part, ast.Constant) else _inner(part, names) for part in call.args[0].values]
+        parts = [
+            _value(part, names) if isinstance(part, ast.Constant) else _inner(part, names)
+            for part in call.args[0].values
+        ]
         text = "".join(part if isinstance(part, str) else "x" for part in parts)
     if text is None and isinstance(call.args[0], ast.BinOp):
-        literal = next((part.value for part in ast.walk(call.args[0]) if isinstance(part, ast.Constant) and isinstance(part.value, (str, bytes))), None)
+        literal = next(
+            (
+                part.value
+                for part in ast.walk(call.args[0])
+                if isinstance(part, ast.Constant) and isinstance(part.value, (str, bytes))
+            ),
+            None,
+        )
         text = re.sub(rb"%[sd]", b"1", literal) if isinstance(literal, bytes) else literal
     return re.compile(text, flags) if isinstance(text, (str, bytes)) else None
 
@@ -145,7 +175,12 @@ def _patterns_in(value: typing.Any, depth: int = 3) -> typing.Iterator[typing.Pa
     elif isinstance(value, (tuple, list, set, frozenset)) and depth:
         for item in value:
             yield from _patterns_in(item, depth - 1)
-    elif type(value).__module__.startswith(PACKAGE) and hasattr(value, "__dict__") and not isinstance(value, type) and depth:
+    elif (
+        type(value).__module__.startswith(PACKAGE)
+        and hasattr(value, "__dict__")
+        and not isinstance(value, type)
+        and depth
+    ):
         yield from _patterns_in(vars(value), depth - 1)
 
 
@@ -156,15 +191,22 @@ def _texts_in(value: typing.Any, depth: int = 4) -> typing.Iterator[typing.Patte
     elif isinstance(value, (tuple, list, dict)) and depth:
         for item in [*value, *value.values()] if isinstance(value, dict) else value:
             yield from _texts_in(item, depth - 1)
-    elif type(value).__module__.startswith(PACKAGE) and hasattr(value, "__dict__") and not isinstance(value, type) and depth:
+    elif (
+        type(value).__module__.startswith(PACKAGE)
+        and hasattr(value, "__dict__")
+        and not isinstance(value, type)
+        and depth
+    ):
         yield from _texts_in(vars(value), depth - 1)
 
 
-def pumps(pattern: typing.Pattern[typing.Any]) -> typing.List[typing.Tuple[str, str]]:
+def pumps(pattern: typing.Pattern[typing.Any]) -> list[tuple[str, str]]:
     """What a text begins with, and what is then repeated."""
     text = pattern.pattern.decode("latin-1") if isinstance(pattern.pattern, bytes) else pattern.pattern
-    tree = parser.parse(text, pattern.flags & ~re.DEBUG if isinstance(pattern.pattern, str) else pattern.flags & ~re.UNICODE & ~re.DEBUG)
-    found: typing.Dict[typing.Tuple[str, str], None] = {}
+    tree = parser.parse(
+        text, pattern.flags & ~re.DEBUG if isinstance(pattern.pattern, str) else pattern.flags & ~re.UNICODE & ~re.DEBUG
+    )
+    found: dict[tuple[str, str], None] = {}
     whole = _sample(tree)
     for prefix, body in _repeats(tree, ""):
         for sign in _signs(body):
@@ -175,7 +217,7 @@ def pumps(pattern: typing.Pattern[typing.Any]) -> typing.List[typing.Tuple[str, 
     return [(prefix, pump) for prefix, pump in found if pump]
 
 
-def _repeats(tree: typing.Any, prefix: str) -> typing.Iterator[typing.Tuple[str, typing.Any]]:
+def _repeats(tree: typing.Any, prefix: str) -> typing.Iterator[tuple[str, typing.Any]]:
     """Each long repetition: what leads there, and what is repeated."""
     for code, argument in tree:
         if code in _REPEATS:
@@ -215,17 +257,25 @@ def _sample(tree: typing.Any) -> str:
     return text
 
 
-def _signs(tree: typing.Any) -> typing.List[str]:
+def _signs(tree: typing.Any) -> list[str]:
     """Characters that may stand in it, some of each class."""
-    found: typing.Dict[str, None] = {}
+    found: dict[str, None] = {}
     for code, argument in tree:
-        parts = [argument[3]] if code is codes.SUBPATTERN else argument[1] if code is codes.BRANCH else [argument[2]] if code in _REPEATS else []
+        parts = (
+            [argument[3]]
+            if code is codes.SUBPATTERN
+            else argument[1]
+            if code is codes.BRANCH
+            else [argument[2]]
+            if code in _REPEATS
+            else []
+        )
         for sign in [sign for part in parts for sign in _signs(part)] or _signs_of(code, argument):
             found[sign] = None
     return list(found)[:6]
 
 
-def _signs_of(code: typing.Any, argument: typing.Any) -> typing.List[str]:
+def _signs_of(code: typing.Any, argument: typing.Any) -> list[str]:
     if code is codes.LITERAL:
         return [chr(argument)]
     if code is codes.NOT_LITERAL:
@@ -235,9 +285,15 @@ def _signs_of(code: typing.Any, argument: typing.Any) -> typing.List[str]:
     if code is not codes.IN:
         return []
     inside = [item for item in argument if item[0] is not codes.NEGATE]
-    signs: typing.List[str] = []
+    signs: list[str] = []
     for kind, value in inside:
-        signs += [chr(value)] if kind is codes.LITERAL else [chr(value[0])] if kind is codes.RANGE else [_CATEGORIES.get(value, "a")]
+        signs += (
+            [chr(value)]
+            if kind is codes.LITERAL
+            else [chr(value[0])]
+            if kind is codes.RANGE
+            else [_CATEGORIES.get(value, "a")]
+        )
     if len(inside) == len(argument):
         return signs
     shut = re.compile("".join(("[", *(re.escape(sign) for sign in signs), "]")))
@@ -269,13 +325,20 @@ _REFERENCE, _REFERENCE_SECONDS = Use("", re.compile("[a-z]{0,80}:"), "search"), 
 def slow(use: Use) -> str:
     """A text on which it is slower than linear, in words; empty where there is none."""
     text = str(use.pattern.pattern)
-    ends = (_BREAK, "\n") if use.method == "fullmatch" or any(sign in text for sign in ("$", "\\Z", "\n", "\\n")) else (_BREAK,)
+    ends = (
+        (_BREAK, "\n")
+        if use.method == "fullmatch" or any(sign in text for sign in ("$", "\\Z", "\n", "\\n"))
+        else (_BREAK,)
+    )
     sizes = (*_FEW, *_SIZES) if re.search(r"\)[*+{]", text) else _SIZES
     for prefix, pump in pumps(use.pattern):
         for end in ends:
             for size in sizes:
                 if _is_slow(use, prefix, pump, end, size):
-                    return f"{use.place}: {use.method} of {use.pattern.pattern!r} is slow on {prefix!r} and then {pump!r}, {size} characters"
+                    return (
+                        f"{use.place}: {use.method} of {use.pattern.pattern!r} is slow on {prefix!r} and then {pump!r},"
+                        f" {size} characters"
+                    )
     return ""
 
 
@@ -293,5 +356,6 @@ def _is_slow(use: Use, prefix: str, pump: str, end: str, size: int) -> bool:
 
 
 def _pace() -> float:
-    """How many times slower this machine is now than the one that the figures are of, at least 1: by a pattern that is linear."""
+    """How many times slower this machine is now than the one that the figures are of, at least 1: by a pattern that is
+    linear."""
     return max(1.0, min(seconds(_REFERENCE, "a" * 32768) for _again in range(3)) / _REFERENCE_SECONDS)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The address that a pod announces is a word of its node: one of another pod, or out of the range, would have another end measured."""
+"""The address that a pod announces is a word of its node: one of another pod, or out of the range, would have another
+end measured."""
 
 from __future__ import annotations
 
@@ -10,13 +11,24 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.addresses import announced_twice, why_outside
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.addresses import (
+    announced_twice,
+    why_outside,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.causes import CAUSES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Ipam, Network, NvIpamPool, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+    Fabric,
+    Ipam,
+    Network,
+    NvIpamPool,
+    Select,
+)
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import Api, run
 
-FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.80.0.0/22"))
+FABRIC = Fabric(
+    "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.80.0.0/22")
+)
 ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
 NODES = ("a", "b", "c")
 
@@ -28,11 +40,13 @@ class Announcing(Api):
         super().__init__(NODES)
         self.written = written
 
-    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
         made = super().create(definition)
         address = self.written.get(len(self.made))
         if address:
-            made["metadata"]["annotations"][ANNOTATION] = json.dumps([{"name": "test/net", "interface": "net1", "ips": [address]}])
+            made["metadata"]["annotations"][ANNOTATION] = json.dumps(
+                [{"name": "test/net", "interface": "net1", "ips": [address]}]
+            )
         return made
 
 
@@ -58,8 +72,14 @@ def test_an_address_out_of_a_range_that_is_known(wanted: typing.Optional[Ipam], 
 
 
 def test_each_pod_of_an_address_names_the_others() -> None:
-    pods = [RdmaPod("compute", node, f"p-{node}", "n", address=address) for node, address in (("a", "10.80.0.1"), ("b", "10.80.0.1"), ("c", "10.80.0.2"))]
-    pods += [RdmaPod("compute", "d", "p-d", "n", address="10.80.0.2", error="no look"), RdmaPod("compute", "e", "p-e", "n")]
+    pods = [
+        RdmaPod("compute", node, f"p-{node}", "n", address=address)
+        for node, address in (("a", "10.80.0.1"), ("b", "10.80.0.1"), ("c", "10.80.0.2"))
+    ]
+    pods += [
+        RdmaPod("compute", "d", "p-d", "n", address="10.80.0.2", error="no look"),
+        RdmaPod("compute", "e", "p-e", "n"),
+    ]
     assert announced_twice(pods) == {
         "p-a": "it announces the address 10.80.0.1, and so does the pod p-b on b",
         "p-b": "it announces the address 10.80.0.1, and so does the pod p-a on a",
@@ -75,10 +95,18 @@ def test_each_pod_of_an_address_names_the_others() -> None:
     ],
     ids=["own", "outside", "of another pod"],
 )
-def test_no_pair_is_measured_to_an_address_that_is_not_the_pods_own(written: typing.Dict[int, str], errors: typing.Sequence[str]) -> None:
+def test_no_pair_is_measured_to_an_address_that_is_not_the_pods_own(
+    written: dict[int, str], errors: typing.Sequence[str]
+) -> None:
     facts, _lines = run(Announcing(written), NODES)
-    assert [(pod.node, pod.cause) for pod in facts.pods] == [(node, "address" if error else "") for node, error in zip(NODES, errors)]
-    assert [error in pod.error and bool(error) is bool(pod.error) for pod, error in zip(facts.pods, errors)] == [True, True, True]
+    assert [(pod.node, pod.cause) for pod in facts.pods] == [
+        (node, "address" if error else "") for node, error in zip(NODES, errors)
+    ]
+    assert [error in pod.error and bool(error) is bool(pod.error) for pod, error in zip(facts.pods, errors)] == [
+        True,
+        True,
+        True,
+    ]
     refused = {node for node, error in zip(NODES, errors) if error}
     assert not refused & {node for pair in facts.pairs for node in (pair.client, pair.server)}
     why, remedy = CAUSES["address"][:2]

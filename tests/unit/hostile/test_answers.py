@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Answers of a node that are larger than any, and what a node says beside them, under a real ansible-playbook and by each way to a node."""
+"""Answers of a node that are larger than any, and what a node says beside them, under a real ansible-playbook and by
+each way to a node."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import hear
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = str(ROOT / "build" / "collections")
-PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).with_name("ansible-playbook"))
+PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+    pathlib.Path(sys.executable).with_name("ansible-playbook")
+)
 EVIL = "\x1b[2J\u202elinerate.rdma: GREEN"
 
 
@@ -35,14 +38,27 @@ def play(folder: pathlib.Path, module: str, **more: typing.Any) -> str:
     """What ansible-playbook prints of a task on worker-1 with a module of this text."""
     (folder / "library").mkdir()
     (folder / "library" / "hostile.py").write_text(f"#!/usr/bin/python\n{module}\n", encoding="utf-8")
-    tasks = [{"linerate.rdma.on_node": {"module": "hostile"}, "register": "said", **more}, {"ansible.builtin.debug": {"var": "said.msg"}}]
-    (folder / "plays.yml").write_text(yaml.safe_dump([{"hosts": "worker-1", "gather_facts": False, "tasks": tasks}]), encoding="utf-8")
+    tasks = [
+        {"linerate.rdma.on_node": {"module": "hostile"}, "register": "said", **more},
+        {"ansible.builtin.debug": {"var": "said.msg"}},
+    ]
+    (folder / "plays.yml").write_text(
+        yaml.safe_dump([{"hosts": "worker-1", "gather_facts": False, "tasks": tasks}]), encoding="utf-8"
+    )
     host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"worker-1": host}}}), encoding="utf-8")
     ours = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
-    environment = {**ours, "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS, "HOME": str(folder), "PYTHONIOENCODING": "utf-8", "LC_ALL": "C.UTF-8"}
+    environment = {
+        **ours,
+        "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS,
+        "HOME": str(folder),
+        "PYTHONIOENCODING": "utf-8",
+        "LC_ALL": "C.UTF-8",
+    }
     command = [PLAYBOOK, "-i", str(folder / "hosts.yml"), str(folder / "plays.yml")]
-    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, encoding="utf-8", timeout=300, check=False)
+    done = subprocess.run(
+        command, env=environment, cwd=folder, capture_output=True, encoding="utf-8", timeout=300, check=False
+    )
     return done.stdout + done.stderr
 
 
@@ -89,13 +105,15 @@ class Flood(Observer):
     KINDS: typing.ClassVar[typing.Mapping[str, str]] = {"hcas": "hcas"}
 
     def __init__(self, size: int, folder: pathlib.Path) -> None:
-        self._connection: typing.Any = types.SimpleNamespace(exec_command=lambda _command: (0, b"x" * size, b""), most_output=1)
+        self._connection: typing.Any = types.SimpleNamespace(
+            exec_command=lambda _command: (0, b"x" * size, b""), most_output=1
+        )
         self._task: typing.Any = types.SimpleNamespace(
             args={"facts_dir": str(folder), "run": "run-1"}, async_val=0, check_mode=False, environment=None, diff=False
         )
         self.allowed = 0
 
-    def _execute_module(self, *_arguments: typing.Any, **_options: typing.Any) -> typing.Dict[str, typing.Any]:
+    def _execute_module(self, *_arguments: typing.Any, **_options: typing.Any) -> dict[str, typing.Any]:
         self.allowed = self._connection.most_output
         _rc, said, _stderr = self._connection.exec_command("python")
         return {"hcas": {"size": len(said)}}
@@ -111,7 +129,9 @@ def test_an_observer_whose_node_says_too_much_leaves_an_error_in_the_place_of_it
     with pytest.raises(AnsibleConnectionFailure):
         observer.run(task_vars={"inventory_hostname": "worker-1"})
     fact = FactFolder(str(tmp_path), "run-1").of_nodes("hcas", ["worker-1"])["worker-1"]
-    assert fact["value"] is None and fact["error"].startswith(f"unreachable: worker-1 answered with {MOST_ANSWER + 1} bytes")
+    assert fact["value"] is None and fact["error"].startswith(
+        f"unreachable: worker-1 answered with {MOST_ANSWER + 1} bytes"
+    )
     # the pod's connection stops there itself, and neither knows of it afterwards
     assert observer.allowed == MOST_ANSWER and observer._connection.most_output == 1
     assert Flood(MOST_ANSWER, tmp_path).run(task_vars={"inventory_hostname": "worker-1"})["counts"] == {"hcas": 1}
@@ -129,7 +149,7 @@ class Dripping(Flood):
         self._task.timeout, self._task.name = seconds, "Look at the node"
         self._connection.exec_command, self.asked = self.drip, 0
 
-    def drip(self, *_words: typing.Any, **_options: typing.Any) -> typing.Tuple[int, bytes, bytes]:
+    def drip(self, *_words: typing.Any, **_options: typing.Any) -> tuple[int, bytes, bytes]:
         self.asked += 1
         raise TaskTimeoutError
 
@@ -149,7 +169,9 @@ def test_a_node_that_held_a_task_up_until_its_time_was_over_is_not_asked_again(
     assert other.run(task_vars={"inventory_hostname": "worker-2"})["counts"] == {"hcas": 1}
     if not again:
         fact = FactFolder(str(tmp_path), "run-1").of_nodes("hcas", ["worker-1"])["worker-1"]
-        assert fact["value"] is None and fact["error"].startswith("unreachable: it is not asked any more in this run, since it did not end the task 'Look at")
+        assert fact["value"] is None and fact["error"].startswith(
+            "unreachable: it is not asked any more in this run, since it did not end the task 'Look at"
+        )
         assert "within 900 s. Look at its load, its disks and its login shell" in fact["error"]
 
 
@@ -157,17 +179,31 @@ def test_a_fabric_may_be_larger_than_what_any_other_node_answers() -> None:
     assert (node_info.ActionModule.MOST_BYTES, fabric_info.ActionModule.MOST_BYTES) == (16 * MIB, 64 * MIB)
 
 
-def test_a_command_in_a_pod_has_the_limit_of_an_answer_and_a_file_that_of_a_file(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    asked: typing.List[int] = []
+def test_a_command_in_a_pod_has_the_limit_of_an_answer_and_a_file_that_of_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    asked: list[int] = []
 
-    def run(_cluster: typing.Any, _container: Container, _command: typing.Sequence[str], _stdin: bytes, limits: Limits) -> Answer:
+    def run(
+        _cluster: typing.Any, _container: Container, _command: typing.Sequence[str], _stdin: bytes, limits: Limits
+    ) -> Answer:
         asked.append(limits.output)
         return Answer(0, b"", b"")
 
     monkeypatch.setattr(pod, "run", run)
     connection = object.__new__(pod.Connection)
-    connection._connected, connection._cluster, connection._credentials = True, typing.cast(typing.Any, 1), typing.cast(typing.Any, 1)
-    options: typing.Mapping[str, typing.Any] = {"connect_timeout": 1.0, "exec_timeout": 1.0, "namespace": "x", "pod": "p", "container": ""}
+    connection._connected, connection._cluster, connection._credentials = (
+        True,
+        typing.cast(typing.Any, 1),
+        typing.cast(typing.Any, 1),
+    )
+    options: typing.Mapping[str, typing.Any] = {
+        "connect_timeout": 1.0,
+        "exec_timeout": 1.0,
+        "namespace": "x",
+        "pod": "p",
+        "container": "",
+    }
     monkeypatch.setattr(pod.Connection, "get_option", lambda _self, name: options.get(name))
     monkeypatch.setattr("ansible.plugins.connection.ConnectionBase.exec_command", lambda *_words, **_options: None)
     connection.become = None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An answer with a million mistakes costs no more than one with a single mistake: the first is named, and no other is looked at."""
+"""An answer with a million mistakes costs no more than one with a single mistake: the first is named, and no other is
+looked at."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.records impor
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import MOST_FABRICS, IntentError, parse_intent
 
 MANY = 100_000
-UNKNOWN: typing.Dict[str, int] = {f"kerne{number}": 1 for number in range(MANY)}
+UNKNOWN: dict[str, int] = {f"kerne{number}": 1 for number in range(MANY)}
 
 
 @pytest.mark.parametrize(
@@ -45,11 +46,11 @@ def test_so_is_what_is_of_no_node() -> None:
 
 def test_all_mistakes_of_an_intent_are_told_and_the_time_does_not_grow_with_their_square() -> None:
     few = [{f"zz{number}": 1} for number in range(2_000)]
-    assert len(load_all(typing.Tuple[Record, ...], few)[1]) >= len(few)
+    assert len(load_all(tuple[Record, ...], few)[1]) >= len(few)
 
     def once(number: int) -> float:
         begin = time.process_time()
-        load_all(typing.Tuple[Record, ...], [{f"zz{place}": 1} for place in range(number)])
+        load_all(tuple[Record, ...], [{f"zz{place}": 1} for place in range(number)])
         return time.process_time() - begin
 
     def seconds(number: int) -> float:
@@ -59,7 +60,12 @@ def test_all_mistakes_of_an_intent_are_told_and_the_time_does_not_grow_with_thei
     assert seconds(8_000) < 8 * max(seconds(2_000), 0.01)
 
 
-FABRIC = {"name": "a", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "network": {"name": "a", "namespace": "a"}}
+FABRIC = {
+    "name": "a",
+    "profile": "sriov_infiniband",
+    "select": {"hcas_per_node": 1},
+    "network": {"name": "a", "namespace": "a"},
+}
 
 
 def test_of_many_unknown_keys_the_first_are_told_with_the_nearest_and_the_others_counted() -> None:
@@ -69,14 +75,21 @@ def test_of_many_unknown_keys_the_first_are_told_with_the_nearest_and_the_others
     assert time.process_time() - begin < 2.0
     problems = list(map(str, raised.value.problems))
     assert len(problems) == 21 and len(str(raised.value)) < 20_000
-    assert problems[0].startswith("rdma_cluster.disrupton: unknown key; expected one of: ") and problems[0].endswith("(did you mean 'disruption'?)")
-    assert problems[-1].startswith(f"rdma_cluster: {MANY + 2} unknown keys, of which the first 20 are told; expected no key but: node_selector, ")
+    assert problems[0].startswith("rdma_cluster.disrupton: unknown key; expected one of: ") and problems[0].endswith(
+        "(did you mean 'disruption'?)"
+    )
+    assert problems[-1].startswith(
+        f"rdma_cluster: {MANY + 2} unknown keys, of which the first 20 are told; expected no key but: node_selector, "
+    )
     with pytest.raises(IntentError) as raised:
         parse_intent([FABRIC], None, {f"x{number}": 1 for number in range(20)})
     assert len(raised.value.problems) == 20
 
 
-@pytest.mark.parametrize(("key", "words"), [("pci", "PCI addresses"), ("netdev", "network interfaces"), ("subnet_manager", "subnet managers")])
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [("pci", "PCI addresses"), ("netdev", "network interfaces"), ("subnet_manager", "subnet managers")],
+)
 def test_an_intent_that_selects_by_an_endless_list_is_refused_at_once(key: str, words: str) -> None:
     def asked(number: int) -> typing.Any:
         return [{**FABRIC, "select": {"hcas_per_node": 1, key: [f"0000:00:00.{place}" for place in range(number)]}}]
@@ -99,6 +112,6 @@ def test_an_intent_of_thousands_of_fabrics_is_refused_at_once() -> None:
 
 def test_what_is_neither_a_value_nor_an_error_is_refused() -> None:
     with pytest.raises(LoadError, match="other: unknown key"):
-        load(typing.Dict[str, ObservedHcas], {"worker-1": {"value": None, "error": "e", "other": 1}})
+        load(dict[str, ObservedHcas], {"worker-1": {"value": None, "error": "e", "other": 1}})
     with pytest.raises(LoadError, match="worker-1: a list"):
-        load(typing.Dict[str, ObservedHcas], {"worker-1": []})
+        load(dict[str, ObservedHcas], {"worker-1": []})

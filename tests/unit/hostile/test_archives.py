@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An archive from a stranger: small to fetch and large to unpack, with headers without an end, or with pages that are not what the facts say."""
+"""An archive from a stranger: small to fetch and large to unpack, with headers without an end, or with pages that are
+not what the facts say."""
 
 from __future__ import annotations
 
@@ -46,11 +47,13 @@ def digest_of(archive: str) -> str:
     return hashlib.sha256(pathlib.Path(archive).read_bytes()).hexdigest()
 
 
-def names_left(tmp_path: pathlib.Path) -> typing.List[str]:
+def names_left(tmp_path: pathlib.Path) -> list[str]:
     return sorted(item.name for item in tmp_path.iterdir() if item.name != "a.tar.gz")
 
 
-def test_an_archive_that_grows_beyond_measure_is_refused_and_takes_no_memory(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_grows_beyond_measure_is_refused_and_takes_no_memory(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(evidence, "_FREE_BYTES", MIB)
     size = 24 * MIB
     archive = archive_of(tmp_path / "a.tar.gz", [header("run-1/facts/hcas/a.json", size), *[bytes(MIB)] * 24])
@@ -69,7 +72,12 @@ def test_a_file_is_unpacked_piece_by_piece(tmp_path: pathlib.Path) -> None:
     size = 24 * MIB
     digest = hashlib.sha256(bytes(size)).hexdigest()
     sums = f"{digest}  facts/hcas/a.json\n".encode()
-    parts = [header("run-1/facts/hcas/a.json", size), *[bytes(MIB)] * 24, header("run-1/SHA256SUMS", len(sums)), blocks(sums)]
+    parts = [
+        header("run-1/facts/hcas/a.json", size),
+        *[bytes(MIB)] * 24,
+        header("run-1/SHA256SUMS", len(sums)),
+        blocks(sums),
+    ]
     archive = archive_of(tmp_path / "a.tar.gz", parts)
     tracemalloc.start()
     try:
@@ -81,7 +89,9 @@ def test_a_file_is_unpacked_piece_by_piece(tmp_path: pathlib.Path) -> None:
 
 def test_too_many_files_for_its_size_are_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "_FREE_FILES", 10)
-    archive = archive_of(tmp_path / "a.tar.gz", (header(f"run-1/facts/hcas/{number:05}.json", 0) for number in range(600)))
+    archive = archive_of(
+        tmp_path / "a.tar.gz", (header(f"run-1/facts/hcas/{number:05}.json", 0) for number in range(600))
+    )
     assert os.path.getsize(archive) < 9000
     with pytest.raises(FileError, match="too many files"):
         unpack(archive, str(tmp_path / "back"))
@@ -91,14 +101,19 @@ def test_too_many_files_for_its_size_are_refused(tmp_path: pathlib.Path, monkeyp
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK])
 def test_a_chain_of_headers_ends(tmp_path: pathlib.Path, kind: bytes) -> None:
     record = blocks(b"13 comment=x\n")
-    archive = archive_of(tmp_path / "a.tar.gz", [(header("x", 13, kind) + record) * 5000, header("run-1/run.json", 2), blocks(b"{}")])
+    archive = archive_of(
+        tmp_path / "a.tar.gz", [(header("x", 13, kind) + record) * 5000, header("run-1/run.json", 2), blocks(b"{}")]
+    )
     with pytest.raises(FileError, match=r"more than 4 headers|a header in it is for all files"):
         unpack(archive, str(tmp_path / "back"))
     assert names_left(tmp_path) == []
 
 
 def test_one_large_header_is_refused(tmp_path: pathlib.Path) -> None:
-    archive = archive_of(tmp_path / "a.tar.gz", [header("x", 8 * MIB, tarfile.XHDTYPE), bytes(8 * MIB), header("run-1/run.json", 2), blocks(b"{}")])
+    archive = archive_of(
+        tmp_path / "a.tar.gz",
+        [header("x", 8 * MIB, tarfile.XHDTYPE), bytes(8 * MIB), header("run-1/run.json", 2), blocks(b"{}")],
+    )
     with pytest.raises(FileError, match="are the most"):
         unpack(archive, str(tmp_path / "back"))
 
@@ -106,12 +121,17 @@ def test_one_large_header_is_refused(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize(
     "keys",
     [
-        {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "run-1/run.json", "GNU.sparse.realsize": "1"},
+        {
+            "GNU.sparse.major": "1",
+            "GNU.sparse.minor": "0",
+            "GNU.sparse.name": "run-1/run.json",
+            "GNU.sparse.realsize": "1",
+        },
         {"GNU.sparse.size": "1", "GNU.sparse.numblocks": "1", "GNU.sparse.offset": "0", "GNU.sparse.numbytes": "1"},
         {"GNU.sparse.size": "1", "GNU.sparse.map": "0,1"},
     ],
 )
-def test_the_map_of_a_file_with_holes_is_not_read(tmp_path: pathlib.Path, keys: typing.Dict[str, str]) -> None:
+def test_the_map_of_a_file_with_holes_is_not_read(tmp_path: pathlib.Path, keys: dict[str, str]) -> None:
     body = b"1000000\n" + b"1\n" * 2_000_000
     member = tarfile.TarInfo("run-1/run.json")
     member.size, member.pax_headers = len(body), keys
@@ -139,7 +159,9 @@ def test_an_archive_of_ours_is_far_from_the_limits(tmp_path: pathlib.Path) -> No
 def test_checksums_that_are_none_are_not_held(tmp_path: pathlib.Path, line: bytes) -> None:
     size = 4 * MIB
     content = (line * (size // len(line) + 1))[:size]
-    archive = archive_of(tmp_path / "a.tar.gz", [header("run-1/run.json", 0), header("run-1/SHA256SUMS", size), blocks(content)])
+    archive = archive_of(
+        tmp_path / "a.tar.gz", [header("run-1/run.json", 0), header("run-1/SHA256SUMS", size), blocks(content)]
+    )
     del content
     tracemalloc.start()
     try:
@@ -156,7 +178,15 @@ def forged(tmp_path: pathlib.Path) -> str:
     """The archive of a green run, with pages that a stranger wrote."""
     folder = tmp_path / "run"
     shutil.copytree(SCENARIO, folder)
-    for name in ("report.html", "report.prom", "report.xml", "report.json", "report.md", "difference.html", "difference.json"):
+    for name in (
+        "report.html",
+        "report.prom",
+        "report.xml",
+        "report.json",
+        "report.md",
+        "difference.html",
+        "difference.json",
+    ):
         (folder / name).write_text("<script>forged()</script>", encoding="utf-8")
     pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
     return str(tmp_path / "a.tar.gz")
@@ -168,7 +198,11 @@ def test_pages_of_a_stranger_are_made_anew(forged: str, tmp_path: pathlib.Path) 
     assert answer["run"] == "20260102T030405Z-a1b2c3"
     pages = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "back").glob("*.*")}
     assert not [name for name, text in pages.items() if "forged()" in text]
-    assert "GREEN" in pages["report.html"] and pages["report.prom"].endswith("# EOF\n") and {"report.xml", "report.json", "report.md"} <= set(pages)
+    assert (
+        "GREEN" in pages["report.html"]
+        and pages["report.prom"].endswith("# EOF\n")
+        and {"report.xml", "report.json", "report.md"} <= set(pages)
+    )
     assert ActionModule._unpacked(options)["run"] == answer["run"], "the same once more is fine"
 
 
@@ -202,7 +236,13 @@ def test_pages_in_a_folder_that_is_there_already_are_made_anew(forged: str, tmp_
     mine = tmp_path / "mine"
     mine.write_text("mine", encoding="utf-8")
     (tmp_path / "back" / "judged" / "stages").mkdir(parents=True)
-    for name in ("report.html", "difference.html", "judged/report.html", "judged/difference.html", "judged/stages/fabric.jsonl"):
+    for name in (
+        "report.html",
+        "difference.html",
+        "judged/report.html",
+        "judged/difference.html",
+        "judged/stages/fabric.jsonl",
+    ):
         (tmp_path / "back" / name).write_text("forged()", encoding="utf-8")
     (tmp_path / "back" / "judged" / "report.prom").symlink_to(mine)
     ActionModule._unpacked(options)
@@ -212,7 +252,9 @@ def test_pages_in_a_folder_that_is_there_already_are_made_anew(forged: str, tmp_
     assert mine.read_text(encoding="utf-8") == "mine"
 
 
-@pytest.mark.parametrize("name", ["page.html", "run.json", "facts/hcas/worker-1.json", "stages/fabric.html", "judged/report.html"])
+@pytest.mark.parametrize(
+    "name", ["page.html", "run.json", "facts/hcas/worker-1.json", "stages/fabric.html", "judged/report.html"]
+)
 def test_what_no_judgement_writes_is_refused_in_its_folder(forged: str, tmp_path: pathlib.Path, name: str) -> None:
     options = {"state": "unpacked", "archive": forged, "report_dir": str(tmp_path / "back"), "sha256": None}
     ActionModule._unpacked(options)
@@ -241,7 +283,14 @@ def test_nothing_is_unpacked_if_its_pages_cannot_be_made(tmp_path: pathlib.Path)
     pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
     shutil.rmtree(folder)
     with pytest.raises(FileError, match="schema is '0'"):
-        ActionModule._unpacked({"state": "unpacked", "archive": str(tmp_path / "a.tar.gz"), "report_dir": str(tmp_path / "back"), "sha256": None})
+        ActionModule._unpacked(
+            {
+                "state": "unpacked",
+                "archive": str(tmp_path / "a.tar.gz"),
+                "report_dir": str(tmp_path / "back"),
+                "sha256": None,
+            }
+        )
     assert names_left(tmp_path) == []
 
 
@@ -261,7 +310,9 @@ def test_a_header_for_all_files_is_refused(tmp_path: pathlib.Path) -> None:
     """Each of them stays, and each file behind it takes over all of them."""
     content = b"9 abcd=\n"
     for_all = header("x", len(content), tarfile.XGLTYPE) + blocks(content)
-    archive = archive_of(tmp_path / "a.tar.gz", [header("run-1/run.json", 0), for_all, header("run-1/facts/hcas/a.json", 0)])
+    archive = archive_of(
+        tmp_path / "a.tar.gz", [header("run-1/run.json", 0), for_all, header("run-1/facts/hcas/a.json", 0)]
+    )
     with pytest.raises(FileError, match="a header in it is for all files"):
         unpack(archive, str(tmp_path / "back"))
 
@@ -273,7 +324,11 @@ def test_no_archive_of_ours_has_a_header_for_all_files(tmp_path: pathlib.Path) -
         (run / "facts" / "hcas" / f"{name}.json").write_text("{}", encoding="utf-8")
     pack(str(run), str(tmp_path / "a.tar.gz"), "run-1")
     content = gzip.decompress((tmp_path / "a.tar.gz").read_bytes())
-    kinds = {content[place + 156 : place + 157] for place in range(0, len(content), 512) if content[place + 257 : place + 262] == b"ustar"}
+    kinds = {
+        content[place + 156 : place + 157]
+        for place in range(0, len(content), 512)
+        if content[place + 257 : place + 262] == b"ustar"
+    }
     assert kinds == {tarfile.REGTYPE, tarfile.XHDTYPE}
     assert len(unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back")).sums) == 3
 

@@ -11,7 +11,11 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.session import _MOST_PARTS, Session, _Response
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.session import (
+    _MOST_PARTS,
+    Session,
+    _Response,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 
 INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -47,9 +51,13 @@ def test_an_endless_row_of_them_is_an_error() -> None:
 def test_so_is_an_answer_in_endless_small_chunks(encoding: str) -> None:
     head = f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Encoding: {encoding}\r\n\r\n".encode()
     # of gzip: the head of a stream, then blocks with nothing in them
-    parts = [b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff", b"\x00\x00\x00\xff\xff"] if encoding == "gzip" else [b" ", b" "]
+    parts = (
+        [b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff", b"\x00\x00\x00\xff\xff"] if encoding == "gzip" else [b" ", b" "]
+    )
     chunks = [b"%x\r\n%s\r\n" % (len(part), part) for part in parts]
     found = _Response(typing.cast(typing.Any, Socket(head + chunks[0] + chunks[1] * (2 * _MOST_PARTS))), method="GET")
     found.begin()
     with pytest.raises(BmcError, match="parts"):
-        Session(Bmc("worker-1", "localhost", 443, "user", "password"), Trust(False), 60.0)._read("GET /redfish/v1", found)
+        Session(Bmc("worker-1", "localhost", 443, "user", "password"), Trust(False), 60.0)._read(
+            "GET /redfish/v1", found
+        )

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A BMC that is another's: addresses exchanged, one address for all nodes, one that moves while it is asked, machines without an identity, nodes that lie.
-Nothing is written to it and nothing reset by it, and what it says of a BIOS proves nothing."""
+"""A BMC that is another's: addresses exchanged, one address for all nodes, one that moves while it is asked, machines
+without an identity, nodes that lie. Nothing is written to it and nothing reset by it, and what it says of a BIOS proves
+nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +25,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
-from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims, Identity, compare, identity_of, serial_of, swapped, uuid_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import (
+    Claims,
+    Identity,
+    compare,
+    identity_of,
+    serial_of,
+    swapped,
+    uuid_of,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, Seen
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.platform import read_platform
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
@@ -33,7 +42,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resou
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read_one
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER, Certificates, tree
-from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, REBOOT, Server, Site, World, merged, of, only, playing, states
+from ansible_collections.linerate.rdma.tests.unit.roll_world import (
+    ATTRIBUTE,
+    NODES,
+    REBOOT,
+    Server,
+    Site,
+    World,
+    merged,
+    of,
+    only,
+    playing,
+    states,
+)
 from ansible_collections.linerate.rdma.tests.unit.roll_world import uuid_of as uuid_of_node
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -72,7 +93,10 @@ def test_two_addresses_exchanged_write_and_reset_nothing(site: Site) -> None:
     done = site.run()
     assert states(done) == {"worker-1": "unknown", "worker-2": "unknown", "worker-3": "done"}
     assert untouched(site, "worker-1", "worker-2") and site.resets() == {"worker-3": 1}
-    assert "the BMC of another machine" in of(done, "worker-1").why and "it is that of worker-2" in of(done, "worker-1").why
+    assert (
+        "the BMC of another machine" in of(done, "worker-1").why
+        and "it is that of worker-2" in of(done, "worker-1").why
+    )
     assert "Correct rdma_bmc_address" in of(done, "worker-1").why
 
 
@@ -83,14 +107,19 @@ def test_exchanged_addresses_reset_nobody_where_no_bios_is_wanted(site: Site) ->
     site.exchanged = {"worker-1": "worker-2", "worker-2": "worker-1"}
     site.facts = {name: Seen((Difference("kernel argument", "iommu=pt", "absent", "set"),)) for name in NODES[:2]}
     done = site.run()
-    assert states(done) == {"worker-1": "blocked", "worker-2": "blocked"} and site.world.did == [] and site.resets() == {}
+    assert (
+        states(done) == {"worker-1": "blocked", "worker-2": "blocked"} and site.world.did == [] and site.resets() == {}
+    )
 
 
 def test_one_address_for_three_nodes_is_refused_before_the_first_write(site: Site) -> None:
     site.exchanged = dict.fromkeys(NODES, "worker-1")
     done = site.run()
     assert set(states(done).values()) == {"unknown"} and untouched(site, *NODES)
-    assert "one BMC for worker-3, worker-1, worker-2" in of(done, "worker-3").why and "rdma_bmc_system" in of(done, "worker-3").why
+    assert (
+        "one BMC for worker-3, worker-1, worker-2" in of(done, "worker-3").why
+        and "rdma_bmc_system" in of(done, "worker-3").why
+    )
 
 
 def test_who_asserts_does_not_overrule_what_is_seen(site: Site) -> None:
@@ -100,12 +129,19 @@ def test_who_asserts_does_not_overrule_what_is_seen(site: Site) -> None:
     assert untouched(site, "worker-1", "worker-2") and of(done, "worker-3").state == "done"
 
 
-@pytest.mark.parametrize("uuid", [None, "", "00000000-0000-0000-0000-000000000000", "Not Specified", 7, "03000200-0400-0500-0006-000700080009"])
+@pytest.mark.parametrize(
+    "uuid",
+    [None, "", "00000000-0000-0000-0000-000000000000", "Not Specified", 7, "03000200-0400-0500-0006-000700080009"],
+)
 def test_what_cannot_be_compared_is_refused_unless_it_is_asserted(site: Site, uuid: typing.Any) -> None:
     only(site, "worker-1")
     site.servers["worker-1"].bios.call(uuid, "To be filled by O.E.M.")
     done = site.run()
-    assert of(done, "worker-1").state == "unknown" and site.world.did == [] and "can't be compared" in of(done, "worker-1").why
+    assert (
+        of(done, "worker-1").state == "unknown"
+        and site.world.did == []
+        and "can't be compared" in of(done, "worker-1").why
+    )
     assert "rdma_bmc_identity: asserted for worker-1" in of(done, "worker-1").why
     site.asserted = {"worker-1"}
     done = site.run()
@@ -144,18 +180,27 @@ def test_two_nodes_with_one_identity_are_both_refused(site: Site) -> None:
     told(site, "worker-2", swapped(uuid_of_node("worker-1")))
     site.asserted = set(NODES)
     done = site.run()
-    assert untouched(site, "worker-1", "worker-2") and "tell one identity" in of(done, "worker-1").why and of(done, "worker-3").state == "done"
+    assert (
+        untouched(site, "worker-1", "worker-2")
+        and "tell one identity" in of(done, "worker-1").why
+        and of(done, "worker-3").state == "done"
+    )
 
 
 def test_a_serial_number_that_another_node_tells_beside_its_uuid_proves_nothing(site: Site) -> None:
-    """Root of worker-1 hides its UUID and says the serial number of worker-2, to whose BMC the address of its own leads."""
+    """Root of worker-1 hides its UUID and says the serial number of worker-2, to whose BMC the address of its own
+    leads."""
     told(site, "worker-1", "")
     serials = ("SERIAL-worker-2",)
     site.looked = {"worker-1": Identity("", serials), "worker-2": Identity(uuid_of_node("worker-2"), serials)}
     site.exchanged = {"worker-1": "worker-2", "worker-2": "worker-1"}
     only(site, "worker-2")
     done = site.run()
-    assert untouched(site, "worker-1", "worker-2") and "tell one identity" in of(done, "worker-1").why and "tell one identity" in of(done, "worker-2").why
+    assert (
+        untouched(site, "worker-1", "worker-2")
+        and "tell one identity" in of(done, "worker-1").why
+        and "tell one identity" in of(done, "worker-2").why
+    )
 
 
 def test_a_serial_number_proves_a_machine_that_no_other_node_may_be() -> None:
@@ -217,13 +262,20 @@ def test_an_address_that_moved_after_the_write_resets_nobody(site: Site) -> None
 
     site.world.do = move  # type: ignore[method-assign]
     done = site.run()
-    assert of(done, "worker-1").state == "failed" and site.resets() == {} and not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
+    assert (
+        of(done, "worker-1").state == "failed"
+        and site.resets() == {}
+        and not site.world.cordoned("worker-1")
+        and site.world.note("worker-1") is None
+    )
 
 
-def test_an_address_that_moves_in_the_middle_of_a_session_is_not_written_to(site: Site, certificates: Certificates) -> None:
+def test_an_address_that_moves_in_the_middle_of_a_session_is_not_written_to(
+    site: Site, certificates: Certificates
+) -> None:
     """The system is read once when the session begins, and again right before the PATCH."""
     server = site.servers["worker-1"]
-    get, seen = server.get, typing.cast(typing.List[str], [])
+    get, seen = server.get, typing.cast(list[str], [])
 
     def move(path: str) -> typing.Any:
         seen.append(path)
@@ -242,23 +294,39 @@ def test_an_address_that_moves_in_the_middle_of_a_session_is_not_written_to(site
 
 
 def test_the_registry_of_another_bmc_is_not_that_of_a_node(site: Site) -> None:
-    """The BMC of worker-1 says the same vendor, model and version as the others, and that BootMode is the switch of SR-IOV."""
+    """The BMC of worker-1 says the same vendor, model and version as the others, and that BootMode is the switch of
+    SR-IOV."""
     for server in site.servers.values():
         server.bios.answers[REGISTRY] = copy.deepcopy(server.bios.answers[REGISTRY])
     liar = site.servers["worker-1"].bios.answers[REGISTRY]["RegistryEntries"]
-    values = [{"ValueName": name, "ValueDisplayName": shown} for name, shown in (("Bios", "Enabled"), ("Uefi", "Disabled"))]
-    entry = {"AttributeName": "BootMode", "DisplayName": "SR-IOV Global Enable", "Type": "Enumeration", "ReadOnly": False, "Hidden": False}
+    values = [
+        {"ValueName": name, "ValueDisplayName": shown} for name, shown in (("Bios", "Enabled"), ("Uefi", "Disabled"))
+    ]
+    entry = {
+        "AttributeName": "BootMode",
+        "DisplayName": "SR-IOV Global Enable",
+        "Type": "Enumeration",
+        "ReadOnly": False,
+        "Hidden": False,
+    }
     liar["Attributes"] = [{**entry, "ResetRequired": True, "Value": values}]
     liar.pop("Dependencies", None)
     site.run()
     for name in ("worker-2", "worker-3"):
-        assert [body["Attributes"] for body in site.servers[name].written] == [{ATTRIBUTE: "Enabled"}] and site.servers[name].value == "Enabled"
+        assert [body["Attributes"] for body in site.servers[name].written] == [{ATTRIBUTE: "Enabled"}] and site.servers[
+            name
+        ].value == "Enabled"
 
 
 def test_of_several_systems_behind_one_bmc_that_of_the_node_is_taken(site: Site, certificates: Certificates) -> None:
     server = site.servers["worker-1"]
     other = "/redfish/v1/Systems/System.Embedded.2"
-    server.bios.answers[other] = {**copy.deepcopy(server.bios.answers[SYSTEM]), "@odata.id": other, "UUID": A, "Model": "the other one"}
+    server.bios.answers[other] = {
+        **copy.deepcopy(server.bios.answers[SYSTEM]),
+        "@odata.id": other,
+        "UUID": A,
+        "Model": "the other one",
+    }
     server.bios.answers["/redfish/v1/Systems"]["Members"].append({"@odata.id": other})
     trust = Trust(True, str(certificates.authority))
     found = {}
@@ -270,14 +338,21 @@ def test_of_several_systems_behind_one_bmc_that_of_the_node_is_taken(site: Site,
         read_one(_bmc(server), trust, Asked(("sriov",), 30, Claims(looked={"worker-1": Identity(B)})), Registries())
 
 
-def test_a_node_that_names_itself_after_another_machine_behind_its_bmc_has_nothing_written_and_nobody_reset(site: Site) -> None:
+def test_a_node_that_names_itself_after_another_machine_behind_its_bmc_has_nothing_written_and_nobody_reset(
+    site: Site,
+) -> None:
     server = site.servers["worker-1"]
     other = "/redfish/v1/Systems/System.Embedded.2"
     server.bios.answers[other] = {**copy.deepcopy(server.bios.answers[SYSTEM]), "@odata.id": other, "UUID": A}
     server.bios.answers["/redfish/v1/Systems"]["Members"].append({"@odata.id": other})
     done = site.run()
-    assert states(done) == {"worker-1": "unknown", "worker-2": "done", "worker-3": "done"} and untouched(site, "worker-1")
-    assert "several of its systems have a Bios" in of(done, "worker-1").why and "rdma_bmc_system" in of(done, "worker-1").why
+    assert states(done) == {"worker-1": "unknown", "worker-2": "done", "worker-3": "done"} and untouched(
+        site, "worker-1"
+    )
+    assert (
+        "several of its systems have a Bios" in of(done, "worker-1").why
+        and "rdma_bmc_system" in of(done, "worker-1").why
+    )
     # nor where no BIOS is wanted, and the BMC is asked for the reset alone
     site.wanted = {}
     site.facts = {"worker-1": Seen((Difference("kernel argument", "iommu=pt", "absent", "set"),))}
@@ -287,7 +362,9 @@ def test_a_node_that_names_itself_after_another_machine_behind_its_bmc_has_nothi
 def test_a_system_that_is_not_there_leaves_the_one_that_is_the_node_s(site: Site, certificates: Certificates) -> None:
     """The baseboard of an HGX whose GPUs are not up answers 404; which BMC it is must not depend on that."""
     server = site.servers["worker-1"]
-    server.bios.answers["/redfish/v1/Systems"]["Members"].insert(0, {"@odata.id": "/redfish/v1/Systems/HGX_Baseboard_0"})
+    server.bios.answers["/redfish/v1/Systems"]["Members"].insert(
+        0, {"@odata.id": "/redfish/v1/Systems/HGX_Baseboard_0"}
+    )
     trust = Trust(True, str(certificates.authority))
     asked = Asked(("sriov",), 30, Claims(looked={"worker-1": Identity(uuid_of_node("worker-1"))}))
     assert read_one(_bmc(server), trust, asked, Registries()).identity.uuid == uuid_of_node("worker-1")
@@ -298,8 +375,13 @@ def test_a_system_that_is_not_there_leaves_the_one_that_is_the_node_s(site: Site
 
 def test_the_service_tag_of_dell_is_its_serial_number_and_no_other_vendor_s_sku_is() -> None:
     told_by = {vendor: next(iter(_systems(vendor))) for vendor in ("dell", "hpe")}
-    assert system({**told_by["dell"], "SerialNumber": "CNFCP0079C00A3"}).identity.serials == ("CNFCP0079C00A3", "F54P1G3")
-    assert system({**told_by["hpe"], "SerialNumber": "CZ20460FXX"}).identity.serials == ("CZ20460FXX",), "SKU is one number for all of a model"
+    assert system({**told_by["dell"], "SerialNumber": "CNFCP0079C00A3"}).identity.serials == (
+        "CNFCP0079C00A3",
+        "F54P1G3",
+    )
+    assert system({**told_by["hpe"], "SerialNumber": "CZ20460FXX"}).identity.serials == ("CZ20460FXX",), (
+        "SKU is one number for all of a model"
+    )
 
 
 @pytest.mark.parametrize(
@@ -323,19 +405,48 @@ def test_what_is_one_machine(node: Identity, machine: Identity, same: typing.Opt
 
 @pytest.mark.parametrize(
     "text",
-    ["", "00000000-0000-0000-0000-000000000000", "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF", "Not Specified", "{4c4c4544-0035-3510-8054-c6c04f503347}", None, 5,
-     "4c4c454400353510805 4c6c04f503347", "03000200-0400-0500-0006-000700080009", "4c4c4544-0035-3510-8054-c6c04f503347\n;x",
-     "٤c4c4544-0035-3510-8054-c6c04f503347"],
-)  # fmt: skip
+    [
+        "",
+        "00000000-0000-0000-0000-000000000000",
+        "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF",
+        "Not Specified",
+        "{4c4c4544-0035-3510-8054-c6c04f503347}",
+        None,
+        5,
+        "4c4c454400353510805 4c6c04f503347",
+        "03000200-0400-0500-0006-000700080009",
+        "4c4c4544-0035-3510-8054-c6c04f503347\n;x",
+        "٤c4c4544-0035-3510-8054-c6c04f503347",
+    ],
+)
 def test_what_is_no_uuid(text: typing.Any) -> None:
     assert uuid_of(text) == ""
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "None", "N/A", "Not Specified", "Not Available", "To be filled by O.E.M.", "To Be Filled By O.E.M.", "0123456789", "Default string", "00000000",
-     "System Serial Number", "Unknown", "........", "XXXXXXXX", None, 12345, "F54\x1b[2J", "S" * 200, "1"],
-)  # fmt: skip
+    [
+        "",
+        "None",
+        "N/A",
+        "Not Specified",
+        "Not Available",
+        "To be filled by O.E.M.",
+        "To Be Filled By O.E.M.",
+        "0123456789",
+        "Default string",
+        "00000000",
+        "System Serial Number",
+        "Unknown",
+        "........",
+        "XXXXXXXX",
+        None,
+        12345,
+        "F54\x1b[2J",
+        "S" * 200,
+        "1",
+    ],
+)
 def test_what_is_no_serial_number(text: typing.Any) -> None:
     assert serial_of(text) == ""
 
@@ -357,7 +468,7 @@ def test_texts_of_strangers_are_an_identity_or_none(one: str, other: str) -> Non
 # What is read
 
 
-def finding(machine: Identity, nodes: typing.Mapping[str, Identity], asserted: bool = False) -> typing.Tuple[Finding, ...]:
+def finding(machine: Identity, nodes: typing.Mapping[str, Identity], asserted: bool = False) -> tuple[Finding, ...]:
     bios = ObservedBios(NodeBios("Dell Inc.", "R750", "1", identity=machine, asserted=asserted))
     said = platform_bmc.told("worker-1", bios, Claims(looked=nodes), {"sriov": (True,)}, True)
     return tuple(platform_bmc.check("worker-1", said, {"sriov": (True,)}, ()))
@@ -375,10 +486,14 @@ def finding(machine: Identity, nodes: typing.Mapping[str, Identity], asserted: b
         (Identity(), {"worker-1": Identity(A)}, True, "warn"),
     ],
 )
-def test_the_bios_of_another_machine_proves_nothing(machine: Identity, nodes: typing.Mapping[str, Identity], asserted: bool, status: str) -> None:
+def test_the_bios_of_another_machine_proves_nothing(
+    machine: Identity, nodes: typing.Mapping[str, Identity], asserted: bool, status: str
+) -> None:
     found = finding(machine, nodes, asserted)
     assert found[0].check == "platform.bmc_identity" and found[0].status == status
-    assert [one.check for one in found[1:]] == (["platform.bios"] if status in ("pass", "warn") else []), "nothing else is said by it"
+    assert [one.check for one in found[1:]] == (["platform.bios"] if status in ("pass", "warn") else []), (
+        "nothing else is said by it"
+    )
     if status != "pass":
         assert found[0].why and found[0].remedy
 
@@ -403,7 +518,9 @@ def test_the_inventory_may_assert_and_nothing_else() -> None:
         bmc_of_node("n", {**told_of, "identity": "yes"})
 
 
-@pytest.mark.parametrize(("one", "other"), [("BMC.example.com", "bmc.example.com."), ("[2001:db8::1]", "2001:db8:0:0::1")])
+@pytest.mark.parametrize(
+    ("one", "other"), [("BMC.example.com", "bmc.example.com."), ("[2001:db8::1]", "2001:db8:0:0::1")]
+)
 def test_one_place_in_two_forms(one: str, other: str) -> None:
     assert Bmc("a", one).place == Bmc("b", other).place and Bmc("a", one).place != Bmc("b", other, system="2").place
 
@@ -417,7 +534,11 @@ def test_nothing_but_the_writer_sends_to_a_bmc_and_one_module_alone_has_no_lease
         text = path.read_text(encoding="utf-8")
         if "redfish" not in text and "unfenced" not in text:
             continue
-        called = {node.func.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)}
+        called = {
+            node.func.attr
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        }
         senders |= {path.name} if "send" in called and "redfish" in str(path) else set()
         unfenced |= {path.name} if "unfenced" in called else set()
     assert senders == {"writer.py"} and unfenced == {"bios.py"}
@@ -427,5 +548,9 @@ def _bmc(server: Server) -> Bmc:
     return Bmc("worker-1", "localhost", server.port, USER, PASSWORD)
 
 
-def _systems(vendor: str) -> typing.Iterator[typing.Dict[str, typing.Any]]:
-    return (resource for resource in tree(vendor).values() if isinstance(resource, dict) and "SystemType" in resource and "Bios" in resource)
+def _systems(vendor: str) -> typing.Iterator[dict[str, typing.Any]]:
+    return (
+        resource
+        for resource in tree(vendor).values()
+        if isinstance(resource, dict) and "SystemType" in resource and "Bios" in resource
+    )

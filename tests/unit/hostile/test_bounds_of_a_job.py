@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A manifest or a NIC map that somebody else wrote: what is long in it is refused by name, and no finding repeats all of it for each node."""
+"""A manifest or a NIC map that somebody else wrote: what is long in it is refused by name, and no finding repeats all
+of it for each node."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import nic_map
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 #: seconds of processor time; without bounds it is minutes
 LIMIT = 30
 
@@ -29,7 +30,7 @@ def pod(container: Data, volumes: typing.Sequence[Data] = ()) -> Data:
     return {"kind": "Pod", "metadata": {"name": "a"}, "spec": {"volumes": list(volumes), "containers": [container]}}
 
 
-def of(check: str, findings: typing.Iterable[Finding]) -> typing.List[Finding]:
+def of(check: str, findings: typing.Iterable[Finding]) -> list[Finding]:
     return [item for item in findings if item.check == check]
 
 
@@ -40,21 +41,33 @@ def env(name: str, value: str) -> Data:
 @pytest.mark.parametrize(
     ("job", "seen"),
     [
-        (pod({}, [{"name": f"v{number}"} for number in range(1001)]), "the pod: volumes has 1001 entries; 1000 are the most"),
-        (pod({"env": [{"name": f"V{number}", "value": "1"} for number in range(1001)]}), "spec.containers[0]: env has 1001 entries; 1000 are the most"),
+        (
+            pod({}, [{"name": f"v{number}"} for number in range(1001)]),
+            "the pod: volumes has 1001 entries; 1000 are the most",
+        ),
+        (
+            pod({"env": [{"name": f"V{number}", "value": "1"} for number in range(1001)]}),
+            "spec.containers[0]: env has 1001 entries; 1000 are the most",
+        ),
         (
             pod({"volumeMounts": [{"name": "v", "mountPath": f"/{number}"} for number in range(1001)]}),
             "spec.containers[0]: volumeMounts has 1001 entries; 1000 are the most",
         ),
         (pod(env("NCCL_IB_HCA", "q," * 256)), "spec.containers[0].env: NCCL_IB_HCA lists 257 names; 256 are the most"),
-        (pod({"command": ["NCCL_SOCKET_IFNAME=" + "q," * 256]}), "spec.containers[0].command: NCCL_SOCKET_IFNAME lists 257 names; 256 are the most"),
+        (
+            pod({"command": ["NCCL_SOCKET_IFNAME=" + "q," * 256]}),
+            "spec.containers[0].command: NCCL_SOCKET_IFNAME lists 257 names; 256 are the most",
+        ),
     ],
     ids=["volumes", "env", "volumeMounts", "hcas", "interfaces"],
 )
 def test_a_list_that_is_longer_than_any_is_refused_by_name(job: Data, seen: str) -> None:
     (finding,) = lint([job])
     assert (finding.check, finding.subject, finding.status) == ("job.read", "Pod a", "unknown")
-    assert finding.why == f"It can't be read: {seen}." and finding.remedy == "Correct it; kubectl apply --dry-run=server says more."
+    assert (
+        finding.why == f"It can't be read: {seen}."
+        and finding.remedy == "Correct it; kubectl apply --dry-run=server says more."
+    )
 
 
 def test_the_nearest_volume_is_looked_for_for_the_first_few_mounts() -> None:
@@ -63,40 +76,66 @@ def test_the_nearest_volume_is_looked_for_for_the_first_few_mounts() -> None:
     begin = time.process_time()
     found = [item for item in of("job.volumes", lint(jobs)) if item.status == "fail"]
     assert time.process_time() - begin < LIMIT
-    assert ["did you mean 'abcdefgh-" in item.expected for item in found] == [True] * MOST_HINTS + [False] * (5000 - MOST_HINTS)
-    assert found[-1].measured == "volume 'bacdfegh-999' is not there" and found[-1].remedy == "Add the volume, or correct its name."
+    assert ["did you mean 'abcdefgh-" in item.expected for item in found] == [True] * MOST_HINTS + [False] * (
+        5000 - MOST_HINTS
+    )
+    assert (
+        found[-1].measured == "volume 'bacdfegh-999' is not there"
+        and found[-1].remedy == "Add the volume, or correct its name."
+    )
 
 
 def test_no_node_repeats_a_list_of_hcas() -> None:
     devices = {f"node-{number}": tuple(f"mlx5_{port}" for port in range(8)) for number in range(1000)}
     world = JobSurroundings(nodes=(), attachments=(), claims=(), pods=(), enforced={}, devices=devices, errors=())
     value = ",".join(f"q{number:03}{'x' * 4000}" for number in range(256))
-    found = [item for item in of("job.hcas", lint([pod(env("NCCL_IB_HCA", value))], (), world)) if " on node-" in item.subject]
+    found = [
+        item
+        for item in of("job.hcas", lint([pod(env("NCCL_IB_HCA", value))], (), world))
+        if " on node-" in item.subject
+    ]
     assert len(found) == 1000 and max(len(item.why) + len(item.measured) for item in found) < 1200
-    short = of("job.hcas", lint([pod(env("NCCL_IB_HCA", ",".join(f"q{number}" for number in range(20))))], (), world))[0]
-    assert short.why.startswith("The node has no such HCA: q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11 and 8 more. NCCL passes over it")
+    short = of("job.hcas", lint([pod(env("NCCL_IB_HCA", ",".join(f"q{number}" for number in range(20))))], (), world))[
+        0
+    ]
+    assert short.why.startswith(
+        "The node has no such HCA: q0, q1, q2, q3, q4, q5, q6, q7, q8, q9, q10, q11 and 8 more. NCCL passes over it"
+    )
 
 
 def test_the_nearest_node_is_looked_for_for_the_first_few_lines() -> None:
     ground = Ground({f"gpu-worker-node-rack{number:03}": ("ens13",) for number in range(300)})
-    text = "\n".join(f"gpu-worker-nodes-rack{number % 300:03}-{number}:ens13:net1:10.{number >> 8}.{number & 255}.1" for number in range(10_000))
+    text = "\n".join(
+        f"gpu-worker-nodes-rack{number % 300:03}-{number}:ens13:net1:10.{number >> 8}.{number & 255}.1"
+        for number in range(10_000)
+    )
     begin = time.process_time()
     found = [item for item in lint_map("map", nic_map(text), ground) if item.check == "nic_map.netdevs"]
     assert time.process_time() - begin < LIMIT
-    assert ["did you mean 'gpu-worker-node-rack" in item.expected for item in found] == [True] * MOST_HINTS + [False] * (10_000 - MOST_HINTS)
+    assert ["did you mean 'gpu-worker-node-rack" in item.expected for item in found] == [True] * MOST_HINTS + [
+        False
+    ] * (10_000 - MOST_HINTS)
     assert found[-1].measured == "no such node" and found[-1].remedy == "Correct the name, or remove the line."
 
 
-def train_job(spec: Data, jobs: typing.Sequence[str] = ("node",)) -> typing.Tuple[Data, Data]:
+def train_job(spec: Data, jobs: typing.Sequence[str] = ("node",)) -> tuple[Data, Data]:
     """A TrainJob, and the runtime that it refers to."""
 
     def template() -> Data:
         return {"spec": {"template": {"spec": {"containers": [{"name": "node", "image": "x"}]}}}}
 
     inner = {"replicatedJobs": [{"name": name, "template": template()} for name in jobs]}
-    runtime = {"kind": "TrainingRuntime", "metadata": {"name": "r", "namespace": "t"}, "spec": {"template": {"spec": inner}}}
+    runtime = {
+        "kind": "TrainingRuntime",
+        "metadata": {"name": "r", "namespace": "t"},
+        "spec": {"template": {"spec": inner}},
+    }
     reference = {"kind": "TrainingRuntime", "name": "r"}
-    return {"kind": "TrainJob", "metadata": {"name": "j", "namespace": "t"}, "spec": {"runtimeRef": reference, **spec}}, runtime
+    return {
+        "kind": "TrainJob",
+        "metadata": {"name": "j", "namespace": "t"},
+        "spec": {"runtimeRef": reference, **spec},
+    }, runtime
 
 
 def runtime_patch(*names: str) -> Data:
@@ -107,14 +146,32 @@ def runtime_patch(*names: str) -> Data:
     ("spec", "jobs", "seen"),
     [
         ({"runtimePatches": [{}] * 1001}, ("node",), "TrainJob j: runtimePatches has 1001 entries; 1000 are the most"),
-        ({"runtimePatches": [runtime_patch(*["a"] * 1001)]}, ("node",), "TrainJob j: replicatedJobs has 1001 entries; 1000 are the most"),
-        ({"podTemplateOverrides": [{}] * 1001}, ("node",), "TrainJob j: podTemplateOverrides has 1001 entries; 1000 are the most"),
-        ({"podTemplateOverrides": [{"targetJobs": [{}] * 1001}]}, ("node",), "TrainJob j: targetJobs has 1001 entries; 1000 are the most"),
-        ({"runtimePatches": [runtime_patch("a", "b", "c")] * 400}, ("node",), "TrainJob j: it patches 1200 pod templates; 1000 are the most"),
+        (
+            {"runtimePatches": [runtime_patch(*["a"] * 1001)]},
+            ("node",),
+            "TrainJob j: replicatedJobs has 1001 entries; 1000 are the most",
+        ),
+        (
+            {"podTemplateOverrides": [{}] * 1001},
+            ("node",),
+            "TrainJob j: podTemplateOverrides has 1001 entries; 1000 are the most",
+        ),
+        (
+            {"podTemplateOverrides": [{"targetJobs": [{}] * 1001}]},
+            ("node",),
+            "TrainJob j: targetJobs has 1001 entries; 1000 are the most",
+        ),
+        (
+            {"runtimePatches": [runtime_patch("a", "b", "c")] * 400},
+            ("node",),
+            "TrainJob j: it patches 1200 pod templates; 1000 are the most",
+        ),
         ({}, ("node",) * 1001, "TrainingRuntime r: replicatedJobs has 1001 entries; 1000 are the most"),
     ],
 )
-def test_a_train_job_with_more_patches_than_any_is_refused_by_name(spec: Data, jobs: typing.Sequence[str], seen: str) -> None:
+def test_a_train_job_with_more_patches_than_any_is_refused_by_name(
+    spec: Data, jobs: typing.Sequence[str], seen: str
+) -> None:
     job, runtime = train_job(spec, jobs)
     with pytest.raises(ResourceError) as error:
         workload(job, [runtime])
@@ -126,6 +183,12 @@ def test_each_job_of_a_runtime_gets_its_patches_in_their_order() -> None:
         containers = {"containers": [{"name": "node", "env": [{"name": name, "value": value}]}]}
         return {"targetJobs": [{"name": job} for job in jobs], "spec": containers}
 
-    job, runtime = train_job({"podTemplateOverrides": [env("A", "1", "one", "two"), env("A", "2", "two"), env("B", "3", "three")]}, ("one", "two"))
-    found = [{variable.name: variable.value for variable in template.containers[0].environment} for template in workload(job, [runtime]).templates]
+    job, runtime = train_job(
+        {"podTemplateOverrides": [env("A", "1", "one", "two"), env("A", "2", "two"), env("B", "3", "three")]},
+        ("one", "two"),
+    )
+    found = [
+        {variable.name: variable.value for variable in template.containers[0].environment}
+        for template in workload(job, [runtime]).templates
+    ]
     assert found == [{"A": "1"}, {"A": "2"}]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run begins with may be a stranger's: how many nodes, variables and waivers it names is bounded, and more are refused before anything is judged."""
+"""What a run begins with may be a stranger's: how many nodes, variables and waivers it names is bounded, and more are
+refused before anything is judged."""
 
 from __future__ import annotations
 
@@ -17,8 +18,22 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import CH
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl_variables import KNOWN, OTHERS
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import MOST_PATTERN, MOST_WAIVERS, Finding, Waiver, judge, matches
-from ansible_collections.linerate.rdma.plugins.module_utils._model.load import MOST_HINTS, MOST_KNOWN, Hints, LoadError, load_all, nearest
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import (
+    MOST_PATTERN,
+    MOST_WAIVERS,
+    Finding,
+    Waiver,
+    judge,
+    matches,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.load import (
+    MOST_HINTS,
+    MOST_KNOWN,
+    Hints,
+    LoadError,
+    load_all,
+    nearest,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, read_start
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
@@ -26,7 +41,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.records imp
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 
 SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecule" / "judge" / "run"
-FABRIC = {"name": "a", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "network": {"name": "a", "namespace": "a"}}
+FABRIC = {
+    "name": "a",
+    "profile": "sriov_infiniband",
+    "select": {"hcas_per_node": 1},
+    "network": {"name": "a", "namespace": "a"},
+}
 TIME = "2026-01-02T03:04:05+00:00"
 #: seconds of processor time; without bounds it is minutes
 LIMIT = 30
@@ -55,7 +75,9 @@ def change(folder: pathlib.Path, **values: typing.Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "most", "value"), BOUNDS, ids=[name for name, _most, _value in BOUNDS])
-def test_more_than_a_run_may_begin_with_is_refused_by_name(folder: pathlib.Path, name: str, most: int, value: typing.Any) -> None:
+def test_more_than_a_run_may_begin_with_is_refused_by_name(
+    folder: pathlib.Path, name: str, most: int, value: typing.Any
+) -> None:
     change(folder, **{name: value})
     with pytest.raises(FileError, match=f"run.json: it names {most + 1} {name}; {most} are the most") as refused:
         read_start(str(folder))
@@ -66,7 +88,9 @@ def test_more_than_a_run_may_begin_with_is_refused_by_name(folder: pathlib.Path,
 
 
 def test_nothing_of_it_is_judged(folder: pathlib.Path) -> None:
-    change(folder, waivers=[{"check": "fabric.x*", "subject": f"*{number}*", "reason": "a b"} for number in range(30_000)])
+    change(
+        folder, waivers=[{"check": "fabric.x*", "subject": f"*{number}*", "reason": "a b"} for number in range(30_000)]
+    )
     begin = time.process_time()
     with pytest.raises(FileError, match="it names 30000 waivers; 1000 are the most"):
         again(str(folder), "", {}, "2.19.0")
@@ -82,13 +106,25 @@ def test_a_larger_file_is_refused_before_it_is_read(folder: pathlib.Path) -> Non
 
 def test_a_run_does_not_begin_with_more_than_can_be_read_again(tmp_path: pathlib.Path) -> None:
     run = FactFolder(str(tmp_path), "r")
-    with pytest.raises(FileError, match=r"run.json is not written: it names 20001 nodes; 20000 are the most") as refused:
+    with pytest.raises(
+        FileError, match=r"run.json is not written: it names 20001 nodes; 20000 are the most"
+    ) as refused:
         run.begin(RunStart("r", TIME, nodes=tuple(f"n{number}" for number in range(20_001))))
-    assert refused.value.remedy == "Name fewer of them; nodes can be looked at in several runs, each with a folder of its own"
+    assert (
+        refused.value.remedy
+        == "Name fewer of them; nodes can be looked at in several runs, each with a folder of its own"
+    )
     with pytest.raises(FileError, match=r"not written: it would have 83[0-9]+ bytes; 8388608 are the most"):
         run.begin(RunStart("r", TIME, cluster={"x": "x" * (8 << 20)}))
     assert list(tmp_path.iterdir()) == []
-    run.begin(RunStart("r", TIME, nodes=tuple(f"{number:063}" for number in range(20_000)), by_pods=tuple(f"{number:063}" for number in range(20_000))))
+    run.begin(
+        RunStart(
+            "r",
+            TIME,
+            nodes=tuple(f"{number:063}" for number in range(20_000)),
+            by_pods=tuple(f"{number:063}" for number in range(20_000)),
+        )
+    )
     assert len(run.start().nodes) == 20_000
 
 
@@ -101,7 +137,9 @@ def test_so_are_waivers_of_an_intent() -> None:
 def test_a_record_with_more_waivers_is_none(folder: pathlib.Path) -> None:
     path = folder / "stages" / "fabric.jsonl"
     head, *rest = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join([json.dumps({**json.loads(head), "waivers": [WAIVER] * 1001}), *rest]) + "\n", encoding="utf-8")
+    path.write_text(
+        "\n".join([json.dumps({**json.loads(head), "waivers": [WAIVER] * 1001}), *rest]) + "\n", encoding="utf-8"
+    )
     records, unreadable = read_records(str(folder / "stages"))
     assert "fabric" not in records and "fabric.waivers: 1001 waivers; expected at most 1000" in unreadable["fabric"]
     pages(str(folder), "2.19.0")
@@ -109,7 +147,9 @@ def test_a_record_with_more_waivers_is_none(folder: pathlib.Path) -> None:
 
 
 def test_waivers_of_other_checks_cost_nothing() -> None:
-    findings = [Finding("bandwidth.floor", f"node-{number} -> node", "fail", "1", "2", "w", "r") for number in range(100_000)]
+    findings = [
+        Finding("bandwidth.floor", f"node-{number} -> node", "fail", "1", "2", "w", "r") for number in range(100_000)
+    ]
     waivers = [Waiver(f"platform.x{number}*", "a b", f"*{number}*") for number in range(MOST_WAIVERS - 1)]
     covering = Waiver("bandwidth.*", "a b", "node-7*")
     begin = time.process_time()
@@ -122,26 +162,45 @@ def test_waivers_of_other_checks_cost_nothing() -> None:
 def test_a_pattern_that_takes_long_to_read_covers_nothing_and_is_told() -> None:
     long = "[" * 300_000
     begin = time.process_time()
-    findings = validate.check(parse_intent([FABRIC], [{"check": long, "reason": "a b"}, {**WAIVER, "subject": long}]), validate.Facts(("node-1",)))
-    assert not judge([Finding("platform.bios", "[", "fail", "1", "2", "w", "r")], [Waiver("platform.bios", "a b", long)]).open
+    findings = validate.check(
+        parse_intent([FABRIC], [{"check": long, "reason": "a b"}, {**WAIVER, "subject": long}]),
+        validate.Facts(("node-1",)),
+    )
+    assert not judge(
+        [Finding("platform.bios", "[", "fail", "1", "2", "w", "r")], [Waiver("platform.bios", "a b", long)]
+    ).open
     assert time.process_time() - begin < LIMIT
     told = [item for item in findings if item.check == "validate.waivers"]
-    assert [(item.subject, item.status) for item in told] == [("rdma_waivers[0].check", "fail"), ("rdma_waivers[1].subject", "fail")]
+    assert [(item.subject, item.status) for item in told] == [
+        ("rdma_waivers[0].check", "fail"),
+        ("rdma_waivers[1].subject", "fail"),
+    ]
     assert {(item.measured, item.expected, item.why, item.remedy) for item in told} == {
-        ("300000 characters", f"at most {MOST_PATTERN}", "A pattern of this length covers nothing.", "Write * for a part of it.")
+        (
+            "300000 characters",
+            f"at most {MOST_PATTERN}",
+            "A pattern of this length covers nothing.",
+            "Write * for a part of it.",
+        )
     }
     assert matches("x" * MOST_PATTERN, "x" * MOST_PATTERN) and not matches("*" * (MOST_PATTERN + 1), "x")
 
 
 def test_the_nearest_check_is_looked_for_for_the_first_few_waivers() -> None:
     wrong = [{"check": "platfrom.bios", "reason": "no BMC"}] * 100
-    findings = [item for item in validate.check(parse_intent([FABRIC], wrong), validate.Facts(("node-1",))) if item.check == "validate.waivers"]
-    assert ["did you mean 'platform.bios'?" in item.expected for item in findings] == [True] * MOST_HINTS + [False] * (100 - MOST_HINTS)
+    findings = [
+        item
+        for item in validate.check(parse_intent([FABRIC], wrong), validate.Facts(("node-1",)))
+        if item.check == "validate.waivers"
+    ]
+    assert ["did you mean 'platform.bios'?" in item.expected for item in findings] == [True] * MOST_HINTS + [False] * (
+        100 - MOST_HINTS
+    )
     assert all("id of a check, such as platform.bios" in item.expected for item in findings)
 
 
 def test_so_it_is_for_the_first_few_unknown_keys() -> None:
-    found: typing.Tuple[LoadError, ...] = load_all(Record, {f"finishe{number}": 1 for number in range(100)})[1]
+    found: tuple[LoadError, ...] = load_all(Record, {f"finishe{number}": 1 for number in range(100)})[1]
     unknown = [item for item in found if "finishe" in item.path]
     assert ["did you mean 'finished'?" in item.expected for item in unknown] == [True] * MOST_HINTS
 
@@ -149,12 +208,17 @@ def test_so_it_is_for_the_first_few_unknown_keys() -> None:
 def test_the_nearest_word_is_looked_for_where_that_takes_no_time() -> None:
     ours = {f"rdma_{number}" for number in range(MOST_KNOWN)}
     assert nearest("rdma_399x", ours) == " (did you mean 'rdma_399'?)" and nearest("rdma_399x", ours | {"x"}) == ""
-    assert nearest("x" * 65, ["x" * 64]) == "" and nearest("x" * 64, ["x" * 65, "x" * 63]) == f" (did you mean '{'x' * 63}'?)"
+    assert (
+        nearest("x" * 65, ["x" * 64]) == ""
+        and nearest("x" * 64, ["x" * 65, "x" * 63]) == f" (did you mean '{'x' * 63}'?)"
+    )
     begin = time.process_time()
     assert nearest("ab" * 100_000, ["ba" * 100_000]) == ""
     assert time.process_time() - begin < LIMIT
     hints = Hints()
-    assert [bool(hints.nearest("fabrik", ["fabric"])) for _time in range(MOST_HINTS + 2)] == [True] * MOST_HINTS + [False] * 2
+    assert [bool(hints.nearest("fabrik", ["fabric"])) for _time in range(MOST_HINTS + 2)] == [True] * MOST_HINTS + [
+        False
+    ] * 2
 
 
 def test_our_own_lists_are_short_enough_for_it() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who answers an exec before it is a websocket, an API server or what stands before it, has so many bytes and seconds."""
+"""Who answers an exec before it is a websocket, an API server or what stands before it, has so many bytes and
+seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +10,6 @@ import hashlib
 import socket
 import threading
 import types
-import typing
 
 import pytest
 
@@ -24,7 +24,13 @@ def opened(port: int, seconds: float = 5.0) -> Channels:
     return Way(Configuration(port), ()).open("/api/v1/namespaces/n/pods/p/exec", [("command", "x")], seconds)
 
 
-@pytest.mark.parametrize("header", ["X-A: " + "a" * 2 * MOST_ANSWER, "\r\n".join(f"X-{number}: {'a' * 1000}" for number in range(2 * MOST_ANSWER // 1000))])
+@pytest.mark.parametrize(
+    "header",
+    [
+        "X-A: " + "a" * 2 * MOST_ANSWER,
+        "\r\n".join(f"X-{number}: {'a' * 1000}" for number in range(2 * MOST_ANSWER // 1000)),
+    ],
+)
 def test_an_answer_of_more_bytes_than_any_is_refused(header: str) -> None:
     api = Server(f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n{header}\r\n\r\n")
     try:
@@ -40,7 +46,11 @@ class Through(Configuration):
     def __init__(self, port: int, scheme: str) -> None:
         super().__init__(1)
         self.host = f"{scheme}://api.example:6443"
-        self.proxy, self.no_proxy, self.proxy_headers = f"http://127.0.0.1:{port}", None, {"proxy-authorization": "Basic dXNlcjpwYXNz"}
+        self.proxy, self.no_proxy, self.proxy_headers = (
+            f"http://127.0.0.1:{port}",
+            None,
+            {"proxy-authorization": "Basic dXNlcjpwYXNz"},
+        )
         self.verify_ssl = self.assert_hostname = False
         self.ssl_ca_cert = self.cert_file = self.key_file = None
 
@@ -51,7 +61,10 @@ class Through(Configuration):
     [
         ("HTTP/1.1 200 OK\r\nX-A: " + "a" * 2 * MOST_ANSWER, f"the answer has more than {MOST_ANSWER} bytes"),
         ("HTTP/1.1 200 OK\r\n" + "X-A: a\r\n" * MOST_ANSWER, f"the answer has more than {MOST_ANSWER} bytes"),
-        ("HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 99999999\r\n\r\n" + "a" * MOST_ANSWER, "failed CONNECT via proxy status: 407"),
+        (
+            "HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 99999999\r\n\r\n" + "a" * MOST_ANSWER,
+            "failed CONNECT via proxy status: 407",
+        ),
         ("HTTP/1.1 ²00 OK\r\n\r\n", "failed CONNECT via proxy status: none"),
         ("a\n\n", "failed CONNECT via proxy status: none"),
         ("HTTP/1.1 200 OK\r\n", "the proxy ended the connection"),
@@ -65,7 +78,10 @@ def test_the_answer_of_a_proxy_has_the_same_limit(scheme: str, answer: str, seen
             Way(Through(proxy.port, scheme), ()).open("/api/v1/namespaces/n/pods/p/exec", [("command", "x")], 5.0)
     finally:
         proxy.stop()
-    head = b"CONNECT api.example:6443 HTTP/1.1\r\nHost: api.example:6443\r\nProxy-Authorization: Basic dXNlcjpwYXNz\r\n\r\n"
+    head = (
+        b"CONNECT api.example:6443 HTTP/1.1\r\nHost: api.example:6443\r\nProxy-Authorization: Basic"
+        b" dXNlcjpwYXNz\r\n\r\n"
+    )
     assert proxy.asked == [head], "no token goes to the proxy"
 
 
@@ -92,7 +108,7 @@ def test_an_answer_that_drips_ends_with_the_time_of_the_step(monkeypatch: pytest
 
 
 def test_a_refusal_takes_no_memory_for_what_its_head_promises() -> None:
-    asked: typing.List[int] = []
+    asked: list[int] = []
 
     class Whole:
         def recv(self, size: int) -> bytes:
@@ -110,9 +126,16 @@ def test_what_comes_behind_the_answer_is_not_counted() -> None:
         client, _address = listener.accept()
         with client:
             asked = client.recv(65536)
-            key = next(line.split(b": ")[1] for line in asked.split(b"\r\n") if line.lower().startswith(b"sec-websocket-key"))
-            accept = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11", usedforsecurity=False).digest())
-            head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n"
+            key = next(
+                line.split(b": ")[1] for line in asked.split(b"\r\n") if line.lower().startswith(b"sec-websocket-key")
+            )
+            accept = base64.b64encode(
+                hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11", usedforsecurity=False).digest()
+            )
+            head = (
+                b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection:"
+                b" Upgrade\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n"
+            )
             client.sendall(head + b"Sec-WebSocket-Accept: " + accept + b"\r\n\r\n" + FRAME * 20_000)
             client.recv(65536)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A node that takes a task by ssh and never ends its answer: each task on nodes has an end, its own or that of its block or play, and the others go on."""
+"""A node that takes a task by ssh and never ends its answer: each task on nodes has an end, its own or that of its
+block or play, and the others go on."""
 
 from __future__ import annotations
 
@@ -11,7 +12,10 @@ import yaml
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 #: run on nodes, and wait for what these say
-ON_NODES = {f"linerate.rdma.{name}" for name in ("on_node", "node_info", "ibping", "nic_firmware", "subnet_manager_info", "fabric_info")}
+ON_NODES = {
+    f"linerate.rdma.{name}"
+    for name in ("on_node", "node_info", "ibping", "nic_firmware", "subnet_manager_info", "fabric_info")
+}
 #: by a file of tasks, the playbook whose play on nodes runs it, and no other play does
 PLAYS = {
     "roles/discover/tasks/observe.yml": "stage_begin.yml",
@@ -20,7 +24,7 @@ PLAYS = {
     "roles/host/tasks/observe.yml": "host.yml",
     "roles/teardown/tasks/nodes.yml": "teardown.yml",
 }
-Task = typing.Dict[str, typing.Any]
+Task = dict[str, typing.Any]
 
 
 def endless(tasks: typing.Iterable[Task], ends: bool) -> typing.Iterator[typing.Optional[str]]:

@@ -22,16 +22,22 @@ NEWER = {"source": {"component": "kubelet"}, "reportingComponent": "kubelet", "r
         (KUBELET, "Failed: no CNI"),
         (NEWER, "Failed: no CNI"),
         ({"source": {"component": "multus"}}, "an Event says: Failed: no CNI"),
-        ({"reportingComponent": "default-scheduler", "reportingInstance": "default-scheduler-cp-1"}, "an Event says: Failed: no CNI"),
+        (
+            {"reportingComponent": "default-scheduler", "reportingInstance": "default-scheduler-cp-1"},
+            "an Event says: Failed: no CNI",
+        ),
         ({"source": "worker-1", "reportingComponent": ["kubelet"]}, "an Event says: Failed: no CNI"),
         ({"source": {"component": "kubelet", "host": "worker-2"}}, ""),
         ({"reportingComponent": "kubelet", "reportingInstance": "worker-2"}, ""),
     ],
 )
-def test_an_event_of_another_node_is_no_cause(who: typing.Dict[str, typing.Any], told: str) -> None:
+def test_an_event_of_another_node_is_no_cause(who: dict[str, typing.Any], told: str) -> None:
     class Server:
         def list(self, *_arguments: typing.Any, **_options: typing.Any) -> Listing:
-            return Listing(({"type": "Warning", "reason": "Failed", "message": "no CNI", "involvedObject": {"name": "p"}, **who},), "1")
+            return Listing(
+                ({"type": "Warning", "reason": "Failed", "message": "no CNI", "involvedObject": {"name": "p"}, **who},),
+                "1",
+            )
 
     pods = object.__new__(Pods)
     pods._cluster = typing.cast("typing.Any", Server())

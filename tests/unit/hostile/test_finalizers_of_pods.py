@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A kubelet that writes a finalizer on a pod of its node: the removal takes it off, or names it with the command that does."""
+"""A kubelet that writes a finalizer on a pod of its node: the removal takes it off, or names it with the command that
+does."""
 
 from __future__ import annotations
 
@@ -24,18 +25,25 @@ class Api:
 
     def __init__(self, finalizers: typing.Any) -> None:
         metadata = {"name": "p", "namespace": "linerate-measure", "uid": "u1", "finalizers": finalizers}
-        self.pod: typing.Dict[str, typing.Any] = {"kind": "Pod", "metadata": metadata, "spec": {"nodeName": "bad"}, "status": {}}
+        self.pod: dict[str, typing.Any] = {
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": {"nodeName": "bad"},
+            "status": {},
+        }
         self.now = 0.0
 
     def list(self, kind: str, *_arguments: typing.Any, **_options: typing.Any) -> Listing:
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-        return Listing((self.pod if kind == "Pod" else {"kind": "Node", "metadata": {"name": "bad"}, "status": ready},), "1")
+        return Listing(
+            (self.pod if kind == "Pod" else {"kind": "Node", "metadata": {"name": "bad"}, "status": ready},), "1"
+        )
 
     def delete(self, *_arguments: typing.Any, **_options: typing.Any) -> bool:
         self.pod["metadata"]["deletionTimestamp"] = "2026-11-27T16:00:00Z"
         return True
 
-    def remove_field(self, *_arguments: typing.Any) -> typing.Dict[str, typing.Any]:
+    def remove_field(self, *_arguments: typing.Any) -> dict[str, typing.Any]:
         raise ApiError(403, "Forbidden", "no", "PATCH")
 
     def sleep(self, seconds: float) -> None:
@@ -60,25 +68,39 @@ def test_a_finalizer_is_named_with_the_command_that_takes_it_off(finalizers: typ
 
 
 DELETED = "2026-11-27T16:00:00Z"
-OWNER = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "linerate-observer", "uid": "11111111-1111-1111-1111-111111111111", "controller": True}
+OWNER = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "name": "linerate-observer",
+    "uid": "11111111-1111-1111-1111-111111111111",
+    "controller": True,
+}
 
 
-def pod(name: str, **metadata: typing.Any) -> typing.Dict[str, typing.Any]:
+def pod(name: str, **metadata: typing.Any) -> dict[str, typing.Any]:
     """One that is being deleted, and that a finalizer keeps."""
-    known = {"name": name, "uid": f"uid-{name}", "resourceVersion": "7", "deletionTimestamp": DELETED, "finalizers": ["evil.example/stay"]}
+    known = {
+        "name": name,
+        "uid": f"uid-{name}",
+        "resourceVersion": "7",
+        "deletionTimestamp": DELETED,
+        "finalizers": ["evil.example/stay"],
+    }
     return {"kind": "Pod", "metadata": {**known, **metadata}, "spec": {"nodeName": "bad"}, "status": {}}
 
 
 class Held:
     """A namespace that goes when no pod in it has a finalizer any more."""
 
-    def __init__(self, label: str, *pods: typing.Dict[str, typing.Any], refuses: int = 0) -> None:
+    def __init__(self, label: str, *pods: dict[str, typing.Any], refuses: int = 0) -> None:
         self.pods, self.refuses, self.now = list(pods), refuses, 0.0
-        self.taken: typing.List[typing.Tuple[str, str, str, str]] = []
+        self.taken: list[tuple[str, str, str, str]] = []
         labels = {label: "own", "app.kubernetes.io/managed-by": "linerate.rdma"}
-        self.namespace: typing.Dict[str, typing.Any] = {"metadata": {"name": "ns", "uid": "ns", "labels": labels, "deletionTimestamp": DELETED}}
+        self.namespace: dict[str, typing.Any] = {
+            "metadata": {"name": "ns", "uid": "ns", "labels": labels, "deletionTimestamp": DELETED}
+        }
 
-    def get(self, kind: str, _namespace: str, _name: str) -> typing.Dict[str, typing.Any]:
+    def get(self, kind: str, _namespace: str, _name: str) -> dict[str, typing.Any]:
         if kind != "Namespace" or not any(item["metadata"].get("finalizers") for item in self.pods):
             raise ApiError(404, "NotFound", "not found", "GET")
         return self.namespace
@@ -89,10 +111,10 @@ class Held:
     def delete(self, *_arguments: typing.Any, **_options: typing.Any) -> bool:
         return True
 
-    def create(self, definition: typing.Dict[str, typing.Any], **_options: typing.Any) -> typing.Dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any], **_options: typing.Any) -> dict[str, typing.Any]:
         return definition
 
-    def remove_field(self, kind: str, namespace: str, name: str, uid: str, field: str) -> typing.Dict[str, typing.Any]:
+    def remove_field(self, kind: str, namespace: str, name: str, uid: str, field: str) -> dict[str, typing.Any]:
         if self.refuses:
             raise ApiError(self.refuses, "Forbidden", "no", "PATCH")
         self.taken.append((kind, namespace, name, field))
@@ -114,12 +136,21 @@ def test_a_measurement_takes_them_off_the_pods_of_an_earlier_one() -> None:
 
 def test_observers_take_them_off_the_pods_of_their_daemon_set_alone() -> None:
     api = Held("linerate.rdma/observers", pod("o", ownerReferences=[OWNER]))
-    observers = Observers(typing.cast("typing.Any", api), "linerate-observers", 600.0, api.clock, api.sleep, lambda _line: None)
+    observers = Observers(
+        typing.cast("typing.Any", api), "linerate-observers", 600.0, api.clock, api.sleep, lambda _line: None
+    )
     observers.absent(False)
     assert api.taken == [("Pod", "linerate-observers", "o", "/metadata/finalizers")] and api.now < 60
     foreign = Held("linerate.rdma/observers", pod("o", ownerReferences=[{**OWNER, "name": "other"}]))
     with pytest.raises(RdmaError, match="is still there 600 s after its deletion"):
-        Observers(typing.cast("typing.Any", foreign), "linerate-observers", 600.0, foreign.clock, foreign.sleep, lambda _line: None).absent(False)
+        Observers(
+            typing.cast("typing.Any", foreign),
+            "linerate-observers",
+            600.0,
+            foreign.clock,
+            foreign.sleep,
+            lambda _line: None,
+        ).absent(False)
     assert foreign.taken == []
 
 
@@ -133,14 +164,15 @@ def test_observers_take_them_off_the_pods_of_their_daemon_set_alone() -> None:
         (pod("p", annotations={"kubernetes.io/config.mirror": "x"}), False),
     ],
 )
-def test_they_are_taken_off_a_pod_of_ours_that_is_being_deleted(item: typing.Dict[str, typing.Any], taken: bool) -> None:
+def test_they_are_taken_off_a_pod_of_ours_that_is_being_deleted(item: dict[str, typing.Any], taken: bool) -> None:
     api = Held("linerate.rdma/measure", item)
     assert take_off(typing.cast("typing.Any", api), "linerate-measure", "a=b", is_bare) == (("uid-p",) if taken else ())
     assert bool(api.taken) == taken
 
 
 @pytest.mark.parametrize(
-    ("refuses", "words"), [(0, "; its finalizers, which this collection gives to no pod, were taken off)"), (403, COMMAND), (422, COMMAND)]
+    ("refuses", "words"),
+    [(0, "; its finalizers, which this collection gives to no pod, were taken off)"), (403, COMMAND), (422, COMMAND)],
 )
 def test_a_removal_that_may_not_take_them_off_names_the_command(refuses: int, words: str) -> None:
     api = Held("linerate.rdma/measure", pod("p", namespace="linerate-measure", uid="u1"), refuses=refuses)
@@ -149,31 +181,45 @@ def test_a_removal_that_may_not_take_them_off_names_the_command(refuses: int, wo
 
 
 class Server(Cluster):
-    """An API server that holds one pod, and applies JSON patches as RFC 6902 has it. The pod changes between a list and the patch after it."""
+    """An API server that holds one pod, and applies JSON patches as RFC 6902 has it. The pod changes between a list and
+    the patch after it."""
 
-    def __init__(self, *changes: typing.Tuple[str, typing.Any]) -> None:
-        self.held: typing.Dict[str, typing.Any] = pod("p", finalizers=["a/1", "a/2"])["metadata"]
+    def __init__(self, *changes: tuple[str, typing.Any]) -> None:
+        self.held: dict[str, typing.Any] = pod("p", finalizers=["a/1", "a/2"])["metadata"]
         self.changes = changes
 
     def list(self, kind: Kind, *_arguments: typing.Any, **_options: typing.Any) -> Listing:
         return Listing(({"kind": kind, "metadata": dict(self.held)},), "1")
 
-    def _json(self, method: str, path: str, *_words: typing.Any, **options: typing.Any) -> typing.Dict[str, typing.Any]:
-        assert (method, path) == ("patch", "/api/v1/namespaces/linerate-measure/pods/p") and options["content_type"] == "application/json-patch+json"
+    def _json(self, method: str, path: str, *_words: typing.Any, **options: typing.Any) -> dict[str, typing.Any]:
+        assert (method, path) == ("patch", "/api/v1/namespaces/linerate-measure/pods/p") and options[
+            "content_type"
+        ] == "application/json-patch+json"
         self.held.update(self.changes)
         for change in options["body"]:
             key = change["path"].rpartition("/")[2]
             if change["op"] == "test" and self.held.get(key) != change["value"]:
-                raise ApiError(422, "Invalid", "the server rejected our request due to an error in our request: test failed", "PATCH")
+                raise ApiError(
+                    422,
+                    "Invalid",
+                    "the server rejected our request due to an error in our request: test failed",
+                    "PATCH",
+                )
             if change["op"] == "remove":
                 del self.held[key]
         return self.held
 
 
 @pytest.mark.parametrize(
-    "change", [("resourceVersion", "8"), ("annotations", {"evil.example/x": "1"}), ("finalizers", ["a/2", "a/1"]), ("finalizers", ["a/2"])]
+    "change",
+    [
+        ("resourceVersion", "8"),
+        ("annotations", {"evil.example/x": "1"}),
+        ("finalizers", ["a/2", "a/1"]),
+        ("finalizers", ["a/2"]),
+    ],
 )
-def test_a_kubelet_that_writes_its_pod_meanwhile_keeps_no_finalizer(change: typing.Tuple[str, typing.Any]) -> None:
+def test_a_kubelet_that_writes_its_pod_meanwhile_keeps_no_finalizer(change: tuple[str, typing.Any]) -> None:
     """It writes status, annotations and the order of the finalizers as often as it likes."""
     api = Server(change)
     assert take_off(api, "linerate-measure", "a=b", is_bare) == ("uid-p",) and "finalizers" not in api.held
@@ -185,4 +231,6 @@ def test_another_pod_of_this_name_keeps_its_finalizers() -> None:
 
 
 def test_the_right_for_it_is_in_the_files() -> None:
-    assert ("patch", "Pod", "") in {(right.verb, right.kind, right.subresource) for right in of_observers("linerate-observers")}
+    assert ("patch", "Pod", "") in {
+        (right.verb, right.kind, right.subresource) for right in of_observers("linerate-observers")
+    }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A folder of a run from a stranger: what is no regular file, says two things, or can't be is refused by name; nothing is read or written through a link."""
+"""A folder of a run from a stranger: what is no regular file, says two things, or can't be is refused by name; nothing
+is read or written through a link."""
 
 from __future__ import annotations
 
@@ -28,7 +29,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe import file
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, read_start
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import keep, kept
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_head, read_records, write_record
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import (
+    read_head,
+    read_records,
+    write_record,
+)
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 
 UTILS = pathlib.Path(__file__).resolve().parents[3] / "plugins" / "module_utils"
@@ -36,7 +41,13 @@ SCENARIO = pathlib.Path(__file__).resolve().parents[3] / "extensions" / "molecul
 RUN = "20260102T030405Z-a1b2c3"
 TIME = "2026-01-02T03:04:05+00:00"
 #: a file of each kind, and what of it the strict reader looks at
-FILES = ("run.json", "facts/bandwidth/cluster.json", "facts/hcas/node-1.json", "facts/firmware/node-1.json", "stages/bandwidth.jsonl")
+FILES = (
+    "run.json",
+    "facts/bandwidth/cluster.json",
+    "facts/hcas/node-1.json",
+    "facts/firmware/node-1.json",
+    "stages/bandwidth.jsonl",
+)
 
 
 @pytest.fixture
@@ -88,9 +99,16 @@ def changed(**changes: typing.Any) -> typing.Callable[[pathlib.Path], None]:
     """The first mapping of the file with other values; None takes a key away."""
 
     def change(path: pathlib.Path) -> None:
-        first, *rest = path.read_text(encoding="utf-8").splitlines() if path.suffix == ".jsonl" else [path.read_text(encoding="utf-8")]
+        first, *rest = (
+            path.read_text(encoding="utf-8").splitlines()
+            if path.suffix == ".jsonl"
+            else [path.read_text(encoding="utf-8")]
+        )
         data = {**json.loads(first), **changes}
-        path.write_text("\n".join([json.dumps({key: value for key, value in data.items() if value is not None}), *rest]) + "\n", encoding="utf-8")
+        path.write_text(
+            "\n".join([json.dumps({key: value for key, value in data.items() if value is not None}), *rest]) + "\n",
+            encoding="utf-8",
+        )
 
     return change
 
@@ -99,7 +117,11 @@ def said(text: str) -> typing.Callable[[pathlib.Path], None]:
     """The same with one more key at the end of the first mapping, as text."""
 
     def change(path: pathlib.Path) -> None:
-        first, *rest = path.read_text(encoding="utf-8").splitlines() if path.suffix == ".jsonl" else [path.read_text(encoding="utf-8").strip()]
+        first, *rest = (
+            path.read_text(encoding="utf-8").splitlines()
+            if path.suffix == ".jsonl"
+            else [path.read_text(encoding="utf-8").strip()]
+        )
         path.write_text("\n".join([f"{first[:-1].rstrip()},{text}}}", *rest]) + "\n", encoding="utf-8")
 
     return change
@@ -167,7 +189,9 @@ def test_a_file_that_is_refused_is_named(tmp_path: pathlib.Path, name: str) -> N
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_the_verdict_is_never_better_for_a_file_that_is_refused(folder: pathlib.Path, tmp_path: pathlib.Path, name: str) -> None:
+def test_the_verdict_is_never_better_for_a_file_that_is_refused(
+    folder: pathlib.Path, tmp_path: pathlib.Path, name: str
+) -> None:
     (fifo if name.endswith("cluster.json") else link)(folder / name)
     try:
         answer = again(str(folder), str(tmp_path / "judged"), {}, "2.19.0")
@@ -201,7 +225,9 @@ def test_chosen_nodes_of_another_form_are_named(tmp_path: pathlib.Path, value: t
 def test_a_run_names_no_endless_list_of_versions(folder: pathlib.Path) -> None:
     path = folder / "run.json"
     data = json.loads(path.read_text(encoding="utf-8"))
-    path.write_text(json.dumps({**data, "versions": {f"part {number}": "1" for number in range(101)}}), encoding="utf-8")
+    path.write_text(
+        json.dumps({**data, "versions": {f"part {number}": "1" for number in range(101)}}), encoding="utf-8"
+    )
     with pytest.raises(FileError, match="names 101 versions; 100 are the most"):
         read_start(str(folder))
 
@@ -258,30 +284,45 @@ def test_a_figure_that_no_link_has_is_refused(folder: pathlib.Path, tmp_path: pa
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_no_number_is_none(value: float) -> None:
     with pytest.raises(LoadError, match="expected a number"):
-        load(typing.Dict[str, float], {"seconds": value}, "fact")
+        load(dict[str, float], {"seconds": value}, "fact")
 
 
 @pytest.mark.parametrize("part", ["judged", "judged/stages", "judged/report.html", "judged/stages/fabric.jsonl"])
 def test_judge_writes_nothing_through_a_link(folder: pathlib.Path, tmp_path: pathlib.Path, part: str) -> None:
-    """A link ``judged`` in a stranger's folder made ``judge`` overwrite the report and the records of another run with GREEN."""
+    """A link ``judged`` in a stranger's folder made ``judge`` overwrite the report and the records of another run with
+    GREEN."""
     victim = tmp_path / "victim"
     shutil.copytree(SCENARIO, victim)
     (victim / "report.html").write_text("NOT GREEN", encoding="utf-8")
     before = {path: path.read_bytes() for path in victim.rglob("*") if path.is_file()}
     (folder / part).parent.mkdir(parents=True, exist_ok=True)
-    goal = {"judged": victim, "judged/stages": victim / "stages", "judged/report.html": victim / "report.html"}.get(part, victim / "stages" / "fabric.jsonl")
+    goal = {"judged": victim, "judged/stages": victim / "stages", "judged/report.html": victim / "report.html"}.get(
+        part, victim / "stages" / "fabric.jsonl"
+    )
     (folder / part).symlink_to(goal)
     try:
         again(str(folder), "", {}, "2.19.0")
     except FileError as error:
         assert f"{part} is a link" in str(error) and part in ("judged", "judged/stages")
     else:
-        assert part not in ("judged", "judged/stages") and not (folder / part).is_symlink(), "the link is replaced, and its goal stays"
+        assert part not in ("judged", "judged/stages") and not (folder / part).is_symlink(), (
+            "the link is replaced, and its goal stays"
+        )
     assert {path: path.read_bytes() for path in victim.rglob("*") if path.is_file()} == before
 
 
-def test_what_was_there_of_a_judgement_does_not_outlive_one_that_ends_early(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pages = ("report.html", "report.json", "report.prom", "report.xml", "report.md", "difference.html", "difference.json")
+def test_what_was_there_of_a_judgement_does_not_outlive_one_that_ends_early(
+    folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = (
+        "report.html",
+        "report.json",
+        "report.prom",
+        "report.xml",
+        "report.md",
+        "difference.html",
+        "difference.json",
+    )
     names = (*pages, "stages/fabric.jsonl", "stages/bandwidth.jsonl")
     (folder / "judged" / "stages").mkdir(parents=True)
     for name in names:
@@ -334,15 +375,21 @@ def test_no_writer_follows_a_link_below_the_folder(folder: pathlib.Path, tmp_pat
     assert sorted(away.rglob("*")) == before
 
 
-def test_the_sheet_and_the_difference_replace_a_link_and_leave_its_goal(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_the_sheet_and_the_difference_replace_a_link_and_leave_its_goal(
+    folder: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     goal = tmp_path / "goal"
     goal.write_text("mine", encoding="utf-8")
     shutil.copytree(SCENARIO, tmp_path / "before")
     for name in ("difference.json", "difference.html", "sheet.html"):
         (folder / name).symlink_to(goal)
     compare_folders(str(tmp_path / "before"), str(folder))
-    sign(str(folder), str(folder / "sheet.html"), "a.tar.gz", "0" * 64, {"customer": "", "cluster": "", "contractor": ""})
-    assert goal.read_text(encoding="utf-8") == "mine" and not any((folder / name).is_symlink() for name in ("difference.json", "sheet.html"))
+    sign(
+        str(folder), str(folder / "sheet.html"), "a.tar.gz", "0" * 64, {"customer": "", "cluster": "", "contractor": ""}
+    )
+    assert goal.read_text(encoding="utf-8") == "mine" and not any(
+        (folder / name).is_symlink() for name in ("difference.json", "sheet.html")
+    )
 
 
 def test_a_file_has_the_mode_that_the_umask_leaves(tmp_path: pathlib.Path) -> None:
@@ -359,7 +406,9 @@ def test_a_file_has_the_mode_that_the_umask_leaves(tmp_path: pathlib.Path) -> No
 def test_a_secret_in_the_first_of_two_keys_is_refused_with_the_file(tmp_path: pathlib.Path) -> None:
     folder = FactFolder(str(tmp_path), RUN)
     path = pathlib.Path(folder.write("hcas", "node-1", {"token": "x"}))
-    path.write_text(path.read_text(encoding="utf-8").replace('"token":', '"token":"hunter2","token":'), encoding="utf-8")
+    path.write_text(
+        path.read_text(encoding="utf-8").replace('"token":', '"token":"hunter2","token":'), encoding="utf-8"
+    )
     with pytest.raises(FileError, match="'token' is not a key that occurs once"):
         folder.read("hcas", "node-1")
 
@@ -377,7 +426,11 @@ def test_any_bytes_are_an_error_that_names_the_file(content: bytes, name: str) -
                 assert not found and (not unread or name in unread["bandwidth"])
             else:
                 _top, *kind = name.split("/")
-                read = (lambda: FactFolder(made, RUN).read(kind[0], kind[1][: -len(".json")])) if kind else (lambda: read_start(made))
+                read = (
+                    (lambda: FactFolder(made, RUN).read(kind[0], kind[1][: -len(".json")]))
+                    if kind
+                    else (lambda: read_start(made))
+                )
                 assert read() is None
         except RdmaError as error:
             assert name in str(error)
@@ -392,11 +445,18 @@ def test_whatever_a_tool_prints_can_be_read_back(tmp_path: pathlib.Path) -> None
 
 def test_only_the_strict_reader_opens_files_of_a_folder() -> None:
     """So that no reader is added that follows links or takes NaN."""
-    places = [UTILS / "_observe" / f"{name}.py" for name in ("facts", "records", "history", "earlier", "earlier_errors")]
+    places = [
+        UTILS / "_observe" / f"{name}.py" for name in ("facts", "records", "history", "earlier", "earlier_errors")
+    ]
     places += [UTILS / f"{name}.py" for name in ("_again", "_folder", "_frame", "_publish", "_propose")]
     for place in places:
-        called = [node.func for node in ast.walk(ast.parse(place.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)]
-        names = {node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else "" for node in called}
+        called = [
+            node.func for node in ast.walk(ast.parse(place.read_text(encoding="utf-8"))) if isinstance(node, ast.Call)
+        ]
+        names = {
+            node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+            for node in called
+        }
         assert not names & {"open", "loads", "read_text", "read_bytes", "write_bytes"}, place.name
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A node writes its own note of a roll: NodeRestriction lets a kubelet write the annotations of its Node, and cordon it. Nothing but its own roll follows."""
+"""A node writes its own note of a roll: NodeRestriction lets a kubelet write the annotations of its Node, and cordon
+it. Nothing but its own roll follows."""
 
 from __future__ import annotations
 
@@ -13,7 +14,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll imp
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
 from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import marked
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
-from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, REBOOT, Site, World, merged, of, only, playing, ready, states
+from ansible_collections.linerate.rdma.tests.unit.roll_world import (
+    ATTRIBUTE,
+    NODES,
+    REBOOT,
+    Site,
+    World,
+    merged,
+    of,
+    only,
+    playing,
+    ready,
+    states,
+)
 
 FORGER, HONEST = "worker-1", "worker-2"
 BOOT = f"boot-{FORGER}"
@@ -42,7 +55,11 @@ def check(site: Site, done: NodeRoll) -> None:
     """Of others nothing was done but what differs on them."""
     theirs = [what for what in site.world.did if what.endswith(tuple(NODES)) or " worker-" in what]
     assert not [what for what in theirs if "worker-3" in what], "nothing differs on it"
-    assert site.resets().get(HONEST, 0) <= 1 and site.resets().get("worker-3", 0) == 0 and site.resets().get(FORGER, 0) <= 1
+    assert (
+        site.resets().get(HONEST, 0) <= 1
+        and site.resets().get("worker-3", 0) == 0
+        and site.resets().get(FORGER, 0) <= 1
+    )
     assert states(done)[HONEST] in ("done", "left")
 
 

@@ -16,7 +16,7 @@ TEXT = b"\x82\x03\x01hi"
 
 
 @pytest.fixture
-def pair() -> typing.Iterator[typing.Tuple[Channels, socket.socket, socket.socket]]:
+def pair() -> typing.Iterator[tuple[Channels, socket.socket, socket.socket]]:
     """Channels, their end of the connection, and that of the server."""
     mine, server = socket.socketpair()
     opened = _Socket(skip_utf8_validation=True)
@@ -35,7 +35,9 @@ def pair() -> typing.Iterator[typing.Tuple[Channels, socket.socket, socket.socke
         (b"\x02\x01\x01", b"\x00\x00", b"\x80\x00"),
     ],
 )
-def test_a_turn_ends_in_a_flood_of_empty_frames(pair: typing.Tuple[Channels, socket.socket, socket.socket], first: bytes, frame: bytes, last: bytes) -> None:
+def test_a_turn_ends_in_a_flood_of_empty_frames(
+    pair: tuple[Channels, socket.socket, socket.socket], first: bytes, frame: bytes, last: bytes
+) -> None:
     channels, mine, server = pair
     server.sendall(first + frame * NUMBER + last + TEXT)
     channels.update(0.0)
@@ -47,7 +49,7 @@ def test_a_turn_ends_in_a_flood_of_empty_frames(pair: typing.Tuple[Channels, soc
     assert (came, channels.lost) == (b"hi", "")
 
 
-def test_answers_to_pings_that_nobody_reads_take_no_memory(pair: typing.Tuple[Channels, socket.socket, socket.socket]) -> None:
+def test_answers_to_pings_that_nobody_reads_take_no_memory(pair: tuple[Channels, socket.socket, socket.socket]) -> None:
     channels, mine, server = pair
     mine.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     sent = 0

@@ -12,7 +12,12 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.gate import Stand, closed
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import gated, lines, refusal
 from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import EtcdMember, HealthCheck
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, MachinePool, NodePlan, PoolPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+    DisruptionPlan,
+    MachinePool,
+    NodePlan,
+    PoolPlan,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 
@@ -28,12 +33,18 @@ SRIOV = PoolPlan("", ("w0", "w1"), 1, 2, "the operator's default")
 CHECK = HealthCheck("NodeHealthCheck", "", "all")
 
 
-def ask(*rolls: PoolPlan, stand: Stand = WHOLE, intent: ClusterIntent = INTENT, drained: typing.Container[str] = (), most: str = "1") -> str:
+def ask(
+    *rolls: PoolPlan,
+    stand: Stand = WHOLE,
+    intent: ClusterIntent = INTENT,
+    drained: typing.Container[str] = (),
+    most: str = "1",
+) -> str:
     pools = [MachinePool(roll.name, max_unavailable=most) for roll in rolls if roll.machines]
     return " ".join(closed(rolls, drained, stand, pools, intent, [node.name for node in WORKERS]))
 
 
-def changed(nodes: typing.Sequence[ClusterNode], name: str, **change: typing.Any) -> typing.Tuple[ClusterNode, ...]:
+def changed(nodes: typing.Sequence[ClusterNode], name: str, **change: typing.Any) -> tuple[ClusterNode, ...]:
     return tuple(dataclasses.replace(node, **change) if node.name == name else node for node in nodes)
 
 
@@ -42,7 +53,7 @@ def test_what_the_cluster_bears_passes() -> None:
 
 
 @pytest.mark.parametrize("change", [{"ready": False}, {"unschedulable": True}])
-def test_no_control_plane_node_goes_while_another_is_away(change: typing.Dict[str, typing.Any]) -> None:
+def test_no_control_plane_node_goes_while_another_is_away(change: dict[str, typing.Any]) -> None:
     stand = dataclasses.replace(WHOLE, nodes=changed(MASTERS, "c2", **change) + WORKERS)
     roll = dataclasses.replace(MASTER, nodes=("c0", "c1"))
     assert "c0: it is a control-plane node, and c2 is not Ready, or cordoned" in ask(roll, stand=stand)
@@ -51,7 +62,9 @@ def test_no_control_plane_node_goes_while_another_is_away(change: typing.Dict[st
 
 def test_no_control_plane_node_goes_without_all_of_etcd() -> None:
     assert "etcd has no Ready member on c1" in ask(MASTER, stand=dataclasses.replace(WHOLE, etcd=(ETCD[0], ETCD[2])))
-    assert "could not be read (Forbidden)" in ask(MASTER, stand=dataclasses.replace(WHOLE, etcd=(), unread={"etcd": "Forbidden"}))
+    assert "could not be read (Forbidden)" in ask(
+        MASTER, stand=dataclasses.replace(WHOLE, etcd=(), unread={"etcd": "Forbidden"})
+    )
 
 
 @pytest.mark.parametrize("most", ["2", "50%"])
@@ -63,7 +76,10 @@ def test_a_pool_of_the_control_plane_never_lets_two_go(name: str, most: str) -> 
 
 
 def test_two_pools_with_control_plane_nodes_do_not_roll_at_once() -> None:
-    one, other = dataclasses.replace(MASTER, nodes=("c0", "c1")), dataclasses.replace(MASTER, name="infra", nodes=("c2",))
+    one, other = (
+        dataclasses.replace(MASTER, nodes=("c0", "c1")),
+        dataclasses.replace(MASTER, name="infra", nodes=("c2",)),
+    )
     assert "MachineConfigPool master and MachineConfigPool infra have control-plane nodes" in ask(one, other)
 
 
@@ -75,9 +91,13 @@ def test_the_sriov_operator_lets_one_control_plane_node_go() -> None:
 
 def test_a_kubelet_makes_no_control_plane_of_its_pool() -> None:
     fake = changed(WORKERS, "w1", labels={**INTENT.node_selector, "node.kubernetes.io/microk8s-controlplane": ""})
-    stand = dataclasses.replace(WHOLE, nodes=MASTERS + fake, etcd=(*ETCD, EtcdMember("w0", False), EtcdMember("w1", False)))
+    stand = dataclasses.replace(
+        WHOLE, nodes=MASTERS + fake, etcd=(*ETCD, EtcdMember("w0", False), EtcdMember("w1", False))
+    )
     two = dataclasses.replace(INTENT, node_pool=DrainPool(2))
-    assert ask(dataclasses.replace(WORKER, at_once=2), stand=stand, intent=two, most="2") == ask(MASTER, stand=stand) == ""
+    assert (
+        ask(dataclasses.replace(WORKER, at_once=2), stand=stand, intent=two, most="2") == ask(MASTER, stand=stand) == ""
+    )
 
 
 def test_the_budget_is_that_of_resets() -> None:
@@ -91,12 +111,24 @@ def test_the_budget_is_that_of_resets() -> None:
 
 
 def test_a_health_check_keeps_what_reboots_and_is_paused_for_machine_config_pools_alone() -> None:
-    stand, may = dataclasses.replace(WHOLE, health_checks=(CHECK,)), dataclasses.replace(INTENT, pause_health_checks=True)
-    assert "w0: NodeHealthCheck all would remediate it" in ask(WORKER, stand=stand) and ask(WORKER, stand=stand, intent=may) == ""
+    stand, may = (
+        dataclasses.replace(WHOLE, health_checks=(CHECK,)),
+        dataclasses.replace(INTENT, pause_health_checks=True),
+    )
+    assert (
+        "w0: NodeHealthCheck all would remediate it" in ask(WORKER, stand=stand)
+        and ask(WORKER, stand=stand, intent=may) == ""
+    )
     kept = ask(SRIOV, stand=stand, intent=may)
-    assert "NodeHealthCheck all would remediate it" in kept and "rdma_cluster.pause_health_checks" not in kept and "Pause it yourself" in kept
+    assert (
+        "NodeHealthCheck all would remediate it" in kept
+        and "rdma_cluster.pause_health_checks" not in kept
+        and "Pause it yourself" in kept
+    )
     assert ask(SRIOV, stand=stand, drained=("w0", "w1")) == "", "a drained node stays Ready"
-    assert "whether a health check would remediate it" in ask(WORKER, stand=dataclasses.replace(WHOLE, unread={"NodeHealthCheck": "Forbidden"}))
+    assert "whether a health check would remediate it" in ask(
+        WORKER, stand=dataclasses.replace(WHOLE, unread={"NodeHealthCheck": "Forbidden"})
+    )
 
 
 def test_the_plan_of_stage_network_is_refused_with_the_cause_before_anything_is_applied() -> None:
@@ -104,16 +136,22 @@ def test_the_plan_of_stage_network_is_refused_with_the_cause_before_anything_is_
     planned = DisruptionPlan(tuple(NodePlan(name, "reboot", ("virtual functions 4 -> 8",)) for name in names), (SRIOV,))
     assert refusal(INTENT, gated(planned, WHOLE, (), INTENT, names), names) == ()
     stand = dataclasses.replace(WHOLE, health_checks=(CHECK,))
-    (first, *_rest) = refusal(INTENT, gated(planned, stand, (), INTENT, names), names)
+    first, *_rest = refusal(INTENT, gated(planned, stand, (), INTENT, names), names)
     assert "w0: NodeHealthCheck all would remediate it" in first
     rolled = dataclasses.replace(planned, pools=(dataclasses.replace(WORKER, nodes=names),))
     may = dataclasses.replace(INTENT, pause_health_checks=True)
     found = gated(rolled, stand, (MachinePool("worker"),), may, names)
-    assert refusal(may, found, names) == () and "NodeHealthCheck all: paused while the nodes of MachineConfigPools reboot" in lines(found)
+    assert refusal(
+        may, found, names
+    ) == () and "NodeHealthCheck all: paused while the nodes of MachineConfigPools reboot" in lines(found)
 
 
 def test_a_change_without_a_drain_takes_no_node_away() -> None:
     """disableDrain: the virtual functions go, and the node stays."""
-    planned = DisruptionPlan(tuple(NodePlan(name, "drain") for name in ("w0", "w1")), (dataclasses.replace(SRIOV, at_once=None),), drains=False)
+    planned = DisruptionPlan(
+        tuple(NodePlan(name, "drain") for name in ("w0", "w1")),
+        (dataclasses.replace(SRIOV, at_once=None),),
+        drains=False,
+    )
     stand = dataclasses.replace(WHOLE, nodes=MASTERS + changed(WORKERS, "w2", ready=False))
     assert gated(planned, stand, (), INTENT, ("w0", "w1")).closed == ()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A kubelet that claims the addresses of all nodes: it takes theirs from none of them, and nobody's tasks run on another node."""
+"""A kubelet that claims the addresses of all nodes: it takes theirs from none of them, and nobody's tasks run on
+another node."""
 
 from __future__ import annotations
 
@@ -10,7 +11,10 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import MOST_FUNCTIONS
-from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import InventoryNode, refuse_shared_addresses
+from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import (
+    InventoryNode,
+    refuse_shared_addresses,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -21,7 +25,7 @@ from ansible_collections.linerate.rdma.tests.unit.plan.test_tuning_settings impo
 FLEET = {f"worker-{number}": f"10.0.{number // 250}.{number % 250 + 1}" for number in range(2000)}
 
 
-def reached(*others: typing.Dict[str, typing.Any]) -> typing.Dict[str, InventoryNode]:
+def reached(*others: dict[str, typing.Any]) -> dict[str, InventoryNode]:
     found = inventory([*(node(name, address) for name, address in FLEET.items()), *others])
     return {one.name: one for one in refuse_shared_addresses(found, found.nodes).nodes}
 
@@ -50,8 +54,10 @@ def test_a_few_that_lie_together_are_not_reached_at_the_second_address_of_anothe
     assert [found[name].address for name in ("first", "second", "good")] == ["", "", ""]
 
 
-def many(number: int) -> typing.Dict[str, typing.Any]:
-    return {"hcas": [{"name": f"a{place}", "ports": [{"number": 1, "link_layer": "InfiniBand"}]} for place in range(number)]}
+def many(number: int) -> dict[str, typing.Any]:
+    return {
+        "hcas": [{"name": f"a{place}", "ports": [{"number": 1, "link_layer": "InfiniBand"}]} for place in range(number)]
+    }
 
 
 def test_a_node_with_more_functions_than_any_machine_is_an_error_of_its_own(tmp_path: pathlib.Path) -> None:

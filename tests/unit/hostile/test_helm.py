@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whatever the environment says, Helm works on the cluster of all other tasks: a program that stands for it writes down what it is told."""
+"""Whatever the environment says, Helm works on the cluster of all other tasks: a program that stands for it writes down
+what it is told."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resou
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = str(ROOT / "build" / "collections")
-PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).with_name("ansible-playbook"))
+PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+    pathlib.Path(sys.executable).with_name("ansible-playbook")
+)
 MODULES = ("kubernetes.core.helm", "kubernetes.core.helm_info")
 ANOTHER = "https://another.example:6443"
 RUN = "20260102T030405Z-aaaaaa"
@@ -61,7 +64,14 @@ answers = {{
 }}
 print(answers.get(what, ""))
 """
-RELEASE = {"name": "x", "namespace": "ops", "revision": "3", "status": "deployed", "chart": "sriov-network-operator-chart-1.6.0", "app_version": "1"}
+RELEASE = {
+    "name": "x",
+    "namespace": "ops",
+    "revision": "3",
+    "status": "deployed",
+    "chart": "sriov-network-operator-chart-1.6.0",
+    "app_version": "1",
+}
 OLDER = {**RELEASE, "chart": "sriov-network-operator-chart-1.5.0"}
 
 
@@ -78,10 +88,12 @@ def tasks_of(path: pathlib.Path) -> typing.Iterator[typing.Mapping[str, typing.A
     yield from walk(yaml.safe_load(path.read_text(encoding="utf-8")))
 
 
-def of_helm() -> typing.Iterator[typing.Tuple[str, typing.Mapping[str, typing.Any]]]:
+def of_helm() -> typing.Iterator[tuple[str, typing.Mapping[str, typing.Any]]]:
     for path in sorted([*ROOT.glob("roles/*/tasks/*.yml"), *ROOT.glob("playbooks/*.yml"), *ROOT.glob("*.yml")]):
         for task in tasks_of(path):
-            if any(module in task for module in MODULES) or "helm_binary" in str(task.get("ansible.builtin.command", "")):
+            if any(module in task for module in MODULES) or "helm_binary" in str(
+                task.get("ansible.builtin.command", "")
+            ):
                 yield f"{path.relative_to(ROOT)}: {task['name']}", task
 
 
@@ -96,7 +108,9 @@ def test_each_task_of_helm_names_its_cluster_and_takes_nothing_from_the_environm
             assert (options["host"], options["api_key"]) == ("", ""), place
         elif "'template'" not in str(task):
             assert "'--kubeconfig', operators_kubeconfig" in task["ansible.builtin.command"]["argv"], place
-    cleared = yaml.safe_load((ROOT / "roles/operators/vars/main.yml").read_text(encoding="utf-8"))["operators_helm_environment"]
+    cleared = yaml.safe_load((ROOT / "roles/operators/vars/main.yml").read_text(encoding="utf-8"))[
+        "operators_helm_environment"
+    ]
     assert {name: cleared.get(name) for name in VARIABLES} == dict.fromkeys(VARIABLES, "")
 
 
@@ -134,34 +148,62 @@ def _leases() -> typing.Iterator[Leases]:
     ids=["install", "upgrade", "install without the Lease", "ours", "ours without the Lease", "not ours", "none"],
 )
 def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_ours(
-    tmp_path: pathlib.Path, leases: Leases, role: str, part: str, release: typing.Any, stays: typing.Mapping[str, str], asked: typing.List[str], holds: bool
+    tmp_path: pathlib.Path,
+    leases: Leases,
+    role: str,
+    part: str,
+    release: typing.Any,
+    stays: typing.Mapping[str, str],
+    asked: list[str],
+    holds: bool,
 ) -> None:
     ours, theirs = (tmp_path / name for name in ("ours", "theirs"))
     for path, server in ((ours, "https://ours.example:6443"), (theirs, ANOTHER)):
         entries = {"clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "u", "user": {}}]}
         contexts = [{"name": "x", "context": {"cluster": "c", "user": "u"}}]
-        path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Config", **entries, "contexts": contexts, "current-context": "x"}), encoding="utf-8")
+        path.write_text(
+            yaml.safe_dump(
+                {"apiVersion": "v1", "kind": "Config", **entries, "contexts": contexts, "current-context": "x"}
+            ),
+            encoding="utf-8",
+        )
     helm, log = tmp_path / "helm", tmp_path / "log"
     helm.write_text(HELM.format(python=sys.executable, log=str(log), release=release), encoding="utf-8")
     helm.chmod(0o755)
-    wanted = {"operator": "o", "release": "x", "namespace": "ops", "chart": "oci://r.example/c", "version": "1.6.0", "repository": "", "values": {}}
+    wanted = {
+        "operator": "o",
+        "release": "x",
+        "namespace": "ops",
+        "chart": "oci://r.example/c",
+        "version": "1.6.0",
+        "repository": "",
+        "values": {},
+    }
     variables = {
         # in the place of the lookup, which asks the environment for what these hold
         "operators_kubeconfig": str(ours),
-        **{"operators_helm_binary": str(helm), "operators_wanted": wanted, "operators_changes": []},
-        **{"teardown_before": {"namespace": "ops", "configs": [], "release_stays": stays}, "teardown_olm": {"namespaces": []}},
+        "operators_helm_binary": str(helm),
+        "operators_wanted": wanted,
+        "operators_changes": [],
+        "teardown_before": {"namespace": "ops", "configs": [], "release_stays": stays},
+        "teardown_olm": {"namespaces": []},
         "teardown_sriov_release": "x",
     }
     facts = FactFolder(str(tmp_path / "report"), RUN)
     facts.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", False, ()))
     leases.write_kubeconfig(leases.url, tmp_path, "x")
-    hold: typing.List[typing.Dict[str, typing.Any]] = [{"linerate.rdma.cluster_lease": {}}] if holds else []
+    hold: list[dict[str, typing.Any]] = [{"linerate.rdma.cluster_lease": {}}] if holds else []
     play = {
-        **{"hosts": "localhost", "gather_facts": False},
+        "hosts": "localhost",
+        "gather_facts": False,
         "module_defaults": {
             "group/linerate.rdma.facts": {"facts_dir": facts.report_dir, "run": RUN},
             # the environment leads elsewhere
-            "group/linerate.rdma.cluster": {"kubeconfig": str(tmp_path / "kubeconfig"), "host": leases.url, "api_key": "x"},
+            "group/linerate.rdma.cluster": {
+                "kubeconfig": str(tmp_path / "kubeconfig"),
+                "host": leases.url,
+                "api_key": "x",
+            },
             "group/linerate.rdma.lease": {"holder": "a test"},
         },
         "tasks": [*hold, {"ansible.builtin.include_role": {"name": f"linerate.rdma.{role}", "tasks_from": part}}],
@@ -170,10 +212,18 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
     # an upgrade asks the API server for its version, and this way leads to the played one
     host = leases.url if release == [OLDER] else ANOTHER
     secret = {"K8S_AUTH_HOST": host, "K8S_AUTH_API_KEY": "another", "KUBECONFIG": str(theirs)}
-    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS, "HOME": str(tmp_path), **dict.fromkeys(VARIABLES, ANOTHER), **secret}
+    environment = {
+        **os.environ,
+        "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS,
+        "HOME": str(tmp_path),
+        **dict.fromkeys(VARIABLES, ANOTHER),
+        **secret,
+    }
     given = json.dumps({**variables, "ansible_python_interpreter": sys.executable})
     command = [PLAYBOOK, "-i", "localhost,", "-c", "local", "-e", given, str(tmp_path / "play.yml")]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
     assert (done.returncode == 0) is holds, f"{done.stdout}{done.stderr}"
     calls = [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()] if log.exists() else []
     assert list(dict.fromkeys(call["what"] for call in calls if call["what"] in DOES)) == asked
@@ -181,11 +231,13 @@ def test_helm_works_on_the_cluster_of_all_other_tasks_and_takes_back_what_is_our
     assert facts.value("release_kept") == ({"stays": [STAYS]} if stays and release else None)
     for call in calls:
         # the definitions of a chart are read without a cluster
-        assert ("ours.example" in call["kubeconfig"] or (call["what"] == "template" and not call["kubeconfig"])) and not any(call["said"].values()), call
+        assert (
+            "ours.example" in call["kubeconfig"] or (call["what"] == "template" and not call["kubeconfig"])
+        ) and not any(call["said"].values()), call
         assert ANOTHER not in str(call["arguments"])
 
 
-def deployment(**annotations: str) -> typing.Dict[str, typing.Any]:
+def deployment(**annotations: str) -> dict[str, typing.Any]:
     notes = {f"meta.helm.sh/{name.replace('_', '-')}": value for name, value in annotations.items()}
     return {"metadata": {"name": "sriov-network-operator", "namespace": "ops", "annotations": notes}}
 
@@ -205,9 +257,13 @@ OURS = deployment(release_name="x", release_namespace="ops")
         (True, [], "installed no SR-IOV network operator"),
     ],
 )
-def test_a_release_is_not_ours_by_its_name(ours: bool, operators: typing.List[typing.Any], why: typing.Optional[str]) -> None:
+def test_a_release_is_not_ours_by_its_name(ours: bool, operators: list[typing.Any], why: typing.Optional[str]) -> None:
     found = kept_release("ops", "x", ours, operators, True)
-    assert found is None if why is None else found is not None and why in found.why and "helm uninstall --wait -n ops x" in found.remedy
+    assert (
+        found is None
+        if why is None
+        else found is not None and why in found.why and "helm uninstall --wait -n ops x" in found.remedy
+    )
 
 
 def test_a_release_that_stays_is_a_finding_with_its_command(tmp_path: pathlib.Path) -> None:
@@ -215,20 +271,28 @@ def test_a_release_that_stays_is_a_finding_with_its_command(tmp_path: pathlib.Pa
     folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", False, ()))
     folder.write("release_kept", value={"stays": [STAYS]})
     found = check(Intent(()), load(Facts, facts_of(folder, "teardown")[0], "facts"))
-    (stays,) = [finding for finding in found if finding.check == "teardown.stays" and finding.subject == STAYS["subject"]]
+    (stays,) = [
+        finding for finding in found if finding.check == "teardown.stays" and finding.subject == STAYS["subject"]
+    ]
     assert (stays.status, stays.remedy) == ("warn", STAYS["remedy"]) and STAYS["why"] in stays.why
 
 
 class Api:
     """Lists of three kinds. A ClusterRoleBinding is of the release, and as old as the namespace."""
 
-    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
+    def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
         assert (kind, name) == ("Namespace", "ops")
         return {"metadata": {"name": name, "creationTimestamp": "2026-01-01T00:00:00Z"}}
 
     def pages(self, kind: str) -> typing.Iterator[typing.Mapping[str, typing.Any]]:
         assert kind == "ClusterRoleBinding"
-        yield {"metadata": {"name": "x", "annotations": OURS["metadata"]["annotations"], "creationTimestamp": "2026-01-01T00:00:00Z"}}
+        yield {
+            "metadata": {
+                "name": "x",
+                "annotations": OURS["metadata"]["annotations"],
+                "creationTimestamp": "2026-01-01T00:00:00Z",
+            }
+        }
 
     def __init__(self, labelled: typing.Sequence[str], *deployments: typing.Mapping[str, typing.Any]) -> None:
         self.labelled, self.deployments = labelled, deployments
@@ -242,7 +306,12 @@ class Api:
 
 
 def test_the_namespace_tells_by_its_label_and_the_operator_by_what_it_runs() -> None:
-    container = {"name": "m", "image": "r.example/x", "command": ["sriov-network-operator"], "env": [{"name": "SRIOV_CNI_IMAGE", "value": "r.example/y"}]}
+    container = {
+        "name": "m",
+        "image": "r.example/x",
+        "command": ["sriov-network-operator"],
+        "env": [{"name": "SRIOV_CNI_IMAGE", "value": "r.example/y"}],
+    }
     runs = {**OURS, "spec": {"template": {"spec": {"containers": [container]}}}}
     other = {**OURS, "spec": {"template": {"spec": {"containers": [{"name": "m", "image": "r.example/x"}]}}}}
 

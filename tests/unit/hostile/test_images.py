@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An image that is named by a tag is whatever the registry says: it is told, and refused where the user asks for that."""
+"""An image that is named by a tag is whatever the registry says: it is told, and refused where the user asks for
+that."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 
 DIGEST = "registry.example/rdma-tools@sha256:" + "0" * 64
-FABRIC: typing.Dict[str, typing.Any] = {
+FABRIC: dict[str, typing.Any] = {
     "name": "storage",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 1, "vendor": "15b3", "device": "1021"},
@@ -25,19 +26,29 @@ FABRIC: typing.Dict[str, typing.Any] = {
 }
 
 
-def judged(image: str, strict: bool, variables: typing.Optional[typing.Dict[str, str]] = None) -> typing.Dict[str, Finding]:
+def judged(image: str, strict: bool, variables: typing.Optional[dict[str, str]] = None) -> dict[str, Finding]:
     pods = {"pods": {"image": image}} if image else {}
     return {item.subject: item for item in check(parse_intent([{**FABRIC, **pods}]), variables or {}, strict)}
 
 
-@pytest.mark.parametrize("image", ["registry.example/rdma-tools:1", "registry.example/rdma-tools", f"registry.example/rdma-tools:1@sha256:{'0' * 63}", ""])
+@pytest.mark.parametrize(
+    "image",
+    [
+        "registry.example/rdma-tools:1",
+        "registry.example/rdma-tools",
+        f"registry.example/rdma-tools:1@sha256:{'0' * 63}",
+        "",
+    ],
+)
 def test_a_tag_is_named_and_an_error_where_the_user_is_strict(image: str) -> None:
     """The empty one is the default of the intent."""
     place = "rdma_fabrics[0].pods.image"
     assert [judged(image, strict)[place].status for strict in (False, True)] == ["pass", "fail"]
     assert "by a tag" in judged(image, False)[place].measured
     found = judged(image, True)[place]
-    assert f"docker://{found.measured} " in found.remedy and found.remedy.startswith("skopeo inspect --format '{{.Name}}@{{.Digest}}' ")
+    assert f"docker://{found.measured} " in found.remedy and found.remedy.startswith(
+        "skopeo inspect --format '{{.Name}}@{{.Digest}}' "
+    )
 
 
 def test_a_digest_passes() -> None:
@@ -47,7 +58,10 @@ def test_a_digest_passes() -> None:
 
 def test_the_image_of_the_observers_counts_and_the_cluster_s_own_has_a_digest() -> None:
     found = judged(DIGEST, True, {"rdma_observers_image": "registry.example/rdma-tools:1"})
-    assert {subject: item.status for subject, item in found.items()} == {"rdma_observers_image": "fail", "rdma_fabrics[0].pods.image": "pass"}
+    assert {subject: item.status for subject, item in found.items()} == {
+        "rdma_observers_image": "fail",
+        "rdma_fabrics[0].pods.image": "pass",
+    }
     assert set(judged(DIGEST, True, {"rdma_observers_image": ""})) == {"rdma_fabrics[0].pods.image"}
 
 

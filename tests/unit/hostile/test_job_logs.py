@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A megabyte of a job's log, which whoever is in the job writes: it is read in a time and a memory that grow with its length, and no faster."""
+"""A megabyte of a job's log, which whoever is in the job writes: it is read in a time and a memory that grow with its
+length, and no faster."""
 
 from __future__ import annotations
 
@@ -57,24 +58,41 @@ FORGED: typing.Mapping[str, typing.Callable[[int], str]] = {
     "threads": lambda number: f"w:1:{number} [0] NCCL INFO Using network IB\n",
     "what stands before a head": lambda number: f"x{number}:w:1:1 [0] NCCL INFO Using network IB\n",
     "ranks": lambda number: written_by(number, f"comm 0x1 rank {number} nranks 1000000 cudaDev 0 busId 0 - Init START"),
-    "communicators": lambda number: written_by(1, f"comm 0x1 rank 0 nranks 8 cudaDev 0 busId 0 commId 0x{number:x} - Init COMPLETE"),
+    "communicators": lambda number: written_by(
+        1, f"comm 0x1 rank 0 nranks 8 cudaDev 0 busId 0 commId 0x{number:x} - Init COMPLETE"
+    ),
     "ranks without a communicator": lambda number: written_by(number, "Channel 00 : 0[0] -> 1[0] via P2P/IPC"),
     "channels without a connection": lambda number: written_by(
-        number // 2, "comm 0x1 rank 0 nranks 8 cudaDev 0 busId 0 - Init COMPLETE" if number % 2 else "128 coll channels, 0 p2p channels, x"
+        number // 2,
+        (
+            "comm 0x1 rank 0 nranks 8 cudaDev 0 busId 0 - Init COMPLETE"
+            if number % 2
+            else "128 coll channels, 0 p2p channels, x"
+        ),
     ),
     "ways": lambda number: written_by(1, f"Channel 00/0 : 0[0] -> 1[0] [send] via NET/n{number}/0"),
-    "devices": lambda number: written_by(number, f"NET/IB : Using{''.join(f' [{index}]a:1/IB' for index in range(100))}; OOB eth0:1<0>"),
-    "GPUDirect RDMA": lambda number: written_by(1, f"NET/IB : GPU Direct RDMA Disabled for HCA {number % 10000} 'm{number}'"),
-    "GPUDirect RDMA of networks": lambda number: written_by(1, f"NET/n{number} : GPU Direct RDMA Disabled for HCA 0 'm'"),
+    "devices": lambda number: written_by(
+        number, f"NET/IB : Using{''.join(f' [{index}]a:1/IB' for index in range(100))}; OOB eth0:1<0>"
+    ),
+    "GPUDirect RDMA": lambda number: written_by(
+        1, f"NET/IB : GPU Direct RDMA Disabled for HCA {number % 10000} 'm{number}'"
+    ),
+    "GPUDirect RDMA of networks": lambda number: written_by(
+        1, f"NET/n{number} : GPU Direct RDMA Disabled for HCA 0 'm'"
+    ),
     "distances": lambda number: written_by(1, f"GPU Direct RDMA Disabled for GPU 0 / HCA {number:x} (distance 4 > 3)"),
-    "virtual devices": lambda number: written_by(1, f"NET/IB : Made virtual device [{number % 10000}] name=m{number} speed=1 ndevs=1"),
+    "virtual devices": lambda number: written_by(
+        1, f"NET/IB : Made virtual device [{number % 10000}] name=m{number} speed=1 ndevs=1"
+    ),
     "versions": lambda number: written_by(1, f"NCCL version 2.1.{number}"),
 }
 #: bytes that a log may cost beside 8 for each of its characters: that of the tests, which is small
 LEAST = MEGABYTE // 4
 
 
-def text_of(kind: str, size: int, texts: typing.Optional[typing.Mapping[str, typing.Callable[[int], str]]] = None) -> str:
+def text_of(
+    kind: str, size: int, texts: typing.Optional[typing.Mapping[str, typing.Callable[[int], str]]] = None
+) -> str:
     texts, made, length, number = texts or TEXTS, [], 0, 0
     while length < size:
         made.append(texts[kind](number))
@@ -170,13 +188,20 @@ def test_a_log_of_too_many_processes_is_refused_with_their_number(monkeypatch: p
     monkeypatch.setattr(nccl_log, "_LEAST", 10_000)
     with pytest.raises(ParseError) as refused:
         parse(FORGED["processes"](number) for number in range(1000))
-    assert str(refused.value) == (
-        "NCCL's log: '185 characters up to line 5 with 4 threads of 4 processes, and 0 ranks' is not what NCCL writes about so many: "
-        "some program of the job forges lines. Give the log of one job, as NCCL wrote it"
+    assert (
+        str(refused.value)
+        == "NCCL's log: '185 characters up to line 5 with 4 threads of 4 processes, and 0 ranks' is not what NCCL"
+        " writes about so many: some program of the job forges lines. Give the log of one job, as NCCL wrote it"
     )
 
 
-@pytest.mark.parametrize("job", [Job(hosts=16, gpus=8, channels=16, hcas=tuple(f"mlx5_{number}" for number in range(8))), Job(hosts=16, gpus=8, channels=2)])
+@pytest.mark.parametrize(
+    "job",
+    [
+        Job(hosts=16, gpus=8, channels=16, hcas=tuple(f"mlx5_{number}" for number in range(8))),
+        Job(hosts=16, gpus=8, channels=2),
+    ],
+)
 def test_a_log_of_a_job_is_never_refused_for_its_length(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nccl_log, "_LEAST", 10_000)
     log = parse(job.lines())
@@ -199,5 +224,7 @@ def test_the_name_of_what_was_split_off_often_is_short_and_tells_it_from_its_sib
     assert len(set(names)) == 41 and max(map(len, names)) <= 200
     assert names[1] == "8 ranks split 1 color 1000000001"
     # all ranks agree on it, whatever process they are in
-    other = parse(line.replace("job-worker-0", "job-worker-1").replace(" rank 0 ", " rank 1 ") for line in [*lines, sibling])
+    other = parse(
+        line.replace("job-worker-0", "job-worker-1").replace(" rank 0 ", " rank 1 ") for line in [*lines, sibling]
+    )
     assert [item.name for item in other.communicators] == names

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a tenant, a pod or a node tells of a job is not what others of them tell: their pods, logs, devices and objects are told apart, or named."""
+"""What a tenant, a pod or a node tells of a job is not what others of them tell: their pods, logs, devices and objects
+are told apart, or named."""
 
 from __future__ import annotations
 
+import builtins
 import collections
 import dataclasses
 import json
@@ -28,7 +30,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims
     DeviceWay,
     PodClaim,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, judge
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    WARN,
+    Finding,
+    judge,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobObjects, JobSurroundings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, TrainingPod
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.jobs import observe
@@ -44,10 +53,10 @@ from ansible_collections.linerate.rdma.tests.unit.check import test_training as 
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import Job
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
-Made = typing.Dict[str, typing.Any]
+Made = dict[str, typing.Any]
 
 
-def statuses(findings: typing.Iterable[Finding], check_id: str) -> typing.Dict[str, str]:
+def statuses(findings: typing.Iterable[Finding], check_id: str) -> dict[str, str]:
     return {finding.subject: finding.status for finding in findings if finding.check == check_id}
 
 
@@ -63,12 +72,13 @@ def pod(name: str, phase: str = "Running", uid: str = "job-1", controller: bool 
     return found
 
 
-def names(*pods: Made) -> typing.List[str]:
+def names(*pods: Made) -> list[str]:
     return [item.name for item in training_pods(pods)]
 
 
 def test_a_pod_that_only_names_the_job_as_an_owner_replaces_none_of_its_pods() -> None:
-    """Whoever makes a pod writes its owners. A controller takes those that name it as their controller for its own, and deletes one more of an index."""
+    """Whoever makes a pod writes its owners. A controller takes those that name it as their controller for its own, and
+    deletes one more of an index."""
     failed, forged = pod("job-0-b", "Failed"), pod("aaa", controller=False)
     assert names(forged, failed) == ["aaa", "job-0-b"]
     assert names(pod("job-0-c"), failed) == ["job-0-c"]
@@ -94,7 +104,7 @@ def test_pods_of_two_jobs_are_not_those_of_one_log() -> None:
     stranger = training.pod(*training.ETHERNET[1], job="job-2")
     findings = check(training.intent(), training.facts(pods=(mine, stranger)))
     assert statuses(findings, "training.hcas") == {"job-worker-0": UNKNOWN, "job-worker-1": UNKNOWN}
-    (found, _other) = (finding for finding in findings if finding.check == "training.hcas")
+    found, _other = (finding for finding in findings if finding.check == "training.hcas")
     assert "job-1" in found.measured and "job-2" in found.why and "training_selectors" in found.remedy
 
 
@@ -114,7 +124,11 @@ def test_of_more_than_two_hosts_the_pod_of_another_job_alone_is_unknown() -> Non
 
 def test_lines_that_another_pod_writes_are_not_those_of_a_process_that_wrote_none() -> None:
     """The captured log of two processes, as the files of two pods: what the second one hides, the first one writes."""
-    text = (FIXTURES / "nccl" / "2.28.9-torchrun.txt").read_text(encoding="utf-8").replace("vm:11895:", "job-worker-0:11895:")
+    text = (
+        (FIXTURES / "nccl" / "2.28.9-torchrun.txt")
+        .read_text(encoding="utf-8")
+        .replace("vm:11895:", "job-worker-0:11895:")
+    )
     text = text.replace("vm:11896:", "job-worker-1:11896:")
     second = "job-worker-1:11896:"
     mine = "".join(line for line in text.splitlines(keepends=True) if second not in line)
@@ -130,7 +144,10 @@ def test_lines_that_another_pod_writes_are_not_those_of_a_process_that_wrote_non
         assert {finding.subject for finding in findings if finding.status == UNKNOWN} >= doubted, case
         assert judge(findings).open == (not doubted), case
     found = {finding.subject: finding for finding in findings if finding.check == "training.ranks"}
-    assert found["job-worker-1 rank 1"].measured == "in 0.log, 1.log" and found["job-worker-0 rank 0"].measured == "in 0.log, with lines of job-worker-1"
+    assert (
+        found["job-worker-1 rank 1"].measured == "in 0.log, 1.log"
+        and found["job-worker-0 rank 0"].measured == "in 0.log, with lines of job-worker-1"
+    )
 
 
 def parsed(*texts: str) -> NcclLog:
@@ -149,7 +166,7 @@ def test_a_host_that_another_pod_speaks_for_is_judged_by_neither() -> None:
     pods = tuple(training.pod(*place) for place in places)
     honest, one = [of_host(job, 0), of_host(job, 1), of_host(job, 2)], of_host(job, 1).splitlines(keepends=True)[0]
 
-    def hcas_of(*texts: str) -> typing.Dict[str, str]:
+    def hcas_of(*texts: str) -> dict[str, str]:
         return statuses(check(training.intent(), training.facts(log=parsed(*texts), pods=pods)), "training.hcas")
 
     assert set(hcas_of(*honest).values()) == {PASS} == set(hcas_of("".join(honest)).values())
@@ -158,7 +175,9 @@ def test_a_host_that_another_pod_speaks_for_is_judged_by_neither() -> None:
     assert found == {"job-worker-0": UNKNOWN, "job-worker-1": UNKNOWN, "compute job-worker-2": PASS}
     # ... and a process of its own making on host 1
     forged = one.replace(one.split(":")[1], "99999", 1)
-    found = hcas_of(honest[0] + forged + forged.partition(" NCCL INFO ")[0] + " NCCL INFO Using network IB\n", *honest[1:])
+    found = hcas_of(
+        honest[0] + forged + forged.partition(" NCCL INFO ")[0] + " NCCL INFO Using network IB\n", *honest[1:]
+    )
     assert found == {"job-worker-0": UNKNOWN, "job-worker-1": UNKNOWN, "compute job-worker-2": PASS}
 
 
@@ -169,7 +188,10 @@ def test_a_file_for_each_process_and_a_document_of_a_test_are_believed() -> None
     for texts in (ranks, ["".join(ranks), document], [document, "".join(ranks)]):
         assert judge(check(training.intent(), training.facts(log=parsed(*texts)))).open
     # lines of processes are a log, whatever stands before them, and JSON of another program is no document of a test
-    for texts in ([document + "".join(ranks), "silent\n"], ["".join(ranks), '{"version": "1.1", "host": "job-worker-1"}\n']):
+    for texts in (
+        [document + "".join(ranks), "silent\n"],
+        ["".join(ranks), '{"version": "1.1", "host": "job-worker-1"}\n'],
+    ):
         assert not judge(check(training.intent(), training.facts(log=parsed(*texts)))).open
 
 
@@ -187,11 +209,15 @@ def test_many_files_that_speak_for_one_process_are_named_in_few_words() -> None:
     job = Job(hosts=40, gpus=1, channels=1)
     every = of_host(job, *range(40))
     log = parsed(*[every] * 40)
-    assert max(len(process.files) for process in log.processes) == 20 and max(len(process.beside) for process in log.processes) == 20
+    assert (
+        max(len(process.files) for process in log.processes) == 20
+        and max(len(process.beside) for process in log.processes) == 20
+    )
 
 
 def made_up(number: int, host: str = "job-worker-1", ranks: int = 4096) -> str:
-    """What a pod writes to have many findings on itself: communicators of which it is in each one rank, by one channel."""
+    """What a pod writes to have many findings on itself: communicators of which it is in each one rank, by one
+    channel."""
     head = "{host}:1:77 [0] NCCL INFO "
     lines = (
         f"{head.format(host=host.format(item))}{text}\n"
@@ -210,20 +236,27 @@ def test_communicators_that_one_pod_makes_up_are_one_finding_that_names_it() -> 
     first, second = of_host(job, 0), of_host(job, 1)
     honest = check(training.intent(), training.facts(log=parsed(first, second), pods=pods))
     assert judge(honest).open
-    for texts, source in (((first, second + made_up(5000)), "1.log"), ((first + second + made_up(5000),), "job-worker-1")):
+    for texts, source in (
+        ((first, second + made_up(5000)), "1.log"),
+        ((first + second + made_up(5000),), "job-worker-1"),
+    ):
         found = check(training.intent(), training.facts(log=parsed(*texts), pods=pods))
         assert not judge(found).open and len(found) <= len(honest) + 1
         (forged,) = [item for item in found if item.subject == source and item.check == "training.ranks"]
         assert forged.status == UNKNOWN and int(forged.measured.split()[0]) > 5000
         # what the other pod wrote is judged
-        assert {item.subject for item in found if item.check == "training.channels" and item.status == PASS} == {"job-worker-0 rank 0", "job-worker-0 rank 1"}
+        assert {item.subject for item in found if item.check == "training.channels" and item.status == PASS} == {
+            "job-worker-0 rank 0",
+            "job-worker-0 rank 1",
+        }
     # many hosts in the name of which one pod writes: where it has a file of its own, this is named
     found = check(training.intent(), training.facts(log=parsed(first, second + made_up(5000, "evil-{}")), pods=pods))
     assert not judge(found).open and len(found) <= len(honest) + 1 and "1.log" in {item.subject for item in found}
 
 
 def test_findings_beyond_a_limit_are_counted_by_their_check_and_status(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one file with all ranks it is not known which pod writes: made-up hosts fill neither the record nor hide what failed."""
+    """Of one file with all ranks it is not known which pod writes: made-up hosts fill neither the record nor hide what
+    failed."""
     monkeypatch.setattr(channels, "MOST_FINDINGS", 50)
     job, slow = Job(hosts=30, gpus=1, channels=1), of_host(Job(hosts=30, gpus=1, channels=1, network="Socket"), 0)
     honest = of_host(job, *range(30))
@@ -241,7 +274,9 @@ def test_findings_beyond_a_limit_are_counted_by_their_check_and_status(monkeypat
     assert UNKNOWN in {item.status for item in flooded if item.subject == "further findings"}
     # what fails is named, whatever else is unknown
     failed = judge_log(parsed(honest.replace(of_host(job, 0), "") + made_up(500, "evil-{}") + slow), None, False)
-    assert [item.subject.split()[0] for item in failed if item.status == FAIL and item.check == "training.transport"] == ["job-worker-0"]
+    assert [
+        item.subject.split()[0] for item in failed if item.status == FAIL and item.check == "training.transport"
+    ] == ["job-worker-0"]
 
 
 # objects
@@ -252,7 +287,7 @@ NAD, CLAIM, TEMPLATE = "NetworkAttachmentDefinition", "ResourceClaim", "Resource
 class Tenants:
     """An API server whose tenants have made many large objects of each kind, and the few of a job between them."""
 
-    def __init__(self, number: int, **kinds: typing.List[Made]) -> None:
+    def __init__(self, number: int, **kinds: builtins.list[Made]) -> None:
         self.number, self.kinds = number, kinds
 
     def _all(self, kind: str) -> typing.Iterator[Made]:
@@ -263,15 +298,22 @@ class Tenants:
             devices = {"devices": {"requests": requests}}
             spec = {"config": config} if kind == NAD else {"spec": devices} if kind == TEMPLATE else devices
             annotations = {"k8s.v1.cni.cncf.io/resourceName": "openshift.io/other" if place else "openshift.io/spare"}
-            yield {"metadata": {"name": f"t-{place}", "namespace": "training", "annotations": annotations}, "spec": spec}
+            yield {
+                "metadata": {"name": f"t-{place}", "namespace": "training", "annotations": annotations},
+                "spec": spec,
+            }
 
     def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Made]:
         assert not selector
         yield from self._all(kind)
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", *, only: typing.Callable[[Made], bool]) -> Listing:
+    def list(
+        self, kind: str, namespace: str = "", selector: str = "", *, only: typing.Callable[[Made], bool]
+    ) -> Listing:
         assert not selector
-        return Listing(tuple({"kind": kind, **item} for item in self._all(kind) if only({"metadata": item["metadata"]})), "1")
+        return Listing(
+            tuple({"kind": kind, **item} for item in self._all(kind) if only({"metadata": item["metadata"]})), "1"
+        )
 
     def get(self, kind: str, namespace: str, name: str) -> Made:
         raise ApiError(404, "NotFound", "absent", kind)
@@ -283,7 +325,9 @@ def wanted_by(*resources: Made) -> JobObjects:
 
 def test_of_the_objects_of_tenants_those_alone_are_kept_that_the_job_names() -> None:
     (job,) = job_world.objects()
-    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["resourceClaims"] = [{"name": "nics", "resourceClaimTemplateName": "nics"}]
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["resourceClaims"] = [
+        {"name": "nics", "resourceClaimTemplateName": "nics"}
+    ]
     claim = {"metadata": {"name": "nics", "namespace": "training"}, "spec": {"spec": {"devices": {"requests": []}}}}
     mine = job_world.definition("sriov-ib-compute", "ib-sriov", "openshift.io/mlx_compute")
 
@@ -305,31 +349,52 @@ def test_of_the_objects_of_tenants_those_alone_are_kept_that_the_job_names() -> 
         tracemalloc.stop()
 
 
-def broken(number: int, **more: typing.Any) -> typing.List[Made]:
-    """Objects that are of no form of theirs: a DeviceClass with an endless selector, a PersistentVolumeClaim whose modes are a text."""
+def broken(number: int, **more: typing.Any) -> list[Made]:
+    """Objects that are of no form of theirs: a DeviceClass with an endless selector, a PersistentVolumeClaim whose
+    modes are a text."""
     spec = {"accessModes": "x" * 100_000, "selectors": [{"cel": {"expression": "x" * 100_000}}]}
     return [{"metadata": {"name": f"{place:05d}", **more}, "spec": spec} for place in range(number)]
 
 
 def test_an_object_that_is_not_of_its_form_is_an_error_by_its_name_and_hides_no_other() -> None:
-    good = {"metadata": {"name": "good", "namespace": "training"}, "spec": {"accessModes": ["ReadWriteMany"]}, "status": {"phase": "Bound"}}
+    good = {
+        "metadata": {"name": "good", "namespace": "training"},
+        "spec": {"accessModes": ["ReadWriteMany"]},
+        "status": {"phase": "Bound"},
+    }
     claims = [*broken(3, namespace="training"), good]
     classes = [*broken(20_000), {"metadata": {"name": "nic"}, "spec": {}}]
-    found = observe(typing.cast(Cluster, Tenants(0, PersistentVolumeClaim=claims, DeviceClass=classes)), ["training"], [], {}, JobObjects())
+    found = observe(
+        typing.cast(Cluster, Tenants(0, PersistentVolumeClaim=claims, DeviceClass=classes)),
+        ["training"],
+        [],
+        {},
+        JobObjects(),
+    )
     assert [item.name for item in found.claims] == ["training/good"]
     assert [item.name for item in found.device_classes or ()] == ["nic"]
-    assert [text.partition(":")[0] for text in found.errors] == [f"PersistentVolumeClaim 0000{place} in namespace training" for place in range(3)]
-    assert [text.partition(":")[0] for text in found.device_errors[:5]] == [f"DeviceClass 0000{place}" for place in range(5)]
+    assert [text.partition(":")[0] for text in found.errors] == [
+        f"PersistentVolumeClaim 0000{place} in namespace training" for place in range(3)
+    ]
+    assert [text.partition(":")[0] for text in found.device_errors[:5]] == [
+        f"DeviceClass 0000{place}" for place in range(5)
+    ]
     assert found.device_errors[5:] == ("19995 more of DeviceClass that can't be read",)
     assert all(len(text) < 400 for text in (*found.errors, *found.device_errors))
 
 
 def with_networks(name: str, interfaces: typing.Sequence[str], device: str = "mlx5_6", requested: str = "a") -> Made:
     """A pod that runs, as whoever may make pods marks it as one of the job."""
-    entries = [{"name": "training/a", "interface": text, "device-info": {"pci": {"rdma-device": device}}} for text in interfaces]
+    entries = [
+        {"name": "training/a", "interface": text, "device-info": {"pci": {"rdma-device": device}}}
+        for text in interfaces
+    ]
     annotations = {"k8s.v1.cni.cncf.io/networks": requested, "k8s.v1.cni.cncf.io/network-status": json.dumps(entries)}
     labels = {"training.kubeflow.org/job-name": "train"}
-    return {"metadata": {"name": name, "namespace": "training", "labels": labels, "annotations": annotations}, "status": {"phase": "Running"}}
+    return {
+        "metadata": {"name": name, "namespace": "training", "labels": labels, "annotations": annotations},
+        "status": {"phase": "Running"},
+    }
 
 
 def test_a_pod_with_more_networks_or_devices_than_any_is_an_error_by_its_name() -> None:
@@ -342,7 +407,10 @@ def test_a_pod_with_more_networks_or_devices_than_any_is_an_error_by_its_name() 
         with_networks("most", [f"net{number}" for number in range(256)]),
     ]
     found = observe(typing.cast(Cluster, Tenants(0, Pod=pods)), ["training"], [("training", "train")], {}, JobObjects())
-    assert [(item.name, len(item.interfaces), len(item.devices)) for item in found.pods] == [("good", 2, 2), ("most", 256, 256)]
+    assert [(item.name, len(item.interfaces), len(item.devices)) for item in found.pods] == [
+        ("good", 2, 2),
+        ("most", 256, 256),
+    ]
     assert [text.partition(" in ")[0] for text in found.errors] == ["Pod many", "Pod devices", "Pod long", "Pod odd"]
 
 
@@ -355,7 +423,9 @@ def test_of_more_pods_than_any_job_has_the_others_are_counted() -> None:
 
 def test_a_template_that_asks_for_more_networks_than_any_is_refused() -> None:
     for many in (",".join(["a"] * 257), json.dumps([{"name": "a"}] * 257), ",".join(["a"] * 200_000)):
-        with pytest.raises(ResourceError, match=r"annotation k8s.v1.cni.cncf.io/networks has \d+ networks; 256 are the most"):
+        with pytest.raises(
+            ResourceError, match=r"annotation k8s.v1.cni.cncf.io/networks has \d+ networks; 256 are the most"
+        ):
             networks(many, "training", "the pod")
     assert len(networks(",".join(["a"] * 256), "training", "the pod")) == 256
     with pytest.raises(ResourceError, match="is not of the form"):
@@ -373,7 +443,11 @@ def test_a_claim_beside_objects_that_are_not_of_their_form() -> None:
     for classes, without, beside in (((DeviceClass("dra.net"),), {PASS}, {WARN}), ((), {FAIL}, {UNKNOWN, WARN})):
         world = dataclasses.replace(job_world.WORLD, device_claims=(claim,), device_classes=classes, device_slices=())
         for errors, expected in (((), without), (said, beside)):
-            findings = [item for item in lint([job], [], dataclasses.replace(world, device_errors=errors)) if item.check == "job.device_claims"]
+            findings = [
+                item
+                for item in lint([job], [], dataclasses.replace(world, device_errors=errors))
+                if item.check == "job.device_claims"
+            ]
             assert {item.status for item in findings} == expected
             assert any(said[0] in item.why for item in findings) == bool(errors)
 
@@ -386,7 +460,11 @@ def test_a_resource_that_only_attachments_of_others_need_is_still_one_of_a_netwo
     found = observe(typing.cast(Cluster, Tenants(2)), ["training"], [], {}, wanted_by(job))
     assert found.offered == {"openshift.io/spare"}
     world = dataclasses.replace(job_world.WORLD, offered=found.offered)
-    assert [item.subject.split()[-1] for item in lint([job], [], world) if item.check == "job.devices" and item.status == FAIL] == ["openshift.io/spare"] * 2
+    assert [
+        item.subject.split()[-1]
+        for item in lint([job], [], world)
+        if item.check == "job.devices" and item.status == FAIL
+    ] == ["openshift.io/spare"] * 2
 
 
 def test_a_name_that_is_like_one_of_others_is_said() -> None:
@@ -418,11 +496,20 @@ def test_many_claims_are_found_at_once() -> None:
 
 
 def sliced(node: str, pool: str, generation: int, devices: int) -> DeviceSlice:
-    offered = {"pool": {"name": pool, "generation": generation, "resourceSliceCount": 1}, "devices": [{"name": f"gpu-{n}"} for n in range(devices)]}
-    return read_slice({"kind": "ResourceSlice", "metadata": {"name": "s"}, "spec": {"driver": "gpu.nvidia.com", "nodeName": node, **offered}})
+    offered = {
+        "pool": {"name": pool, "generation": generation, "resourceSliceCount": 1},
+        "devices": [{"name": f"gpu-{n}"} for n in range(devices)],
+    }
+    return read_slice(
+        {
+            "kind": "ResourceSlice",
+            "metadata": {"name": "s"},
+            "spec": {"driver": "gpu.nvidia.com", "nodeName": node, **offered},
+        }
+    )
 
 
-def judged_claim(count: int, *more: DeviceSlice, nodes: int = 4) -> typing.List[Finding]:
+def judged_claim(count: int, *more: DeviceSlice, nodes: int = 4) -> list[Finding]:
     """Findings on a pod that claims so many GPUs, of machines with eight and of what one node says."""
     (job,) = job_world.objects()
     for replica in job["spec"]["pytorchReplicaSpecs"].values():
@@ -444,7 +531,9 @@ def test_slices_of_one_node_are_about_no_other_node() -> None:
 def test_a_claim_that_one_node_alone_could_meet_names_that_node() -> None:
     assert {item.status for item in judged_claim(64)} == {FAIL}
     found = judged_claim(64, *(sliced("evil", f"pool-{n}", 1, 128) for n in range(4)))
-    assert {item.status for item in found} == {WARN} and all("evil" in item.measured and "512" in item.measured for item in found)
+    assert {item.status for item in found} == {WARN} and all(
+        "evil" in item.measured and "512" in item.measured for item in found
+    )
     # what the only node has, is all that there is to compare
     assert {item.status for item in judged_claim(8, nodes=1)} == {PASS}
 
@@ -458,10 +547,12 @@ def test_more_devices_than_a_machine_has_do_not_count_and_are_named() -> None:
     assert all("a node has 8 at most" in item.measured for item in found if item.status == FAIL)
 
 
-def room(**nodes: int) -> typing.List[Finding]:
+def room(**nodes: int) -> list[Finding]:
     """Findings on the room for 16 pods of 8 GPUs on nodes with so many GPUs each."""
     (job,) = job_world.objects(nodes=16)
-    world = dataclasses.replace(job_world.WORLD, nodes=tuple(job_world.node(name, **{"nvidia.com/gpu": count}) for name, count in nodes.items()))
+    world = dataclasses.replace(
+        job_world.WORLD, nodes=tuple(job_world.node(name, **{"nvidia.com/gpu": count}) for name, count in nodes.items())
+    )
     return [item for item in lint([job], [], world) if item.check == "job.resources"]
 
 
@@ -475,11 +566,23 @@ def test_the_room_of_one_node_is_not_that_of_the_cluster() -> None:
 
 def test_room_that_is_mostly_on_one_node_names_that_node() -> None:
     (job,) = job_world.objects(nodes=4)
-    machines = (job_world.node("a"), job_world.node("b"), job_world.node("evil", **{"nvidia.com/gpu": 800, "openshift.io/mlx_compute": 800}))
-    found = [item for item in lint([job], [], dataclasses.replace(job_world.WORLD, nodes=machines)) if item.check == "job.resources"]
+    machines = (
+        job_world.node("a"),
+        job_world.node("b"),
+        job_world.node("evil", **{"nvidia.com/gpu": 800, "openshift.io/mlx_compute": 800}),
+    )
+    found = [
+        item
+        for item in lint([job], [], dataclasses.replace(job_world.WORLD, nodes=machines))
+        if item.check == "job.resources"
+    ]
     assert WARN in {item.status for item in found} and FAIL not in {item.status for item in found}
     (warned,) = (item for item in found if item.status == WARN)
     assert "evil" in warned.measured and "100" in warned.measured
     # two nodes say the same of themselves
     twice = (*machines, dataclasses.replace(machines[-1], name="fat"))
-    assert {item.status for item in lint([job], [], dataclasses.replace(job_world.WORLD, nodes=twice)) if item.check == "job.resources"} == {PASS}
+    assert {
+        item.status
+        for item in lint([job], [], dataclasses.replace(job_world.WORLD, nodes=twice))
+        if item.check == "job.resources"
+    } == {PASS}

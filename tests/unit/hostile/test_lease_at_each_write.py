@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Lease of a roll is lost before each of its writes in turn, to the API server and to BMCs: nothing is written afterwards. Played BMCs and API server."""
+"""The Lease of a roll is lost before each of its writes in turn, to the API server and to BMCs: nothing is written
+afterwards. Played BMCs and API server."""
 
 from __future__ import annotations
 
@@ -17,7 +18,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model import guard 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
-from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import BETWEEN, NAME, NAMESPACE, WORKING, Holder, LeaseHeld, LeaseLost
+from ansible_collections.linerate.rdma.plugins.module_utils._model.lease import (
+    BETWEEN,
+    NAME,
+    NAMESPACE,
+    WORKING,
+    Holder,
+    LeaseHeld,
+    LeaseLost,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
@@ -47,7 +56,7 @@ class LosingWorld(World):
 
     def __init__(self) -> None:
         super().__init__()
-        self.writes: typing.List[str] = []
+        self.writes: list[str] = []
         self.lose_at: typing.Optional[int] = None
         self.taken = True
         self.serve("Lease", [], NAMESPACE)
@@ -62,9 +71,11 @@ class LosingWorld(World):
         assert lease is not None
         self.drop("Lease", lease, NAMESPACE)
         if self.taken:
-            Keeper(self.client(self.url), OTHER, "node_roll", now=lambda: self.now).take(False, lambda _seconds: None, lambda _line: None, 0)
+            Keeper(self.client(self.url), OTHER, "node_roll", now=lambda: self.now).take(
+                False, lambda _seconds: None, lambda _line: None, 0
+            )
 
-    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
         answer = super().write(method, path, body, dry_run)
         if "/leases" not in path:
             self.wrote(f"{method} {path}")
@@ -102,7 +113,9 @@ def held(certificates: Certificates) -> typing.Iterator[Held]:
     with contextlib.ExitStack() as stack:
         stack.callback(world.stop)
         file = certificates.of()
-        site = Site(certificates, {name: stack.enter_context(CountingServer(world, name, file)) for name in NODES}, world)
+        site = Site(
+            certificates, {name: stack.enter_context(CountingServer(world, name, file)) for name in NODES}, world
+        )
         only(site, "worker-1")
         world.add("web-1", "worker-1")
         world.add("web-2", "worker-1")
@@ -139,13 +152,17 @@ def test_a_lease_whose_holder_cannot_be_read_forbids_the_write(held: Held) -> No
 
 
 @pytest.mark.parametrize("code", [503, 500])
-def test_a_server_that_is_away_for_a_moment_is_waited_for_while_the_lease_lasts(held: Held, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_is_away_for_a_moment_is_waited_for_while_the_lease_lasts(
+    held: Held, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     look, fails = held.keeper._look, [3]
 
     def away() -> typing.Any:
         if fails[0]:
             fails[0] -= 1
-            raise ApiError(code, "ServiceUnavailable", "the server is currently unable to handle the request", "GET lease")
+            raise ApiError(
+                code, "ServiceUnavailable", "the server is currently unable to handle the request", "GET lease"
+            )
         return look()
 
     monkeypatch.setattr(held.keeper, "_look", away)
@@ -174,19 +191,28 @@ def test_what_is_left_of_the_lease_is_what_a_write_may_take(held: Held) -> None:
     assert held.keeper.ask() == WORKING, "it is renewed"
 
 
-def test_a_bmc_that_does_not_answer_is_given_up_before_the_lease_runs_out(held: Held, certificates: Certificates, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bmc_that_does_not_answer_is_given_up_before_the_lease_runs_out(
+    held: Held, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(guards, "LEAST", 0.0)
     server = held.site.servers["worker-1"]
     server.faults[SETTINGS] = Fault(drip=True, method="PATCH")
     may, begin = May(Claims({"worker-1": uuid_of("worker-1")}), Guard(lambda: 0.3)), time.monotonic()
     with pytest.raises(BmcError) as caught:
-        set_one(Bmc("worker-1", "localhost", server.port, USER, PASSWORD), wanted_of({"sriov": True}), _trust(certificates), Registries(), may, seconds=30)
+        set_one(
+            Bmc("worker-1", "localhost", server.port, USER, PASSWORD),
+            wanted_of({"sriov": True}),
+            _trust(certificates),
+            Registries(),
+            may,
+            seconds=30,
+        )
     assert caught.value.cause == "timeout" and "Lease" in caught.value.what and time.monotonic() - begin < 10
 
 
 def test_a_write_that_is_put_off_asks_again(held: Held, certificates: Certificates) -> None:
     """A busy BMC says when to come again; the Lease may be gone by then."""
-    server, asked = held.site.servers["worker-1"], typing.cast(typing.List[float], [])
+    server, asked = held.site.servers["worker-1"], typing.cast(list[float], [])
     server.faults[SETTINGS] = Fault(times=1, status=503, method="PATCH", headers=(("Retry-After", "0"),))
 
     def ask() -> float:
@@ -197,7 +223,14 @@ def test_a_write_that_is_put_off_asks_again(held: Held, certificates: Certificat
 
     may = May(Claims({"worker-1": uuid_of("worker-1")}), Guard(ask))
     with pytest.raises(LeaseLost):
-        set_one(Bmc("worker-1", "localhost", server.port, USER, PASSWORD), wanted_of({"sriov": True}), _trust(certificates), Registries(), may, seconds=30)
+        set_one(
+            Bmc("worker-1", "localhost", server.port, USER, PASSWORD),
+            wanted_of({"sriov": True}),
+            _trust(certificates),
+            Registries(),
+            may,
+            seconds=30,
+        )
     assert len(asked) == 2 and server.written == []
 
 
@@ -217,20 +250,25 @@ def test_a_lease_that_lasts_is_only_looked_at(held: Held) -> None:
     held.keeper.renew(WORKING)
     held.keeper.assure(True, 600)
     after = held.world.object(LEASE)
-    assert after is not None and after["spec"]["leaseDurationSeconds"] == BETWEEN, "one that would run out meanwhile is renewed"
+    assert after is not None and after["spec"]["leaseDurationSeconds"] == BETWEEN, (
+        "one that would run out meanwhile is renewed"
+    )
 
 
 @pytest.mark.parametrize(
-    ("taken", "continues", "error"), [(True, True, LeaseLost), (True, False, LeaseHeld), (False, True, LeaseLost), (False, False, LeaseLost)]
+    ("taken", "continues", "error"),
+    [(True, True, LeaseLost), (True, False, LeaseHeld), (False, True, LeaseLost), (False, False, LeaseLost)],
 )
-def test_a_lease_that_is_not_this_run_s_forbids_what_is_written_on_nodes(held: Held, taken: bool, continues: bool, error: typing.Type[RdmaError]) -> None:
+def test_a_lease_that_is_not_this_run_s_forbids_what_is_written_on_nodes(
+    held: Held, taken: bool, continues: bool, error: type[RdmaError]
+) -> None:
     held.world.taken = taken
     held.world.lose()
     with pytest.raises(error):
         held.keeper.assure(continues, 600)
 
 
-def _tasks(found: typing.Any) -> typing.Iterator[typing.List[typing.Dict[str, typing.Any]]]:
+def _tasks(found: typing.Any) -> typing.Iterator[list[dict[str, typing.Any]]]:
     """Each list of tasks, those in blocks as well."""
     if isinstance(found, list):
         yield found
@@ -240,7 +278,8 @@ def _tasks(found: typing.Any) -> typing.Iterator[typing.List[typing.Dict[str, ty
 
 
 def test_each_task_that_writes_on_a_node_asks_for_the_lease() -> None:
-    """In the process that runs the module. No task of another collection runs on a node: its answers would not be heard by on_node."""
+    """In the process that runs the module. No task of another collection runs on a node: its answers would not be heard
+    by on_node."""
     writers = {
         "linerate.rdma.kernel_arguments",
         "linerate.rdma.kernel_settings",
@@ -249,13 +288,21 @@ def test_each_task_that_writes_on_a_node_asks_for_the_lease() -> None:
         "ansible.builtin.systemd_service",
     }
     seen = set()
-    for path in (path for name in ("platform", "host", "teardown", "tuning") for path in (ROOT / "roles" / name / "tasks").glob("*.yml")):
+    for path in (
+        path
+        for name in ("platform", "host", "teardown", "tuning")
+        for path in (ROOT / "roles" / name / "tasks").glob("*.yml")
+    ):
         for tasks in _tasks(yaml.safe_load(path.read_text(encoding="utf-8"))):
             for task in tasks:
                 given = task.get("linerate.rdma.on_node") or {}
                 if task.get("delegate_to") != "localhost":
-                    assert not writers & {*task}, f"{path.relative_to(ROOT)}: {task['name']}: give it to linerate.rdma.on_node"
-                    assert given.get("module") not in writers or given.get("writes") is True, f"{path.relative_to(ROOT)}: {task['name']}"
+                    assert not writers & {*task}, (
+                        f"{path.relative_to(ROOT)}: {task['name']}: give it to linerate.rdma.on_node"
+                    )
+                    assert given.get("module") not in writers or given.get("writes") is True, (
+                        f"{path.relative_to(ROOT)}: {task['name']}"
+                    )
                     seen |= writers & {given.get("module")}
                 role = (task.get("ansible.builtin.include_role") or {}).get("name", "linerate.rdma.")
                 assert role.startswith("linerate.rdma."), f"{path.relative_to(ROOT)}: {task['name']}"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a node, a pod, an API, a BMC or a tool says costs the controller little, and is at worst the error of that one."""
+"""What a node, a pod, an API, a BMC or a tool says costs the controller little, and is at worst the error of that
+one."""
 
 from __future__ import annotations
 
@@ -108,7 +109,11 @@ def test_an_exception_that_nobody_foresaw_is_the_error_of_one_pod() -> None:
     assert (found[of("a")], found[of("b")]) == ("a", "b")
     sick = found[of("sick")]
     assert isinstance(sick, RdmaError)
-    assert "sick" in sick.seen and "OverflowError ('int too large') in test_limits.py, line" in sick.seen and "report this" in sick.remedy
+    assert (
+        "sick" in sick.seen
+        and "OverflowError ('int too large') in test_limits.py, line" in sick.seen
+        and "report this" in sick.remedy
+    )
 
 
 def test_an_exception_that_nobody_foresaw_is_the_error_of_one_bmc() -> None:
@@ -154,7 +159,12 @@ def test_a_flood_in_the_shell_of_a_pod_costs_little_and_ends_with_its_connection
     assert not shell.wait_for("never", 60)
     result = shell.wait(60)
     assert time.process_time() - begin < 5
-    assert channels.closed and result.exit_code is None and not result.timed_out and "more than 4194304 bytes" in result.error
+    assert (
+        channels.closed
+        and result.exit_code is None
+        and not result.timed_out
+        and "more than 4194304 bytes" in result.error
+    )
     assert len(result.output) == shell_stream.MOST_BYTES
 
 
@@ -218,7 +228,7 @@ class Server:
         self.closed = False
         self.status, self.headers = 200, {"Date": "now"}
 
-    def request(self, _method: str, _path: str, **_options: typing.Any) -> "Server":
+    def request(self, _method: str, _path: str, **_options: typing.Any) -> Server:
         return self
 
     def stream(self, amt: typing.Optional[int] = None, decode_content: bool = True) -> typing.Iterator[bytes]:
@@ -251,7 +261,9 @@ ASKED: typing.Mapping[str, typing.Callable[[kubernetes.Cluster], typing.Any]] = 
     ],
     ids=["size", "values", "NaN", "UTF-8", "cut"],
 )
-def test_an_object_of_the_api_server_costs_little_and_is_its_own_error(asked: str, chunks: typing.List[bytes], seen: str) -> None:
+def test_an_object_of_the_api_server_costs_little_and_is_its_own_error(
+    asked: str, chunks: list[bytes], seen: str
+) -> None:
     server = Server(*chunks)
     begin = time.process_time()
     with pytest.raises(kubernetes.ApiError, match=seen):
@@ -279,14 +291,19 @@ def test_what_lies_below_the_last_level_is_null_and_all_else_stays() -> None:
 
 
 @hypothesis.given(
-    some.recursive(some.none() | some.text(alphabet='[]{}"\\,a\u00e4'), lambda inner: some.lists(inner) | some.dictionaries(some.text('[{"\\'), inner))
+    some.recursive(
+        some.none() | some.text(alphabet='[]{}"\\,a\u00e4'),
+        lambda inner: some.lists(inner) | some.dictionaries(some.text('[{"\\'), inner),
+    )
 )
 def test_an_answer_that_is_not_deep_is_taken_as_it_is(data: typing.Any) -> None:
     assert decode_answer(json.dumps(data).encode(), "an answer") == data
 
 
 @pytest.mark.parametrize(
-    "text", ["- " * 16_000, "[" * 16_000, "[[], " * 6_000, "a: &a [x, x]\nb: &b [*a, *a]\n", "x" * 100_000, "a: 2026-99-99"], ids=lambda text: text[:4]
+    "text",
+    ["- " * 16_000, "[" * 16_000, "[[], " * 6_000, "a: &a [x, x]\nb: &b [*a, *a]\n", "x" * 100_000, "a: 2026-99-99"],
+    ids=lambda text: text[:4],
 )
 def test_yaml_of_the_cluster_that_costs_much_is_an_error(text: str) -> None:
     begin = time.process_time()
@@ -296,7 +313,11 @@ def test_yaml_of_the_cluster_that_costs_much_is_an_error(text: str) -> None:
 
 
 def test_the_lines_of_a_watch_have_an_end() -> None:
-    assert list(kubernetes._lines(Body(b'{"a', b'": 1}\n\n{"b": 2}\n{"c"', b": 3}\n", b"left"))) == [b'{"a": 1}', b'{"b": 2}', b'{"c": 3}']
+    assert list(kubernetes._lines(Body(b'{"a', b'": 1}\n\n{"b": 2}\n{"c"', b": 3}\n", b"left"))) == [
+        b'{"a": 1}',
+        b'{"b": 2}',
+        b'{"c": 3}',
+    ]
     begin = time.process_time()
     with pytest.raises(ValueError, match="8388608 bytes"):
         list(kubernetes._lines(Body(*([b"x" * 256] * 40_000))))
@@ -324,6 +345,8 @@ def test_a_pair_whose_ends_print_what_nobody_foresaw_is_one_failed_pair(monkeypa
     monkeypatch.setattr(Bench, "_next_ports", lambda _bench: 18600)
     client, server = (RdmaPod("fabric", node, node, "jobs") for node in ("worker-1", "worker-2"))
     fabric = typing.cast(Fabric, types.SimpleNamespace(name="fabric"))
-    pair = Bench._attempt_or_not(object.__new__(Bench), fabric, Task.between((0, "worker-1"), (0, "worker-2")), client, server, 0, 0.0)
+    pair = Bench._attempt_or_not(
+        object.__new__(Bench), fabric, Task.between((0, "worker-1"), (0, "worker-2")), client, server, 0, 0.0
+    )
     assert pair.failure == "no_measurement" and pair.average_gbps is None
     assert pair.evidence.startswith("worker-1 -> worker-2: its answer could not be handled: RecursionError")

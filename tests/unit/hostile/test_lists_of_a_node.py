@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one node lists, however long: a finding names the first of it and counts the rest, and no other node's finding grows with it."""
+"""What one node lists, however long: a finding names the first of it and counts the rest, and no other node's finding
+grows with it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.chec
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover.check import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import SeenSubnet, SubnetManager
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+    Port,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent, Network, Select
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load
 
@@ -33,10 +40,13 @@ def hca(number: int, guid: str = "") -> Hca:
     )
 
 
-def discovered(**nodes: typing.Sequence[Hca]) -> typing.Dict[str, str]:
+def discovered(**nodes: typing.Sequence[Hca]) -> dict[str, str]:
     """The reason of each finding, by check and subject."""
     facts = DiscoverFacts({name: ObservedHcas(NodeHcas(tuple(hcas))) for name, hcas in nodes.items()})
-    return {f"{finding.check} {finding.subject}": finding.measured + finding.why for finding in discover(Intent((FABRIC,)), facts)}
+    return {
+        f"{finding.check} {finding.subject}": finding.measured + finding.why
+        for finding in discover(Intent((FABRIC,)), facts)
+    }
 
 
 def test_what_one_node_has_is_not_listed_at_each_other() -> None:
@@ -54,9 +64,12 @@ def test_owners_of_one_guid_are_counted() -> None:
 
 
 @pytest.mark.parametrize("wanted", [(), ("0x00000000000f0000",)])
-def test_managers_that_a_node_makes_up_are_counted(wanted: typing.Tuple[str, ...]) -> None:
+def test_managers_that_a_node_makes_up_are_counted(wanted: tuple[str, ...]) -> None:
     node = NodeHcas(tuple(hca(number) for number in range(3000)))
-    seen = [SeenSubnet(one.name, 1, SubnetManager(1, f"0x{number + 1:016x}", "MASTER", 1, 1)) for number, one in enumerate(node.hcas)]
+    seen = [
+        SeenSubnet(one.name, 1, SubnetManager(1, f"0x{number + 1:016x}", "MASTER", 1, 1))
+        for number, one in enumerate(node.hcas)
+    ]
     fabric = dataclasses.replace(FABRIC, select=Select(hcas_per_node=1, subnet_manager=wanted))
     membership = resolve(fabric, {"evil": node}, {"evil": seen})
     assert "and 2992 more" in membership.why

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A kubelet that gives the log of a pod slowly, or not at all: that is an error of its node, and the others are proven."""
+"""A kubelet that gives the log of a pod slowly, or not at all: that is an error of its node, and the others are
+proven."""
 
 from __future__ import annotations
 
@@ -10,12 +11,20 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+    ClusterIntent,
+    Fabric,
+    Ipam,
+    Network,
+    Select,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
 
-FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
+FABRIC = Fabric(
+    "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")
+)
 LOG = "user 65532\nsoft 8192\nhard 8192\nasked 67108864\ndevice mlx5_4\nCouldn't register MR\ncode 1\n"
 VERSION = b'{"gitVersion": "v1.34.4"}'
 
@@ -50,7 +59,7 @@ class Server:
 
     def __init__(self, parts: typing.Iterable[bytes], away: bool = False) -> None:
         self.log, self.away = Answer(parts), away
-        self.waits: typing.List[typing.Any] = []
+        self.waits: list[typing.Any] = []
 
     def request(self, _method: str, path: str, body: None, **options: typing.Any) -> Answer:
         if path == "/version":
@@ -62,7 +71,9 @@ class Server:
 
 
 @pytest.mark.parametrize(("parts", "words"), [(drip, "the log did not end within 0.05 s"), (broken, "reset by peer")])
-def test_a_kubelet_that_gives_no_log_is_not_the_api_server(parts: typing.Any, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kubelet_that_gives_no_log_is_not_the_api_server(
+    parts: typing.Any, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(kubernetes, "LOG_SECONDS", 0.05)
     server = Server(parts())
     begin = time.monotonic()
@@ -83,12 +94,18 @@ class Api:
     """Three nodes, whose pods have ended. That of ``bad`` has a kubelet that gives no log, ``often`` times."""
 
     def __init__(self, often: int) -> None:
-        self.pods: typing.Dict[str, typing.Any] = {}
+        self.pods: dict[str, typing.Any] = {}
         self.often, self.now = often, 0.0
 
     def list(self, _kind: str) -> Listing:
         names = ("bad", "good-1", "good-2")
-        return Listing(tuple({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"openshift.io/mlx": "1"}}} for name in names), "1")
+        return Listing(
+            tuple(
+                {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"openshift.io/mlx": "1"}}}
+                for name in names
+            ),
+            "1",
+        )
 
     def create(self, definition: typing.Any) -> typing.Any:
         metadata = {**definition["metadata"], "uid": f"uid-{len(self.pods)}"}
@@ -119,7 +136,13 @@ class Api:
 @pytest.mark.parametrize(("often", "error"), [(1000, "the kubelet of the pod's node gives no log"), (1, "")])
 def test_one_kubelet_without_a_log_costs_its_own_proof_alone(often: int, error: str) -> None:
     api = Api(often)
-    task = Task((FABRIC,), ClusterIntent(), Memlock("containerd", limit_gib=8, proof_mib=64), ("bad", "good-1", "good-2"), limit=5)
+    task = Task(
+        (FABRIC,),
+        ClusterIntent(),
+        Memlock("containerd", limit_gib=8, proof_mib=64),
+        ("bad", "good-1", "good-2"),
+        limit=5,
+    )
     proofs = Prover(typing.cast("Cluster", api), task, api.clock, api.sleep).run()
     assert [(proof.node, proof.error) for proof in proofs] == [("bad", error), ("good-1", ""), ("good-2", "")]
     assert [proof.soft for proof in proofs[1:]] == [8388608, 8388608]

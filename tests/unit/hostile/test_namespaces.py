@@ -35,11 +35,13 @@ class Api(FakeApi):
 
     def __init__(self) -> None:
         super().__init__()
-        self.forbidden: typing.Dict[str, int] = {}
-        self.now, self.steps = 0.0, typing.cast(typing.List[typing.Callable[[], None]], [])
-        self._objects["/api/v1/namespaces"] = {NAME: {"metadata": {"name": NAME, "uid": "n", "labels": OURS, "resourceVersion": "1"}}}
+        self.forbidden: dict[str, int] = {}
+        self.now, self.steps = 0.0, typing.cast(list[typing.Callable[[], None]], [])
+        self._objects["/api/v1/namespaces"] = {
+            NAME: {"metadata": {"name": NAME, "uid": "n", "labels": OURS, "resourceVersion": "1"}}
+        }
         self._events["/api/v1/namespaces"] = []
-        self.documents: typing.Dict[str, Resource] = {
+        self.documents: dict[str, Resource] = {
             "/apis": {
                 "groups": [
                     _group("apps", "v1"),
@@ -55,7 +57,10 @@ class Api(FakeApi):
                     _resource("bindings", "Binding", verbs=("create",)),
                     _resource("pods/log", "Pod"),
                     _resource("events", "Event"),
-                    *(_resource(f"{kind.lower()}s", kind) for kind in ("Pod", "Secret", "ConfigMap", "ServiceAccount", "PersistentVolumeClaim")),
+                    *(
+                        _resource(f"{kind.lower()}s", kind)
+                        for kind in ("Pod", "Secret", "ConfigMap", "ServiceAccount", "PersistentVolumeClaim")
+                    ),
                 ]
             },
             APPS: {"resources": [_resource("statefulsets", "StatefulSet")]},
@@ -72,14 +77,20 @@ class Api(FakeApi):
         self.add("configmaps", "nic-map", labels=OURS)
 
     def add(self, plural: str, name: str, base: str = "/api/v1", **metadata: typing.Any) -> None:
-        self._objects[f"{base}/namespaces/{NAME}/{plural}"][name] = {"metadata": {"name": name, "uid": f"uid-{name}", **metadata}}
+        self._objects[f"{base}/namespaces/{NAME}/{plural}"][name] = {
+            "metadata": {"name": name, "uid": f"uid-{name}", **metadata}
+        }
 
     def listing(self, path: str) -> typing.Optional[bytes]:
         if path in self.documents:
             return json.dumps(self.documents[path]).encode()
         listed = super().listing(path)
         # as a real API server answers for metadata alone where there is nothing
-        return listed if listed is None or f"/namespaces/{NAME}/" not in path else listed.replace(b'"items": []', b'"items": null')
+        return (
+            listed
+            if listed is None or f"/namespaces/{NAME}/" not in path
+            else listed.replace(b'"items": []', b'"items": null')
+        )
 
     def object(self, path: str) -> typing.Optional[Resource]:
         return None if path in self.documents else super().object(path)
@@ -132,7 +143,7 @@ def there(api: Api) -> bool:
 def test_a_namespace_with_nothing_but_ours_goes_by_its_uid(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     original, preconditions = api.write, []
 
-    def write(method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+    def write(method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
         preconditions.append(body.get("preconditions"))
         return original(method, path, body, dry_run)
 
@@ -156,9 +167,13 @@ def test_a_namespace_with_nothing_but_ours_goes_by_its_uid(api: Api, monkeypatch
 def test_a_namespace_with_an_object_of_others_stays(api: Api, plural: str, name: str, base: str, words: str) -> None:
     api.add(plural, name, base)
     outcome = removed(api)
-    assert there(api) and outcome.applied.action == "refused" and not outcome.changed and words in outcome.applied.refusal
+    assert (
+        there(api) and outcome.applied.action == "refused" and not outcome.changed and words in outcome.applied.refusal
+    )
     assert api.now == 0, "nobody waits for what does not go"
-    finding = next(item for item in check(Intent(()), Facts(removed=(outcome.applied,))) if item.check == "teardown.object")
+    finding = next(
+        item for item in check(Intent(()), Facts(removed=(outcome.applied,))) if item.check == "teardown.object"
+    )
     assert finding.status == "fail" and words in finding.why and f"kubectl label namespace {NAME}" in finding.remedy
 
 
@@ -174,7 +189,9 @@ def test_what_may_not_be_listed_keeps_the_namespace_as_unknown(api: Api, path: s
     api.forbidden[path] = 403
     outcome = removed(api)
     assert there(api) and outcome.applied.action == "refused" and "cannot list" in outcome.applied.refusal
-    finding = next(item for item in check(Intent(()), Facts(removed=(outcome.applied,))) if item.check == "teardown.object")
+    finding = next(
+        item for item in check(Intent(()), Facts(removed=(outcome.applied,))) if item.check == "teardown.object"
+    )
     assert finding.status == "unknown" and "right to list" in finding.remedy
 
 
@@ -198,31 +215,47 @@ def test_a_kubelet_s_mirror_pods_keep_no_namespace(api: Api) -> None:
     api.add("pods", "planted-worker-1", annotations={"kubernetes.io/config.mirror": "5"}, ownerReferences=[node])
     assert removed(api).applied.action == "deleted" and not there(api) and api.now == 0
     # of another kind the annotation says nothing
-    assert judge([("Secret", {"metadata": {"name": "a", "annotations": {"kubernetes.io/config.mirror": "5"}}})]).foreign == ("Secret a",)
+    assert judge(
+        [("Secret", {"metadata": {"name": "a", "annotations": {"kubernetes.io/config.mirror": "5"}}})]
+    ).foreign == ("Secret a",)
 
 
 def test_many_planted_namespaces_hold_up_a_teardown_no_longer_than_one(api: Api) -> None:
     for number in range(20):
         name = f"planted-{number}"
-        api._objects["/api/v1/namespaces"][name] = {"metadata": {"name": name, "uid": name, "labels": OURS, "resourceVersion": "1"}}
+        api._objects["/api/v1/namespaces"][name] = {
+            "metadata": {"name": name, "uid": name, "labels": OURS, "resourceVersion": "1"}
+        }
         for path in [path for path in api._objects if f"/namespaces/{NAME}/" in path]:
             api._objects[path.replace(f"/namespaces/{NAME}/", f"/namespaces/{name}/")] = {}
-        held = {"name": "held", "uid": f"held-{number}", "deletionTimestamp": "2026-01-02T03:04:05Z", "finalizers": ["tenant/never"]}
+        held = {
+            "name": "held",
+            "uid": f"held-{number}",
+            "deletionTimestamp": "2026-01-02T03:04:05Z",
+            "finalizers": ["tenant/never"],
+        }
         api._objects[f"/api/v1/namespaces/{name}/configmaps"]["held"] = {"metadata": held}
     removal = Removal(("Namespace",), "app.kubernetes.io/managed-by=linerate.rdma", limit=10)
-    outcomes = {item.applied.name: item.applied.action for item in remove_all(FakeApi.client(api.url), removal, False, lambda: api.now, api.pause)}
+    outcomes = {
+        item.applied.name: item.applied.action
+        for item in remove_all(FakeApi.client(api.url), removal, False, lambda: api.now, api.pause)
+    }
     assert outcomes.pop(NAME) == "deleted" and set(outcomes.values()) == {"refused"} and len(outcomes) == 20
     assert api.now <= 2 * removal.limit
 
 
-def test_namespaces_that_take_too_long_to_look_through_stay_and_are_told(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_namespaces_that_take_too_long_to_look_through_stay_and_are_told(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each look asks for all that the API server has: 1,000 planted namespaces would take most of an hour."""
     for number in range(20):
         name = f"a-planted-{number}"
-        api._objects["/api/v1/namespaces"][name] = {"metadata": {"name": name, "uid": name, "labels": OURS, "resourceVersion": "1"}}
+        api._objects["/api/v1/namespaces"][name] = {
+            "metadata": {"name": name, "uid": name, "labels": OURS, "resourceVersion": "1"}
+        }
         for path in [path for path in api._objects if f"/namespaces/{NAME}/" in path]:
             api._objects[path.replace(f"/namespaces/{NAME}/", f"/namespaces/{name}/")] = {}
-    looked: typing.List[str] = []
+    looked: list[str] = []
 
     def slow(cluster: Cluster, namespace: str, *_given: typing.Any) -> None:
         looked.append(namespace)
@@ -230,10 +263,17 @@ def test_namespaces_that_take_too_long_to_look_through_stay_and_are_told(api: Ap
 
     monkeypatch.setattr(apply, "objects_of_others", slow)
     removal = Removal(("Namespace",), "app.kubernetes.io/managed-by=linerate.rdma", limit=10)
-    outcomes = {item.applied.name: item.applied for item in remove_all(FakeApi.client(api.url), removal, False, lambda: api.now, api.pause)}
+    outcomes = {
+        item.applied.name: item.applied
+        for item in remove_all(FakeApi.client(api.url), removal, False, lambda: api.now, api.pause)
+    }
     assert looked[0] == NAME and len(looked) == 4 and outcomes[NAME].action == "deleted"
     left = [item for name, item in outcomes.items() if name not in looked]
-    assert len(left) == 17 and {(item.action, item.reason) for item in left} == {("refused", "Unread")} and "took too long" in left[0].refusal
+    assert (
+        len(left) == 17
+        and {(item.action, item.reason) for item in left} == {("refused", "Unread")}
+        and "took too long" in left[0].refusal
+    )
 
 
 def test_objects_of_a_tenant_with_our_label_hold_up_a_teardown_for_two_waits_and_a_minute_for_each_kind() -> None:
@@ -243,15 +283,29 @@ def test_objects_of_a_tenant_with_our_label_hold_up_a_teardown_for_two_waits_and
 
     class Planted:
         def list(self, kind: str, *arguments: str, **options: typing.Any) -> typing.Any:
-            metadata = {"name": "x", "namespace": "tenant", "uid": f"u-{kind}", "labels": OURS, "finalizers": ["tenant/never"]}
+            metadata = {
+                "name": "x",
+                "namespace": "tenant",
+                "uid": f"u-{kind}",
+                "labels": OURS,
+                "finalizers": ["tenant/never"],
+            }
             return type("Listing", (), {"items": ({"apiVersion": "v1", "kind": kind, "metadata": metadata},)})()
 
         def delete(self, *arguments: typing.Any, **options: typing.Any) -> bool:
             return True
 
     removal = Removal(kinds, "app.kubernetes.io/managed-by=linerate.rdma", limit=300)
-    outcomes = remove_all(typing.cast(Cluster, Planted()), removal, False, lambda: now[0], lambda seconds: now.__setitem__(0, now[0] + seconds))
-    assert now[0] <= 2.1 * removal.limit + 60 * len(kinds) and [item.applied.reason for item in outcomes] == ["Remains"] * len(kinds)
+    outcomes = remove_all(
+        typing.cast(Cluster, Planted()),
+        removal,
+        False,
+        lambda: now[0],
+        lambda seconds: now.__setitem__(0, now[0] + seconds),
+    )
+    assert now[0] <= 2.1 * removal.limit + 60 * len(kinds) and [item.applied.reason for item in outcomes] == [
+        "Remains"
+    ] * len(kinds)
 
 
 def test_what_openshift_ai_and_pipelines_make_in_each_namespace_is_nobody_s_data() -> None:
@@ -260,11 +314,16 @@ def test_what_openshift_ai_and_pipelines_make_in_each_namespace_is_nobody_s_data
         "ServiceAccount": ("pipeline",),
         "RoleBinding": ("pipeline", "openshift-pipelines-edit", "pipelines-scc-rolebinding"),
     }
-    objects: typing.List[typing.Tuple[str, Resource]] = []
-    objects += [(kind, {"metadata": {"name": name, "uid": f"{kind} {name}"}}) for kind, names in made.items() for name in names]
+    objects: list[tuple[str, Resource]] = []
+    objects += [
+        (kind, {"metadata": {"name": name, "uid": f"{kind} {name}"}}) for kind, names in made.items() for name in names
+    ]
     labelled: Resource = {"name": "ca", "uid": "ca", "labels": {"config.openshift.io/inject-trusted-cabundle": "true"}}
     account = {"kubernetes.io/service-account.name": "pipeline"}
-    objects += [("ConfigMap", {"metadata": labelled}), ("Secret", {"metadata": {"name": "pipeline-dockercfg-x", "uid": "s", "annotations": account}})]
+    objects += [
+        ("ConfigMap", {"metadata": labelled}),
+        ("Secret", {"metadata": {"name": "pipeline-dockercfg-x", "uid": "s", "annotations": account}}),
+    ]
     assert judge(objects) == Judged()
     assert judge([("Secret", {"metadata": labelled})]).foreign == ("Secret ca",)
 
@@ -300,8 +359,12 @@ def test_only_metadata_is_asked_for(api: Api) -> None:
     assert not any("metrics.k8s.io" in path for path in asked)
 
 
-@pytest.mark.parametrize(("name", "labels", "stays"), [("theirs", {}, True), ("kube-root-ca.crt", {}, False), ("ours", OURS, False)])
-def test_the_observers_namespace_stays_with_what_others_have_in_it_and_the_observers_go(name: str, labels: typing.Dict[str, str], stays: bool) -> None:
+@pytest.mark.parametrize(
+    ("name", "labels", "stays"), [("theirs", {}, True), ("kube-root-ca.crt", {}, False), ("ours", OURS, False)]
+)
+def test_the_observers_namespace_stays_with_what_others_have_in_it_and_the_observers_go(
+    name: str, labels: dict[str, str], stays: bool
+) -> None:
     world = fake_observers.World(fake_observers.node("worker-1"))
     world.resources = [_resource("configmaps", "ConfigMap")]
     world.make_namespace({**OURS, LABEL: OWN})
@@ -312,7 +375,14 @@ def test_the_observers_namespace_stays_with_what_others_have_in_it_and_the_obser
     world.serve("ConfigMap", [{"metadata": {"name": name, "labels": labels}}], fake_observers.NAMESPACE)
     world.start()
     try:
-        observers = Observers(FakeApi.client(world.url), fake_observers.NAMESPACE, 5.0, lambda: 0.0, lambda _seconds: None, lambda _line: None)
+        observers = Observers(
+            FakeApi.client(world.url),
+            fake_observers.NAMESPACE,
+            5.0,
+            lambda: 0.0,
+            lambda _seconds: None,
+            lambda _line: None,
+        )
         if stays:
             with pytest.raises(NamespaceStays, match="ConfigMap theirs") as raised:
                 observers.absent(False)

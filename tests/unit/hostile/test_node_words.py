@@ -36,9 +36,15 @@ HOSTILE_ADDRESSES = (
 )
 
 
-def node(name: str, *addresses: typing.Any, labels: typing.Any = None, image: str = "Ubuntu 24.04") -> typing.Dict[str, typing.Any]:
+def node(
+    name: str, *addresses: typing.Any, labels: typing.Any = None, image: str = "Ubuntu 24.04"
+) -> dict[str, typing.Any]:
     told = [{"type": "InternalIP", "address": address} for address in addresses]
-    return {"kind": "Node", "metadata": {"name": name, "labels": labels or {}}, "status": {"addresses": told, "nodeInfo": {"osImage": image}}}
+    return {
+        "kind": "Node",
+        "metadata": {"name": name, "labels": labels or {}},
+        "status": {"addresses": told, "nodeInfo": {"osImage": image}},
+    }
 
 
 @pytest.mark.parametrize("address", HOSTILE_ADDRESSES)
@@ -81,7 +87,14 @@ def test_what_is_no_node_is_named_and_the_others_go_on() -> None:
 
 
 def test_an_address_that_another_node_has_leads_to_neither() -> None:
-    everyone = inventory([node("control-plane", "10.0.0.1"), node("worker-1", "10.0.0.1"), node("worker-2", "10.0.0.3"), node("worker-3")])
+    everyone = inventory(
+        [
+            node("control-plane", "10.0.0.1"),
+            node("worker-1", "10.0.0.1"),
+            node("worker-2", "10.0.0.3"),
+            node("worker-3"),
+        ]
+    )
     chosen = inventory([node("worker-1", "10.0.0.1"), node("worker-2", "10.0.0.3"), node("worker-3")])
     first, second, third = refuse_shared_addresses(chosen, everyone.nodes).nodes
     assert first.address == "" and first.error == "Node worker-1: its InternalIP 10.0.0.1 is also that of control-plane"
@@ -90,7 +103,9 @@ def test_an_address_that_another_node_has_leads_to_neither() -> None:
     owner["status"]["addresses"].append({"type": "ExternalIP", "address": "192.0.2.7"})
     for address in ("fd00::2", "192.0.2.7"):
         thief = inventory([node("worker-1", address)])
-        assert refuse_shared_addresses(thief, inventory([owner, node("worker-1", address)]).nodes).nodes[0].address == ""
+        assert (
+            refuse_shared_addresses(thief, inventory([owner, node("worker-1", address)]).nodes).nodes[0].address == ""
+        )
     assert (second.address, second.error, third.address, third.error) == ("10.0.0.3", "", "", "")
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A tenant who makes the namespace of the observers first, or as soon as it is gone, or with our labels: no privileged pod starts where a tenant has rights."""
+"""A tenant who makes the namespace of the observers first, or as soon as it is gone, or with our labels: no privileged
+pod starts where a tenant has rights."""
 
 from __future__ import annotations
 
@@ -31,7 +32,11 @@ class World(play.World):
     def _happen(self, path: str, action: str, item: Resource) -> None:
         super()._happen(path, action, item)
         if self.takes and (path, action) == (FOLDER, "DELETED"):
-            super()._happen(path, "ADDED", {"kind": "Namespace", "metadata": {"name": play.NAMESPACE, "uid": "a-tenants", "labels": MARKS}})
+            super()._happen(
+                path,
+                "ADDED",
+                {"kind": "Namespace", "metadata": {"name": play.NAMESPACE, "uid": "a-tenants", "labels": MARKS}},
+            )
 
 
 @pytest.fixture
@@ -44,9 +49,11 @@ def world(monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[World]:
     world.stop()
 
 
-def begin(world: World, check_mode: bool = False) -> typing.Dict[str, str]:
+def begin(world: World, check_mode: bool = False) -> dict[str, str]:
     """Uid of the namespace with the observers, and what became of each object."""
-    observers = run.Observers(FakeApi.client(world.url), play.NAMESPACE, 5.0, lambda: 0.0, lambda _seconds: None, lambda _line: None)
+    observers = run.Observers(
+        FakeApi.client(world.url), play.NAMESPACE, 5.0, lambda: 0.0, lambda _seconds: None, lambda _line: None
+    )
     wanted = Wanted(play.IMAGE, run=RUN, openshift=True)
     outcomes, _facts = observers.present(wanted, RUN, ("worker-1",), check_mode)
     return {item.applied.kind: item.applied.action for item in outcomes}
@@ -67,10 +74,14 @@ def test_who_takes_the_name_of_a_swept_namespace_gets_no_observers(world: World,
     with pytest.raises(run.TakenNamespace, match="somebody else made one") as raised:
         begin(world)
     assert "kubectl get rolebindings" in raised.value.remedy
-    assert uid(world) == "a-tenants" and not any(world.all(kind) for kind in ("DaemonSet", "Role", "RoleBinding", "Pod"))
+    assert uid(world) == "a-tenants" and not any(
+        world.all(kind) for kind in ("DaemonSet", "Role", "RoleBinding", "Pod")
+    )
 
 
-def test_a_namespace_that_is_another_one_before_the_daemonset_is_made_gets_none(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_namespace_that_is_another_one_before_the_daemonset_is_made_gets_none(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     original = apply_all
 
     def exchange(*arguments: typing.Any, **named: typing.Any) -> typing.Any:
@@ -93,12 +104,16 @@ def test_a_token_of_an_own_account_with_rights_has_a_namespace_made_anew(world: 
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"}
     subject = {"kind": "ServiceAccount", "name": "default", "namespace": play.NAMESPACE}
     metadata = {"name": "kept", "namespace": play.NAMESPACE}
-    world.put("RoleBinding", {"kind": "RoleBinding", "metadata": metadata, "roleRef": role, "subjects": [subject]}, play.NAMESPACE)
+    world.put(
+        "RoleBinding",
+        {"kind": "RoleBinding", "metadata": metadata, "roleRef": role, "subjects": [subject]},
+        play.NAMESPACE,
+    )
     assert begin(world, check_mode=True)["Namespace"] == "unjudged"
 
 
 @pytest.mark.parametrize("labels", [MARKS, WHOLE, {**MARKS, "linerate.rdma/run": RUN}])
-def test_our_labels_alone_have_a_namespace_made_anew(world: World, labels: typing.Dict[str, str]) -> None:
+def test_our_labels_alone_have_a_namespace_made_anew(world: World, labels: dict[str, str]) -> None:
     world.make_namespace(labels)
     made = begin(world)
     assert uid(world) != "before" and made["Namespace"] == "created" and len(world.all("Pod")) == 1
@@ -110,12 +125,17 @@ def test_a_namespace_in_which_a_tenant_has_rights_is_not_used(world: World) -> N
     assert begin(world)["Namespace"] == "unchanged" and uid(world) == before
     subject = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "mallory"}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"}
-    binding = {"kind": "RoleBinding", "metadata": {"name": "admin", "namespace": play.NAMESPACE}, "roleRef": role, "subjects": [subject]}
+    binding = {
+        "kind": "RoleBinding",
+        "metadata": {"name": "admin", "namespace": play.NAMESPACE},
+        "roleRef": role,
+        "subjects": [subject],
+    }
     world.put("RoleBinding", binding, play.NAMESPACE)
     assert begin(world, check_mode=True)["Namespace"] == "unjudged" and uid(world) == before
     world.resources = [{"name": "rolebindings", "kind": "RoleBinding", "namespaced": True, "verbs": ["list"]}]
     group = {"name": "rbac.authorization.k8s.io", "versions": [{"groupVersion": "rbac.authorization.k8s.io/v1"}]}
-    documents: typing.Dict[str, Resource] = {
+    documents: dict[str, Resource] = {
         "/apis": {"groups": [{**group, "preferredVersion": group["versions"][0]}]},
         "/api/v1": {"resources": []},
         "/apis/rbac.authorization.k8s.io/v1": {"resources": world.resources},
@@ -137,17 +157,32 @@ def binding(role: str, *subjects: Resource) -> Resource:
     ("one", "found"),
     [
         (binding("admin", {"kind": "User", "name": "mallory"}), ("RoleBinding b: User mallory",)),
-        (binding("system:deployer", {"kind": "Group", "name": "system:authenticated"}), ("RoleBinding b: Group system:authenticated",)),
-        (binding("edit", {"kind": "ServiceAccount", "name": "a", "namespace": "theirs"}), ("RoleBinding b: ServiceAccount a",)),
+        (
+            binding("system:deployer", {"kind": "Group", "name": "system:authenticated"}),
+            ("RoleBinding b: Group system:authenticated",),
+        ),
+        (
+            binding("edit", {"kind": "ServiceAccount", "name": "a", "namespace": "theirs"}),
+            ("RoleBinding b: ServiceAccount a",),
+        ),
         (binding("view", {"kind": "User", "name": "reader"}), ()),
-        (binding("edit", {"kind": "ServiceAccount", "name": "a", "namespace": "ops"}), ("RoleBinding b: ServiceAccount a",)),
-        (binding("edit", {"kind": "Group", "name": "system:serviceaccounts:ops"}), ("RoleBinding b: Group system:serviceaccounts:ops",)),
+        (
+            binding("edit", {"kind": "ServiceAccount", "name": "a", "namespace": "ops"}),
+            ("RoleBinding b: ServiceAccount a",),
+        ),
+        (
+            binding("edit", {"kind": "Group", "name": "system:serviceaccounts:ops"}),
+            ("RoleBinding b: Group system:serviceaccounts:ops",),
+        ),
         (binding("system:image-puller", {"kind": "Group", "name": "system:serviceaccounts:ops"}), ()),
-        (binding("system:image-puller", {"kind": "Group", "name": "system:serviceaccounts:theirs"}), ("RoleBinding b: Group system:serviceaccounts:theirs",)),
+        (
+            binding("system:image-puller", {"kind": "Group", "name": "system:serviceaccounts:theirs"}),
+            ("RoleBinding b: Group system:serviceaccounts:theirs",),
+        ),
         (binding("edit"), ()),
     ],
 )
-def test_who_has_rights_is_told_by_subjects_and_never_by_names(one: Resource, found: typing.Tuple[str, ...]) -> None:
+def test_who_has_rights_is_told_by_subjects_and_never_by_names(one: Resource, found: tuple[str, ...]) -> None:
     assert strangers([one], "ops") == found
 
 
@@ -166,7 +201,10 @@ def test_who_only_reads_is_known_by_the_roles_that_are_named() -> None:
 def test_what_would_give_more_is_named() -> None:
     role = {"kind": "Role", "metadata": {"name": "r", "labels": {"x": "1", "run": "a"}}, "rules": [{"verbs": ["use"]}]}
     assert adds_to(role, role, "run") == "" and adds_to({**role, "metadata": {"name": "r"}}, role, "run") == ""
-    assert adds_to({**role, "rules": []}, role, "run") == "Role r has other rules" and adds_to(None, role, "run") == "Role r is not in it"
+    assert (
+        adds_to({**role, "rules": []}, role, "run") == "Role r has other rules"
+        and adds_to(None, role, "run") == "Role r is not in it"
+    )
 
 
 def test_a_pod_with_the_labels_of_the_observers_is_not_connected_to(world: World) -> None:
@@ -175,7 +213,10 @@ def test_a_pod_with_the_labels_of_the_observers_is_not_connected_to(world: World
     (observer,) = world.all("Pod")
     node = {"apiVersion": "v1", "kind": "Node", "name": "worker-1", "uid": "n", "controller": True}
     for name, owners in (("aaa", []), ("aab", [node])):
-        world.have(pods, {**observer, "metadata": {**observer["metadata"], "name": name, "uid": name, "ownerReferences": owners}})
+        world.have(
+            pods,
+            {**observer, "metadata": {**observer["metadata"], "name": name, "uid": name, "ownerReferences": owners}},
+        )
     assert run.container_on(cluster, play.NAMESPACE, "worker-1").pod == "linerate-observer-worker-1"
     world.stand["worker-1"] = None
     world.remove(pods, observer)
@@ -189,7 +230,9 @@ def test_mirror_pods_hold_up_no_end_in_a_prepared_namespace(world: World) -> Non
     (observer,) = world.all("Pod")
     node = {"apiVersion": "v1", "kind": "Node", "name": "worker-1", "uid": "n", "controller": True}
     theirs = {**observer, "metadata": {**observer["metadata"], "name": "aab", "uid": "aab", "ownerReferences": [node]}}
-    observers = run.Observers(FakeApi.client(world.url), play.NAMESPACE, 0.0, lambda: 0.0, lambda _seconds: None, lambda _line: None)
+    observers = run.Observers(
+        FakeApi.client(world.url), play.NAMESPACE, 0.0, lambda: 0.0, lambda _seconds: None, lambda _line: None
+    )
     original = world._happen
 
     def keep(path: str, action: str, item: Resource) -> None:

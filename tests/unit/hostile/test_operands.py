@@ -28,7 +28,18 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render import comma
 from ansible_collections.linerate.rdma.tests.unit.house.conftest import make_fabrics
 
 PLUGINS = pathlib.Path(__file__).resolve().parents[3] / "plugins"
-HOSTILE = ("-oProxyCommand=touch /tmp/x", "-x", "--", "10.0.0.2\ntouch /tmp/x", "a\0b", "a\rb", "a\x1b[2J", "a\x85b", "a\u2028b", "a\ud800b")
+HOSTILE = (
+    "-oProxyCommand=touch /tmp/x",
+    "-x",
+    "--",
+    "10.0.0.2\ntouch /tmp/x",
+    "a\0b",
+    "a\rb",
+    "a\x1b[2J",
+    "a\x85b",
+    "a\u2028b",
+    "a\ud800b",
+)
 
 
 @pytest.mark.parametrize("value", HOSTILE)
@@ -50,15 +61,19 @@ def test_a_line_may_begin_with_a_dash() -> None:
 # the renderers of commands in pods: a new one is here by itself
 
 
-def renderers() -> typing.List[typing.Tuple[str, typing.Callable[..., commands.Command], str]]:
+def renderers() -> list[tuple[str, typing.Callable[..., commands.Command], str]]:
     """Each public function that makes a command, with each of its parameters that is a text."""
-    found: typing.List[typing.Tuple[str, typing.Callable[..., commands.Command], str]] = []
+    found: list[tuple[str, typing.Callable[..., commands.Command], str]] = []
     for module in (commands, counters):
         for name, function in inspect.getmembers(module, inspect.isfunction):
             if name.startswith("_") or function.__module__ != module.__name__:
                 continue
             assert typing.get_type_hints(function)["return"] == commands.Command, f"{name} makes no command"
-            found += [(name, function, parameter.name) for parameter in inspect.signature(function).parameters.values() if parameter.annotation == "str"]
+            found += [
+                (name, function, parameter.name)
+                for parameter in inspect.signature(function).parameters.values()
+                if parameter.annotation == "str"
+            ]
     return found
 
 
@@ -66,9 +81,17 @@ def fabric() -> Fabric:
     return parse_intent(make_fabrics()).fabrics[0]
 
 
-def arguments(function: typing.Callable[..., typing.Any], hostile: str, value: str) -> typing.Dict[str, typing.Any]:
-    good: typing.Dict[str, typing.Any] = {"Fabric": fabric(), "int": 1, "bool": False, "str": "good", "typing.Mapping[int, typing.Sequence[int]]": {1: [1]}}
-    needed = {parameter.name: good.get(parameter.annotation) for parameter in inspect.signature(function).parameters.values()}
+def arguments(function: typing.Callable[..., typing.Any], hostile: str, value: str) -> dict[str, typing.Any]:
+    good: dict[str, typing.Any] = {
+        "Fabric": fabric(),
+        "int": 1,
+        "bool": False,
+        "str": "good",
+        "typing.Mapping[int, typing.Sequence[int]]": {1: [1]},
+    }
+    needed = {
+        parameter.name: good.get(parameter.annotation) for parameter in inspect.signature(function).parameters.values()
+    }
     return {**needed, hostile: value}
 
 
@@ -79,7 +102,9 @@ def test_the_renderers_are_found() -> None:
 
 
 @pytest.mark.parametrize(("name", "function", "parameter"), renderers())
-def test_no_renderer_makes_an_option_or_a_line_of_a_value(name: str, function: typing.Callable[..., commands.Command], parameter: str) -> None:
+def test_no_renderer_makes_an_option_or_a_line_of_a_value(
+    name: str, function: typing.Callable[..., commands.Command], parameter: str
+) -> None:
     assert "good" in function(**arguments(function, parameter, "good"))
     for value in HOSTILE:
         with pytest.raises(OperandError):
@@ -89,7 +114,7 @@ def test_no_renderer_makes_an_option_or_a_line_of_a_value(name: str, function: t
 # what runs a program on a node or on the controller
 
 Call = typing.Callable[[], object]
-PROGRAMS: typing.Dict[str, typing.Callable[[str], typing.Any]] = {
+PROGRAMS: dict[str, typing.Callable[[str], typing.Any]] = {
     "infiniband-diags": lambda value: subnet.arguments(PortName(value, 1)),
     "mstconfig": lambda value: firmware.query(firmware.Tool("mstconfig"), value),
     "helm, reference": lambda value: helm.default_values("true", Chart(value, "1", "ns", "name")),
@@ -113,8 +138,9 @@ def test_no_program_gets_a_value_as_an_option(program: str, value: str, monkeypa
 
 #: functions whose argument is a command line
 RUNS = ("run", "_run", "Popen", "_bounded", "_query", "_documents")
-#: words of command lines that are no constants, by file: none of them is a value from outside that may begin with a dash
-WORDS: typing.Dict[str, typing.Dict[str, str]] = {
+#: words of command lines that are no constants, by file: none of them is a value from outside that may begin with a
+#: dash
+WORDS: dict[str, dict[str, str]] = {
     "_observe/firmware.py": {
         "path": "a program of the PATH, or a file that was made here",
         "tool.path": "a program of the PATH",
@@ -132,10 +158,18 @@ WORDS: typing.Dict[str, typing.Dict[str, str]] = {
         "chart.repository": "of a Chart",
     },
     "_observe/ibping.py": {"tool": "a program of the PATH", "guard": "a program of the PATH"},
-    "_observe/subnet.py": {"walked": "a file that was made here", "*options": "constants", "*more": "a number, or constants", "os.devnull": "a constant"},
+    "_observe/subnet.py": {
+        "walked": "a file that was made here",
+        "*options": "constants",
+        "*more": "a number, or constants",
+        "os.devnull": "a constant",
+    },
     "_observe/tuning/gpu.py": {"*program": "a program of the PATH or of the node, with a constant"},
     "_observe/tuning/network.py": {"tool": "a program of the PATH", "what": "one of two constants"},
-    "_run/set_firmware.py": {"tool.path": "a program of the PATH", "*wishes": "each of them is looked at where it is made"},
+    "_run/set_firmware.py": {
+        "tool.path": "a program of the PATH",
+        "*wishes": "each of them is looked at where it is made",
+    },
     "_run/set_kernel_arguments.py": {"self._tool": "a program of the PATH"},
     "_render/collectives.py": {
         "script": "one of our own",
@@ -150,7 +184,9 @@ WORDS: typing.Dict[str, typing.Dict[str, str]] = {
         "named": "hosts, each of which is looked at where the list is made",
         "*asks": "constants, and the same",
         "*places": "constants, and the same hosts",
-        "f'{name}={value}'": "NCCL's own variables behind -x; their values are numbers, constants and a name of Kubernetes",
+        "f'{name}={value}'": (
+            "NCCL's own variables behind -x; their values are numbers, constants and a name of Kubernetes"
+        ),
     },
     "_render/commands.py": {
         "*command": "made from parts that are looked at where it is made",
@@ -172,9 +208,17 @@ def command_lines(tree: ast.AST) -> typing.Iterator[typing.Union[ast.List, ast.T
     """Lists and tuples that are handed to what runs a program, or that have an option in them."""
     for item in ast.walk(tree):
         if isinstance(item, ast.Call):
-            name = item.func.attr if isinstance(item.func, ast.Attribute) else item.func.id if isinstance(item.func, ast.Name) else ""
+            name = (
+                item.func.attr
+                if isinstance(item.func, ast.Attribute)
+                else item.func.id
+                if isinstance(item.func, ast.Name)
+                else ""
+            )
             yield from (part for part in item.args if name in RUNS and isinstance(part, (ast.List, ast.Tuple)))
-        if isinstance(item, (ast.List, ast.Tuple)) and any(isinstance(part, ast.Constant) and str(part.value).startswith("-") for part in item.elts):
+        if isinstance(item, (ast.List, ast.Tuple)) and any(
+            isinstance(part, ast.Constant) and str(part.value).startswith("-") for part in item.elts
+        ):
             yield item
 
 
@@ -184,23 +228,32 @@ def doubtful(word: ast.expr) -> typing.Iterator[str]:
         yield from (name for branch in (word.value.body, word.value.orelse) for name in doubtful(ast.Starred(branch)))
     elif isinstance(word, ast.Starred) and isinstance(word.value, (ast.List, ast.Tuple)):
         yield from (name for part in word.value.elts for name in doubtful(part))
-    elif isinstance(word, ast.Call) and ast.unparse(word.func) in ("operand", "str", "command.require"):
-        return
-    elif isinstance(word, ast.Starred) and isinstance(word.value, ast.Call) and ast.unparse(word.value.func) == "arguments":
-        return
-    elif isinstance(word, ast.JoinedStr) and isinstance(word.values[0], ast.Constant):
+    elif (
+        (isinstance(word, ast.Call) and ast.unparse(word.func) in ("operand", "str", "command.require"))
+        or (
+            isinstance(word, ast.Starred)
+            and isinstance(word.value, ast.Call)
+            and ast.unparse(word.value.func) == "arguments"
+        )
+        or (isinstance(word, ast.JoinedStr) and isinstance(word.values[0], ast.Constant))
+    ):
         return
     elif not isinstance(word, ast.Constant):
         yield ast.unparse(word)
 
 
 def test_each_word_of_each_command_line_is_looked_at() -> None:
-    seen: typing.Dict[str, typing.Set[str]] = {}
+    seen: dict[str, set[str]] = {}
     for folder in ("_observe", "_run", "_render"):
         for path in (PLUGINS / "module_utils" / folder).rglob("*.py"):
             text = path.read_text(encoding="utf-8")
-            if any(word in text for word in ("command.run(", "subprocess.", "from .command import", "Command = ", "-> Command:")):
-                words = {name for line in command_lines(ast.parse(text)) for word in line.elts for name in doubtful(word)}
+            if any(
+                word in text
+                for word in ("command.run(", "subprocess.", "from .command import", "Command = ", "-> Command:")
+            ):
+                words = {
+                    name for line in command_lines(ast.parse(text)) for word in line.elts for name in doubtful(word)
+                }
                 seen[str(path.relative_to(PLUGINS / "module_utils"))] = words
     assert {name: words for name, words in seen.items() if words} == {name: set(words) for name, words in WORDS.items()}
 
@@ -225,15 +278,17 @@ def test_programs_get_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {*secret, "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY"}.isdisjoint(told)
 
 
-def test_helm_gets_what_a_registry_needs_and_nothing_of_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_helm_gets_what_a_registry_needs_and_nothing_of_ours(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     binary = tmp_path / "helm"
     binary.write_text('#!/bin/sh\nenv | cut -d= -f1 | sed "s/.*/- &/"\n')
     binary.chmod(0o755)
     for name in ("RDMA_BMC_PASSWORD", "K8S_AUTH_API_KEY", "AWS_SECRET_ACCESS_KEY", "DOCKER_AUTH_CONFIG"):
         monkeypatch.setenv(name, "x")
-    seen: typing.List[str] = []
+    seen: list[str] = []
 
-    def read(text: str) -> typing.List[typing.Any]:
+    def read(text: str) -> list[typing.Any]:
         seen.append(text)
         return []
 
@@ -247,7 +302,11 @@ def test_helm_gets_what_a_registry_needs_and_nothing_of_ours(monkeypatch: pytest
 def test_helm_of_the_role_gets_no_secrets_of_ours() -> None:
     role = PLUGINS.parent / "roles" / "operators"
     tasks = yaml.safe_load((role / "tasks" / "release.yml").read_text(encoding="utf-8"))
-    running = [task for task in tasks if {"ansible.builtin.command", "kubernetes.core.helm", "kubernetes.core.helm_info"} & set(task)]
+    running = [
+        task
+        for task in tasks
+        if {"ansible.builtin.command", "kubernetes.core.helm", "kubernetes.core.helm_info"} & set(task)
+    ]
     assert len(running) == 3 and {task.get("environment") for task in running} == {"{{ operators_helm_environment }}"}
     emptied = yaml.safe_load((role / "vars" / "main.yml").read_text(encoding="utf-8"))["operators_helm_environment"]
     secrets = {*BMC_ENVIRONMENT.values(), ENVIRONMENT, *LOGIN_ENVIRONMENT.values()}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A tenant who makes the namespace of an operator first, with a forged Helm release, a pod or a RoleBinding in it: a run installs nothing there."""
+"""A tenant who makes the namespace of an operator first, with a forged Helm release, a pod or a RoleBinding in it: a
+run installs nothing there."""
 
 from __future__ import annotations
 
@@ -10,7 +11,11 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.operators.needed import check, missing
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import SRIOV, OperatorsSeen, UntrustedNamespace
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import (
+    SRIOV,
+    OperatorsSeen,
+    UntrustedNamespace,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.stack import Controller
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import operator_namespaces
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import apply_all
@@ -34,13 +39,20 @@ from ansible_collections.linerate.rdma.tests.unit.modules.test_cluster_doors imp
 
 SPACE = RELEASE = "sriov-network-operator"
 NOTES = {"meta.helm.sh/release-name": RELEASE, "meta.helm.sh/release-namespace": SPACE}
-RECORD = {"metadata": {"name": f"sh.helm.release.v1.{RELEASE}.v1", "labels": {"owner": "helm", "name": RELEASE, "status": "deployed"}}}
+RECORD = {
+    "metadata": {
+        "name": f"sh.helm.release.v1.{RELEASE}.v1",
+        "labels": {"owner": "helm", "name": RELEASE, "status": "deployed"},
+    }
+}
 MADE, EARLIER, LATER = "2026-11-26T10:00:00Z", "2026-11-26T09:59:59Z", "2026-11-26T10:00:07Z"
 
 
 def proof(**other: str) -> Resource:
     """A ClusterRoleBinding of the release, or of another."""
-    return {"metadata": {"name": "sriov-network-operator", "annotations": {**NOTES, **other}, "creationTimestamp": LATER}}
+    return {
+        "metadata": {"name": "sriov-network-operator", "annotations": {**NOTES, **other}, "creationTimestamp": LATER}
+    }
 
 
 PROOF = proof()
@@ -58,7 +70,11 @@ def plural_of(kind: str) -> str:
 
 
 def binding(role: str, *subjects: Resource, kind: str = "ClusterRole", name: str = "b") -> Resource:
-    return {"metadata": {"name": name, "namespace": SPACE}, "roleRef": {"kind": kind, "name": role}, "subjects": list(subjects)}
+    return {
+        "metadata": {"name": name, "namespace": SPACE},
+        "roleRef": {"kind": kind, "name": role},
+        "subjects": list(subjects),
+    }
 
 
 def named(name: str, **more: typing.Any) -> Resource:
@@ -70,10 +86,15 @@ class World:
 
     def __init__(self, there: bool = True) -> None:
         self.there, self.going = there, False
-        self.held: typing.Dict[str, typing.List[Resource]] = {kind: [] for kinds in KINDS.values() for kind in kinds}
+        self.held: dict[str, list[Resource]] = {kind: [] for kinds in KINDS.values() for kind in kinds}
         self.held["ServiceAccount"] = [named("default")]
         self.held["ConfigMap"] = [named("kube-root-ca.crt")]
-        self.of_cluster: typing.Dict[str, typing.List[Resource]] = {"ClusterRoleBinding": [], "ClusterRole": [], "CatalogSource": [], "Subscription": []}
+        self.of_cluster: dict[str, list[Resource]] = {
+            "ClusterRoleBinding": [],
+            "ClusterRole": [],
+            "CatalogSource": [],
+            "Subscription": [],
+        }
         self.refuses = ""
 
     def cluster(self) -> Cluster:
@@ -84,8 +105,16 @@ class World:
                 pass
 
             def get(self, kind: str, namespace: str, name: str) -> Resource:
-                metadata = {"name": SPACE, "creationTimestamp": MADE, **({"deletionTimestamp": "t"} if world.going else {})}
-                every = [{"metadata": metadata}] if kind == "Namespace" and world.there else world.held.get(kind, world.of_cluster.get(kind, []))
+                metadata = {
+                    "name": SPACE,
+                    "creationTimestamp": MADE,
+                    **({"deletionTimestamp": "t"} if world.going else {}),
+                }
+                every = (
+                    [{"metadata": metadata}]
+                    if kind == "Namespace" and world.there
+                    else world.held.get(kind, world.of_cluster.get(kind, []))
+                )
                 for item in every:
                     if item["metadata"]["name"] == name:
                         return {"kind": kind, **item}
@@ -99,10 +128,20 @@ class World:
             def read(self, path: str) -> Resource:
                 if path == "/apis":
                     versions = [base[len("/apis/") :] for base in KINDS if base != "/api/v1"]
-                    return {"groups": [{"name": version.partition("/")[0], "versions": [{"groupVersion": version}]} for version in versions]}
+                    return {
+                        "groups": [
+                            {"name": version.partition("/")[0], "versions": [{"groupVersion": version}]}
+                            for version in versions
+                        ]
+                    }
                 if path in KINDS:
                     kinds = [(kind, plural_of(kind)) for kind in KINDS[path]]
-                    return {"resources": [{"name": plural, "kind": kind, "namespaced": True, "verbs": ["list"]} for kind, plural in kinds]}
+                    return {
+                        "resources": [
+                            {"name": plural, "kind": kind, "namespaced": True, "verbs": ["list"]}
+                            for kind, plural in kinds
+                        ]
+                    }
                 raise ApiError(404, "NotFound", "not found", path)
 
             def metadata(self, kind: typing.Any, namespace: str, selector: str = "") -> typing.Iterator[Resource]:
@@ -123,12 +162,16 @@ def test_a_namespace_that_is_not_there_or_holds_what_each_one_has_is_used() -> N
     world = World()
     world.held["ResourceQuota"], world.held["Secret"] = [named("q")], [named("pull", annotations={})]
     world.held["ConfigMap"].append(named("settings"))
-    world.held["RoleBinding"] = [binding("view", MALLORY), binding("system:image-builder", {"kind": "ServiceAccount", "name": "builder", "namespace": SPACE})]
+    world.held["RoleBinding"] = [
+        binding("view", MALLORY),
+        binding("system:image-builder", {"kind": "ServiceAccount", "name": "builder", "namespace": SPACE}),
+    ]
     assert why(world) == ""
 
 
 def test_a_token_of_an_own_account_outlives_the_rights_of_who_asked_for_it() -> None:
-    """No object shows the token: that its ServiceAccount has rights in a namespace that a tenant may have made is enough."""
+    """No object shows the token: that its ServiceAccount has rights in a namespace that a tenant may have made is
+    enough."""
     world = World()
     world.held["RoleBinding"] = [binding("admin", {"kind": "ServiceAccount", "name": "default", "namespace": SPACE})]
     seen = "others have rights in it, and so those of the operator: RoleBinding b: ServiceAccount default"
@@ -149,7 +192,9 @@ def test_a_forged_release_is_never_taken_up() -> None:
     world.held["Secret"] = [RECORD]
     assert "whoever made the namespace may have forged it" in why(world)
     # it does not hide behind what each namespace has by itself
-    world.held["Secret"] = [{"metadata": {**RECORD["metadata"], "annotations": {"kubernetes.io/service-account.name": "default"}}}]
+    world.held["Secret"] = [
+        {"metadata": {**RECORD["metadata"], "annotations": {"kubernetes.io/service-account.name": "default"}}}
+    ]
     assert "forged" in why(world)
     world.held["Secret"] = []
     world.held["ConfigMap"] = [{"metadata": {**RECORD["metadata"], "name": "kube-root-ca.crt"}}]
@@ -169,8 +214,9 @@ def test_a_binding_that_stayed_from_an_earlier_namespace_proves_no_release(since
     world = World()
     world.held["Secret"] = [RECORD]
     world.of_cluster["ClusterRoleBinding"] = [{"metadata": {**PROOF["metadata"], "creationTimestamp": since}}]
-    assert why(world) == (
-        f"it has the Helm release {RELEASE}, and no ClusterRoleBinding that is younger than the namespace is of it: "
+    assert (
+        why(world)
+        == f"it has the Helm release {RELEASE}, and no ClusterRoleBinding that is younger than the namespace is of it: "
         "whoever made the namespace may have forged it, or its first installation broke off"
     )
     assert not prove_release(world.cluster(), SPACE, RELEASE)
@@ -206,12 +252,15 @@ def test_what_acts_in_it_keeps_the_operator_out(kind: str, item: Resource) -> No
 
 def test_of_role_bindings_as_large_as_etcd_takes_them_little_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World()
-    read: typing.List[typing.Any] = []
+    read: list[typing.Any] = []
     subjects = [{"kind": "User", "name": f"{'u' * 1000}-{number}"} for number in range(3)]
 
     def pages(_self: Cluster, kind: str, _namespace: str = "", _selector: str = "") -> typing.Iterator[Resource]:
         for number in range(200 if kind == "RoleBinding" else 0):
-            yield {**binding("admin" if number % 2 else "r" * 100_000, *subjects, name=f"b{number}"), "annotations": "x" * 100_000}
+            yield {
+                **binding("admin" if number % 2 else "r" * 100_000, *subjects, name=f"b{number}"),
+                "annotations": "x" * 100_000,
+            }
 
     cluster = world.cluster()
     monkeypatch.setattr(type(cluster), "pages", pages)
@@ -222,7 +271,9 @@ def test_of_role_bindings_as_large_as_etcd_takes_them_little_is_held(monkeypatch
         assert tracemalloc.get_traced_memory()[1] < 2 * MIB
     finally:
         tracemalloc.stop()
-    assert told.startswith("others have rights in it, and so those of the operator: RoleBinding b0: User uuu") and told.endswith(" and 595 more")
+    assert told.startswith(
+        "others have rights in it, and so those of the operator: RoleBinding b0: User uuu"
+    ) and told.endswith(" and 595 more")
     assert len(told) < 2000 and [item["metadata"]["name"] for item in read] == ["admin"], "a role is read once"
 
 
@@ -237,7 +288,10 @@ def test_who_has_rights_in_it_keeps_the_operator_out_even_of_a_proven_release() 
 @pytest.mark.parametrize(
     ("rules", "reads"),
     [
-        ([{"verbs": ["get", "list", "watch"], "resources": ["services", "endpoints", "pods"], "apiGroups": [""]}], True),
+        (
+            [{"verbs": ["get", "list", "watch"], "resources": ["services", "endpoints", "pods"], "apiGroups": [""]}],
+            True,
+        ),
         ([{"verbs": ["get"], "resources": ["pods/log", "pods/status"]}], True),
         ([], True),
         ([{"verbs": ["get"], "resources": ["pods/exec"]}], False),
@@ -247,12 +301,16 @@ def test_who_has_rights_in_it_keeps_the_operator_out_even_of_a_proven_release() 
         ([{"verbs": ["get"], "resources": ["pods"]}, {"verbs": ["create"], "resources": ["pods"]}], False),
     ],
 )
-def test_whoever_only_reads_keeps_nobody_out(rules: typing.List[Resource], reads: bool) -> None:
+def test_whoever_only_reads_keeps_nobody_out(rules: list[Resource], reads: bool) -> None:
     role = {"kind": "Role", "metadata": {"name": "prometheus-k8s"}, "rules": rules}
     assert only_reads(role) is reads
     world = World()
     world.held["Role"] = [role]
-    world.held["RoleBinding"] = [binding("prometheus-k8s", {"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}, kind="Role")]
+    world.held["RoleBinding"] = [
+        binding(
+            "prometheus-k8s", {"kind": "ServiceAccount", "name": "prometheus", "namespace": "monitoring"}, kind="Role"
+        )
+    ]
     assert (why(world) == "") is reads
     # a role that is not there may be made later
     world.held["Role"] = []
@@ -272,20 +330,34 @@ def test_olm_installs_into_no_namespace_in_which_a_tenant_acts() -> None:
     world = World()
     assert refuse_package(world.cluster(), SPACE, ("nfd",), False) == ""
     world.of_cluster["CatalogSource"] = [named("theirs")]
-    assert refuse_package(world.cluster(), SPACE, ("nfd",), False) == "it was there before the operator, and has: CatalogSource theirs"
+    assert (
+        refuse_package(world.cluster(), SPACE, ("nfd",), False)
+        == "it was there before the operator, and has: CatalogSource theirs"
+    )
     # a Subscription that an interrupted run of ours left
     ours = {"name": "nfd", "channel": "stable", "source": "redhat-operators", "installPlanApproval": "Manual"}
     world.of_cluster["CatalogSource"], world.of_cluster["Subscription"] = [], [{**named("nfd"), "spec": ours}]
     assert refuse_package(world.cluster(), SPACE, ("nfd",), False) == ""
-    # OLM installs whatever package any of them names, as soon as there is an OperatorGroup; and its configuration runs in the operator's pods
+    # OLM installs whatever package any of them names, as soon as there is an OperatorGroup; and its configuration runs
+    # in the operator's pods
     for spec in ({**ours, "name": "theirs"}, {**ours, "config": {"env": []}}, {}):
         world.of_cluster["Subscription"] = [{**named("nfd"), "spec": spec}]
-        assert refuse_package(world.cluster(), SPACE, ("nfd",), False) == "it was there before the operator, and has: Subscription nfd"
+        assert (
+            refuse_package(world.cluster(), SPACE, ("nfd",), False)
+            == "it was there before the operator, and has: Subscription nfd"
+        )
     # the operator's own, once it is installed
     assert refuse_package(world.cluster(), SPACE, ("nfd",), True) == ""
 
 
-FABRICS = [{"name": "a", "profile": "sriov_infiniband", "select": {"hcas_per_node": 1}, "network": {"name": "n", "namespace": "t"}}]
+FABRICS = [
+    {
+        "name": "a",
+        "profile": "sriov_infiniband",
+        "select": {"hcas_per_node": 1},
+        "network": {"name": "n", "namespace": "t"},
+    }
+]
 SRIOV_INTENT = parse_intent(FABRICS, None, None)
 
 
@@ -296,7 +368,9 @@ def test_the_finding_names_the_namespace_the_cause_and_the_way_out() -> None:
     assert "kubectl get rolebindings" in found.remedy and "operators_trusted_namespaces" in found.remedy
     # no wait brings it
     assert not [line for line in missing(SRIOV_INTENT, seen, ()) if line.startswith(SRIOV)]
-    there = OperatorsSeen(controllers=(Controller(SRIOV, f"{SPACE}/{SRIOV}", "v1", 1, 1, "helm", RELEASE),), untrusted=seen.untrusted)
+    there = OperatorsSeen(
+        controllers=(Controller(SRIOV, f"{SPACE}/{SRIOV}", "v1", 1, 1, "helm", RELEASE),), untrusted=seen.untrusted
+    )
     (found,) = [item for item in check(SRIOV_INTENT, there, ()) if item.subject == SRIOV]
     assert found.status == "warn" and "it has x" in found.why
 
@@ -309,17 +383,26 @@ def test_a_namespace_that_a_tenant_makes_meanwhile_gets_no_labels_and_no_objects
     try:
         cluster = FakeApi.client(api.url)
         original = cluster.create
-        made: Resource = {"kind": "Namespace", "metadata": {"name": SPACE, "labels": {"app.kubernetes.io/managed-by": "linerate.rdma"}}}
+        made: Resource = {
+            "kind": "Namespace",
+            "metadata": {"name": SPACE, "labels": {"app.kubernetes.io/managed-by": "linerate.rdma"}},
+        }
 
         def late(*given: typing.Any) -> typing.Any:
             api.put("Namespace", made)
             return original(*given)
 
         cluster.create = late  # type: ignore[method-assign,assignment]
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SPACE, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}}
+        namespace = {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": SPACE, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}},
+        }
         inside = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": SPACE}}
         outcomes = apply_all(cluster, [("", namespace), ("", inside)], False)
-        assert [item.applied.action for item in outcomes] == ["refused", "refused"] and outcomes[0].applied.reason == "AlreadyExists"
+        assert [item.applied.action for item in outcomes] == ["refused", "refused"] and outcomes[
+            0
+        ].applied.reason == "AlreadyExists"
         assert "Namespace" in outcomes[1].applied.refusal
         found = api.object(f"/api/v1/namespaces/{SPACE}")
         assert found is not None and found["metadata"]["labels"] == made["metadata"]["labels"]
@@ -330,7 +413,10 @@ def test_a_namespace_that_a_tenant_makes_meanwhile_gets_no_labels_and_no_objects
 
 def test_a_namespace_that_was_absent_and_is_there_gets_no_level_though_it_has_our_label() -> None:
     api = FakeApi()
-    theirs: Resource = {"kind": "Namespace", "metadata": {"name": SPACE, "labels": {"app.kubernetes.io/managed-by": "linerate.rdma"}}}
+    theirs: Resource = {
+        "kind": "Namespace",
+        "metadata": {"name": SPACE, "labels": {"app.kubernetes.io/managed-by": "linerate.rdma"}},
+    }
     api.serve("Namespace", [theirs])
     api.serve("ConfigMap", [], SPACE)
     api.start()
@@ -378,26 +464,30 @@ def test_a_teardown_leaves_a_release_that_nothing_in_the_cluster_proves() -> Non
     assert stay is not None and "no ClusterRoleBinding that is younger than the namespace is of it" in stay.why
 
 
-def test_the_module_leaves_it_out_unless_an_admin_says_that_it_is_theirs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_module_leaves_it_out_unless_an_admin_says_that_it_is_theirs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     world = World()
     world.held["Secret"] = [RECORD]
     cluster = world.cluster()
     monkeypatch.setattr(operators_info, "connect", lambda _module: cluster)
     monkeypatch.setattr(operators_info, "observe", lambda *_arguments: OperatorsSeen())
 
-    def look(**options: typing.Any) -> typing.Dict[str, typing.Any]:
+    def look(**options: typing.Any) -> dict[str, typing.Any]:
         code, answer = run_module("operators_info", {"fabrics": FABRICS, "by": "helm", **options}, capsys)
         assert code == 0, answer
         return answer
 
-    def made(answer: typing.Dict[str, typing.Any]) -> typing.List[str]:
+    def made(answer: dict[str, typing.Any]) -> list[str]:
         return [item["operator"] for item in answer["releases"]]
 
     kept = look(install=True)
     assert SRIOV not in made(kept) and "node-feature-discovery" in made(kept)
     assert SPACE not in [item["object"]["metadata"]["name"] for item in kept["namespaces"]]
     assert kept["untrusted"] == [SRIOV] and kept["absent"] == ["node-feature-discovery"]
-    assert kept["operators"]["untrusted"] == {SRIOV: {"namespace": SPACE, "why": kept["operators"]["untrusted"][SRIOV]["why"]}}
+    assert kept["operators"]["untrusted"] == {
+        SRIOV: {"namespace": SPACE, "why": kept["operators"]["untrusted"][SRIOV]["why"]}
+    }
     assert SRIOV in made(look(install=True, trusted_namespaces=[SPACE])) and SRIOV in made(look())
     world.refuses = "RoleBinding"
     assert "could not be read: " in look(install=True)["operators"]["untrusted"][SRIOV]["why"]
@@ -408,5 +498,7 @@ def test_acts_knows_what_each_namespace_has() -> None:
     assert acts("ServiceAccount", named("other"))
     # any kubelet may put a mirror pod into any namespace, with any labels; none has an account
     helm = {"app.kubernetes.io/managed-by": "Helm"}
-    assert not acts("Pod", named("planted", annotations={"kubernetes.io/config.mirror": "5"}, labels=helm)) and acts("Pod", named("theirs"))
+    assert not acts("Pod", named("planted", annotations={"kubernetes.io/config.mirror": "5"}, labels=helm)) and acts(
+        "Pod", named("theirs")
+    )
     assert not acts("PolicyReport", named("of-a-controller")) and acts("Report", named("other"))

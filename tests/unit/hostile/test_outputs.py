@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Text from outside on its way out: to a terminal, OpenMetrics, JUnit, HTML, YAML. It drives nothing, begins no line of its own, and stays text."""
+"""Text from outside on its way out: to a terminal, OpenMetrics, JUnit, HTML, YAML. It drives nothing, begins no line of
+its own, and stays text."""
 
 from __future__ import annotations
 
@@ -26,14 +27,25 @@ from ansible_collections.linerate.rdma.plugins.module_utils._cluster import prog
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, Finding, judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal import LeftOut, Proposal, Section, Sections, Value
+from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal import (
+    LeftOut,
+    Proposal,
+    Section,
+    Sections,
+    Value,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import CLOSED, Record, describe
 from ansible_collections.linerate.rdma.plugins.module_utils._render.proposal import render
 from ansible_collections.linerate.rdma.plugins.module_utils._report import markup
 from ansible_collections.linerate.rdma.plugins.module_utils._report.junit import render_junit
 from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics import render_metrics
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, heard, marked_loss, without_effects
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
+    Unreachable,
+    heard,
+    marked_loss,
+    without_effects,
+)
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import lines_of
 
@@ -48,7 +60,9 @@ HOSTILE = f"worker-1\x1b[2J\u202e\x9b\r\n{GREEN}\x85\u2028{GREEN}"
 
 def is_harmless(text: str) -> bool:
     """Whether nothing in it drives a terminal, and no line of it begins as a verdict does."""
-    return text.replace("\n", "").isprintable() and not any(line.startswith("linerate.rdma:") for line in text.split("\n"))
+    return text.replace("\n", "").isprintable() and not any(
+        line.startswith("linerate.rdma:") for line in text.split("\n")
+    )
 
 
 # a terminal
@@ -70,7 +84,7 @@ def test_names_that_become_the_same_label_cost_no_square() -> None:
 
 
 def test_progress_of_a_module_is_one_harmless_line(tmp_path: pathlib.Path) -> None:
-    path, done, shown = tmp_path / "progress", threading.Event(), typing.cast(typing.List[str], [])
+    path, done, shown = tmp_path / "progress", threading.Event(), typing.cast(list[str], [])
     with progress(str(path)) as say:
         say(HOSTILE)
     done.set()
@@ -88,7 +102,7 @@ class Shown:
     verbosity = 0
 
     def __init__(self) -> None:
-        self.said: typing.List[str] = []
+        self.said: list[str] = []
         self._lock = threading.Lock()
 
     def display(self, text: str, color: typing.Optional[str] = None) -> None:
@@ -122,19 +136,29 @@ def test_a_judgement_is_safe_for_a_terminal() -> None:
 # OpenMetrics
 
 
-def samples(text: str) -> typing.Dict[str, typing.List[typing.Tuple[typing.Dict[str, str], float]]]:
-    found: typing.Dict[str, typing.List[typing.Tuple[typing.Dict[str, str], float]]] = {}
+def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
+    found: dict[str, list[tuple[dict[str, str], float]]] = {}
     for family in PARSE(text):
         for item in family.samples:
             found.setdefault(item.name, []).append((item.labels, item.value))
     return found
 
 
-def test_a_report_that_was_judged_again_is_valid_openmetrics_and_no_version_makes_it_green(tmp_path: pathlib.Path) -> None:
+def test_a_report_that_was_judged_again_is_valid_openmetrics_and_no_version_makes_it_green(
+    tmp_path: pathlib.Path,
+) -> None:
     folder = tmp_path / "run"
     shutil.copytree(SCENARIO, folder)
     start = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-    start["versions"] = {"x 1\nlinerate_rdma_green 1\n# EOF\n": "1", "run": "2", "": "3", "9-a": 'b"\\\n', "a-b": "4", "a.b": "5", **start["versions"]}
+    start["versions"] = {
+        "x 1\nlinerate_rdma_green 1\n# EOF\n": "1",
+        "run": "2",
+        "": "3",
+        "9-a": 'b"\\\n',
+        "a-b": "4",
+        "a.b": "5",
+        **start["versions"],
+    }
     (folder / "run.json").write_text(json.dumps(start), encoding="utf-8")
     (folder / "facts" / "hcas" / "node-1.json").unlink()
     answer = again(str(folder), str(tmp_path / "judged"), {}, "2.19.0")
@@ -143,11 +167,15 @@ def test_a_report_that_was_judged_again_is_valid_openmetrics_and_no_version_make
     assert not answer["green"] and found["linerate_rdma_green"] == [({}, 0.0)]
     assert text.count("\n# EOF\n") == 1
     ((labels, _one),) = found["linerate_rdma_run_info"]
-    assert labels["linerate_rdma_of_the_run"] == "1.0.0" and {"4", "5", "2", "3"} <= set(labels.values()) and labels["run"] == RUN
+    assert (
+        labels["linerate_rdma_of_the_run"] == "1.0.0"
+        and {"4", "5", "2", "3"} <= set(labels.values())
+        and labels["run"] == RUN
+    )
 
 
 @hypothesis.given(some.dictionaries(some.text(max_size=12), some.text(max_size=12), max_size=5))
-def test_any_version_is_a_label_of_its_own(versions: typing.Dict[str, str]) -> None:
+def test_any_version_is_a_label_of_its_own(versions: dict[str, str]) -> None:
     found = samples(render_metrics(build({}, {}, RUN, TIME, versions)))
     ((labels, _one),) = found["linerate_rdma_run_info"]
     assert len(labels) == 2 + len(versions) and found["linerate_rdma_green"] == [({}, 0.0)]
@@ -157,19 +185,37 @@ def test_any_version_is_a_label_of_its_own(versions: typing.Dict[str, str]) -> N
 
 
 def test_junit_stays_one_document() -> None:
-    finding = Finding("fabric.one_master", f"]]></failure><x/>{HOSTILE}\x00\ufffe", FAIL, HOSTILE, HOSTILE, "<!ENTITY x>", HOSTILE)
+    finding = Finding(
+        "fabric.one_master", f"]]></failure><x/>{HOSTILE}\x00\ufffe", FAIL, HOSTILE, HOSTILE, "<!ENTITY x>", HOSTILE
+    )
     record = Record("fabric", RUN, TIME, TIME, False, CLOSED, judge([finding]).judged)
     root = ElementTree.fromstring(render_junit(build({"fabric": record}, {}, RUN, TIME, {HOSTILE: HOSTILE})))
-    assert {item.tag for item in root.iter()} <= {"testsuites", "testsuite", "testcase", "failure", "error", "properties", "property", "system-out", "skipped"}
+    assert {item.tag for item in root.iter()} <= {
+        "testsuites",
+        "testsuite",
+        "testcase",
+        "failure",
+        "error",
+        "properties",
+        "property",
+        "system-out",
+        "skipped",
+    }
     assert "\\u202e" in ElementTree.tostring(root, encoding="unicode")
 
 
-@pytest.mark.parametrize("target", ["javascript:alert(1)", " JavaScript:x", "java\tscript:x", "data:text/html,x", "vbscript:x", "\x01javascript:x"])
+@pytest.mark.parametrize(
+    "target",
+    ["javascript:alert(1)", " JavaScript:x", "java\tscript:x", "data:text/html,x", "vbscript:x", "\x01javascript:x"],
+)
 def test_no_link_of_a_page_runs_anything(target: str) -> None:
     assert "href" not in markup.element("a", "x", href=target)
 
 
-@pytest.mark.parametrize("target", ["#fabric", "facts/hcas/", "difference.html", "https://docs.example/a.html", "http://docs.example/", "../x.html"])
+@pytest.mark.parametrize(
+    "target",
+    ["#fabric", "facts/hcas/", "difference.html", "https://docs.example/a.html", "http://docs.example/", "../x.html"],
+)
 def test_links_of_a_page_stay(target: str) -> None:
     assert f'href="{target}"' in markup.element("a", "x", href=target)
 
@@ -181,7 +227,9 @@ def test_links_of_a_page_stay(target: str) -> None:
 def test_a_comment_of_a_proposal_is_no_yaml(text: str) -> None:
     hostile = f"x{text}\nrdma_waivers: []\x85rdma_a: 1\u2028rdma_b: 2"
     proposal = Proposal(
-        Sections((Section((("name", Value("compute", hostile)), ("resource", Value(text, hostile))), hostile),), hostile),
+        Sections(
+            (Section((("name", Value("compute", hostile)), ("resource", Value(text, hostile))), hostile),), hostile
+        ),
         Section((("disruption", Value("none", hostile)),), hostile),
         (LeftOut(hostile, hostile),),
         (hostile,),
@@ -199,13 +247,16 @@ Loader.add_constructor("!unsafe", lambda loader, node: node.value)
 
 @pytest.mark.parametrize("text", ["{{ lookup('pipe', 'id') }}", "{% set x = 1 %}", "a{# x #}"])
 def test_what_a_node_says_is_no_template_of_the_proposal(text: str) -> None:
-    proposal = Proposal(Sections((Section((("devices", Value((text, "mlx5_0"), "")), ("name", Value(text, ""))), ""),), ""), Section((), ""))
+    proposal = Proposal(
+        Sections((Section((("devices", Value((text, "mlx5_0"), "")), ("name", Value(text, ""))), ""),), ""),
+        Section((), ""),
+    )
     lines = [line for line in render(proposal).splitlines() if "{" in line and "rdma_cluster" not in line]
     assert len(lines) == 2 and all("!unsafe" in line for line in lines)
 
 
 @pytest.mark.parametrize("kind", [AnsibleError, AnsibleActionFail, AnsibleActionSkip])
-def test_what_a_node_says_of_a_file_that_it_does_not_take_is_one_line_and_short(kind: typing.Type[AnsibleError]) -> None:
+def test_what_a_node_says_of_a_file_that_it_does_not_take_is_one_line_and_short(kind: type[AnsibleError]) -> None:
     """Without pipelining ansible.builtin.ssh raises its words as they are."""
     with pytest.raises(kind) as raised, marked_loss():
         raise kind(f"failed to transfer file to /tmp/x /tmp/y:\n\n{HOSTILE}{'x' * 1_000_000}")
@@ -234,31 +285,49 @@ def test_what_a_host_says_before_the_login_is_one_line_and_short() -> None:
 def test_a_difference_that_a_node_tells_is_cut_before_it_is_compared() -> None:
     """difflib takes the cube of lines that come again: 52 kB of them took 9 s in ansible-playbook itself."""
     before, after = ("".join(f"{i * step % 150}\n" for i in range(100_000)) for step in (1, 7))
-    kept = without_effects({"changed": True, "diff": [{"before": before, "after": after}, {"before": {"a": ["x\n"] * 100_000}, "after": {"b": 1}}] * 100})[
-        "diff"
-    ]
+    kept = without_effects(
+        {
+            "changed": True,
+            "diff": [{"before": before, "after": after}, {"before": {"a": ["x\n"] * 100_000}, "after": {"b": 1}}] * 100,
+        }
+    )["diff"]
     assert len(kept) == 8
     for item in kept[::2]:
         for side, whole in (("before", before), ("after", after)):
             *lines, last = item[side].splitlines()
-            assert last == f"... cut: it has {len(whole)} characters" and whole.startswith("\n".join(lines)) and len(lines) == 200
-    assert all(isinstance(item["before"], str) and len(item["before"]) < 10_000 and item["after"] == {"b": 1} for item in kept[1::2])
+            assert (
+                last == f"... cut: it has {len(whole)} characters"
+                and whole.startswith("\n".join(lines))
+                and len(lines) == 200
+            )
+    assert all(
+        isinstance(item["before"], str) and len(item["before"]) < 10_000 and item["after"] == {"b": 1}
+        for item in kept[1::2]
+    )
 
 
 def test_of_warnings_of_a_node_the_first_are_shown_and_how_many_there_are() -> None:
     answer = without_effects({"warnings": ["x" * 10_000] * 5_000, "deprecations": [{"msg": "y" * 10_000}] * 5_000})
-    assert len(answer["warnings"]) == 21 and answer["warnings"][-1] == "and 4980 more warnings" and all(len(text) < 2_100 for text in answer["warnings"])
+    assert (
+        len(answer["warnings"]) == 21
+        and answer["warnings"][-1] == "and 4980 more warnings"
+        and all(len(text) < 2_100 for text in answer["warnings"])
+    )
     assert len(answer["deprecations"]) == 20 and all(len(item["msg"]) < 2_100 for item in answer["deprecations"])
 
 
 @pytest.mark.parametrize(
-    ("answer", "seen"), [('{"x": [' + "{}," * 8_000 + "{}]}", "JSON of 16003 values"), ('{"stdout": "' + "[0," * 60_000 + '"}', "180014 bytes")]
+    ("answer", "seen"),
+    [
+        ('{"x": [' + "{}," * 8_000 + "{}]}", "JSON of 16003 values"),
+        ('{"stdout": "' + "[0," * 60_000 + '"}', "180014 bytes"),
+    ],
 )
 def test_an_answer_that_would_be_large_once_decoded_is_not_decoded(answer: str, seen: str) -> None:
     """It is registered, shown as a whole where it failed, and on older cores parsed as Python."""
 
     class Host:
-        def exec_command(self, *_words: typing.Any, **_options: typing.Any) -> typing.Tuple[int, bytes, bytes]:
+        def exec_command(self, *_words: typing.Any, **_options: typing.Any) -> tuple[int, bytes, bytes]:
             return 0, answer.encode(), b""
 
     class Action:

@@ -2,8 +2,8 @@
 
 """Hostile values in every text that is read: an error of a parser's own, or a value of its type.
 
-Made from the tables of parsers with their recorded samples (../parse/test_hostile.py), which a test there keeps whole, and from the dataclasses of the
-facts, so that a new field is in it by itself.
+Made from the tables of parsers with their recorded samples (../parse/test_hostile.py), which a test there keeps whole,
+and from the dataclasses of the facts, so that a new field is in it by itself.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ HOSTILE = (
     "x" * 1_000_000,
 )
 #: what stands in the place of a text and is none
-WRONG_TYPES: typing.Tuple[typing.Any, ...] = (None, 7, ["x"], {"x": "y"})
+WRONG_TYPES: tuple[typing.Any, ...] = (None, 7, ["x"], {"x": "y"})
 #: words of one sample of text that are changed
 MOST_WORDS = 40
 
 Hint = typing.Any
 #: a place in data
-Path = typing.Tuple[typing.Any, ...]
+Path = tuple[typing.Any, ...]
 
 
-def some_of(values: typing.Sequence[str], number: int) -> typing.Tuple[str, ...]:
+def some_of(values: typing.Sequence[str], number: int) -> tuple[str, ...]:
     """What ends a line, what is a template, what is an option: at each place. Of the others one, each in its turn."""
     return "a\nb", "{{x}}", "-oProxyCommand=id", values[number % len(values)]
 
@@ -67,7 +67,11 @@ def origin_of(hint: Hint) -> Hint:
 
 def unbound(hint: Hint) -> Hint:
     """A type without the bound of its list, which says nothing of the items."""
-    return typing.get_args(hint)[0] if origin_of(hint) is typing.Annotated and isinstance(typing.get_args(hint)[1], Bound) else hint
+    return (
+        typing.get_args(hint)[0]
+        if origin_of(hint) is typing.Annotated and isinstance(typing.get_args(hint)[1], Bound)
+        else hint
+    )
 
 
 def is_free(hint: Hint) -> bool:
@@ -80,12 +84,12 @@ def is_free(hint: Hint) -> bool:
     return any(is_free(part) for part in typing.get_args(hint) if part is not Ellipsis)
 
 
-@functools.lru_cache(maxsize=None)
-def hints_of(cls: typing.Any) -> typing.Dict[str, Hint]:
+@functools.cache
+def hints_of(cls: typing.Any) -> dict[str, Hint]:
     return typing.get_type_hints(cls, include_extras=True)
 
 
-def classes_of(hint: Hint, found: typing.Dict[typing.Any, None]) -> None:
+def classes_of(hint: Hint, found: dict[typing.Any, None]) -> None:
     """All dataclasses that a type holds."""
     hint = unbound(hint)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type) and hint not in found:
@@ -96,9 +100,9 @@ def classes_of(hint: Hint, found: typing.Dict[typing.Any, None]) -> None:
         classes_of(part, found)
 
 
-def read_classes() -> typing.Tuple[typing.Any, ...]:
+def read_classes() -> tuple[typing.Any, ...]:
     """The dataclasses of facts, and of what parsers of all but the user's intent return."""
-    found: typing.Dict[typing.Any, None] = {}
+    found: dict[typing.Any, None] = {}
     for facts, _check in TABLE.values():
         classes_of(facts, found)
     for info in pkgutil.walk_packages(_parse.__path__, f"{_parse.__name__}."):
@@ -110,7 +114,12 @@ def read_classes() -> typing.Tuple[typing.Any, ...]:
 
 
 def test_every_text_that_is_read_has_a_form_or_a_reason_to_have_none() -> None:
-    free = {f"{cls.__name__}.{field.name}" for cls in read_classes() for field in dataclasses.fields(cls) if is_free(hints_of(cls)[field.name])}
+    free = {
+        f"{cls.__name__}.{field.name}"
+        for cls in read_classes()
+        for field in dataclasses.fields(cls)
+        if is_free(hints_of(cls)[field.name])
+    }
     listed = free_text.listed()
     assert free - listed == set(), "give each a form of the boundary in its annotation, or a reason in free_text.py"
     assert listed - free == set(), "these have a form by now, or are gone"
@@ -142,7 +151,7 @@ def wrong_in(value: typing.Any, hint: Hint = None) -> typing.Iterator[str]:
             yield from wrong_in(item, part)
 
 
-def outcome(call: typing.Callable[..., typing.Any], argument: typing.Any, name: str) -> typing.List[str]:
+def outcome(call: typing.Callable[..., typing.Any], argument: typing.Any, name: str) -> list[str]:
     """What is wrong with what a parser made of it; nothing where it refused it in its own words."""
     function = parser(name)
     hint = hints_of(function).get("return") if call is function else None
@@ -154,15 +163,17 @@ def outcome(call: typing.Callable[..., typing.Any], argument: typing.Any, name: 
         return [] if fits else [f"a message of {len(str(error))} characters: {str(error)[:200]!r}"]
 
 
-def texts_in(data: typing.Any, start: typing.Tuple[typing.Any, ...] = ()) -> typing.Iterator[typing.Tuple[typing.Any, ...]]:
+def texts_in(data: typing.Any, start: tuple[typing.Any, ...] = ()) -> typing.Iterator[tuple[typing.Any, ...]]:
     """Places of texts; of a list only the first item, as the others are like it."""
     if isinstance(data, str):
         yield start
-    for key, value in data.items() if isinstance(data, dict) else enumerate(data[:1]) if isinstance(data, (list, tuple)) else ():
+    for key, value in (
+        data.items() if isinstance(data, dict) else enumerate(data[:1]) if isinstance(data, (list, tuple)) else ()
+    ):
         yield from texts_in(value, (*start, key))
 
 
-def changed(data: typing.Any, path: typing.Tuple[typing.Any, ...], value: typing.Any) -> typing.Any:
+def changed(data: typing.Any, path: tuple[typing.Any, ...], value: typing.Any) -> typing.Any:
     """A copy with another value at one place; what is not on the way there is shared."""
     if not path:
         return value
@@ -171,7 +182,7 @@ def changed(data: typing.Any, path: typing.Tuple[typing.Any, ...], value: typing
     return made
 
 
-def renamed(data: typing.Any, path: typing.Tuple[typing.Any, ...], value: str) -> typing.Any:
+def renamed(data: typing.Any, path: tuple[typing.Any, ...], value: str) -> typing.Any:
     """A copy in which the key at the end of a path is another text."""
     if len(path) == 1:
         return {(value if key == path[0] else key): item for key, item in data.items()}
@@ -180,7 +191,7 @@ def renamed(data: typing.Any, path: typing.Tuple[typing.Any, ...], value: str) -
     return made
 
 
-def keys_in(data: typing.Any) -> typing.Iterator[typing.Tuple[typing.Any, ...]]:
+def keys_in(data: typing.Any) -> typing.Iterator[tuple[typing.Any, ...]]:
     """Places of texts that a key of a mapping leads to."""
     return (path for path in texts_in(data) if path and isinstance(path[-1], str))
 
@@ -207,10 +218,13 @@ def test_texts_with_a_hostile_word_anywhere(name: str) -> None:
     for number, word in enumerate(words):
         # what a huge one costs is the matter of other tests
         for value in some_of(HOSTILE[:-1], number):
-            assert outcome(parsed.call, text[: word.start()] + value + text[word.end() :], name) == [], (word[0], value[:40])
+            assert outcome(parsed.call, text[: word.start()] + value + text[word.end() :], name) == [], (
+                word[0],
+                value[:40],
+            )
 
 
-def annotated(hint: Hint, path: Path = ()) -> typing.Iterator[typing.Tuple[Path, typing.Any]]:
+def annotated(hint: Hint, path: Path = ()) -> typing.Iterator[tuple[Path, typing.Any]]:
     """Places of a type's sample that have an annotation of the boundary, with the annotation."""
     origin, arguments = origin_of(hint), typing.get_args(hint)
     if origin is typing.Annotated:
@@ -228,19 +242,24 @@ def annotated(hint: Hint, path: Path = ()) -> typing.Iterator[typing.Tuple[Path,
             yield from annotated(hints_of(typing.cast(typing.Any, hint))[field.name], (*path, field.name))
 
 
-def formed(hint: Hint) -> typing.Iterator[typing.Tuple[Path, typing.Any]]:
+def formed(hint: Hint) -> typing.Iterator[tuple[Path, typing.Any]]:
     """Places of a type's sample that have a form, with the form. A bound says nothing of the items of its list."""
     return ((path, found) for path, found in annotated(hint) if not isinstance(found, Bound))
 
 
 @pytest.mark.parametrize("stage", TABLE)
 def test_facts_of_a_folder_with_a_hostile_text_anywhere(stage: str) -> None:
-    """A fact of a node is an error of this node alone; one of the cluster ends the stage with the path of what is wrong."""
+    """A fact of a node is an error of this node alone; one of the cluster ends the stage with the path of what is
+    wrong."""
     for name, hint in hints_of(TABLE[stage][0]).items():
         whole = sample(hint)
         assert list(wrong_in(load(hint, whole), hint)) == []
         for number, (path, form) in enumerate(formed(hint)):
-            bad: typing.Sequence[typing.Any] = some_of(HOSTILE, number) if isinstance(form, Form) else (form.least - 1, form.most + 1, float("nan"), True, "7")
+            bad: typing.Sequence[typing.Any] = (
+                some_of(HOSTILE, number)
+                if isinstance(form, Form)
+                else (form.least - 1, form.most + 1, float("nan"), True, "7")
+            )
             for value in bad:
                 data = changed(whole, path, value)
                 try:
@@ -248,7 +267,11 @@ def test_facts_of_a_folder_with_a_hostile_text_anywhere(stage: str) -> None:
                 except LoadError as error:
                     assert len(str(error)) < 1000 and str(error).isprintable()
                     continue
-                assert origin_of(hint) is dict and found["worker-1"].value is None and found["worker-1"].error, (name, path, str(value)[:40])
+                assert origin_of(hint) is dict and found["worker-1"].value is None and found["worker-1"].error, (
+                    name,
+                    path,
+                    str(value)[:40],
+                )
                 assert len(found["worker-1"].error) < 1000
 
 
@@ -256,7 +279,11 @@ def test_one_sick_node_is_one_sick_node() -> None:
     hint = hints_of(TABLE["discover"][0])["nodes"]
     whole = {**sample(hint), "worker-2": sample(hint)["worker-1"]}
     found = load(hint, changed(whole, ("worker-1", "value", "hcas", 0, "rdma_device"), "$(id)"), "hcas")
-    assert found["worker-1"].value is None and "hcas[0].rdma_device" in found["worker-1"].error and "name of an RDMA device" in found["worker-1"].error
+    assert (
+        found["worker-1"].value is None
+        and "hcas[0].rdma_device" in found["worker-1"].error
+        and "name of an RDMA device" in found["worker-1"].error
+    )
     assert found["worker-2"].value is not None and found["worker-2"].error != found["worker-1"].error
 
 
@@ -269,20 +296,33 @@ def test_one_sick_node_is_one_sick_node() -> None:
         (("uplinks",), 1024, "network interfaces"),
     ],
 )
-def test_a_node_that_tells_of_too_many_neighbours_is_refused(path: typing.Tuple[typing.Any, ...], most: int, words: str) -> None:
+def test_a_node_that_tells_of_too_many_neighbours_is_refused(
+    path: tuple[typing.Any, ...], most: int, words: str
+) -> None:
     whole = sample(ObservedNeighbours)
     item = functools.reduce(lambda data, key: data[key], path, whole["value"])[0]
     assert load(ObservedNeighbours, changed(whole, ("value", *path), [item] * most)).error == whole["error"]
     found = load(ObservedNeighbours, changed(whole, ("value", *path), [item] * (most + 1)), "neighbours")
-    assert found.value is None and found.error.endswith(f"{path[-1]}: a list of {most + 1}; expected at most {most} {words}")
+    assert found.value is None and found.error.endswith(
+        f"{path[-1]}: a list of {most + 1}; expected at most {most} {words}"
+    )
 
 
 def test_every_form_takes_its_example_and_nothing_hostile() -> None:
-    forms = {form for cls in read_classes() for field in dataclasses.fields(cls) for _path, form in formed(hints_of(cls)[field.name])}
+    forms = {
+        form
+        for cls in read_classes()
+        for field in dataclasses.fields(cls)
+        for _path, form in formed(hints_of(cls)[field.name])
+    }
     assert len(forms) > 20
     for form in forms:
         assert form.fits(form.example) and form.expected
         if isinstance(form, Range):
             assert not any(map(form.fits, (form.least - 1, form.most + 1, float("nan"), float("inf"), True, "1", None)))
         else:
-            assert not any(map(form.fits, (*HOSTILE, *WRONG_TYPES, "", f"{form.example}\n", f" {form.example}", f"-{form.example}"))), form.words
+            assert not any(
+                map(
+                    form.fits, (*HOSTILE, *WRONG_TYPES, "", f"{form.example}\n", f" {form.example}", f"-{form.example}")
+                )
+            ), form.words

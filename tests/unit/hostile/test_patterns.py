@@ -36,7 +36,10 @@ def test_patterns_that_are_worse_are_found(method: str, pattern: str) -> None:
     assert slow(Use("here", re.compile(pattern), method))
 
 
-@pytest.mark.parametrize(("method", "pattern"), [("match", r"[\s(]+v?\d.*"), ("search", "a+b?"), ("fullmatch", r"rendered-(.+)-[0-9a-f]{32}")])
+@pytest.mark.parametrize(
+    ("method", "pattern"),
+    [("match", r"[\s(]+v?\d.*"), ("search", "a+b?"), ("fullmatch", r"rendered-(.+)-[0-9a-f]{32}")],
+)
 def test_patterns_that_are_linear_are_not_accused(method: str, pattern: str) -> None:
     assert slow(Use("here", re.compile(pattern), method)) == ""
 
@@ -72,7 +75,12 @@ def test_the_name_of_an_image_costs_no_square_of_its_length() -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "name"), [("Ubuntu 22.04.4 LTS", "Ubuntu"), ("Talos (v1.9.1)", "Talos"), ("Bottlerocket OS 1.20.3 (aws-k8s-1.29)", "Bottlerocket OS")]
+    ("image", "name"),
+    [
+        ("Ubuntu 22.04.4 LTS", "Ubuntu"),
+        ("Talos (v1.9.1)", "Talos"),
+        ("Bottlerocket OS 1.20.3 (aws-k8s-1.29)", "Bottlerocket OS"),
+    ],
 )
 def test_the_name_of_an_image_without_its_version(image: str, name: str) -> None:
     node = {"metadata": {"name": "worker-1"}, "status": {"nodeInfo": {"osImage": image}}}

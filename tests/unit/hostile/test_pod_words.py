@@ -12,17 +12,43 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.addresses import ADDRESS, HOST_ADDRESS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.paths import PATH
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import STATUS_ANNOTATION, network_interface, own_interface, training_pod
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError, moment_of, number_of
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import (
+    STATUS_ANNOTATION,
+    network_interface,
+    own_interface,
+    training_pod,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import (
+    ResourceError,
+    moment_of,
+    number_of,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import node_state
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.host import host
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.probe import ProbeError, parse
 
-ENTRY = {"name": "test/net", "interface": "net1", "ips": ["10.0.0.2"], "device-info": {"pci": {"pci-address": "0000:3C:00.2", "rdma-device": "mlx5_4"}}}
-BAD = ("10.0.0.2\nid", "{{ lookup('pipe', 'id') }}", "-oProxyCommand=id", "$(id)", "fe80::1%\n-id", "127.0.0.1", "::1", "net1\x00", "a b", "../x", "\u202e1")
+ENTRY = {
+    "name": "test/net",
+    "interface": "net1",
+    "ips": ["10.0.0.2"],
+    "device-info": {"pci": {"pci-address": "0000:3C:00.2", "rdma-device": "mlx5_4"}},
+}
+BAD = (
+    "10.0.0.2\nid",
+    "{{ lookup('pipe', 'id') }}",
+    "-oProxyCommand=id",
+    "$(id)",
+    "fe80::1%\n-id",
+    "127.0.0.1",
+    "::1",
+    "net1\x00",
+    "a b",
+    "../x",
+    "\u202e1",
+)
 
 
-def pod(**changes: typing.Any) -> typing.Dict[str, typing.Any]:
+def pod(**changes: typing.Any) -> dict[str, typing.Any]:
     entry = copy.deepcopy(ENTRY)
     for key, value in changes.items():
         if key in ("pci_address", "rdma_device"):
@@ -40,7 +66,7 @@ def test_a_pod_s_own_words() -> None:
 
 @pytest.mark.parametrize("text", BAD)
 def test_network_status_is_refused_by_the_pod_s_name(text: str) -> None:
-    changes: typing.List[typing.Dict[str, typing.Any]] = [{"ips": [text]}, {"pci_address": text}, {"ips": [["x"]]}, {"interface": 7}]
+    changes: list[dict[str, typing.Any]] = [{"ips": [text]}, {"pci_address": text}, {"ips": [["x"]]}, {"interface": 7}]
     if text != "127.0.0.1":
         # a kernel takes this for the name of an interface
         changes.append({"interface": text})
@@ -61,7 +87,11 @@ def test_a_pod_without_an_address_of_its_own_is_named(text: str) -> None:
 def test_what_a_training_pod_says_of_its_networks_is_its_error() -> None:
     for change in ({"interface": "$(id)"}, {"pci_address": "{{ x }}"}, {"rdma_device": "-d"}, {"name": "a\nb"}):
         found = training_pod(pod(**change))
-        assert (found.name, found.functions) == ("pod-1", None) and "is refused" in found.error and found.error.isprintable()
+        assert (
+            (found.name, found.functions) == ("pod-1", None)
+            and "is refused" in found.error
+            and found.error.isprintable()
+        )
     whole = training_pod(pod())
     assert whole.functions is not None and whole.functions[0].rdma_device == "mlx5_4" and whole.error == ""
 
@@ -74,11 +104,19 @@ def test_an_observer_s_address_with_a_zone_is_none() -> None:
         return host(f"net 0000:3c:00.0 eth7\naddresses {text}\n", "0000:3c:00.0").address("0000:3c:00.0")
 
     assert seen("fd00::2") == "fd00::2"
-    assert [seen(address) for address in ("fd00::2%eth7", "fd00::2%\nid", "fd00::2%$(id)", "127.0.0.1", "fe80::2")] == [None] * 5
+    assert [seen(address) for address in ("fd00::2%eth7", "fd00::2%\nid", "fd00::2%$(id)", "127.0.0.1", "fe80::2")] == [
+        None
+    ] * 5
 
 
 def test_devices_whose_name_no_driver_makes_are_not_taken() -> None:
-    lines = ("pci 0000:3c:00.2 $(id)", "pci 0000:3c:00.2 -d", "pci {{x}} mlx5_0", 'rdma [{"ifname": "`id`", "netdev": "net1"}]', "physfn 0000:3c:00.2 ../../x")
+    lines = (
+        "pci 0000:3c:00.2 $(id)",
+        "pci 0000:3c:00.2 -d",
+        "pci {{x}} mlx5_0",
+        'rdma [{"ifname": "`id`", "netdev": "net1"}]',
+        "physfn 0000:3c:00.2 ../../x",
+    )
     probe = parse("env PCIDEVICE_A=0000:3c:00.2,$(id)\n" + "\n".join(lines))
     assert (probe.addresses, probe.pci_devices, probe.links, probe.functions) == (("0000:3c:00.2",), {}, {}, {})
     with pytest.raises(ProbeError, match="no RDMA device on net1"):
@@ -100,8 +138,8 @@ def test_devices_whose_name_no_driver_makes_are_not_taken() -> None:
         (("Vfs",), [{"vfID": number, "pciAddress": "0000:3c:00.2"} for number in range(2)]),
     ],
 )
-def test_a_node_state_that_a_node_made_up_has_failed(path: typing.Tuple[typing.Any, ...], value: typing.Any) -> None:
-    interface: typing.Dict[str, typing.Any] = {
+def test_a_node_state_that_a_node_made_up_has_failed(path: tuple[typing.Any, ...], value: typing.Any) -> None:
+    interface: dict[str, typing.Any] = {
         "name": "ens1f0np0",
         "pciAddress": "0000:3c:00.0",
         "vendor": "15b3",
@@ -111,11 +149,17 @@ def test_a_node_state_that_a_node_made_up_has_failed(path: typing.Tuple[typing.A
     place: typing.Any = interface
     for key in path[:-1]:
         place = place[key]
-    good = {"metadata": {"name": "worker-2"}, "status": {"interfaces": [copy.deepcopy(interface)], "syncStatus": "Succeeded"}}
+    good = {
+        "metadata": {"name": "worker-2"},
+        "status": {"interfaces": [copy.deepcopy(interface)], "syncStatus": "Succeeded"},
+    }
     place[path[-1]] = value
     bad = {"metadata": {"name": "worker-1"}, "status": {"interfaces": [interface], "syncStatus": "Succeeded"}}
     states = [node_state(item) for item in (bad, good)]
-    assert [(state.node, state.sync_status, len(state.interfaces)) for state in states] == [("worker-1", "Failed", 0), ("worker-2", "Succeeded", 1)]
+    assert [(state.node, state.sync_status, len(state.interfaces)) for state in states] == [
+        ("worker-1", "Failed", 0),
+        ("worker-2", "Succeeded", 1),
+    ]
     assert "SriovNetworkNodeState worker-1" in states[0].last_sync_error and states[0].last_sync_error.isprintable()
 
 
@@ -124,18 +168,47 @@ def test_a_node_state_with_two_entries_about_one_function_has_failed(part: str) 
     interfaces = [{"name": name, "pciAddress": "0000:3c:00.0"} for name in ("ens1f0np0", "ens1f1np1")]
     state = node_state({"metadata": {"name": "worker-1"}, part: {"interfaces": interfaces}})
     assert state.sync_status == "Failed"
-    assert state.last_sync_error == f"SriovNetworkNodeState worker-1: {part} interfaces: entry 1 has the PCI address of an earlier one"
+    assert (
+        state.last_sync_error
+        == f"SriovNetworkNodeState worker-1: {part} interfaces: entry 1 has the PCI address of an earlier one"
+    )
 
 
 def test_paths_of_a_bmc_stay_on_that_bmc() -> None:
     assert PATH.fits("/redfish/v1/Systems/1?$expand=.($levels=1)")
-    bad = ("//evil.example/x", "/\\evil.example/x", "https://evil.example/", "redfish", "/a b", "/a\r\nHost: x", "/\u202e", "/" + "a" * 2000, "", None, 7)
+    bad = (
+        "//evil.example/x",
+        "/\\evil.example/x",
+        "https://evil.example/",
+        "redfish",
+        "/a b",
+        "/a\r\nHost: x",
+        "/\u202e",
+        "/" + "a" * 2000,
+        "",
+        None,
+        7,
+    )
     assert not any(map(PATH.fits, bad))
 
 
 def test_numbers_and_times_that_can_be_true() -> None:
     assert [number_of(value, "x") for value in (7, "7", "-1", 2.0)] == [7, 7, -1, 2]
-    refused: typing.Tuple[typing.Any, ...] = (True, 1.5, "1_000", " 7", "7\n", "\u0667", "9" * 5000, 2**64, float("nan"), float("inf"), None, [], "--1")
+    refused: tuple[typing.Any, ...] = (
+        True,
+        1.5,
+        "1_000",
+        " 7",
+        "7\n",
+        "\u0667",
+        "9" * 5000,
+        2**64,
+        float("nan"),
+        float("inf"),
+        None,
+        [],
+        "--1",
+    )
     for value in refused:
         with pytest.raises(ResourceError):
             number_of(value, "x")
@@ -146,4 +219,8 @@ def test_numbers_and_times_that_can_be_true() -> None:
 
 def test_addresses_are_written_in_one_way() -> None:
     assert ADDRESS.parse("FD00:0:0::2") == "fd00::2" and HOST_ADDRESS.parse("::ffff:10.0.0.2") == "10.0.0.2"
-    assert ADDRESS.parse("010.0.0.1") is None and ADDRESS.parse(" 10.0.0.1") is None and ADDRESS.parse("10.0.0.1/24") is None
+    assert (
+        ADDRESS.parse("010.0.0.1") is None
+        and ADDRESS.parse(" 10.0.0.1") is None
+        and ADDRESS.parse("10.0.0.1/24") is None
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A kubelet shows mirror pods of its own under the names of pods that measure on other nodes: it answers for none of them, and is the one that is named."""
+"""A kubelet shows mirror pods of its own under the names of pods that measure on other nodes: it answers for none of
+them, and is the one that is named."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan, Pods
 
-FABRIC: typing.Dict[str, typing.Any] = {
+FABRIC: dict[str, typing.Any] = {
     "name": "compute",
     "profile": "rdma_shared",
     "select": {"netdev": ["ens1"], "hcas_per_node": 1},
@@ -33,7 +34,7 @@ class Api:
     def __init__(self, shown: typing.Callable[[Resource], Resource], *refusals: ApiError) -> None:
         self.shown, self.refusals = shown, list(refusals)
         self.wanted: Resource = {}
-        self.deleted: typing.List[str] = []
+        self.deleted: list[str] = []
 
     def create(self, wanted: Resource) -> Resource:
         self.wanted = wanted
@@ -55,17 +56,33 @@ class Api:
 
 def of_evil(wanted: Resource) -> Resource:
     metadata = {**wanted["metadata"], "uid": "of-evil", "annotations": {"kubernetes.io/config.mirror": "5"}}
-    return {**wanted, "metadata": metadata, "spec": {**wanted["spec"], "nodeName": "evil"}, "status": {"phase": "Running"}}
+    return {
+        **wanted,
+        "metadata": metadata,
+        "spec": {**wanted["spec"], "nodeName": "evil"},
+        "status": {"phase": "Running"},
+    }
 
 
 def of_ours(wanted: Resource) -> Resource:
-    return {**wanted, "metadata": {**wanted["metadata"], "uid": "ours"}, "spec": {**wanted["spec"], "nodeName": "victim"}, "status": {"phase": "Pending"}}
+    return {
+        **wanted,
+        "metadata": {**wanted["metadata"], "uid": "ours"},
+        "spec": {**wanted["spec"], "nodeName": "victim"},
+        "status": {"phase": "Pending"},
+    }
 
 
-def pods(api: Api, now: typing.Optional[typing.List[float]] = None) -> Pods:
+def pods(api: Api, now: typing.Optional[list[float]] = None) -> Pods:
     intent, time = parse_intent([FABRIC]), now or [0.0]
     plan = Plan(intent.fabrics, ClusterIntent(), ("victim",), run="20260102T030405Z-aaaaaa")
-    return Pods(typing.cast(Cluster, api), plan, lambda: time[0], lambda seconds: time.__setitem__(0, time[0] + seconds), lambda _line: None)
+    return Pods(
+        typing.cast(Cluster, api),
+        plan,
+        lambda: time[0],
+        lambda seconds: time.__setitem__(0, time[0] + seconds),
+        lambda _line: None,
+    )
 
 
 def make(*refusals: ApiError, shown: typing.Callable[[Resource], Resource] = of_evil) -> RdmaPod:
@@ -73,11 +90,14 @@ def make(*refusals: ApiError, shown: typing.Callable[[Resource], Resource] = of_
     return pods(api)._create(parse_intent([FABRIC]).fabrics[0], "victim", 0, 10.0)
 
 
-LOST, TAKEN = ApiError(429, "TooManyRequests", "too many requests", "POST"), ApiError(409, "AlreadyExists", "already exists", "POST")
+LOST, TAKEN = (
+    ApiError(429, "TooManyRequests", "too many requests", "POST"),
+    ApiError(409, "AlreadyExists", "already exists", "POST"),
+)
 
 
 @pytest.mark.parametrize("refusals", [(LOST, TAKEN), (TAKEN,)])
-def test_the_kubelet_of_another_node_answers_for_no_pod_and_is_named(refusals: typing.Tuple[ApiError, ...]) -> None:
+def test_the_kubelet_of_another_node_answers_for_no_pod_and_is_named(refusals: tuple[ApiError, ...]) -> None:
     made = make(*refusals)
     assert made.cause == "taken" and "the kubelet of node evil shows a mirror pod linerate-compute-victim" in made.error
     assert "staticPodPath" in CAUSES[made.cause][1]
@@ -94,7 +114,7 @@ def test_a_pod_of_an_earlier_run_is_told_as_one() -> None:
 
 def test_a_pod_on_another_node_is_not_looked_into() -> None:
     made = pods(Api(of_ours, TAKEN))
-    done: typing.Dict[str, typing.Tuple[RdmaPod, Resource]] = {}
+    done: dict[str, tuple[RdmaPod, Resource]] = {}
     found = {"metadata": {"name": "p"}, "spec": {"nodeName": "evil"}, "status": {"phase": "Running"}}
     made._judge_pod(RdmaPod("compute", "victim", "p", "linerate-measure"), found, {}, (), 0.0, False, done)
     assert done["p"][0].cause == "taken" and done["p"][0].error == "the pod is on node evil; expected victim"

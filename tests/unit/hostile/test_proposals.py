@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One node decides neither on which network the Ethernet NICs of the others are, nor whether what these have is proposed."""
+"""One node decides neither on which network the Ethernet NICs of the others are, nor whether what these have is
+proposed."""
 
 from __future__ import annotations
 
@@ -10,8 +11,19 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, SeenSubnet, SubnetManager
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    ObservedSubnets,
+    SeenSubnet,
+    SubnetManager,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+    Port,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import (
     NetdevNeighbours,
     NodeNeighbours,
@@ -24,7 +36,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.groups
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import propose
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.seen import Seen
 
-Nic = typing.Tuple[int, int]
+Nic = tuple[int, int]
 #: how many nodes the small fleets here have; the last one is the hostile one
 COUNT = 20
 EVIL = COUNT - 1
@@ -36,7 +48,9 @@ def address(nic: Nic) -> str:
 
 
 def nic_of(number: int, link_layer: str = "Ethernet", mac: str = "") -> Hca:
-    pci = PciFunction(f"0000:{0x10 + number:02x}:00.0", "15b3", "101d", "0207" if link_layer == "InfiniBand" else "0200")
+    pci = PciFunction(
+        f"0000:{0x10 + number:02x}:00.0", "15b3", "101d", "0207" if link_layer == "InfiniBand" else "0200"
+    )
     netdevs = (Netdev(f"eth{number}", mac),) if mac else ()
     return Hca(pci.address, f"mlx5_{number}", netdevs, pci, ports=(Port(1, "ACTIVE", "LinkUp", link_layer, 100.0),))
 
@@ -47,21 +61,27 @@ class Fleet:
 
     rails: int = 2
     count: int = COUNT
-    heard: typing.Dict[Nic, typing.Sequence[str]] = dataclasses.field(default_factory=dict)
-    seen: typing.Dict[Nic, typing.Sequence[str]] = dataclasses.field(default_factory=dict)
-    own: typing.Dict[Nic, str] = dataclasses.field(default_factory=dict)
+    heard: dict[Nic, typing.Sequence[str]] = dataclasses.field(default_factory=dict)
+    seen: dict[Nic, typing.Sequence[str]] = dataclasses.field(default_factory=dict)
+    own: dict[Nic, str] = dataclasses.field(default_factory=dict)
 
     @property
-    def nics(self) -> typing.List[Nic]:
+    def nics(self) -> list[Nic]:
         return [(node, rail) for node in range(self.count) for rail in range(self.rails)]
 
-    def nodes(self) -> typing.Dict[str, typing.Tuple[Hca, ...]]:
+    def nodes(self) -> dict[str, tuple[Hca, ...]]:
         return {
-            f"n{node}": tuple(nic_of(rail, mac=self.own.get((node, rail), address((node, rail)))) for rail in range(self.rails)) for node in range(self.count)
+            f"n{node}": tuple(
+                nic_of(rail, mac=self.own.get((node, rail), address((node, rail)))) for rail in range(self.rails)
+            )
+            for node in range(self.count)
         }
 
-    def neighbours(self) -> typing.Dict[str, ObservedNeighbours]:
-        return {f"n{node}": ObservedNeighbours(NodeNeighbours(tuple(self._netdevs(node)), ("mgmt0",))) for node in range(self.count)}
+    def neighbours(self) -> dict[str, ObservedNeighbours]:
+        return {
+            f"n{node}": ObservedNeighbours(NodeNeighbours(tuple(self._netdevs(node)), ("mgmt0",)))
+            for node in range(self.count)
+        }
 
     def _netdevs(self, node: int) -> typing.Iterator[NetdevNeighbours]:
         for rail in range(self.rails):
@@ -69,7 +89,7 @@ class Fleet:
             ports = tuple(SwitchPort(name, f"p{node}", name) for name in self.heard.get(nic, ()))
             yield NetdevNeighbours(f"eth{rail}", self.own.get(nic, address(nic)), ports, tuple(self.seen.get(nic, ())))
 
-    def groups(self) -> typing.Tuple[typing.List[Group], str]:
+    def groups(self) -> tuple[list[Group], str]:
         """The proposed fabrics, and who is left out."""
         nodes = self.nodes()
         out = Out(nodes)
@@ -84,16 +104,16 @@ def railed(**changes: typing.Any) -> Fleet:
     return fleet
 
 
-def members(group: Group) -> typing.Set[Nic]:
+def members(group: Group) -> set[Nic]:
     return {(int(node[1:]), int((hca.rdma_device or "")[-1])) for node, hcas in group.members.items() for hca in hcas}
 
 
-def by_rail(groups: typing.Sequence[Group]) -> typing.List[typing.Set[Nic]]:
+def by_rail(groups: typing.Sequence[Group]) -> list[set[Nic]]:
     """The NICs of each group, those of the first rail first."""
     return sorted(map(members, groups), key=lambda nics: min(number for _node, number in nics))
 
 
-def rail(number: int, without: typing.Sequence[Nic] = ()) -> typing.Set[Nic]:
+def rail(number: int, without: typing.Sequence[Nic] = ()) -> set[Nic]:
     return {(node, number) for node in range(COUNT)} - set(without)
 
 
@@ -109,7 +129,10 @@ def test_a_node_whose_nics_hear_both_switches_joins_no_networks(liars: int) -> N
     fleet.heard.update(dict.fromkeys(lies, ("switch-0", "switch-1")))
     groups, left_out = fleet.groups()
     assert by_rail(groups) == [rail(0, lies), rail(1, lies)]
-    said = "it is on the networks of switch-0 and switch-1 at once by LLDP and neighbours, and for the other nodes these are apart."
+    said = (
+        "it is on the networks of switch-0 and switch-1 at once by LLDP and neighbours, and for the other nodes these"
+        " are apart."
+    )
     assert left_out.count(said) == 1 and "Look at its cables and at its switch, or add it by hand." in left_out
     assert all(f"{address_of(number)}" in left_out for _node, number in lies) and left_out.startswith(f"n{EVIL} ")
 
@@ -149,14 +172,20 @@ def test_a_node_that_claims_to_see_another_one_leaves_that_one_where_it_is() -> 
     """Of the other one no switch is heard, and its neighbours are on one network."""
     fleet = railed()
     fleet.heard[3, 0] = ()
-    fleet.seen.update({(3, 0): [address((4, 0))], (4, 0): [address((3, 0))], (5, 0): [address((3, 0))], (EVIL, 1): [address((3, 0))]})
+    fleet.seen.update(
+        {(3, 0): [address((4, 0))], (4, 0): [address((3, 0))], (5, 0): [address((3, 0))], (EVIL, 1): [address((3, 0))]}
+    )
     groups, left_out = fleet.groups()
     assert by_rail(groups) == [rail(0), rail(1)] and not left_out
 
 
 def test_a_node_that_claims_to_see_all_joins_no_networks_that_neighbours_alone_show() -> None:
     fleet = Fleet()
-    fleet.seen = {(node, number): [address((other, number)) for other in range(EVIL) if other != node] for node, number in fleet.nics if node != EVIL}
+    fleet.seen = {
+        (node, number): [address((other, number)) for other in range(EVIL) if other != node]
+        for node, number in fleet.nics
+        if node != EVIL
+    }
     fleet.seen[EVIL, 0] = [address(nic) for nic in fleet.nics]
     groups, left_out = fleet.groups()
     apart = [(EVIL, 0), (EVIL, 1)]
@@ -184,7 +213,9 @@ def test_a_ring_of_neighbours_is_one_network() -> None:
     fleet = Fleet(rails=1)
     fleet.seen = {(node, 0): [address(((node + step) % COUNT, 0)) for step in (1, COUNT - 1)] for node in range(COUNT)}
     (group,), left_out = fleet.groups()
-    assert members(group) == rail(0) and "one network by the neighbours that the nodes see" in group.why and not left_out
+    assert (
+        members(group) == rail(0) and "one network by the neighbours that the nodes see" in group.why and not left_out
+    )
 
 
 def test_a_node_whose_neighbours_alone_show_its_network_is_on_it() -> None:
@@ -205,7 +236,9 @@ def test_a_few_nodes_that_hear_two_switches_are_on_one_network() -> None:
 def test_networks_of_thousands_of_nodes_are_found_soon() -> None:
     fleet = railed(rails=8, count=5000)
     fleet.heard.update({nic: ("switch-0", "switch-1") for nic in fleet.nics if nic[0] == 4999})
-    fleet.seen = {(node, number): [address(((node + step) % 5000, number)) for step in range(1, 6)] for node, number in fleet.nics}
+    fleet.seen = {
+        (node, number): [address(((node + step) % 5000, number)) for step in range(1, 6)] for node, number in fleet.nics
+    }
     nodes, neighbours = fleet.nodes(), fleet.neighbours()
     start = time.process_time()
     groups = ethernet(nodes, neighbours, Out(nodes))
@@ -221,18 +254,30 @@ def mixed(infiniband: typing.Container[int], master: typing.Optional[SubnetManag
     """A RoCE fleet of which some nodes say that their first HCA is InfiniBand."""
     fleet = railed()
     nodes = fleet.nodes()
-    nodes.update({name: (nic_of(0, "InfiniBand"), *hcas[1:]) for number, (name, hcas) in enumerate(nodes.items()) if number in infiniband})
-    subnets = {name: ObservedSubnets((SeenSubnet("mlx5_0", 1, master),)) for number, name in enumerate(nodes) if number in infiniband}
+    nodes.update(
+        {
+            name: (nic_of(0, "InfiniBand"), *hcas[1:])
+            for number, (name, hcas) in enumerate(nodes.items())
+            if number in infiniband
+        }
+    )
+    subnets = {
+        name: ObservedSubnets((SeenSubnet("mlx5_0", 1, master),))
+        for number, name in enumerate(nodes)
+        if number in infiniband
+    }
     hcas = {name: ObservedHcas(NodeHcas(hcas)) for name, hcas in nodes.items()}
     return propose(Seen(hcas, subnets, namespace="training", neighbours=fleet.neighbours()))
 
 
-def left_out_of(proposal: Proposal) -> typing.List[str]:
+def left_out_of(proposal: Proposal) -> list[str]:
     return [f"{item.what}: {item.why}" for item in proposal.left_out]
 
 
 @pytest.mark.parametrize("master", [None, MASTER])
-def test_a_node_that_claims_infiniband_takes_no_ethernet_from_the_others(master: typing.Optional[SubnetManager]) -> None:
+def test_a_node_that_claims_infiniband_takes_no_ethernet_from_the_others(
+    master: typing.Optional[SubnetManager],
+) -> None:
     proposal = mixed({EVIL}, master)
     ethernets = [item.why for item in proposal.fabrics.items if "Ethernet" in item.why]
     assert len(ethernets) == 2 and all(why.endswith(f"on {EVIL} nodes") for why in ethernets)
@@ -253,7 +298,10 @@ def test_a_node_without_infiniband_takes_it_from_no_other() -> None:
 
 def test_of_nodes_with_and_without_infiniband_is_said_that_a_fabric_is_one_of_all_nodes() -> None:
     (note,) = [note for note in mixed({EVIL, 0}, MASTER).notes if "fabrics on InfiniBand" in note]
-    assert note.startswith(f"fabrics on InfiniBand are proposed for 2 nodes (n0, n{EVIL}), and on Ethernet for {COUNT - 2} without it (n1, n2, ")
+    assert note.startswith(
+        f"fabrics on InfiniBand are proposed for 2 nodes (n0, n{EVIL}), and on Ethernet for {COUNT - 2} without it (n1,"
+        " n2, "
+    )
     assert "make an inventory for each kind" in note
     for uniform in (mixed(()), mixed(range(COUNT), MASTER)):
         assert not [note for note in uniform.notes if "fabrics on InfiniBand" in note]

@@ -14,11 +14,18 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import CLUSTER
-from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import MOST_SUSPECT, REDACTED, is_free, is_suspect, redact, redact_text
+from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import (
+    MOST_SUSPECT,
+    REDACTED,
+    is_free,
+    is_suspect,
+    redact,
+    redact_text,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 
 WORD = "hunter2hunter2hunter2"
-SECRETS: typing.Sequence[typing.Tuple[str, str]] = (
+SECRETS: typing.Sequence[tuple[str, str]] = (
     ("token sha256~Zz0_9-aBcDeFgHiJkLmNoPqRsTuVwXyZ0123456789abc in use", "Zz0_9"),
     (f"Authorization: Basic {WORD}==", WORD),
     (f"authorization: basic {WORD}", WORD),
@@ -85,12 +92,35 @@ SECRETS: typing.Sequence[typing.Tuple[str, str]] = (
 )
 #: names of fields whose value is a secret
 KEYS = (
-    *("Password", "AdminPassword", "tokens", "passwords", "secret_key", "secretAccessKey", ".dockerconfigjson", "tls.key", "Cookie", "Set-Cookie", "auth"),
+    *(
+        "Password",
+        "AdminPassword",
+        "tokens",
+        "passwords",
+        "secret_key",
+        "secretAccessKey",
+        ".dockerconfigjson",
+        "tls.key",
+        "Cookie",
+        "Set-Cookie",
+        "auth",
+    ),
     *("client_secret", "clientSecret", "passphrase", "NGC_API_KEY", "identitytoken", "X-Auth-Token"),
 )
 #: names that only look like it
 OTHERS = (
-    *("image_pull_secrets", "imagePullSecrets", "secretName", "secretKeyRef", "tokens_seen", "passwordless", "key", "pkey", "author", "authentication"),
+    *(
+        "image_pull_secrets",
+        "imagePullSecrets",
+        "secretName",
+        "secretKeyRef",
+        "tokens_seen",
+        "passwordless",
+        "key",
+        "pkey",
+        "author",
+        "authentication",
+    ),
     *("tokenExpirationSeconds", "automountServiceAccountTokens_", "keys", "cookies_seen", "monkey"),
 )
 
@@ -103,7 +133,9 @@ def test_a_credential_goes(text: str, secret: str) -> None:
 
 
 def test_the_value_of_an_option_goes_from_a_list_of_arguments() -> None:
-    assert redact({"argv": ["helm", "--password", WORD, "pull", "--insecure"]}) == {"argv": ["helm", "--password", REDACTED, "pull", "--insecure"]}
+    assert redact({"argv": ["helm", "--password", WORD, "pull", "--insecure"]}) == {
+        "argv": ["helm", "--password", REDACTED, "pull", "--insecure"]
+    }
 
 
 @pytest.mark.parametrize(
@@ -151,20 +183,29 @@ def test_the_value_of_a_field_of_such_a_name_goes(key: str) -> None:
 
 @pytest.mark.parametrize("key", OTHERS)
 def test_the_value_of_any_other_field_stays(key: str) -> None:
-    assert redact({key: WORD, "list": [{"name": key, "value": WORD}]}) == {key: WORD, "list": [{"name": key, "value": WORD}]}
+    assert redact({key: WORD, "list": [{"name": key, "value": WORD}]}) == {
+        key: WORD,
+        "list": [{"name": key, "value": WORD}],
+    }
 
 
-PIECES = [*(text for text, _secret in SECRETS), *KEYS, *(": ", "=", '"', "'", "\\", " ", "\n", ",", WORD, "Bearer ", "name: ", "value: ", "secret", "a=")]
+PIECES = [
+    *(text for text, _secret in SECRETS),
+    *KEYS,
+    *(": ", "=", '"', "'", "\\", " ", "\n", ",", WORD, "Bearer ", "name: ", "value: ", "secret", "a="),
+]
 
 
 @hypothesis.given(some.lists(some.sampled_from(PIECES), max_size=6))
-def test_what_was_taken_out_once_is_not_looked_at_again(pieces: typing.List[str]) -> None:
+def test_what_was_taken_out_once_is_not_looked_at_again(pieces: list[str]) -> None:
     once = redact_text("".join(pieces))
     assert redact_text(once) == once
 
 
-@hypothesis.given(some.lists(some.one_of(some.sampled_from([text for text, _secret in SECRETS]), some.text(max_size=10)), max_size=3))
-def test_what_is_not_looked_through_has_nothing_to_take_out(texts: typing.List[str]) -> None:
+@hypothesis.given(
+    some.lists(some.one_of(some.sampled_from([text for text, _secret in SECRETS]), some.text(max_size=10)), max_size=3)
+)
+def test_what_is_not_looked_through_has_nothing_to_take_out(texts: list[str]) -> None:
     assert not is_free(json.dumps(texts)) or redact(texts) == texts
 
 
@@ -217,8 +258,12 @@ def test_no_pattern_is_worse_than_linear(part: str) -> None:
     assert seconds(300_000) < 1.0, "0.03 s on an idle machine; a quadratic one takes minutes"
 
 
-@pytest.mark.parametrize("word", ["token ", "secret:", "Bearer ", "token http://a:b@c ", "--", "-----BEGIN PRIVATE KEY-----"])
-def test_the_answer_of_a_node_with_nothing_but_what_looks_like_secrets_costs_a_second(tmp_path: pathlib.Path, word: str) -> None:
+@pytest.mark.parametrize(
+    "word", ["token ", "secret:", "Bearer ", "token http://a:b@c ", "--", "-----BEGIN PRIVATE KEY-----"]
+)
+def test_the_answer_of_a_node_with_nothing_but_what_looks_like_secrets_costs_a_second(
+    tmp_path: pathlib.Path, word: str
+) -> None:
     answer = [word * (60_000 // len(word)) for _number in range(16 * 17)]
     assert is_suspect(answer)
     folder = FactFolder(str(tmp_path), "20260102T030405Z-aaaaaa")
@@ -230,7 +275,8 @@ def test_the_answer_of_a_node_with_nothing_but_what_looks_like_secrets_costs_a_s
     assert (
         fact is not None
         and fact.value is None
-        and fact.error == f"its answer was not kept: texts that may hold secrets have more than {MOST_SUSPECT} characters in it"
+        and fact.error
+        == f"its answer was not kept: texts that may hold secrets have more than {MOST_SUSPECT} characters in it"
     )
 
 

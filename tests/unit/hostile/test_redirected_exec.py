@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stands before an API server answers a command in a pod with a redirection: the token of the run goes nowhere else."""
+"""What stands before an API server answers a command in a pod with a redirection: the token of the run goes nowhere
+else."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ class Server:
     """Gives each connection one answer. :ivar asked: what came"""
 
     def __init__(self, answer: str) -> None:
-        self.asked: typing.List[bytes] = []
+        self.asked: list[bytes] = []
         self._answer = answer.encode()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -45,7 +46,7 @@ class Configuration:
     def __init__(self, port: int) -> None:
         self.host = f"http://127.0.0.1:{port}"
 
-    def auth_settings(self) -> typing.Dict[str, typing.Dict[str, str]]:
+    def auth_settings(self) -> dict[str, dict[str, str]]:
         return {"BearerToken": {"value": "Bearer token-of-the-run"}}
 
 
@@ -59,7 +60,9 @@ def test_no_redirection_is_followed(status: int, old: bool, monkeypatch: pytest.
         monkeypatch.setattr(websocket._core, "SUPPORTED_REDIRECT_STATUSES", ())
     try:
         with pytest.raises(Refused):
-            Way(Configuration(api.port), [("Impersonate-User", "x")]).open("/api/v1/namespaces/n/pods/p/exec", [("command", "x")], 5)
+            Way(Configuration(api.port), [("Impersonate-User", "x")]).open(
+                "/api/v1/namespaces/n/pods/p/exec", [("command", "x")], 5
+            )
         assert len(api.asked) == 1 and b"token-of-the-run" in api.asked[0] and other.asked == []
     finally:
         api.stop()

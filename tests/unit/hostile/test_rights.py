@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each power against an API server that is played: what is asked for is granted by its file, and nothing is granted that nobody asks for."""
+"""Each power against an API server that is played: what is asked for is granted by its file, and nothing is granted
+that nobody asks for."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.network impo
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
 from ansible_collections.linerate.rdma.plugins.module_utils._run.olm import Installer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.remove_olm import Remover
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, SELECTORS, kinds_of
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import (
+    IN_NAMESPACE,
+    SELECTORS,
+    kinds_of,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
@@ -61,8 +66,9 @@ class Asked(typing.NamedTuple):
         return same and self.namespace in ("", other.namespace) and self.name in ("", other.name)
 
 
-def asked(method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]], content: str) -> typing.Iterator[Asked]:
-    """What a request asks for. Which API groups there are, the version, and what oneself may do, each user may ask. [kubernetes system:discovery]"""
+def asked(method: str, path: str, query: typing.Sequence[tuple[str, str]], content: str) -> typing.Iterator[Asked]:
+    """What a request asks for. Which API groups there are, the version, and what oneself may do, each user may ask.
+    [kubernetes system:discovery]"""
     base, _slash, rest = path.lstrip("/").partition("/")
     parts = rest.split("/")
     if path == "/version" or (base in ("api", "apis") and len(parts) <= (1 if base == "api" else 2)):
@@ -78,7 +84,8 @@ def asked(method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]]
     # what has no name in its URL: RBAC's rules with names do not grant it
     yield Asked(verb, group, resource, namespace, name)
     if "apply" in content:
-        # the API server asks for it where the object is not there, with the name of the URL [patch.go createAuthorizerAttributes]
+        # the API server asks for it where the object is not there, with the name of the URL [patch.go
+        # createAuthorizerAttributes]
         yield Asked("create", group, resource, namespace, name)
 
 
@@ -97,7 +104,12 @@ class Anything(FakeApi):
         marks = {"labels": dict(labels or {}), "annotations": dict(annotations or {})}
         metadata = {"name": name, "uid": f"uid-{name}", **marks, **({"namespace": namespace} if namespace else {})}
         base, _plural, _spaced = KINDS[kind]
-        item = {"apiVersion": base.partition("/apis/")[2] or "v1", "kind": kind.partition(".")[0], "metadata": metadata, **parts}
+        item = {
+            "apiVersion": base.partition("/apis/")[2] or "v1",
+            "kind": kind.partition(".")[0],
+            "metadata": metadata,
+            **parts,
+        }
         for where in ("", namespace) if namespace else ("",):
             self._known(path_of(kind, where))
             self.put(kind, item, where)
@@ -111,7 +123,10 @@ class Anything(FakeApi):
         if parts == ["apis"]:
             return {"kind": "APIGroupList", "groups": []}
         if parts == ["api", "v1"]:
-            return {"kind": "APIResourceList", "resources": [{"name": "configmaps", "kind": "ConfigMap", "namespaced": True, "verbs": ["list"]}]}
+            return {
+                "kind": "APIResourceList",
+                "resources": [{"name": "configmaps", "kind": "ConfigMap", "namespaced": True, "verbs": ["list"]}],
+            }
         if parts[0] == "apis" and len(parts) == 2:
             return {"kind": "APIGroup"}
         return super().object(path)
@@ -122,7 +137,7 @@ class Anything(FakeApi):
         self._known(path)
         return super().listing(path)
 
-    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
         folder = path if method == "POST" else path.rpartition("/")[0]
         self._known(folder)
         if path.endswith("selfsubjectaccessreviews"):
@@ -154,7 +169,7 @@ class Ledger:
     """What was asked of any API server of the test."""
 
     def __init__(self) -> None:
-        self.found: typing.Set[Asked] = set()
+        self.found: set[Asked] = set()
         self._news = threading.Condition()
 
     def note(self, items: typing.Iterable[Asked]) -> None:
@@ -167,28 +182,39 @@ class Ledger:
         with self._news:
             return self._news.wait_for(found, 60)
 
-    def outside(self, *names: str) -> typing.Set[Asked]:
+    def outside(self, *names: str) -> set[Asked]:
         """Requests that no file of these powers grants."""
         given = granted(*names)
         return {item for item in self.found if not any(right.covers(item) for right in given)}
 
-    def unused(self, power: str) -> typing.Set[Asked]:
+    def unused(self, power: str) -> set[Asked]:
         """What the file of a power grants for no request."""
         return {right for right in granted(power) if not any(right.covers(item) for item in self.found)}
 
 
-def granted(*names: str) -> typing.Set[Asked]:
+def granted(*names: str) -> set[Asked]:
     """What the files give to the group of users that runs playbooks."""
     found = set()
     for name in names:
         items = yaml.safe_load((FOLDER / f"{name}.yml").read_text(encoding="utf-8"))["items"]
-        roles = {(item["kind"], item["metadata"]["name"], item["metadata"].get("namespace", "")): item for item in items if item["kind"].endswith("Role")}
+        roles = {
+            (item["kind"], item["metadata"]["name"], item["metadata"].get("namespace", "")): item
+            for item in items
+            if item["kind"].endswith("Role")
+        }
         for binding in items:
-            if binding["kind"].endswith("Binding") and rbac.OPERATORS in {subject["name"] for subject in binding["subjects"]}:
+            if binding["kind"].endswith("Binding") and rbac.OPERATORS in {
+                subject["name"] for subject in binding["subjects"]
+            }:
                 space = binding["metadata"].get("namespace", "")
                 for rule in roles[binding["roleRef"]["kind"], binding["roleRef"]["name"], space]["rules"]:
                     kinds = [(group, resource) for group in rule["apiGroups"] for resource in rule["resources"]]
-                    found |= {Asked(verb, *kind, space, item) for verb in rule["verbs"] for kind in kinds for item in rule.get("resourceNames", [""])}
+                    found |= {
+                        Asked(verb, *kind, space, item)
+                        for verb in rule["verbs"]
+                        for kind in kinds
+                        for item in rule.get("resourceNames", [""])
+                    }
     return found
 
 
@@ -197,7 +223,12 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> Ledger:
     kept, call = Ledger(), Cluster._call
 
     def recorded(
-        self: Cluster, method: str, path: str, query: typing.Sequence[typing.Tuple[str, str]] = (), body: typing.Any = None, **more: typing.Any
+        self: Cluster,
+        method: str,
+        path: str,
+        query: typing.Sequence[tuple[str, str]] = (),
+        body: typing.Any = None,
+        **more: typing.Any,
     ) -> typing.Any:
         kept.note(asked(method, path, query, more.get("content_type", "")))
         return call(self, method, path, query, body, **more)
@@ -239,7 +270,7 @@ RAW = rbac.variables()
 PCI = {"a": {"worker-1": ["0000:3c:00.0"]}, "b": {"worker-1": ["0000:3c:00.1"]}, "c": {"worker-1": ["0000:5c:00.0"]}}
 
 
-def rendered() -> typing.List[Resource]:
+def rendered() -> list[Resource]:
     made = render(INTENT.fabrics, INTENT.cluster, PCI)
     # the profiles that want an interface of the node are rendered by other means than this intent's selection
     return [{"fabric": fabric, "object": item} for fabric, item in made.objects]
@@ -276,10 +307,13 @@ def test_jobs(api: Anything, ledger: Ledger, call: Call) -> None:
         "ConfigMap": "v1",
     }
     objects = [
-        {"apiVersion": version, "kind": kind, "metadata": {"name": "job", "namespace": rbac.JOBS, "labels": MANAGED_BY}} for kind, version in groups.items()
+        {"apiVersion": version, "kind": kind, "metadata": {"name": "job", "namespace": rbac.JOBS, "labels": MANAGED_BY}}
+        for kind, version in groups.items()
     ]
     call(api, "custom_resources", objects=[{"object": item} for item in objects])
-    call(api, "custom_resources", state="absent", kinds=[kind for kind in groups if kind != "ConfigMap"], wait_seconds=0)
+    call(
+        api, "custom_resources", state="absent", kinds=[kind for kind in groups if kind != "ConfigMap"], wait_seconds=0
+    )
     call(api, "custom_resources", state="absent", kinds=["ConfigMap"], namespaces=[rbac.JOBS], wait_seconds=0)
     assert ledger.outside(powers.LOOK, powers.JOBS) == set()
     assert ledger.unused(powers.JOBS) == set()
@@ -290,10 +324,19 @@ def test_machine_configs(api: Anything, ledger: Ledger, call: Call) -> None:
         "MachineConfigPool",
         "worker",
         labels={"pools.operator.machineconfiguration.openshift.io/worker": ""},
-        spec={"machineConfigSelector": {"matchLabels": {ROLE_LABEL: "worker"}}, "nodeSelector": {"matchLabels": {"node-role.kubernetes.io/worker": ""}}},
+        spec={
+            "machineConfigSelector": {"matchLabels": {ROLE_LABEL: "worker"}},
+            "nodeSelector": {"matchLabels": {"node-role.kubernetes.io/worker": ""}},
+        },
         status={"configuration": {"name": "rendered-1"}, "machineCount": 0},
     )
-    api.have("Node", "worker-1", labels={"node-role.kubernetes.io/worker": ""}, spec={}, status={"conditions": [{"type": "Ready", "status": "True"}]})
+    api.have(
+        "Node",
+        "worker-1",
+        labels={"node-role.kubernetes.io/worker": ""},
+        spec={},
+        status={"conditions": [{"type": "Ready", "status": "True"}]},
+    )
     for group in ("machine.openshift.io", CLUSTER_API):
         api.have(f"Machine.{group}", "m", "machines", status={"nodeRef": {"name": "worker-1"}})
         api.have(f"MachineHealthCheck.{group}", "workers", "machines", spec={"selector": {}})
@@ -304,14 +347,24 @@ def test_machine_configs(api: Anything, ledger: Ledger, call: Call) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "monotonic", lambda: next(ended))
         call(api, "machine_config_roll", state="prepared", objects=objects, cluster=RAW["cluster"])
-        call(api, "machine_config_roll", state="released", objects=objects, cluster=RAW["cluster"], pools=["worker"], wait_seconds=0)
+        call(
+            api,
+            "machine_config_roll",
+            state="released",
+            objects=objects,
+            cluster=RAW["cluster"],
+            pools=["worker"],
+            wait_seconds=0,
+        )
         call(api, "machine_config_roll", state="removed", objects=objects, cluster=RAW["cluster"])
     assert ledger.outside(*ALWAYS, powers.MACHINES) == set()
     assert ledger.unused(powers.MACHINES) == set()
 
 
 def test_the_names_of_host_configs_are_those_that_are_rendered() -> None:
-    assert set(machine_objects(INTENT)) == {(item["kind"], item["metadata"]["name"]) for item in host_configs(INTENT.cluster.host)}
+    assert set(machine_objects(INTENT)) == {
+        (item["kind"], item["metadata"]["name"]) for item in host_configs(INTENT.cluster.host)
+    }
 
 
 @pytest.mark.parametrize("name", ["cluster-policy", "gpu-cluster-policy"])
@@ -319,12 +372,17 @@ def test_peermem(api: Anything, ledger: Ledger, call: Call, name: str) -> None:
     api.have("ClusterPolicy", name, spec={}, status={"state": "ready"})
     assert call(api, "cluster_policy", cluster=RAW["cluster"])["changed"]
     left = {right for right in ledger.unused(powers.PEERMEM) if right.name == name}
-    assert (ledger.outside(*ALWAYS, powers.PEERMEM) - {Asked("create", "nvidia.com", "clusterpolicies", "", name)}, left) == (set(), set())
+    assert (
+        ledger.outside(*ALWAYS, powers.PEERMEM) - {Asked("create", "nvidia.com", "clusterpolicies", "", name)},
+        left,
+    ) == (set(), set())
 
 
 def test_tuning(api: Anything, ledger: Ledger, call: Call) -> None:
     api.have("Node", "worker-1", labels={"kubernetes.io/os": "linux"}, status={})
-    assert call(api, "node_tuning", fabrics=RAW["fabrics"], cluster=RAW["cluster"], nodes=["worker-1"], wait_seconds=0)["changed"]
+    assert call(api, "node_tuning", fabrics=RAW["fabrics"], cluster=RAW["cluster"], nodes=["worker-1"], wait_seconds=0)[
+        "changed"
+    ]
     call(api, "custom_resources", state="absent", kinds=["Tuned"], wait_seconds=0)
     assert ledger.outside(*ALWAYS, powers.TUNING) == set()
     assert ledger.unused(powers.TUNING) == set()
@@ -342,7 +400,8 @@ def test_firmware(api: Anything, ledger: Ledger, call: Call) -> None:
 def test_roll(ledger: Ledger, tmp_path: pathlib.Path) -> None:
     roll(tmp_path)
     assert ledger.outside(*ALWAYS, powers.ROLL) == set()
-    # the played cluster has the health checks of OpenShift and of Medik8s; those of Cluster API are asked for in the same way
+    # the played cluster has the health checks of OpenShift and of Medik8s; those of Cluster API are asked for in the
+    # same way
     assert {right for right in ledger.unused(powers.ROLL) if right.group != CLUSTER_API} == set()
 
 
@@ -369,7 +428,9 @@ def install_by_olm() -> None:
     world.start()
     try:
         client = world.client(world.url)
-        facts, _outcomes = Installer(client, time.monotonic, time.sleep, lambda text: None, lambda: "1", 120.0).run((OperatorWish("nfd", "ops"),), False, 60.0)
+        facts, _outcomes = Installer(client, time.monotonic, time.sleep, lambda text: None, lambda: "1", 120.0).run(
+            (OperatorWish("nfd", "ops"),), False, 60.0
+        )
         assert facts.operators[0].phase == "ready"
         assert Remover(client, False, 60.0, time.monotonic, time.sleep).run().outcomes
     finally:
@@ -379,21 +440,43 @@ def install_by_olm() -> None:
 def test_looking(api: Anything, ledger: Ledger, call: Call, tmp_path: pathlib.Path) -> None:
     """All that reads, alone and on the way to a change, with what a teardown looks for."""
     operator = {"name": "operator", "command": ["sriov-network-operator"]}
-    ready = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}], "containerStatuses": [{"name": "operator", "ready": True}]}
+    ready = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True"}],
+        "containerStatuses": [{"name": "operator", "ready": True}],
+    }
     api.have("SriovOperatorConfig", "default", rbac.OPERATOR, spec={})
     api.have("Pod", "operator", rbac.OPERATOR, spec={"nodeName": "worker-1", "containers": [operator]}, status=ready)
     api.have("Node", "worker-1", labels={"kubernetes.io/os": "linux"}, status={})
-    client, both, host = FakeApi.client(api.url), {"fabrics": RAW["fabrics"], "cluster": RAW["cluster"]}, host_configs(INTENT.cluster.host)
+    client, both, host = (
+        FakeApi.client(api.url),
+        {"fabrics": RAW["fabrics"], "cluster": RAW["cluster"]},
+        host_configs(INTENT.cluster.host),
+    )
     call(api, "sriov_operator_info", namespace=rbac.OPERATOR, nodes=["worker-1"], images={})
     call(api, "operators_info", **both, nodes=["worker-1"], by="olm")
     call(api, "address_info", ranges=["10.0.0.0/16"])
     call(api, "nic_device_info", wait_seconds=0)
     call(api, "sriov_plan", objects=rendered(), nodes=["worker-1"], cluster=RAW["cluster"])
-    call(api, "machine_config_roll", state="released", objects=[{"object": item} for item in host], wait_seconds=0, _ansible_check_mode=True)
+    call(
+        api,
+        "machine_config_roll",
+        state="released",
+        objects=[{"object": item} for item in host],
+        wait_seconds=0,
+        _ansible_check_mode=True,
+    )
     call(api, "node_tuning", **both, nodes=["worker-1"], wait_seconds=0, _ansible_check_mode=True)
     call(api, "custom_resources", objects=rendered(), _ansible_check_mode=True)
     call(api, "custom_resources", state="absent", wait_seconds=0, _ansible_check_mode=True)
-    call(api, "custom_resources", state="absent", kinds=["SecurityContextConstraints"], namespaces=[MEASURING], _ansible_check_mode=True)
+    call(
+        api,
+        "custom_resources",
+        state="absent",
+        kinds=["SecurityContextConstraints"],
+        namespaces=[MEASURING],
+        _ansible_check_mode=True,
+    )
     call(api, "access_info", **both, install="olm")
     serves(client, "olm", "catalog")
     watch(client, ledger)
@@ -407,7 +490,10 @@ def test_looking(api: Anything, ledger: Ledger, call: Call, tmp_path: pathlib.Pa
 def watch(client: Cluster, ledger: Ledger) -> None:
     """What is watched while the network comes about, and while pods measure."""
     objects = tuple(f"{kind} x" for kind in ("NicClusterPolicy", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork"))
-    targets = [Target("a", (), "r", "n", ("worker-1",), 1, objects=objects, pool=f"{kind}.nv-ipam.nvidia.com ops/p") for kind in ("IPPool", "CIDRPool")]
+    targets = [
+        Target("a", (), "r", "n", ("worker-1",), 1, objects=objects, pool=f"{kind}.nv-ipam.nvidia.com ops/p")
+        for kind in ("IPPool", "CIDRPool")
+    ]
     network = WatchFeed(client, dict.fromkeys(IN_NAMESPACE, rbac.OPERATOR), kinds_of(targets), selectors=SELECTORS)
     pods = WatchFeed(client, {}, ("Pod",))
     wanted = {item for item in granted(powers.LOOK) if item.verb == "watch" and item.group != "operators.coreos.com"}
@@ -423,28 +509,42 @@ def watch(client: Cluster, ledger: Ledger) -> None:
 class Ending(Anything):
     """Each pod has ended as soon as it is made."""
 
-    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
         ended = {**body, "status": {"phase": "Succeeded"}} if method == "POST" and path.endswith("/pods") else body
         return super().write(method, path, ended, dry_run)
 
 
 def test_measuring(ledger: Ledger, call: Call) -> None:
-    """In the namespace that an admin has prepared by the files, on OpenShift, with copies that a killed run has left."""
+    """In the namespace that an admin has prepared by the files, on OpenShift, with copies that a killed run has
+    left."""
     api = Ending()
     api.start()
     try:
-        node = {"allocatable": {resource_of(fabric, INTENT.cluster): "1" for fabric in INTENT.fabrics if fabric.resource_name}}
+        node = {
+            "allocatable": {
+                resource_of(fabric, INTENT.cluster): "1" for fabric in INTENT.fabrics if fabric.resource_name
+            }
+        }
         api.have("Node", "worker-1", labels={"kubernetes.io/os": "linux"}, status=node)
         (namespace, *_rest), (account,) = (
             [item for item in rbac.objects(power) if item["kind"] == kind]
-            for power, kind in ((powers.named([powers.MEASURING])[0], "Namespace"), (powers.named([powers.ADMISSION])[0], "ServiceAccount"))
+            for power, kind in (
+                (powers.named([powers.MEASURING])[0], "Namespace"),
+                (powers.named([powers.ADMISSION])[0], "ServiceAccount"),
+            )
         )
         api.have("Namespace", MEASURING, labels=namespace["metadata"]["labels"])
         api.have("ServiceAccount", account["metadata"]["name"], MEASURING)
         api.have("NetworkAttachmentDefinition", "left", MEASURING, labels=MANAGED_BY)
         for fabric in (fabric for fabric in INTENT.fabrics if fabric.profile.startswith("sriov_")):
             made = operators(fabric, INTENT.cluster)
-            api.have("NetworkAttachmentDefinition", fabric.network.name, rbac.JOBS, annotations=made["metadata"]["annotations"], spec=made["spec"])
+            api.have(
+                "NetworkAttachmentDefinition",
+                fabric.network.name,
+                rbac.JOBS,
+                annotations=made["metadata"]["annotations"],
+                spec=made["spec"],
+            )
         call(api, "memlock_proof", fabrics=RAW["fabrics"], cluster=RAW["cluster"], nodes=["worker-1"], pod_seconds=0)
         place = Place(FakeApi.client(api.url), "run-1", 0.0, time.monotonic, time.sleep)
         with measuring(place, FakeApi.client(api.url), INTENT.fabrics, INTENT.cluster, "run-1") as seats:
@@ -456,12 +556,22 @@ def test_measuring(ledger: Ledger, call: Call) -> None:
     assert ledger.outside(*ALWAYS, powers.MEASURING) == set()
     # news of pods, a shell in one, why one does not start, and a finalizer that holds one up
     shells = {("get", "pods/exec"), ("create", "pods/exec")}
-    assert {(right.verb, right.resource) for right in ledger.unused(powers.MEASURING)} == {*shells, ("watch", "pods"), ("list", "events"), ("patch", "pods")}
+    assert {(right.verb, right.resource) for right in ledger.unused(powers.MEASURING)} == {
+        *shells,
+        ("watch", "pods"),
+        ("list", "events"),
+        ("patch", "pods"),
+    }
 
 
 def test_the_lease(api: Anything, ledger: Ledger, call: Call, tmp_path: pathlib.Path) -> None:
     call(api, "custom_resources", state="absent", kinds=["Tuned"], wait_seconds=0)
-    spec = {"holderIdentity": "other", "leaseDurationSeconds": 1, "renewTime": "2026-01-01T00:00:00.000000Z", "acquireTime": "2026-01-01T00:00:00.000000Z"}
+    spec = {
+        "holderIdentity": "other",
+        "leaseDurationSeconds": 1,
+        "renewTime": "2026-01-01T00:00:00.000000Z",
+        "acquireTime": "2026-01-01T00:00:00.000000Z",
+    }
     api.have("Lease", LEASE, "default", labels=MANAGED_BY, spec=spec)
     call(api, "custom_resources", state="absent", kinds=["Tuned"], wait_seconds=0)
     assert ledger.outside(*ALWAYS) == set()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a roll of nodes must not do to a cluster that does not keep still: real BMCs, a real client of a played API server, a clock of the test's own."""
+"""What a roll of nodes must not do to a cluster that does not keep still: real BMCs, a real client of a played API
+server, a clock of the test's own."""
 
 from __future__ import annotations
 
@@ -12,8 +13,17 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.control_plane import ETCD, LABELS, MICROK8S, keeps, shape
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.health_checks import of_machines, remediates
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.control_plane import (
+    ETCD,
+    LABELS,
+    MICROK8S,
+    keeps,
+    shape,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.health_checks import (
+    of_machines,
+    remediates,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import EtcdMember, HealthCheck, Machine
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import LabelSelector, MachinePool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
@@ -89,8 +99,10 @@ def test_a_pod_that_was_made_again_elsewhere_is_not_evicted_there(world: World) 
         return iter(found)
 
     cluster.pages = reborn  # type: ignore[method-assign]
-    did: typing.List[str] = []
-    Drain(cluster, lambda: world.now, lambda: world.pause(5), lambda _line: None, 60, DrainOptions()).work("worker-1", did)
+    did: list[str] = []
+    Drain(cluster, lambda: world.now, lambda: world.pause(5), lambda _line: None, 60, DrainOptions()).work(
+        "worker-1", did
+    )
     left = world.pod("db-0")
     assert left is not None and left["metadata"]["uid"] == "new" and did == [], "it runs on worker-2"
 
@@ -100,7 +112,7 @@ def test_each_eviction_names_the_uid_that_was_looked_at(site: Site, monkeypatch:
     site.world.add("web-1", "worker-1", uid="of-this-pod")
     original, asked = site.world.write, []
 
-    def write(method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+    def write(method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
         if path.endswith("/eviction"):
             asked.append(body["deleteOptions"]["preconditions"])
         return original(method, path, body, dry_run)
@@ -115,12 +127,17 @@ def test_each_eviction_names_the_uid_that_was_looked_at(site: Site, monkeypatch:
 @pytest.mark.parametrize(
     ("name", "more", "options", "words"),
     [
-        ("cache", {"volumes": SCRATCH}, DrainOptions(delete_empty_dir_data=True), "rdma_cluster.drain.delete_empty_dir_data"),
+        (
+            "cache",
+            {"volumes": SCRATCH},
+            DrainOptions(delete_empty_dir_data=True),
+            "rdma_cluster.drain.delete_empty_dir_data",
+        ),
         ("pet", {"owner": ""}, DrainOptions(force=True), "rdma_cluster.drain.force"),
     ],
 )
 def test_a_pod_that_stops_kubectl_drain_stops_ours_in_the_plan(
-    site: Site, name: str, more: typing.Dict[str, typing.Any], options: DrainOptions, words: str
+    site: Site, name: str, more: dict[str, typing.Any], options: DrainOptions, words: str
 ) -> None:
     only(site, "worker-1")
     site.world.add("web-1", "worker-1")
@@ -141,17 +158,21 @@ def test_what_comes_after_the_plan_stops_the_drain_before_the_first_eviction(sit
     site.world.add("cache", "worker-1", volumes=SCRATCH)
     first = of(roller.roll(planned), "worker-1")
     assert first.state == "failed" and "jobs/cache" in first.why and "delete_empty_dir_data" in first.remedy
-    assert not any(what.startswith(("evict", "reset")) for what in site.world.did) and not site.world.cordoned("worker-1")
+    assert not any(what.startswith(("evict", "reset")) for what in site.world.did) and not site.world.cordoned(
+        "worker-1"
+    )
 
 
 # What a BMC answers to a reset
 
 
-@pytest.mark.parametrize(("status", "taken", "state"), [(503, True, "done"), (503, False, "failed"), (429, False, "failed")])
+@pytest.mark.parametrize(
+    ("status", "taken", "state"), [(503, True, "done"), (503, False, "failed"), (429, False, "failed")]
+)
 def test_a_reset_that_is_answered_with_busy_is_sent_once(site: Site, status: int, taken: bool, state: str) -> None:
     """Only the node tells whether it was taken."""
     only(site, "worker-1")
-    server, posts = site.servers["worker-1"], typing.cast(typing.List[str], [])
+    server, posts = site.servers["worker-1"], typing.cast(list[str], [])
     original = server.post
 
     def post(path: str, body: typing.Any) -> typing.Any:
@@ -241,9 +262,9 @@ def uncordoned(world: World, name: str) -> None:
     world.put("Node", merged(world.seen(name), {"spec": {"unschedulable": None}}))
 
 
-def empty_at_its_reset(world: World) -> typing.List[str]:
+def empty_at_its_reset(world: World) -> list[str]:
     """Has each reset find a node that is cordoned and has no pod but those of DaemonSets; names of the nodes."""
-    boot, found = world.boot, typing.cast(typing.List[str], [])
+    boot, found = world.boot, typing.cast(list[str], [])
 
     def check(name: str) -> None:
         assert world.cordoned(name) and not world.pod("job-0"), f"{name} is reset with a pod, or while it takes some"
@@ -269,7 +290,7 @@ def test_a_node_that_takes_pods_again_is_drained_once_more_before_its_reset(site
             done.append("job")
             world.add("job-0", "worker-1")
 
-    done: typing.List[str] = []
+    done: list[str] = []
     world.do = do  # type: ignore[method-assign]
     found = empty_at_its_reset(world)
     assert states(site.run())["worker-1"] == "done" and found == ["worker-1"]
@@ -288,7 +309,12 @@ def test_a_node_that_takes_pods_again_and_again_is_not_reset(site: Site) -> None
 
     world.do = do  # type: ignore[method-assign]
     first = of(site.run(), "worker-1")
-    assert first.state == "failed" and "again and again" in first.why and site.resets() == {} and world.note("worker-1") is None
+    assert (
+        first.state == "failed"
+        and "again and again" in first.why
+        and site.resets() == {}
+        and world.note("worker-1") is None
+    )
 
 
 def test_a_cordon_of_others_that_is_lifted_is_ours_from_then_on(site: Site) -> None:
@@ -310,9 +336,12 @@ def test_a_cordon_of_others_that_is_lifted_is_ours_from_then_on(site: Site) -> N
 EVERYTHING = [{"operator": "Exists"}]
 
 
-@pytest.mark.parametrize(("tolerations", "stays"), [(EVERYTHING, True), ([{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}], False)])
+@pytest.mark.parametrize(
+    ("tolerations", "stays"),
+    [(EVERYTHING, True), ([{"key": "node.kubernetes.io/not-ready", "operator": "Exists"}], False)],
+)
 def test_a_pod_that_is_made_anew_on_the_cordoned_node_stays_where_it_tolerates_that(
-    site: Site, tolerations: typing.List[typing.Dict[str, str]], stays: bool
+    site: Site, tolerations: list[dict[str, str]], stays: bool
 ) -> None:
     """cilium-operator, tigera-operator: their ReplicaSet has the next pod there as soon as one is evicted."""
     world, count = site.world, itertools.count(1)
@@ -326,7 +355,7 @@ def test_a_pod_that_is_made_anew_on_the_cordoned_node_stays_where_it_tolerates_t
             # after the old one is gone
             made.append(f"operator-{next(count)}")
 
-    made: typing.List[str] = []
+    made: list[str] = []
     pause = world.pause
 
     def make(seconds: float) -> None:
@@ -354,7 +383,11 @@ def test_what_tolerates_everything_is_evicted_all_the_same(site: Site) -> None:
             world.add("late", "worker-1", owner="StatefulSet", tolerations=EVERYTHING)
 
     world.do = do  # type: ignore[method-assign]
-    assert states(site.run())["worker-1"] == "done" and [what for what in world.did if what.startswith("evict")] == ["evict a", "evict b", "evict late"]
+    assert states(site.run())["worker-1"] == "done" and [what for what in world.did if what.startswith("evict")] == [
+        "evict a",
+        "evict b",
+        "evict late",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -369,7 +402,7 @@ def test_what_tolerates_everything_is_evicted_all_the_same(site: Site) -> None:
         ({}, False),
     ],
 )
-def test_what_tolerates_a_cordon(toleration: typing.Dict[str, str], tolerates: bool) -> None:
+def test_what_tolerates_a_cordon(toleration: dict[str, str], tolerates: bool) -> None:
     pod = {"metadata": {"name": "a", "namespace": "b"}, "spec": {"nodeName": "c", "tolerations": [toleration]}}
     assert core.pod(pod).tolerates_cordon is tolerates
 
@@ -379,7 +412,11 @@ def test_pods_that_stay_and_those_of_a_run_stop_nothing(site: Site) -> None:
     ours = {"app.kubernetes.io/managed-by": "linerate.rdma", "linerate.rdma/run": "x"}
     site.world.add("daemon", "worker-1", owner="DaemonSet", volumes=SCRATCH)
     site.world.add("measures", "worker-1", owner="", labels=ours, volumes=SCRATCH)
-    assert of(site.run(), "worker-1").state == "done" and "evict measures" in site.world.did and "evict daemon" not in site.world.did
+    assert (
+        of(site.run(), "worker-1").state == "done"
+        and "evict measures" in site.world.did
+        and "evict daemon" not in site.world.did
+    )
 
 
 # An API server that is away
@@ -393,14 +430,19 @@ class Away:
     """
 
     def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.world, self.answers, self.met = world, typing.cast(typing.List[typing.Tuple[int, str]], []), 0
+        self.world, self.answers, self.met = world, typing.cast(list[tuple[int, str]], []), 0
         original, self.where = world.write, ""
 
-        def write(method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+        def write(method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
             if self.answers and self.where in f"{method} {path}":
                 self.met += 1
                 code, reason = self.answers.pop(0)
-                return code, {"kind": "Status", "code": code, "reason": reason, "message": "the server is currently unable to handle the request"}
+                return code, {
+                    "kind": "Status",
+                    "code": code,
+                    "reason": reason,
+                    "message": "the server is currently unable to handle the request",
+                }
             return original(method, path, body, dry_run)
 
         monkeypatch.setattr(world, "write", write)
@@ -408,7 +450,9 @@ class Away:
 
 @pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
 @pytest.mark.parametrize("where", ["PATCH /api/v1/nodes/worker-1", "POST"])
-def test_one_passing_failure_at_a_step_ends_no_roll(site: Site, monkeypatch: pytest.MonkeyPatch, code: int, where: str) -> None:
+def test_one_passing_failure_at_a_step_ends_no_roll(
+    site: Site, monkeypatch: pytest.MonkeyPatch, code: int, where: str
+) -> None:
     only(site, "worker-1")
     site.world.add("web-1", "worker-1")
     away = Away(site.world, monkeypatch)
@@ -416,7 +460,9 @@ def test_one_passing_failure_at_a_step_ends_no_roll(site: Site, monkeypatch: pyt
     done = site.run()
     assert away.met == 3 and of(done, "worker-1").state == "done", done
     assert site.resets() == {"worker-1": 1} and site.world.did.count("evict web-1") == 1
-    assert any("the API server is away" in line for line in site.said) and any("answers again" in line for line in site.said)
+    assert any("the API server is away" in line for line in site.said) and any(
+        "answers again" in line for line in site.said
+    )
 
 
 def test_a_connection_that_breaks_while_a_node_boots_ends_no_roll(site: Site) -> None:
@@ -434,10 +480,15 @@ def test_a_connection_that_breaks_while_a_node_boots_ends_no_roll(site: Site) ->
 
     site.world.pause = pause  # type: ignore[method-assign]
     done = site.run()
-    assert states(done) == {"worker-1": "done", "worker-2": "done", "worker-3": "nothing"} and site.resets() == {"worker-1": 1, "worker-2": 1}
+    assert states(done) == {"worker-1": "done", "worker-2": "done", "worker-3": "nothing"} and site.resets() == {
+        "worker-1": 1,
+        "worker-2": 1,
+    }
 
 
-def test_one_that_stays_away_is_an_error_with_its_cause_after_the_limit(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_stays_away_is_an_error_with_its_cause_after_the_limit(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     only(site, "worker-1")
     site.limits = Limits(drain=60, back=300, settle=10, grace=30, api=90)
     away = Away(site.world, monkeypatch)
@@ -445,13 +496,18 @@ def test_one_that_stays_away_is_an_error_with_its_cause_after_the_limit(site: Si
     begin = site.world.now
     done = site.run()
     first = of(done, "worker-1")
-    assert first.state == "failed" and "unable to handle the request" in first.why and "for 90 s" in first.why and site.resets() == {}
+    assert (
+        first.state == "failed"
+        and "unable to handle the request" in first.why
+        and "for 90 s" in first.why
+        and site.resets() == {}
+    )
     # the step itself, and the way back
     assert 90 <= site.world.now - begin <= 200
 
 
 def test_a_pause_is_as_long_as_the_server_asks_for_and_ends_with_the_limit() -> None:
-    now, pauses = [0.0], typing.cast(typing.List[float], [])
+    now, pauses = [0.0], typing.cast(list[float], [])
 
     class Busy(Cluster):
         def __init__(self) -> None:
@@ -481,9 +537,24 @@ def test_a_pause_is_as_long_as_the_server_asks_for_and_ends_with_the_limit() -> 
         (ApiError(0, "Unreachable", "[Errno 111] Connection refused", ""), "post", "/api/v1/namespaces/a/pods", True),
         (ApiError(429, "TooManyRequests", "x", ""), "post", "/api/v1/namespaces/a/pods", True),
         # a budget is waited for by the drain, which says so
-        (ApiError(429, "TooManyRequests", "x", "", causes=("DisruptionBudget",)), "post", "/api/v1/namespaces/a/pods/b/eviction", False),
-        (ApiError(500, "InternalError", "This pod has more than one PodDisruptionBudget", ""), "post", "/api/v1/namespaces/a/pods/b/eviction", False),
-        (ApiError(0, "Unreachable", "certificate verify failed: CERTIFICATE_VERIFY_FAILED", ""), "get", "/api/v1/nodes", False),
+        (
+            ApiError(429, "TooManyRequests", "x", "", causes=("DisruptionBudget",)),
+            "post",
+            "/api/v1/namespaces/a/pods/b/eviction",
+            False,
+        ),
+        (
+            ApiError(500, "InternalError", "This pod has more than one PodDisruptionBudget", ""),
+            "post",
+            "/api/v1/namespaces/a/pods/b/eviction",
+            False,
+        ),
+        (
+            ApiError(0, "Unreachable", "certificate verify failed: CERTIFICATE_VERIFY_FAILED", ""),
+            "get",
+            "/api/v1/nodes",
+            False,
+        ),
         (ApiError(403, "Forbidden", "x", ""), "get", "/api/v1/nodes", False),
         (ApiError(409, "Conflict", "x", ""), "patch", "/api/v1/nodes/a", False),
     ],
@@ -515,9 +586,11 @@ TWO = ClusterIntent(disruption="reboot", node_pool=DrainPool(2))
 def test_control_plane_nodes_go_one_at_a_time_whatever_the_budget_is(site: Site) -> None:
     control_plane(site.world, *NODES)
     planned = site.plan(TWO)
-    assert [len(wave) for wave in planned.waves] == [1, 1, 1] and any("compact cluster of 3 nodes" in line for line in lines(planned))
+    assert [len(wave) for wave in planned.waves] == [1, 1, 1] and any(
+        "compact cluster of 3 nodes" in line for line in lines(planned)
+    )
     assert lines(planned)[-1] == "the first node that fails ends the roll; those after it are untouched"
-    down: typing.Set[str] = set()
+    down: set[str] = set()
     original = site.world.do
 
     def do(what: str) -> None:
@@ -538,7 +611,7 @@ def test_the_next_control_plane_node_waits_until_etcd_is_whole(site: Site) -> No
     world = site.world
     control_plane(world, *NODES)
     only(site, "worker-1", "worker-2")
-    back: typing.List[float] = []
+    back: list[float] = []
     do, pause = world.do, world.pause
 
     def done(what: str) -> None:
@@ -554,20 +627,33 @@ def test_the_next_control_plane_node_waits_until_etcd_is_whole(site: Site) -> No
 
     world.do, world.pause = done, waits  # type: ignore[method-assign]
     assert states(site.run()) == {"worker-1": "done", "worker-2": "done", "worker-3": "nothing"} and world.now > 240
-    assert any("the next nodes wait, for at most 600 s" in line and "etcd has no Ready member on worker-1" in line for line in site.said)
+    assert any(
+        "the next nodes wait, for at most 600 s" in line and "etcd has no Ready member on worker-1" in line
+        for line in site.said
+    )
 
 
-@pytest.mark.parametrize("change", [{"spec": {"unschedulable": True}}, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}])
+@pytest.mark.parametrize(
+    "change", [{"spec": {"unschedulable": True}}, {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}]
+)
 def test_no_control_plane_node_goes_while_one_outside_of_the_inventory_is_down(site: Site, change: Resource) -> None:
     control_plane(site.world, "worker-1", "control-9", "control-8")
     only(site, "worker-1", "worker-2")
     site.world.put("Node", merged(site.world.seen("control-9"), change))
     done = site.run(TWO)
-    assert states(done) == {"worker-1": "blocked", "worker-2": "done", "worker-3": "nothing"} and "control-9" in of(done, "worker-1").why
+    assert (
+        states(done) == {"worker-1": "blocked", "worker-2": "done", "worker-3": "nothing"}
+        and "control-9" in of(done, "worker-1").why
+    )
 
 
-@pytest.mark.parametrize(("members", "words"), [(("worker-1", "control-9"), "no Ready member on control-8"), (None, "no pod of etcd is seen")])
-def test_no_control_plane_node_goes_unless_all_members_of_etcd_are_there(site: Site, members: typing.Optional[typing.Sequence[str]], words: str) -> None:
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [(("worker-1", "control-9"), "no Ready member on control-8"), (None, "no pod of etcd is seen")],
+)
+def test_no_control_plane_node_goes_unless_all_members_of_etcd_are_there(
+    site: Site, members: typing.Optional[typing.Sequence[str]], words: str
+) -> None:
     control_plane(site.world, "worker-1", "control-8", "control-9", members=members)
     if members is None:
         site.world.serve("Pod", [], "kube-system")
@@ -593,7 +679,7 @@ def test_a_control_plane_node_that_goes_down_during_a_drain_keeps_the_next_from_
     assert not world.cordoned("worker-1") and world.note("worker-1") is None, "it is as before"
 
 
-def labelled(world: World, labels: typing.Dict[str, str], *names: str) -> None:
+def labelled(world: World, labels: dict[str, str], *names: str) -> None:
     """These nodes have these labels, and no other."""
     for name in names:
         found = world.seen(name)
@@ -610,33 +696,51 @@ def test_nodes_with_a_label_of_the_control_plane_go_one_at_a_time(site: Site, la
 
 
 def test_a_worker_is_no_control_plane_node_by_what_its_kubelet_writes(site: Site) -> None:
-    """It may write the label of MicroK8s and a static pod of etcd, and would keep each control-plane node, or its own pool, by them."""
+    """It may write the label of MicroK8s and a static pod of etcd, and would keep each control-plane node, or its own
+    pool, by them."""
     control_plane(site.world, "control-8", "control-9", *NODES, members=("control-8", "control-9"))
     labelled(site.world, {MICROK8S: ""}, *NODES)
     assert [len(wave) for wave in site.plan(TWO).waves] == [2, 1]
     members = [EtcdMember("c1", True), EtcdMember("c2", True), EtcdMember("w1", False)]
-    for away in (ClusterNode("w1", {}), ClusterNode("w1", {MICROK8S: ""}), ClusterNode("w1", {MICROK8S: ""}, ready=True)):
+    for away in (
+        ClusterNode("w1", {}),
+        ClusterNode("w1", {MICROK8S: ""}),
+        ClusterNode("w1", {MICROK8S: ""}, ready=True),
+    ):
         nodes = [*(ClusterNode(name, {CONTROL: ""}, ready=True) for name in ("c1", "c2")), away]
         assert [keeps(node, nodes, members, "") for node in nodes] == [""] * 3
-        assert "no pod of etcd is seen" in keeps(nodes[0], nodes, members[2:], ""), "its member stands for none of theirs"
+        assert "no pod of etcd is seen" in keeps(nodes[0], nodes, members[2:], ""), (
+            "its member stands for none of theirs"
+        )
 
 
 @pytest.mark.parametrize("label", [*LABELS, MICROK8S])
 def test_a_single_node_goes_with_its_member_of_etcd_alone(label: str) -> None:
     one = ClusterNode("a", {label: ""}, ready=True)
     assert keeps(one, [one], [EtcdMember("a", True)], "") == ""
-    assert "no pod of etcd is seen" in keeps(one, [one], [], "") and "no Ready member on a" in keeps(one, [one], [EtcdMember("a", False)], "")
-    assert shape([one], ["a"]) == ("single-node cluster: a is its only node. While it is reset there is no API server, and no pod runs.",)
+    assert "no pod of etcd is seen" in keeps(one, [one], [], "") and "no Ready member on a" in keeps(
+        one, [one], [EtcdMember("a", False)], ""
+    )
+    assert shape([one], ["a"]) == (
+        "single-node cluster: a is its only node. While it is reset there is no API server, and no pod runs.",
+    )
 
 
 def test_where_roles_are_split_members_are_wanted_on_the_nodes_of_etcd_alone() -> None:
     both, control, etcd = {CONTROL: "true", ETCD: "true"}, {CONTROL: "true"}, {ETCD: "true"}
-    nodes = [ClusterNode(name, labels, ready=True) for name, labels in (("c1", control), ("c2", control), ("e1", etcd), ("e2", both))]
+    nodes = [
+        ClusterNode(name, labels, ready=True)
+        for name, labels in (("c1", control), ("c2", control), ("e1", etcd), ("e2", both))
+    ]
     members = [EtcdMember("e1", True), EtcdMember("e2", True)]
     assert [keeps(node, nodes, members, "") for node in nodes] == [""] * 4
     assert all("no Ready member on e2" in keeps(node, nodes, members[:1], "") for node in nodes), "its pod is gone"
-    assert all("no Ready member on e1" in keeps(node, nodes, [EtcdMember("e1", False), members[1]], "") for node in nodes)
-    assert "no Ready member on c2" in keeps(nodes[0], nodes[:2], [EtcdMember("c1", True)], ""), "no role tells that it has none"
+    assert all(
+        "no Ready member on e1" in keeps(node, nodes, [EtcdMember("e1", False), members[1]], "") for node in nodes
+    )
+    assert "no Ready member on c2" in keeps(nodes[0], nodes[:2], [EtcdMember("c1", True)], ""), (
+        "no role tells that it has none"
+    )
 
 
 def test_pods_of_etcd_that_may_not_be_read_keep_control_plane_nodes() -> None:
@@ -663,7 +767,13 @@ def test_a_cluster_without_a_control_plane_node_to_spare_is_named_for_what_it_is
 def test_a_node_that_dies_after_the_first_wave_counts_in_the_second(site: Site) -> None:
     world = site.world
     world.put("Node", node("worker-9"))
-    world.put("Node", merged(world.seen("worker-9"), {"metadata": {"labels": {"feature.node.kubernetes.io/network-sriov.capable": "true"}}}))
+    world.put(
+        "Node",
+        merged(
+            world.seen("worker-9"),
+            {"metadata": {"labels": {"feature.node.kubernetes.io/network-sriov.capable": "true"}}},
+        ),
+    )
     original = world.do
 
     def do(what: str) -> None:
@@ -673,7 +783,9 @@ def test_a_node_that_dies_after_the_first_wave_counts_in_the_second(site: Site) 
 
     world.do = do  # type: ignore[method-assign]
     done = site.run()
-    assert states(done) == {"worker-1": "done", "worker-2": "left", "worker-3": "left"} and site.resets() == {"worker-1": 1}
+    assert states(done) == {"worker-1": "done", "worker-2": "left", "worker-3": "left"} and site.resets() == {
+        "worker-1": 1
+    }
     assert "worker-9 is not Ready" in of(done, "worker-2").why
 
 
@@ -705,12 +817,13 @@ PAUSE = dataclasses.replace(REBOOT, pause_health_checks=True)
 
 
 class Checked(World):
-    """With a MachineHealthCheck and a NodeHealthCheck; asserts that a node is reset only while each that watches it is paused.
+    """With a MachineHealthCheck and a NodeHealthCheck; asserts that a node is reset only while each that watches it is
+    paused.
 
     :ivar watched: nodes of the MachineHealthCheck; that of the other is worker-1 alone
     """
 
-    paths: typing.ClassVar[typing.Dict[str, str]] = {
+    paths: typing.ClassVar[dict[str, str]] = {
         "MHC": "/apis/machine.openshift.io/v1beta1/namespaces/openshift-machine-api/machinehealthchecks/workers",
         "NHC": "/apis/remediation.medik8s.io/v1alpha1/nodehealthchecks/nhc",
     }
@@ -721,10 +834,19 @@ class Checked(World):
             self._objects[f"/apis/{group}"] = {}
             self._events[f"/apis/{group}"] = []
         place, role = {"namespace": "openshift-machine-api"}, {"role": "worker"}
-        machines = [{"metadata": {**place, "name": f"m-{name}", "labels": role}, "status": {"nodeRef": {"name": name}}} for name in watched]
+        machines = [
+            {"metadata": {**place, "name": f"m-{name}", "labels": role}, "status": {"nodeRef": {"name": name}}}
+            for name in watched
+        ]
         self.serve(MACHINE, machines)
-        check = {"metadata": {**place, "name": "workers", "resourceVersion": "1"}, "spec": {"selector": {"matchLabels": role}}}
-        other = {"metadata": {"name": "nhc", "resourceVersion": "1"}, "spec": {"selector": {"matchLabels": {"watched": "yes"}}, "pauseRequests": None}}
+        check = {
+            "metadata": {**place, "name": "workers", "resourceVersion": "1"},
+            "spec": {"selector": {"matchLabels": role}},
+        }
+        other = {
+            "metadata": {"name": "nhc", "resourceVersion": "1"},
+            "spec": {"selector": {"matchLabels": {"watched": "yes"}}, "pauseRequests": None},
+        }
         # as the API server, which has one object in a list of all namespaces and in its own
         self.serve(MHC, [check])
         self.serve("NodeHealthCheck", [other])
@@ -740,13 +862,18 @@ class Checked(World):
         found = self.check(which)
         return PAUSED in found["metadata"].get("annotations", {}) or bool(found["spec"].get("pauseRequests"))
 
-    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
         for which, own in self.paths.items():
             if path == own:
                 found = self.check(which)
                 version = body.get("metadata", {}).get("resourceVersion")
                 if version not in (None, found["metadata"]["resourceVersion"]):
-                    return 409, {"kind": "Status", "code": 409, "reason": "Conflict", "message": "the object has been modified"}
+                    return 409, {
+                        "kind": "Status",
+                        "code": 409,
+                        "reason": "Conflict",
+                        "message": "the object has been modified",
+                    }
                 self.put(MHC if which == "MHC" else "NodeHealthCheck", merged(found, body))
                 self.do(f"{'pause' if self.paused(which) else 'unpause'} {which}")
                 return 200, self.check(which)
@@ -766,13 +893,22 @@ def checked(certificates: Certificates) -> typing.Iterator[Site]:
 def test_a_health_check_that_watches_a_node_keeps_it_unless_it_may_be_paused(checked: Site) -> None:
     done = checked.run()
     assert set(states(done).values()) == {"blocked"} and checked.world.did == [] and checked.resets() == {}
-    assert "MachineHealthCheck openshift-machine-api/workers" in of(done, "worker-2").why and "NodeHealthCheck nhc" in of(done, "worker-1").why
-    assert "NodeHealthCheck" not in of(done, "worker-2").why and "rdma_cluster.pause_health_checks" in of(done, "worker-2").why
+    assert (
+        "MachineHealthCheck openshift-machine-api/workers" in of(done, "worker-2").why
+        and "NodeHealthCheck nhc" in of(done, "worker-1").why
+    )
+    assert (
+        "NodeHealthCheck" not in of(done, "worker-2").why
+        and "rdma_cluster.pause_health_checks" in of(done, "worker-2").why
+    )
 
 
 def test_health_checks_are_paused_for_the_roll_and_go_on_after_it(checked: Site) -> None:
     planned = checked.plan(PAUSE)
-    assert "MachineHealthCheck openshift-machine-api/workers: paused until worker-1, worker-2, worker-3 is back" in lines(planned)
+    assert (
+        "MachineHealthCheck openshift-machine-api/workers: paused until worker-1, worker-2, worker-3 is back"
+        in lines(planned)
+    )
     done = checked.run(PAUSE)
     world = typing.cast(Checked, checked.world)
     assert states(done) == dict.fromkeys(NODES, "done") and not world.paused("MHC") and not world.paused("NHC")
@@ -792,10 +928,16 @@ def test_the_pause_of_a_run_that_was_killed_is_taken_back_by_the_next(checked: S
         checked.run(PAUSE)
     world.kill = ""
     assert world.paused("MHC") and world.paused("NHC")
-    assert states(checked.run(PAUSE)) == dict.fromkeys(NODES, "done") and not world.paused("MHC") and not world.paused("NHC")
+    assert (
+        states(checked.run(PAUSE)) == dict.fromkeys(NODES, "done")
+        and not world.paused("MHC")
+        and not world.paused("NHC")
+    )
 
 
-def test_health_checks_go_on_after_a_roll_that_ends_by_an_answer_that_nobody_can_read(checked: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_checks_go_on_after_a_roll_that_ends_by_an_answer_that_nobody_can_read(
+    checked: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def unread(*_given: typing.Any) -> typing.NoReturn:
         raise ParseError("the note of a node", "{", "JSON")
 
@@ -811,7 +953,10 @@ def test_a_teardown_takes_the_pause_back(checked: Site) -> None:
     checks = HealthChecks(checked.cluster, checked.said.append)
     checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0])
     assert world.paused("MHC") and world.paused("NHC")
-    assert sorted(map(str, checks.release_all())) == ["MachineHealthCheck openshift-machine-api/workers", "NodeHealthCheck nhc"]
+    assert sorted(map(str, checks.release_all())) == [
+        "MachineHealthCheck openshift-machine-api/workers",
+        "NodeHealthCheck nhc",
+    ]
     assert not world.paused("MHC") and not world.paused("NHC") and checks.release_all() == []
 
 
@@ -828,15 +973,29 @@ def test_what_watches_a_node_that_did_not_come_back_stays_paused(checked: Site) 
     world = typing.cast(Checked, checked.world)
     world.boot_pauses = None
     assert states(checked.run(PAUSE))["worker-1"] == "failed"
-    assert world.paused("MHC") and world.paused("NHC") and any("stays paused, since worker-1 is not back" in line for line in checked.said)
+    assert (
+        world.paused("MHC")
+        and world.paused("NHC")
+        and any("stays paused, since worker-1 is not back" in line for line in checked.said)
+    )
     world.away["worker-1"], world.boot_pauses = 2, 3
-    assert states(checked.run(PAUSE)) == dict.fromkeys(NODES, "done") and not world.paused("MHC") and not world.paused("NHC")
+    assert (
+        states(checked.run(PAUSE)) == dict.fromkeys(NODES, "done")
+        and not world.paused("MHC")
+        and not world.paused("NHC")
+    )
 
 
 def test_a_node_that_marks_itself_and_stays_away_keeps_no_health_check_paused(checked: Site) -> None:
     """Its kubelet may write the annotation, and no label of node-restriction.kubernetes.io."""
     world = typing.cast(Checked, checked.world)
-    world.put("Node", merged(ready(world.seen("worker-3"), False), {"metadata": {"annotations": {ANNOTATION: json.dumps({"reset": True, "boot": "b"})}}}))
+    world.put(
+        "Node",
+        merged(
+            ready(world.seen("worker-3"), False),
+            {"metadata": {"annotations": {ANNOTATION: json.dumps({"reset": True, "boot": "b"})}}},
+        ),
+    )
     checks = HealthChecks(checked.cluster, checked.said.append)
     checks.pause(checks.read([node_of(world.seen(name)) for name in NODES])[0])
     assert len(checks.release_all()) == 2 and not world.paused("MHC") and not world.paused("NHC")
@@ -851,5 +1010,9 @@ def test_health_checks_that_may_not_be_read_keep_the_nodes() -> None:
 
 def test_a_health_check_whose_machines_are_not_known_is_about_each_node() -> None:
     check, one = HealthCheck(MHC, "x", "y"), ClusterNode("w1", ready=True)
-    assert remediates(one, (of_machines(check, None),), {}, False) and remediates(one, (of_machines(check, [Machine("x", "m")]),), {}, False)
-    assert not remediates(one, (of_machines(check, [Machine("x", "m", node="w2"), Machine("z", "m", node="w1")]),), {}, False)
+    assert remediates(one, (of_machines(check, None),), {}, False) and remediates(
+        one, (of_machines(check, [Machine("x", "m")]),), {}, False
+    )
+    assert not remediates(
+        one, (of_machines(check, [Machine("x", "m", node="w2"), Machine("z", "m", node="w1")]),), {}, False
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""An end that fails late, again and again: a pair takes no longer than the plan counts for it, and one that fails at once is still tried again."""
+"""An end that fails late, again and again: a pair takes no longer than the plan counts for it, and one that fails at
+once is still tried again."""
 
 from __future__ import annotations
 
@@ -9,14 +10,26 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import PairResult, RdmaPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+    ClusterIntent,
+    Fabric,
+    Ipam,
+    Network,
+    Select,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task, most_seconds_of_a_pair, seconds_of_wider
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import (
+    Task,
+    most_seconds_of_a_pair,
+    seconds_of_wider,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.wider import wider
 
-FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
+FABRIC = Fabric(
+    "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")
+)
 PINGS = CommandResult("rping", 0, "".join(f"ping data: rdma-ping-{number}: x\n" for number in range(5)))
 LOST = CommandResult("ib_write_bw", None, "", error="the connection to the pod broke: gone")
 REJECTED = CommandResult("rping", 1, "RDMA_CM_EVENT_REJECTED")
@@ -55,7 +68,9 @@ class Server:
 class Client(Server):
     """:ivar takes: seconds until it fails; None: as many as it is given"""
 
-    def __init__(self, clock: Clock, ping: CommandResult, write: CommandResult, takes: typing.Optional[float] = None) -> None:
+    def __init__(
+        self, clock: Clock, ping: CommandResult, write: CommandResult, takes: typing.Optional[float] = None
+    ) -> None:
         super().__init__(clock)
         self.ping, self.write, self.takes, self.started = ping, write, takes, 0
 
@@ -85,11 +100,20 @@ class Pods:
         self.clock.now += self.away
 
 
-def bench_of(client: Client, away: float) -> typing.Tuple[Bench, typing.List[RdmaPod]]:
+def bench_of(client: Client, away: float) -> tuple[Bench, list[RdmaPod]]:
     clock = client.clock
-    bench = Bench(typing.cast("typing.Any", None), Plan((FABRIC,), ClusterIntent(), ("a", "b")), clock, lambda _seconds: None, lambda _line: None)
+    bench = Bench(
+        typing.cast("typing.Any", None),
+        Plan((FABRIC,), ClusterIntent(), ("a", "b")),
+        clock,
+        lambda _seconds: None,
+        lambda _line: None,
+    )
     bench._pods = typing.cast("typing.Any", Pods(client, Server(clock), away))
-    ends = [RdmaPod(FABRIC.name, node, name, "n", device="mlx5_0", address=f"10.0.0.{place}") for place, (node, name) in enumerate((("a", "c"), ("b", "s")), 1)]
+    ends = [
+        RdmaPod(FABRIC.name, node, name, "n", device="mlx5_0", address=f"10.0.0.{place}")
+        for place, (node, name) in enumerate((("a", "c"), ("b", "s")), 1)
+    ]
     return bench, ends
 
 
@@ -101,16 +125,24 @@ def measure(client: Client, away: float = 0.0) -> PairResult:
 def measure_once_more(client: Client, away: float = 0.0) -> PairResult:
     bench, ends = bench_of(client, away)
     amount = wider(FABRIC, 1)
-    pair = PairResult(FABRIC.name, "a", "b", average_gbps=1.0, transport="RDMA", queue_pairs=1, message_bytes=65536, iterations=1000)
+    pair = PairResult(
+        FABRIC.name, "a", "b", average_gbps=1.0, transport="RDMA", queue_pairs=1, message_bytes=65536, iterations=1000
+    )
     return bench._once_more(FABRIC, {(end.rail, end.node): end for end in ends}, pair, amount)
 
 
 @pytest.mark.parametrize(
     ("ping", "write", "kinds"),
-    [(PINGS, LOST, ("", "exec_lost")), (REJECTED, REFUSED, ("not_listening", "ping")), (PINGS, REFUSED, ("", "not_listening"))],
+    [
+        (PINGS, LOST, ("", "exec_lost")),
+        (REJECTED, REFUSED, ("not_listening", "ping")),
+        (PINGS, REFUSED, ("", "not_listening")),
+    ],
     ids=["a client that drops its connection late", "a server that rejects late", "a server that refuses late"],
 )
-def test_a_pair_takes_no_longer_than_the_plan_counts(ping: CommandResult, write: CommandResult, kinds: typing.Tuple[str, str]) -> None:
+def test_a_pair_takes_no_longer_than_the_plan_counts(
+    ping: CommandResult, write: CommandResult, kinds: tuple[str, str]
+) -> None:
     clock = Clock()
     result = measure(Client(clock, ping, write))
     assert clock.now <= most_seconds_of_a_pair(FABRIC) + SETTLE

@@ -14,7 +14,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import yaml_documents
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import MOST_FILE, read_documents
 
-JOB = "kind: Job\nmetadata: {{name: {name}, namespace: {namespace}, labels: {{kueue.x-k8s.io/queue-name: {queue}}}}}\n{spec}"
+JOB = (
+    "kind: Job\nmetadata: {{name: {name}, namespace: {namespace}, labels: {{kueue.x-k8s.io/queue-name:"
+    " {queue}}}}}\n{spec}"
+)
 SPEC = "spec: {template: {spec: {containers: [{name: c, image: x}]}}}\n"
 
 
@@ -25,7 +28,9 @@ def _each_loader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 
 
 def bomb(levels: int) -> str:
-    return "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(f"a{level}: &a{level} [{','.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, levels))
+    return "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"a{level}: &a{level} [{','.join([f'*a{level - 1}'] * 10)}]\n" for level in range(1, levels)
+    )
 
 
 def job(name: str = "p", namespace: str = "t", queue: str = "q") -> str:
@@ -39,7 +44,10 @@ def job(name: str = "p", namespace: str = "t", queue: str = "q") -> str:
         (bomb(8) + SPEC.replace("image: x", "command: *a7") + "kind: Pod\n", "more than 262144 values"),
         ("a: &a " + "x" * 20_000 + "\nb: [" + ",".join(["*a"] * 60) + "]\n", "more than 1048576 characters"),
         ("a: &a {b: *a}\n", r"alias \*a of nothing, or of what it is in"),
-        ("a: &a0 {}\n" + "".join(f"b{n}: &a{n} {{x: {{<<: *a{n - 1}, c: *a{n - 1}}}}}\n" for n in range(1, 40)), "more than"),
+        (
+            "a: &a0 {}\n" + "".join(f"b{n}: &a{n} {{x: {{<<: *a{n - 1}, c: *a{n - 1}}}}}\n" for n in range(1, 40)),
+            "more than",
+        ),
         ("a: &a0 []\n" + "".join(f"b{n}: &a{n} [*a{n - 1}]\n" for n in range(1, 70)), "nesting of more than 64 levels"),
         ("a: " + "[" * 200 + "]" * 200, "nesting of more than 64 levels"),
         ("a: 1" + ":1" * 100_000, "a number of 200001 characters"),

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Texts of a hostile cluster under a real ansible-playbook: none is taken for a template, and none reaches the command line of ssh.
+"""Texts of a hostile cluster under a real ansible-playbook: none is taken for a template, and none reaches the command
+line of ssh.
 
-Each text would leave a file behind if it were a template. The core is the newest one, or that of LINERATE_ANSIBLE_PLAYBOOK: dev/parts.py has this file on the
-oldest cores as well, where each string is a template unless it is marked.
+Each text would leave a file behind if it were a template. The core is the newest one, or that of
+LINERATE_ANSIBLE_PLAYBOOK: dev/parts.py has this file on the oldest cores as well, where each string is a template
+unless it is marked.
 """
 
 from __future__ import annotations
@@ -33,7 +35,9 @@ pytestmark = pytest.mark.processes
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = str(ROOT / "build" / "collections")
-PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).with_name("ansible-playbook"))
+PLAYBOOK = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+    pathlib.Path(sys.executable).with_name("ansible-playbook")
+)
 #: the parser of an older release, which takes every text of a Node: what it lets through must be marked all the same
 TRUSTING = """
 from ..._model.inventory import Inventory, InventoryNode
@@ -48,7 +52,8 @@ def inventory(resources):
         found.append(InventoryNode(item["metadata"]["name"], address, labels, {"os": image, "zone": labels.get("zone", "")}, error))
     return Inventory(tuple(found))
 """
-#: what runs a command in a template of ansible-core; the second one needs no lookup, which inventory plugins turn off. Short, since messages cut long texts
+#: what runs a command in a template of ansible-core; the second one needs no lookup, which inventory plugins turn off.
+#: Short, since messages cut long texts
 TEMPLATES = (
     "{{ lookup('pipe', 'touch MARK') }}",
     "{{ cycler.__init__.__globals__.os.system('touch MARK') }}",
@@ -71,7 +76,7 @@ def texts() -> typing.Iterator[str]:
             yield template.replace("MARK", f"MARK-{number}")
 
 
-def node(name: str, text: typing.Iterator[str], **labels: str) -> typing.Dict[str, typing.Any]:
+def node(name: str, text: typing.Iterator[str], **labels: str) -> dict[str, typing.Any]:
     """A Node with a hostile text in each field that the inventory reads."""
     return {
         "kind": "Node",
@@ -84,7 +89,11 @@ def node(name: str, text: typing.Iterator[str], **labels: str) -> typing.Dict[st
                 "nvidia.com/gpu.machine": next(text),
                 **labels,
             },
-            "annotations": {"machineconfiguration.openshift.io/desiredConfig": f"rendered-{next(text)}-0123456789abcdef0123456789abcdef"},
+            "annotations": {
+                "machineconfiguration.openshift.io/desiredConfig": (
+                    f"rendered-{next(text)}-0123456789abcdef0123456789abcdef"
+                )
+            },
         },
         "status": {"nodeInfo": {"osImage": next(text)}, "addresses": [{"type": "InternalIP", "address": next(text)}]},
     }
@@ -96,7 +105,7 @@ class Server(http.server.ThreadingHTTPServer):
     :ivar nodes: what it lists, those by ssh first
     """
 
-    def __init__(self, nodes: typing.Sequence[typing.Dict[str, typing.Any]], refusal: str) -> None:
+    def __init__(self, nodes: typing.Sequence[dict[str, typing.Any]], refusal: str) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.nodes, self.refusal = nodes, refusal
         threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
@@ -107,12 +116,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
         server = typing.cast(Server, self.server)
         path, _mark, query = self.path.partition("?")
         code = 200
-        body: typing.Dict[str, typing.Any] = {"kind": "APIGroupList", "groups": [], "versions": ["v1"], "gitVersion": "v1.34.4", "major": "1", "minor": "34"}
+        body: dict[str, typing.Any] = {
+            "kind": "APIGroupList",
+            "groups": [],
+            "versions": ["v1"],
+            "gitVersion": "v1.34.4",
+            "major": "1",
+            "minor": "34",
+        }
         if path == "/api/v1/nodes":
             chosen = server.nodes[:2] if "way" in query else server.nodes
             body = {"kind": "NodeList", "metadata": {}, "items": chosen}
         elif path.startswith("/api/v1/"):
-            code, body = 403, {"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": server.refusal, "code": 403}
+            code, body = (
+                403,
+                {"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": server.refusal, "code": 403},
+            )
         data = json.dumps(body).encode()
         self.send_response(code)
         self.send_header("Content-Type", "application/json")
@@ -124,25 +143,44 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Says nothing."""
 
 
-ALL = "{{ hostvars[inventory_hostname] }} {{ group_names }} {{ rack | default('') }} {{ copied | default('') }} {{ ansible_host | default('') }}"
-Play = typing.Dict[str, typing.Any]
+ALL = (
+    "{{ hostvars[inventory_hostname] }} {{ group_names }} {{ rack | default('') }} {{ copied | default('') }} {{"
+    " ansible_host | default('') }}"
+)
+Play = dict[str, typing.Any]
 ON_NODES: Play = {
     "hosts": "rdma_nodes",
     "gather_facts": False,
     "ignore_unreachable": True,
     "tasks": [
-        {"name": "Keep a copy", "ansible.builtin.set_fact": {"copied": "{{ rack | default('') }}", "place": "{{ ansible_host | default('') | string }}"}},
+        {
+            "name": "Keep a copy",
+            "ansible.builtin.set_fact": {
+                "copied": "{{ rack | default('') }}",
+                "place": "{{ ansible_host | default('') | string }}",
+            },
+        },
         {"name": "Show all", "ansible.builtin.debug": {"msg": ALL}},
         {"name": "Show the variables", "ansible.builtin.debug": {"var": "hostvars[inventory_hostname]"}},
         {"name": "Connect", "ansible.builtin.raw": "true plain", "register": "connected", "ignore_errors": True},
-        {"name": "Show what was said", "ansible.builtin.debug": {"msg": "{{ connected.msg | default('') }} {{ connected }}"}},
+        {
+            "name": "Show what was said",
+            "ansible.builtin.debug": {"msg": "{{ connected.msg | default('') }} {{ connected }}"},
+        },
         {
             "name": "Run a module on the node whose ssh server is hostile",
-            "linerate.rdma.on_node": {"module": "ansible.builtin.file", "options": {"path": "/tmp/x", "state": "directory"}},
+            "linerate.rdma.on_node": {
+                "module": "ansible.builtin.file",
+                "options": {"path": "/tmp/x", "state": "directory"},
+            },
             "when": "ansible_connection == 'ansible.builtin.ssh'",
             "register": "made",
         },
-        {"name": "Show what ssh said", "ansible.builtin.debug": {"msg": "{{ made }} {{ made.msg | default('') }}"}, "when": "made is not changed"},
+        {
+            "name": "Show what ssh said",
+            "ansible.builtin.debug": {"msg": "{{ made }} {{ made.msg | default('') }}"},
+            "when": "made is not changed",
+        },
         {
             "name": "Look at the node whose address is refused",
             "linerate.rdma.node_info": {"facts_dir": "{{ report }}", "run": "run-1"},
@@ -159,24 +197,60 @@ ON_LOCALHOST: Play = {
     "connection": "local",
     "gather_facts": False,
     "tasks": [
-        {"name": "Ask the facts", "linerate.rdma.query": {"report_dir": "{{ report }}", "query": "[hcas, platform]"}, "register": "asked"},
-        {"name": "Show the answer", "ansible.builtin.debug": {"msg": "{{ asked.answers }} {{ asked.lines }} {{ inner }}"}, "vars": {"inner": "{{ asked }}"}},
+        {
+            "name": "Ask the facts",
+            "linerate.rdma.query": {"report_dir": "{{ report }}", "query": "[hcas, platform]"},
+            "register": "asked",
+        },
+        {
+            "name": "Show the answer",
+            "ansible.builtin.debug": {"msg": "{{ asked.answers }} {{ asked.lines }} {{ inner }}"},
+            "vars": {"inner": "{{ asked }}"},
+        },
         {"name": "Keep the answer", "ansible.builtin.set_fact": {"kept": "{{ asked.answers }}"}},
         {"name": "Show it again", "ansible.builtin.debug": {"msg": "{{ kept }} {{ kept | to_json | from_json }}"}},
         {"name": "Ask a module", "hostile": None, "register": "told"},
         {
             "name": "Show its answer",
-            "ansible.builtin.debug": {"msg": "{{ told }} {{ told.msg }} {{ told.list[1] }} {{ hostile }} {{ ansible_facts.hostile_list }}"},
+            "ansible.builtin.debug": {
+                "msg": "{{ told }} {{ told.msg }} {{ told.list[1] }} {{ hostile }} {{ ansible_facts.hostile_list }}"
+            },
         },
-        {"name": "Keep its answer", "ansible.builtin.set_fact": {"kept": "{{ told.list }}", "joined": "{{ told.list | join(' ') }} {{ hostile }}"}},
+        {
+            "name": "Keep its answer",
+            "ansible.builtin.set_fact": {
+                "kept": "{{ told.list }}",
+                "joined": "{{ told.list | join(' ') }} {{ hostile }}",
+            },
+        },
         {"name": "Show what was kept", "ansible.builtin.debug": {"msg": "{{ kept }} {{ joined }}"}},
         {
-            "block": [{"name": "Give a wrong choice", "linerate.rdma.stage_begin": "{{ {'stage': told.msg, 'report_dir': report} }}"}],
-            "rescue": [{"name": "Show the refused choice", "ansible.builtin.debug": {"msg": "{{ ansible_failed_result.msg }} {{ ansible_failed_result }}"}}],
+            "block": [
+                {
+                    "name": "Give a wrong choice",
+                    "linerate.rdma.stage_begin": "{{ {'stage': told.msg, 'report_dir': report} }}",
+                }
+            ],
+            "rescue": [
+                {
+                    "name": "Show the refused choice",
+                    "ansible.builtin.debug": {"msg": "{{ ansible_failed_result.msg }} {{ ansible_failed_result }}"},
+                }
+            ],
         },
         {
-            "block": [{"name": "Ask for no node", "linerate.rdma.query": {"report_dir": "{{ report }}", "query": "hcas", "nodes": ["{{ told.msg }}"]}}],
-            "rescue": [{"name": "Show the refusal", "ansible.builtin.debug": {"msg": "{{ ansible_failed_result.msg }} {{ ansible_failed_result }}"}}],
+            "block": [
+                {
+                    "name": "Ask for no node",
+                    "linerate.rdma.query": {"report_dir": "{{ report }}", "query": "hcas", "nodes": ["{{ told.msg }}"]},
+                }
+            ],
+            "rescue": [
+                {
+                    "name": "Show the refusal",
+                    "ansible.builtin.debug": {"msg": "{{ ansible_failed_result.msg }} {{ ansible_failed_result }}"},
+                }
+            ],
         },
     ],
 }
@@ -198,7 +272,7 @@ class Run(typing.NamedTuple):
 
     code: int
     output: str
-    ran: typing.List[str]
+    ran: list[str]
     called: str
 
 
@@ -214,7 +288,9 @@ def play(folder: pathlib.Path, collections: str, server: Server, *plays: Play) -
         "current-context": "x",
     }
     (folder / "config").write_text(yaml.safe_dump(config))
-    (folder / "linerate.rdma.yml").write_text(f"plugin: linerate.rdma.nodes\nkubeconfig: {folder}/config\n{CONSTRUCTED}")
+    (folder / "linerate.rdma.yml").write_text(
+        f"plugin: linerate.rdma.nodes\nkubeconfig: {folder}/config\n{CONSTRUCTED}"
+    )
     (folder / "plays.yml").write_text(yaml.safe_dump(list(plays)))
     ssh = folder / "ssh"
     # with a banner where a module is to run
@@ -229,8 +305,14 @@ def play(folder: pathlib.Path, collections: str, server: Server, *plays: Play) -
     (folder / "library" / "hostile.py").write_text(MODULE.replace("TEXTS", repr(text)))
     # the oldest cores have environments of their own, without the libraries of the collection
     (folder / "site").mkdir()
-    (folder / "site" / "sitecustomize.py").write_text(f"import sys\nsys.path.append({sysconfig.get_paths()['purelib']!r})\n")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("K8S_AUTH_", "KUBE", "ANSIBLE_")) and not name.lower().endswith("_proxy")}
+    (folder / "site" / "sitecustomize.py").write_text(
+        f"import sys\nsys.path.append({sysconfig.get_paths()['purelib']!r})\n"
+    )
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("K8S_AUTH_", "KUBE", "ANSIBLE_")) and not name.lower().endswith("_proxy")
+    }
     environment = {
         **kept,
         "ANSIBLE_COLLECTIONS_PATH": collections,
@@ -240,8 +322,17 @@ def play(folder: pathlib.Path, collections: str, server: Server, *plays: Play) -
         "PYTHONPATH": str(folder / "site"),
         "HOME": str(folder),
     }
-    command = [PLAYBOOK, "-i", str(folder / "linerate.rdma.yml"), str(folder / "plays.yml"), "-e", f"report={folder}/report"]
-    done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+    command = [
+        PLAYBOOK,
+        "-i",
+        str(folder / "linerate.rdma.yml"),
+        str(folder / "plays.yml"),
+        "-e",
+        f"report={folder}/report",
+    ]
+    done = subprocess.run(
+        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+    )
     called = folder / "called"
     marks = sorted(path.name for path in folder.rglob("MARK-*"))
     return Run(done.returncode, f"{done.stdout}{done.stderr}", marks, called.read_text() if called.exists() else "")
@@ -252,14 +343,22 @@ def fixture_server(tmp_path: pathlib.Path) -> typing.Iterator[Server]:
     text = texts()
     good = node("worker-2", text)
     good["status"]["addresses"][0]["address"] = "10.0.0.2"
-    with Server([node("worker-1", text), good, node("worker-3", text)], TEMPLATES[0].replace("MARK", "MARK-0")) as server:
+    with Server(
+        [node("worker-1", text), good, node("worker-3", text)], TEMPLATES[0].replace("MARK", "MARK-0")
+    ) as server:
         yield server
         server.shutdown()
 
 
 def test_words_of_a_node_that_ansible_shows_drive_no_terminal() -> None:
     evil = "\x1b[2J\x1b[1;1Hlinerate.rdma: GREEN \u202e"
-    answer = {"warnings": [evil], "deprecations": [{"msg": evil, "version": None}], "msg": evil, "module_stdout": evil, "module_stderr": evil + "\nb"}
+    answer = {
+        "warnings": [evil],
+        "deprecations": [{"msg": evil, "version": None}],
+        "msg": evil,
+        "module_stdout": evil,
+        "module_stderr": evil + "\nb",
+    }
     shown = without_effects(answer)
     assert "\x1b" not in repr_of(shown) and "\u202e" not in repr_of(shown) and shown["module_stderr"].endswith("\nb")
     assert without_effects({"msg": "a\nb", "hcas": [evil]}) == {"msg": "a\nb", "hcas": [evil]}
@@ -275,7 +374,11 @@ def test_so_do_its_traceback_and_its_difference() -> None:
 
 
 def repr_of(shown: typing.Mapping[str, typing.Any]) -> str:
-    texts = [*shown["warnings"], shown["deprecations"][0]["msg"], *(shown[name] for name in ("msg", "module_stdout", "module_stderr"))]
+    texts = [
+        *shown["warnings"],
+        shown["deprecations"][0]["msg"],
+        *(shown[name] for name in ("msg", "module_stdout", "module_stderr")),
+    ]
     return "".join(texts)
 
 
@@ -316,7 +419,7 @@ NODE_FILES = ("platform/tasks/kernel.yml", "platform/tasks/look_again.yml", "tea
 NODE_TASKS = sorted({*ROOT.glob("roles/*/tasks/observe.yml"), *(ROOT / "roles" / name for name in NODE_FILES)})
 
 
-def tasks(listed: typing.Any) -> typing.Iterator[typing.Dict[str, typing.Any]]:
+def tasks(listed: typing.Any) -> typing.Iterator[dict[str, typing.Any]]:
     for task in listed:
         yield task
         for part in ("block", "rescue", "always"):
@@ -325,12 +428,19 @@ def tasks(listed: typing.Any) -> typing.Iterator[typing.Dict[str, typing.Any]]:
 
 @pytest.mark.parametrize("path", NODE_TASKS, ids=lambda path: str(path.relative_to(ROOT / "roles")))
 def test_what_runs_on_nodes_is_marked_and_sets_no_variable(path: pathlib.Path) -> None:
-    """A lost connection is marked as well: on old cores its message is a template, which a mere 'is changed' evaluates."""
+    """A lost connection is marked as well: on old cores its message is a template, which a mere 'is changed'
+    evaluates."""
     for task in tasks(yaml.safe_load(path.read_text(encoding="utf-8"))):
-        (name,) = (key for key in task if key.startswith(("ansible.", "linerate.", "block"))) if "block" not in task else ("block",)
+        (name,) = (
+            (key for key in task if key.startswith(("ansible.", "linerate.", "block")))
+            if "block" not in task
+            else ("block",)
+        )
         if name not in ON_CONTROLLER and task.get("delegate_to") != "localhost":
             assert name.startswith("linerate.rdma."), f"{task['name']}: give it to linerate.rdma.on_node"
-            action = importlib.import_module(f"ansible_collections.linerate.rdma.plugins.action.{name.rpartition('.')[2]}").ActionModule
+            action = importlib.import_module(
+                f"ansible_collections.linerate.rdma.plugins.action.{name.rpartition('.')[2]}"
+            ).ActionModule
             assert name == "linerate.rdma.on_node" or issubclass(action, (Observer, ControllerAction)), (
                 f"{task['name']}: {name} does not mark a lost connection"
             )
@@ -338,12 +448,23 @@ def test_what_runs_on_nodes_is_marked_and_sets_no_variable(path: pathlib.Path) -
 
 def test_an_answer_of_a_node_sets_no_variable_and_adds_no_host(tmp_path: pathlib.Path) -> None:
     """Names that tasks on the controller take: an answer would stand above the inventory."""
-    powers = {"ansible_facts": {"rdma_kubeconfig": "of the node", "inventory_hostname": "worker-2"}, "add_host": {"host_name": "x"}, "ansible_stats": {}}
+    powers = {
+        "ansible_facts": {"rdma_kubeconfig": "of the node", "inventory_hostname": "worker-2"},
+        "add_host": {"host_name": "x"},
+        "ansible_stats": {},
+    }
     answer = {"changed": True, "stdout": "", "state": "absent", "add_group": "x"}
     assert without_effects({**answer, **powers}) == {"changed": True, "stdout": "", "state": "absent"}
     (tmp_path / "library").mkdir()
-    (tmp_path / "library" / "hostile.py").write_text(f"#!/usr/bin/python\nimport json\nprint(json.dumps({ {**answer, **powers}!r}))\n")
-    checks = ["rdma_kubeconfig is undefined", "inventory_hostname == 'worker-1'", "'x' not in groups.all", "made is changed"]
+    (tmp_path / "library" / "hostile.py").write_text(
+        f"#!/usr/bin/python\nimport json\nprint(json.dumps({ {**answer, **powers}!r}))\n"
+    )
+    checks = [
+        "rdma_kubeconfig is undefined",
+        "inventory_hostname == 'worker-1'",
+        "'x' not in groups.all",
+        "made is changed",
+    ]
     plays = [
         {
             "hosts": "worker-1",
@@ -356,9 +477,17 @@ def test_an_answer_of_a_node_sets_no_variable_and_adds_no_host(tmp_path: pathlib
     ]
     (tmp_path / "plays.yml").write_text(yaml.safe_dump(plays))
     (tmp_path / "hosts.yml").write_text(
-        yaml.safe_dump({"all": {"hosts": {"worker-1": {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}}}})
+        yaml.safe_dump(
+            {
+                "all": {
+                    "hosts": {"worker-1": {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}}
+                }
+            }
+        )
     )
     environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS, "HOME": str(tmp_path)}
     command = [PLAYBOOK, "-i", str(tmp_path / "hosts.yml"), str(tmp_path / "plays.yml")]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The namespace of the jobs keeps its own admission: nothing that a run makes there lets a tenant have more than an admin gave."""
+"""The namespace of the jobs keeps its own admission: nothing that a run makes there lets a tenant have more than an
+admin gave."""
 
 from __future__ import annotations
 
@@ -34,20 +35,28 @@ LEVEL = {"enforce": "privileged", "reason": "jobs of one team, who have root on 
 def intent(*networks: typing.Mapping[str, typing.Any], **changes: typing.Any) -> Intent:
     return parse_intent(
         [
-            {**FABRIC, "name": f"f{index}", "network": {**FABRIC["network"], "name": f"net-{index}", **network}, **changes}
+            {
+                **FABRIC,
+                "name": f"f{index}",
+                "network": {**FABRIC["network"], "name": f"net-{index}", **network},
+                **changes,
+            }
             for index, network in enumerate(networks or ({},))
         ]
     )
 
 
-def told(said: Intent) -> typing.List[Finding]:
+def told(said: Intent) -> list[Finding]:
     return list(pod_security.check(said))
 
 
 def test_no_namespace_of_jobs_is_labelled_unless_the_intent_says_so() -> None:
     said = intent({}, {"namespace": "other", "pod_security": LEVEL})
     made = [item for _fabric, item in render(said.fabrics, said.cluster, {}).objects if item["kind"] == "Namespace"]
-    assert {item["metadata"]["name"]: item["metadata"]["labels"].get(ENFORCE) for item in made} == {"test": None, "other": "privileged"}
+    assert {item["metadata"]["name"]: item["metadata"]["labels"].get(ENFORCE) for item in made} == {
+        "test": None,
+        "other": "privileged",
+    }
 
 
 def test_no_pod_that_measures_is_in_a_namespace_of_jobs() -> None:
@@ -56,7 +65,10 @@ def test_no_pod_that_measures_is_in_a_namespace_of_jobs() -> None:
     cluster = parse_intent([FABRIC], None, {"host": {"memlock": {"by": "containerd", "limit_gib": 1}}}).cluster
     assert cluster.host.memlock is not None
     assert memlock_pod(fabric, cluster, "a", cluster.host.memlock)["metadata"]["namespace"] == "linerate-measure"
-    assert {item["metadata"].get("namespace") for item in objects(["linerate-measure"], True)} == {None, "linerate-measure"}
+    assert {item["metadata"].get("namespace") for item in objects(["linerate-measure"], True)} == {
+        None,
+        "linerate-measure",
+    }
 
 
 def test_the_namespace_of_the_measurement_is_none_of_the_jobs() -> None:
@@ -65,7 +77,7 @@ def test_the_namespace_of_the_measurement_is_none_of_the_jobs() -> None:
     assert wrong.subject == "rdma_fabrics[0].network.namespace" and "deletes it" in wrong.why
 
 
-def applied(before: Resource, wanted: Resource, check_mode: bool = False) -> typing.Tuple[str, Resource]:
+def applied(before: Resource, wanted: Resource, check_mode: bool = False) -> tuple[str, Resource]:
     """What becomes of a namespace that is there, and what a run says that it did."""
     api = FakeApi()
     api.serve("Namespace", [before])
@@ -78,7 +90,11 @@ def applied(before: Resource, wanted: Resource, check_mode: bool = False) -> typ
 
 
 def there(**labels: str) -> Resource:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "test", "labels": labels, "uid": "1", "resourceVersion": "1"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": "test", "labels": labels, "uid": "1", "resourceVersion": "1"},
+    }
 
 
 def test_the_label_that_an_earlier_release_gave_is_taken_back_once_and_said_to_be_a_change() -> None:
@@ -96,16 +112,25 @@ def test_a_namespace_of_somebody_else_keeps_its_level_whatever_the_intent_says()
     assert applied(before, namespace("test", said.fabrics)) == ("unchanged", before)
 
 
-@pytest.mark.parametrize("wrong", [{"enforce": "privileged"}, {"reason": "because"}, {"enforce": "none", "reason": "because"}, "privileged"])
+@pytest.mark.parametrize(
+    "wrong", [{"enforce": "privileged"}, {"reason": "because"}, {"enforce": "none", "reason": "because"}, "privileged"]
+)
 def test_a_level_without_a_reason_or_of_another_name_is_no_intent(wrong: typing.Any) -> None:
     with pytest.raises(IntentError) as caught:
         intent({"pod_security": wrong})
-    assert any("network.pod_security" in problem.path for problem in typing.cast(typing.Sequence[LoadError], caught.value.problems))
+    assert any(
+        "network.pod_security" in problem.path
+        for problem in typing.cast(typing.Sequence[LoadError], caught.value.problems)
+    )
 
 
 def test_what_jobs_need_is_said_with_the_exact_label_and_the_scc() -> None:
     (finding,) = told(intent({}))
-    assert (finding.status, finding.subject, finding.measured) == ("pass", "namespace test", "the namespace keeps its own level")
+    assert (finding.status, finding.subject, finding.measured) == (
+        "pass",
+        "namespace test",
+        "the namespace keeps its own level",
+    )
     for words in (f"{ENFORCE}=privileged", "allowedCapabilities [IPC_LOCK]", "rdma_cluster.host.memlock"):
         assert words in finding.expected
     (plain,) = told(intent({}, rdma=False, pods={}))
@@ -121,7 +146,11 @@ def test_privileged_warns_of_what_it_gives_and_prints_the_reason() -> None:
 def test_a_level_that_refuses_the_jobs_and_one_without_words_and_two_of_one_namespace() -> None:
     (low,) = told(intent({"pod_security": {"enforce": "baseline", "reason": "shared"}}))
     assert low.status == "warn" and "refuses pods with IPC_LOCK" in low.why
-    found = told(intent({"pod_security": {**LEVEL, "reason": " "}}, {"pod_security": {"enforce": "baseline", "reason": "shared"}}))
+    found = told(
+        intent(
+            {"pod_security": {**LEVEL, "reason": " "}}, {"pod_security": {"enforce": "baseline", "reason": "shared"}}
+        )
+    )
     assert [(item.subject, item.status) for item in found if item.status == "fail"] == [
         ("rdma_fabrics[1].network.pod_security", "fail"),
         ("rdma_fabrics[0].network.pod_security.reason", "fail"),
@@ -131,7 +160,12 @@ def test_a_level_that_refuses_the_jobs_and_one_without_words_and_two_of_one_name
 def job(spec: typing.Mapping[str, typing.Any], **container: typing.Any) -> Resource:
     """A pod of a job."""
     mine = {"name": "worker", "image": "image", "resources": {"limits": {"nvidia.com/gpu": "1"}}, **container}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "job", "namespace": "training"}, "spec": {"containers": [mine], **spec}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "job", "namespace": "training"},
+        "spec": {"containers": [mine], **spec},
+    }
 
 
 def linted(resource: Resource, **enforced: str) -> Finding:
@@ -150,8 +184,16 @@ CAPABILITY = {"securityContext": {"capabilities": {"add": ["IPC_LOCK"]}}}
         (job({"serviceAccountName": "trainer"}, **CAPABILITY), "capability IPC_LOCK", "for service account trainer"),
         (job({}, securityContext={"privileged": True}), "container worker: privileged", "allowPrivilegedContainer"),
         (job({"hostNetwork": True}), "hostNetwork", "allowHostNetwork"),
-        (job({"volumes": [{"name": "ib", "hostPath": {"path": "/dev/infiniband"}}]}), "hostPath /dev/infiniband", "allowHostDirVolumePlugin"),
-        (job({"initContainers": [{"name": "first", "image": "image", **CAPABILITY}]}), "container first: capability IPC_LOCK", "IPC_LOCK"),
+        (
+            job({"volumes": [{"name": "ib", "hostPath": {"path": "/dev/infiniband"}}]}),
+            "hostPath /dev/infiniband",
+            "allowHostDirVolumePlugin",
+        ),
+        (
+            job({"initContainers": [{"name": "first", "image": "image", **CAPABILITY}]}),
+            "container first: capability IPC_LOCK",
+            "IPC_LOCK",
+        ),
     ],
     ids=["capability", "account", "privileged", "hostNetwork", "hostPath", "init container"],
 )
@@ -168,5 +210,10 @@ def test_the_linter_says_what_a_job_needs_of_its_namespace(resource: Resource, n
 
 def test_a_job_that_needs_nothing_of_it_passes_at_each_level() -> None:
     plain = job({}, securityContext={"capabilities": {"add": ["NET_BIND_SERVICE"], "drop": ["ALL"]}})
-    assert [linted(plain, training=level).status for level in ("", "baseline", "privileged", "restricted")] == ["pass", "pass", "pass", "warn"]
+    assert [linted(plain, training=level).status for level in ("", "baseline", "privileged", "restricted")] == [
+        "pass",
+        "pass",
+        "pass",
+        "warn",
+    ]
     assert admission.NEEDS_PRIVILEGED in told(intent({}))[0].expected

@@ -51,7 +51,7 @@ class Server:
     def __init__(self, entries: typing.Sequence[int], pages: bool = True) -> None:
         """:param entries: variables of each Deployment"""
         self.entries, self.pages = entries, pages
-        self.limits: typing.List[int] = []
+        self.limits: list[int] = []
         self.metadata = 0
 
     @staticmethod
@@ -126,13 +126,20 @@ class Namespace(Server):
         assert not whole, "what Secrets hold is not asked for"
         references = b",".join(b'{"uid":"%d"}' % number for number in range(entries))
         finalizers = b",".join([b'"a/b"'] * entries)
-        return b'{"metadata":{"name":"d%d","uid":"u%d","ownerReferences":[%s],"finalizers":[%s]}}' % (place, place, references, finalizers)
+        return b'{"metadata":{"name":"d%d","uid":"u%d","ownerReferences":[%s],"finalizers":[%s]}}' % (
+            place,
+            place,
+            references,
+            finalizers,
+        )
 
     def request(self, _method: str, _path: str, body: typing.Any, **options: typing.Any) -> Answer:
         if _path == "/apis":
             return Answer(b'{"groups":[]}')
         if _path == "/api/v1":
-            return Answer(b'{"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]}]}')
+            return Answer(
+                b'{"resources":[{"name":"configmaps","kind":"ConfigMap","namespaced":true,"verbs":["list"]}]}'
+            )
         assert _path == "/api/v1/namespaces/tenant/configmaps"
         return super().request(_method, _path, body, **options)
 
@@ -154,7 +161,9 @@ def test_a_namespace_whose_metadata_is_large_is_looked_through_page_by_page(monk
 
 
 def test_an_object_whose_metadata_alone_is_too_large_keeps_its_namespace() -> None:
-    kept = objects_of_others(Cluster(Namespace([SMALL, 20_000, SMALL])), "tenant", 0, lambda: 0.0, lambda _seconds: None)
+    kept = objects_of_others(
+        Cluster(Namespace([SMALL, 20_000, SMALL])), "tenant", 0, lambda: 0.0, lambda _seconds: None
+    )
     assert kept is not None and kept.unread == ("configmaps (the page has more than 20000 values)",)
 
 
@@ -188,7 +197,7 @@ def test_one_large_object_among_small_ones_costs_a_few_requests() -> None:
     entries = [SMALL] * 1000
     entries[700] = 20_000
     server = Server(entries)
-    there: typing.List[str] = []
+    there: list[str] = []
     pages = Cluster(server).pages("Deployment")
     with pytest.raises(ApiError, match="not read: Deployment d700 in namespace tenant") as caught:
         there.extend(item["metadata"]["name"] for item in pages)
@@ -226,8 +235,12 @@ def test_objects_that_do_not_count_are_neither_held_nor_missed(monkeypatch: pyte
 
 def test_a_list_is_held_up_to_so_many_bytes_also_where_they_are_few_values(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kubernetes, "MOST_HELD_BYTES", 100_000)
-    body = b'{"metadata":{"resourceVersion":"7"},"items":[%s]}' % b",".join(b'{"metadata":{"name":"d%d"},"text":"%s"}' % (n, b"x" * 30_000) for n in range(4))
-    with pytest.raises(ApiError, match="all objects have more than 100000 bytes; those from Deployment d0 on are not read"):
+    body = b'{"metadata":{"resourceVersion":"7"},"items":[%s]}' % b",".join(
+        b'{"metadata":{"name":"d%d"},"text":"%s"}' % (n, b"x" * 30_000) for n in range(4)
+    )
+    with pytest.raises(
+        ApiError, match="all objects have more than 100000 bytes; those from Deployment d0 on are not read"
+    ):
         Cluster(Whole(body)).list("Deployment")
     assert len(Cluster(Whole(body)).list("Deployment", only=lambda item: item["metadata"]["name"] != "d2").items) == 3
 
@@ -241,14 +254,29 @@ class Node(Server):
     def __init__(self, entries: typing.Sequence[int], mirrors: typing.Container[int] = ()) -> None:
         super().__init__(entries)
         self.mirrors = mirrors
-        self.evicted: typing.List[int] = []
+        self.evicted: list[int] = []
 
     def _text(self, place: int, entries: int, whole: bool) -> bytes:  # type: ignore[override]
         mark = {"kubernetes.io/config.mirror": "x"} if place in self.mirrors else {}
-        owners = [{"kind": "ReplicaSet", "name": "r", "uid": f"{place:08}-0000-0000-0000-000000000000", "controller": True}]
+        owners = [
+            {"kind": "ReplicaSet", "name": "r", "uid": f"{place:08}-0000-0000-0000-000000000000", "controller": True}
+        ]
         labels = {f"l{number}": "x" for number in range(entries)} if whole else {}
-        metadata = {"name": f"p{place}", "namespace": "tenant", "uid": f"{place:08}-0000-0000-0000-000000000001", "annotations": mark, "labels": labels}
-        spec = {"spec": {"nodeName": "worker-1", "containers": []}, "status": {"phase": "Succeeded" if place in self.evicted else "Running"}} if whole else {}
+        metadata = {
+            "name": f"p{place}",
+            "namespace": "tenant",
+            "uid": f"{place:08}-0000-0000-0000-000000000001",
+            "annotations": mark,
+            "labels": labels,
+        }
+        spec = (
+            {
+                "spec": {"nodeName": "worker-1", "containers": []},
+                "status": {"phase": "Succeeded" if place in self.evicted else "Running"},
+            }
+            if whole
+            else {}
+        )
         return json.dumps({"metadata": {**metadata, "ownerReferences": owners}, **spec}).encode()
 
     def request(self, _method: str, _path: str, body: typing.Any, **options: typing.Any) -> Answer:
@@ -257,7 +285,9 @@ class Node(Server):
             return Answer(b"{}")
         assert _path == "/api/v1/pods" and ("fieldSelector", "spec.nodeName=worker-1") in options["query_params"]
         # a server may tell fewer than it is asked for
-        query = [(name, str(min(20, int(value))) if name == "limit" else value) for name, value in options["query_params"]]
+        query = [
+            (name, str(min(20, int(value))) if name == "limit" else value) for name, value in options["query_params"]
+        ]
         return super().request(_method, _path, None, **{**options, "query_params": query})
 
 
@@ -280,7 +310,7 @@ def test_the_pods_of_a_node_are_never_held_together() -> None:
 
 
 def test_a_pod_that_is_too_large_to_be_read_stops_the_drain_by_its_name() -> None:
-    node, did = Node([SMALL, 30_000, SMALL]), typing.cast(typing.List[str], [])
+    node, did = Node([SMALL, 30_000, SMALL]), typing.cast(list[str], [])
     with pytest.raises(ApiError, match="not read: Pod p1 in namespace tenant") as caught:
         drain_of(node).work("worker-1", did)
     assert caught.value.remedy and (node.evicted, did) == ([], [])
@@ -288,7 +318,7 @@ def test_a_pod_that_is_too_large_to_be_read_stops_the_drain_by_its_name() -> Non
 
 def test_mirror_pods_of_any_size_and_number_stop_no_drain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drain, "MOST_PODS", 3)
-    node, did = Node([SMALL, *[30_000] * 2, *[SMALL] * 20], range(1, 23)), typing.cast(typing.List[str], [])
+    node, did = Node([SMALL, *[30_000] * 2, *[SMALL] * 20], range(1, 23)), typing.cast(list[str], [])
     drain_of(node).work("worker-1", did)
     assert (node.evicted, did) == ([0], ["1 pods evicted"])
 

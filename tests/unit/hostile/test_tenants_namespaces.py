@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A tenant on a node: what it lays on ``/sys`` of its container is never opened, and what it names in its network namespace is held to its form and counted."""
+"""A tenant on a node: what it lays on ``/sys`` of its container is never opened, and what it names in its network
+namespace is held to its form and counted."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ class Container:
 
 @pytest.fixture
 def contain(tmp_path: pathlib.Path) -> typing.Iterator[typing.Callable[..., Container]]:
-    every: typing.List[Container] = []
+    every: list[Container] = []
 
     def start(*steps: str) -> Container:
         every.append(Container(tmp_path, *steps))
@@ -62,7 +63,9 @@ def node(tmp_path: pathlib.Path) -> Node:
     return node
 
 
-def test_a_folder_on_sys_of_a_container_is_not_opened(contain: typing.Callable[..., Container], tmp_path: pathlib.Path) -> None:
+def test_a_folder_on_sys_of_a_container_is_not_opened(
+    contain: typing.Callable[..., Container], tmp_path: pathlib.Path
+) -> None:
     forged = Tree(tmp_path / "forged")
     forged.netdev(HOME, "net1", "02:00:00:00:00:01")
     forged.rdma(HOME, "mlx5_9", guid(1, 0))
@@ -79,24 +82,43 @@ def test_a_folder_on_sys_of_a_container_is_not_opened(contain: typing.Callable[.
         assert ends.read(8) == b"p0\n"
 
 
-def test_the_kernel_s_own_sysfs_of_a_namespace_is_looked_into_and_nobody_else_sees_it(contain: typing.Callable[..., Container]) -> None:
+def test_the_kernel_s_own_sysfs_of_a_namespace_is_looked_into_and_nobody_else_sees_it(
+    contain: typing.Callable[..., Container],
+) -> None:
     container = contain("ip link add away type bridge", "mount -t tmpfs none /sys")
-    before = pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8"), os.listdir("/sys/class/net"), os.readlink("/proc/self/ns/net")
-    seen: typing.List[typing.Tuple[str, typing.List[str], str]] = []
+    before = (
+        pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8"),
+        os.listdir("/sys/class/net"),
+        os.readlink("/proc/self/ns/net"),
+    )
+    seen: list[tuple[str, list[str], str]] = []
 
     def look(namespace: str, root: str) -> None:
         seen.append((namespace, sorted(os.listdir(f"{root}/class/net")), os.readlink(f"{root}/class/net/away")))
 
     assert look_into([container.namespace, "/proc/self/ns/gone"], look) == []
     assert seen == [(container.namespace, ["away", "lo"], "../../devices/virtual/net/away")]
-    assert before == (pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8"), os.listdir("/sys/class/net"), os.readlink("/proc/self/ns/net"))
+    assert before == (
+        pathlib.Path("/proc/self/mountinfo").read_text(encoding="utf-8"),
+        os.listdir("/sys/class/net"),
+        os.readlink("/proc/self/ns/net"),
+    )
 
 
-def test_a_namespace_that_can_not_be_entered_is_said_and_keeps_no_other_from_being_seen(contain: typing.Callable[..., Container]) -> None:
+def test_a_namespace_that_can_not_be_entered_is_said_and_keeps_no_other_from_being_seen(
+    contain: typing.Callable[..., Container],
+) -> None:
     container, seen = contain(), []
-    errors = look_into(["/proc/self/ns/uts", container.namespace], lambda namespace, root: seen.append((namespace, os.listdir(f"{root}/class/net"))))
+    errors = look_into(
+        ["/proc/self/ns/uts", container.namespace],
+        lambda namespace, root: seen.append((namespace, os.listdir(f"{root}/class/net"))),
+    )
     assert seen == [(container.namespace, ["lo"])]
-    assert len(errors) == 1 and errors[0].startswith("/proc/self/ns/uts: no sysfs of it could be mounted") and "setns: Invalid argument" in errors[0]
+    assert (
+        len(errors) == 1
+        and errors[0].startswith("/proc/self/ns/uts: no sysfs of it could be mounted")
+        and "setns: Invalid argument" in errors[0]
+    )
 
 
 def test_without_root_it_is_unknown_what_is_in_namespaces() -> None:
@@ -110,7 +132,11 @@ def test_without_root_it_is_unknown_what_is_in_namespaces() -> None:
     with open(reading, encoding="utf-8") as answer:
         (error,) = json.load(answer)
     os.waitpid(pid, 0)
-    assert error.startswith("1 network namespaces, such as /proc/self/ns/net: ") and "unshare: Operation not permitted" in error and "sudo" in error
+    assert (
+        error.startswith("1 network namespaces, such as /proc/self/ns/net: ")
+        and "unshare: Operation not permitted" in error
+        and "sudo" in error
+    )
 
 
 @pytest.mark.parametrize("alias", [SECRET, "uplink to leaf 3", "{{x}}", "a" * 16, ""])
@@ -126,7 +152,12 @@ def test_an_interface_that_a_tenant_names_costs_the_node_no_fact(node: Node, nam
     """The kernel takes such names; the loader refused all HCAs of the node for one of them."""
     node.move(ADDRESS, "net", "eth3", node.process("4711", "net:[2]"), name)
     assert node.read()[ADDRESS].held is None
-    assert len(node.errors) == 1 and ADDRESS in node.errors[0] and "the name of a network interface" in node.errors[0] and "left out" in node.errors[0]
+    assert (
+        len(node.errors) == 1
+        and ADDRESS in node.errors[0]
+        and "the name of a network interface" in node.errors[0]
+        and "left out" in node.errors[0]
+    )
 
 
 def test_a_bond_that_a_tenant_names_costs_its_interface_the_bond_alone(node: Node) -> None:
@@ -157,4 +188,6 @@ def test_namespaces_without_end_are_not_all_looked_into(node: Node, monkeypatch:
         node.process(str(100 + number), f"net:[{number + 2}]")
     node.move(ADDRESS, "net", "eth3", node.process("99", "net:[9]"), "net1")
     held = node.held()
-    assert list(held.parts) == [ADDRESS] and len(held.errors) == 1 and "there are 5 network namespaces" in held.errors[0]
+    assert (
+        list(held.parts) == [ADDRESS] and len(held.errors) == 1 and "there are 5 network namespaces" in held.errors[0]
+    )

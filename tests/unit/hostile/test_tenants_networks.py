@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A tenant who may write NetworkAttachmentDefinitions in the namespace of the jobs gets nothing of it into the namespace of the measurement."""
+"""A tenant who may write NetworkAttachmentDefinitions in the namespace of the jobs gets nothing of it into the
+namespace of the measurement."""
 
 from __future__ import annotations
 
@@ -14,25 +15,44 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import HOST_DEVICE, attachment_kind, resource_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import (
+    HOST_DEVICE,
+    attachment_kind,
+    resource_of,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.measured_network import LIMIT, RESOURCE, ForeignNetwork, copy_of
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.measured_network import (
+    LIMIT,
+    RESOURCE,
+    ForeignNetwork,
+    copy_of,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network
 
-Object = typing.Dict[str, typing.Any]
+Object = dict[str, typing.Any]
 PROFILES = pathlib.Path(__file__).parents[1] / "profiles"
 ATTACHED = ("sriov_infiniband", "sriov_ethernet", "rdma_shared", "host_device", "macvlan", "ipoib")
 #: type of the first plugin by the kind of the object
-TYPES = {"SriovIBNetwork": "ib-sriov", "SriovNetwork": "sriov", "MacvlanNetwork": "macvlan", "IPoIBNetwork": "ipoib", HOST_DEVICE: "host-device"}
+TYPES = {
+    "SriovIBNetwork": "ib-sriov",
+    "SriovNetwork": "sriov",
+    "MacvlanNetwork": "macvlan",
+    "IPoIBNetwork": "ipoib",
+    HOST_DEVICE: "host-device",
+}
 
 
-def wishes(profile: str) -> typing.List[typing.Tuple[Fabric, ClusterIntent]]:
+def wishes(profile: str) -> list[tuple[Fabric, ClusterIntent]]:
     said = yaml.safe_load((PROFILES / profile / "intent.yml").read_text(encoding="utf-8"))
     intent = parse_intent(said["fabrics"], None, said.get("cluster"))
     return [(fabric, intent.cluster) for fabric in intent.fabrics]
 
 
-CASES = [pytest.param(fabric, cluster, id=f"{profile}-{fabric.name}") for profile in ATTACHED for fabric, cluster in wishes(profile)]
+CASES = [
+    pytest.param(fabric, cluster, id=f"{profile}-{fabric.name}")
+    for profile in ATTACHED
+    for fabric, cluster in wishes(profile)
+]
 
 
 def operators(fabric: Fabric, cluster: ClusterIntent) -> Object:
@@ -44,8 +64,16 @@ def operators(fabric: Fabric, cluster: ClusterIntent) -> Object:
     if kind == "SriovNetwork":
         plugin.update({"vlan": made.get("vlan", 0), "vlanQoS": made.get("vlanQoS", 0), "logLevel": "info"})
         plugin.update({cni: made[key] for key, cni in (("trust", "trust"), ("spoofChk", "spoofchk")) if key in made})
-        plugin.update({cni: made[key] for key, cni in (("minTxRate", "min_tx_rate"), ("maxTxRate", "max_tx_rate")) if key in made})
-    plugin.update({cni: made[key] for key, cni in (("linkState", "link_state"), ("master", "master"), ("mode", "mode"), ("mtu", "mtu")) if key in made})
+        plugin.update(
+            {cni: made[key] for key, cni in (("minTxRate", "min_tx_rate"), ("maxTxRate", "max_tx_rate")) if key in made}
+        )
+    plugin.update(
+        {
+            cni: made[key]
+            for key, cni in (("linkState", "link_state"), ("master", "master"), ("mode", "mode"), ("mtu", "mtu"))
+            if key in made
+        }
+    )
     around = {"cniVersion": "1.0.0", "name": fabric.network.name}
     chained = json.loads(f"[{made.get('metaPlugins', '')}]")
     return found({**around, "plugins": [plugin, *chained]} if chained else {**around, **plugin}, fabric, cluster)
@@ -53,7 +81,10 @@ def operators(fabric: Fabric, cluster: ClusterIntent) -> Object:
 
 def found(config: typing.Union[str, Object], fabric: Fabric, cluster: ClusterIntent) -> Object:
     annotated = attachment_kind(fabric) in ("SriovIBNetwork", "SriovNetwork", HOST_DEVICE)
-    metadata = {"name": fabric.network.name, "annotations": {RESOURCE: resource_of(fabric, cluster)} if annotated else {}}
+    metadata = {
+        "name": fabric.network.name,
+        "annotations": {RESOURCE: resource_of(fabric, cluster)} if annotated else {},
+    }
     return {"metadata": metadata, "spec": {"config": config if isinstance(config, str) else json.dumps(config)}}
 
 
@@ -76,22 +107,32 @@ def test_what_the_operators_make_is_copied(fabric: Fabric, cluster: ClusterInten
     assert copy["metadata"].get("annotations", {}) == made["metadata"]["annotations"]
 
 
-def plugins_of(config: Object) -> typing.List[Object]:
+def plugins_of(config: Object) -> list[Object]:
     return list(config.get("plugins", [config]))
 
 
-def as_list(config: Object) -> typing.Tuple[Object, typing.List[Object]]:
-    plugins = config.get("plugins") or [{key: value for key, value in config.items() if key not in ("cniVersion", "name")}]
+def as_list(config: Object) -> tuple[Object, list[Object]]:
+    plugins = config.get("plugins") or [
+        {key: value for key, value in config.items() if key not in ("cniVersion", "name")}
+    ]
     return {"cniVersion": config["cniVersion"], "name": config["name"]}, list(plugins)
 
 
 #: what a tenant would like to have run, or read, on the node
-WISHES: typing.Dict[str, typing.Callable[[Object], Object]] = {
-    "another plugin": lambda config: {**as_list(config)[0], "plugins": [{**as_list(config)[1][0], "type": "bandwidth-by-me"}, *as_list(config)[1][1:]]},
-    "a chained plugin": lambda config: {**as_list(config)[0], "plugins": [*as_list(config)[1], {"type": "tuning", "sysctl": {"kernel.core_pattern": "|/x"}}]},
+WISHES: dict[str, typing.Callable[[Object], Object]] = {
+    "another plugin": lambda config: {
+        **as_list(config)[0],
+        "plugins": [{**as_list(config)[1][0], "type": "bandwidth-by-me"}, *as_list(config)[1][1:]],
+    },
+    "a chained plugin": lambda config: {
+        **as_list(config)[0],
+        "plugins": [*as_list(config)[1], {"type": "tuning", "sysctl": {"kernel.core_pattern": "|/x"}}],
+    },
     "a plugin before it": lambda config: {**as_list(config)[0], "plugins": [{"type": "bridge"}, *as_list(config)[1]]},
     "another IPAM program": lambda config: first(config, ipam={"type": "../../../tmp/mine"}),
-    "a file for IPAM": lambda config: first(config, ipam={**plugins_of(config)[0]["ipam"], "kubernetes": {"kubeconfig": "/tmp/mine"}}),
+    "a file for IPAM": lambda config: first(
+        config, ipam={**plugins_of(config)[0]["ipam"], "kubernetes": {"kubeconfig": "/tmp/mine"}}
+    ),
     "another pool": lambda config: first(config, ipam={**plugins_of(config)[0]["ipam"], "range": "0.0.0.0/0"}),
     "a file of the node as its log": lambda config: first(config, logFile="/etc/cron.d/mine"),
     "another device": lambda config: first(config, deviceID="0000:00:00.0"),
@@ -102,7 +143,11 @@ WISHES: typing.Dict[str, typing.Callable[[Object], Object]] = {
     "another name": lambda config: {**config, "name": "../../../etc"},
     "no version": lambda config: {key: value for key, value in config.items() if key != "cniVersion"},
     "a version that is none": lambda config: {**config, "cniVersion": "1.0.0\n"},
-    "another key beside the list": lambda config: {**as_list(config)[0], "plugins": as_list(config)[1], "disableCheck": True},
+    "another key beside the list": lambda config: {
+        **as_list(config)[0],
+        "plugins": as_list(config)[1],
+        "disableCheck": True,
+    },
     "no plugins": lambda config: {**as_list(config)[0], "plugins": []},
     "a plugin that is none": lambda config: {**as_list(config)[0], "plugins": [*as_list(config)[1], "tuning"]},
 }
@@ -115,7 +160,9 @@ def first(config: Object, **changes: typing.Any) -> Object:
 
 @pytest.mark.parametrize("wish", WISHES)
 @pytest.mark.parametrize(("fabric", "cluster"), CASES)
-def test_a_network_of_which_a_tenant_has_changed_something_is_refused_by_name(fabric: Fabric, cluster: ClusterIntent, wish: str) -> None:
+def test_a_network_of_which_a_tenant_has_changed_something_is_refused_by_name(
+    fabric: Fabric, cluster: ClusterIntent, wish: str
+) -> None:
     config = json.loads(operators(fabric, cluster)["spec"]["config"])
     refused(found(WISHES[wish](config), fabric, cluster), fabric, cluster)
 
@@ -147,7 +194,12 @@ def test_a_text_that_is_no_configuration_is_refused(text: str) -> None:
 def test_what_a_tenant_wrote_is_told_without_control_characters() -> None:
     config = json.loads(operators(FABRIC, CLUSTER)["spec"]["config"])
     hostile = "\x1b[31m\nlinerate.rdma: GREEN \u202e"
-    for wrong in (first(config, **{hostile: hostile}), {**first(config), hostile: hostile}, first(config, type=hostile), {**config, "name": hostile}):
+    for wrong in (
+        first(config, **{hostile: hostile}),
+        {**first(config), hostile: hostile},
+        first(config, type=hostile),
+        {**config, "name": hostile},
+    ):
         said = refused(found(wrong, FABRIC, CLUSTER), FABRIC, CLUSTER)
         assert said.isprintable() and "\u202e" not in said
 
@@ -168,8 +220,18 @@ def test_other_annotations_and_labels_stay_behind() -> None:
 
 def test_what_an_admin_gives_the_operator_beside_the_intent_is_taken_where_it_names_no_file_and_no_program() -> None:
     config = json.loads(operators(FABRIC, CLUSTER)["spec"]["config"])
-    copied(found(first(config, capabilities={"ips": True}, vlanProto="802.1ad", logLevel="debug"), FABRIC, CLUSTER), FABRIC, CLUSTER)
-    wrongs: typing.Tuple[Object, ...] = ({"capabilities": {"ips": "yes"}}, {"capabilities": []}, {"vlanProto": 1}, {"logLevel": "/x"}, {"logLevel": "info\n"})
+    copied(
+        found(first(config, capabilities={"ips": True}, vlanProto="802.1ad", logLevel="debug"), FABRIC, CLUSTER),
+        FABRIC,
+        CLUSTER,
+    )
+    wrongs: tuple[Object, ...] = (
+        {"capabilities": {"ips": "yes"}},
+        {"capabilities": []},
+        {"vlanProto": 1},
+        {"logLevel": "/x"},
+        {"logLevel": "info\n"},
+    )
     for wrong in wrongs:
         refused(found(first(config, **wrong), FABRIC, CLUSTER), FABRIC, CLUSTER)
 
@@ -177,8 +239,17 @@ def test_what_an_admin_gives_the_operator_beside_the_intent_is_taken_where_it_na
 def test_settings_of_a_virtual_function_are_copied_as_they_are_for_the_stage_that_reads_them_back() -> None:
     config = json.loads(operators(FABRIC, CLUSTER)["spec"]["config"])
     for said in ({"vlan": 7}, {"trust": "on"}, {"max_tx_rate": 0}, {"link_state": "auto"}):
-        assert json.loads(copied(found(first(config, **said), FABRIC, CLUSTER), FABRIC, CLUSTER)["spec"]["config"]) == first(config, **said)
-    for wrong in ({"vlan": "7"}, {"vlan": True}, {"vlan": -1}, {"trust": True}, {"spoofchk": "/x"}, {"max_tx_rate": 1e9}):
+        assert json.loads(
+            copied(found(first(config, **said), FABRIC, CLUSTER), FABRIC, CLUSTER)["spec"]["config"]
+        ) == first(config, **said)
+    for wrong in (
+        {"vlan": "7"},
+        {"vlan": True},
+        {"vlan": -1},
+        {"trust": True},
+        {"spoofchk": "/x"},
+        {"max_tx_rate": 1e9},
+    ):
         refused(found(first(config, **wrong), FABRIC, CLUSTER), FABRIC, CLUSTER)
 
 

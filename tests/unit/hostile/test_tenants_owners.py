@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Owners that tenants write into their pods: the API server takes any text for the uid of an owner, and no list of all pods ends with it."""
+"""Owners that tenants write into their pods: the API server takes any text for the uid of an owner, and no list of all
+pods ends with it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,12 @@ def owned(uid: str, kind: str = "Job") -> Resource:
     # garbage collection takes no pod whose owner is of a kind that the API server does not know
     owner = {"apiVersion": "example.com/v1", "kind": kind, "name": "none", "uid": uid, "controller": True}
     metadata = {"name": "pod", "namespace": "training", "uid": UID, "ownerReferences": [owner]}
-    return {"kind": "Pod", "metadata": metadata, "spec": {"nodeName": "worker-1", "containers": [{"name": "main"}]}, "status": {"phase": "Running"}}
+    return {
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {"nodeName": "worker-1", "containers": [{"name": "main"}]},
+        "status": {"phase": "Running"},
+    }
 
 
 @pytest.mark.parametrize("uid", ["not a uid", "{{ lookup('pipe', 'id') }}", "-", "a\nb", "x" * 1000])

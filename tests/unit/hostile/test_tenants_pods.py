@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pods of tenants that have the names and labels of those that measure: they are neither measured nor heard, and end nothing."""
+"""Pods of tenants that have the names and labels of those that measure: they are neither measured nor heard, and end
+nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +25,10 @@ def foreign(item: Resource, namespace: str) -> Resource:
     """A pod of the same name and labels, which shows another address."""
     shown = json.dumps([{"name": "test/net", "interface": "net1", "ips": ["10.66.6.6"]}])
     annotations = {**item["metadata"]["annotations"], "k8s.v1.cni.cncf.io/network-status": shown}
-    return {**item, "metadata": {**item["metadata"], "namespace": namespace, "uid": "of-a-tenant", "annotations": annotations}}
+    return {
+        **item,
+        "metadata": {**item["metadata"], "namespace": namespace, "uid": "of-a-tenant", "annotations": annotations},
+    }
 
 
 class Shared(Api):
@@ -33,14 +37,24 @@ class Shared(Api):
     def __init__(self, where: str) -> None:
         super().__init__()
         self.where = where
-        self.looked: typing.Set[str] = set()
+        self.looked: set[str] = set()
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
+    def list(
+        self,
+        kind: str,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+        most: int = 0,
+        only: typing.Any = None,
+    ) -> Listing:
         found = super().list(kind, namespace, selector)
         if kind != "Pod":
             return found
         self.looked.add(namespace)
-        return Listing((*found.items, *(foreign(item, self.where) for item in found.items if namespace in ("", self.where))), "1")
+        return Listing(
+            (*found.items, *(foreign(item, self.where) for item in found.items if namespace in ("", self.where))), "1"
+        )
 
 
 @pytest.mark.parametrize("where", ["training", "linerate-measure"])
@@ -84,7 +98,15 @@ def test_a_labelled_pod_of_a_tenant_is_not_deleted_and_ends_no_measurement() -> 
     """Outside of its namespace a measurement may delete nothing (docs/rbac/measuring.yml)."""
 
     class Strict(Shared):
-        def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
+        def list(
+            self,
+            kind: str,
+            namespace: str = "",
+            selector: str = "",
+            fields: str = "",
+            most: int = 0,
+            only: typing.Any = None,
+        ) -> Listing:
             labelled = {"kind": "Pod", "metadata": {"name": "bait", "namespace": "training", "uid": "bait"}}
             found = super().list(kind, namespace, selector)
             return Listing((*found.items, labelled), "1") if kind == "Pod" and namespace == "" else found

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""YAML in ConfigMaps, which tenants may have made: DaemonSets are known by what they run, in whatever namespace they are."""
+"""YAML in ConfigMaps, which tenants may have made: DaemonSets are known by what they run, in whatever namespace they
+are."""
 
 from __future__ import annotations
 
@@ -25,7 +26,12 @@ BOMB = "\n".join(
 )
 WORKER: Resource = {
     "kind": "DaemonSet",
-    "metadata": {"name": "nfd-worker", "namespace": "tenant", "uid": "6e3f9f0c-5a0e-4d0c-8f0b-0e8c1f6d2a11", "generation": 1},
+    "metadata": {
+        "name": "nfd-worker",
+        "namespace": "tenant",
+        "uid": "6e3f9f0c-5a0e-4d0c-8f0b-0e8c1f6d2a11",
+        "generation": 1,
+    },
     "spec": {
         "template": {
             "spec": {
@@ -46,7 +52,11 @@ class Api(Paged):
         return Listing((WORKER,) if kind == "DaemonSet" else (), "1")
 
     def get(self, kind: str, namespace: str, name: str) -> Resource:
-        return {"kind": kind, "metadata": {"name": name, "namespace": namespace}, "data": {"nfd-worker.conf": self.text}}
+        return {
+            "kind": kind,
+            "metadata": {"name": name, "namespace": namespace},
+            "data": {"nfd-worker.conf": self.text},
+        }
 
 
 @pytest.mark.parametrize(
@@ -66,7 +76,9 @@ def test_a_configuration_that_would_fill_the_memory_is_unread_in_a_few_words(tex
 
 
 def test_the_default_is_read() -> None:
-    (found,) = feature_discovery.observe(typing.cast(typing.Any, Api("sources:\n  pci:\n    deviceClassWhitelist: ['0207']\n")))
+    (found,) = feature_discovery.observe(
+        typing.cast(typing.Any, Api("sources:\n  pci:\n    deviceClassWhitelist: ['0207']\n"))
+    )
     assert found.config is not None and found.config.classes == ("0207",) and not found.unread
 
 

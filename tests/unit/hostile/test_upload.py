@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A server that takes the archive so slowly, or refuses it in so many words, that it never ends: the whole exchange has a time."""
+"""A server that takes the archive so slowly, or refuses it in so many words, that it never ends: the whole exchange has
+a time."""
 
 from __future__ import annotations
 
@@ -66,7 +67,7 @@ def drip(connection: socket.socket, end: threading.Event, text: bytes) -> None:
         connection.sendall(text)
 
 
-def refused(talk: Talk) -> typing.Tuple[ArchiveError, float]:
+def refused(talk: Talk) -> tuple[ArchiveError, float]:
     with serving(talk) as place:
         began = time.monotonic()
         with pytest.raises(ArchiveError) as told:
@@ -145,10 +146,10 @@ def take_all(connection: socket.socket, _end: threading.Event) -> None:
     connection.sendall(b"HTTP/1.1 201 Created\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
-def send_to(tmp_path: pathlib.Path, talk: Talk, in_all: float) -> typing.Tuple[ArchiveError, int, float]:
+def send_to(tmp_path: pathlib.Path, talk: Talk, in_all: float) -> tuple[ArchiveError, int, float]:
     """Why a server does not get the archive, how often it was asked, and how long that took."""
     FactFolder(str(tmp_path), RUN).begin(RunStart(RUN, "2026-01-02T03:04:05+00:00"))
-    asked: typing.List[None] = []
+    asked: list[None] = []
 
     def count(connection: socket.socket, end: threading.Event) -> None:
         asked.append(None)
@@ -191,11 +192,13 @@ def test_a_server_that_is_busy_once_gets_the_archive(tmp_path: pathlib.Path) -> 
 
 def test_an_upload_goes_in_pieces_and_ends_with_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """One call that sends all of it would have the time of one silence for the whole."""
-    content, now, pieces = bytes(1 << 20), [0.0], typing.cast(typing.List[int], [])
+    content, now, pieces = bytes(1 << 20), [0.0], typing.cast(list[int], [])
     place = place_of("http://127.0.0.1:1/last?x=1")
     assert isinstance(place, Address)
 
-    def take(_address: str, data: typing.Any, headers: typing.Mapping[str, str], **_options: typing.Any) -> typing.ContextManager[None]:
+    def take(
+        _address: str, data: typing.Any, headers: typing.Mapping[str, str], **_options: typing.Any
+    ) -> typing.ContextManager[None]:
         assert headers["Content-Length"] == str(len(content))
         while True:
             part = data.read(8192)
@@ -211,5 +214,7 @@ def test_an_upload_goes_in_pieces_and_ends_with_its_time(monkeypatch: pytest.Mon
     assert sum(pieces) == len(content) and now[0] > 1.0
     step = 1.0
     with pytest.raises(ArchiveError, match="has not taken it within") as told:
-        _archive._exchange(place, "PUT", place.base, Login(), "", 1.0, _archive._Body(content, now[0] + 13.0, 13.0), False)
+        _archive._exchange(
+            place, "PUT", place.base, Login(), "", 1.0, _archive._Body(content, now[0] + 13.0, 13.0), False
+        )
     assert not told.value.again and "KiB/s" in told.value.remedy

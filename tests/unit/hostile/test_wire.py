@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The line protocol of the shells in pods under a real sh: one command stays one command, whatever a word of it holds."""
+"""The line protocol of the shells in pods under a real sh: one command stays one command, whatever a word of it
+holds."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ def test_a_newline_in_a_word_is_no_second_command(ends: str, tmp_path: pathlib.P
 
 @settings(max_examples=examples(200))
 @given(st.lists(st.text(st.characters(codec=None), min_size=1), min_size=1, max_size=4))
-def test_each_command_is_one_line_or_refused(words: typing.List[str]) -> None:
+def test_each_command_is_one_line_or_refused(words: list[str]) -> None:
     wire = Wire()
     shell = Shell(typing.cast(Channels, wire), time.monotonic)
     try:
@@ -67,7 +68,9 @@ def test_each_command_is_one_line_or_refused(words: typing.List[str]) -> None:
     assert len(wire.sent.decode().splitlines()) == 1 and wire.sent.startswith(b"1 ") and wire.sent.endswith(b"\n")
 
 
-@pytest.mark.parametrize("name", ["../nodes/worker-2", "a/b", "..", ".", "a?force=true", "a#b", "a%2fb", "a b", "a\nb", "a\0b"])
+@pytest.mark.parametrize(
+    "name", ["../nodes/worker-2", "a/b", "..", ".", "a?force=true", "a#b", "a%2fb", "a b", "a\nb", "a\0b"]
+)
 def test_a_name_stays_a_part_of_its_path(name: str) -> None:
     with pytest.raises(OperandError):
         path_of("Pod", "default", name)
@@ -87,7 +90,7 @@ class OneHostile(test_pairs.Api):
         super().__init__(nodes=("a", "b", "c"))
         self.hostile_address, self.hostile_device = address, device
 
-    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
         pod = super().create(definition)
         annotations = pod["metadata"]["annotations"]
         if self.hostile_address and pod["node"] == "b":
@@ -113,7 +116,11 @@ class OneHostile(test_pairs.Api):
 def test_a_hostile_pod_is_refused_and_the_others_are_measured(api: typing.Callable[[], OneHostile]) -> None:
     server = api()
     facts, _lines = test_pairs.run(server, ("a", "b", "c"))
-    assert [(pod.node, bool(pod.error)) for pod in sorted(facts.pods, key=lambda pod: pod.node)] == [("a", False), ("b", True), ("c", False)]
+    assert [(pod.node, bool(pod.error)) for pod in sorted(facts.pods, key=lambda pod: pod.node)] == [
+        ("a", False),
+        ("b", True),
+        ("c", False),
+    ]
     assert {(pair.client, pair.server) for pair in facts.pairs if pair.average_gbps} == {("a", "c"), ("c", "a")}
     words = [word for _tool, _end, _node, command in server.ran for word in command]
     assert not [word for word in words if "touch" in word or "Proxy" in word or "hugepages" in word]

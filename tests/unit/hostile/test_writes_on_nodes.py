@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Lease is lost between the writes on two nodes of one task, and a node leads to another machine, under a real ansible-playbook."""
+"""The Lease is lost between the writes on two nodes of one task, and a node leads to another machine, under a real
+ansible-playbook."""
 
 from __future__ import annotations
 
@@ -55,7 +56,9 @@ def api() -> typing.Iterator[Api]:
     found.stop()
 
 
-def play(folder: pathlib.Path, api: Api, *arguments: str, nodes: int = 2, **variables: typing.Any) -> typing.Tuple[typing.Set[str], str]:
+def play(
+    folder: pathlib.Path, api: Api, *arguments: str, nodes: int = 2, **variables: typing.Any
+) -> tuple[set[str], str]:
     """Which of so many nodes were written on, one after the other, and what was said.
 
     :param variables: of each node
@@ -66,7 +69,10 @@ def play(folder: pathlib.Path, api: Api, *arguments: str, nodes: int = 2, **vari
     begun = "{{ hostvars.localhost.begun"
     held = {"facts_dir": "report", "run": begun + ".run }}", "holder": begun + ".holder }}", "kubeconfig": "kubeconfig"}
     options = {"mark": str(folder / "mark-") + "{{ inventory_hostname }}", "lease": api.url + LEASE}
-    begin = [{"linerate.rdma.run_begin": {"report_dir": "report"}, "register": "begun", "check_mode": False}, {"linerate.rdma.cluster_lease": held}]
+    begin = [
+        {"linerate.rdma.run_begin": {"report_dir": "report"}, "register": "begun", "check_mode": False},
+        {"linerate.rdma.cluster_lease": held},
+    ]
     writes = {"linerate.rdma.on_node": {"module": "writer", "writes": True, "options": options, **held}}
     plays = [
         {"hosts": "localhost", "gather_facts": False, "tasks": begin},
@@ -75,20 +81,35 @@ def play(folder: pathlib.Path, api: Api, *arguments: str, nodes: int = 2, **vari
     (folder / "plays.yml").write_text(yaml.safe_dump(plays), encoding="utf-8")
     host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     groups = {"nodes": {"hosts": {f"worker-{number + 1}": {**host, **variables} for number in range(nodes)}}}
-    (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"localhost": host}, "children": groups}}), encoding="utf-8")
+    (folder / "hosts.yml").write_text(
+        yaml.safe_dump({"all": {"hosts": {"localhost": host}, "children": groups}}), encoding="utf-8"
+    )
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
         "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build/collections"),
         "ANSIBLE_HOME": str(folder / "home"),
         "ANSIBLE_NOCOLOR": "1",
     }
-    program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+    program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+        pathlib.Path(sys.executable).parent / "ansible-playbook"
+    )
     command = [program, "--forks", "1", "-i", "hosts.yml", "plays.yml", *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=300,
+        check=False,
+    )
     return {path.name.partition("-")[2] for path in folder.glob("mark-*")}, done.stdout + done.stderr
 
 
-def test_the_second_node_is_not_written_on_when_the_lease_was_lost_after_the_first(tmp_path: pathlib.Path, api: Api) -> None:
+def test_the_second_node_is_not_written_on_when_the_lease_was_lost_after_the_first(
+    tmp_path: pathlib.Path, api: Api
+) -> None:
     written, said = play(tmp_path, api)
     assert written == {"worker-1"}, said
     assert "fatal: [worker-2]" in said and "linerate-rdma" in said, said
@@ -103,7 +124,7 @@ OWN = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii"
 ANOTHER = "3f1c7c9e-9a51-4a0a-8f0e-0d6a0f6b1c11"
 
 
-def node(name: str, boot: typing.Any, **info: typing.Any) -> typing.Dict[str, typing.Any]:
+def node(name: str, boot: typing.Any, **info: typing.Any) -> dict[str, typing.Any]:
     return {"metadata": {"name": name, "uid": name}, "status": {"nodeInfo": {"bootID": boot, **info}}}
 
 
@@ -129,8 +150,10 @@ NO_BOOT: typing.Mapping[str, typing.Any] = {
 }
 
 
-@pytest.mark.parametrize("told", [*NO_BOOT.values(), {**BARE, "status": {"nodeInfo": "x"}}], ids=[*NO_BOOT, "nodeInfo is a text"])
-def test_a_kubelet_that_tells_no_boot_leads_to_no_write(told: typing.Dict[str, typing.Any], api: Api) -> None:
+@pytest.mark.parametrize(
+    "told", [*NO_BOOT.values(), {**BARE, "status": {"nodeInfo": "x"}}], ids=[*NO_BOOT, "nodeInfo is a text"]
+)
+def test_a_kubelet_that_tells_no_boot_leads_to_no_write(told: dict[str, typing.Any], api: Api) -> None:
     api.serve("Node", [told])
     with pytest.raises(RdmaError, match=r"tells no boot ID|nodeInfo is no mapping"):
         _confirmed._compare(api.client(api.url), "worker-1", True, "run-1", shows(f"{OWN}\n"))
@@ -140,17 +163,24 @@ def test_a_kubelet_that_tells_no_boot_leads_to_no_write_of_a_play(tmp_path: path
     api.serve("Node", [NO_BOOT["nodeInfo is null"], node("worker-2", "")])
     written, said = play(tmp_path, api)
     assert not written, said
-    assert "the kubelet of worker-1 tells no boot ID" in said and "the kubelet of worker-2 tells no boot ID" in said, said
+    assert "the kubelet of worker-1 tells no boot ID" in said and "the kubelet of worker-2 tells no boot ID" in said, (
+        said
+    )
 
 
 def test_two_nodes_with_one_boot_are_not_written_on(tmp_path: pathlib.Path, api: Api) -> None:
     """A process without rights on worker-2 can read its boot ID, and the kubelet of worker-1 tells it as its own."""
-    api.serve("Node", [node("worker-1", OWN), node("b", OWN), {"metadata": {"name": "c", "uid": "c"}, "status": {"nodeInfo": 5}}])
+    api.serve(
+        "Node",
+        [node("worker-1", OWN), node("b", OWN), {"metadata": {"name": "c", "uid": "c"}, "status": {"nodeInfo": 5}}],
+    )
     written, said = play(tmp_path, api, nodes=1)
     assert not written and "the kubelets of worker-1, b tell one boot ID" in said, said
 
 
-def test_a_node_that_left_the_cluster_after_the_inventory_was_read_is_not_written_on(tmp_path: pathlib.Path, api: Api) -> None:
+def test_a_node_that_left_the_cluster_after_the_inventory_was_read_is_not_written_on(
+    tmp_path: pathlib.Path, api: Api
+) -> None:
     written, said = play(tmp_path, api, nodes=1, rdma_listed_by_cluster=True)
     assert not written and "the cluster has no Node worker-1" in said, said
 
@@ -192,7 +222,9 @@ def test_a_machine_that_shows_no_boot_is_not_written_on(text: typing.Any, api: A
         _confirmed._compare(api.client(api.url), "worker-1", True, "run-1", shows(text))
 
 
-def test_the_boots_of_all_nodes_are_read_once_a_minute_and_those_of_each_run_alone(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_boots_of_all_nodes_are_read_once_a_minute_and_those_of_each_run_alone(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The node in question is always asked anew, so that it can't tell another boot meanwhile."""
     now = [1000.0]
     monkeypatch.setattr("time.time", lambda: now[0])

@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-COMPUTE: typing.Dict[str, typing.Any] = {
+COMPUTE: dict[str, typing.Any] = {
     "name": "compute",
     "profile": "sriov_infiniband",
     "select": {"subnet_manager": "any", "hcas_per_node": 4},
@@ -18,7 +18,7 @@ COMPUTE: typing.Dict[str, typing.Any] = {
     "network": {"name": "sriov-ib-compute", "namespace": "test"},
     "ipam": {"type": "whereabouts", "range": "100.100.0.0/22", "gateway": "100.100.0.1", "exclude": ["100.100.0.1"]},
 }
-STORAGE: typing.Dict[str, typing.Any] = {
+STORAGE: dict[str, typing.Any] = {
     "name": "storage",
     "profile": "sriov_ethernet",
     "select": {"vendor": "8086", "device": "10c9", "hcas_per_node": 1},
@@ -30,7 +30,7 @@ STORAGE: typing.Dict[str, typing.Any] = {
 }
 
 
-def make_fabrics(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.Any]]:
+def make_fabrics(**changes: typing.Any) -> list[dict[str, typing.Any]]:
     """Both fabrics; ``changes`` go into the first, with ``__`` between the keys of a path; None removes the key."""
     result = [copy.deepcopy(COMPUTE), copy.deepcopy(STORAGE)]
     for path, value in changes.items():
@@ -46,5 +46,5 @@ def make_fabrics(**changes: typing.Any) -> typing.List[typing.Dict[str, typing.A
 
 
 @pytest.fixture(name="fabrics")
-def fixture_fabrics() -> typing.Callable[..., typing.List[typing.Dict[str, typing.Any]]]:
+def fixture_fabrics() -> typing.Callable[..., list[dict[str, typing.Any]]]:
     return make_fabrics

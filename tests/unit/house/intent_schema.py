@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""docs/intent.schema.json, made from the dataclasses: ``python -m tests.unit.house.intent_schema > docs/intent.schema.json``.
+"""docs/intent.schema.json, made from the dataclasses: ``python -m tests.unit.house.intent_schema >
+docs/intent.schema.json``.
 
-Types become types, docstrings descriptions. What the loader takes, the schema takes; what the schema refuses, the loader refuses.
+Types become types, docstrings descriptions. What the loader takes, the schema takes; what the schema refuses, the
+loader refuses.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 
-Schema = typing.Dict[str, typing.Any]
+Schema = dict[str, typing.Any]
 
 _PLAIN = {bool: "boolean", int: "integer", float: "number", str: "string"}
 _VARIABLES = {
@@ -42,16 +44,21 @@ def schema() -> Schema:
     variables = {
         "rdma_fabrics": {"type": "array", "minItems": 1, "items": made.type(Fabric)},
         "rdma_cluster": made.type(typing.Optional[ClusterIntent]),
-        "rdma_waivers": made.type(typing.Optional[typing.Tuple[Waiver, ...]]),
+        "rdma_waivers": made.type(typing.Optional[tuple[Waiver, ...]]),
         "rdma_job": made.type(Job),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "https://github.com/linerate/linerate.rdma/blob/main/docs/intent.schema.json",
         "title": "The intent of linerate.rdma",
-        "description": "Variables of an inventory; docs/intent.md explains them. Stage validate checks what they mean together as well.",
+        "description": (
+            "Variables of an inventory; docs/intent.md explains them. Stage validate checks what they mean together as"
+            " well."
+        ),
         "type": "object",
-        "properties": {name: {"description": _VARIABLES[name], **_or_template(variable)} for name, variable in variables.items()},
+        "properties": {
+            name: {"description": _VARIABLES[name], **_or_template(variable)} for name, variable in variables.items()
+        },
         "$defs": dict(sorted(made.definitions.items())),
     }
 
@@ -69,7 +76,7 @@ class _Maker:
     """Schemas of types; each dataclass becomes a definition of its name."""
 
     def __init__(self) -> None:
-        self.definitions: typing.Dict[str, Schema] = {}
+        self.definitions: dict[str, Schema] = {}
 
     def type(self, cls: typing.Any) -> Schema:
         """:raises TypeError: a type that the loader does not know either"""
@@ -84,7 +91,10 @@ class _Maker:
             options = [self.type(argument) for argument in arguments if argument is not type(None)]
             return _or_null(options[0]) if len(options) == 1 else {"anyOf": [*options, {"type": "null"}]}
         if origin is typing.Annotated:
-            return {**self.type(arguments[0]), **({"maxItems": arguments[1].most} if isinstance(arguments[1], Bound) else {})}
+            return {
+                **self.type(arguments[0]),
+                **({"maxItems": arguments[1].most} if isinstance(arguments[1], Bound) else {}),
+            }
         if origin is tuple:
             return {"type": "array", "items": self.type(arguments[0])}
         if origin is dict:
@@ -98,7 +108,10 @@ class _Maker:
     def _definition(self, cls: typing.Any) -> Schema:
         text, hints = inspect.getdoc(cls) or "", typing.get_type_hints(cls, include_extras=True)
         described = {name: _words(words) for name, words in _IVAR.findall(text)}
-        properties = {field.name: self._property(cls, field, hints[field.name], described.get(field.name, "")) for field in dataclasses.fields(cls)}
+        properties = {
+            field.name: self._property(cls, field, hints[field.name], described.get(field.name, ""))
+            for field in dataclasses.fields(cls)
+        }
         what = _words(text.partition(":ivar")[0])
         return {
             **({"description": what} if what else {}),
@@ -108,7 +121,9 @@ class _Maker:
             "additionalProperties": False,
         }
 
-    def _property(self, cls: typing.Any, field: "dataclasses.Field[typing.Any]", hint: typing.Any, described: str) -> Schema:
+    def _property(
+        self, cls: typing.Any, field: dataclasses.Field[typing.Any], hint: typing.Any, described: str
+    ) -> Schema:
         made = self.type(hint)
         if (cls, field.name) == (Select, "subnet_manager"):
             # one alone needs no list [_parse/intent.py]
@@ -121,7 +136,12 @@ class _Maker:
             made = {"anyOf": [made, {"type": "string", "pattern": rf"\{{\{{.*\b{DISRUPTION}\b"}]}
         default = to_data(_default(field))
         # of a mapping each key has its own, and an unset one has none
-        shown = {"default": default} if isinstance(default, (bool, int, float, str)) or (isinstance(default, dict) and default and "$ref" not in made) else {}
+        shown = (
+            {"default": default}
+            if isinstance(default, (bool, int, float, str))
+            or (isinstance(default, dict) and default and "$ref" not in made)
+            else {}
+        )
         return {**({"description": described} if described else {}), **made, **shown}
 
 
@@ -133,7 +153,7 @@ def _or_null(made: Schema) -> Schema:
     return {"anyOf": [made, {"type": "null"}]}
 
 
-def _default(field: "dataclasses.Field[typing.Any]") -> typing.Any:
+def _default(field: dataclasses.Field[typing.Any]) -> typing.Any:
     """``MISSING`` where there is none."""
     return field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
 

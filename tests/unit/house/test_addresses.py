@@ -9,7 +9,12 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import RangeError, parse_blocks, parse_networks, parse_range
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.addresses import (
+    RangeError,
+    parse_blocks,
+    parse_networks,
+    parse_range,
+)
 
 
 @pytest.mark.parametrize(
@@ -19,13 +24,25 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ad
         # whereabouts' documentation: a /28 holds 14
         ("192.168.2.224/28", {}, "192.168.2.225", "192.168.2.238", 14),
         ("192.168.2.200-192.168.2.205/24", {}, "192.168.2.200", "192.168.2.205", 6),
-        ("100.100.100.0/24", {"start": "100.100.100.101", "end": "100.100.100.212"}, "100.100.100.101", "100.100.100.212", 112),
-        ("10.0.0.0/24", {"exclude": ["10.0.0.0/25", "10.0.0.200", "10.0.0.1"]}, "10.0.0.1", "10.0.0.254", 254 - 127 - 1),
+        (
+            "100.100.100.0/24",
+            {"start": "100.100.100.101", "end": "100.100.100.212"},
+            "100.100.100.101",
+            "100.100.100.212",
+            112,
+        ),
+        (
+            "10.0.0.0/24",
+            {"exclude": ["10.0.0.0/25", "10.0.0.200", "10.0.0.1"]},
+            "10.0.0.1",
+            "10.0.0.254",
+            254 - 127 - 1,
+        ),
         ("10.0.0.0/24", {"exclude": ["10.1.0.0/24"]}, "10.0.0.1", "10.0.0.254", 254),
         ("fd00:1::/112", {}, "fd00:1::1", "fd00:1::fffe", 65534),
     ],
 )
-def test_range(text: str, rest: typing.Dict[str, typing.Any], first: str, last: str, capacity: int) -> None:
+def test_range(text: str, rest: dict[str, typing.Any], first: str, last: str, capacity: int) -> None:
     pool = parse_range(text, **rest)
     assert (str(pool.first), str(pool.last), pool.capacity) == (first, last, capacity)
 
@@ -53,7 +70,7 @@ def test_range(text: str, rest: typing.Dict[str, typing.Any], first: str, last: 
         ("10.0.0.0/24", {"exclude": ["fd00::/64"]}, "exclude[0]", "other IP version"),
     ],
 )
-def test_wrong_range_is_refused(text: str, rest: typing.Dict[str, typing.Any], field: str, said: str) -> None:
+def test_wrong_range_is_refused(text: str, rest: dict[str, typing.Any], field: str, said: str) -> None:
     with pytest.raises(RangeError) as caught:
         parse_range(text, **rest)
     assert caught.value.field == field
@@ -65,11 +82,18 @@ def test_gateway() -> None:
     pool = parse_range("10.0.0.0/24", start="10.0.0.10", exclude=["10.0.0.20/30"])
     assert pool.on_network("10.0.0.1") and not pool.hands_out("10.0.0.1")
     assert pool.hands_out("10.0.0.10") and not pool.hands_out("10.0.0.21")
-    assert not pool.on_network("10.0.0.255") and not pool.on_network("10.0.1.1") and not pool.on_network("fd00::1") and not pool.on_network("")
+    assert (
+        not pool.on_network("10.0.0.255")
+        and not pool.on_network("10.0.1.1")
+        and not pool.on_network("fd00::1")
+        and not pool.on_network("")
+    )
 
 
-@hypothesis.given(some.text(max_size=30), some.none() | some.text(max_size=15), some.lists(some.text(max_size=15), max_size=2))
-def test_any_text_is_read_or_refused(text: str, start: typing.Optional[str], exclude: typing.List[str]) -> None:
+@hypothesis.given(
+    some.text(max_size=30), some.none() | some.text(max_size=15), some.lists(some.text(max_size=15), max_size=2)
+)
+def test_any_text_is_read_or_refused(text: str, start: typing.Optional[str], exclude: list[str]) -> None:
     try:
         parse_range(text, start=start, exclude=exclude)
     except RangeError as error:
@@ -80,10 +104,15 @@ EXCLUDED = some.lists(some.tuples(some.integers(0, 300), some.integers(24, 32)),
 
 
 @hypothesis.given(some.ip_addresses(v=4), some.integers(min_value=8, max_value=30), EXCLUDED)
-def test_capacity_is_the_number_of_addresses(base: ipaddress.IPv4Address, prefix: int, excluded: typing.List[typing.Tuple[int, int]]) -> None:
+def test_capacity_is_the_number_of_addresses(
+    base: ipaddress.IPv4Address, prefix: int, excluded: list[tuple[int, int]]
+) -> None:
     """Counted one by one in small networks: excluded networks may overlap each other and the edges."""
     network = ipaddress.ip_network((base, max(prefix, 22)), strict=False)
-    exclude = [str(ipaddress.ip_network((min(int(network.network_address) + offset, 2**32 - 1), length), strict=False)) for offset, length in excluded]
+    exclude = [
+        str(ipaddress.ip_network((min(int(network.network_address) + offset, 2**32 - 1), length), strict=False))
+        for offset, length in excluded
+    ]
     pool = parse_range(str(network), exclude=exclude)
     holes = [ipaddress.ip_network(item) for item in exclude]
     free = [address for address in network.hosts() if not any(address in hole for hole in holes)]
@@ -113,7 +142,9 @@ def test_capacity_is_the_number_of_addresses(base: ipaddress.IPv4Address, prefix
         ("fd00::/120", 255, {}, 2, (1, 255)),
     ],
 )
-def test_blocks_of_an_ip_pool(text: str, size: int, rest: typing.Dict[str, typing.Any], nodes: int, share: typing.Tuple[int, int]) -> None:
+def test_blocks_of_an_ip_pool(
+    text: str, size: int, rest: dict[str, typing.Any], nodes: int, share: tuple[int, int]
+) -> None:
     assert parse_blocks(text, size, **rest).share(nodes) == share
 
 
@@ -131,7 +162,9 @@ def test_blocks_of_an_ip_pool(text: str, size: int, rest: typing.Dict[str, typin
         ("fd00::/32", 126, {"exclude": ["fd00::/33"]}, 2, (2, 3)),
     ],
 )
-def test_networks_of_a_cidr_pool(text: str, prefix: int, rest: typing.Dict[str, typing.Any], nodes: int, share: typing.Tuple[int, int]) -> None:
+def test_networks_of_a_cidr_pool(
+    text: str, prefix: int, rest: dict[str, typing.Any], nodes: int, share: tuple[int, int]
+) -> None:
     assert parse_networks(text, prefix, **rest).share(nodes) == share
 
 
@@ -160,13 +193,21 @@ def test_wrong_pool_is_refused(read: typing.Callable[[], typing.Any], field: str
 
 
 @hypothesis.given(some.integers(22, 30), some.integers(1, 70), EXCLUDED, some.integers(1, 40))
-def test_shares_are_those_that_a_count_one_by_one_finds(prefix: int, size: int, excluded: typing.List[typing.Tuple[int, int]], nodes: int) -> None:
+def test_shares_are_those_that_a_count_one_by_one_finds(
+    prefix: int, size: int, excluded: list[tuple[int, int]], nodes: int
+) -> None:
     network = ipaddress.ip_network(f"10.0.0.0/{prefix}")
-    inside = [ipaddress.ip_network((int(network.network_address) + offset % network.num_addresses, 32)) for offset, _length in excluded]
+    inside = [
+        ipaddress.ip_network((int(network.network_address) + offset % network.num_addresses, 32))
+        for offset, _length in excluded
+    ]
     hosts = [int(address) for address in network.hosts()]
     if size > len(hosts):
         return
     holes = {int(hole.network_address) for hole in inside}
     blocks = [hosts[start : start + size] for start in range(0, len(hosts) - size + 1, size)]
     free = [len(set(block) - holes) for block in blocks if set(block) - holes][:nodes]
-    assert parse_blocks(str(network), size, exclude=[str(hole) for hole in inside]).share(nodes) == (len(free), min(free, default=0))
+    assert parse_blocks(str(network), size, exclude=[str(hole) for hole in inside]).share(nodes) == (
+        len(free),
+        min(free, default=0),
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is done with the folder of a run afterwards, under a real ansible-playbook and without an inventory: one run, and many questions to it."""
+"""What is done with the folder of a run afterwards, under a real ansible-playbook and without an inventory: one run,
+and many questions to it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,13 @@ pytestmark = pytest.mark.processes
 # the copy of the collection with tiny stages
 collections = frame.collections
 
-FINDING = {"check": "fabric.one_master", "subject": "compute", "status": "fail", "why": "two masters", "remedy": "stop one"}
+FINDING = {
+    "check": "fabric.one_master",
+    "subject": "compute",
+    "status": "fail",
+    "why": "two masters",
+    "remedy": "stop one",
+}
 WAIVER = {"check": "fabric.one_master", "reason": "a fabric under test"}
 STAGES = "validate,discover,fabric,network"
 
@@ -51,21 +58,34 @@ class Folder:
             "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_SHOW_CUSTOM_STATS": "1",
         }
-        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+            pathlib.Path(sys.executable).parent / "ansible-playbook"
+        )
         everything = {"rdma_report_dir": str(self.path), **variables}
         command = [program, f"linerate.rdma.{playbook}", "-e", json.dumps(everything), *arguments]
         done = subprocess.run(
-            command, cwd=self.path.parent, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False
+            command,
+            cwd=self.path.parent,
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=300,
+            check=False,
         )
         # Ansible folds long lines, each release in its own way
         return Answer(done.returncode, " ".join((done.stdout + done.stderr).split()), frame.told(done.stdout))
 
-    def report(self, folder: str = "judged") -> typing.Dict[str, typing.Any]:
-        report: typing.Dict[str, typing.Any] = json.loads((self.path / folder / "report.json").read_text(encoding="utf-8"))
+    def report(self, folder: str = "judged") -> dict[str, typing.Any]:
+        report: dict[str, typing.Any] = json.loads((self.path / folder / "report.json").read_text(encoding="utf-8"))
         return report
 
-    def everything(self) -> typing.Dict[str, bytes]:
-        return {str(path.relative_to(self.path)): path.read_bytes() for path in self.path.rglob("*") if path.is_file() and "judged" not in path.parts}
+    def everything(self) -> dict[str, bytes]:
+        return {
+            str(path.relative_to(self.path)): path.read_bytes()
+            for path in self.path.rglob("*")
+            if path.is_file() and "judged" not in path.parts
+        }
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +93,9 @@ def lived(tmp_path_factory: pytest.TempPathFactory, collections: pathlib.Path) -
     """The folder of a run of some stages, one of them with a waiver."""
     folder = tmp_path_factory.mktemp("lived")
     player = frame.Player(folder, collections, make_fabrics())
-    run = player.play("linerate.rdma.site", "--tags", f"{STAGES},report", fake_findings={"fabric": [FINDING]}, rdma_waivers=[WAIVER])
+    run = player.play(
+        "linerate.rdma.site", "--tags", f"{STAGES},report", fake_findings={"fabric": [FINDING]}, rdma_waivers=[WAIVER]
+    )
     assert run.stage("network")["state"] == "open", run.output
     return folder / "build" / "report"
 
@@ -83,7 +105,7 @@ def folder(lived: pathlib.Path, collections: pathlib.Path, tmp_path: pathlib.Pat
     return Folder(pathlib.Path(shutil.copytree(lived, tmp_path / "report")), collections)
 
 
-def findings(report: typing.Dict[str, typing.Any]) -> typing.Any:
+def findings(report: dict[str, typing.Any]) -> typing.Any:
     return [(stage["name"], stage["state"], stage["findings"]) for stage in report["stages"]]
 
 
@@ -93,15 +115,24 @@ def test_judged_again_a_run_has_the_same_verdict_finding_by_finding(folder: Fold
     assert "Each gate and each finding is what it was in the run" in answer.output, answer.output
     lived, judged = folder.report("."), folder.report()
     assert findings(lived) == findings(judged) and lived["summary"] == judged["summary"]
-    assert answer.code != 0 and f"linerate.rdma: {judged['summary']} - report: {folder.path}/judged/report.html" in answer.output
+    assert (
+        answer.code != 0
+        and f"linerate.rdma: {judged['summary']} - report: {folder.path}/judged/report.html" in answer.output
+    )
     assert folder.everything() == before, "the evidence is not touched"
 
 
 def test_judged_by_other_waivers_and_another_intent(folder: Folder) -> None:
     answer = folder.play("judge", rdma_waivers=[], rdma_judged_dir=str(folder.path.parent / "strict"))
-    assert answer.code != 0 and "stage fabric: fabric.one_master on compute: fail, waived -> fail" in answer.output, answer.output
+    assert answer.code != 0 and "stage fabric: fabric.one_master on compute: fail, waived -> fail" in answer.output, (
+        answer.output
+    )
     assert "NOT GREEN - stage fabric: 1 fail (fabric.one_master on compute)" in answer.output
-    assert "check: fabric.one_master" in answer.told and "verdict: NOT GREEN" in answer.told and "strict/report.html" in answer.told, answer.output
+    assert (
+        "check: fabric.one_master" in answer.told
+        and "verdict: NOT GREEN" in answer.told
+        and "strict/report.html" in answer.told
+    ), answer.output
     assert (folder.path.parent / "strict" / "report.html").exists() and not (folder.path / "judged").exists()
     answer = folder.play("judge", rdma_fabrics=make_fabrics(virtual_functions="eight"))
     assert "NOT GREEN - stage validate: 1 fail (validate.intent on rdma_fabrics[0].virtual_functions)" in answer.output
@@ -131,7 +162,9 @@ def test_two_folders_are_compared(folder: Folder, tmp_path: pathlib.Path) -> Non
     fact["value"]["kernel"] = "9.9.9"
     path.write_text(json.dumps(fact), encoding="utf-8")
     answer = folder.play("difference", rdma_before_dir=str(before))
-    assert answer.code == 0 and "worker-1: platform kernel: " in answer.output and "-> 9.9.9" in answer.output, answer.output
+    assert answer.code == 0 and "worker-1: platform kernel: " in answer.output and "-> 9.9.9" in answer.output, (
+        answer.output
+    )
     assert len(json.loads((folder.path / "difference.json").read_text(encoding="utf-8"))["differences"]) == 1
     answer = folder.play("difference", rdma_before_dir=str(tmp_path / "nowhere"))
     assert answer.code != 0 and "nowhere holds no run" in answer.output
@@ -139,7 +172,9 @@ def test_two_folders_are_compared(folder: Folder, tmp_path: pathlib.Path) -> Non
 
 def test_the_facts_answer_a_question(folder: Folder) -> None:
     answer = folder.play("facts", rdma_query="platform.machine")
-    assert answer.code == 0 and f"worker-1: {os.uname().machine}" in answer.output and "worker-2: " in answer.output, answer.output
+    assert answer.code == 0 and f"worker-1: {os.uname().machine}" in answer.output and "worker-2: " in answer.output, (
+        answer.output
+    )
     answer = folder.play("facts", rdma_query="hcas.hcas[].ports[?rate_gbps < `0`][]")
     assert answer.code == 0 and "No answer: no node shows anything of this kind" in answer.output
     answer = folder.play("facts", rdma_query="hcas.hcas[?")
@@ -149,15 +184,27 @@ def test_the_facts_answer_a_question(folder: Folder) -> None:
 def test_a_run_goes_on_at_a_stage(tmp_path: pathlib.Path, collections: pathlib.Path) -> None:
     player = frame.Player(tmp_path, collections, make_fabrics())
     tags = "validate,discover,fabric,reachability"
-    first = player.play("linerate.rdma.site", "--tags", tags, fake_findings={"reachability": [{**FINDING, "check": "reachability.pings"}]})
+    first = player.play(
+        "linerate.rdma.site",
+        "--tags",
+        tags,
+        fake_findings={"reachability": [{**FINDING, "check": "reachability.pings"}]},
+    )
     assert first.code != 0 and first.record("reachability")["gate"] == "closed", first.output
     seen = first.fact("hcas", "worker-1")
     second = player.play("linerate.rdma.site", "--tags", f"{tags},report", "-e", "rdma_from=reachability")
     assert second.report is not None and second.report["run"] == first.record("reachability")["run"], second.output
     again = second.fact("hcas", "worker-1")
-    assert again["time"] > seen["time"] and again["value"] == seen["value"], "the stage is judged by it, so it was looked at again"
-    assert [second.stage(name)["state"] for name in ("validate", "discover", "fabric", "reachability", "host")] == ["open"] * 4 + ["missing"]
-    assert "the run went on at stage reachability" in second.stage("fabric")["note"] and "fabric: kept from" in second.output
+    assert again["time"] > seen["time"] and again["value"] == seen["value"], (
+        "the stage is judged by it, so it was looked at again"
+    )
+    assert [second.stage(name)["state"] for name in ("validate", "discover", "fabric", "reachability", "host")] == [
+        "open"
+    ] * 4 + ["missing"]
+    assert (
+        "the run went on at stage reachability" in second.stage("fabric")["note"]
+        and "fabric: kept from" in second.output
+    )
     third = player.play("linerate.rdma.site", "-e", "rdma_from=netwrok")
     assert third.code != 0 and "which is no stage; expected one of: validate, discover" in third.output
 
@@ -165,13 +212,18 @@ def test_a_run_goes_on_at_a_stage(tmp_path: pathlib.Path, collections: pathlib.P
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--tags", "fabrik"), "--tags names fabrik, which is no stage (did you mean 'fabric'?); the stages are validate, discover"),
+        (
+            ("--tags", "fabrik"),
+            "--tags names fabrik, which is no stage (did you mean 'fabric'?); the stages are validate, discover",
+        ),
         (("--skip-tags", "all"), "leave no stage to run; the stages are validate, discover"),
         (("--start-at-task", "no such task"), "--start-at-task 'no such task' was given"),
         (("--start-at-task", "Write the report"), "--start-at-task 'Write the report' was given"),
     ],
 )
-def test_what_would_run_no_stage_is_refused(tmp_path: pathlib.Path, collections: pathlib.Path, arguments: typing.Sequence[str], said: str) -> None:
+def test_what_would_run_no_stage_is_refused(
+    tmp_path: pathlib.Path, collections: pathlib.Path, arguments: typing.Sequence[str], said: str
+) -> None:
     answer = Folder(tmp_path / "report", collections).play("site", *arguments)
     assert answer.code != 0 and said in answer.output and "TASK" not in answer.output, answer.output
     assert not (tmp_path / "report").exists()

@@ -24,7 +24,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.files impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records, write_record
 
 WAIVER = {"check": "fabric.one_master", "reason": "a fabric under test"}
-FAILS = {"findings": [{"check": "fabric.one_master", "subject": "compute", "status": "fail", "why": "two", "remedy": "stop one"}]}
+FAILS = {
+    "findings": [
+        {"check": "fabric.one_master", "subject": "compute", "status": "fail", "why": "two", "remedy": "stop one"}
+    ]
+}
 FINE = {"findings": [{"check": "fabric.one_master", "subject": "compute", "status": "pass"}]}
 STAGES = ("validate", "discover", "fabric", "network", "host")
 
@@ -33,14 +37,14 @@ STAGES = ("validate", "discover", "fabric", "network", "host")
 class Facts:
     """Facts of the stages that the tests put into the table."""
 
-    findings: typing.Tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @pytest.fixture(autouse=True)
 def table(monkeypatch: pytest.MonkeyPatch) -> None:
     """Stages whose checks return what their facts say."""
 
-    def check(_intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    def check(_intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         return facts.findings
 
     for name in STAGES[1:]:
@@ -48,14 +52,19 @@ def table(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def start_of(fabrics: typing.Any, **changes: typing.Any) -> RunStart:
-    return dataclasses.replace(RunStart("run-1", "2026-01-02T03:04:05+00:00", nodes=("worker-1",), variables=("rdma_fabrics",), fabrics=fabrics), **changes)
+    return dataclasses.replace(
+        RunStart(
+            "run-1", "2026-01-02T03:04:05+00:00", nodes=("worker-1",), variables=("rdma_fabrics",), fabrics=fabrics
+        ),
+        **changes,
+    )
 
 
-Told = typing.Dict[str, typing.Any]
+Told = dict[str, typing.Any]
 
 
 def evidence(told: Told) -> again.Evidence:
-    def facts(stage: str) -> typing.Tuple[typing.Any, typing.Tuple[FactCount, ...]]:
+    def facts(stage: str) -> tuple[typing.Any, tuple[FactCount, ...]]:
         if stage == "validate":
             return {"nodes": ["worker-1"]}, ()
         return told.get(stage, FINE), (FactCount("hcas", 1, 0),)
@@ -63,16 +72,22 @@ def evidence(told: Told) -> again.Evidence:
     return facts
 
 
-def lived(start: RunStart, told: Told, wishes: frame.RawIntent, broken: str = "", changes: typing.Sequence[str] = ()) -> typing.Dict[str, Record]:
+def lived(
+    start: RunStart, told: Told, wishes: frame.RawIntent, broken: str = "", changes: typing.Sequence[str] = ()
+) -> dict[str, Record]:
     """The records that a run leaves, by the functions that a run calls."""
-    records: typing.Dict[str, Record] = {}
+    records: dict[str, Record] = {}
     for stage in STAGES:
-        context = frame.StageContext(stage, start.run, "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:06+00:00", start.check_mode, dict(records))
+        context = frame.StageContext(
+            stage, start.run, "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:06+00:00", start.check_mode, dict(records)
+        )
         record = frame.may_start(context, wishes, validate.Facts(start.nodes, start.variables))
         if record is None and stage == broken:
             record = frame.judge_error(context, wishes, "Read the API: refused")
         facts, counts = evidence(told)(stage)
-        records[stage] = record or frame.judge_stage(context, wishes, facts, changes if stage == "network" else (), counts)
+        records[stage] = record or frame.judge_stage(
+            context, wishes, facts, changes if stage == "network" else (), counts
+        )
     return records
 
 
@@ -80,7 +95,9 @@ def lived(start: RunStart, told: Told, wishes: frame.RawIntent, broken: str = ""
 @pytest.mark.parametrize("waivers", [None, [WAIVER]])
 @pytest.mark.parametrize("broken", ["", "discover", "network"])
 @pytest.mark.parametrize("check_mode", [False, True])
-def test_the_same_wishes_give_the_same_records(fabrics: typing.Any, told: Told, waivers: typing.Any, broken: str, check_mode: bool) -> None:
+def test_the_same_wishes_give_the_same_records(
+    fabrics: typing.Any, told: Told, waivers: typing.Any, broken: str, check_mode: bool
+) -> None:
     start, wishes = start_of(fabrics(), check_mode=check_mode), frame.RawIntent(fabrics(), waivers)
     records = lived(start, told, wishes, broken, ["policy storage was created"])
     assert again.judge_again(start, records, wishes, evidence(told)) == records
@@ -96,13 +113,25 @@ def test_a_wrong_intent_gives_the_same_records(fabrics: typing.Any) -> None:
 def test_a_waiver_opens_a_gate_and_what_was_not_run_says_so(fabrics: typing.Any) -> None:
     start = start_of(fabrics())
     records = lived(start, {"fabric": FAILS}, frame.RawIntent(fabrics()))
-    assert (records["fabric"].gate, records["network"].closed_by, records["host"].closed_by) == ("closed", "fabric", "fabric")
+    assert (records["fabric"].gate, records["network"].closed_by, records["host"].closed_by) == (
+        "closed",
+        "fabric",
+        "fabric",
+    )
     judged = again.judge_again(
-        start, records, frame.RawIntent(fabrics(), [WAIVER, {"check": "network.*", "reason": "I want green"}]), evidence({"fabric": FAILS})
+        start,
+        records,
+        frame.RawIntent(fabrics(), [WAIVER, {"check": "network.*", "reason": "I want green"}]),
+        evidence({"fabric": FAILS}),
     )
     assert judged["fabric"].gate == "open"
     (item,) = judged["network"].judged
-    assert (item.finding.check, item.finding.status, item.waiver, judged["network"].closed_by) == ("network.run", "skipped", None, None)
+    assert (item.finding.check, item.finding.status, item.waiver, judged["network"].closed_by) == (
+        "network.run",
+        "skipped",
+        None,
+        None,
+    )
     assert "the gate of stage fabric kept this stage from starting" in item.finding.why
     assert judged["host"].closed_by == "network"
 
@@ -129,7 +158,11 @@ def test_what_is_missing_stays_missing_and_another_run_is_none(fabrics: typing.A
     records = lived(start, {}, frame.RawIntent(fabrics()))
     del records["discover"]
     records["network"] = dataclasses.replace(records["network"], run="run-0")
-    assert set(again.judge_again(start, records, frame.RawIntent(fabrics()), evidence({}))) == {"validate", "fabric", "host"}
+    assert set(again.judge_again(start, records, frame.RawIntent(fabrics()), evidence({}))) == {
+        "validate",
+        "fabric",
+        "host",
+    }
 
 
 def test_facts_that_are_damaged_or_gone_are_an_error(fabrics: typing.Any) -> None:
@@ -187,14 +220,21 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     write_record(str(tmp_path / "stages"), judged)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
     answer = _again.again(str(tmp_path), "", {}, "2.19.4")
-    assert (answer["verdict"], answer["success"], answer["report_dir"]) == ("NOT GREEN", False, str(tmp_path / "judged"))
+    assert (answer["verdict"], answer["success"], answer["report_dir"]) == (
+        "NOT GREEN",
+        False,
+        str(tmp_path / "judged"),
+    )
     assert all(path.read_bytes() == text for path, text in before.items()), "the evidence is not touched"
     assert set(read_records(str(tmp_path / "judged" / "stages"))[0]) == {"validate"}
     (told,) = answer["stages"]
     assert (told["stage"], told["gate"], told["lines"]) == ("validate", "open", describe(judged))
     (tmp_path / "stages" / "validate.jsonl").write_text("{}\n", encoding="utf-8")
     answer = _again.again(str(tmp_path), "", {}, "2.19.4")
-    assert "the record can't be read" in answer["line"] and read_records(str(tmp_path / "judged" / "stages")) == ({}, {})
+    assert "the record can't be read" in answer["line"] and read_records(str(tmp_path / "judged" / "stages")) == (
+        {},
+        {},
+    )
     with pytest.raises(FileError, match="the folder of the run itself"):
         _again.again(str(tmp_path), str(tmp_path), {}, "2.19.4")
     with pytest.raises(FileError, match=r"no run.json in it\. Give rdma_report_dir the folder of a run"):
@@ -203,8 +243,12 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
 
 def alone(start: RunStart, fabrics: typing.Any, **changes: typing.Any) -> Record:
     """Stage discover that was run by itself, judged again."""
-    old = dataclasses.replace(Record("discover", start.run, now(), now(), False, "open", ()), **{"intent": {}, **changes})
-    return again.judge_again(start, {"discover": old}, frame.RawIntent(fabrics), evidence({"discover": FINE}))["discover"]
+    old = dataclasses.replace(
+        Record("discover", start.run, now(), now(), False, "open", ()), **{"intent": {}, **changes}
+    )
+    return again.judge_again(start, {"discover": old}, frame.RawIntent(fabrics), evidence({"discover": FINE}))[
+        "discover"
+    ]
 
 
 def test_a_stage_that_ran_alone_is_judged_by_itself_and_not_by_the_intent(fabrics: typing.Any) -> None:
@@ -222,7 +266,9 @@ def test_a_stage_that_ran_alone_is_refused_for_what_its_run_began_with(fabrics: 
 
 def test_a_stage_that_was_not_run_alone_says_so(fabrics: typing.Any) -> None:
     found = alone(start_of(fabrics()), fabrics(), intent=None)
-    assert [(item.finding.check, item.finding.subject, item.finding.status) for item in found.judged] == [("discover.run", "stage discover", "skipped")]
+    assert [(item.finding.check, item.finding.subject, item.finding.status) for item in found.judged] == [
+        ("discover.run", "stage discover", "skipped")
+    ]
 
 
 # The frame itself
@@ -262,12 +308,19 @@ def test_an_error_is_of_its_stage_and_keeps_the_waivers(fabrics: typing.Any) -> 
     assert [(item.finding.check, item.finding.subject, item.finding.status, item.waiver) for item in found.judged] == [
         ("host.error", "stage host", "fail", None)
     ]
-    assert (found.gate, found.error, [waiver.check for waiver in found.waivers]) == ("closed", "it broke", [WAIVER["check"]])
+    assert (found.gate, found.error, [waiver.check for waiver in found.waivers]) == (
+        "closed",
+        "it broke",
+        [WAIVER["check"]],
+    )
 
 
 def test_records_keep_the_waivers_and_the_cluster_that_they_were_judged_by(fabrics: typing.Any) -> None:
     wishes = frame.RawIntent(fabrics(), [WAIVER], {"wait_seconds": 77})
     assert wishes.intent().cluster.wait_seconds == 77
-    assert [waiver.check for waiver in frame.judge_validate(context("validate"), wishes, validate.Facts(("worker-1",))).waivers] == [WAIVER["check"]]
+    assert [
+        waiver.check
+        for waiver in frame.judge_validate(context("validate"), wishes, validate.Facts(("worker-1",))).waivers
+    ] == [WAIVER["check"]]
     found = frame.judge_stage(context("fabric"), wishes, FAILS)
     assert (found.gate, [waiver.check for waiver in found.waivers]) == ("open", [WAIVER["check"]])

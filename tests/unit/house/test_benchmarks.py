@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every benchmark runs, at its smallest size, and measures something against something. How fast it was is for its reader."""
+"""Every benchmark runs, at its smallest size, and measures something against something. How fast it was is for its
+reader."""
 
 from __future__ import annotations
 
@@ -20,7 +21,14 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import ibnetdiscover
 from ansible_collections.linerate.rdma.tests.benchmarks import localisation, pod_exec, topology
-from ansible_collections.linerate.rdma.tests.benchmarks.support import exec_rig, marked, simulated_fabric, spent, sshd, topograph
+from ansible_collections.linerate.rdma.tests.benchmarks.support import (
+    exec_rig,
+    marked,
+    simulated_fabric,
+    spent,
+    sshd,
+    topograph,
+)
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Result, show
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -32,7 +40,9 @@ CAPTURE = ROOT / "tests/unit/fixtures/infiniband-diags/ibnetdiscover.txt"
 @pytest.mark.thorough
 @pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
 def test_a_benchmark_measures_something(path: pathlib.Path) -> None:
-    done = subprocess.run([sys.executable, path, "--smallest", "--json"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, path, "--smallest", "--json"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     results = [Result(**result) for result in json.loads(done.stdout)]
     by_what = {(result.what, result.size, result.unit): result for result in results}
@@ -40,7 +50,9 @@ def test_a_benchmark_measures_something(path: pathlib.Path) -> None:
     for result in results:
         assert math.isfinite(result.value) and result.value > 0 and result.ratio > 0 and result.unit, result
         baseline = by_what[result.baseline, result.size, result.unit]
-        assert baseline.ratio == 1 and result.ratio == pytest.approx(result.value / baseline.value), "of the same size, in the same unit"
+        assert baseline.ratio == 1 and result.ratio == pytest.approx(result.value / baseline.value), (
+            "of the same size, in the same unit"
+        )
     assert any(result.ratio != 1 for result in results), "a baseline alone says nothing"
 
 
@@ -49,23 +61,32 @@ def test_there_are_benchmarks() -> None:
 
 
 def test_results_are_a_table_with_units_and_ratios(capsys: pytest.CaptureFixture[str]) -> None:
-    results = (Result("by hand", "4 nodes", 10.0, "s", 1.0, "by hand"), Result("module", "4 nodes", 2.5, "s", 0.25, "by hand", "once"))
+    results = (
+        Result("by hand", "4 nodes", 10.0, "s", 1.0, "by hand"),
+        Result("module", "4 nodes", 2.5, "s", 0.25, "by hand", "once"),
+    )
     assert show(results) == results
     head, *rows = [re.split(" {2,}", row) for row in capsys.readouterr().out.splitlines()]
     assert head == ["what", "size", "value", "ratio", "to"]
-    assert rows == [["by hand", "4 nodes", "10", "s", "1", "by hand"], ["module", "4 nodes", "2.5", "s", "0.25", "by hand", "once"]]
+    assert rows == [
+        ["by hand", "4 nodes", "10", "s", "1", "by hand"],
+        ["module", "4 nodes", "2.5", "s", "0.25", "by hand", "once"],
+    ]
 
 
-def forms(text: str) -> typing.Set[str]:
+def forms(text: str) -> set[str]:
     """The forms of a text's lines: the same, but for names and numbers."""
     text = re.sub(r'"MF0;[^"]+"', "SWITCH", re.sub(r'"worker[0-9]+ mlx5_[0-9]"', "HCA", text))
     text = re.sub(r"generated on .*", "generated on DATE", text)
     return set(re.sub(r"0x[0-9a-f]+|\b[0-9a-f]{16}\b|\b[0-9]+\b", "N", text).split("\n"))
 
 
-def blocks(text: str) -> typing.Set[typing.Tuple[str, ...]]:
+def blocks(text: str) -> set[tuple[str, ...]]:
     """The order of the words that begin the lines of a block; lines of ports count once."""
-    return {tuple(dict.fromkeys(re.split(r"[=\t(\[# ]", line)[0] or line[:1] for line in block.split("\n"))) for block in text.strip("\n").split("\n\n")}
+    return {
+        tuple(dict.fromkeys(re.split(r"[=\t(\[# ]", line)[0] or line[:1] for line in block.split("\n")))
+        for block in text.strip("\n").split("\n\n")
+    }
 
 
 def test_the_large_fabric_is_printed_as_the_tool_prints_one() -> None:
@@ -156,7 +177,10 @@ def test_a_table_goes_between_its_marks_alone(tmp_path: pathlib.Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("above\n<!-- made by tests/benchmarks/one.py -->\nold\n<!-- end of what is made -->\nbelow\n")
     marked.replace(page, "one", "new\n")
-    assert page.read_text() == "above\n<!-- made by tests/benchmarks/one.py -->\nnew\n<!-- end of what is made -->\nbelow\n"
+    assert (
+        page.read_text()
+        == "above\n<!-- made by tests/benchmarks/one.py -->\nnew\n<!-- end of what is made -->\nbelow\n"
+    )
     with pytest.raises(SystemExit, match=r"made by tests/benchmarks/other\.py"):
         marked.replace(page, "other", "new\n")
 
@@ -164,8 +188,15 @@ def test_a_table_goes_between_its_marks_alone(tmp_path: pathlib.Path) -> None:
 def test_the_simulated_fabric_is_a_whole_tree() -> None:
     item = simulated_fabric.built(simulated_fabric.Shape(4, 3, 4, rails=2))
     assert [len(item.switches), len(item.hcas), len(item.links)] == [7, 16, 4 * 3 + 16]
-    ports = [(end.guid, port) for link in item.links for end, port in ((link.switch, link.port), (link.peer, link.peer_port))]
+    ports = [
+        (end.guid, port) for link in item.links for end, port in ((link.switch, link.port), (link.peer, link.peer_port))
+    ]
     assert len(set(ports)) == len(ports), "one cable a port"
     leaf = {link.peer.description: link.switch.description for link in item.links if link.peer.kind == "hca"}
     # HCA k of a host is on leaf k of its unit
-    assert [leaf[f"node-{host:04} mlx5_{rail}"].split(";")[1][:6] for host in (1, 5) for rail in (0, 1)] == ["leaf00", "leaf01", "leaf02", "leaf03"]
+    assert [leaf[f"node-{host:04} mlx5_{rail}"].split(";")[1][:6] for host in (1, 5) for rail in (0, 1)] == [
+        "leaf00",
+        "leaf01",
+        "leaf02",
+        "leaf03",
+    ]

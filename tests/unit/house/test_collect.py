@@ -14,8 +14,10 @@ from ansible_collections.linerate.rdma.plugins.filter.collect import FilterModul
 HCAS = {"hcas": [{"name": "mlx5_0"}], "errors": []}
 
 
-def one(result: typing.Any, **variables: typing.Any) -> typing.Dict[str, typing.Any]:
-    return collect({"worker-1": {"discover_hcas": result, **variables}}, ["worker-1"], "discover_hcas", "hcas")["worker-1"]
+def one(result: typing.Any, **variables: typing.Any) -> dict[str, typing.Any]:
+    return collect({"worker-1": {"discover_hcas": result, **variables}}, ["worker-1"], "discover_hcas", "hcas")[
+        "worker-1"
+    ]
 
 
 def test_values_and_errors_by_host() -> None:
@@ -35,7 +37,10 @@ def test_values_and_errors_by_host() -> None:
     ("result", "error"),
     [
         ({"failed": True, "msg": "sminfo is not installed", "hcas": HCAS}, "failed: sminfo is not installed"),
-        ({"failed": True, "msg": "MODULE FAILURE", "module_stderr": "python3: not found\n", "rc": 127}, "failed: MODULE FAILURE; python3: not found"),
+        (
+            {"failed": True, "msg": "MODULE FAILURE", "module_stderr": "python3: not found\n", "rc": 127},
+            "failed: MODULE FAILURE; python3: not found",
+        ),
         ({"failed": True}, "failed: no message"),
         ({"skipped": True, "false_condition": "x is defined"}, "was skipped: x is defined"),
         ({"skipped": True}, "was skipped: no reason given"),
@@ -53,13 +58,21 @@ def test_empty_answer_is_a_value_for_the_check_to_judge() -> None:
 
 
 def test_host_that_was_not_asked_says_why() -> None:
-    answers = collect({"worker-1": {"another": 1}, "worker-2": {}}, ["worker-1", "worker-2"], "fabric_subnets", "subnets")
-    assert [("--limit" in answer["error"], "fabric_subnets" in answer["error"]) for answer in answers.values()] == [(True, True)] * 2
+    answers = collect(
+        {"worker-1": {"another": 1}, "worker-2": {}}, ["worker-1", "worker-2"], "fabric_subnets", "subnets"
+    )
+    assert [("--limit" in answer["error"], "fabric_subnets" in answer["error"]) for answer in answers.values()] == [
+        (True, True)
+    ] * 2
 
 
 @pytest.mark.parametrize(
     ("hostvars", "hosts", "said"),
-    [([], ["a"], "expected the variable hostvars"), ({}, "worker-1", "expected a list of host names"), ({}, None, "expected a list of host names")],
+    [
+        ([], ["a"], "expected the variable hostvars"),
+        ({}, "worker-1", "expected a list of host names"),
+        ({}, None, "expected a list of host names"),
+    ],
 )
 def test_wrong_use_is_refused(hostvars: typing.Any, hosts: typing.Any, said: str) -> None:
     with pytest.raises(AnsibleFilterError, match=said):
@@ -74,7 +87,7 @@ KEYS = some.sampled_from(["failed", "unreachable", "skipped", "hcas", "msg"])
 
 
 @hypothesis.given(some.dictionaries(KEYS, some.none() | some.booleans() | some.text(max_size=5)))
-def test_a_value_and_an_error_never_come_together(result: typing.Dict[str, typing.Any]) -> None:
+def test_a_value_and_an_error_never_come_together(result: dict[str, typing.Any]) -> None:
     answer = one(result)
     assert set(answer) == {"value", "error"}
     assert answer["value"] is None or answer["error"] is None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a module, a role and a stage must declare. A module that says it supports check mode and does not is a lie that only users notice."""
+"""What a module, a role and a stage must declare. A module that says it supports check mode and does not is a lie that
+only users notice."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.kubernetes.core.plugins.doc_fragments.k8s_auth_options import ModuleDocFragment as TheirAuthentication
+from ansible_collections.kubernetes.core.plugins.doc_fragments.k8s_auth_options import (
+    ModuleDocFragment as TheirAuthentication,
+)
 from ansible_collections.kubernetes.core.plugins.module_utils.args_common import AUTH_ARG_SPEC
 from ansible_collections.linerate.rdma.plugins.doc_fragments import _attributes, _authentication, _options
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, CHECKS, WHAT
@@ -30,10 +33,14 @@ KEYWORDS = ("run_once", "changed_when", "delegate_to")
 ROLES = sorted(path for path in (ROOT / "roles").iterdir() if path.is_dir())
 
 
-def documents(path: pathlib.Path) -> typing.Dict[str, typing.Any]:
+def documents(path: pathlib.Path) -> dict[str, typing.Any]:
     found = {}
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Constant):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(node.targets[0], ast.Name)
+            and isinstance(node.value, ast.Constant)
+        ):
             assert isinstance(node.value.value, str)
             found[node.targets[0].id] = yaml.safe_load(node.value.value)
     return found
@@ -47,7 +54,8 @@ def action_of(path: pathlib.Path) -> typing.Any:
 
 
 def supports_check_mode(path: pathlib.Path) -> bool:
-    """The value that the code hands to AnsibleModule; False, Ansible's default, where it hands none. Or that of the action plugin."""
+    """The value that the code hands to AnsibleModule; False, Ansible's default, where it hands none. Or that of the
+    action plugin."""
     if action_of(path) is not None:
         return bool(action_of(path)._supports_check_mode)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -56,9 +64,10 @@ def supports_check_mode(path: pathlib.Path) -> bool:
     return False
 
 
-def whole(documentation: typing.Mapping[str, typing.Any], part: str) -> typing.Dict[str, typing.Any]:
-    """``options`` or ``attributes`` of a module, with those out of the collection's own documentation fragments, put together as Ansible does it."""
-    found: typing.Dict[str, typing.Any] = {}
+def whole(documentation: typing.Mapping[str, typing.Any], part: str) -> dict[str, typing.Any]:
+    """``options`` or ``attributes`` of a module, with those out of the collection's own documentation fragments, put
+    together as Ansible does it."""
+    found: dict[str, typing.Any] = {}
     for name in documentation.get("extends_documentation_fragment", []):
         for fragments in (_attributes, _options):
             beginning, _dot, section = name.partition(f".{fragments.__name__.rpartition('.')[2]}.")
@@ -77,9 +86,13 @@ def test_module_declares_what_it_does(path: pathlib.Path) -> None:
     assert set(attributes) >= {"check_mode", "diff_mode", "idempotent"}
     assert supports_check_mode(path) == (attributes["check_mode"]["support"] != "none")
     for name, attribute in attributes.items():
-        assert attribute["support"] in ("full", "N/A") or attribute.get("details"), f"{name} is not full and does not say why"
+        assert attribute["support"] in ("full", "N/A") or attribute.get("details"), (
+            f"{name} is not full and does not say why"
+        )
     assert found["EXAMPLES"] and found["RETURN"]
-    assert all("." in key for task in found["EXAMPLES"] for key in task if "_" in key and key not in KEYWORDS), "examples use full names"
+    assert all("." in key for task in found["EXAMPLES"] for key in task if "_" in key and key not in KEYWORDS), (
+        "examples use full names"
+    )
 
 
 ACTIONS = [path for path in MODULES if action_of(path) is not None]
@@ -91,17 +104,25 @@ def test_options_of_an_action_without_a_module_are_its_documentation(path: pathl
     kinds = ("type", "required", "default", "choices", "elements")
     documentation = documents(path)["DOCUMENTATION"]
 
-    def said(option: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+    def said(option: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
         inside = {name: said(part) for name, part in option.get("suboptions", {}).items()}
         return {**{key: option[key] for key in kinds if key in option}, **({"options": inside} if inside else {})}
 
     documented = {name: said(option) for name, option in whole(documentation, "options").items()}
     # as documented by the collection that they are of
-    others = AUTH_ARG_SPEC if "linerate.rdma._authentication.options" in documentation["extends_documentation_fragment"] else {}
+    others = (
+        AUTH_ARG_SPEC
+        if "linerate.rdma._authentication.options" in documentation["extends_documentation_fragment"]
+        else {}
+    )
     spec = action_of(path).SPEC
     assert others.keys() <= spec.keys()
     # whether an option is secret stands in no documentation of Ansible
-    assert documented == {name: {key: value for key, value in option.items() if key != "no_log"} for name, option in spec.items() if name not in others}
+    assert documented == {
+        name: {key: value for key, value in option.items() if key != "no_log"}
+        for name, option in spec.items()
+        if name not in others
+    }
 
 
 def test_options_of_authentication_are_documented_as_kubernetes_core_does() -> None:
@@ -128,11 +149,15 @@ def test_version_is_that_of_the_collection() -> None:
 def test_role_is_complete(path: pathlib.Path) -> None:
     assert (path / "README.md").read_text(encoding="utf-8").startswith("#")
     assert (path / "meta" / "main.yml").exists()
-    assert (path / "defaults" / "main.yml").exists() == (path / "tasks").exists(), "tasks have defaults, and a stage that facts alone are judged by has none"
+    assert (path / "defaults" / "main.yml").exists() == (path / "tasks").exists(), (
+        "tasks have defaults, and a stage that facts alone are judged by has none"
+    )
     specs = yaml.safe_load((path / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
     assert "main" in specs
     assert (path / "tasks" / "main.yml").exists() or specs["main"]["options"] == {}
-    assert all(entry == "main" or (path / "tasks" / f"{entry}.yml").exists() for entry in specs), "an entry point without tasks"
+    assert all(entry == "main" or (path / "tasks" / f"{entry}.yml").exists() for entry in specs), (
+        "an entry point without tasks"
+    )
     for entry, spec in specs.items():
         assert spec.get("short_description") and spec.get("description"), entry
         check_options(spec.get("options", {}), entry)
@@ -144,7 +169,9 @@ def test_defaults_of_a_role_are_in_its_specs(path: pathlib.Path) -> None:
     specs = yaml.safe_load((path / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
     declared = {name for spec in specs.values() for name in spec.get("options", {})}
     assert set(defaults) <= declared, "a variable that a user may set has no documentation"
-    assert all(name.startswith((f"{path.name}_", "rdma_")) for name in defaults), "variables carry the name of their role"
+    assert all(name.startswith((f"{path.name}_", "rdma_")) for name in defaults), (
+        "variables carry the name of their role"
+    )
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -163,8 +190,14 @@ def test_stage_has_playbook_role_and_check(stage: str) -> None:
 
 
 def test_parts_of_all_stages_keep_who_cannot_be_reached() -> None:
-    plays = [play for name in ("stage_begin", "stage_judge") for play in yaml.safe_load((ROOT / "playbooks" / f"{name}.yml").read_text(encoding="utf-8"))]
-    assert [play["hosts"] for play in plays] == ["localhost", "rdma_nodes", "localhost"] and all(play["gather_facts"] is False for play in plays)
+    plays = [
+        play
+        for name in ("stage_begin", "stage_judge")
+        for play in yaml.safe_load((ROOT / "playbooks" / f"{name}.yml").read_text(encoding="utf-8"))
+    ]
+    assert [play["hosts"] for play in plays] == ["localhost", "rdma_nodes", "localhost"] and all(
+        play["gather_facts"] is False for play in plays
+    )
     check_observing([play for play in plays if play["hosts"] == "rdma_nodes"])
 
 
@@ -172,15 +205,23 @@ def check_observing(plays: typing.Sequence[typing.Mapping[str, typing.Any]]) -> 
     for play in plays:
         assert play["hosts"] == "rdma_nodes" and play["gather_facts"] is False
         assert play["ignore_unreachable"] is True, "a node that can't be reached must become a finding"
-        assert set(play["module_defaults"]["group/linerate.rdma.facts"]) == {"facts_dir", "run"}, "or Ansible gets all that was seen"
+        assert set(play["module_defaults"]["group/linerate.rdma.facts"]) == {
+            "facts_dir",
+            "run",
+        }, "or Ansible gets all that was seen"
 
 
 def test_groups_of_modules_are_those_that_take_their_options() -> None:
     """module_defaults of a group reach exactly the modules that are in it."""
     groups = yaml.safe_load((ROOT / "meta" / "runtime.yml").read_text(encoding="utf-8"))["action_groups"]
-    text = {path.stem: path.read_text(encoding="utf-8") + text_of(ROOT / "plugins" / "action" / path.name) for path in MODULES}
+    text = {
+        path.stem: path.read_text(encoding="utf-8") + text_of(ROOT / "plugins" / "action" / path.name)
+        for path in MODULES
+    }
     takes = {
-        "facts": r"\b(facts_spec|pods_spec)\(|\b(OBSERVER_SPEC|FACT_SPEC|FOLDER_SPEC)\b|\*\*CONFIRM_SPEC\b|\bfacts_dir=",
+        "facts": (
+            r"\b(facts_spec|pods_spec)\(|\b(OBSERVER_SPEC|FACT_SPEC|FOLDER_SPEC)\b|\*\*CONFIRM_SPEC\b|\bfacts_dir="
+        ),
         "cluster": r"\b(cluster_spec|facts_spec|pods_spec)\(|\bCONFIRM_SPEC\b",
         "lease": r"\*\*LEASE_SPEC\b|\bCONFIRM_SPEC\b",
     }
@@ -194,7 +235,8 @@ def text_of(path: pathlib.Path) -> str:
 
 
 def test_check_ids_are_those_that_the_checks_use() -> None:
-    """Each id is written out in the code of its check, so that who searches for it finds it; the helper of validate puts its stage in front."""
+    """Each id is written out in the code of its check, so that who searches for it finds it; the helper of validate
+    puts its stage in front."""
     used = set()
     for path in (ROOT / "plugins" / "module_utils" / "_check").rglob("*.py"):
         # what a finding means is no check
@@ -206,7 +248,9 @@ def test_check_ids_are_those_that_the_checks_use() -> None:
         used |= {(stage, what) for stage, what in re.findall(r'"([a-z_]+)\.([a-z_]+)"', text) if stage in own}
         if path.parent.name == "validate":
             used |= {("validate", what) for what in re.findall(r'_bad\(\s*"([a-z_]+)"', text)}
-    assert used == {(stage, what) for stage, names in {**WHAT, **BESIDE}.items() for what in names}, "correct _check/ids.py"
+    assert used == {(stage, what) for stage, names in {**WHAT, **BESIDE}.items() for what in names}, (
+        "correct _check/ids.py"
+    )
     assert len(CHECKS) == len(set(CHECKS))
 
 
@@ -214,13 +258,20 @@ def test_no_line_is_longer_than_ansible_test_takes() -> None:
     """ruff spares a line whose end is a pragma; ansible-test, which runs last, does not."""
     sources = [path for folder in ("plugins", "tests", "dev", "lab") for path in (ROOT / folder).rglob("*.py")]
     assert sources
-    long = [f"{path.relative_to(ROOT)}:{at}" for path in sources for at, line in enumerate(path.read_text("utf-8").splitlines(), 1) if len(line) > 160]
+    long = [
+        f"{path.relative_to(ROOT)}:{at}"
+        for path in sources
+        for at, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if len(line) > 160
+    ]
     assert not long
 
 
 def test_site_is_the_table_of_contents() -> None:
     plays = yaml.safe_load((ROOT / "playbooks" / "site.yml").read_text(encoding="utf-8"))
-    assert [play["ansible.builtin.import_playbook"] for play in plays] == [f"{name}.yml" for name in ("invocation", *STAGES, "report")]
+    assert [play["ansible.builtin.import_playbook"] for play in plays] == [
+        f"{name}.yml" for name in ("invocation", *STAGES, "report")
+    ]
     assert all(play["vars"]["stage_in_site"] is True for play in plays[1:-1])
 
 
@@ -228,11 +279,13 @@ def test_stage_choices_agree() -> None:
     for name in ("stage_begin", "stage_gate"):
         options = whole(documents(ROOT / "plugins" / "modules" / f"{name}.py")["DOCUMENTATION"], "options")
         assert options["stage"]["choices"] == list(STAGES)
-    specs = yaml.safe_load((ROOT / "roles" / "stage" / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))["argument_specs"]
+    specs = yaml.safe_load((ROOT / "roles" / "stage" / "meta" / "argument_specs.yml").read_text(encoding="utf-8"))[
+        "argument_specs"
+    ]
     assert all(spec["options"]["stage_name"]["choices"] == list(STAGES) for spec in specs.values())
 
 
-def check_options(options: typing.Dict[str, typing.Any], path: str) -> None:
+def check_options(options: dict[str, typing.Any], path: str) -> None:
     """Options have a text and a type, nested ones too."""
     for name, option in options.items():
         where = f"{path}.{name}"

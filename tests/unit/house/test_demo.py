@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The first look, under a real ansible-playbook: what was drawn into the made-up fleet is found by the checks, and nothing else."""
+"""The first look, under a real ansible-playbook: what was drawn into the made-up fleet is found by the checks, and
+nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ def test_the_healthy_fleet_is_green_and_the_other_one_shows_each_fault_and_no_ot
 ) -> None:
     for name in [name for name in os.environ if name.startswith("ANSIBLE_")]:
         monkeypatch.delenv(name)
-    program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+    program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+        pathlib.Path(sys.executable).parent / "ansible-playbook"
+    )
     code = demo.play(pathlib.Path(program), tmp_path)
     lines = capfd.readouterr().out.splitlines()
     assert code == 0 and demo.differing(tmp_path) == [], "\n".join(lines)
@@ -37,23 +40,34 @@ def test_the_healthy_fleet_is_green_and_the_other_one_shows_each_fault_and_no_ot
         "[fail] fabric.uplinks on demo-leaf-5-2",
         "[fail] fabric.rate on demo-12 mlx5_3",
         "[warn] fabric.capability on compute",
-        "[fail] platform.bios on demo-23 mlx5_0, demo-23 mlx5_1, demo-23 mlx5_2 and 5 more, all of which are in the record",
+        (
+            "[fail] platform.bios on demo-23 mlx5_0, demo-23 mlx5_1, demo-23 mlx5_2 and 5 more, all of which are in the"
+            " record"
+        ),
     ]
-    assert "demo-spine-3 (0 of 1)" in "".join(lines) and "SriovGlobalEnable Disabled" in "".join(lines), "a finding names its cause"
+    assert "demo-spine-3 (0 of 1)" in "".join(lines) and "SriovGlobalEnable Disabled" in "".join(lines), (
+        "a finding names its cause"
+    )
     looked = ["== validate", "== discover", "== fabric", "== reachability", "== platform"]
     assert [line for line in lines if line.startswith("== ") and line in looked] == looked and "== tuning" not in lines
     assert "tuning: 1 skipped - not run" in lines
     green, not_green, like_it = lines[-3:]
-    assert green.startswith("linerate.rdma: GREEN - 13 stages, ") and green.endswith(f"report: {tmp_path}/healthy/judged/report.html")
-    assert not_green.startswith("linerate.rdma: NOT GREEN - stage fabric: 2 fail (fabric.uplinks on demo-leaf-5-2 and 1 more) - ")
+    assert green.startswith("linerate.rdma: GREEN - 13 stages, ") and green.endswith(
+        f"report: {tmp_path}/healthy/judged/report.html"
+    )
+    assert not_green.startswith(
+        "linerate.rdma: NOT GREEN - stage fabric: 2 fail (fabric.uplinks on demo-leaf-5-2 and 1 more) - "
+    )
     assert not_green.endswith(f"report: {tmp_path}/faulty/judged/report.html") and "linerate.rdma.site" in like_it
-    assert "\n".join(lines[-3:]).replace(str(tmp_path), "build/demo") in (ROOT / "README.md").read_text(encoding="utf-8"), "the README shows how it ends"
+    assert "\n".join(lines[-3:]).replace(str(tmp_path), "build/demo") in (ROOT / "README.md").read_text(
+        encoding="utf-8"
+    ), "the README shows how it ends"
     for name in ("healthy", "faulty"):
         page = (tmp_path / name / "judged" / "report.html").read_text(encoding="utf-8")
         assert f"made-up-{name}" in page and "made up, of no hardware" in page
 
 
-def contents(archive: pathlib.Path) -> typing.Dict[str, typing.Optional[bytes]]:
+def contents(archive: pathlib.Path) -> dict[str, typing.Optional[bytes]]:
     """What is in it: how it is compressed is for the Python that packs it to say."""
     with tarfile.open(archive) as tar:
         files = {member.name: tar.extractfile(member) for member in tar.getmembers()}
@@ -69,14 +83,26 @@ def test_the_archives_are_what_their_generator_makes(tmp_path: pathlib.Path) -> 
 
 
 def test_what_is_expected_is_what_was_drawn_in() -> None:
-    cables = {("fabric.rate", " ".join(made.CABLE)), ("fabric.uplinks", made.LEAF), ("discover.pcie", " ".join(made.SLOT))}
-    assert cables | {("platform.bios", f"{made.BIOS} mlx5_{number}") for number in range(made.SHAPE.rails)} == demo.DRAWN
+    cables = {
+        ("fabric.rate", " ".join(made.CABLE)),
+        ("fabric.uplinks", made.LEAF),
+        ("discover.pcie", " ".join(made.SLOT)),
+    }
+    assert (
+        cables | {("platform.bios", f"{made.BIOS} mlx5_{number}") for number in range(made.SHAPE.rails)} == demo.DRAWN
+    )
 
 
 def test_what_differs_from_it_is_said(tmp_path: pathlib.Path) -> None:
-    def write(name: str, *findings: typing.Tuple[str, str]) -> None:
-        stage = {"state": "closed", "findings": [{"check": check, "subject": subject, "status": "fail"} for check, subject in findings]}
-        skipped = {"state": "skipped", "findings": [{"check": "host.run", "subject": "stage host", "status": "skipped"}]}
+    def write(name: str, *findings: tuple[str, str]) -> None:
+        stage = {
+            "state": "closed",
+            "findings": [{"check": check, "subject": subject, "status": "fail"} for check, subject in findings],
+        }
+        skipped = {
+            "state": "skipped",
+            "findings": [{"check": "host.run", "subject": "stage host", "status": "skipped"}],
+        }
         path = tmp_path / name / "judged" / "report.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"stages": [stage, skipped]}), encoding="utf-8")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A question about disruption that the intent does not heed is refused: a proof that may disturb nobody must not reboot a node."""
+"""A question about disruption that the intent does not heed is refused: a proof that may disturb nobody must not reboot
+a node."""
 
 from __future__ import annotations
 
@@ -23,24 +24,42 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 @pytest.mark.parametrize(
     ("asked", "cluster"),
-    [(None, {"disruption": "reboot"}), ("", {"disruption": "reboot"}), ("drain", None), ("drain", {}), ("none", {"disruption": "none"})],
+    [
+        (None, {"disruption": "reboot"}),
+        ("", {"disruption": "reboot"}),
+        ("drain", None),
+        ("drain", {}),
+        ("none", {"disruption": "none"}),
+    ],
 )
 def test_who_asks_for_what_the_intent_says_goes_on(asked: typing.Any, cluster: typing.Any) -> None:
     heed(asked, cluster)
 
 
-@pytest.mark.parametrize(("asked", "cluster"), [("none", {"disruption": "reboot"}), ("none", None), ("reboot", {}), ("none", "no mapping"), ("maybe", {})])
+@pytest.mark.parametrize(
+    ("asked", "cluster"),
+    [("none", {"disruption": "reboot"}), ("none", None), ("reboot", {}), ("none", "no mapping"), ("maybe", {})],
+)
 def test_who_asks_for_something_else_is_refused(asked: str, cluster: typing.Any) -> None:
     with pytest.raises(RdmaError, match="rdma_disruption"):
         heed(asked, cluster)
 
 
-def begin(folder: pathlib.Path, disruption: str) -> "subprocess.CompletedProcess[str]":
+def begin(folder: pathlib.Path, disruption: str) -> subprocess.CompletedProcess[str]:
     """A stage begins, and no more: as in each play that begins one."""
-    task = {"linerate.rdma.stage_begin": {"stage": "validate", "fabrics": [], "cluster": "{{ rdma_cluster }}", "report_dir": "report"}}
+    task = {
+        "linerate.rdma.stage_begin": {
+            "stage": "validate",
+            "fabrics": [],
+            "cluster": "{{ rdma_cluster }}",
+            "report_dir": "report",
+        }
+    }
     play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [task]}
     (folder / "play.yml").write_text(json.dumps([play]), encoding="utf-8")
-    (folder / "extra.json").write_text(json.dumps({"rdma_disruption": "none", "rdma_cluster": {"disruption": disruption}}), encoding="utf-8")
+    (folder / "extra.json").write_text(
+        json.dumps({"rdma_disruption": "none", "rdma_cluster": {"disruption": disruption}}), encoding="utf-8"
+    )
     command = [str(pathlib.Path(sys.executable).parent / "ansible-playbook"), "play.yml", "-e", "@extra.json"]
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "RDMA_"))}
     everything = {**environment, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "ANSIBLE_LOCALHOST_WARNING": "false"}
@@ -53,4 +72,6 @@ def test_a_run_begins_only_with_an_intent_that_refers_to_it(tmp_path: pathlib.Pa
     assert not (tmp_path / "report" / "run.json").exists()
     begun = begin(tmp_path, "{{ rdma_disruption | default('reboot', true) }}")
     assert begun.returncode == 0, begun.stdout + begun.stderr
-    assert json.loads((tmp_path / "report" / "run.json").read_text(encoding="utf-8"))["cluster"] == {"disruption": "none"}
+    assert json.loads((tmp_path / "report" / "run.json").read_text(encoding="utf-8"))["cluster"] == {
+        "disruption": "none"
+    }

@@ -15,7 +15,14 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE, WHAT
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model import bios, collectives, comparison, host_intent, intent, tuning
+from ansible_collections.linerate.rdma.plugins.module_utils._model import (
+    bios,
+    collectives,
+    comparison,
+    host_intent,
+    intent,
+    tuning,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Waiver, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
@@ -53,7 +60,7 @@ SECTIONS = {
 }
 
 
-def sections(text: str) -> typing.Dict[str, str]:
+def sections(text: str) -> dict[str, str]:
     """Text below each heading that starts with a name in back-quotes."""
     parts = re.split(r"^#+ `(\w+)`.*$", text, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2]))
@@ -63,7 +70,9 @@ def sections(text: str) -> typing.Dict[str, str]:
 def test_intent_is_documented_key_by_key(name: str, schema: typing.Any) -> None:
     section = sections((ROOT / "docs" / "intent.md").read_text(encoding="utf-8"))[name].split("\n## ")[0]
     rows = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
-    assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == {field.name for field in dataclasses.fields(schema)}
+    assert {key for row in rows for key in re.findall(r"`(\w+)`", row)} == {
+        field.name for field in dataclasses.fields(schema)
+    }
 
 
 def test_variables_are_documented() -> None:
@@ -90,7 +99,12 @@ def test_every_check_beside_the_stages_is_in_its_page(subject: str) -> None:
 
 
 def test_job_of_the_page_is_a_right_one() -> None:
-    blocks = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", (ROOT / "docs" / "job.md").read_text(encoding="utf-8"), flags=re.DOTALL)]
+    blocks = [
+        yaml.safe_load(block)
+        for block in re.findall(
+            r"```yaml\n(.*?)```", (ROOT / "docs" / "job.md").read_text(encoding="utf-8"), flags=re.DOTALL
+        )
+    ]
     (wanted,) = (block["rdma_job"] for block in blocks if isinstance(block, dict))
     assert load(Job, wanted, "rdma_job").nodes > 1
 
@@ -98,14 +112,22 @@ def test_job_of_the_page_is_a_right_one() -> None:
 def test_content_page_is_made_from_the_plugins_and_has_a_row_for_each_stage() -> None:
     text = (ROOT / "docs/content.md").read_text(encoding="utf-8")
     assert content.put_tables(text) == text, "run: python -m dev.content"
-    assert re.findall(r"^\| `(\w+)` \|", text.split("\n## Modules")[0], re.MULTILINE) == [stage for stage in WHAT if stage != "teardown"]
-    assert {f"`{path.stem}`" for path in (ROOT / "plugins/modules").glob("*.py")} <= set(re.findall(r"`\w+`", text.partition("\n## Modules")[2]))
+    assert re.findall(r"^\| `(\w+)` \|", text.split("\n## Modules")[0], re.MULTILINE) == [
+        stage for stage in WHAT if stage != "teardown"
+    ]
+    assert {f"`{path.stem}`" for path in (ROOT / "plugins/modules").glob("*.py")} <= set(
+        re.findall(r"`\w+`", text.partition("\n## Modules")[2])
+    )
 
 
 def test_readme_is_short_and_keeps_the_command_that_ci_runs() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.split()) <= 1200
-    commands = [line.split("  ")[0] for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL) for line in block.splitlines()]
+    commands = [
+        line.split("  ")[0]
+        for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+        for line in block.splitlines()
+    ]
     assert commands[0] == "make demo" and "make test" in [command.strip() for command in commands]
 
 
@@ -113,7 +135,9 @@ def test_readme_says_within_its_first_lines_what_to_type_and_what_comes_of_it() 
     head = (ROOT / "README.md").read_text(encoding="utf-8").split("## Requirements")[0].splitlines()
     commands = [line.partition("#")[0].strip() for line in head[:15]]
     wanted = ["propose -i linerate.rdma.yml", "site -i linerate.rdma.yml --check", "site -i linerate.rdma.yml"]
-    assert [command for command in commands if command.startswith("ansible-playbook")] == [f"ansible-playbook linerate.rdma.{name}" for name in wanted]
+    assert [command for command in commands if command.startswith("ansible-playbook")] == [
+        f"ansible-playbook linerate.rdma.{name}" for name in wanted
+    ]
     assert sum(line.startswith(("[fail]", "    why:", "    do:", "linerate.rdma:")) for line in head[:30]) == 5
 
 
@@ -124,9 +148,19 @@ def test_readme_has_absolute_links_only() -> None:
 
 
 def test_readme_has_the_sections_that_certification_and_inclusion_ask_for_in_their_order() -> None:
-    """[partner-certification-requirements docs/readme-template.md; collection_requirements.rst]; what is for our readers alone stands between them."""
+    """[partner-certification-requirements docs/readme-template.md; collection_requirements.rst]; what is for our
+    readers alone stands between them."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    asked = ["Description", "Requirements", "Installation", "Use cases", "Included content", "Testing", "Contributing", "Support"]
+    asked = [
+        "Description",
+        "Requirements",
+        "Installation",
+        "Use cases",
+        "Included content",
+        "Testing",
+        "Contributing",
+        "Support",
+    ]
     asked += ["Release notes and roadmap", "Related information", "License information"]
     assert [name for name in re.findall(r"^## (.+)$", text, re.MULTILINE) if name in asked] == asked
     assert "https://forum.ansible.com/" in text and "CODE_OF_CONDUCT.md" in text and "semver.org" in text
@@ -154,14 +188,21 @@ def test_links_lead_somewhere(path: pathlib.Path) -> None:
 def test_shown_intent_is_a_right_one(name: str) -> None:
     variables = yaml.safe_load((ROOT / "inventory" / name / "group_vars" / "all.yml").read_text(encoding="utf-8"))
     wishes = parse_intent(variables["rdma_fabrics"], variables.get("rdma_waivers"), variables.get("rdma_cluster"))
-    findings = validate.check(wishes, validate.Facts(nodes=("worker-1", "worker-2"), variables=tuple(key for key in variables if key.startswith("rdma_"))))
+    findings = validate.check(
+        wishes,
+        validate.Facts(
+            nodes=("worker-1", "worker-2"), variables=tuple(key for key in variables if key.startswith("rdma_"))
+        ),
+    )
     assert [finding for finding in findings if finding.status != "pass"] == []
     assert judge(findings).open
 
 
 def test_intent_of_the_first_run_is_a_right_one() -> None:
-    blocks = re.findall(r"```yaml\n(.*?)```", (ROOT / "docs/guides/first_run.md").read_text(encoding="utf-8"), flags=re.DOTALL)
-    together: typing.Dict[str, typing.Any] = {}
+    blocks = re.findall(
+        r"```yaml\n(.*?)```", (ROOT / "docs/guides/first_run.md").read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+    together: dict[str, typing.Any] = {}
     for block in blocks:
         together.update(yaml.safe_load(block))
     wishes = parse_intent(together["rdma_fabrics"], together["rdma_waivers"], together["rdma_cluster"])
@@ -170,10 +211,12 @@ def test_intent_of_the_first_run_is_a_right_one() -> None:
 
 
 def test_the_page_of_faults_is_made_from_its_tests() -> None:
-    assert (ROOT / "docs/faults.md").read_text(encoding="utf-8") == faults.page(), "run: python -m tests.lab.page > docs/faults.md"
+    assert (ROOT / "docs/faults.md").read_text(encoding="utf-8") == faults.page(), (
+        "run: python -m tests.lab.page > docs/faults.md"
+    )
 
 
-def named_in(document: str) -> typing.Set[str]:
+def named_in(document: str) -> set[str]:
     return set(re.findall(r"`(tests/[\w/]+\.py(?:::\w+)?)`", (ROOT / "docs" / document).read_text(encoding="utf-8")))
 
 
@@ -188,11 +231,16 @@ def test_evidence_names_tests_that_exist() -> None:
 
 def test_each_row_has_its_evidence() -> None:
     rows = re.findall(r"^\| (S\d\.\d+) \|", (ROOT / "docs/evidence.md").read_text(encoding="utf-8"), re.MULTILINE)
-    assert rows == [f"S{part}.{number}" for part, last in ((1, 12), (2, 7), (3, 8), (4, 13)) for number in range(1, last + 1)]
+    assert rows == [
+        f"S{part}.{number}" for part, last in ((1, 12), (2, 7), (3, 8), (4, 13)) for number in range(1, last + 1)
+    ]
 
 
 def test_content_page_lists_each_filter() -> None:
-    doors = (importlib.import_module(f"ansible_collections.linerate.rdma.plugins.filter.{path.stem}") for path in (ROOT / "plugins/filter").glob("*.py"))
+    doors = (
+        importlib.import_module(f"ansible_collections.linerate.rdma.plugins.filter.{path.stem}")
+        for path in (ROOT / "plugins/filter").glob("*.py")
+    )
     filters = {name for door in doors for name in door.FilterModule().filters()}
     listed = (ROOT / "docs/content.md").read_text(encoding="utf-8").partition("\n## Filters\n")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", listed, re.MULTILINE)) == filters
@@ -208,11 +256,19 @@ def test_code_that_the_glossary_names_exists() -> None:
     files = set(re.findall(r"`(_[\w/]+\.py)`", text))
     assert files and [name for name in sorted(files) if not (ROOT / "plugins/module_utils" / name).is_file()] == []
     for name, path in re.findall(r"`(\w+)` \(`(_[\w/]+\.py)`\)", text):
-        assert re.search(rf"^(class|def) {name}\b|^{name}\b.*=", (ROOT / "plugins/module_utils" / path).read_text(encoding="utf-8"), re.MULTILINE), name
+        assert re.search(
+            rf"^(class|def) {name}\b|^{name}\b.*=",
+            (ROOT / "plugins/module_utils" / path).read_text(encoding="utf-8"),
+            re.MULTILINE,
+        ), name
 
 
 #: in docs/architecture.md
-WALKS = ("A fact of an HCA, from sysfs to the report", "The intent, to an applied policy", "A measured figure, to the verdict")
+WALKS = (
+    "A fact of an HCA, from sysfs to the report",
+    "The intent, to an applied policy",
+    "A measured figure, to the verdict",
+)
 
 
 @pytest.mark.parametrize("walk", WALKS)
@@ -221,10 +277,12 @@ def test_walk_through_the_code_names_at_most_15_files_that_exist_and_functions_t
     steps = re.findall(r"^\d+\. (.*)$", text.partition(f"\n### {walk}\n")[2].partition("\n### ")[0], re.MULTILINE)
     assert 5 <= len(steps) <= 15
     for step in steps:
-        (name, function) = re.findall(r"^`([\w/]+\.(?:py|yml))`(?:: `(\w+)`)?", step)[0]
+        name, function = re.findall(r"^`([\w/]+\.(?:py|yml))`(?:: `(\w+)`)?", step)[0]
         path = ROOT / "plugins/module_utils" / name if name.startswith("_") else ROOT / name
         assert path.is_file(), name
-        assert not function or re.search(rf"^ *def {function}\(", path.read_text(encoding="utf-8"), re.MULTILINE), f"{name} has no {function}"
+        assert not function or re.search(rf"^ *def {function}\(", path.read_text(encoding="utf-8"), re.MULTILINE), (
+            f"{name} has no {function}"
+        )
 
 
 def test_architecture_page_has_the_walks_alone() -> None:
@@ -233,8 +291,13 @@ def test_architecture_page_has_the_walks_alone() -> None:
 
 
 def test_worked_example_of_contributing_fits_the_code() -> None:
-    """Each line that a diff keeps or replaces is in the file that the text above names, and each line that it adds is not."""
-    found = re.findall(r"`([\w/]+\.(?:py|md))`|^```diff\n(.*?)^```", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    """Each line that a diff keeps or replaces is in the file that the text above names, and each line that it adds is
+    not."""
+    found = re.findall(
+        r"`([\w/]+\.(?:py|md))`|^```diff\n(.*?)^```",
+        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"),
+        re.MULTILINE | re.DOTALL,
+    )
     seen, name = [], ""
     for path, diff in found:
         name = path or name
@@ -242,5 +305,9 @@ def test_worked_example_of_contributing_fits_the_code() -> None:
             lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
             seen.append(name)
             assert [line for line in diff.splitlines() if line[0] in " -" and line[1:] not in lines] == [], name
-            assert [line for line in diff.splitlines() if line[0] == "+" and line[1:].strip() not in ("", "),") and line[1:] in lines] == [], name
+            assert [
+                line
+                for line in diff.splitlines()
+                if line[0] == "+" and line[1:].strip() not in ("", "),") and line[1:] in lines
+            ] == [], name
     assert len(seen) == 5

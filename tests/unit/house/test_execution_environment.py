@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The definition of the execution environment, read by ansible-builder itself. The image that comes of it is not built here: that needs a registry."""
+"""The definition of the execution environment, read by ansible-builder itself. The image that comes of it is not built
+here: that needs a registry."""
 
 from __future__ import annotations
 
@@ -29,7 +30,15 @@ def fixture_context(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """What ansible-builder makes of the definition."""
     folder = tmp_path_factory.mktemp("context")
     root = pathlib.Path(__file__).resolve().parents[3]
-    builder("create", "--file", str(root / "execution-environment.yml"), "--context", str(folder), "--output-filename", "Containerfile")
+    builder(
+        "create",
+        "--file",
+        str(root / "execution-environment.yml"),
+        "--context",
+        str(folder),
+        "--output-filename",
+        "Containerfile",
+    )
     return folder
 
 
@@ -49,29 +58,49 @@ def test_each_stage_of_the_build_takes_the_versions_that_are_tested(context: pat
     assert (context / "_build" / "constraints" / "ee-constraints.txt").read_text(encoding="utf-8") == pinned
     assert (root / "meta" / "ee-constraints.txt").read_text(encoding="utf-8") == pinned
     stages = re.split(r"^FROM ", (context / "Containerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
-    steps = [(stage, re.search(r"^RUN .*(ANSIBLE_INSTALL_REFS|scripts/assemble|install-from-bindep)", stage, flags=re.MULTILINE)) for stage in stages]
+    steps = [
+        (
+            stage,
+            re.search(r"^RUN .*(ANSIBLE_INSTALL_REFS|scripts/assemble|install-from-bindep)", stage, flags=re.MULTILINE),
+        )
+        for stage in stages
+    ]
     found = [(stage, step.start()) for stage, step in steps if step is not None]
     assert len(found) == 3
-    assert all(-1 < stage.find("ARG PIP_CONSTRAINT=/usr/share/linerate-rdma/ee-constraints.txt") < start for stage, start in found)
+    assert all(
+        -1 < stage.find("ARG PIP_CONSTRAINT=/usr/share/linerate-rdma/ee-constraints.txt") < start
+        for stage, start in found
+    )
 
 
-def test_the_base_is_named_with_its_registry_and_its_digest_can_be_given(context: pathlib.Path, root: pathlib.Path) -> None:
+def test_the_base_is_named_with_its_registry_and_its_digest_can_be_given(
+    context: pathlib.Path, root: pathlib.Path
+) -> None:
     """A short name is that of whichever registry the builder asks first; a tag is what its registry makes of it."""
     definition = (root / "execution-environment.yml").read_text(encoding="utf-8")
     (base,) = (image["name"] for image in yaml.safe_load(definition)["images"].values())
     registry, _slash, path = base.partition("/")
     assert "." in registry and path
     steps = (context / "Containerfile").read_text(encoding="utf-8")
-    assert f'ARG EE_BASE_IMAGE="{base}"' in steps and re.search(r"^FROM \$EE_BASE_IMAGE as base", steps, flags=re.MULTILINE | re.IGNORECASE)
+    assert f'ARG EE_BASE_IMAGE="{base}"' in steps and re.search(
+        r"^FROM \$EE_BASE_IMAGE as base", steps, flags=re.MULTILINE | re.IGNORECASE
+    )
     given = f"EE_BASE_IMAGE={base.partition(':')[0]}@sha256:..."
     if "@sha256:" not in base:
         told = (root / "docs" / "security.md").read_text(encoding="utf-8")
-        assert given in definition and f"--build-arg {given}" in told and "no registry was in reach" in " ".join(told.split())
+        assert (
+            given in definition
+            and f"--build-arg {given}" in told
+            and "no registry was in reach" in " ".join(told.split())
+        )
 
 
 def test_what_is_required_has_an_upper_bound_and_the_tested_version_is_in_it(root: pathlib.Path) -> None:
     pins = dict(
-        line.split("==") for name in ("test-requirements.txt", "dev/runner.txt") for line in (root / name).read_text(encoding="utf-8").split() if "==" in line
+        line.split("==")
+        for name in ("test-requirements.txt", "dev/runner.txt")
+        for line in (root / name).read_text(encoding="utf-8").split()
+        if "==" in line
     )
     for line in required(root):
         name, bound = re.fullmatch(r"([a-z]+)>=[\d.]+,<(\d+)", line).groups()  # type: ignore[union-attr]
@@ -85,7 +114,7 @@ def test_what_is_required_has_an_upper_bound_and_the_tested_version_is_in_it(roo
     assert bounds == {">=5.0.0,<7.0.0"}
 
 
-def names(lines: typing.Iterable[str]) -> typing.Set[str]:
+def names(lines: typing.Iterable[str]) -> set[str]:
     """Of what the collection asks for itself."""
     return {re.split(r"[ ><=\[]", line)[0] for line in lines if line.endswith("# from collection linerate.rdma")}
 
@@ -93,20 +122,30 @@ def names(lines: typing.Iterable[str]) -> typing.Set[str]:
 def test_the_builder_reads_the_needs_from_the_collection(root: pathlib.Path) -> None:
     found = yaml.safe_load(builder("introspect", str(root / "build" / "collections")))
     # pyyaml comes with ansible-core: the builder leaves it out
-    assert names(found["python"]) == names(f"{line}  # from collection linerate.rdma" for line in required(root)) - {"pyyaml"}
+    assert names(found["python"]) == names(f"{line}  # from collection linerate.rdma" for line in required(root)) - {
+        "pyyaml"
+    }
     assert names(found["system"]) == {"openssh-clients", "openssh-client"}
 
 
-def required(root: pathlib.Path) -> typing.List[str]:
+def required(root: pathlib.Path) -> list[str]:
     lines = (root / "requirements.txt").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
 
 
 def test_both_lists_of_python_packages_are_one(root: pathlib.Path) -> None:
-    assert (root / "meta" / "ee-requirements.txt").read_text(encoding="utf-8") == (root / "requirements.txt").read_text(encoding="utf-8")
+    assert (root / "meta" / "ee-requirements.txt").read_text(encoding="utf-8") == (root / "requirements.txt").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_jobs_are_tried_with_the_python_packages_of_the_definition(root: pathlib.Path) -> None:
     packages = yaml.safe_load((root / "execution-environment.yml").read_text(encoding="utf-8"))["dependencies"]
-    lines = [line for line in (root / "dev" / "runner.in").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
-    assert sorted(lines) == sorted(["-r ../requirements.txt", packages["ansible_core"]["package_pip"], packages["ansible_runner"]["package_pip"]])
+    lines = [
+        line
+        for line in (root / "dev" / "runner.in").read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
+    assert sorted(lines) == sorted(
+        ["-r ../requirements.txt", packages["ansible_core"]["package_pip"], packages["ansible_runner"]["package_pip"]]
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each finding has one explanation, beside its check, and one page that the report leads to. What the pages name exists."""
+"""Each finding has one explanation, beside its check, and one page that the report leads to. What the pages name
+exists."""
 
 from __future__ import annotations
 
@@ -20,51 +21,80 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.version impor
 from dev import findings
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-TEARDOWN = frozenset(re.findall(r'"(teardown\.[a-z_]+)"', (ROOT / "plugins/module_utils/_check/teardown.py").read_text(encoding="utf-8")))
+TEARDOWN = frozenset(
+    re.findall(r'"(teardown\.[a-z_]+)"', (ROOT / "plugins/module_utils/_check/teardown.py").read_text(encoding="utf-8"))
+)
 #: whose commands are shown, by the package or program that has them
 TOOLS = {
-    "infiniband-diags": "sminfo saquery ibstat ibping ibqueryerrors iblinkinfo ibnetdiscover ibhosts ibswitches ibportstate ibtracert perfquery smpquery",
+    "infiniband-diags": (
+        "sminfo saquery ibstat ibping ibqueryerrors iblinkinfo ibnetdiscover ibhosts ibswitches ibportstate ibtracert"
+        " perfquery smpquery"
+    ),
     "rdma-core": "ibv_devinfo rping",
     "perftest": "ib_write_bw",
     "mstflint, MFT": "mstconfig mstflint mlxlink",
     "scripts of DOCA-OFED": "mlnx_qos cma_roce_tos show_gids",
     "iproute2": "ip rdma devlink dcb",
-    "the system": "cat ls lsns lspci setpci dmesg lsmod modinfo modprobe sysctl swapon lscpu uname free df env ulimit systemctl journalctl timedatectl",
-    "packages of the distribution": "mokutil ausearch chronyc ethtool numactl cpupower tuned-adm driverctl lldptool ipcalc curl tcpdump",
+    "the system": (
+        "cat ls lsns lspci setpci dmesg lsmod modinfo modprobe sysctl swapon lscpu uname free df env ulimit systemctl"
+        " journalctl timedatectl"
+    ),
+    "packages of the distribution": (
+        "mokutil ausearch chronyc ethtool numactl cpupower tuned-adm driverctl lldptool ipcalc curl tcpdump"
+    ),
     "the cluster": "kubectl oc helm skopeo crio",
     "Dell": "racadm",
     "NVIDIA": "nvidia-smi",
     "Ansible": "ansible ansible-playbook ansible-inventory ansible-doc python3",
 }
 NAMES = {tool for tools in TOOLS.values() for tool in tools.split()}
-PLACEHOLDERS = {"NODE", "ADDRESS", "DEVICE", "LID", "PORT", "NAMESPACE", "POD", "NAME", "IMAGE", "MIRROR", "FILE", "SOURCE_LID", "DESTINATION_LID"}
+PLACEHOLDERS = {
+    "NODE",
+    "ADDRESS",
+    "DEVICE",
+    "LID",
+    "PORT",
+    "NAMESPACE",
+    "POD",
+    "NAME",
+    "IMAGE",
+    "MIRROR",
+    "FILE",
+    "SOURCE_LID",
+    "DESTINATION_LID",
+}
 #: values of options and settings, which are no placeholders
 WORDS = {"SRIOV_EN", "NUM_OF_VFS", "LINK_TYPE_P", "BIOS", "PFC", "PERFORMANCE,CLOCK,ECC", "CAP_EXP"}
-#: kinds as 'kubectl get' takes them: of Kubernetes, of OpenShift, of operators with their group where a short name may be somebody else's
+#: kinds as 'kubectl get' takes them: of Kubernetes, of OpenShift, of operators with their group where a short name may
+#: be somebody else's
 KINDS = set(
-    "nodes node pods pod events deployments deployment daemonsets cronjobs,daemonsets configmap configmaps namespace crd storageclasses persistentvolumes"
-    " persistentvolumeclaims poddisruptionbudgets validatingwebhookconfigurations network-attachment-definitions"
-    " sriovnetworknodepolicies,network-attachment-definitions installplans catalogsources packagemanifests clusterserviceversions nodefeatures"
-    " machineconfigpools machineconfigpool kubeletconfig kubeletconfigs tuned profiles.tuned.openshift.io imagedigestmirrorset,imagetagmirrorset"
-    " image.config.openshift.io sriovnetworknodestates.sriovnetwork.openshift.io sriovnetworknodepolicies.sriovnetwork.openshift.io"
-    " sriovnetworkpoolconfigs.sriovnetwork.openshift.io sriovoperatorconfigs.sriovnetwork.openshift.io nicclusterpolicies.mellanox.com"
-    " clusterpolicies.nvidia.com nicclusterpolicies.mellanox.com,clusterpolicies.nvidia.com nicdevices.configuration.net.nvidia.com"
-    " nicnodepolicies.mellanox.com,nvidiadrivers.nvidia.com"
-    " ippools.nv-ipam.nvidia.com cidrpools.nv-ipam.nvidia.com ippools.whereabouts.cni.cncf.io subscriptions.operators.coreos.com"
-    " localqueues.kueue.x-k8s.io clusterqueues.kueue.x-k8s.io machineconfigs resourceclaimtemplates deviceclasses resourceslices".split()
+    "nodes node pods pod events deployments deployment daemonsets cronjobs,daemonsets configmap configmaps namespace"
+    " crd storageclasses persistentvolumes persistentvolumeclaims poddisruptionbudgets validatingwebhookconfigurations"
+    " network-attachment-definitions sriovnetworknodepolicies,network-attachment-definitions installplans"
+    " catalogsources packagemanifests clusterserviceversions nodefeatures machineconfigpools machineconfigpool"
+    " kubeletconfig kubeletconfigs tuned profiles.tuned.openshift.io imagedigestmirrorset,imagetagmirrorset"
+    " image.config.openshift.io sriovnetworknodestates.sriovnetwork.openshift.io"
+    " sriovnetworknodepolicies.sriovnetwork.openshift.io sriovnetworkpoolconfigs.sriovnetwork.openshift.io"
+    " sriovoperatorconfigs.sriovnetwork.openshift.io nicclusterpolicies.mellanox.com clusterpolicies.nvidia.com"
+    " nicclusterpolicies.mellanox.com,clusterpolicies.nvidia.com nicdevices.configuration.net.nvidia.com"
+    " nicnodepolicies.mellanox.com,nvidiadrivers.nvidia.com ippools.nv-ipam.nvidia.com cidrpools.nv-ipam.nvidia.com"
+    " ippools.whereabouts.cni.cncf.io subscriptions.operators.coreos.com localqueues.kueue.x-k8s.io"
+    " clusterqueues.kueue.x-k8s.io machineconfigs resourceclaimtemplates deviceclasses resourceslices".split()
 )
 
 
-def texts(item: Explanation) -> typing.Tuple[str, ...]:
+def texts(item: Explanation) -> tuple[str, ...]:
     return (item.means, item.measured, *item.causes, item.remedy)
 
 
 def test_each_finding_is_explained_once() -> None:
     assert TEARDOWN
     assert set(EXPLAINED) == {page_of(check) for check in CHECKS} | TEARDOWN
-    homes: typing.Dict[str, typing.List[str]] = {}
+    homes: dict[str, list[str]] = {}
     for path in (ROOT / "plugins/module_utils/_check").rglob("explained*.py"):
-        for name in re.findall(r'^    "([a-z_]+\.[a-z_]+)": Explanation\(', path.read_text(encoding="utf-8"), re.MULTILINE):
+        for name in re.findall(
+            r'^    "([a-z_]+\.[a-z_]+)": Explanation\(', path.read_text(encoding="utf-8"), re.MULTILINE
+        ):
             homes.setdefault(name, []).append(path.parent.name)
     assert {name: places for name, places in homes.items() if len(places) > 1} == {}
     # beside the check of the stage
@@ -83,12 +113,15 @@ def test_an_explanation_says_something(name: str) -> None:
 
 def test_no_explanation_is_a_copy() -> None:
     for field in ("means", "remedy"):
-        said: typing.Dict[str, typing.List[str]] = {}
+        said: dict[str, list[str]] = {}
         for name, item in EXPLAINED.items():
             said.setdefault(getattr(item, field), []).append(name)
         same = [names for names in said.values() if len(names) > 1]
         # rights and nodes that do not answer are the same remedy wherever they are met
-        assert all(field == "remedy" and {name.partition(".")[2] for name in names} <= {"read", "lint_read", "node", "rights"} for names in same), same
+        assert all(
+            field == "remedy" and {name.partition(".")[2] for name in names} <= {"read", "lint_read", "node", "rights"}
+            for names in same
+        ), same
 
 
 @pytest.mark.parametrize("name", EXPLAINED)
@@ -104,7 +137,9 @@ def test_commands_are_real_ones(name: str) -> None:
                 verb = words.index("get" if "get" in words else "describe")
                 assert words[verb + 1] in KINDS or words[verb + 1] == "--raw", command
             else:
-                assert {"logs", "auth", "api-resources", "cluster-info", "config", "apply", "explain"} & set(verbs), command
+                assert {"logs", "auth", "api-resources", "cluster-info", "config", "apply", "explain"} & set(verbs), (
+                    command
+                )
         if words[0] == "ansible-playbook":
             assert (ROOT / "playbooks" / f"{words[1].rpartition('.')[2]}.yml").is_file(), command
         if words[0] == "ansible-doc":
@@ -112,14 +147,17 @@ def test_commands_are_real_ones(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def options() -> typing.Set[str]:
+def options() -> set[str]:
     """Of all roles."""
-    specs = [yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"] for path in (ROOT / "roles").glob("*/meta/argument_specs.yml")]
+    specs = [
+        yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]
+        for path in (ROOT / "roles").glob("*/meta/argument_specs.yml")
+    ]
     return {option for spec in specs for entry in spec.values() for option in entry.get("options") or ()}
 
 
 @pytest.mark.parametrize("name", EXPLAINED)
-def test_what_is_named_exists(name: str, options: typing.Set[str]) -> None:
+def test_what_is_named_exists(name: str, options: set[str]) -> None:
     schema = json.loads((ROOT / "docs/intent.schema.json").read_text(encoding="utf-8"))
     roles = tuple(f"{path.name}_" for path in (ROOT / "roles").iterdir())
     for text in texts(EXPLAINED[name]):
@@ -128,7 +166,11 @@ def test_what_is_named_exists(name: str, options: typing.Set[str]) -> None:
                 where = schema["properties"]["rdma_cluster"]
                 for key in code.partition(":")[0].split(".")[1:]:
                     where = inner(where, schema)["properties"][key]
-            elif re.fullmatch(r"[a-z_]+\.[a-z_]+", code) and code.partition(".")[0] in {check.partition(".")[0] for check in CHECKS} and code not in FIELDS:
+            elif (
+                re.fullmatch(r"[a-z_]+\.[a-z_]+", code)
+                and code.partition(".")[0] in {check.partition(".")[0] for check in CHECKS}
+                and code not in FIELDS
+            ):
                 assert code in CHECKS, code
             elif re.match(r"[a-z]+_[a-z_]+(: |$)", code) and code.startswith(roles):
                 assert code.partition(":")[0] in options, code
@@ -162,11 +204,17 @@ def test_the_pages_are_made_from_the_explanations() -> None:
 
 
 def test_the_waiver_that_a_page_shows_can_be_taken_as_it_is() -> None:
-    blocks = [block for text in findings.pages().values() for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+    blocks = [
+        block for text in findings.pages().values() for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    ]
     assert len(blocks) > 50
     for block in blocks:
         (key,) = re.findall(r"^\w.*", block, re.MULTILINE)
-        assert key == "rdma_waivers:" and set(yaml.safe_load(block)["rdma_waivers"][0]) == {"check", "subject", "reason"}
+        assert key == "rdma_waivers:" and set(yaml.safe_load(block)["rdma_waivers"][0]) == {
+            "check",
+            "subject",
+            "reason",
+        }
 
 
 def test_each_finding_leads_to_its_page() -> None:

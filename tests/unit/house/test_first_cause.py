@@ -19,12 +19,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _first_cause
 
-REFUSED = "x.linerate.rdma.yml: kubeconfig k in /h (from KUBECONFIG): no answer from the API server: connection refused by https://127.0.0.1:1. Check it"
+REFUSED = (
+    "x.linerate.rdma.yml: kubeconfig k in /h (from KUBECONFIG): no answer from the API server: connection refused by"
+    " https://127.0.0.1:1. Check it"
+)
 
 
 @pytest.fixture(autouse=True)
-def causes(monkeypatch: pytest.MonkeyPatch) -> typing.List[str]:
-    found: typing.List[str] = []
+def causes(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    found: list[str] = []
     monkeypatch.setattr(_first_cause, "_causes", found)
     return found
 
@@ -34,7 +37,16 @@ def proposed(folder: FactFolder, nodes: typing.Sequence[str], **options: typing.
     folder.begin(RunStart(folder.run, "2026-01-02T03:04:05+00:00", nodes=tuple(nodes)))
     action = object.__new__(propose.ActionModule)
     action._task = typing.cast(typing.Any, types.SimpleNamespace(check_mode=False))
-    given = {"facts_dir": folder.report_dir, "run": folder.run, "path": "/p", "namespace": "", "fabrics": None, "cluster": None, "cause": "", **options}
+    given = {
+        "facts_dir": folder.report_dir,
+        "run": folder.run,
+        "path": "/p",
+        "namespace": "",
+        "fabrics": None,
+        "cluster": None,
+        "cause": "",
+        **options,
+    }
     with pytest.raises(RdmaError) as error:
         action.work(given, {"groups": {"rdma_nodes": list(nodes)}})
     return str(error.value)
@@ -57,17 +69,23 @@ def test_without_a_cause_the_empty_group_comes_with_what_the_cluster_said(folder
     empty = "nothing can be proposed; the group rdma_nodes is empty. Correct what is named, and run it again"
     assert proposed(FactFolder(folder.report_dir, "run-2"), []) == empty
     said = proposed(folder, [])
-    assert said.startswith("nothing can be proposed; the group rdma_nodes is empty; addresses in use could not be read: ")
+    assert said.startswith(
+        "nothing can be proposed; the group rdma_nodes is empty; addresses in use could not be read: "
+    )
     assert "connection refused by https://127.0.0.1:1" in said
 
 
 def test_with_nodes_it_is_why_they_were_not_seen(folder: FactFolder) -> None:
     _first_cause.note("another inventory")
     said = proposed(folder, ["worker-1"], cause="rdma_observers_image is not set, and the cluster is no OpenShift.")
-    assert said == "nothing can be proposed; rdma_observers_image is not set, and the cluster is no OpenShift. Correct what is named, and run it again"
+    assert (
+        said
+        == "nothing can be proposed; rdma_observers_image is not set, and the cluster is no OpenShift. Correct what is"
+        " named, and run it again"
+    )
 
 
-def test_the_inventory_keeps_why_it_gives_no_nodes(monkeypatch: pytest.MonkeyPatch, causes: typing.List[str]) -> None:
+def test_the_inventory_keeps_why_it_gives_no_nodes(monkeypatch: pytest.MonkeyPatch, causes: list[str]) -> None:
     monkeypatch.setattr(BaseInventoryPlugin, "parse", lambda *arguments: None)
     plugin = object.__new__(InventoryModule)
 

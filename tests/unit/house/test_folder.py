@@ -54,7 +54,7 @@ def fixture_folder(tmp_path: pathlib.Path) -> FactFolder:
     return begun(tmp_path)
 
 
-def begun(path: pathlib.Path, check_mode: bool = False, nodes: typing.Tuple[str, ...] = NODES) -> FactFolder:
+def begun(path: pathlib.Path, check_mode: bool = False, nodes: tuple[str, ...] = NODES) -> FactFolder:
     folder = FactFolder(str(path), RUN)
     folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", check_mode, nodes, ("rdma_fabrics",)))
     return folder
@@ -74,19 +74,23 @@ def sample(cls: typing.Any) -> typing.Any:
     if origin is tuple:
         return [sample(arguments[0])]
     if origin is dict:
-        return {sample(arguments[0]) if typing.get_origin(arguments[0]) is typing.Annotated else "worker-1": sample(arguments[1])}
+        return {
+            sample(arguments[0]) if typing.get_origin(arguments[0]) is typing.Annotated else "worker-1": sample(
+                arguments[1]
+            )
+        }
     if dataclasses.is_dataclass(cls):
         return {name: sample(hint) for name, hint in typing.get_type_hints(cls, include_extras=True).items()}
     return {str: "x", int: 1, float: 1.0, bool: True, bytes: "AA=="}.get(cls, {})
 
 
-def fill(folder: FactFolder, stage: str) -> typing.Dict[str, typing.Any]:
+def fill(folder: FactFolder, stage: str) -> dict[str, typing.Any]:
     """Write a fact for each field of a stage, and say what must come of them."""
     hints = typing.get_type_hints(FACTS[stage], include_extras=True)
     start, expected = folder.start(), {}
-    of_nodes: typing.Dict[str, typing.Any] = {}
-    of_cluster: typing.Dict[str, typing.Dict[str, typing.Any]] = {}
-    of_cluster_lists: typing.Dict[str, typing.List[str]] = {}
+    of_nodes: dict[str, typing.Any] = {}
+    of_cluster: dict[str, dict[str, typing.Any]] = {}
+    of_cluster_lists: dict[str, list[str]] = {}
     for field, source in SOURCES[stage].items():
         kind = typing.get_args(hints[field])
         if isinstance(source, OfRun):
@@ -121,15 +125,29 @@ def fill(folder: FactFolder, stage: str) -> typing.Dict[str, typing.Any]:
 @pytest.mark.parametrize("stage", FACTS)
 def test_sources_fit_the_facts(stage: str) -> None:
     fields = {field.name for field in dataclasses.fields(FACTS[stage])}
-    assert set(SOURCES[stage]) == fields - HANDED.get(stage, set()), "a field without a source is empty for ever; a source without a field is refused"
+    assert set(SOURCES[stage]) == fields - HANDED.get(stage, set()), (
+        "a field without a source is empty for ever; a source without a field is refused"
+    )
 
 
 def test_sources_are_those_of_the_stages() -> None:
     assert set(SOURCES) == set(FACTS) == {*STAGES, "teardown"} and set(CHANGES) <= set(SOURCES)
     fields = {field.name for field in dataclasses.fields(RunStart)}
-    assert all(source.field in fields for sources in SOURCES.values() for source in sources.values() if isinstance(source, OfRun))
-    of_nodes = {source.kind for sources in SOURCES.values() for source in sources.values() if isinstance(source, (OfNodes, Chosen, Planned))}
-    of_cluster = {source.kind for sources in SOURCES.values() for source in sources.values() if isinstance(source, OfCluster)}
+    assert all(
+        source.field in fields
+        for sources in SOURCES.values()
+        for source in sources.values()
+        if isinstance(source, OfRun)
+    )
+    of_nodes = {
+        source.kind
+        for sources in SOURCES.values()
+        for source in sources.values()
+        if isinstance(source, (OfNodes, Chosen, Planned))
+    }
+    of_cluster = {
+        source.kind for sources in SOURCES.values() for source in sources.values() if isinstance(source, OfCluster)
+    }
     assert not of_nodes & of_cluster, "a kind is either of nodes or of the cluster"
 
 
@@ -140,7 +158,9 @@ def test_full_folder_loads_into_the_facts_of_the_stage(folder: FactFolder, stage
     assert to_data(data) == to_data(expected)
     assert load(FACTS[stage], data, stage)
     assert all(count.missing == 0 and count.seen for count in counts)
-    kinds = [source.kind for source in SOURCES[stage].values() if isinstance(source, (OfNodes, Chosen, OfCluster, Planned))]
+    kinds = [
+        source.kind for source in SOURCES[stage].values() if isinstance(source, (OfNodes, Chosen, OfCluster, Planned))
+    ]
     assert {count.kind for count in counts} == set(kinds)
 
 
@@ -161,7 +181,9 @@ def test_empty_folder_loads_too_and_every_node_has_its_error(folder: FactFolder,
     assert all(count.seen == 0 and count.missing for count in counts)
     for field, source in SOURCES[stage].items():
         if isinstance(source, OfNodes):
-            assert set(data[field]) == set(NODES) and all(f"no fact {source.kind}" in item["error"] for item in data[field].values())
+            assert set(data[field]) == set(NODES) and all(
+                f"no fact {source.kind}" in item["error"] for item in data[field].values()
+            )
         elif isinstance(source, Chosen):
             assert data[field] == {}, "nobody was asked for it"
         elif isinstance(source, OfCluster):
@@ -169,7 +191,9 @@ def test_empty_folder_loads_too_and_every_node_has_its_error(folder: FactFolder,
 
 
 # without a wish for them, the stages host, collectives and training have nothing to prove
-@pytest.mark.parametrize("stage", [stage for stage in STAGES if stage not in ("validate", "host", "collectives", "training")])
+@pytest.mark.parametrize(
+    "stage", [stage for stage in STAGES if stage not in ("validate", "host", "collectives", "training")]
+)
 def test_no_stage_passes_on_an_empty_folder(folder: FactFolder, stage: str) -> None:
     facts, check = TABLE[stage]
     findings = check(world.intent(), load(facts, facts_of(folder, stage)[0], stage))
@@ -241,7 +265,11 @@ def test_ground_of_a_plan_is_what_nodes_showed(folder: FactFolder) -> None:
 
 
 def test_stages_look_at_what_this_run_has_not_seen(folder: FactFolder) -> None:
-    assert shared("fabric") == (HCAS, SUBNETS, TOPOLOGIES) and shared("platform") == (HCAS, PLATFORM, FIRMWARE, SUBNETS) and shared("compare") == ()
+    assert (
+        shared("fabric") == (HCAS, SUBNETS, TOPOLOGIES)
+        and shared("platform") == (HCAS, PLATFORM, FIRMWARE, SUBNETS)
+        and shared("compare") == ()
+    )
     assert unseen(folder, "fabric", INTENT) == ["hcas", "subnets", "topologies"]
     for node in NODES:
         folder.write("hcas", node, {"hcas": []})
@@ -278,7 +306,7 @@ SWITCHED = {
     ],
 )
 def test_switches_are_listened_for_where_rounds_are_made_of_what_they_tell(
-    tmp_path: pathlib.Path, changes: typing.Dict[str, typing.Any], nodes: int, wanted: bool
+    tmp_path: pathlib.Path, changes: dict[str, typing.Any], nodes: int, wanted: bool
 ) -> None:
     names = tuple(f"worker-{number}" for number in range(nodes))
     folder = begun(tmp_path, nodes=names)
@@ -327,7 +355,9 @@ def test_changes_are_what_the_facts_tell_and_none_twice(folder: FactFolder) -> N
         (False, True, ["worker-1 is drained", "created Namespace test"]),
     ],
 )
-def test_changes_of_a_plan_that_was_refused(tmp_path: pathlib.Path, allowed: bool, check_mode: bool, changes: typing.List[str]) -> None:
+def test_changes_of_a_plan_that_was_refused(
+    tmp_path: pathlib.Path, allowed: bool, check_mode: bool, changes: list[str]
+) -> None:
     folder = begun(tmp_path, check_mode)
     folder.write("disruption", value={"allowed": allowed, "lines": ["worker-1 is drained"], "plan": None})
     folder.write("applied", value={"applied": [], "changes": ["created Namespace test"]})

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The frame under a real ansible-playbook: real playbooks, modules and roles of the frame, and real observers that look at the 'nodes' (this machine).
+"""The frame under a real ansible-playbook: real playbooks, modules and roles of the frame, and real observers that look
+at the 'nodes' (this machine).
 
-A copy of the collection gets tiny roles in place of what measures and makes things, and a table of checks that return what they are told.
+A copy of the collection gets tiny roles in place of what measures and makes things, and a table of checks that return
+what they are told.
 """
 
 from __future__ import annotations
@@ -28,7 +30,11 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 COLLECTIONS = ROOT / "build" / "collections" / "ansible_collections"
 FRAME_ROLES = ("stage", "report")
 LOOKING_ROLES = ("discover", "fabric")
-OBSERVED = tuple(stage for stage in STAGES if stage not in LOOKING_ROLES and (ROOT / "roles" / stage / "tasks" / "observe.yml").exists())
+OBSERVED = tuple(
+    stage
+    for stage in STAGES
+    if stage not in LOOKING_ROLES and (ROOT / "roles" / stage / "tasks" / "observe.yml").exists()
+)
 TABLE = """
 import dataclasses
 
@@ -50,19 +56,33 @@ CHANGES = {}
 OBSERVE = [
     {
         "name": "Leave a mark",
-        "ansible.builtin.file": {"path": "{{ fake_marks }}/STAGE-{{ inventory_hostname }}", "state": "touch", "mode": "0644"},
+        "ansible.builtin.file": {
+            "path": "{{ fake_marks }}/STAGE-{{ inventory_hostname }}",
+            "state": "touch",
+            "mode": "0644",
+        },
         "changed_when": False,
     }
 ]
 MAIN = [
-    {"name": "Fail where told to", "ansible.builtin.fail": {"msg": "broken {{ '{{' }} 1 }}"}, "when": "stage_name == fake_crash | default('')"},
+    {
+        "name": "Fail where told to",
+        "ansible.builtin.fail": {"msg": "broken {{ '{{' }} 1 }}"},
+        "when": "stage_name == fake_crash | default('')",
+    },
     {
         "name": "Keep what the check shall say",
-        "linerate.rdma.fact": {"kind": "fake", "node": "cluster", "value": {"findings": "{{ fake_findings | default({}) }}"}},
+        "linerate.rdma.fact": {
+            "kind": "fake",
+            "node": "cluster",
+            "value": {"findings": "{{ fake_findings | default({}) }}"},
+        },
     },
     {
         "name": "Tell what was changed",
-        "ansible.builtin.set_fact": {"{{ stage_name }}_changes": "{{ (fake_changes | default({}))[stage_name] | default([]) }}"},
+        "ansible.builtin.set_fact": {
+            "{{ stage_name }}_changes": "{{ (fake_changes | default({}))[stage_name] | default([]) }}"
+        },
     },
 ]
 
@@ -72,22 +92,24 @@ class Run(typing.NamedTuple):
 
     code: int
     output: str
-    report: typing.Optional[typing.Dict[str, typing.Any]]
+    report: typing.Optional[dict[str, typing.Any]]
     folder: pathlib.Path
-    marks: typing.List[str]
+    marks: list[str]
 
-    def stage(self, name: str) -> typing.Dict[str, typing.Any]:
+    def stage(self, name: str) -> dict[str, typing.Any]:
         assert self.report is not None
         return next(stage for stage in self.report["stages"] if stage["name"] == name)
 
-    def record(self, name: str) -> typing.Dict[str, typing.Any]:
+    def record(self, name: str) -> dict[str, typing.Any]:
         """Head of a record."""
         with (self.folder / "report" / "stages" / f"{name}.jsonl").open(encoding="utf-8") as stream:
-            head: typing.Dict[str, typing.Any] = json.loads(stream.readline())
+            head: dict[str, typing.Any] = json.loads(stream.readline())
         return head
 
-    def fact(self, kind: str, node: str) -> typing.Dict[str, typing.Any]:
-        fact: typing.Dict[str, typing.Any] = json.loads((self.folder / "report" / "facts" / kind / f"{node}.json").read_text(encoding="utf-8"))
+    def fact(self, kind: str, node: str) -> dict[str, typing.Any]:
+        fact: dict[str, typing.Any] = json.loads(
+            (self.folder / "report" / "facts" / kind / f"{node}.json").read_text(encoding="utf-8")
+        )
         return fact
 
     @property
@@ -95,7 +117,7 @@ class Run(typing.NamedTuple):
         """What was handed over to whatever runs next, on one line; empty where nothing was."""
         return told(self.output)
 
-    def looked(self) -> typing.List[str]:
+    def looked(self) -> list[str]:
         """Nodes that were looked at, in whatever run."""
         return sorted(path.stem for path in (self.folder / "report" / "facts" / "hcas").glob("*.json"))
 
@@ -136,9 +158,9 @@ class Player:
     def __init__(self, folder: pathlib.Path, collections: pathlib.Path, fabrics: typing.Any) -> None:
         self.folder = folder
         self.collections = collections
-        self.variables: typing.Dict[str, typing.Any] = {"rdma_fabrics": fabrics, "fake_marks": str(folder / "marks")}
+        self.variables: dict[str, typing.Any] = {"rdma_fabrics": fabrics, "fake_marks": str(folder / "marks")}
         local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-        self.hosts: typing.Dict[str, typing.Any] = {"worker-1": dict(local), "worker-2": dict(local)}
+        self.hosts: dict[str, typing.Any] = {"worker-1": dict(local), "worker-2": dict(local)}
         self.callback = "default"
 
     def play(self, playbook: str, *arguments: str, **variables: typing.Any) -> Run:
@@ -158,12 +180,33 @@ class Player:
             "ANSIBLE_SHOW_CUSTOM_STATS": "1",
         }
         # 'make test' runs a part of these with the oldest ansible-core too
-        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+            pathlib.Path(sys.executable).parent / "ansible-playbook"
+        )
         command = [program, "-i", "hosts.yml", playbook, *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=300,
+            check=False,
+        )
         report = self.folder / "build" / "report"
-        data = json.loads((report / "report.json").read_text(encoding="utf-8")) if (report / "report.json").exists() else None
-        return Run(done.returncode, done.stdout + done.stderr, data, self.folder / "build", sorted(path.name for path in marks.iterdir()))
+        data = (
+            json.loads((report / "report.json").read_text(encoding="utf-8"))
+            if (report / "report.json").exists()
+            else None
+        )
+        return Run(
+            done.returncode,
+            done.stdout + done.stderr,
+            data,
+            self.folder / "build",
+            sorted(path.name for path in marks.iterdir()),
+        )
 
 
 @pytest.fixture
@@ -171,12 +214,18 @@ def player(tmp_path: pathlib.Path, collections: pathlib.Path, fabrics: typing.An
     return Player(tmp_path, collections, fabrics())
 
 
-def changed(run: Run) -> typing.Set[str]:
+def changed(run: Run) -> set[str]:
     return set(re.findall(r"changed=(\d+)", run.output))
 
 
 def test_whole_run_is_green_twice_shows_its_waiver_and_changes_nothing(player: Player) -> None:
-    finding = {"check": "fabric.one_master", "subject": "compute", "status": "fail", "why": "two masters", "remedy": "stop one"}
+    finding = {
+        "check": "fabric.one_master",
+        "subject": "compute",
+        "status": "fail",
+        "why": "two masters",
+        "remedy": "stop one",
+    }
     player.variables["fake_findings"] = {"fabric": [finding]}
     player.variables["rdma_waivers"] = [{"check": "fabric.one_master", "reason": "a fabric under test"}]
     first = player.play("linerate.rdma.site")
@@ -193,17 +242,25 @@ def test_whole_run_is_green_twice_shows_its_waiver_and_changes_nothing(player: P
     assert changed(first) == {"0"}
     assert set(first.looked()) == {"worker-1", "worker-2"}
     assert first.fact("platform", "worker-2")["run"] == first.record("discover")["run"]
-    assert "Listen for the switches" not in first.output and not (first.folder / "report" / "facts" / "neighbours").exists(), "no rounds are made of that"
-    # the same once more, as an admin at a terminal wants it: what changed and what failed would be a line, and the recap's counts are in one
+    assert (
+        "Listen for the switches" not in first.output
+        and not (first.folder / "report" / "facts" / "neighbours").exists()
+    ), "no rounds are made of that"
+    # the same once more, as an admin at a terminal wants it: what changed and what failed would be a line, and the
+    # recap's counts are in one
     player.callback = "linerate.rdma.stages"
     second = player.play("linerate.rdma.site")
     assert second.code == 0, second.output
-    assert [line for line in second.output.splitlines() if line.startswith(("changed", "fatal", "TASK", "PLAY", "ok:"))] == []
+    assert [
+        line for line in second.output.splitlines() if line.startswith(("changed", "fatal", "TASK", "PLAY", "ok:"))
+    ] == []
     assert re.findall(r"^  changed +(.*)$", second.output, re.MULTILINE) == ["0 tasks"], "by Ansible's own counts"
     headings = re.findall(r"^== (.+?)(?: \(|$)", second.output, re.MULTILINE)
     # a machine that is slow shows that the report is being written
     assert [heading for heading in headings if not heading.startswith("Write the report")] == [*STAGES, "stages"]
-    assert re.findall(r"^== fabric \(usually \d+ s, by 1 run before\)\nfabric: 1 waived - passed$", second.output, re.MULTILINE)
+    assert re.findall(
+        r"^== fabric \(usually \d+ s, by 1 run before\)\nfabric: 1 waived - passed$", second.output, re.MULTILINE
+    )
     assert "    waiver: a fabric under test\n" in second.output
     assert re.findall(r"^  (\w+) +\d+\.\d s", second.output, re.MULTILINE) == [*STAGES, "total"]
     assert second.output.rstrip().splitlines()[-1].startswith(f"linerate.rdma: GREEN, 1 WAIVED - {len(STAGES)} stages")
@@ -215,9 +272,14 @@ def test_wrong_type_in_the_intent_is_refused_before_any_host_is_touched(player: 
     run = player.play("linerate.rdma.site", rdma_fabrics=fabrics(virtual_functions="eight"))
     assert run.code != 0
     assert "[fail] validate.intent on rdma_fabrics[0].virtual_functions" in run.output
-    assert (run.stage("validate")["findings"][0]["measured"], run.stage("validate")["findings"][0]["expected"]) == ("'eight' (string)", "an integer")
+    assert (run.stage("validate")["findings"][0]["measured"], run.stage("validate")["findings"][0]["expected"]) == (
+        "'eight' (string)",
+        "an integer",
+    )
     assert run.marks == [] and run.looked() == [], "no host may be touched"
-    assert run.report is not None and run.report["summary"].startswith("NOT GREEN - stage validate: 1 fail (validate.intent on rdma_fabrics[0]")
+    assert run.report is not None and run.report["summary"].startswith(
+        "NOT GREEN - stage validate: 1 fail (validate.intent on rdma_fabrics[0]"
+    )
     assert [stage["state"] for stage in run.report["stages"]] == ["closed"] + ["skipped"] * (len(STAGES) - 1)
     assert (run.folder / "report" / "report.html").exists()
     assert ElementTree.parse(run.folder / "report" / "report.xml").getroot().get("failures") == "1"
@@ -231,13 +293,26 @@ def test_wrong_intent_stops_a_stage_that_runs_alone(player: Player, fabrics: typ
 
 
 def test_closed_gate_ends_the_run_after_its_stage_and_the_report_follows(player: Player) -> None:
-    finding = {"check": "fabric.one_master", "subject": "compute", "status": "unknown", "why": "two masters", "remedy": "stop one"}
+    finding = {
+        "check": "fabric.one_master",
+        "subject": "compute",
+        "status": "unknown",
+        "why": "two masters",
+        "remedy": "stop one",
+    }
     run = player.play("linerate.rdma.site", fake_findings={"fabric": [finding]})
     assert run.code != 0
     assert "linerate.rdma: NOT GREEN - stage fabric: 1 unknown (fabric.one_master on compute) - report: " in run.output
     assert not any(mark.startswith(("reachability", "platform")) for mark in run.marks)
-    assert [run.stage(name)["state"] for name in ("discover", "fabric", "reachability", "bandwidth")] == ["open", "closed", "skipped", "skipped"]
-    assert run.output.count("Hand over the verdict") == 1 and "summary: 'NOT GREEN - stage fabric: 1 unknown" in run.told, run.told
+    assert [run.stage(name)["state"] for name in ("discover", "fabric", "reachability", "bandwidth")] == [
+        "open",
+        "closed",
+        "skipped",
+        "skipped",
+    ]
+    assert (
+        run.output.count("Hand over the verdict") == 1 and "summary: 'NOT GREEN - stage fabric: 1 unknown" in run.told
+    ), run.told
     after = run.output.partition("stopped here")[2]
     assert f"{len(STAGES) - 3} stages not run: the run stopped at stage fabric" in after
     assert "PLAY [" not in after, "no play of a later stage is begun"
@@ -246,18 +321,42 @@ def test_closed_gate_ends_the_run_after_its_stage_and_the_report_follows(player:
 
 @pytest.mark.thorough
 def test_closed_gate_leads_to_the_report_in_check_mode_by_tags_and_where_the_run_goes_on(player: Player) -> None:
-    """In one folder, with the callback of the collection: a plan, a part of the stages, and a run that was mended and goes on."""
+    """In one folder, with the callback of the collection: a plan, a part of the stages, and a run that was mended and
+    goes on."""
     player.callback = "linerate.rdma.stages"
-    finding = {"check": "fabric.one_master", "subject": "compute", "status": "unknown", "why": "two masters", "remedy": "stop one"}
-    later = {"check": "host.memlock", "subject": "worker-1", "status": "fail", "why": "too little", "remedy": "raise it"}
+    finding = {
+        "check": "fabric.one_master",
+        "subject": "compute",
+        "status": "unknown",
+        "why": "two masters",
+        "remedy": "stop one",
+    }
+    later = {
+        "check": "host.memlock",
+        "subject": "worker-1",
+        "status": "fail",
+        "why": "too little",
+        "remedy": "raise it",
+    }
     told = "stages not run: the run stopped at stage"
     plan = player.play("linerate.rdma.site", "--check", fake_findings={"fabric": [finding]})
     assert plan.code != 0 and f"    do: stop one\n{len(STAGES) - 3} {told} fabric\n" in plan.output, plan.output
-    assert plan.output.rstrip().splitlines()[-1].startswith("linerate.rdma: check mode: 0 changes would be made, and stage fabric: 1 unknown"), plan.output
+    assert (
+        plan.output.rstrip()
+        .splitlines()[-1]
+        .startswith("linerate.rdma: check mode: 0 changes would be made, and stage fabric: 1 unknown")
+    ), plan.output
     assert plan.stage("training")["state"] == "skipped" and "== reachability" not in plan.output
-    part = player.play("linerate.rdma.site", "--tags", "discover,fabric,platform,host,report", fake_findings={"fabric": [finding]})
+    part = player.play(
+        "linerate.rdma.site", "--tags", "discover,fabric,platform,host,report", fake_findings={"fabric": [finding]}
+    )
     assert part.code != 0 and f"\n2 {told} fabric\n" in part.output, part.output
-    assert [part.stage(name)["state"] for name in ("fabric", "reachability", "platform", "host")] == ["closed", "stale", "skipped", "skipped"]
+    assert [part.stage(name)["state"] for name in ("fabric", "reachability", "platform", "host")] == [
+        "closed",
+        "stale",
+        "skipped",
+        "skipped",
+    ]
     red = player.play("linerate.rdma.site", fake_findings={"host": [later]})
     assert red.code != 0 and f"\n4 {told} host\n" in red.output, red.output
     green = player.play("linerate.rdma.site", rdma_from="host")
@@ -266,7 +365,13 @@ def test_closed_gate_leads_to_the_report_in_check_mode_by_tags_and_where_the_run
 
 
 def test_stage_alone_ends_at_once_with_what_closed_it(player: Player) -> None:
-    finding = {"check": "fabric.one_master", "subject": "compute", "status": "fail", "why": "two masters", "remedy": "stop one"}
+    finding = {
+        "check": "fabric.one_master",
+        "subject": "compute",
+        "status": "fail",
+        "why": "two masters",
+        "remedy": "stop one",
+    }
     for arguments in (["linerate.rdma.fabric"], ["linerate.rdma.site", "--tags", "fabric"]):
         run = player.play(*arguments, fake_findings={"fabric": [finding]})
         assert run.code != 0 and "why: two masters" in run.output and "do: stop one" in run.output
@@ -274,7 +379,9 @@ def test_stage_alone_ends_at_once_with_what_closed_it(player: Player) -> None:
         assert run.record("fabric")["gate"] == "closed"
         verdict = "linerate.rdma: NOT GREEN - stage fabric: 1 fail (fabric.one_master on compute) - record: "
         assert verdict in run.output and "stages/fabric.jsonl" in run.output
-        assert "check: fabric.one_master" in run.told and "verdict: NOT GREEN" in run.told and "fail: 1 " in run.told, run.output
+        assert "check: fabric.one_master" in run.told and "verdict: NOT GREEN" in run.told and "fail: 1 " in run.told, (
+            run.output
+        )
 
 
 def test_stage_alone_passes_but_the_report_of_one_stage_is_not_green(player: Player) -> None:
@@ -282,24 +389,38 @@ def test_stage_alone_passes_but_the_report_of_one_stage_is_not_green(player: Pla
     assert alone.code == 0, alone.output
     before = alone.record("fabric")["run"]
     assert alone.fact("hcas", "worker-1")["run"] == before
-    assert "first: null" in alone.told and "green: false" in alone.told and "summary: 'OPEN - stage fabric: 1 pass - passed'" in alone.told, alone.told
+    assert (
+        "first: null" in alone.told
+        and "green: false" in alone.told
+        and "summary: 'OPEN - stage fabric: 1 pass - passed'" in alone.told
+    ), alone.told
     assert "linerate.rdma: OPEN - stage fabric: 1 pass - passed - record: " in alone.output
     run = player.play("linerate.rdma.site", "--tags", "discover,report")
     assert run.code != 0 and run.report is not None
     assert [run.stage(name)["state"] for name in ("discover", "fabric", "platform")] == ["open", "stale", "missing"]
-    assert run.fact("hcas", "worker-1")["run"] == run.record("discover")["run"] != before, "a fact of another run is looked at again"
+    assert run.fact("hcas", "worker-1")["run"] == run.record("discover")["run"] != before, (
+        "a fact of another run is looked at again"
+    )
 
 
 def test_broken_role_is_a_finding_and_the_report_follows(player: Player) -> None:
     run = player.play("linerate.rdma.site", fake_crash="operators")
     assert run.code != 0 and run.report is not None
     (finding,) = run.stage("operators")["findings"]
-    assert (finding["check"], finding["status"], finding["measured"]) == ("operators.error", "fail", "Fail where told to: broken {{ 1 }}")
+    assert (finding["check"], finding["status"], finding["measured"]) == (
+        "operators.error",
+        "fail",
+        "Fail where told to: broken {{ 1 }}",
+    )
 
 
 def test_node_that_fails_or_is_not_reached_is_never_dropped(player: Player) -> None:
     player.hosts["worker-1"]["ansible_python_interpreter"] = "/nowhere/python3"
-    player.hosts["worker-2"] = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_common_args": "-o ControlPath=none"}
+    player.hosts["worker-2"] = {
+        "ansible_host": "127.0.0.1",
+        "ansible_port": 1,
+        "ansible_ssh_common_args": "-o ControlPath=none",
+    }
     run = player.play("linerate.rdma.discover")
     failed, unreached = run.fact("hcas", "worker-1"), run.fact("hcas", "worker-2")
     assert failed["value"] is None and failed["error"].startswith("failed") and "/nowhere/python3" in failed["error"]
@@ -329,9 +450,22 @@ def test_switches_are_listened_for_where_rounds_are_made_of_what_they_tell(playe
 
 
 def test_check_mode_says_what_would_be_made_and_is_never_green(player: Player) -> None:
-    missing = {"check": "virtual_functions.count", "subject": "worker-1", "status": "fail", "why": "none", "remedy": "make them"}
+    missing = {
+        "check": "virtual_functions.count",
+        "subject": "worker-1",
+        "status": "fail",
+        "why": "none",
+        "remedy": "make them",
+    }
     changes = {"network": ["policy would be created"]}
-    run = player.play("linerate.rdma.site", "--check", "--diff", "-v", fake_changes=changes, fake_findings={"virtual_functions": [missing]})
+    run = player.play(
+        "linerate.rdma.site",
+        "--check",
+        "--diff",
+        "-v",
+        fake_changes=changes,
+        fake_findings={"virtual_functions": [missing]},
+    )
     assert run.code == 0, run.output
     assert "hcas: " in run.output and "device_class" not in run.output, "Ansible has counts alone"
     assert "linerate.rdma: check mode: 1 change would be made (network 1), nothing is proven" in run.output

@@ -22,30 +22,50 @@ from dev import docs
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GUIDES = sorted((ROOT / "docs/guides").glob("*.md"))
-DOCUMENTS = [ROOT / "README.md", *GUIDES, *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "roles").glob("*/README.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    *GUIDES,
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "roles").glob("*/README.md")),
+]
 #: options of ansible-playbook that documents show, and whether a value follows
-OPTIONS = {"-i": True, "-e": True, "--tags": True, "--check": False, "--diff": False, "-v": False, "-vv": False, "--limit": True}
+OPTIONS = {
+    "-i": True,
+    "-e": True,
+    "--tags": True,
+    "--check": False,
+    "--diff": False,
+    "-v": False,
+    "-vv": False,
+    "--limit": True,
+}
 #: of an inventory: who and where a host is
 CONNECTION = re.compile(r"ansible_[a-z_]+|all|plugin|selector|ssh|kubeconfig|keyed_groups")
 
 
-def blocks(path: pathlib.Path, language: str) -> typing.List[str]:
+def blocks(path: pathlib.Path, language: str) -> list[str]:
     """Blocks of code, without the indentation of a list that they are in."""
     found = re.findall(rf"^( *)```{language}\n(.*?)^\1```", path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return [re.sub(rf"^{indent}", "", text, flags=re.MULTILINE) for indent, text in found]
 
 
-def commands(path: pathlib.Path) -> typing.List[typing.List[str]]:
+def commands(path: pathlib.Path) -> list[list[str]]:
     """Words of each command, without what is behind ' #'."""
     return [
-        shlex.split(line.split("  #")[0].split(" # ")[0].removeprefix("$ ")) for block in blocks(path, "console") for line in block.splitlines() if line.strip()
+        shlex.split(line.split("  #")[0].split(" # ")[0].removeprefix("$ "))
+        for block in blocks(path, "console")
+        for line in block.splitlines()
+        if line.strip()
     ]
 
 
 @pytest.fixture(scope="module")
-def options() -> typing.Set[str]:
+def options() -> set[str]:
     """Variables that the collection reads: of the intent, and of its roles."""
-    specs = [yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"] for path in (ROOT / "roles").glob("*/meta/argument_specs.yml")]
+    specs = [
+        yaml.safe_load(path.read_text(encoding="utf-8"))["argument_specs"]
+        for path in (ROOT / "roles").glob("*/meta/argument_specs.yml")
+    ]
     return {*VARIABLES, *(option for spec in specs for entry in spec.values() for option in entry.get("options") or ())}
 
 
@@ -57,7 +77,7 @@ def given(text: str) -> typing.Iterable[str]:
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_playbooks_and_variables_that_are_called_exist(path: pathlib.Path, options: typing.Set[str]) -> None:
+def test_playbooks_and_variables_that_are_called_exist(path: pathlib.Path, options: set[str]) -> None:
     for words in commands(path):
         if pathlib.Path(words[0]).name != "ansible-playbook":
             continue
@@ -85,9 +105,11 @@ def test_files_that_are_applied_exist(path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in DOCUMENTS if "guides" in path.parts or (path.name == "README.md" and path.parent == ROOT)], ids=lambda path: path.name
+    "path",
+    [path for path in DOCUMENTS if "guides" in path.parts or (path.name == "README.md" and path.parent == ROOT)],
+    ids=lambda path: path.name,
 )
-def test_variables_of_the_guides_are_right_ones(path: pathlib.Path, options: typing.Set[str]) -> None:
+def test_variables_of_the_guides_are_right_ones(path: pathlib.Path, options: set[str]) -> None:
     schema = json.loads((ROOT / "docs/intent.schema.json").read_text(encoding="utf-8"))
     for block in blocks(path, "yaml"):
         variables = yaml.safe_load(block)
@@ -99,14 +121,31 @@ def test_variables_of_the_guides_are_right_ones(path: pathlib.Path, options: typ
 def test_each_guide_says_what_was_tried() -> None:
     guides = [path for path in GUIDES if path.name != "README.md"]
     assert guides
-    assert [path.name for path in guides if not re.search(r"^## What was tried\n\n\S", path.read_text(encoding="utf-8"), re.MULTILINE)] == []
-    assert [path.name for path in guides if f"({path.name})" not in (ROOT / "docs/guides/README.md").read_text(encoding="utf-8")] == []
+    assert [
+        path.name
+        for path in guides
+        if not re.search(r"^## What was tried\n\n\S", path.read_text(encoding="utf-8"), re.MULTILINE)
+    ] == []
+    assert [
+        path.name
+        for path in guides
+        if f"({path.name})" not in (ROOT / "docs/guides/README.md").read_text(encoding="utf-8")
+    ] == []
 
 
 def test_each_document_is_in_the_table_of_contents() -> None:
     index = (ROOT / "dev/docsite/index.md").read_text(encoding="utf-8")
-    listed = [line for block in re.findall(r"```\{toctree\}\n(.*?)```", index, re.DOTALL) for line in block.splitlines() if line and not line.startswith(":")]
-    pages = {path.relative_to(ROOT).with_suffix("").as_posix() for pattern in ("*.md", "docs/*.md", "docs/guides/*.md") for path in ROOT.glob(pattern)}
+    listed = [
+        line
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", index, re.DOTALL)
+        for line in block.splitlines()
+        if line and not line.startswith(":")
+    ]
+    pages = {
+        path.relative_to(ROOT).with_suffix("").as_posix()
+        for pattern in ("*.md", "docs/*.md", "docs/guides/*.md")
+        for path in ROOT.glob(pattern)
+    }
     assert len(listed) == len(set(listed))
     assert set(listed) == {*pages, "docs/findings/README", "docs/rbac/README", "collection/index", "roles/index"}
 
@@ -117,17 +156,25 @@ def test_pages_of_plugins_have_no_table_of_contents_that_the_theme_shows_as_an_e
     page = ["Title\n+++++\n\n.. contents::\n   :local:\n   :depth: 1\n\n.. Deprecated\n\nThe contents:: of a file\n"]
     conf["leave_out_contents"](None, "collection/fact_module", page)
     assert page == ["Title\n+++++\n\n\n.. Deprecated\n\nThe contents:: of a file\n"]
-    calls: typing.List[typing.Any] = []
+    calls: list[typing.Any] = []
     conf["setup"](types.SimpleNamespace(connect=lambda *arguments: calls.append(arguments)))
     assert calls == [("source-read", conf["leave_out_contents"])]
     (tmp_path / "a.html").write_text('<nav class="contents local" id="contents"></nav>', encoding="utf-8")
-    (tmp_path / "b.html").write_text('<div class="table-of-contents"><a class="x" href="#contents">the class="contents</a></div>', encoding="utf-8")
+    (tmp_path / "b.html").write_text(
+        '<div class="table-of-contents"><a class="x" href="#contents">the class="contents</a></div>', encoding="utf-8"
+    )
     assert docs.red_boxes(tmp_path) == ["a.html: a table of contents"]
 
 
 def test_a_dead_link_of_the_site_is_found(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "b.html").write_text('<h2 id="here">B</h2><a href="https://elsewhere.example/x">x</a>', encoding="utf-8")
-    (tmp_path / "a.html").write_text(
-        '<a href="b.html#here">1</a><a href="b.html#gone">2</a><img src="no.png"><a href="#top">3</a><a id="top"></a>', encoding="utf-8"
+    (tmp_path / "b.html").write_text(
+        '<h2 id="here">B</h2><a href="https://elsewhere.example/x">x</a>', encoding="utf-8"
     )
-    assert docs.dead_links(tmp_path) == ["a.html: b.html#gone: there is no such place in the page", "a.html: no.png: there is no such file"]
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html#here">1</a><a href="b.html#gone">2</a><img src="no.png"><a href="#top">3</a><a id="top"></a>',
+        encoding="utf-8",
+    )
+    assert docs.dead_links(tmp_path) == [
+        "a.html: b.html#gone: there is no such place in the page",
+        "a.html: no.png: there is no such file",
+    ]

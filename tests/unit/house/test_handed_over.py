@@ -20,22 +20,40 @@ FAILS = Finding("network.ready", "compute", "fail", "1", "2", "one is not there"
 FINE = Finding("network.ready", "storage", "pass")
 WAIVER = {"check": "network.ready", "reason": "on order"}
 
-Told = typing.Dict[str, typing.Any]
+Told = dict[str, typing.Any]
 
 
 class Judge(typing.Protocol):
     """Judges stage network by what its check shall find."""
 
-    def __call__(self, *findings: Finding, check_mode: bool = False, changes: typing.Sequence[str] = (), waivers: typing.Sequence[Told] = ()) -> Told: ...
+    def __call__(
+        self,
+        *findings: Finding,
+        check_mode: bool = False,
+        changes: typing.Sequence[str] = (),
+        waivers: typing.Sequence[Told] = (),
+    ) -> Told: ...
 
 
 @pytest.fixture
 def judge(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, fabrics: typing.Any) -> Judge:
-    def judged(*findings: Finding, check_mode: bool = False, changes: typing.Sequence[str] = (), waivers: typing.Sequence[Told] = ()) -> Told:
+    def judged(
+        *findings: Finding,
+        check_mode: bool = False,
+        changes: typing.Sequence[str] = (),
+        waivers: typing.Sequence[Told] = (),
+    ) -> Told:
         monkeypatch.setitem(TABLE, "network", (TABLE["network"][0], lambda _intent, _facts: findings))
         folder = FactFolder(str(tmp_path), "run-1")
         folder.begin(RunStart("run-1", "2026-01-02T03:04:05+00:00", check_mode, ("worker-1",), fabrics=fabrics()))
-        options = {"stage": "network", "fabrics": fabrics(), "waivers": waivers, "cluster": None, "error": None, "changes": changes}
+        options = {
+            "stage": "network",
+            "fabrics": fabrics(),
+            "waivers": waivers,
+            "cluster": None,
+            "error": None,
+            "changes": changes,
+        }
         stats: Told = judge_facts({**options, "report_dir": str(tmp_path)}, folder, check_mode)["stats"]
         return stats
 
@@ -56,13 +74,23 @@ def test_what_is_waived_is_said(judge: Judge) -> None:
 
 def test_a_closed_gate_names_its_first_cause(judge: Judge) -> None:
     told = judge(FINE, FAILS)
-    assert told["verdict"] == "NOT GREEN" and told["summary"].startswith("NOT GREEN - stage network: 1 fail (network.ready on compute")
-    assert told["first"] == {"check": "network.ready", "subject": "compute", "status": "fail", "why": "one is not there", "remedy": "wait for it"}
+    assert told["verdict"] == "NOT GREEN" and told["summary"].startswith(
+        "NOT GREEN - stage network: 1 fail (network.ready on compute"
+    )
+    assert told["first"] == {
+        "check": "network.ready",
+        "subject": "compute",
+        "status": "fail",
+        "why": "one is not there",
+        "remedy": "wait for it",
+    }
 
 
 def test_check_mode_has_the_plan(judge: Judge) -> None:
     told = judge(FINE, check_mode=True, changes=["policy compute would be created"])
-    assert told["verdict"] == "CHECK MODE" and told["changes"] == 1 and "- policy compute would be created" in told["plan"]
+    assert (
+        told["verdict"] == "CHECK MODE" and told["changes"] == 1 and "- policy compute would be created" in told["plan"]
+    )
     assert told["summary"] == "CHECK MODE - stage network: 1 pass - passed (check mode)"
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Playbook images, and what stage operators asks of the mirror, under a real ansible-playbook: a stand-in for Helm, and a registry over TLS."""
+"""Playbook images, and what stage operators asks of the mirror, under a real ansible-playbook: a stand-in for Helm, and
+a registry over TLS."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUN = "20260102T030405Z-aaaaaa"
 
 
-def play(folder: pathlib.Path, playbook: pathlib.Path, variables: typing.Dict[str, typing.Any], *arguments: str) -> typing.Tuple[int, str]:
+def play(
+    folder: pathlib.Path, playbook: pathlib.Path, variables: dict[str, typing.Any], *arguments: str
+) -> tuple[int, str]:
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
         "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
@@ -36,10 +39,24 @@ def play(folder: pathlib.Path, playbook: pathlib.Path, variables: typing.Dict[st
         "ANSIBLE_HOME": str(folder / "home"),
         "ANSIBLE_NOCOLOR": "1",
     }
-    given = {"rdma_report_dir": str(folder / "report"), "operators_by": "helm", "operators_helm_binary": str(folder / "helm"), **variables}
+    given = {
+        "rdma_report_dir": str(folder / "report"),
+        "operators_by": "helm",
+        "operators_helm_binary": str(folder / "helm"),
+        **variables,
+    }
     host = ["-i", "localhost,", "-e", f"ansible_python_interpreter={sys.executable}", "-e", json.dumps(given)]
     command = [str(pathlib.Path(sys.executable).parent / "ansible-playbook"), str(playbook), *host, *arguments]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=300,
+        check=False,
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -58,7 +75,9 @@ def test_the_list_is_written_once_and_anew_where_the_intent_changes(tmp_path: pa
     assert code == 0 and "changed=0" in text, text
     code, text = play(tmp_path, playbook, {**variables, "rdma_observers_image": "registry.example/observer:1"})
     assert code == 0 and "changed=1" in text, text
-    assert yaml.safe_load((images / "skopeo-sync.yml").read_text(encoding="utf-8"))["registry.example"]["images"]["observer"] == ["1"]
+    assert yaml.safe_load((images / "skopeo-sync.yml").read_text(encoding="utf-8"))["registry.example"]["images"][
+        "observer"
+    ] == ["1"]
     # the files are there, and the run says that they are not all
     code, text = play(tmp_path, playbook, {**variables, "rdma_observers_image": "observer"})
     assert code == 2 and "The list is not complete: image observer of rdma_observers_image" in text, text
@@ -77,7 +96,15 @@ def test_the_stage_asks_the_mirror(tmp_path: pathlib.Path, missing: bool) -> Non
         {"ansible.builtin.debug": {"msg": "complete is {{ operators_mirror.complete }}"}},
     ]
     defaults = {"group/linerate.rdma.facts": {"facts_dir": str(tmp_path / "report"), "run": RUN}}
-    plays = [{"hosts": "localhost", "connection": "local", "gather_facts": False, "module_defaults": defaults, "tasks": tasks}]
+    plays = [
+        {
+            "hosts": "localhost",
+            "connection": "local",
+            "gather_facts": False,
+            "module_defaults": defaults,
+            "tasks": tasks,
+        }
+    ]
     (tmp_path / "play.yml").write_text(yaml.safe_dump(plays), encoding="utf-8")
     variables = {
         "rdma_fabrics": [{**FABRIC, "pods": PODS}],

@@ -27,7 +27,7 @@ from tests.unit.house import intent_schema
 DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
 VALIDATOR = jsonschema.Draft202012Validator(intent_schema.schema())
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 
 def loads(variables: Data) -> bool:
@@ -42,7 +42,7 @@ def loads(variables: Data) -> bool:
 
 
 TEXT = some.text(max_size=5)
-PLAIN: typing.Dict[typing.Any, some.SearchStrategy[typing.Any]] = {
+PLAIN: dict[typing.Any, some.SearchStrategy[typing.Any]] = {
     str: TEXT,
     bool: some.booleans(),
     int: some.integers(),
@@ -65,8 +65,8 @@ def wished(cls: typing.Any) -> some.SearchStrategy[typing.Any]:
     if origin is dict:
         return some.dictionaries(TEXT, wished(arguments[1]), max_size=2)
     hints = typing.get_type_hints(cls)
-    needed: typing.Dict[str, some.SearchStrategy[typing.Any]] = {}
-    free: typing.Dict[str, some.SearchStrategy[typing.Any]] = {}
+    needed: dict[str, some.SearchStrategy[typing.Any]] = {}
+    free: dict[str, some.SearchStrategy[typing.Any]] = {}
     for field in dataclasses.fields(cls):
         has_default = field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
         (free if has_default else needed)[field.name] = wished(hints[field.name])
@@ -84,7 +84,7 @@ INTENTS = some.fixed_dictionaries(
 )
 
 
-def places(data: typing.Any) -> typing.Iterator[typing.Tuple[typing.Any, typing.Any]]:
+def places(data: typing.Any) -> typing.Iterator[tuple[typing.Any, typing.Any]]:
     """Each container in the data with each of its keys."""
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, item in items:
@@ -103,13 +103,19 @@ def test_the_schema_is_made_from_the_code() -> None:
 def test_shown_variables_are_valid(root: pathlib.Path, name: str) -> None:
     variables = yaml.safe_load((root / "inventory" / name / "group_vars" / "all.yml").read_text(encoding="utf-8"))
     VALIDATOR.validate(variables)
-    assert not VALIDATOR.is_valid({**variables, "rdma_fabrics": [{**variables["rdma_fabrics"][0], "virtual_function": 8}]})
+    assert not VALIDATOR.is_valid(
+        {**variables, "rdma_fabrics": [{**variables["rdma_fabrics"][0], "virtual_function": 8}]}
+    )
 
 
 def test_shown_blocks_are_valid(root: pathlib.Path) -> None:
     pages = [(root / name).read_text(encoding="utf-8") for name in ("docs/guides/first_run.md", "docs/job.md")]
     blocks = [text for page in pages for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
-    shown = [block for block in map(yaml.safe_load, blocks) if isinstance(block, dict) and any(key.startswith("rdma_") for key in block)]
+    shown = [
+        block
+        for block in map(yaml.safe_load, blocks)
+        if isinstance(block, dict) and any(key.startswith("rdma_") for key in block)
+    ]
     assert {"rdma_fabrics", "rdma_job"} <= {key for block in shown for key in block}
     for block in shown:
         VALIDATOR.validate(block)
@@ -128,7 +134,9 @@ def test_what_is_damaged_is_taken_or_refused_by_both(variables: Data, draw: some
     damaged = copy.deepcopy(variables)
     container, key = draw.draw(some.sampled_from([place for place in places(damaged) if place[1] != "ntp_servers"]))
     how = draw.draw(some.sampled_from(["other", "gone", "more"]))
-    wrong: typing.Any = draw.draw(some.sampled_from([None, True, 0, -1, 1.5, "x", "any", "leaf", [], ["x"], [5], [{}], {}, {"x": 1}]))
+    wrong: typing.Any = draw.draw(
+        some.sampled_from([None, True, 0, -1, 1.5, "x", "any", "leaf", [], ["x"], [5], [{}], {}, {"x": 1}])
+    )
     if how == "other":
         container[key] = wrong
     elif how == "gone" and not (container is damaged and key == "rdma_fabrics"):

@@ -15,16 +15,23 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import refusal
 
 
-@pytest.mark.parametrize("tags", [[], ["all"], ["tagged"], ["fabric"], ["discover", "report"], ["report"], *[[stage] for stage in STAGES]])
+@pytest.mark.parametrize(
+    "tags", [[], ["all"], ["tagged"], ["fabric"], ["discover", "report"], ["report"], *[[stage] for stage in STAGES]]
+)
 @pytest.mark.parametrize("skip", [[], ["host"], ["never"], ["untagged"], ["molecule-notest", "notest"]])
-def test_a_run_of_stages_is_fine(tags: typing.List[str], skip: typing.List[str]) -> None:
+def test_a_run_of_stages_is_fine(tags: list[str], skip: list[str]) -> None:
     assert bool(refusal(tags, skip, None)) == (tags == skip != [])
 
 
 @pytest.mark.parametrize(
     ("tags", "skip", "task", "said"),
     [
-        (["fabrik"], [], None, "--tags names fabrik, which is no stage (did you mean 'fabric'?); the stages are validate, discover,"),
+        (
+            ["fabrik"],
+            [],
+            None,
+            "--tags names fabrik, which is no stage (did you mean 'fabric'?); the stages are validate, discover,",
+        ),
         (["fabric", "x"], [], None, "--tags names x, which is no stage; "),
         (["untagged"], [], None, "--tags names untagged"),
         (["always"], [], None, "--tags names always"),
@@ -34,7 +41,9 @@ def test_a_run_of_stages_is_fine(tags: typing.List[str], skip: typing.List[str])
         (["fabric"], [], "Judge", "--start-at-task 'Judge' was given. "),
     ],
 )
-def test_what_would_end_with_0_and_prove_nothing(tags: typing.List[str], skip: typing.List[str], task: typing.Optional[str], said: str) -> None:
+def test_what_would_end_with_0_and_prove_nothing(
+    tags: list[str], skip: list[str], task: typing.Optional[str], said: str
+) -> None:
     text = refusal(tags, skip, task)
     assert said in text and all(stage in text for stage in STAGES)
 

@@ -15,7 +15,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 UTILS = ROOT / "plugins" / "module_utils"
 OURS = "ansible_collections.linerate.rdma.plugins.module_utils"
 
-# layer: layers it may import from, beside itself. _run holds the loops that observe and decide in turn (waits, measurements); nothing below knows it
+# layer: layers it may import from, beside itself. _run holds the loops that observe and decide in turn (waits,
+# measurements); nothing below knows it
 ALLOWED = {
     "_model": set(),
     "_parse": {"_model"},
@@ -32,7 +33,8 @@ ALLOWED = {
 SHARED = {"ids", "fleet", "addresses", "controllers", "job"}
 # the table of the stages, and the frame that calls them
 ABOVE_STAGES = {"stages", "frame", "sources", "again", "resume", "explained"}
-# importer: the modules of another stage that it may import. validate judges the figures that compare is given; the teardown undoes what network did
+# importer: the modules of another stage that it may import. validate judges the figures that compare is given; the
+# teardown undoes what network did
 ACROSS = {
     "_check.validate.check": {"_check.compare.check", "_check.collectives.wanted"},
     # what stage operators would find missing is told before the first stage
@@ -42,7 +44,9 @@ ACROSS = {
 # what may do no I/O and know no Ansible
 PURE = {"_model", "_parse", "_check", "_render", "_schedule", "_plan", "_report"}
 # modules of the standard library that reach the world, or ask for the time or for chance
-IMPURE = set("os pathlib subprocess socket shutil tempfile urllib http time random secrets threading asyncio signal glob".split())
+IMPURE = set(
+    "os pathlib subprocess socket shutil tempfile urllib http time random secrets threading asyncio signal glob".split()
+)
 # runs on the controller only, where the Kubernetes client and what it stands on are
 CONTROLLER = {
     "_observe/kubernetes.py": {"kubernetes", "urllib3"},
@@ -51,9 +55,11 @@ CONTROLLER = {
 }
 
 
-def imports(path: pathlib.Path) -> typing.Iterator[typing.Tuple[str, int]]:
+def imports(path: pathlib.Path) -> typing.Iterator[tuple[str, int]]:
     """Absolute dotted names of what a file imports, anywhere in it, with line numbers."""
-    package = (OURS + "." + ".".join(path.relative_to(UTILS).parent.parts)).rstrip(".") if path.is_relative_to(UTILS) else ""
+    package = (
+        (OURS + "." + ".".join(path.relative_to(UTILS).parent.parts)).rstrip(".") if path.is_relative_to(UTILS) else ""
+    )
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -79,20 +85,20 @@ def module_of(path: pathlib.Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(path: pathlib.Path, modules: typing.Container[str]) -> typing.Set[str]:
+def imported(path: pathlib.Path, modules: typing.Container[str]) -> set[str]:
     """The modules of ours that a file imports anywhere in it, so under ``if TYPE_CHECKING`` as well."""
     names = (name[len(OURS) + 1 :] for name, _line in imports(path) if name.startswith(OURS + "."))
     return {name for name in names if name in modules}
 
 
-def circles() -> typing.List[str]:
+def circles() -> list[str]:
     """Import circles among all modules of module_utils, each as the way around it."""
     files = {module_of(path): path for path in python_files() if path.name != "__init__.py"}
     graph = {name: sorted(imported(path, files)) for name, path in files.items()}
-    done: typing.Set[str] = set()
+    done: set[str] = set()
     found = []
 
-    def walk(name: str, way: typing.Tuple[str, ...]) -> None:
+    def walk(name: str, way: tuple[str, ...]) -> None:
         if name in way:
             found.append(" -> ".join((*way[way.index(name) :], name)))
         elif name not in done:
@@ -105,7 +111,7 @@ def circles() -> typing.List[str]:
     return found
 
 
-def trespasses(path: pathlib.Path) -> typing.List[str]:
+def trespasses(path: pathlib.Path) -> list[str]:
     """What a file of _check imports of a stage that is not its own."""
     importer = module_of(path)
     if not importer.startswith("_check."):
@@ -118,13 +124,19 @@ def trespasses(path: pathlib.Path) -> typing.List[str]:
             continue
         target = ".".join(parts)
         # a package on the way to a module that is allowed, the module itself, or a name in it
-        if any(f"{allowed}.".startswith(f"{target}.") or f"{target}.".startswith(f"{allowed}.") for allowed in ACROSS.get(importer, ())):
+        if any(
+            f"{allowed}.".startswith(f"{target}.") or f"{target}.".startswith(f"{allowed}.")
+            for allowed in ACROSS.get(importer, ())
+        ):
             continue
-        found.append(f"{path.relative_to(ROOT)}:{line} imports {name}: what {parts[1]} and {room} share belongs into a folder of {sorted(SHARED)}")
+        found.append(
+            f"{path.relative_to(ROOT)}:{line} imports {name}: what {parts[1]} and {room} share belongs into a folder of"
+            f" {sorted(SHARED)}"
+        )
     return found
 
 
-def violations(path: pathlib.Path) -> typing.List[str]:
+def violations(path: pathlib.Path) -> list[str]:
     """What a file of module_utils imports and may not."""
     layer = layer_of(path)
     if path.parent != UTILS and layer not in ALLOWED:
@@ -149,7 +161,7 @@ def violations(path: pathlib.Path) -> typing.List[str]:
     return found
 
 
-def python_files() -> typing.List[pathlib.Path]:
+def python_files() -> list[pathlib.Path]:
     return sorted(UTILS.rglob("*.py"))
 
 
@@ -164,7 +176,9 @@ def test_no_import_circle() -> None:
 
 def test_exceptions_are_needed() -> None:
     files = {module_of(path): path for path in python_files()}
-    assert {name: {other for other in imported(files[name], files) if other in allowed} for name, allowed in ACROSS.items()} == ACROSS
+    assert {
+        name: {other for other in imported(files[name], files) if other in allowed} for name, allowed in ACROSS.items()
+    } == ACROSS
 
 
 def test_private_and_marked() -> None:
@@ -174,13 +188,17 @@ def test_private_and_marked() -> None:
         assert not text.strip() or text.startswith("# SPDX-License-Identifier: GPL-3.0-or-later\n"), path
 
 
-@pytest.mark.parametrize("path", [*ROOT.glob("plugins/modules/*.py"), *ROOT.glob("plugins/filter/*.py")], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [*ROOT.glob("plugins/modules/*.py"), *ROOT.glob("plugins/filter/*.py")], ids=lambda path: path.name
+)
 def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     documentation = sum(
         node.end_lineno - node.lineno + 1
         for node in tree.body
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in ("DOCUMENTATION", "EXAMPLES", "RETURN") and node.end_lineno
+        if isinstance(node, ast.Assign)
+        and getattr(node.targets[0], "id", "") in ("DOCUMENTATION", "EXAMPLES", "RETURN")
+        and node.end_lineno
     )
     assert len(path.read_text(encoding="utf-8").splitlines()) - documentation < 150
     for node in tree.body:
@@ -195,7 +213,11 @@ def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
         ("_parse", "from .._check import validate", "may import ['_model'] of ours"),
         ("_check", "from .._observe.command import run", "may import ['_model', '_parse', '_schedule'] of ours"),
         ("_observe", "from .._run import sync", "may import ['_model', '_parse'] of ours"),
-        ("_plan", "from .._observe.facts import FactFolder", "may import ['_check', '_model', '_parse', '_render', '_schedule'] of ours"),
+        (
+            "_plan",
+            "from .._observe.facts import FactFolder",
+            "may import ['_check', '_model', '_parse', '_render', '_schedule'] of ours",
+        ),
         ("_plan", "import os", "_plan is pure"),
         ("_report", "from .._plan.observed import Observed", "may import ['_check', '_model', '_parse'] of ours"),
         ("_run", "from .._folder import facts_of", "_run may import"),
@@ -205,9 +227,17 @@ def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
         ("_parse", "import yaml", "standard library only"),
         # nested: the layer is the first folder, and more dots lead out of it
         ("_parse/infiniband", "from ..._check.validate import check", "may import ['_model'] of ours"),
-        ("_check/network/lint", "from ...._observe.command import run", "may import ['_model', '_parse', '_schedule'] of ours"),
+        (
+            "_check/network/lint",
+            "from ...._observe.command import run",
+            "may import ['_model', '_parse', '_schedule'] of ours",
+        ),
         ("_check/network/lint", "import socket", "_check is pure"),
-        ("_check/fabric", "import typing\nif typing.TYPE_CHECKING:\n    from ..._run import pods", "may import ['_model', '_parse', '_schedule'] of ours"),
+        (
+            "_check/fabric",
+            "import typing\nif typing.TYPE_CHECKING:\n    from ..._run import pods",
+            "may import ['_model', '_parse', '_schedule'] of ours",
+        ),
         # one stage in another
         ("_check/fabric", "from ..network.wait.state import Target", "what network and fabric share"),
         ("_check/fabric", "from .. import platform", "what platform and fabric share"),
@@ -217,7 +247,9 @@ def test_modules_and_filters_are_wiring(path: pathlib.Path) -> None:
         ("_check/validate", "from ..compare import check", "what compare and validate share"),
     ],
 )
-def test_the_test_sees_a_violation(folder: str, line: str, said: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_test_sees_a_violation(
+    folder: str, line: str, said: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.modules[__name__], "UTILS", tmp_path)
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     path = tmp_path / folder / "bad.py"
@@ -236,7 +268,9 @@ def test_the_test_sees_a_violation(folder: str, line: str, said: str, tmp_path: 
         ("_parse/job", "from ..kubernetes.resource import Resource"),
     ],
 )
-def test_what_is_allowed_passes(folder: str, line: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_allowed_passes(
+    folder: str, line: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys.modules[__name__], "UTILS", tmp_path)
     monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
     path = tmp_path / folder / "good.py"
@@ -247,7 +281,12 @@ def test_what_is_allowed_passes(folder: str, line: str, tmp_path: pathlib.Path, 
 
 @pytest.mark.parametrize(
     "back",
-    ["from .one import A", "from . import one", "import typing\nif typing.TYPE_CHECKING:\n    from .one import A", "def f():\n    from ..wait.one import A"],
+    [
+        "from .one import A",
+        "from . import one",
+        "import typing\nif typing.TYPE_CHECKING:\n    from .one import A",
+        "def f():\n    from ..wait.one import A",
+    ],
 )
 def test_the_test_sees_a_circle(back: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.modules[__name__], "UTILS", tmp_path)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The loader has a fast way and an exact one. Whatever comes, they give the same value of the same types, or the same words on what is wrong."""
+"""The loader has a fast way and an exact one. Whatever comes, they give the same value of the same types, or the same
+words on what is wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +18,16 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._model.boundary.form import Bound, Range
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PcieLink,
+    PciFunction,
+    Port,
+    Sriov,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError, load, load_exactly, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import kind_of
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
@@ -35,7 +45,7 @@ class TaggedFloat(float):
     pass
 
 
-class TaggedDict(typing.Dict[typing.Any, typing.Any]):
+class TaggedDict(dict[typing.Any, typing.Any]):
     pass
 
 
@@ -55,10 +65,10 @@ class Tree:
     number: typing.Optional[float] = None
     several: typing.Optional[typing.Union[int, typing.Literal["all", "auto"]]] = None
     packed: bytes = b""
-    words: typing.Tuple[str, ...] = ()
-    leaves: typing.Tuple[Leaf, ...] = ()
-    by_name: typing.Dict[str, typing.Optional[int]] = dataclasses.field(default_factory=dict)
-    trees: typing.Dict[str, typing.Tuple[Tree, ...]] = dataclasses.field(default_factory=dict)
+    words: tuple[str, ...] = ()
+    leaves: tuple[Leaf, ...] = ()
+    by_name: dict[str, typing.Optional[int]] = dataclasses.field(default_factory=dict)
+    trees: dict[str, tuple[Tree, ...]] = dataclasses.field(default_factory=dict)
     anything: typing.Any = None
 
 
@@ -110,10 +120,21 @@ SCALAR = (
 )
 ANYTHING = some.recursive(
     SCALAR,
-    lambda inner: some.lists(inner, max_size=3) | some.lists(inner, max_size=3).map(tuple) | some.dictionaries(TEXT | some.integers(), inner, max_size=3),
+    lambda inner: (
+        some.lists(inner, max_size=3)
+        | some.lists(inner, max_size=3).map(tuple)
+        | some.dictionaries(TEXT | some.integers(), inner, max_size=3)
+    ),
     max_leaves=6,
 )
-LEAF = some.builds(Leaf, TEXT, some.integers(), some.floats(allow_nan=False, allow_infinity=False), some.booleans(), some.sampled_from(["a", "b", 3]))
+LEAF = some.builds(
+    Leaf,
+    TEXT,
+    some.integers(),
+    some.floats(allow_nan=False, allow_infinity=False),
+    some.booleans(),
+    some.sampled_from(["a", "b", 3]),
+)
 TREE: some.SearchStrategy[Tree] = some.deferred(
     lambda: some.builds(
         Tree,
@@ -131,7 +152,7 @@ TREE: some.SearchStrategy[Tree] = some.deferred(
 )
 
 
-def places(data: typing.Any) -> typing.Iterator[typing.Tuple[typing.Any, typing.Any]]:
+def places(data: typing.Any) -> typing.Iterator[tuple[typing.Any, typing.Any]]:
     """Each container in the data with each of its keys."""
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, item in items:
@@ -176,15 +197,17 @@ def test_damaged_data_is_refused_alike(tree: Tree, draw: some.DataObject) -> Non
         elif how == "gone":
             del container[key]
         elif isinstance(container, dict):
-            container[draw.draw(SCALAR.filter(lambda item: not (isinstance(item, float) and math.isnan(item))))] = draw.draw(ANYTHING)
+            container[draw.draw(SCALAR.filter(lambda item: not (isinstance(item, float) and math.isnan(item))))] = (
+                draw.draw(ANYTHING)
+            )
         if not list(places(data)):
             break
     same(Tree, data)
 
 
-TYPES: typing.Tuple[typing.Any, ...] = (
+TYPES: tuple[typing.Any, ...] = (
     *(Tree, Leaf, Empty, Judged, str, int, float, bool, bytes, typing.Any),
-    *(typing.Optional[int], typing.Tuple[float, ...], typing.Dict[str, Leaf], typing.Union[int, typing.Literal["all"]]),
+    *(typing.Optional[int], tuple[float, ...], dict[str, Leaf], typing.Union[int, typing.Literal["all"]]),
 )
 
 
@@ -197,7 +220,10 @@ def test_any_data_is_taken_or_refused_alike(cls: typing.Any, data: typing.Any) -
 @pytest.mark.parametrize(
     ("data", "said"),
     [
-        ({"leaf": {"name": "x", "cuont": 1}}, "here.leaf.cuont: unknown key; expected one of: name, count, share, on, kind (did you mean 'count'?)"),
+        (
+            {"leaf": {"name": "x", "cuont": 1}},
+            "here.leaf.cuont: unknown key; expected one of: name, count, share, on, kind (did you mean 'count'?)",
+        ),
         ({"leaf": {}}, "here.leaf.name: missing; expected a string"),
         ({"leaf": {"name": "x", "count": True}}, "here.leaf.count: True (boolean); expected an integer"),
         ({"leaf": {"name": "x", "on": 1}}, "here.leaf.on: 1 (integer); expected a boolean"),
@@ -206,8 +232,14 @@ def test_any_data_is_taken_or_refused_alike(cls: typing.Any, data: typing.Any) -
         ({"leaf": {"name": "x"}, "by_name": {1: 2}}, "here.by_name (key): 1 (integer); expected a string"),
         ({"leaf": {"name": "x"}, "words": "abc"}, "here.words: 'abc' (string); expected a list"),
         ({"leaf": {"name": "x"}, "by_name": []}, "here.by_name: a list; expected a mapping"),
-        ({"leaf": {"name": "x"}, "several": "aut"}, "here.several: 'aut' (string); expected an integer or one of: all, auto (did you mean 'auto'?)"),
-        ({"leaf": {"name": "x"}, "several": True}, "here.several: True (boolean); expected an integer or one of: all, auto"),
+        (
+            {"leaf": {"name": "x"}, "several": "aut"},
+            "here.several: 'aut' (string); expected an integer or one of: all, auto (did you mean 'auto'?)",
+        ),
+        (
+            {"leaf": {"name": "x"}, "several": True},
+            "here.several: True (boolean); expected an integer or one of: all, auto",
+        ),
         ({"leaf": {"name": "x"}, "packed": "A"}, "here.packed: 'A' (string); expected bytes in base64"),
         ([], "here: a list; expected a mapping"),
     ],
@@ -230,13 +262,34 @@ def test_what_a_class_itself_refuses_is_raised_alike() -> None:
 def test_facts_of_a_node_load_alike_by_each_way() -> None:
     pci = PciFunction("0000:16:00.0", "15b3", "1021", "0207", "mlx5_core", 0, PcieLink(32.0, 16, 32.0, 16))
     port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", 400.0, 4, "NDR", 7, 1, "0x0000000000000001")
-    hca = Hca("mlx5_0", "mlx5_0", (Netdev("ib0", "00:00", 2044),), pci, "0x0000000000000001", "node", "28.43.1014", "MT", None, (port,), Sriov(16, 8))
+    hca = Hca(
+        "mlx5_0",
+        "mlx5_0",
+        (Netdev("ib0", "00:00", 2044),),
+        pci,
+        "0x0000000000000001",
+        "node",
+        "28.43.1014",
+        "MT",
+        None,
+        (port,),
+        Sriov(16, 8),
+    )
     facts = discover.Facts({"worker-1": ObservedHcas(NodeHcas((hca,))), "worker-2": ObservedHcas(error="No ssh.")})
     assert same(discover.Facts, to_data(facts)) == ("loaded", typed(facts))
 
 
 @pytest.mark.parametrize(
-    ("value", "words"), [({}, "a mapping"), ([], "a list"), ((), "a list"), ("x", "a string"), (True, "a boolean"), (1, "an integer"), (1.5, "a number")]
+    ("value", "words"),
+    [
+        ({}, "a mapping"),
+        ([], "a list"),
+        ((), "a list"),
+        ("x", "a string"),
+        (True, "a boolean"),
+        (1, "an integer"),
+        (1.5, "a number"),
+    ],
 )
 def test_a_type_has_the_words_of_yaml_whatever_ansible_calls_it(value: typing.Any, words: str) -> None:
     assert kind_of(value) == words
@@ -247,19 +300,19 @@ def test_a_type_has_the_words_of_yaml_whatever_ansible_calls_it(value: typing.An
 
 @dataclasses.dataclass(frozen=True)
 class Bounded:
-    names: typing.Annotated[typing.Dict[str, str], Bound("names", 2)] = dataclasses.field(default_factory=dict)
-    words: typing.Optional[typing.Annotated[typing.Tuple[str, ...], Bound("words", 2)]] = None
+    names: typing.Annotated[dict[str, str], Bound("names", 2)] = dataclasses.field(default_factory=dict)
+    words: typing.Optional[typing.Annotated[tuple[str, ...], Bound("words", 2)]] = None
     table: typing.Annotated[bytes, Bound("octets", 3)] = b""
     count: typing.Annotated[int, Range("a count", 0, 2**64 - 1)] = 0
     share: typing.Annotated[float, Range("a share", 0, 1)] = 0.0
 
 
-class Untouched(typing.List[str]):
+class Untouched(list[str]):
     def __iter__(self) -> typing.NoReturn:
         raise AssertionError("looked at an item")
 
 
-class UntouchedMapping(typing.Dict[str, str]):
+class UntouchedMapping(dict[str, str]):
     def items(self) -> typing.NoReturn:
         raise AssertionError("looked at an item")
 
@@ -284,7 +337,9 @@ def test_what_is_too_much_or_out_of_range_is_refused_alike(data: typing.Any, sai
 
 
 @pytest.mark.parametrize("way", [load, load_exactly])
-@pytest.mark.parametrize("data", [{"names": UntouchedMapping(dict.fromkeys("abc", "x"))}, {"words": Untouched(["x"] * 3)}])
+@pytest.mark.parametrize(
+    "data", [{"names": UntouchedMapping(dict.fromkeys("abc", "x"))}, {"words": Untouched(["x"] * 3)}]
+)
 def test_no_item_of_what_is_too_much_is_looked_at(way: typing.Callable[..., typing.Any], data: typing.Any) -> None:
     with pytest.raises(LoadError, match=" of 3; expected at most 2 "):
         way(Bounded, data, "here")
@@ -312,12 +367,16 @@ class Bay:
 
 
 def test_two_entries_about_one_thing_are_refused_with_their_place() -> None:
-    def bays(*entries: typing.Tuple[str, typing.Optional[int]]) -> typing.Any:
-        return [{"rack": rack, "leaf": None if count is None else {"name": "x", "count": count}} for rack, count in entries]
+    def bays(*entries: tuple[str, typing.Optional[int]]) -> typing.Any:
+        return [
+            {"rack": rack, "leaf": None if count is None else {"name": "x", "count": count}} for rack, count in entries
+        ]
 
-    Bays = typing.Tuple[Bay, ...]
+    Bays = tuple[Bay, ...]
     assert same(Bays, bays(("a", 1), ("a", 2), ("b", 1)))[0] == "loaded"
-    assert same(Bays, bays(("", None), ("", None)))[0] == "loaded", "what is about nothing that is known contradicts nothing"
+    assert same(Bays, bays(("", None), ("", None)))[0] == "loaded", (
+        "what is about nothing that is known contradicts nothing"
+    )
     assert same(Bays, bays(("a", 1), ("b", 1), ("a", 1)))[2:] == (
         "here[2]",
         "an entry about what an earlier one is about",
@@ -327,5 +386,11 @@ def test_two_entries_about_one_thing_are_refused_with_their_place() -> None:
 
 def test_a_node_that_shows_one_function_twice_is_an_error_of_this_node_alone() -> None:
     hca = to_data(Hca("mlx5_0", "mlx5_0", (), PciFunction("0000:0c:00.0", "15b3", "1021", "0207")))
-    seen = load(typing.Dict[str, ObservedHcas], {"a": {"value": {"hcas": [hca, hca]}}, "b": {"value": {"hcas": [hca]}}}, "hcas")
-    assert seen["b"].value is not None and seen["a"].value is None and "an entry about what an earlier one is about" in seen["a"].error
+    seen = load(
+        dict[str, ObservedHcas], {"a": {"value": {"hcas": [hca, hca]}}, "b": {"value": {"hcas": [hca]}}}, "hcas"
+    )
+    assert (
+        seen["b"].value is not None
+        and seen["a"].value is None
+        and "an entry about what an earlier one is about" in seen["a"].error
+    )

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is done on nodes beside looking, under a real ansible-playbook, where observers are the only way to them: the teardown, and the limit of containerd.
+"""What is done on nodes beside looking, under a real ansible-playbook, where observers are the only way to them: the
+teardown, and the limit of containerd.
 
-The cluster is an API server that is played, the observers are processes of this machine, and what is done in the cluster itself has tests of its own.
+The cluster is an API server that is played, the observers are processes of this machine, and what is done in the
+cluster itself has tests of its own.
 """
 
 from __future__ import annotations
@@ -45,13 +47,24 @@ POD = {
 FAR = {"ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_common_args": "-o ControlPath=none"}
 #: what the tasks that take back objects tell of them
 TAKEN_BACK = {
-    **{kind: {"applied": []} for kind in ("objects_removed", "maps_removed", "admission_removed", "olm_removed", "namespaces_removed")},
+    **{
+        kind: {"applied": []}
+        for kind in ("objects_removed", "maps_removed", "admission_removed", "olm_removed", "namespaces_removed")
+    },
     "operators_left": {"operators": {}},
 }
 #: in the place of these tasks, which have tests of their own
 CLUSTER = [
-    {"name": "Leave a mark", "ansible.builtin.copy": {"content": "", "dest": "{{ fake_mark }}", "mode": "0644"}, "check_mode": False, "changed_when": False},
-    *({"name": f"Tell {kind}", "linerate.rdma.fact": {"kind": kind, "node": "cluster", "value": value}} for kind, value in TAKEN_BACK.items()),
+    {
+        "name": "Leave a mark",
+        "ansible.builtin.copy": {"content": "", "dest": "{{ fake_mark }}", "mode": "0644"},
+        "check_mode": False,
+        "changed_when": False,
+    },
+    *(
+        {"name": f"Tell {kind}", "linerate.rdma.fact": {"kind": kind, "node": "cluster", "value": value}}
+        for kind, value in TAKEN_BACK.items()
+    ),
 ]
 
 
@@ -73,24 +86,43 @@ class Site:
         self.folder, self.collections, self.world, self.execs = folder, collections, world, execs
         self.host, self.mark = folder / "host", folder / "mark"
         (self.host / "etc/systemd/system").mkdir(parents=True)
-        self.hosts: typing.Dict[str, typing.Any] = {name: {**POD, "ansible_pod_node": name} for name in PODS}
+        self.hosts: dict[str, typing.Any] = {name: {**POD, "ansible_pod_node": name} for name in PODS}
         FakeApi.write_kubeconfig(world.url, folder, "x")
 
-    def play(self, playbook: str, *arguments: str, **variables: typing.Any) -> typing.Tuple[int, str]:
+    def play(self, playbook: str, *arguments: str, **variables: typing.Any) -> tuple[int, str]:
         self.mark.unlink(missing_ok=True)
-        (self.folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma_nodes": {"hosts": self.hosts}}}}), encoding="utf-8")
+        (self.folder / "hosts.yml").write_text(
+            yaml.safe_dump({"all": {"children": {"rdma_nodes": {"hosts": self.hosts}}}}), encoding="utf-8"
+        )
         environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
+            **{
+                key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))
+            },
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "ANSIBLE_COLLECTIONS_PATH": str(self.collections),
             "ANSIBLE_HOME": str(self.folder / "home"),
             "ANSIBLE_NOCOLOR": "1",
         }
-        known = {"rdma_kubeconfig": str(self.folder / "kubeconfig"), "rdma_observers_image": IMAGE, "fake_mark": str(self.mark)}
+        known = {
+            "rdma_kubeconfig": str(self.folder / "kubeconfig"),
+            "rdma_observers_image": IMAGE,
+            "fake_mark": str(self.mark),
+        }
         everything = {**known, "teardown_host_files": str(self.host), "observers_wait_seconds": 30, **variables}
-        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+            pathlib.Path(sys.executable).parent / "ansible-playbook"
+        )
         command = [program, "-i", "hosts.yml", playbook, "-e", json.dumps(everything), *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=300,
+            check=False,
+        )
         return done.returncode, done.stdout + done.stderr
 
     def nothing_is_left(self) -> bool:
@@ -117,7 +149,9 @@ def site(tmp_path: pathlib.Path, collections: pathlib.Path) -> typing.Iterator[S
     world = Api(*(fake_observers.node(name) for name in PODS))
     tools = tmp_path / "tools"
     tools.mkdir()
-    with ExecServer(environment={"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(tmp_path), "LANG": "C.UTF-8"}) as execs:
+    with ExecServer(
+        environment={"PATH": f"{tools}:{os.environ['PATH']}", "HOME": str(tmp_path), "LANG": "C.UTF-8"}
+    ) as execs:
         world.on_exec = execs.serve
         world.start()
         yield Site(tmp_path, collections, world, execs)
@@ -125,10 +159,20 @@ def site(tmp_path: pathlib.Path, collections: pathlib.Path) -> typing.Iterator[S
 
 
 @pytest.fixture(name="intent")
-def fixture_intent() -> typing.Dict[str, typing.Any]:
+def fixture_intent() -> dict[str, typing.Any]:
     """Of a fabric without virtual functions, so that nobody has to have waited for their end."""
     network, ipam = {"name": "net", "namespace": "test"}, {"type": "whereabouts", "range": "10.0.0.0/24"}
-    return {"rdma_fabrics": [{"name": "storage", "profile": "macvlan", "select": {"hcas_per_node": 1, "netdev": ["eth1"]}, "network": network, "ipam": ipam}]}
+    return {
+        "rdma_fabrics": [
+            {
+                "name": "storage",
+                "profile": "macvlan",
+                "select": {"hcas_per_node": 1, "netdev": ["eth1"]},
+                "network": network,
+                "ipam": ipam,
+            }
+        ]
+    }
 
 
 def leave_a_drop_in(site: Site) -> pathlib.Path:
@@ -142,12 +186,16 @@ def test_nodes_that_show_nothing_of_ours_are_proven_and_nothing_is_changed(site:
     code, said = site.play("linerate.rdma.teardown", **intent)
     assert code == 0, said
     assert site.mark.exists() and site.nothing_is_left()
-    assert site.execs.asked == {f"linerate-observer-{name}": 1 for name in PODS}, "one look at each, and no module there"
+    assert site.execs.asked == {f"linerate-observer-{name}": 1 for name in PODS}, (
+        "one look at each, and no module there"
+    )
     assert set(re.findall(r"changed=(\d+)", said)) == {"0"}, said
 
 
 @pytest.mark.thorough
-def test_what_ssh_has_left_is_named_with_the_command_and_so_is_who_could_not_be_asked(site: Site, intent: typing.Any) -> None:
+def test_what_ssh_has_left_is_named_with_the_command_and_so_is_who_could_not_be_asked(
+    site: Site, intent: typing.Any
+) -> None:
     left = leave_a_drop_in(site)
     (site.host / RECORD).parent.mkdir(parents=True)
     (site.host / RECORD).write_text("iommu=pt\n", encoding="utf-8")
@@ -155,10 +203,16 @@ def test_what_ssh_has_left_is_named_with_the_command_and_so_is_who_could_not_be_
     site.execs.faults["linerate-observer-worker-2"] = Fault(refuse=403, words="pods is forbidden")
     code, said = site.play("linerate.rdma.teardown", **intent)
     assert code != 0 and "The teardown is not complete." in said
-    assert "teardown.drop_in worker-1: fail, file." in said and f"rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd" in said
+    assert (
+        "teardown.drop_in worker-1: fail, file." in said
+        and f"rm {DROP_IN} && systemctl daemon-reload && systemctl restart containerd" in said
+    )
     assert "teardown.drop_in worker-2: unknown, not known." in said and "pods is forbidden" in said
     assert "teardown.drop_in worker-3: unknown, not known." in said and "unreachable" in said
-    assert "teardown.kernel_arguments worker-1: fail, iommu=pt." in said and "teardown.kernel_arguments worker-2: unknown, not known." in said
+    assert (
+        "teardown.kernel_arguments worker-1: fail, iommu=pt." in said
+        and "teardown.kernel_arguments worker-2: unknown, not known." in said
+    )
     assert left.exists() and site.mark.exists() and site.nothing_is_left()
 
 
@@ -167,7 +221,9 @@ def test_check_mode_tells_it_of_the_nodes_on_which_a_teardown_does_nothing(site:
     left = leave_a_drop_in(site)
     site.hosts["worker-3"] = FAR
     code, said = site.play("linerate.rdma.teardown", "--check", "--diff", **intent)
-    assert code != 0 and "teardown.drop_in worker-1: fail, file." in said and "teardown.drop_in worker-3" not in said, said
+    assert code != 0 and "teardown.drop_in worker-1: fail, file." in said and "teardown.drop_in worker-3" not in said, (
+        said
+    )
     assert site.nothing_is_left()
     shutil.rmtree(left.parent)
     code, said = site.play("linerate.rdma.teardown", "--check", "--diff", **intent)
@@ -180,11 +236,15 @@ def test_without_observers_the_rest_is_taken_back_and_each_node_says_why(site: S
     assert code != 0 and site.mark.exists() and site.nothing_is_left()
     for name in PODS:
         for check in ("drop_in", "kernel_arguments"):
-            assert re.search(rf"teardown\.{check} {name}: unknown, not known\. .* failed: [^.]*Start an observer on each node: .*image", said), said
+            assert re.search(
+                rf"teardown\.{check} {name}: unknown, not known\. .* failed: [^.]*Start an observer on each node:"
+                r" .*image",
+                said,
+            ), said
     assert site.execs.asked == {}
 
 
-def played(site: Site, task: typing.Dict[str, typing.Any], **variables: typing.Any) -> typing.Tuple[FactFolder, str]:
+def played(site: Site, task: dict[str, typing.Any], **variables: typing.Any) -> tuple[FactFolder, str]:
     """What a role does on nodes, as the play of its stage does it: observers are started, and then it is played."""
     folder = FactFolder(str(site.folder / "report"), RUN)
     folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", nodes=tuple(site.hosts), by_pods=PODS))
@@ -193,16 +253,32 @@ def played(site: Site, task: typing.Dict[str, typing.Any], **variables: typing.A
         "group/linerate.rdma.cluster": {"kubeconfig": "{{ rdma_kubeconfig }}"},
         "group/linerate.rdma.lease": {"holder": "a-1"},
     }
-    start = {"name": "Start them", "hosts": "localhost", "connection": "local", "gather_facts": False, "module_defaults": groups}
-    on_nodes = {"name": "Observe", "hosts": "rdma_nodes", "gather_facts": False, "ignore_unreachable": True, "ignore_errors": True, "module_defaults": groups}
-    plays = [{**start, "tasks": [{"name": "Start", "ansible.builtin.import_role": {"name": "linerate.rdma.observers"}}]}, {**on_nodes, "tasks": [task]}]
+    start = {
+        "name": "Start them",
+        "hosts": "localhost",
+        "connection": "local",
+        "gather_facts": False,
+        "module_defaults": groups,
+    }
+    on_nodes = {
+        "name": "Observe",
+        "hosts": "rdma_nodes",
+        "gather_facts": False,
+        "ignore_unreachable": True,
+        "ignore_errors": True,
+        "module_defaults": groups,
+    }
+    plays = [
+        {**start, "tasks": [{"name": "Start", "ansible.builtin.import_role": {"name": "linerate.rdma.observers"}}]},
+        {**on_nodes, "tasks": [task]},
+    ]
     (site.folder / "play.yml").write_text(yaml.safe_dump(plays), encoding="utf-8")
     code, said = site.play("play.yml", **variables)
     assert code == 0, said
     return folder, said
 
 
-def observed_by_role_host(site: Site, nsenter: str) -> typing.Tuple[FactFolder, str]:
+def observed_by_role_host(site: Site, nsenter: str) -> tuple[FactFolder, str]:
     """:param nsenter: script of the program by which an observer asks its node"""
     program = site.folder / "tools" / "nsenter"
     program.write_text(f"#!/bin/sh\n{nsenter}\n", encoding="utf-8")
@@ -215,14 +291,19 @@ def observed_by_role_host(site: Site, nsenter: str) -> typing.Tuple[FactFolder, 
 def test_the_limit_of_containerd_is_looked_at_and_never_written(site: Site) -> None:
     """By whoever asks first; the other node has no systemd, and says so."""
     absent = "echo 'nsenter: failed to execute systemctl: No such file or directory' >&2; exit 127"
-    folder, said = observed_by_role_host(site, f'echo "$@" >> "$HOME/asked"; mkdir "$HOME/first" 2> "$HOME/null" && echo 8388608 && exit; {absent}')
+    folder, said = observed_by_role_host(
+        site, f'echo "$@" >> "$HOME/asked"; mkdir "$HOME/first" 2> "$HOME/null" && echo 8388608 && exit; {absent}'
+    )
     facts = [folder.read("containerd", name) for name in PODS]
-    ((value, _none), (nothing, error)) = sorted(((fact.value, fact.error) for fact in facts if fact is not None), key=lambda one: one[0] is None)
+    (value, _none), (nothing, error) = sorted(
+        ((fact.value, fact.error) for fact in facts if fact is not None), key=lambda one: one[0] is None
+    )
     assert (value, nothing) == ({"limit": "8388608", "changes": []}, None), said
     assert "failed to execute systemctl: No such file or directory" in (error or "")
     command = "--target=1 --mount -- systemctl show containerd --property=LimitMEMLOCK --value\n"
     assert (site.folder / "asked").read_text() == command * len(PODS)
-    # one module each: none that makes a folder, writes a file, or restarts anything. The server knows no field selectors, so that both find the first pod
+    # one module each: none that makes a folder, writes a file, or restarts anything. The server knows no field
+    # selectors, so that both find the first pod
     assert sum(site.execs.asked.values()) == len(PODS)
     assert not (site.host / DROP_IN.strip("/")).parent.exists()
 
@@ -233,9 +314,20 @@ def test_a_second_look_is_one_command_in_each_observer_and_one_module_over_ssh(s
     over_ssh = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     site.hosts |= {"worker-3": over_ssh, "worker-4": over_ssh}
     again = {"name": "linerate.rdma.discover", "tasks_from": "again", "rolespec_validate": False}
-    asked = {"discover_nodes": ["worker-2", "worker-3"], "discover_kinds": ["hcas", "clock"], "discover_since": "before_reset"}
-    folder, said = played(site, {"name": "Again", "ansible.builtin.include_role": again, "vars": asked}, rdma_sysfs=[str(site.folder / "sys")])
+    asked = {
+        "discover_nodes": ["worker-2", "worker-3"],
+        "discover_kinds": ["hcas", "clock"],
+        "discover_since": "before_reset",
+    }
+    folder, said = played(
+        site,
+        {"name": "Again", "ansible.builtin.include_role": again, "vars": asked},
+        rdma_sysfs=[str(site.folder / "sys")],
+    )
     assert site.execs.asked == {"linerate-observer-worker-2": 1}, said
     seen = {node: folder.read("hcas", node) for node in site.hosts}
-    assert [node for node, fact in seen.items() if fact is not None and fact.value["hcas"]] == ["worker-2", "worker-3"], said
+    assert [node for node, fact in seen.items() if fact is not None and fact.value["hcas"]] == [
+        "worker-2",
+        "worker-3",
+    ], said
     assert (seen["worker-1"], seen["worker-4"]) == (None, None)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The playbook propose under a real ansible-playbook: nodes are folders that look like sysfs, the cluster is an API server that has next to nothing."""
+"""The playbook propose under a real ansible-playbook: nodes are folders that look like sysfs, the cluster is an API
+server that has next to nothing."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ KINDS = ("CustomResourceDefinition", "Deployment", "DaemonSet", "ServiceCIDR", "
 
 
 #: what a client asks first
-ABOUT: typing.Dict[str, typing.Any] = {
+ABOUT: dict[str, typing.Any] = {
     "/version": {"gitVersion": "v1.33.0"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": []},
@@ -48,7 +49,11 @@ class Api(FakeApi):
 def api() -> typing.Iterator[FakeApi]:
     server = Api()
     nodes = [
-        {"metadata": {"name": name, "labels": LABEL}, "spec": {"podCIDR": f"172.31.{number}.0/24"}, "status": {"addresses": []}}
+        {
+            "metadata": {"name": name, "labels": LABEL},
+            "spec": {"podCIDR": f"172.31.{number}.0/24"},
+            "status": {"addresses": []},
+        }
         for number, name in enumerate(NODES)
     ]
     server.serve("Node", nodes)
@@ -68,33 +73,56 @@ class Site:
         hosts = {}
         for number, name in enumerate(NODES, 1):
             tree = Tree(folder / name)
-            function = tree.function("0000:3c:00.0", "0x15b3", "0x1021", "0x020000", sriov_totalvfs="16", sriov_numvfs="0")
+            function = tree.function(
+                "0000:3c:00.0", "0x15b3", "0x1021", "0x020000", sriov_totalvfs="16", sriov_numvfs="0"
+            )
             tree.rdma(function, "mlx5_0", f"b83f:d203:00e{number}:0000", node_desc=f"{name} mlx5_0")
             tree.port("mlx5_0", link_layer="Ethernet", lid="0x0", sm_lid="0x0")
             tree.netdev(function, "ens1np0", f"94:6d:ae:00:00:0{number}")
             # one of the node itself, which is none of NVIDIA's
-            other = tree.function("0000:01:00.0", "0x8086", "0x1592", "0x020000", "ice", sriov_totalvfs="64", sriov_numvfs="0")
+            other = tree.function(
+                "0000:01:00.0", "0x8086", "0x1592", "0x020000", "ice", sriov_totalvfs="64", sriov_numvfs="0"
+            )
             tree.netdev(other, "eno1", f"94:6d:ae:00:01:0{number}")
-            hosts[name] = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "rdma_sysfs": [str(folder / name)]}
-        (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma_nodes": {"hosts": hosts}}}}), encoding="utf-8")
+            hosts[name] = {
+                "ansible_connection": "local",
+                "ansible_python_interpreter": sys.executable,
+                "rdma_sysfs": [str(folder / name)],
+            }
+        (folder / "hosts.yml").write_text(
+            yaml.safe_dump({"all": {"children": {"rdma_nodes": {"hosts": hosts}}}}), encoding="utf-8"
+        )
         FakeApi.write_kubeconfig(url, folder, "x")
 
-    def play(self, playbook: str, *arguments: str, **variables: typing.Any) -> typing.Tuple[int, str]:
+    def play(self, playbook: str, *arguments: str, **variables: typing.Any) -> tuple[int, str]:
         environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
+            **{
+                key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))
+            },
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
             "ANSIBLE_HOME": str(self.folder / "home"),
             "ANSIBLE_NOCOLOR": "1",
         }
-        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+            pathlib.Path(sys.executable).parent / "ansible-playbook"
+        )
         everything = {"rdma_kubeconfig": str(self.folder / "kubeconfig"), **variables}
         command = [program, "-i", "hosts.yml", f"linerate.rdma.{playbook}", "-e", json.dumps(everything), *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=300,
+            check=False,
+        )
         return done.returncode, done.stdout + done.stderr
 
-    def proposed(self) -> typing.Dict[str, typing.Any]:
-        found: typing.Dict[str, typing.Any] = yaml.safe_load(self.file.read_text(encoding="utf-8"))
+    def proposed(self) -> dict[str, typing.Any]:
+        found: dict[str, typing.Any] = yaml.safe_load(self.file.read_text(encoding="utf-8"))
         return found
 
 
@@ -108,7 +136,11 @@ def test_from_nothing_to_a_file_that_validate_refuses_until_it_is_filled_in(site
     # the namespace of the pods, from who knows it
     code, said = site.play("propose", "--check", "--diff", rdma_proposal_namespace="training")
     assert code == 0, said
-    assert "+rdma_fabrics:" in said and re.search(r"^\+.*\bnamespace: .?training\b", said, re.MULTILINE) and not site.file.exists()
+    assert (
+        "+rdma_fabrics:" in said
+        and re.search(r"^\+.*\bnamespace: .?training\b", said, re.MULTILINE)
+        and not site.file.exists()
+    )
     assert set(re.findall(r"to fill in: (\S+):", said)) == {"rdma_fabrics[0].ipam.type"}
     code, said = site.play("propose")
     assert code == 0, said
@@ -183,7 +215,11 @@ def test_where_no_observer_starts_the_cause_is_named(site: Site) -> None:
     code, said = site.play("propose", rdma_observers_image="registry.example/tools@sha256:" + "0" * 64)
     words = " ".join(said.split())
     # the cause of all that no node said, and not each node that said nothing
-    assert code != 0 and "nothing can be proposed; POST /apis/coordination.k8s.io/v1/namespaces/default/leases: linerate-rdma not found" in words
+    assert (
+        code != 0
+        and "nothing can be proposed; POST /apis/coordination.k8s.io/v1/namespaces/default/leases: linerate-rdma not found"
+        in words
+    )
     # the second one: of the first it is asked whether the run was begun
     assert "[worker-2]" not in said, "a node that can't be seen is asked nothing"
     assert not site.file.exists()

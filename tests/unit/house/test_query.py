@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._query import QueryError, ask, compiled, show
 
-Facts = typing.List[typing.Tuple[str, typing.Dict[str, typing.Any], typing.Dict[str, str]]]
+Facts = list[tuple[str, dict[str, typing.Any], dict[str, str]]]
 FACTS: Facts = [
     ("worker-1", {"hcas": {"hcas": [{"name": "mlx5_0", "ports": [{"number": 1, "rate_gbps": 400.0}]}]}}, {}),
     ("worker-2", {"hcas": {"hcas": [{"name": "mlx5_0", "ports": [{"number": 1, "rate_gbps": 200.0}]}]}}, {}),
@@ -24,17 +24,27 @@ FACTS: Facts = [
 def test_the_node_is_beside_each_answer() -> None:
     answers, unread = ask(compiled("hcas.hcas[].ports[?rate_gbps < `400`][]"), FACTS)
     assert answers == [{"node": "worker-2", "answer": [{"number": 1, "rate_gbps": 200.0}]}]
-    assert show(answers, unread) == ['worker-2: {"number": 1, "rate_gbps": 200.0}', "not seen: hcas of worker-3: unreachable"]
+    assert show(answers, unread) == [
+        'worker-2: {"number": 1, "rate_gbps": 200.0}',
+        "not seen: hcas of worker-3: unreachable",
+    ]
     answers, _unread = ask(compiled("hcas.hcas[].name"), FACTS)
     assert show(answers, []) == ["worker-1: mlx5_0", "worker-2: mlx5_0"]
 
 
 def test_zero_and_false_are_answers_and_nothing_is_none() -> None:
-    assert [item["answer"] for item in ask(compiled("x"), [("a", {"x": 0}, {}), ("b", {"x": False}, {}), ("c", {"x": []}, {}), ("d", {}, {})])[0]] == [0, False]
+    assert [
+        item["answer"]
+        for item in ask(
+            compiled("x"), [("a", {"x": 0}, {}), ("b", {"x": False}, {}), ("c", {"x": []}, {}), ("d", {}, {})]
+        )[0]
+    ] == [0, False]
     assert show([], []) == ["No answer: no node shows anything of this kind."]
 
 
-@pytest.mark.parametrize(("query", "column"), [("hcas.hcas[?name ==", 18), ("hcas..x", 5), ("a[?b < 'c]", 7), ("", 0), ("a.b)", 3)])
+@pytest.mark.parametrize(
+    ("query", "column"), [("hcas.hcas[?name ==", 18), ("hcas..x", 5), ("a[?b < 'c]", 7), ("", 0), ("a.b)", 3)]
+)
 def test_a_bad_expression_shows_the_place(query: str, column: int) -> None:
     with pytest.raises(QueryError) as error:
         compiled(query)
@@ -57,7 +67,11 @@ def test_a_node_whose_fact_has_another_form_does_not_end_the_query() -> None:
 @pytest.mark.parametrize(
     ("query", "fact", "words"),
     [
-        ("hcas.hcas[?rate > speed].name", {"hcas": [{"name": "a", "rate": 1, "speed": "fast"}]}, "not supported between instances of 'int' and 'str'"),
+        (
+            "hcas.hcas[?rate > speed].name",
+            {"hcas": [{"name": "a", "rate": 1, "speed": "fast"}]},
+            "not supported between instances of 'int' and 'str'",
+        ),
         ("max_by(hcas.hcas, &name).name", {"hcas": [{"name": 1}, {"name": "a"}]}, "not supported between instances of"),
         ("contains('mlx5_0', hcas.hcas[0].name)", {"hcas": [{"name": 1}]}, "requires string as left operand"),
         ("sum(hcas.hcas[].rate)", {"hcas": [{"rate": 10**400}, {"rate": 0.5}]}, "too large"),
@@ -66,8 +80,10 @@ def test_a_node_whose_fact_has_another_form_does_not_end_the_query() -> None:
         ("sum(hcas.hcas)", {"hcas": ["x" * 5000]}, "characters)"),
     ],
 )
-def test_a_value_that_python_can_not_compare_does_not_end_the_query(query: str, fact: typing.Dict[str, typing.Any], words: str) -> None:
-    good: typing.Dict[str, typing.Any] = {"hcas": [{"name": "mlx5_0", "rate": 2.0, "speed": 1.0}]}
+def test_a_value_that_python_can_not_compare_does_not_end_the_query(
+    query: str, fact: dict[str, typing.Any], words: str
+) -> None:
+    good: dict[str, typing.Any] = {"hcas": [{"name": "mlx5_0", "rate": 2.0, "speed": 1.0}]}
     if "(hcas.hcas)" in query:
         good = {"hcas": [2.0]}
     elif query.startswith("length"):

@@ -18,11 +18,21 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record, counts, describe, outcome, record_data
+from ansible_collections.linerate.rdma.plugins.module_utils._model.records import (
+    Record,
+    counts,
+    describe,
+    outcome,
+    record_data,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.redact import REDACTED, redact, redact_text
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import records as records_module
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError, write_text
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_heads, read_records, write_record
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import (
+    read_heads,
+    read_records,
+    write_record,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
 
 BIOS = Finding("platform.bios", "worker-1", "unknown", "not read", "SR-IOV on", "The node has no BMC.", "Ask the BMC.")
@@ -31,7 +41,7 @@ WAIVER = Waiver("platform.*", "the lab has no BMC")
 
 def make_record(**changes: typing.Any) -> Record:
     gate = judge([ok("platform.iommu", "worker-1", "on", "on"), BIOS], [WAIVER])
-    values: typing.Dict[str, typing.Any] = {
+    values: dict[str, typing.Any] = {
         "stage": "platform",
         "run": "20260102T030405Z-aaaaaa",
         "started": "2026-01-02T03:04:05+00:00",
@@ -86,7 +96,10 @@ def test_head_is_read_without_the_findings(tmp_path: pathlib.Path) -> None:
         (file_of(gate="ajar"), "'ajar'"),
         (file_of(extra=1), "unknown key"),
         (file_of(findings=3), "platform.findings: 2; expected 3, as its head says"),
-        (file_of().splitlines()[0] + "\n" + file_of().splitlines()[1] + "\n", "platform.findings: 1; expected 2, as its head says"),
+        (
+            file_of().splitlines()[0] + "\n" + file_of().splitlines()[1] + "\n",
+            "platform.findings: 1; expected 2, as its head says",
+        ),
         (file_of()[:-20], "can't be read"),
         (file_of() + "[]\n", "platform.findings: more than 2; expected 2, as its head says"),
         (file_of() + "\n", "more than 2"),
@@ -108,7 +121,11 @@ def test_broken_record_is_named_and_never_taken(tmp_path: pathlib.Path, text: st
     (tmp_path / "platform.jsonl").write_bytes(text.encode("utf-8", "surrogateescape"))
     records, unreadable = read_records(str(tmp_path))
     assert records == {}
-    assert list(unreadable) == ["platform"] and said in unreadable["platform"] and "platform.jsonl" in unreadable["platform"]
+    assert (
+        list(unreadable) == ["platform"]
+        and said in unreadable["platform"]
+        and "platform.jsonl" in unreadable["platform"]
+    )
 
 
 @pytest.mark.parametrize("findings", [2, 100_000])
@@ -147,7 +164,18 @@ def test_what_is_no_text_is_written_all_the_same(tmp_path: pathlib.Path) -> None
 
 def test_what_could_not_be_read_again_is_cut_where_it_is_written(tmp_path: pathlib.Path) -> None:
     record = make_record(
-        judged=judge([Finding("platform.bios", "worker-1", "unknown", "x" * 100_000, why="\U0001f600" * (17 * MIB // 12), remedy="Look.")]).judged
+        judged=judge(
+            [
+                Finding(
+                    "platform.bios",
+                    "worker-1",
+                    "unknown",
+                    "x" * 100_000,
+                    why="\U0001f600" * (17 * MIB // 12),
+                    remedy="Look.",
+                )
+            ]
+        ).judged
     )
     write_record(str(tmp_path), dataclasses.replace(record, gate="closed"))
     records, unreadable = read_records(str(tmp_path))
@@ -157,15 +185,22 @@ def test_what_could_not_be_read_again_is_cut_where_it_is_written(tmp_path: pathl
     assert finding.why == f"{chr(0x1F600) * 65_536}... ({17 * MIB // 12} characters)"
 
 
-def test_many_findings_are_cut_further_and_a_record_that_is_too_large_all_the_same_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [Finding("platform.bios", f"worker-{number}", "unknown", "x" * 5000, why="y" * 5000, remedy="Look.") for number in range(10)]
+def test_many_findings_are_cut_further_and_a_record_that_is_too_large_all_the_same_is_refused(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [
+        Finding("platform.bios", f"worker-{number}", "unknown", "x" * 5000, why="y" * 5000, remedy="Look.")
+        for number in range(10)
+    ]
     record = make_record(judged=judge(found).judged, gate="closed")
     write_record(str(tmp_path), record)
     assert read_records(str(tmp_path)) == ({"platform": record}, {}), "what fits is whole"
     monkeypatch.setattr(records_module, "_MOST_BYTES", 90_000)
     write_record(str(tmp_path), record)
-    (read, unreadable) = read_records(str(tmp_path))
-    assert unreadable == {} and {item.finding.measured for item in read["platform"].judged} == {f"{'x' * 4096}... (5000 characters)"}
+    read, unreadable = read_records(str(tmp_path))
+    assert unreadable == {} and {item.finding.measured for item in read["platform"].judged} == {
+        f"{'x' * 4096}... (5000 characters)"
+    }
     monkeypatch.setattr(records_module, "_MOST_BYTES", 2000)
     with pytest.raises(FileError, match="10 findings are more than can be read again"):
         write_record(str(tmp_path), record)
@@ -196,10 +231,14 @@ def test_changes_are_on_the_terminal_and_many_of_them_are_counted() -> None:
 
 def test_a_cause_that_many_have_is_said_once_on_the_terminal() -> None:
     def slow(number: int) -> Finding:
-        return Finding("discover.clock", f"worker-{number}", "warn", f"{number} s behind", "none", "no time service", "start one")
+        return Finding(
+            "discover.clock", f"worker-{number}", "warn", f"{number} s behind", "none", "no time service", "start one"
+        )
 
     few = describe(make_record(judged=judge(map(slow, range(3))).judged))
-    assert [line for line in few if line.startswith("[")] == [f"[warn] discover.clock on worker-{number}" for number in range(3)]
+    assert [line for line in few if line.startswith("[")] == [
+        f"[warn] discover.clock on worker-{number}" for number in range(3)
+    ]
     many = describe(make_record(judged=judge([*map(slow, range(1000)), BIOS]).judged, gate="closed"))
     assert many[1:5] == [
         "[warn] discover.clock on worker-0, worker-1, worker-2 and 997 more, all of which are in the record",
@@ -211,31 +250,49 @@ def test_a_cause_that_many_have_is_said_once_on_the_terminal() -> None:
 
 
 def test_warnings_of_many_causes_are_one_line_on_the_terminal() -> None:
-    warned = [Finding(f"tuning.{'rows' if number else 'cpu'}", f"worker-{number}", "warn", "x", "y", f"cause {number}", "set it") for number in range(15)]
+    warned = [
+        Finding(
+            f"tuning.{'rows' if number else 'cpu'}", f"worker-{number}", "warn", "x", "y", f"cause {number}", "set it"
+        )
+        for number in range(15)
+    ]
     assert describe(make_record(judged=judge([*warned, BIOS]).judged, gate="closed"))[1:] == [
         *describe(make_record(judged=judge([BIOS]).judged, gate="closed"))[1:],
-        "[warn] 15 warnings (1 tuning.cpu, 14 tuning.rows): the report has them in full, and so has stages/platform.jsonl beside it",
+        (
+            "[warn] 15 warnings (1 tuning.cpu, 14 tuning.rows): the report has them in full, and so has"
+            " stages/platform.jsonl beside it"
+        ),
     ]
-    assert sum(line.startswith("[warn]") for line in describe(make_record(judged=judge(warned[:3]).judged))) == 3, "few of them are shown in full"
+    assert sum(line.startswith("[warn]") for line in describe(make_record(judged=judge(warned[:3]).judged))) == 3, (
+        "few of them are shown in full"
+    )
 
 
 def test_what_came_of_a_stage_is_told_without_gates() -> None:
     record = make_record()
-    assert outcome(record) == "passed" and outcome(dataclasses.replace(record, gate="pending")) == "waits for what would be made"
+    assert (
+        outcome(record) == "passed"
+        and outcome(dataclasses.replace(record, gate="pending")) == "waits for what would be made"
+    )
     closed = dataclasses.replace(record, gate="closed")
     assert outcome(closed) == "stopped here" and outcome(dataclasses.replace(closed, closed_by="fabric")) == "not run"
     assert outcome(dataclasses.replace(closed, stage="job")) == "not passed", "no run stops at it"
 
 
 def test_words_without_findings() -> None:
-    assert describe(make_record(judged=(), gate="closed", check_mode=True)) == ["platform: nothing was checked - stopped here (check mode)"]
+    assert describe(make_record(judged=(), gate="closed", check_mode=True)) == [
+        "platform: nothing was checked - stopped here (check mode)"
+    ]
 
 
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
         ({"token": "abc"}, {"token": REDACTED}),
-        ({"users": [{"user": {"client-key-data": "QUJD", "name": "x"}}]}, {"users": [{"user": {"client-key-data": REDACTED, "name": "x"}}]}),
+        (
+            {"users": [{"user": {"client-key-data": "QUJD", "name": "x"}}]},
+            {"users": [{"user": {"client-key-data": REDACTED, "name": "x"}}]},
+        ),
         ({"kubeconfig": {"a": "b"}}, {"kubeconfig": {"a": "b"}}),
         ({"kubeconfig": "apiVersion: v1"}, {"kubeconfig": REDACTED}),
         ({"m_key": "0x123"}, {"m_key": REDACTED}),

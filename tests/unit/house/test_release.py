@@ -32,7 +32,9 @@ def root(tmp_path: pathlib.Path) -> pathlib.Path:
         shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "changelogs/fragments").mkdir(parents=True)
     (tmp_path / "changelogs/fragments/one.yml").write_text("---\nbugfixes: [it was wrong.]\n", encoding="utf-8")
-    (tmp_path / "changelogs/changelog.yaml").write_text(yaml.safe_dump({"ancestor": None, "releases": {"1.2.0": {}, "0.9.0": {}}}), encoding="utf-8")
+    (tmp_path / "changelogs/changelog.yaml").write_text(
+        yaml.safe_dump({"ancestor": None, "releases": {"1.2.0": {}, "0.9.0": {}}}), encoding="utf-8"
+    )
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", "--all")
     git(tmp_path, "commit", "--quiet", "--message", "all")
@@ -46,7 +48,13 @@ def test_a_newer_version_of_a_clean_checkout_is_released(root: pathlib.Path, ver
 
 @pytest.mark.parametrize(
     ("version", "said"),
-    [("", "is no version"), ("1.3", "is no version"), ("v1.3.0", "is no version"), ("1.2.0", "is not newer than 1.2.0"), ("1.1.9", "is not newer")],
+    [
+        ("", "is no version"),
+        ("1.3", "is no version"),
+        ("v1.3.0", "is no version"),
+        ("1.2.0", "is not newer than 1.2.0"),
+        ("1.1.9", "is not newer"),
+    ],
 )
 def test_a_wrong_version_is_refused(root: pathlib.Path, version: str, said: str) -> None:
     with pytest.raises(StepError, match=said):
@@ -79,7 +87,9 @@ def without_fragments(root: pathlib.Path) -> None:
         (without_fragments, "has no fragment"),
     ],
 )
-def test_a_checkout_that_is_not_ready_is_refused(root: pathlib.Path, what: typing.Callable[[pathlib.Path], None], said: str) -> None:
+def test_a_checkout_that_is_not_ready_is_refused(
+    root: pathlib.Path, what: typing.Callable[[pathlib.Path], None], said: str
+) -> None:
     what(root)
     with pytest.raises(StepError, match=said):
         release.refuse(root, "1.3.0")
@@ -93,7 +103,9 @@ def test_a_dry_run_takes_a_checkout_with_changes(root: pathlib.Path) -> None:
 def test_the_version_is_written_where_it_stands(root: pathlib.Path) -> None:
     release.write_version(root, "1.3.0")
     assert yaml.safe_load((root / "galaxy.yml").read_text(encoding="utf-8"))["version"] == "1.3.0"
-    assert 'COLLECTION_VERSION = "1.3.0"' in (root / "plugins/module_utils/_model/version.py").read_text(encoding="utf-8")
+    assert 'COLLECTION_VERSION = "1.3.0"' in (root / "plugins/module_utils/_model/version.py").read_text(
+        encoding="utf-8"
+    )
     (root / "galaxy.yml").write_text("---\nname: rdma\n", encoding="utf-8")
     with pytest.raises(StepError, match=r"galaxy\.yml has 0 lines"):
         release.write_version(root, "1.4.0")
@@ -117,5 +129,7 @@ def test_the_support_matrix_has_the_versions_of_the_lab(name: str) -> None:
     folder, module = BUILT[name]
     pins = (ROOT / "lab/go" / folder / "go.mod").read_text(encoding="utf-8")
     (version,) = set(re.findall(rf"{re.escape(module)} v(\d+\.\d+\.\d+)(?=\s)", pins))
-    row = re.search(rf"^\| {re.escape(name)} \| ([^|]+) \|", (ROOT / "docs/support.md").read_text(encoding="utf-8"), re.MULTILINE)
+    row = re.search(
+        rf"^\| {re.escape(name)} \| ([^|]+) \|", (ROOT / "docs/support.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
     assert row and version in row[1], version

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The archive of a run under a real ansible-playbook: a report that can't be kept fails the run, whatever its verdict, and no secret gets anywhere."""
+"""The archive of a run under a real ansible-playbook: a report that can't be kept fails the run, whatever its verdict,
+and no secret gets anywhere."""
 
 from __future__ import annotations
 
@@ -30,9 +31,13 @@ class Site:
         self.path = path
         self.report = path / "report"
 
-    def play(self, playbook: str, *arguments: str, callback: str = "default", **environment: str) -> typing.Tuple[int, str]:
+    def play(self, playbook: str, *arguments: str, callback: str = "default", **environment: str) -> tuple[int, str]:
         everything = {
-            **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "RDMA_", "KUBE", "K8S_"))},
+            **{
+                key: value
+                for key, value in os.environ.items()
+                if not key.startswith(("ANSIBLE_", "RDMA_", "KUBE", "K8S_"))
+            },
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
             "ANSIBLE_HOME": str(self.path / "home"),
@@ -43,14 +48,37 @@ class Site:
             "NO_PROXY": "*",
             **environment,
         }
-        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
-        command = [program, f"linerate.rdma.{playbook}", "-i", "worker-1,", "-e", f"rdma_report_dir={self.report}", "-e", "report_archive_delay=0", *arguments]
-        done = subprocess.run(command, cwd=self.path, env=everything, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, check=False)
+        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+            pathlib.Path(sys.executable).parent / "ansible-playbook"
+        )
+        command = [
+            program,
+            f"linerate.rdma.{playbook}",
+            "-i",
+            "worker-1,",
+            "-e",
+            f"rdma_report_dir={self.report}",
+            "-e",
+            "report_archive_delay=0",
+            *arguments,
+        ]
+        done = subprocess.run(
+            command,
+            cwd=self.path,
+            env=everything,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=120,
+            check=False,
+        )
         return done.returncode, done.stdout + done.stderr
 
     def written(self) -> bytes:
         """All that a run left, its log included."""
-        return b"\n".join(path.read_bytes() for path in self.path.rglob("*") if path.is_file() and not path.is_symlink())
+        return b"\n".join(
+            path.read_bytes() for path in self.path.rglob("*") if path.is_file() and not path.is_symlink()
+        )
 
 
 @pytest.fixture
@@ -67,11 +95,15 @@ def server() -> typing.Iterator[PutServer]:
 def test_a_green_run_whose_archive_is_not_taken_fails_with_cause_and_next_step(site: Site, server: PutServer) -> None:
     a_run(site.report, 1)
     server.answers, server.body = [403], f"<Code>AccessDenied</Code><Message>{WORD} has expired</Message>".encode()
-    code, output = site.play("report", "-vvv", RDMA_REPORT_ARCHIVE=f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}")
+    code, output = site.play(
+        "report", "-vvv", RDMA_REPORT_ARCHIVE=f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}"
+    )
     flat = " ".join(output.split())
     assert code != 0 and "HTTP 403 Forbidden (AccessDenied: ... has expired). Sign the address anew" in flat
     assert re.search(r"linerate.rdma: GREEN - .* THE ARCHIVE IS NOT AT ITS PLACE", flat), output
-    assert json.loads((site.report / "report.json").read_text())["verdict"] == "GREEN", "the verdict is that of the network"
+    assert json.loads((site.report / "report.json").read_text())["verdict"] == "GREEN", (
+        "the verdict is that of the network"
+    )
     assert WORD not in output and WORD.encode() not in site.written()
 
 
@@ -83,16 +115,26 @@ def test_a_busy_server_is_asked_again_and_check_mode_sends_nothing(site: Site, s
     assert code == 0 and f"archive: {server.address}/reports/rdma-evidence-{run_of(1)}.tar.gz, " in output, output
     assert output.rstrip().splitlines()[-1].startswith("linerate.rdma: GREEN - "), output
     assert "Failure using method" not in output, "the callback writes into a log file as well"
-    assert sorted(server.files) == [f"/reports/rdma-evidence-{run_of(1)}.tar.gz{end}" for end in ("", ".sha256")] and len(server.asked) == 3
+    assert (
+        sorted(server.files) == [f"/reports/rdma-evidence-{run_of(1)}.tar.gz{end}" for end in ("", ".sha256")]
+        and len(server.asked) == 3
+    )
     server.asked.clear()
     _code, output = site.play("report", *said, "--check", callback="linerate.rdma.stages")
-    assert server.asked == [] and f"check mode: the archive of this run would go to {server.address}/reports/, and nothing was sent" in output, output
+    assert (
+        server.asked == []
+        and f"check mode: the archive of this run would go to {server.address}/reports/, and nothing was sent" in output
+    ), output
 
 
 def test_stage_validate_refuses_a_place_before_anything_is_run(site: Site, server: PutServer) -> None:
     over = f"{server.address}/last?X-Amz-Date=20200102T030405Z&X-Amz-Expires=1&X-Amz-Signature={WORD}"
     code, output = site.play("validate", "-e", json.dumps({"rdma_fabrics": []}), RDMA_REPORT_ARCHIVE=over)
-    assert code != 0 and "[fail] validate.archive on rdma_report_archive" in output and "is over since 2020" in output, output
-    fact = json.loads((site.report / "facts" / "report_archive" / "cluster.json").read_text(encoding="utf-8"))["value"]["archive"]
+    assert (
+        code != 0 and "[fail] validate.archive on rdma_report_archive" in output and "is over since 2020" in output
+    ), output
+    fact = json.loads((site.report / "facts" / "report_archive" / "cluster.json").read_text(encoding="utf-8"))["value"][
+        "archive"
+    ]
     assert fact["place"] == f"{server.address}/last?..." and fact["remedy"] and server.asked == []
     assert WORD not in output and WORD.encode() not in site.written()

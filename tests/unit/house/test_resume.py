@@ -20,16 +20,23 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import read_records, write_record
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
 
-WISHES: typing.Dict[str, typing.Any] = {"fabrics": [{"name": "compute", "virtual_functions": 8}], "waivers": None, "cluster": {"operator_namespace": "sriov"}}
+WISHES: dict[str, typing.Any] = {
+    "fabrics": [{"name": "compute", "virtual_functions": 8}],
+    "waivers": None,
+    "cluster": {"operator_namespace": "sriov"},
+}
 START = RunStart("run-1", "2026-01-02T03:00:00+00:00", nodes=("worker-1", "worker-2"), **WISHES)
 
 
 def record(stage: str, **changes: typing.Any) -> Record:
     judged = judge([ok(f"{stage}.fine", "all")]).judged
-    return dataclasses.replace(Record(stage, "run-1", "2026-01-02T03:04:05+00:00", "2026-01-02T03:05:05+00:00", False, "open", judged), **changes)
+    return dataclasses.replace(
+        Record(stage, "run-1", "2026-01-02T03:04:05+00:00", "2026-01-02T03:05:05+00:00", False, "open", judged),
+        **changes,
+    )
 
 
-def records(*stages: str, **changes: typing.Any) -> typing.Dict[str, Record]:
+def records(*stages: str, **changes: typing.Any) -> dict[str, Record]:
     return {stage: record(stage, **changes.get(stage, {})) for stage in stages or STAGES}
 
 
@@ -37,13 +44,18 @@ def test_a_run_may_go_on() -> None:
     resume.check_stage("network", "validate", False)
     resume.check_run(START, records(), "network", {**WISHES, "waivers": []}, ("worker-2", "worker-1"))
     resume.check_age(records(), "network", 3600, "2026-01-02T04:04:05+00:00")
-    resume.check_age(records(discover={"started": "2026-01-02T05:00:00+00:00"}), "discover", 1, "2026-01-02T04:04:05+00:00")
+    resume.check_age(
+        records(discover={"started": "2026-01-02T05:00:00+00:00"}), "discover", 1, "2026-01-02T04:04:05+00:00"
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("netwrok", "validate", False), "rdma_from is 'netwrok', which is no stage; expected one of: validate, .*did you mean 'network'"),
+        (
+            ("netwrok", "validate", False),
+            "rdma_from is 'netwrok', which is no stage; expected one of: validate, .*did you mean 'network'",
+        ),
         (("network", "host", False), "first stage of this invocation is host.*rdma_from=host"),
         (("network", "validate", True), "rdma_from and --check"),
     ],
@@ -56,24 +68,46 @@ def test_where_no_run_goes_on(arguments: typing.Any, said: str) -> None:
 @pytest.mark.parametrize(
     ("start", "left", "wishes", "nodes", "said"),
     [
-        ({}, records("validate", "discover"), {}, START.nodes, "run run-1 has no record of stage fabric, which is before network: there is none"),
+        (
+            {},
+            records("validate", "discover"),
+            {},
+            START.nodes,
+            "run run-1 has no record of stage fabric, which is before network: there is none",
+        ),
         ({}, records(fabric={"run": "run-0"}), {}, START.nodes, "no record of stage fabric.*only one of run run-0"),
-        ({}, records(fabric={"gate": "closed"}), {}, START.nodes, "gate of stage fabric, which is before network, is closed.*rdma_from=fabric"),
+        (
+            {},
+            records(fabric={"gate": "closed"}),
+            {},
+            START.nodes,
+            "gate of stage fabric, which is before network, is closed.*rdma_from=fabric",
+        ),
         ({}, records(fabric={"check_mode": True}), {}, START.nodes, r"stage fabric.*is open \(check mode\)"),
         ({"check_mode": True}, records(), {}, START.nodes, "run run-1 was in check mode"),
-        ({}, records(), {"waivers": [{"check": "*", "reason": "so"}]}, START.nodes, "rdma_waivers differs from what run run-1 began with"),
+        (
+            {},
+            records(),
+            {"waivers": [{"check": "*", "reason": "so"}]},
+            START.nodes,
+            "rdma_waivers differs from what run run-1 began with",
+        ),
         ({}, records(), {"fabrics": [], "cluster": None}, START.nodes, "rdma_fabrics and rdma_cluster differ from"),
         ({}, records(), {}, ("worker-1",), "the group rdma_nodes differs"),
     ],
 )
-def test_what_is_in_the_way(start: typing.Any, left: typing.Any, wishes: typing.Any, nodes: typing.Any, said: str) -> None:
+def test_what_is_in_the_way(
+    start: typing.Any, left: typing.Any, wishes: typing.Any, nodes: typing.Any, said: str
+) -> None:
     with pytest.raises(resume.ResumeError, match=said):
         resume.check_run(dataclasses.replace(START, **start), left, "network", {**WISHES, **wishes}, nodes)
 
 
 @pytest.mark.parametrize("moment", ["2026-01-02T04:04:06+00:00", "2026-01-02T03:00:00+00:00"])
 def test_what_is_too_old_or_of_the_future(moment: str) -> None:
-    with pytest.raises(resume.ResumeError, match=r"what stage discover saw is .* s old .*3600 s at most, by rdma_facts_max_age"):
+    with pytest.raises(
+        resume.ResumeError, match=r"what stage discover saw is .* s old .*3600 s at most, by rdma_facts_max_age"
+    ):
         resume.check_age(records(), "network", 3600, moment)
     with pytest.raises(resume.ResumeError, match=r"what stage fabric saw is of 'soon', which is no time"):
         resume.check_age(records(fabric={"started": "soon"}), "network", 3600, "2026-01-02T03:05:00+00:00")
@@ -89,15 +123,33 @@ def test_what_is_run_again_leaves_nothing(tmp_path: pathlib.Path) -> None:
     moment = datetime.datetime.now(datetime.timezone.utc).isoformat()
     for item in records().values():
         write_record(str(tmp_path / "stages"), dataclasses.replace(item, started=moment))
-    options = {**WISHES, "stage": "validate", "resume_from": "network", "facts_max_age": 60, "report_dir": str(tmp_path)}
+    options = {
+        **WISHES,
+        "stage": "validate",
+        "resume_from": "network",
+        "facts_max_age": 60,
+        "report_dir": str(tmp_path),
+    }
     again = _frame.resume_run(options, START.nodes, False)
     assert set(read_records(str(tmp_path / "stages"))[0]) == set(resume.before("network"))
-    assert [kind for kind in ("operators", "vantage_points", "sync", "bandwidth") if again.has(kind)] == ["operators", "vantage_points"]
-    assert again.has("hcas", "worker-1") and not again.has("hcas_after_network", "worker-1"), "young facts are not looked at again"
+    assert [kind for kind in ("operators", "vantage_points", "sync", "bandwidth") if again.has(kind)] == [
+        "operators",
+        "vantage_points",
+    ]
+    assert again.has("hcas", "worker-1") and not again.has("hcas_after_network", "worker-1"), (
+        "young facts are not looked at again"
+    )
     assert (again.run, [item.stage for item in again.start().resumes]) == ("run-1", ["network"])
     kept = _frame.begin(options, again, False)
-    assert (kept["go"], kept["gate"], kept["look"]) == (False, "open", []) and "validate: kept from 2026-01-02T03:05:05" in kept["lines"][0]
-    assert [item.stage for item in _frame.resume_run({**options, "resume_from": "operators"}, START.nodes, False).start().resumes] == ["network", "operators"]
+    assert (kept["go"], kept["gate"], kept["look"]) == (
+        False,
+        "open",
+        [],
+    ) and "validate: kept from 2026-01-02T03:05:05" in kept["lines"][0]
+    assert [
+        item.stage
+        for item in _frame.resume_run({**options, "resume_from": "operators"}, START.nodes, False).start().resumes
+    ] == ["network", "operators"]
 
 
 @pytest.mark.parametrize(
@@ -105,9 +157,12 @@ def test_what_is_run_again_leaves_nothing(tmp_path: pathlib.Path) -> None:
     [(["all"], list(STAGES[3:])), (["fabric", "platform", "report"], ["platform"]), (["fabric", "report"], [])],
 )
 def test_the_stages_behind_a_closed_gate_have_a_record_if_the_tags_run_them(
-    tmp_path: pathlib.Path, fabrics: typing.Any, tags: typing.List[str], passed: typing.List[str]
+    tmp_path: pathlib.Path, fabrics: typing.Any, tags: list[str], passed: list[str]
 ) -> None:
-    folder, options = FactFolder(str(tmp_path), "run-1"), {**WISHES, "fabrics": fabrics(), "stage": "fabric", "resume_from": "", "report_dir": str(tmp_path)}
+    folder, options = (
+        FactFolder(str(tmp_path), "run-1"),
+        {**WISHES, "fabrics": fabrics(), "stage": "fabric", "resume_from": "", "report_dir": str(tmp_path)},
+    )
     folder.begin(START)
     red = judge([Finding("fabric.one_master", "compute", "fail", why="so", remedy="do")]).judged
     for item in records(*resume.before("reachability"), fabric={"gate": "closed", "judged": red}).values():
@@ -117,7 +172,9 @@ def test_the_stages_behind_a_closed_gate_have_a_record_if_the_tags_run_them(
     numbers = {11: "11 stages", 1: "1 stage", 0: ""}[len(passed)]
     assert answer["lines"] == ([f"{numbers} not run: the run stopped at stage fabric"] if passed else [])
     written = read_records(str(tmp_path / "stages"))[0]
-    assert {name: (written[name].closed_by, written[name].gate) for name in passed} == dict.fromkeys(passed, ("fabric", "closed"))
+    assert {name: (written[name].closed_by, written[name].gate) for name in passed} == dict.fromkeys(
+        passed, ("fabric", "closed")
+    )
     assert set(written) == {*resume.before("reachability"), *passed}
 
 
@@ -135,7 +192,10 @@ def test_no_run_and_a_damaged_record_are_said(tmp_path: pathlib.Path) -> None:
 def test_the_report_says_what_was_kept() -> None:
     report = build(records(), {}, "run-1", now(), resumes=[Resume("fabric", "2026-01-02T04:00:00+00:00")])
     assert report.verdict == "GREEN"
-    assert [stage.name for stage in report.stages if "the run went on at stage fabric" in stage.note] == ["validate", "discover"]
+    assert [stage.name for stage in report.stages if "the run went on at stage fabric" in stage.note] == [
+        "validate",
+        "discover",
+    ]
 
 
 def test_a_run_may_go_on_at_the_stage_that_begins() -> None:
@@ -167,7 +227,9 @@ def test_facts_of_several_kinds_are_kept_together(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_who_looks_again_has_observers_though_all_was_seen(tmp_path: pathlib.Path, asked: bool, fabrics: typing.Any) -> None:
+def test_who_looks_again_has_observers_though_all_was_seen(
+    tmp_path: pathlib.Path, asked: bool, fabrics: typing.Any
+) -> None:
     folder = FactFolder(str(tmp_path), "run-1")
     wishes = {"fabrics": fabrics(), "waivers": None, "cluster": {"tuning": {"set": asked}}}
     folder.begin(dataclasses.replace(START, by_pods=START.nodes, **wishes))
@@ -199,9 +261,20 @@ def test_the_first_stage_that_looks_starts_from_nothing(tmp_path: pathlib.Path, 
 
 
 def test_what_a_stage_is_judged_by_is_looked_at_again_where_the_run_goes_on() -> None:
-    """A cable that was mended is seen when the run goes on at stage fabric, although stage discover was judged by the HCAs as well."""
-    assert "clock" in resume.kept_kinds("fabric") and not {"hcas", "subnets", "topologies", "vantage_points", "platform"} & resume.kept_kinds("fabric")
-    assert {"topologies", "vantage_points"} <= resume.kept_kinds("platform") and not {"hcas", "subnets", "platform"} & resume.kept_kinds("platform")
+    """A cable that was mended is seen when the run goes on at stage fabric, although stage discover was judged by the
+    HCAs as well."""
+    assert "clock" in resume.kept_kinds("fabric") and not {
+        "hcas",
+        "subnets",
+        "topologies",
+        "vantage_points",
+        "platform",
+    } & resume.kept_kinds("fabric")
+    assert {"topologies", "vantage_points"} <= resume.kept_kinds("platform") and not {
+        "hcas",
+        "subnets",
+        "platform",
+    } & resume.kept_kinds("platform")
     assert {"platform", "hcas_after_network"} <= resume.kept_kinds("bandwidth")
     assert not {"hcas", "subnets", "topologies", "vantage_points"} & resume.kept_kinds("bandwidth")
     assert resume.kept_kinds("validate") == set() and "controller" in resume.kept_kinds("discover")
@@ -226,7 +299,9 @@ def test_what_is_looked_at_again_is_asked_of_the_nodes(tmp_path: pathlib.Path, s
     assert judged_by <= set(begun["look"]) and (begun["go"] or not judged_by), begun["lines"]
 
 
-def test_the_age_is_that_of_the_facts_whatever_the_records_say(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_age_is_that_of_the_facts_whatever_the_records_say(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = FactFolder(str(tmp_path), "run-1")
     folder.begin(START)
     for item in records().values():
@@ -239,6 +314,8 @@ def test_the_age_is_that_of_the_facts_whatever_the_records_say(tmp_path: pathlib
     options = {**WISHES, "stage": "validate", "resume_from": "fabric", "facts_max_age": 60, "report_dir": str(tmp_path)}
     with pytest.raises(resume.ResumeError, match=r"the fact hcas of worker-2 is \d+ s old .*expected 60 s at most"):
         _frame.resume_run(options, START.nodes, False)
-    assert folder.has("hcas", "worker-2") and len(read_records(str(tmp_path / "stages"))[0]) == len(STAGES), "nothing was touched"
+    assert folder.has("hcas", "worker-2") and len(read_records(str(tmp_path / "stages"))[0]) == len(STAGES), (
+        "nothing was touched"
+    )
     # it is looked at again anyway
     assert _frame.resume_run({**options, "resume_from": "discover"}, START.nodes, False).run == "run-1"

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ast
 import pathlib
 import re
-import typing
 
 import pytest
 
@@ -18,19 +17,30 @@ JUDGING = ("_check", "_run", "_plan", "_observe")
 QUESTION = re.compile(r"(?:^|[.;:] )(?:Is|Are|Has|Have|Does|Do|Did|Was|Were|Can|Should)\b[^.]*\?|[a-z)]\?(?: |$)")
 
 
-def questions(text: str) -> typing.List[str]:
+def questions(text: str) -> list[str]:
     """Texts of a file's code that ask the reader; documentation and patterns are not for users."""
     tree = ast.parse(text)
-    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)}
-    patterns = {id(word) for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.") for word in ast.walk(node)}
-    constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documentation | patterns)
+    documentation = {
+        id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    patterns = {
+        id(word)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.")
+        for word in ast.walk(node)
+    }
+    constants = (
+        node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in documentation | patterns
+    )
     return [node.value for node in constants if isinstance(node.value, str) and QUESTION.search(node.value)]
 
 
 def test_nobody_is_asked_what_he_came_to_hear() -> None:
     files = [path for folder in JUDGING for path in sorted((UTILS / folder).rglob("*.py"))]
     assert len(files) > 50
-    assert {str(path.relative_to(UTILS)): found for path in files if (found := questions(path.read_text(encoding="utf-8")))} == {}
+    assert {
+        str(path.relative_to(UTILS)): found for path in files if (found := questions(path.read_text(encoding="utf-8")))
+    } == {}
 
 
 @pytest.mark.parametrize(

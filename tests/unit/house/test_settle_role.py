@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What platform_settle does about the firmware of HCAs, under a real ansible-playbook: by a stand-in for mstconfig, or by a played operator of NVIDIA."""
+"""What platform_settle does about the firmware of HCAs, under a real ansible-playbook: by a stand-in for mstconfig, or
+by a played operator of NVIDIA."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def card(template: typing.Optional[Resource], reason: str) -> Resource:
 
 
 class Api(World):
-    """A cluster with NVIDIA's operator, which gives cards what their template says at once, and ends with ``reason``."""
+    """A cluster with NVIDIA's operator, which gives cards what their template says at once, and ends with
+    ``reason``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -66,7 +68,7 @@ class Api(World):
     def object(self, path: str) -> typing.Any:
         return DISCOVERY.get(path) or super().object(path)
 
-    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
         answer = super().write(method, path, body, dry_run)
         if body.get("kind") == "NicConfigurationTemplate" and not dry_run:
             self.put("NicDevice", card(body["spec"]["template"], self.reason))
@@ -78,7 +80,7 @@ class Site:
 
     def __init__(self, folder: pathlib.Path, world: Api, node: FirmwareNode) -> None:
         self.folder, self.world, self.node = folder, world, node
-        self.cluster: typing.Dict[str, typing.Any] = {"firmware": {"ats_enabled": False}, "disruption": "reboot"}
+        self.cluster: dict[str, typing.Any] = {"firmware": {"ats_enabled": False}, "disruption": "reboot"}
         self.facts = FactFolder(str(folder / "report"), RUN)
         self.by_pod = False
         FakeApi.write_kubeconfig(world.url, folder, "x")
@@ -86,19 +88,34 @@ class Site:
     def play(self, *arguments: str) -> str:
         """Look at the node, then the tasks of firmware.yml, as the play of playbooks/platform.yml does."""
         self.facts.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", False, (NODE,), ()))
-        (play,) = [item for item in yaml.safe_load((ROOT / "playbooks/platform.yml").read_text(encoding="utf-8")) if "tasks" in item]
+        (play,) = [
+            item
+            for item in yaml.safe_load((ROOT / "playbooks/platform.yml").read_text(encoding="utf-8"))
+            if "tasks" in item
+        ]
         play["module_defaults"] = {
             "group/linerate.rdma.facts": {"facts_dir": str(self.folder / "report"), "run": RUN},
             "group/linerate.rdma.cluster": {"kubeconfig": str(self.folder / "kubeconfig")},
             "group/linerate.rdma.lease": {"holder": "a test"},
         }
-        look = {"linerate.rdma.node_info": {"sysfs": "{{ rdma_sysfs }}", "gather_subset": ["hcas", "platform", "firmware"]}, "check_mode": False}
+        look = {
+            "linerate.rdma.node_info": {"sysfs": "{{ rdma_sysfs }}", "gather_subset": ["hcas", "platform", "firmware"]},
+            "check_mode": False,
+        }
         nics = {"linerate.rdma.nic_device_info": {}, "run_once": True, "delegate_to": "localhost"}
-        settle = {"ansible.builtin.import_role": {"name": "linerate.rdma.platform", "tasks_from": "firmware", "rolespec_validate": False}}
+        settle = {
+            "ansible.builtin.import_role": {
+                "name": "linerate.rdma.platform",
+                "tasks_from": "firmware",
+                "rolespec_validate": False,
+            }
+        }
         play["tasks"] = [look, nics, settle]
         (self.folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
         host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-        (self.folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma_nodes": {"hosts": {NODE: host}}}}}), encoding="utf-8")
+        (self.folder / "hosts.yml").write_text(
+            yaml.safe_dump({"all": {"children": {"rdma_nodes": {"hosts": {NODE: host}}}}}), encoding="utf-8"
+        )
         variables = {
             "rdma_fabrics": [FABRIC],
             "rdma_cluster": self.cluster,
@@ -107,15 +124,34 @@ class Site:
             "platform_operator_seconds": 0,
         }
         environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
+            **{
+                key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))
+            },
             "PATH": f"{self.node.tools}:{os.environ['PATH']}",
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
             "ANSIBLE_HOME": str(self.folder / "home"),
             "ANSIBLE_NOCOLOR": "1",
         }
-        command = [str(pathlib.Path(sys.executable).parent / "ansible-playbook"), "-i", "hosts.yml", "play.yml", "-e", json.dumps(variables), *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
+        command = [
+            str(pathlib.Path(sys.executable).parent / "ansible-playbook"),
+            "-i",
+            "hosts.yml",
+            "play.yml",
+            "-e",
+            json.dumps(variables),
+            *arguments,
+        ]
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=300,
+            check=False,
+        )
         return done.stdout + done.stderr
 
     def stored(self) -> str:
@@ -132,7 +168,9 @@ class Site:
 def site(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Site]:
     node, world = FirmwareNode(tmp_path, monkeypatch), Api()
     node.add_mstconfig()
-    node.set(FIRST, ATS_ENABLED=["False(0)", "True(1)", "True(1)", False], LINK_TYPE_P1=["ETH(2)", "ETH(2)", "ETH(2)", False])
+    node.set(
+        FIRST, ATS_ENABLED=["False(0)", "True(1)", "True(1)", False], LINK_TYPE_P1=["ETH(2)", "ETH(2)", "ETH(2)", False]
+    )
     node.tree.write(f"class/infiniband/{SIX_HCAS[0][0]}/ports/1/link_layer", "Ethernet")
     world.start()
     yield Site(tmp_path, world, node)
@@ -145,11 +183,15 @@ def test_check_then_set_then_again(site: Site) -> None:
     assert f"+{FIRST} ATS_ENABLED=0" in said
     said = site.play()
     assert site.stored() == "False(0)" and site.kept() == {
-        "hcas": [{"address": FIRST, "device": "1021", "before": {"ATS_ENABLED": "True(1)"}, "after": {"ATS_ENABLED": "0"}}],
+        "hcas": [
+            {"address": FIRST, "device": "1021", "before": {"ATS_ENABLED": "True(1)"}, "after": {"ATS_ENABLED": "0"}}
+        ],
         "refusal": "",
     }, said
     seen = site.facts.read("firmware", NODE)
-    assert seen is not None and "False(0)" in json.dumps(next(hca for hca in seen.value["hcas"] if hca["address"] == FIRST)), "it was looked at again"
+    assert seen is not None and "False(0)" in json.dumps(
+        next(hca for hca in seen.value["hcas"] if hca["address"] == FIRST)
+    ), "it was looked at again"
     again = site.play()
     assert "changed=0" in again and site.facts.read("nic_firmware_settings", NODE).value["settings"] == {}, again  # type: ignore[union-attr]
 
@@ -172,7 +214,9 @@ def test_the_operator_sets_its_own_cards_and_the_node_does_not(site: Site) -> No
     assert made is not None and made["spec"]["nicSelector"] == {"nicType": "1021", "pciAddresses": [FIRST]}, said
     assert site.stored() == "True(1)" and site.facts.value("nic_devices")["left"] == {}, said
     again = site.play()
-    assert "changed=0" in again and [one["action"] for one in site.facts.value("nic_templates")["applied"]] == ["unchanged"], again
+    assert "changed=0" in again and [one["action"] for one in site.facts.value("nic_templates")["applied"]] == [
+        "unchanged"
+    ], again
 
 
 @pytest.mark.thorough
@@ -184,7 +228,9 @@ def test_the_operator_gets_no_template_while_the_cluster_does_not_bear_a_reboot(
     said = site.play()
     assert site.world.object(f"{TEMPLATES}/linerate-compute-1021") is None, said
     plan = site.facts.read("nic_firmware_plan")
-    assert plan is not None and "worker-2: not Ready, or cordoned, so that no other node may go" in str(plan.error), said
+    assert plan is not None and "worker-2: not Ready, or cordoned, so that no other node may go" in str(plan.error), (
+        said
+    )
 
 
 @pytest.mark.thorough
@@ -193,7 +239,9 @@ def test_the_operator_is_not_asked_where_nodes_may_not_reboot(site: Site) -> Non
     site.cluster["disruption"] = "drain"
     said = site.play()
     assert site.world.object(f"{TEMPLATES}/linerate-compute-1021") is None and "changed=0" in said, said
-    assert [one["action"] for one in site.facts.value("nic_templates")["applied"]] == ["created"] and site.stored() == "True(1)", said
+    assert [one["action"] for one in site.facts.value("nic_templates")["applied"]] == [
+        "created"
+    ] and site.stored() == "True(1)", said
 
 
 @pytest.mark.thorough

@@ -2,7 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What 'make check', 'make test' and 'make test-all' hold: each test, linter and release once, at the smallest size that has it, as CONTRIBUTING.md says."""
+"""What 'make check', 'make test' and 'make test-all' hold: each test, linter and release once, at the smallest size
+that has it, as CONTRIBUTING.md says."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ OTHERS = [version for version in ("3.10", "3.12", "3.13") if version != CONTROLL
 PYTHONS = ["3.9", *OTHERS, CONTROLLER]
 
 
-def in_lab(part: parts.Part) -> typing.Set[str]:
+def in_lab(part: parts.Part) -> set[str]:
     """The files of tests on the lab that a part gives to pytest."""
     words = list(part.command)
     left_out = {word for option, word in itertools.pairwise(words) if option == "--ignore"}
@@ -41,13 +42,22 @@ def in_lab(part: parts.Part) -> typing.Set[str]:
 
 def marker(part: parts.Part) -> str:
     """The tests that a part chooses by their marker; empty: all."""
-    return next((word for option, word in itertools.pairwise(part.command) if option == "-m" and word in ("thorough", "not thorough")), "")
+    return next(
+        (
+            word
+            for option, word in itertools.pairwise(part.command)
+            if option == "-m" and word in ("thorough", "not thorough")
+        ),
+        "",
+    )
 
 
 def is_thorough(path: str) -> bool:
     """Whether a whole file is marked."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
-    return any(isinstance(node, ast.Assign) and ast.unparse(node) == "pytestmark = pytest.mark.thorough" for node in tree.body)
+    return any(
+        isinstance(node, ast.Assign) and ast.unparse(node) == "pytestmark = pytest.mark.thorough" for node in tree.body
+    )
 
 
 def test_the_table_is_what_runs() -> None:
@@ -62,7 +72,9 @@ def test_a_size_has_all_of_the_smaller_ones_in_the_same_order() -> None:
     assert parts.parts_of(ALL) == parts.PARTS
     for size in SIZES:
         assert list(parts.parts_of(size)) == [part for part in parts.PARTS if part in parts.parts_of(size)]
-        assert re.search(rf"^{size}: setup .*\n\t@\$\(VENV\)/python -m dev\.test {size}$", MAKEFILE, re.MULTILINE), "make runs it"
+        assert re.search(rf"^{size}: setup .*\n\t@\$\(VENV\)/python -m dev\.test {size}$", MAKEFILE, re.MULTILINE), (
+            "make runs it"
+        )
     assert {part.place for part in parts.parts_of(CHECK)} == {parts.ALONE}, "a check has no lab"
 
 
@@ -94,14 +106,24 @@ def test_what_is_run_apart_is_so_for_make_as_well() -> None:
     assert {f"tests/lab/test_{name}.py" for name in parts.APART} <= set(ON_LAB)
 
 
-@pytest.mark.parametrize("folder", sorted({path.parent.relative_to(ROOT) for path in (ROOT / "tests").glob("*/test_*.py")} | {pathlib.Path("tests/unit")}))
+@pytest.mark.parametrize(
+    "folder",
+    sorted(
+        {path.parent.relative_to(ROOT) for path in (ROOT / "tests").glob("*/test_*.py")} | {pathlib.Path("tests/unit")}
+    ),
+)
 def test_each_folder_of_tests_is_in_a_part(folder: pathlib.Path) -> None:
     assert any(str(folder) in " ".join(part.holds) for part in parts.PARTS)
 
 
 def test_each_scenario_of_molecule_is_in_one_part() -> None:
     scenarios = sorted(path.parent.name for path in (ROOT / "extensions/molecule").glob("*/molecule.yml"))
-    tested = [word for part in parts.PARTS for option, word in itertools.pairwise(part.command) if option == "--scenario-name" and "test" in part.command]
+    tested = [
+        word
+        for part in parts.PARTS
+        for option, word in itertools.pairwise(part.command)
+        if option == "--scenario-name" and "test" in part.command
+    ]
     assert sorted(tested) == scenarios
 
 
@@ -111,7 +133,9 @@ def test_each_linter_is_in_one_part() -> None:
     assert sorted(held) == sorted(names)
     for part in parts.PARTS:
         sizes = {size for name, size, _lint in lint.LINTERS if name in part.holds}
-        assert sizes in (set(), {part.size}) and (not sizes or part.command[-2:] == ("dev.lint", part.size)), "it runs where the table has it"
+        assert sizes in (set(), {part.size}) and (not sizes or part.command[-2:] == ("dev.lint", part.size)), (
+            "it runs where the table has it"
+        )
 
 
 def test_each_release_is_in_one_part_and_no_test_of_it_runs_twice() -> None:
@@ -125,10 +149,12 @@ def test_each_release_is_in_one_part_and_no_test_of_it_runs_twice() -> None:
     runs = [run for invocation in sanity.INVOCATIONS for run in runs_of(invocation)]
     assert [run for run, count in collections.Counter(runs).items() if count > 1] == []
     for test in sanity.ON_PYTHONS:
-        assert {python for release, of, python in runs if (release, of) == (NEWEST, test)} == set(PYTHONS), "all of them, in the largest size at the latest"
+        assert {python for release, of, python in runs if (release, of) == (NEWEST, test)} == set(PYTHONS), (
+            "all of them, in the largest size at the latest"
+        )
 
 
-def runs_of(invocation: sanity.Invocation) -> typing.Iterator[typing.Tuple[str, str, str]]:
+def runs_of(invocation: sanity.Invocation) -> typing.Iterator[tuple[str, str, str]]:
     """Release, test and Python of what ansible-test runs by a command line."""
     command = sanity.command_of(invocation, PYTHONS)
     pythons = [word for option, word in itertools.pairwise(command) if option == "--target-python"]
@@ -144,7 +170,7 @@ def runs_of(invocation: sanity.Invocation) -> typing.Iterator[typing.Tuple[str, 
 
 def test_what_runs_at_a_time_has_places_of_its_own() -> None:
     """ansible-test is not made for two in one folder, nor for two in one home."""
-    of_place: typing.Dict[str, typing.Set[str]] = {}
+    of_place: dict[str, set[str]] = {}
     for invocation in sanity.INVOCATIONS:
         of_place.setdefault(invocation.place, set()).add(invocation.release)
     assert all(len(releases) == 1 for releases in of_place.values())
@@ -174,7 +200,9 @@ def test_each_target_that_runs_tests_is_in_a_size_or_says_why_not() -> None:
     left_out = {name.partition(" ")[2] for name in parts.LEFT_OUT if name.startswith("make ")}
     for name, recipe in re.findall(r"^([a-z-]+):.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE):
         files = re.findall(r"pytest (tests/lab/test_\w+\.py)", recipe)
-        modules = set(re.findall(r"python3? -m (dev\.(?:audit|runner|browser|docs))\b", recipe.replace("$(PYTHON)", "python")))
+        modules = set(
+            re.findall(r"python3? -m (dev\.(?:audit|runner|browser|docs))\b", recipe.replace("$(PYTHON)", "python"))
+        )
         if name in others or (not files and not modules):
             continue
         here = all(any(file in in_lab(part) for part in parts.PARTS) for file in files) and all(

@@ -25,26 +25,28 @@ NODES = validate.Facts(nodes=("worker-1",))
 class Facts:
     """Facts of the stage that the tests put into the table."""
 
-    findings: typing.Tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
 
 @pytest.fixture(autouse=True)
 def table(monkeypatch: pytest.MonkeyPatch) -> None:
     """A stage whose check returns what its facts say."""
 
-    def check(_intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+    def check(_intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         return facts.findings
 
     for name in ("fabric", "network"):
         monkeypatch.setitem(TABLE, name, (Facts, check))
 
 
-def finding(status: str, stage: str = "fabric") -> typing.Dict[str, str]:
+def finding(status: str, stage: str = "fabric") -> dict[str, str]:
     return {"check": f"{stage}.one_master", "subject": "compute", "status": status, "why": "so", "remedy": "do"}
 
 
 def context(stage: str = "fabric", check_mode: bool = False, **records: Record) -> frame.StageContext:
-    return frame.StageContext(stage, "run-1", "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:06+00:00", check_mode, records)
+    return frame.StageContext(
+        stage, "run-1", "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:06+00:00", check_mode, records
+    )
 
 
 def record(stage: str, gate: str = "open", **rest: typing.Any) -> Record:
@@ -61,16 +63,28 @@ def test_stage_after_open_gates_starts(fabrics: typing.Any) -> None:
 
 def test_stage_after_a_closed_gate_is_skipped_and_says_by_whom(fabrics: typing.Any) -> None:
     answer = frame.may_start(
-        context("network", validate=record("validate"), discover=record("discover", "closed"), fabric=record("fabric", "closed", closed_by="discover")),
+        context(
+            "network",
+            validate=record("validate"),
+            discover=record("discover", "closed"),
+            fabric=record("fabric", "closed", closed_by="discover"),
+        ),
         frame.RawIntent(fabrics(), [{"check": "network.*", "reason": "I want green"}]),
         NODES,
     )
     assert answer is not None and (answer.gate, answer.closed_by) == ("closed", "discover")
-    assert [(item.finding.check, item.finding.status, item.waiver) for item in answer.judged] == [("network.run", "skipped", None)], "no waiver may cover it"
+    assert [(item.finding.check, item.finding.status, item.waiver) for item in answer.judged] == [
+        ("network.run", "skipped", None)
+    ], "no waiver may cover it"
 
 
 def test_later_gates_do_not_matter(fabrics: typing.Any) -> None:
-    assert frame.may_start(context(validate=record("validate"), network=record("network", "closed")), frame.RawIntent(fabrics()), NODES) is None
+    assert (
+        frame.may_start(
+            context(validate=record("validate"), network=record("network", "closed")), frame.RawIntent(fabrics()), NODES
+        )
+        is None
+    )
 
 
 def test_stage_alone_looks_at_the_intent_first(fabrics: typing.Any) -> None:
@@ -79,14 +93,23 @@ def test_stage_alone_looks_at_the_intent_first(fabrics: typing.Any) -> None:
     assert answer is not None and answer.stage == "fabric" and answer.gate == "closed"
     assert [item.finding.check for item in answer.judged if item.closes] == ["validate.names"]
     answer = frame.may_start(context(), frame.RawIntent(fabrics(virtual_functions="8")), NODES)
-    assert answer is not None and [item.finding.subject for item in answer.judged] == ["rdma_fabrics[0].virtual_functions"]
+    assert answer is not None and [item.finding.subject for item in answer.judged] == [
+        "rdma_fabrics[0].virtual_functions"
+    ]
 
 
 @pytest.mark.parametrize(
     ("statuses", "gate"),
-    [(["pass"], "open"), (["pass", "warn"], "open"), (["pass", "fail"], "closed"), (["unknown"], "closed"), (["skipped"], "closed"), ([], "closed")],
+    [
+        (["pass"], "open"),
+        (["pass", "warn"], "open"),
+        (["pass", "fail"], "closed"),
+        (["unknown"], "closed"),
+        (["skipped"], "closed"),
+        ([], "closed"),
+    ],
 )
-def test_gate(fabrics: typing.Any, statuses: typing.List[str], gate: str) -> None:
+def test_gate(fabrics: typing.Any, statuses: list[str], gate: str) -> None:
     facts = {"findings": [finding(status) for status in statuses]}
     assert frame.judge_stage(context(), frame.RawIntent(fabrics()), facts).gate == gate
 
@@ -118,14 +141,17 @@ def test_failure_closes_the_gate(fabrics: typing.Any) -> None:
 def test_a_failure_for_want_of_a_webhook_names_it(fabrics: typing.Any) -> None:
     """As Helm passes it on, which a run lets install the operators."""
     said = (
-        "Install or upgrade the release gpu-operator: Error: INSTALLATION FAILED: Internal error occurred: failed calling webhook "
-        '"webhook.cert-manager.io": failed to call webhook: Post "https://cert-manager-webhook.cert-manager.svc:443/validate?timeout=30s": '
-        'no endpoints available for service "cert-manager-webhook"'
+        "Install or upgrade the release gpu-operator: Error: INSTALLATION FAILED: Internal error occurred: failed"
+        ' calling webhook "webhook.cert-manager.io": failed to call webhook: Post'
+        ' "https://cert-manager-webhook.cert-manager.svc:443/validate?timeout=30s": no endpoints available for service'
+        ' "cert-manager-webhook"'
     )
     (item,) = frame.judge_error(context("operators"), frame.RawIntent(fabrics()), said).judged
     assert (item.finding.check, item.finding.measured) == ("operators.error", said)
     assert "Service cert-manager/cert-manager-webhook has no pod that is ready" in item.finding.why
-    assert "kubectl -n cert-manager get endpointslices,pods" in item.finding.remedy and item.finding.remedy.endswith("Then run the stage again.")
+    assert "kubectl -n cert-manager get endpointslices,pods" in item.finding.remedy and item.finding.remedy.endswith(
+        "Then run the stage again."
+    )
 
 
 def test_no_waiver_covers_a_stage_that_proved_nothing(fabrics: typing.Any) -> None:
@@ -181,7 +207,9 @@ def test_check_mode_waits_for_what_would_be_made(fabrics: typing.Any) -> None:
         ("virtual_functions", "network", "virtual_functions.run", "skipped", "pending"),
     ],
 )
-def test_check_mode_waits_for_what_the_changes_would_mend_and_for_nothing_else(stage: str, made: str, check: str, status: typing.Any, gate: str) -> None:
+def test_check_mode_waits_for_what_the_changes_would_mend_and_for_nothing_else(
+    stage: str, made: str, check: str, status: typing.Any, gate: str
+) -> None:
     one = Finding(check, "cluster", status, "", "", "so", "do")
     before = {} if made == stage else {made: record(made, "pending", check_mode=True, changes=("a change",))}
     changes = ("a change",) if made == stage else ()
@@ -195,7 +223,10 @@ def test_check_mode_does_not_wait_for_rights(fabrics: typing.Any) -> None:
     made = record("network", "pending", check_mode=True, changes=("a change",))
     later, raw = context("virtual_functions", check_mode=True, network=made), frame.RawIntent(fabrics())
     denied = 'pods is forbidden: User "look" cannot create resource "pods" in API group "" in the namespace "training"'
-    assert (frame.judge_error(later, raw, denied).gate, frame.judge_error(later, raw, "no VF").gate) == ("closed", "pending")
+    assert (frame.judge_error(later, raw, denied).gate, frame.judge_error(later, raw, "no VF").gate) == (
+        "closed",
+        "pending",
+    )
 
 
 def test_what_nothing_mends_is_a_finding() -> None:
@@ -204,7 +235,10 @@ def test_what_nothing_mends_is_a_finding() -> None:
 
 def test_record_says_by_how_many_facts_it_was_judged(fabrics: typing.Any) -> None:
     counts = (FactCount("hcas", 2, 1), FactCount("subnets", 3, 0))
-    assert frame.judge_stage(context(), frame.RawIntent(fabrics()), {"findings": [finding("pass")]}, (), counts).facts == counts
+    assert (
+        frame.judge_stage(context(), frame.RawIntent(fabrics()), {"findings": [finding("pass")]}, (), counts).facts
+        == counts
+    )
 
 
 def test_every_stage_of_the_table_refuses_what_is_no_fact(fabrics: typing.Any) -> None:

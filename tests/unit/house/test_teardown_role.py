@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role teardown under a real ansible-playbook: what it keeps of nodes that are lost on the way, and what it hands over at its end."""
+"""The role teardown under a real ansible-playbook: what it keeps of nodes that are lost on the way, and what it hands
+over at its end."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ pytestmark = pytest.mark.processes
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUN = "20260102T030405Z-aaaaaa"
-FABRIC: typing.Dict[str, typing.Any] = {
+FABRIC: dict[str, typing.Any] = {
     "name": "compute",
     "profile": "sriov_infiniband",
     "select": {"subnet_manager": "any", "hcas_per_node": 1},
@@ -37,7 +38,7 @@ FABRIC: typing.Dict[str, typing.Any] = {
 }
 
 
-def torn_down(folder: pathlib.Path, phase: str) -> typing.Tuple[int, str]:
+def torn_down(folder: pathlib.Path, phase: str) -> tuple[int, str]:
     """Exit code and output of the role's last part.
 
     :param phase: how the wait for the end of the virtual functions ended on the one node
@@ -45,9 +46,24 @@ def torn_down(folder: pathlib.Path, phase: str) -> typing.Tuple[int, str]:
     facts = FactFolder(str(folder / "report"), RUN)
     facts.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", False, ("worker-1",), fabrics=[FABRIC]))
     node = {"fabric": "compute", "node": "worker-1", "phase": phase, "detail": "0000:01:00.0 has 4"}
-    facts.write("sync", value={"sync": {"finished": phase == "ready", "timed_out": phase != "ready", "waited_seconds": 1.0, "nodes": [node]}})
+    facts.write(
+        "sync",
+        value={
+            "sync": {
+                "finished": phase == "ready",
+                "timed_out": phase != "ready",
+                "waited_seconds": 1.0,
+                "nodes": [node],
+            }
+        },
+    )
     for kind in ("objects_removed", "namespaces_removed"):
-        facts.write(kind, value={"applied": [{"kind": "Namespace", "name": kind, "namespace": "", "fabric": "", "action": "deleted"}]})
+        facts.write(
+            kind,
+            value={
+                "applied": [{"kind": "Namespace", "name": kind, "namespace": "", "fabric": "", "action": "deleted"}]
+            },
+        )
     for kind in ("maps_removed", "admission_removed", "olm_removed"):
         facts.write(kind, value={"applied": []})
     facts.write("operators_left", value={"operators": {}})
@@ -55,7 +71,11 @@ def torn_down(folder: pathlib.Path, phase: str) -> typing.Tuple[int, str]:
     facts.write("kernel_arguments_left", "worker-1", {"arguments": []})
     shutil.copytree(ROOT / "roles" / "teardown", folder / "roles" / "teardown")
     (folder / "roles" / "teardown" / "tasks" / "cluster.yml").write_text("[]", encoding="utf-8")
-    (play,) = [item for item in yaml.safe_load((ROOT / "playbooks/teardown.yml").read_text(encoding="utf-8")) if "prove" in item["name"]]
+    (play,) = [
+        item
+        for item in yaml.safe_load((ROOT / "playbooks/teardown.yml").read_text(encoding="utf-8"))
+        if "prove" in item["name"]
+    ]
     play["tasks"][0]["ansible.builtin.import_role"]["name"] = "teardown"
     play["vars"] = {
         "teardown_begun": {"report_dir": facts.report_dir, "run": RUN, "holder": "a test", "by_pods": False},
@@ -66,7 +86,7 @@ def torn_down(folder: pathlib.Path, phase: str) -> typing.Tuple[int, str]:
     return played(folder)
 
 
-def played(folder: pathlib.Path, *arguments: str) -> typing.Tuple[int, str]:
+def played(folder: pathlib.Path, *arguments: str) -> tuple[int, str]:
     """Exit code and output of play.yml in the folder, with the role that lies there."""
     environment = {
         **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
@@ -81,20 +101,26 @@ def played(folder: pathlib.Path, *arguments: str) -> typing.Tuple[int, str]:
     return run.returncode, run.stdout + run.stderr
 
 
-@pytest.mark.parametrize(("phase", "verdict", "fails"), [("ready", "COMPLETE", False), ("waiting", "NOT COMPLETE", True)])
+@pytest.mark.parametrize(
+    ("phase", "verdict", "fails"), [("ready", "COMPLETE", False), ("waiting", "NOT COMPLETE", True)]
+)
 def test_what_a_teardown_came_to_is_handed_over(tmp_path: pathlib.Path, phase: str, verdict: str, fails: bool) -> None:
     code, output = torn_down(tmp_path, phase)
     assert bool(code) is fails, output
     # the text is wrapped
     handed_over = " ".join(output.partition("CUSTOM STATS:")[2].split())
-    assert "linerate_rdma: " in handed_over and f"verdict: {verdict}" in handed_over and f"{verdict} - teardown: " in handed_over, output[-1500:]
+    assert (
+        "linerate_rdma: " in handed_over
+        and f"verdict: {verdict}" in handed_over
+        and f"{verdict} - teardown: " in handed_over
+    ), output[-1500:]
     assert ("(teardown.virtual_functions on compute worker-1)" in handed_over) is fails
     # whatever came of it, nobody is kept out of the cluster
     assert "Let go of the cluster" in output
 
 
 #: what each module answers on a node, in place of the module itself
-ANSWERS: typing.Mapping[str, typing.Dict[str, typing.Any]] = {
+ANSWERS: typing.Mapping[str, dict[str, typing.Any]] = {
     "ansible.builtin.stat": {"changed": False, "stat": {"exists": True}},
     "ansible.builtin.copy": {"changed": False, "state": "file"},
     "ansible.builtin.file": {"changed": True, "state": "absent"},
@@ -102,7 +128,7 @@ ANSWERS: typing.Mapping[str, typing.Dict[str, typing.Any]] = {
     "linerate.rdma.kernel_arguments": {"changed": True, "arguments": []},
 }
 #: by node: the module at which it is lost, and what the judgement says of its drop-in and its kernel arguments
-LOST: typing.Mapping[str, typing.Tuple[str, str, str]] = {
+LOST: typing.Mapping[str, tuple[str, str, str]] = {
     "first": ("ansible.builtin.stat", "unknown", "pass"),
     "emptied": ("ansible.builtin.copy", "unknown", "pass"),
     "removed": ("ansible.builtin.file", "unknown", "pass"),
@@ -120,13 +146,20 @@ class Connection(Local):
 """
 
 
-def on_nodes(folder: pathlib.Path) -> typing.Tuple[FactFolder, str]:
-    """The facts that the role's part on nodes leaves, and its output, where each module is one that answers, and each node is lost at another one."""
+def on_nodes(folder: pathlib.Path) -> tuple[FactFolder, str]:
+    """The facts that the role's part on nodes leaves, and its output, where each module is one that answers, and each
+    node is lost at another one."""
     facts = FactFolder(str(folder / "report"), RUN)
     facts.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", False, tuple(LOST)))
     shutil.copytree(ROOT / "roles" / "teardown", folder / "roles" / "teardown")
     for name, text in (
-        ("library/answer.py", "#!/usr/bin/python\n# WANT_JSON\nimport json, sys\nprint(json.dumps(json.load(open(sys.argv[1]))['answer']))\n"),
+        (
+            "library/answer.py",
+            (
+                "#!/usr/bin/python\n# WANT_JSON\nimport json,"
+                " sys\nprint(json.dumps(json.load(open(sys.argv[1]))['answer']))\n"
+            ),
+        ),
         ("connection_plugins/lossy.py", LOSSY),
     ):
         (folder / name).parent.mkdir()
@@ -136,16 +169,26 @@ def on_nodes(folder: pathlib.Path) -> typing.Tuple[FactFolder, str]:
     for task in (task for part in listed for task in part.get("block", ())):
         asked = task.get("linerate.rdma.on_node")
         if asked is not None and asked["module"] in ANSWERS:
-            answer = f"{{{{ {{}} if inventory_hostname == 'odd' and {'arguments' in ANSWERS[asked['module']]} else {ANSWERS[asked['module']]} }}}}"
+            answer = (
+                f"{{{{ {{}} if inventory_hostname == 'odd' and {'arguments' in ANSWERS[asked['module']]} else"
+                f" {ANSWERS[asked['module']]} }}}}"
+            )
             task["vars"] = {"ansible_connection": f"{{{{ 'lossy' if lost_at == '{asked['module']}' else 'local' }}}}"}
             task["linerate.rdma.on_node"] = {"module": "answer", "options": {"answer": answer}}
     path.write_text(yaml.safe_dump(listed), encoding="utf-8")
-    (play,) = [item for item in yaml.safe_load((ROOT / "playbooks/teardown.yml").read_text(encoding="utf-8")) if "on the nodes" in item["name"]]
+    (play,) = [
+        item
+        for item in yaml.safe_load((ROOT / "playbooks/teardown.yml").read_text(encoding="utf-8"))
+        if "on the nodes" in item["name"]
+    ]
     play["tasks"][0]["ansible.builtin.import_role"]["name"] = "teardown"
     play["vars"] = {"rdma_fabrics": [FABRIC]}
     (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
     begun = {"teardown_begun": {"report_dir": facts.report_dir, "run": RUN, "holder": "a test"}}
-    nodes = {name: {"lost_at": lost, "ansible_connection": "local", "ansible_python_interpreter": sys.executable} for name, (lost, *_statuses) in LOST.items()}
+    nodes = {
+        name: {"lost_at": lost, "ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+        for name, (lost, *_statuses) in LOST.items()
+    }
     hosts = {"all": {"hosts": {"localhost": begun}, "children": {"rdma_nodes": {"hosts": nodes}}}}
     (folder / "hosts.yml").write_text(yaml.safe_dump(hosts), encoding="utf-8")
     code, output = played(folder, "-i", str(folder / "hosts.yml"))
@@ -156,15 +199,31 @@ def on_nodes(folder: pathlib.Path) -> typing.Tuple[FactFolder, str]:
 def test_a_node_that_is_lost_at_any_task_is_unknown(tmp_path: pathlib.Path) -> None:
     """The play goes on without it, and no rescue runs: what the task registered is judged by a key of its answer."""
     folder, output = on_nodes(tmp_path)
-    found = {(item.check, item.subject): item for item in check(parse_intent([FABRIC]), load(Facts, facts_of(folder, "teardown")[0], "facts"))}
-    statuses = {name: (found["teardown.drop_in", name].status, found["teardown.kernel_arguments", name].status) for name in LOST}
+    found = {
+        (item.check, item.subject): item
+        for item in check(parse_intent([FABRIC]), load(Facts, facts_of(folder, "teardown")[0], "facts"))
+    }
+    statuses = {
+        name: (found["teardown.drop_in", name].status, found["teardown.kernel_arguments", name].status) for name in LOST
+    }
     assert statuses == {name: (drop_in, arguments) for name, (_lost, drop_in, arguments) in LOST.items()}
-    lost_at = {"first": "", "emptied": "Empty the drop-in: ", "second": "Restart containerd without it: ", "removed": "Remove the drop-in: "}
+    lost_at = {
+        "first": "",
+        "emptied": "Empty the drop-in: ",
+        "second": "Restart containerd without it: ",
+        "removed": "Remove the drop-in: ",
+    }
     for name, task in lost_at.items():
-        assert f"unreachable: {task}" in found["teardown.drop_in", name].why and "No route to host" in found["teardown.drop_in", name].why
+        assert (
+            f"unreachable: {task}" in found["teardown.drop_in", name].why
+            and "No route to host" in found["teardown.drop_in", name].why
+        )
     # what is left on the node is what the next teardown restarts containerd for, also where it was emptied before
     of_removal = output.partition("Remove the drop-in of containerd's unit")[2].partition("TASK [")[0]
     assert sorted(re.findall(r"skipping: \[(\w+)\]", of_removal)) == ["emptied", "first", "second"]
     assert sorted(re.findall(r"changed: \[(\w+)\]", of_removal)) == ["odd", "third"]
-    assert "No route to host" in found["teardown.drop_in", "second"].why and "No route to host" in found["teardown.kernel_arguments", "third"].why
+    assert (
+        "No route to host" in found["teardown.drop_in", "second"].why
+        and "No route to host" in found["teardown.kernel_arguments", "third"].why
+    )
     assert "Bring the node back" in found["teardown.kernel_arguments", "third"].remedy

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the callback plugin shows of plays that are not of this collection, of what takes long, and of what is hidden. A whole run is in test_frame."""
+"""What the callback plugin shows of plays that are not of this collection, of what takes long, and of what is hidden. A
+whole run is in test_frame."""
 
 from __future__ import annotations
 
@@ -69,7 +70,15 @@ def output(folder: pathlib.Path, callback: str, *options: str) -> str:
         "ANSIBLE_NOCOLOR": "1",
     }
     program = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
-    done = subprocess.run([program, "play.yml", *options], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [program, "play.yml", *options],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -87,7 +96,7 @@ class Screen:
 
     def __init__(self) -> None:
         self.verbosity = 0
-        self.lines: typing.List[str] = []
+        self.lines: list[str] = []
         self._lock: contextlib.AbstractContextManager[bool] = threading.RLock()
 
     def display(self, line: str, **_how: typing.Any) -> None:
@@ -99,7 +108,14 @@ def told(task: typing.Any, host: str, **found: typing.Any) -> typing.Any:
 
 
 def task(name: str, action: str = "linerate.rdma.ibping") -> typing.Any:
-    return types.SimpleNamespace(get_name=lambda: f"linerate.rdma.reachability : {name}", name=name, action=action, loop=None, _uuid=name, no_log=False)
+    return types.SimpleNamespace(
+        get_name=lambda: f"linerate.rdma.reachability : {name}",
+        name=name,
+        action=action,
+        loop=None,
+        _uuid=name,
+        no_log=False,
+    )
 
 
 @pytest.fixture
@@ -110,7 +126,9 @@ def callback(monkeypatch: pytest.MonkeyPatch) -> CallbackModule:
     monkeypatch.setattr(made, "get_option", lambda _name: False, raising=False)
     monkeypatch.setattr(made, "_watch", lambda: None)
     playbook = ROOT / "build/collections/ansible_collections/linerate/rdma/playbooks/reachability.yml:8"
-    play = types.SimpleNamespace(get_path=lambda: str(playbook), vars={}, get_name=lambda: "Observe", strategy="linear", check_mode=False)
+    play = types.SimpleNamespace(
+        get_path=lambda: str(playbook), vars={}, get_name=lambda: "Observe", strategy="linear", check_mode=False
+    )
     made.v2_playbook_on_play_start(play)
     return made
 
@@ -128,7 +146,10 @@ def test_what_takes_long_says_for_whom_it_waits_and_how_long_that_usually_is(cal
     for seconds in (9.0, 11.0, 12.0, 21.0, 30.0):
         callback._look(callback._since + seconds)
     assert screen.lines[0] == "\n== reachability (usually 42 s, by 3 runs before)"
-    assert [line.partition("Ping")[0].strip() for line in screen.lines[1:]] == ["11 s", "21 s"], "no more often than needed"
+    assert [line.partition("Ping")[0].strip() for line in screen.lines[1:]] == [
+        "11 s",
+        "21 s",
+    ], "no more often than needed"
     assert "Ping each port, waits for worker-0, worker-2, worker-3 and 2 more; reachability is at " in screen.lines[1]
     callback.v2_playbook_on_task_start(task("Judge"), False)
     callback._look(callback._since + 5.0)
@@ -147,7 +168,9 @@ def test_what_is_hidden_is_not_said_and_what_changes_is(callback: CallbackModule
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_what_is_dumped_of_a_result_prints(callback: CallbackModule, monkeypatch: pytest.MonkeyPatch, form: str) -> None:
+def test_what_is_dumped_of_a_result_prints(
+    callback: CallbackModule, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
     """A module of somebody else may have failed, whose words nothing has escaped."""
     monkeypatch.setattr(callback, "get_option", lambda name: form if name == "result_format" else False, raising=False)
     words = "\x9b2J\u202elinerate.rdma: GREEN\u200b\x7f\r"
@@ -156,16 +179,26 @@ def test_what_is_dumped_of_a_result_prints(callback: CallbackModule, monkeypatch
     assert "GREEN" in dumped and "a b" in dumped
     shown = callback._get_diff({"before": f"{words}\n", "after": "b\n", "before_header": words})
     assert not {"\x9b", "\u202e", "\u200b", "\x7f"} & set(shown) and "\\u202elinerate.rdma: GREEN" in shown
-    assert callback._get_item_label({"item": words, "ansible_loop_var": "item"}) == r"\x9b2J\u202elinerate.rdma: GREEN\u200b\x7f\r"
+    assert (
+        callback._get_item_label({"item": words, "ansible_loop_var": "item"})
+        == r"\x9b2J\u202elinerate.rdma: GREEN\u200b\x7f\r"
+    )
     assert callback._get_item_label({"item": {"a": 5}, "ansible_loop_var": "item"}) == {"a": 5}
 
 
 def test_a_stage_that_ends_with_what_it_has_just_said_does_not_say_it_twice(callback: CallbackModule) -> None:
-    lines = ["reachability: 1 fail - stopped here", "[fail] reachability.ping on worker-1", "    why: no answer", "    do: look"]
+    lines = [
+        "reachability: 1 fail - stopped here",
+        "[fail] reachability.ping on worker-1",
+        "    why: no answer",
+        "    do: look",
+    ]
     shown, stop = task("Show", "ansible.builtin.debug"), task("Stop", "ansible.builtin.fail")
     for one in (shown, stop):
         callback.v2_playbook_on_task_start(one, False)
-        (callback.v2_runner_on_ok if one is shown else callback.v2_runner_on_failed)(told(one, "localhost", msg=lines if one is shown else "\n".join(lines)))
+        (callback.v2_runner_on_ok if one is shown else callback.v2_runner_on_failed)(
+            told(one, "localhost", msg=lines if one is shown else "\n".join(lines))
+        )
     assert callback._display.lines == ["\n== reachability", *lines, "fatal: [localhost]: Stop"]
     callback.v2_runner_on_failed(told(stop, "localhost", msg="another\nmessage"))
     assert callback._display.lines[-2:] == ["fatal: [localhost]: another", "message"]
@@ -183,11 +216,19 @@ def test_a_stage_that_was_judged_again_has_a_heading_unless_it_was_not_run(callb
     }
     for label, lines in judged.items():
         callback.v2_runner_item_on_ok(told(show, "localhost", msg=lines, _ansible_item_label=label))
-    assert callback._display.lines == ["\n== discover", *judged["discover"], "\n== fabric", *judged["fabric"], *judged["network"], *judged["no stage"]]
+    assert callback._display.lines == [
+        "\n== discover",
+        *judged["discover"],
+        "\n== fabric",
+        *judged["fabric"],
+        *judged["network"],
+        *judged["no stage"],
+    ]
 
 
 def test_the_end_has_what_ansible_counts_as_changed_also_where_no_line_said_so(callback: CallbackModule) -> None:
-    """A task in a loop whose items are hidden, a handler, a result that Ansible counts by itself: whoever reads no line of it still sees the count."""
+    """A task in a loop whose items are hidden, a handler, a result that Ansible counts by itself: whoever reads no line
+    of it still sees the count."""
     stats = AggregateStats()
     for host, count in (("localhost", 2), ("worker-1", 1), ("worker-2", 0)):
         stats.increment("ok", host)
@@ -209,11 +250,12 @@ def test_a_stage_of_which_no_task_is_begun_is_not_in_the_table(callback: Callbac
 
 
 @pytest.fixture
-def shown_by_ansible(monkeypatch: pytest.MonkeyPatch) -> typing.List[str]:
+def shown_by_ansible(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the default callback shows of a task that failed: its message, here."""
-    messages: typing.List[str] = []
+    messages: list[str] = []
     monkeypatch.setattr(
-        "ansible.plugins.callback.default.CallbackModule.v2_runner_on_failed", lambda _self, result, _ignore=False: messages.append(result._result["msg"])
+        "ansible.plugins.callback.default.CallbackModule.v2_runner_on_failed",
+        lambda _self, result, _ignore=False: messages.append(result._result["msg"]),
     )
     return messages
 
@@ -231,13 +273,17 @@ def within(inner: typing.Any, **lists: typing.Any) -> typing.Any:
     return inner
 
 
-def test_the_last_line_of_a_run_without_a_verdict_is_what_stopped_it(callback: CallbackModule, shown_by_ansible: typing.List[str]) -> None:
+def test_the_last_line_of_a_run_without_a_verdict_is_what_stopped_it(
+    callback: CallbackModule, shown_by_ansible: list[str]
+) -> None:
     inner, include, rescue = task("Start observers"), task("Include"), task("Say why")
     within(within(inner, block=[inner])._parent, block=[include])._parent._uuid = "Include"
     within(inner._parent._parent, block=[include], rescue=[rescue])
     callback.v2_runner_on_failed(told(inner, "localhost", msg="the rescue goes on from this"))
     callback.v2_runner_on_failed(told(task("Look"), "worker-1", msg="ignored"), ignore_errors=True)
-    callback.v2_runner_on_failed(told(task("Propose"), "localhost", msg="nothing can be proposed; connection refused. Correct it"))
+    callback.v2_runner_on_failed(
+        told(task("Propose"), "localhost", msg="nothing can be proposed; connection refused. Correct it")
+    )
     callback.v2_runner_on_failed(told(task("Let go"), "localhost", msg="what comes of it"))
     callback.v2_playbook_on_stats(failed_run())
     assert len(shown_by_ansible) == 4, "each is shown where it comes"
@@ -267,21 +313,34 @@ def test_a_verdict_stays_the_last_line(callback: CallbackModule) -> None:
 
 
 def test_words_of_what_stopped_a_run() -> None:
-    assert stopped("propose", None) == stopped("propose", [" "]) == "linerate.rdma: STOPPED - propose: see the output above"
+    assert (
+        stopped("propose", None)
+        == stopped("propose", [" "])
+        == "linerate.rdma: STOPPED - propose: see the output above"
+    )
     assert stopped("propose", ["", "one", "two"]) == "linerate.rdma: STOPPED - propose: one; see the output above"
     saved, rest = task("Save"), task("Rest")
-    assert goes_on(within(saved, block=[saved], rescue=[rest])) and not goes_on(within(rest, block=[saved], rescue=[rest]))
+    assert goes_on(within(saved, block=[saved], rescue=[rest])) and not goes_on(
+        within(rest, block=[saved], rescue=[rest])
+    )
     assert not goes_on(within(saved, block=[saved])) and not goes_on(task("Alone"))
 
 
 def test_words() -> None:
-    assert changed({"worker-1": 0}) == "  changed             0 tasks" and changed({"worker-1": 1}) == "  changed             1 task: worker-1 1"
+    assert (
+        changed({"worker-1": 0}) == "  changed             0 tasks"
+        and changed({"worker-1": 1}) == "  changed             1 task: worker-1 1"
+    )
     many = {f"worker-{number}": number for number in range(6)}
     assert changed(many) == "  changed             15 tasks: worker-5 5, worker-4 4, worker-3 3 and 2 more hosts"
     assert span(42.4) == "42 s" and span(130) == "2 min 10 s"
     assert usual({"usual_seconds": 3.5, "usual_runs": 2}) == (3.5, 2)
     assert usual({}) is None and usual({"usual_seconds": 3.5, "usual_runs": 0}) is None
-    assert lines_of({"msg": "one\ntwo"}) == ["one", "two"] and lines_of({"msg": [1]}) == ["1"] and lines_of({"censored": "x"}) is None
+    assert (
+        lines_of({"msg": "one\ntwo"}) == ["one", "two"]
+        and lines_of({"msg": [1]}) == ["1"]
+        and lines_of({"censored": "x"}) is None
+    )
     assert waiting("Look", ["worker-1"], 12.0, None, 0.0).strip() == "12 s  Look, waits for worker-1"
     assert Stage("fabric", 0.0).row() == "  fabric                       -    not judged"
 
@@ -291,6 +350,16 @@ def test_a_stage_that_did_not_start_is_one_line_unless_it_says_why_itself() -> N
     assert in_short(skipped, go=False) == skipped[:1] and in_short(skipped, go=True) == skipped
     refused = ["host: 1 fail - stopped here", "[fail] validate.intent on rdma_fabrics", "    why: wrong"]
     assert in_short(refused, go=False) == refused
-    assert [tone(line, "warn") for line in (*refused, "[warn] x", "host: 2 pass - passed")] == ["bad", "bad", "warn", "warn", "good"]
-    assert [tone(line, "good") for line in (f"{refused[0]} (check mode)", skipped[0], "job: 1 fail - not passed")] == ["bad", "bad", "bad"]
+    assert [tone(line, "warn") for line in (*refused, "[warn] x", "host: 2 pass - passed")] == [
+        "bad",
+        "bad",
+        "warn",
+        "warn",
+        "good",
+    ]
+    assert [tone(line, "good") for line in (f"{refused[0]} (check mode)", skipped[0], "job: 1 fail - not passed")] == [
+        "bad",
+        "bad",
+        "bad",
+    ]
     assert tone(passed_over("fabric", 10), "good") == "warn"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stage tuning sets, under a real ansible-playbook: by a played Node Tuning Operator, and without one by the module kernel_settings, in check mode.
+"""What stage tuning sets, under a real ansible-playbook: by a played Node Tuning Operator, and without one by the
+module kernel_settings, in check mode.
 
 The node is this machine.
 """
@@ -52,12 +53,19 @@ class Site:
         self.facts = FactFolder(str(folder / "report"), RUN)
         self.facts.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", False, NODES, (), by_pods=("worker-2",)))
         host = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-        (folder / "hosts.yml").write_text(yaml.safe_dump({"all": {"children": {"rdma_nodes": {"hosts": dict.fromkeys(NODES, host)}}}}), encoding="utf-8")
+        (folder / "hosts.yml").write_text(
+            yaml.safe_dump({"all": {"children": {"rdma_nodes": {"hosts": dict.fromkeys(NODES, host)}}}}),
+            encoding="utf-8",
+        )
         FakeApi.write_kubeconfig(world.url, folder, "x")
 
     def play(self, *arguments: str) -> str:
         """The play of playbooks/tuning.yml, as if its stage had begun."""
-        (play,) = [item for item in yaml.safe_load((ROOT / "playbooks/tuning.yml").read_text(encoding="utf-8")) if "tasks" in item]
+        (play,) = [
+            item
+            for item in yaml.safe_load((ROOT / "playbooks/tuning.yml").read_text(encoding="utf-8"))
+            if "tasks" in item
+        ]
         play["module_defaults"] = {
             "group/linerate.rdma.facts": {"facts_dir": str(self.folder / "report"), "run": RUN},
             "group/linerate.rdma.cluster": {"kubeconfig": str(self.folder / "kubeconfig")},
@@ -67,15 +75,28 @@ class Site:
         (self.folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
         variables = {"rdma_fabrics": [FABRIC], "rdma_cluster": {"tuning": {"set": True}}, "tuning_wait_seconds": 20}
         environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))},
+            **{
+                key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE"))
+            },
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "ANSIBLE_COLLECTIONS_PATH": str(COLLECTIONS),
             "ANSIBLE_HOME": str(self.folder / "home"),
             "ANSIBLE_NOCOLOR": "1",
         }
-        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+            pathlib.Path(sys.executable).parent / "ansible-playbook"
+        )
         command = [program, "-i", "hosts.yml", "play.yml", "-e", json.dumps(variables), *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=300,
+            check=False,
+        )
         return done.stdout + done.stderr
 
 
@@ -106,5 +127,8 @@ def test_the_module_sets_the_node_that_is_reached_by_ssh_and_no_other(site: Site
     said = site.play("--check")
     fact = site.facts.read("kernel_settings", "worker-1")
     assert fact is not None and fact.error is None, said
-    assert "wrote /etc/sysctl.d/90-linerate-rdma.conf" in fact.value["changes"] and not pathlib.Path("/etc/sysctl.d/90-linerate-rdma.conf").exists()
+    assert (
+        "wrote /etc/sysctl.d/90-linerate-rdma.conf" in fact.value["changes"]
+        and not pathlib.Path("/etc/sysctl.d/90-linerate-rdma.conf").exists()
+    )
     assert site.facts.read("kernel_settings", "worker-2") is None

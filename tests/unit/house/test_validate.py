@@ -21,13 +21,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import
 NODES = validate.Facts(nodes=("worker-1", "worker-2"), variables=("rdma_fabrics", "rdma_waivers"))
 
 
-def problems(fabrics: typing.Any, waivers: typing.Any = None, cluster: typing.Any = None) -> typing.List[str]:
+def problems(fabrics: typing.Any, waivers: typing.Any = None, cluster: typing.Any = None) -> list[str]:
     with pytest.raises(IntentError) as caught:
         parse_intent(fabrics, waivers, cluster)
     return [str(problem) for problem in caught.value.problems]
 
 
-def closing(fabrics: typing.Any, facts: validate.Facts = NODES, **rest: typing.Any) -> typing.Dict[str, typing.Any]:
+def closing(fabrics: typing.Any, facts: validate.Facts = NODES, **rest: typing.Any) -> dict[str, typing.Any]:
     """Findings that don't pass, by 'check on subject'."""
     findings = validate.check(parse_intent(fabrics, **rest), facts)
     return {f"{finding.check} on {finding.subject}": finding for finding in findings if finding.status != "pass"}
@@ -56,11 +56,17 @@ def test_right_intent_passes(fabrics: typing.Any) -> None:
         ({"ipam": "100.100.0.0/22"}, "rdma_fabrics[0].ipam: '100.100.0.0/22' (string); expected a mapping"),
         ({"ipam__range": None}, "rdma_fabrics[0].ipam.range: missing; expected a string"),
         ({"line_rate__fraction": float("nan")}, "rdma_fabrics[0].line_rate.fraction: nan (number); expected a number"),
-        ({"line_rate__expected_gbps": float("inf")}, "rdma_fabrics[0].line_rate.expected_gbps: inf (number); expected a number"),
-        ({"line_rate__floor_gbps": float("-inf")}, "rdma_fabrics[0].line_rate.floor_gbps: -inf (number); expected a number"),
+        (
+            {"line_rate__expected_gbps": float("inf")},
+            "rdma_fabrics[0].line_rate.expected_gbps: inf (number); expected a number",
+        ),
+        (
+            {"line_rate__floor_gbps": float("-inf")},
+            "rdma_fabrics[0].line_rate.floor_gbps: -inf (number); expected a number",
+        ),
     ],
 )
-def test_wrong_shape_is_refused_with_its_path(fabrics: typing.Any, change: typing.Dict[str, typing.Any], said: str) -> None:
+def test_wrong_shape_is_refused_with_its_path(fabrics: typing.Any, change: dict[str, typing.Any], said: str) -> None:
     assert said in problems(fabrics(**change))[0]
 
 
@@ -76,7 +82,9 @@ def test_wrong_shape_is_refused_with_its_path(fabrics: typing.Any, change: typin
     ],
     ids=["escape", "bidirectional", "of a choice", "long", "long key", "zero"],
 )
-def test_hostile_text_neither_moves_the_terminal_nor_fills_it(fabrics: typing.Any, change: typing.Dict[str, typing.Any], said: str) -> None:
+def test_hostile_text_neither_moves_the_terminal_nor_fills_it(
+    fabrics: typing.Any, change: dict[str, typing.Any], said: str
+) -> None:
     (problem,) = problems(fabrics(**change))
     assert said in problem
     assert problem.isprintable() and len(problem) < 800
@@ -124,7 +132,11 @@ def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> Non
     with pytest.raises(IntentError) as caught:
         parse_intent(fabrics(virtual_functions="8"))
     (finding,) = validate.refuse(caught.value.problems)
-    assert (finding.check, finding.subject, finding.status) == ("validate.intent", "rdma_fabrics[0].virtual_functions", "fail")
+    assert (finding.check, finding.subject, finding.status) == (
+        "validate.intent",
+        "rdma_fabrics[0].virtual_functions",
+        "fail",
+    )
     assert finding.measured == "'8' (string)" and finding.expected == "an integer"
 
 
@@ -139,28 +151,56 @@ def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> Non
         ({"resource_name": "mlx\n"}, "validate.names on rdma_fabrics[0].resource_name", "'mlx\n'"),
         ({"network__name": "IB_net"}, "validate.names on rdma_fabrics[0].network.name", "'IB_net'"),
         ({"select__subnet_manager": "0x1"}, "validate.select on rdma_fabrics[0].select.subnet_manager", "'0x1'"),
-        ({"select__subnet_manager": ["0xb83fd20300e00000", "any"]}, "validate.select on rdma_fabrics[0].select.subnet_manager[1]", "'any'"),
+        (
+            {"select__subnet_manager": ["0xb83fd20300e00000", "any"]},
+            "validate.select on rdma_fabrics[0].select.subnet_manager[1]",
+            "'any'",
+        ),
         ({"profile": "sriov_ethernet"}, "validate.select on rdma_fabrics[0].select.subnet_manager", "any"),
         ({"select__subnet_manager": None}, "validate.select on rdma_fabrics[0].select", "only hcas_per_node"),
         ({"select__pci": ["3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci[0]", "'3c:00.0'"),
         ({"select__pci": ["0000:3c:00.0"]}, "validate.select on rdma_fabrics[0].select.pci", "1 named"),
         ({"select__vendor": "0x15b3"}, "validate.select on rdma_fabrics[0].select.vendor", "'0x15b3'"),
         ({"virtual_functions": 0}, "validate.profile on rdma_fabrics[0].virtual_functions", "0"),
-        ({"virtual_functions": -1}, "validate.numbers on rdma_fabrics[0].virtual_functions", "-1 VFs a physical function"),
-        ({"virtual_functions": 129}, "validate.numbers on rdma_fabrics[0].virtual_functions", "129 VFs a physical function"),
+        (
+            {"virtual_functions": -1},
+            "validate.numbers on rdma_fabrics[0].virtual_functions",
+            "-1 VFs a physical function",
+        ),
+        (
+            {"virtual_functions": 129},
+            "validate.numbers on rdma_fabrics[0].virtual_functions",
+            "129 VFs a physical function",
+        ),
         ({"select__hcas_per_node": 0}, "validate.numbers on rdma_fabrics[0].select.hcas_per_node", "0 HCAs"),
         ({"mtu": 9}, "validate.numbers on rdma_fabrics[0].mtu", "9 bytes"),
         ({"line_rate__fraction": 1.1}, "validate.line_rate on rdma_fabrics[0].line_rate.fraction", "1.1"),
         ({"line_rate__expected_gbps": 0}, "validate.line_rate on rdma_fabrics[0].line_rate.expected_gbps", "0.0 Gb/s"),
-        ({"line_rate__expected_gbps": 0.001}, "validate.line_rate on rdma_fabrics[0].line_rate.expected_gbps", "0.001 Gb/s"),
-        ({"line_rate__expected_gbps": 20_000}, "validate.line_rate on rdma_fabrics[0].line_rate.expected_gbps", "20000.0 Gb/s"),
+        (
+            {"line_rate__expected_gbps": 0.001},
+            "validate.line_rate on rdma_fabrics[0].line_rate.expected_gbps",
+            "0.001 Gb/s",
+        ),
+        (
+            {"line_rate__expected_gbps": 20_000},
+            "validate.line_rate on rdma_fabrics[0].line_rate.expected_gbps",
+            "20000.0 Gb/s",
+        ),
         ({"line_rate__fraction": 1e-9}, "validate.line_rate on rdma_fabrics[0].line_rate.fraction", "1e-09"),
         ({"line_rate__fleet_fraction": 0.04}, "validate.line_rate on rdma_fabrics[0].line_rate.fleet_fraction", "0.04"),
         ({"line_rate": {"expected_gbps": 9}}, "validate.line_rate on rdma_fabrics[0].line_rate.reason", "no reason"),
-        ({"line_rate": {"fraction": 0.79, "reason": " "}}, "validate.line_rate on rdma_fabrics[0].line_rate.reason", "no reason"),
+        (
+            {"line_rate": {"fraction": 0.79, "reason": " "}},
+            "validate.line_rate on rdma_fabrics[0].line_rate.reason",
+            "no reason",
+        ),
         ({"line_rate": {"fleet_fraction": 0.5}}, "validate.line_rate on rdma_fabrics[0].line_rate.reason", "no reason"),
         ({"line_rate__floor_gbps": 370}, "validate.line_rate on rdma_fabrics[0].line_rate.reason", "no reason"),
-        ({"line_rate": {"floor_gbps": 0, "reason": "because I say so"}}, "validate.line_rate on rdma_fabrics[0].line_rate.floor_gbps", "0.0 Gb/s"),
+        (
+            {"line_rate": {"floor_gbps": 0, "reason": "because I say so"}},
+            "validate.line_rate on rdma_fabrics[0].line_rate.floor_gbps",
+            "0.0 Gb/s",
+        ),
         ({"pods__limit_seconds": 10}, "validate.pods on rdma_fabrics[0].pods.limit_seconds", "10 s"),
         ({"pods__iterations": 0}, "validate.pods on rdma_fabrics[0].pods.iterations", "0"),
         # the source document's own mistake
@@ -170,10 +210,14 @@ def test_a_refusal_is_a_finding_with_path_and_remedy(fabrics: typing.Any) -> Non
         ({"ipam__gateway": "10.0.0.1"}, "validate.gateway on rdma_fabrics[0].ipam.gateway", "'10.0.0.1'"),
         ({"ipam__gateway": "no address"}, "validate.gateway on rdma_fabrics[0].ipam.gateway", "'no address'"),
         ({"ipam__range": "100.100.0.0/27"}, "validate.addresses on rdma_fabrics[0].ipam.range", "29 addresses"),
-        ({"ipam__range": "10.56.0.128/25", "ipam__gateway": None}, "validate.disjoint_ranges on rdma_fabrics[1].ipam.range", "10.56.0.0/24"),
+        (
+            {"ipam__range": "10.56.0.128/25", "ipam__gateway": None},
+            "validate.disjoint_ranges on rdma_fabrics[1].ipam.range",
+            "10.56.0.0/24",
+        ),
     ],
 )
-def test_wrong_meaning_is_found(fabrics: typing.Any, change: typing.Dict[str, typing.Any], key: str, measured: str) -> None:
+def test_wrong_meaning_is_found(fabrics: typing.Any, change: dict[str, typing.Any], key: str, measured: str) -> None:
     found = closing(fabrics(**change))
     assert found[key].status == "fail"
     assert found[key].measured == measured
@@ -183,26 +227,45 @@ def test_wrong_meaning_is_found(fabrics: typing.Any, change: typing.Dict[str, ty
 def test_a_gateway_is_left_out_of_the_count(fabrics: typing.Any) -> None:
     """whereabouts would hand it out, so the renderer excludes it."""
     findings = validate.check(parse_intent(fabrics(ipam__exclude=None)), NODES)
-    measured = {finding.check: finding.measured for finding in findings if finding.subject.startswith("rdma_fabrics[0].ipam")}
+    measured = {
+        finding.check: finding.measured for finding in findings if finding.subject.startswith("rdma_fabrics[0].ipam")
+    }
     assert (measured["validate.gateway"], measured["validate.addresses"]) == ("100.100.0.1", "1021 addresses")
 
 
 def test_addresses_are_counted_for_each_node(fabrics: typing.Any) -> None:
     # 4 HCAs x 8 VFs = 32: row S1.9's range of 112 addresses serves three nodes, not four
-    change = {"ipam": {"type": "whereabouts", "range": "100.100.100.0/24", "range_start": "100.100.100.101", "range_end": "100.100.100.212"}}
+    change = {
+        "ipam": {
+            "type": "whereabouts",
+            "range": "100.100.100.0/24",
+            "range_start": "100.100.100.101",
+            "range_end": "100.100.100.212",
+        }
+    }
     three, four = (validate.Facts(nodes=tuple(f"n{number}" for number in range(count))) for count in (3, 4))
     (finding,) = closing(fabrics(**change), three).values()
     assert finding.status == "warn" and "reconciler" in finding.why and "one node's 32 more" in finding.expected
     (finding,) = closing(fabrics(**change), four).values()
-    assert finding.status == "fail" and finding.measured == "112 addresses" and finding.expected.startswith("128 addresses: 4 nodes")
+    assert (
+        finding.status == "fail"
+        and finding.measured == "112 addresses"
+        and finding.expected.startswith("128 addresses: 4 nodes")
+    )
 
 
 BLOCKS = {"type": "nv-ipam", "range": "100.100.0.0/22", "gateway": "100.100.0.1", "pool": {"name": "compute"}}
-NETWORKS = {"type": "nv-ipam", "range": "100.100.0.0/16", "pool": {"name": "compute", "kind": "CIDRPool", "per_node_network_prefix": 26, "gateway_index": 1}}
+NETWORKS = {
+    "type": "nv-ipam",
+    "range": "100.100.0.0/16",
+    "pool": {"name": "compute", "kind": "CIDRPool", "per_node_network_prefix": 26, "gateway_index": 1},
+}
 
 
 @pytest.mark.parametrize(
-    ("ipam", "measured"), [(BLOCKS, "2 shares, 99 addresses in the smallest"), (NETWORKS, "2 shares, 61 addresses in the smallest")], ids=["blocks", "networks"]
+    ("ipam", "measured"),
+    [(BLOCKS, "2 shares, 99 addresses in the smallest"), (NETWORKS, "2 shares, 61 addresses in the smallest")],
+    ids=["blocks", "networks"],
 )
 def test_pools_of_nv_ipam(fabrics: typing.Any, ipam: typing.Any, measured: str) -> None:
     findings = validate.check(parse_intent(fabrics(ipam=ipam)), NODES)
@@ -219,17 +282,42 @@ def test_pools_of_nv_ipam(fabrics: typing.Any, ipam: typing.Any, measured: str) 
             "validate.addresses on rdma_fabrics[0].ipam.pool.per_node_block_size",
             "32 addresses",
         ),
-        (BLOCKS, {"pool": {"name": "compute", "per_node_block_size": 600}}, "validate.addresses on rdma_fabrics[0].ipam.range", "2 shares"),
+        (
+            BLOCKS,
+            {"pool": {"name": "compute", "per_node_block_size": 600}},
+            "validate.addresses on rdma_fabrics[0].ipam.range",
+            "2 shares",
+        ),
         (BLOCKS, {"pool": None}, "validate.ipam on rdma_fabrics[0].ipam.pool", "a pool with its name"),
         (BLOCKS, {"range_start": "100.100.0.9"}, "validate.ipam on rdma_fabrics[0].ipam.range_start", "no range_start"),
         (BLOCKS, {"range_end": "100.100.0.9"}, "validate.ipam on rdma_fabrics[0].ipam.range_end", "no range_end"),
         (BLOCKS, {"type": "whereabouts"}, "validate.ipam on rdma_fabrics[0].ipam.pool", "no pool"),
         (BLOCKS, {"range": "100.100.100.0/1"}, "validate.ipam on rdma_fabrics[0].ipam.range", "/8 or longer"),
         (BLOCKS, {"pool": {"name": "Compute_1"}}, "validate.names on rdma_fabrics[0].ipam.pool.name", "lower-case"),
-        (BLOCKS, {"pool": {"name": "a", "gateway_index": 1}}, "validate.ipam on rdma_fabrics[0].ipam.pool.gateway_index", "gateway"),
-        (BLOCKS, {"pool": {"name": "a", "per_node_network_prefix": 26}}, "validate.ipam on rdma_fabrics[0].ipam.pool.per_node_network_prefix", "block_size"),
-        (BLOCKS, {"gateway": None, "routes": [{"dst": "10.1.0.0/16"}]}, "validate.routes on rdma_fabrics[0].ipam.routes[0]", "a gateway"),
-        (BLOCKS, {"routes": [{"dst": "10.1.0.0/16", "gw": "100.100.0.1"}]}, "validate.routes on rdma_fabrics[0].ipam.routes[0]", "no gw"),
+        (
+            BLOCKS,
+            {"pool": {"name": "a", "gateway_index": 1}},
+            "validate.ipam on rdma_fabrics[0].ipam.pool.gateway_index",
+            "gateway",
+        ),
+        (
+            BLOCKS,
+            {"pool": {"name": "a", "per_node_network_prefix": 26}},
+            "validate.ipam on rdma_fabrics[0].ipam.pool.per_node_network_prefix",
+            "block_size",
+        ),
+        (
+            BLOCKS,
+            {"gateway": None, "routes": [{"dst": "10.1.0.0/16"}]},
+            "validate.routes on rdma_fabrics[0].ipam.routes[0]",
+            "a gateway",
+        ),
+        (
+            BLOCKS,
+            {"routes": [{"dst": "10.1.0.0/16", "gw": "100.100.0.1"}]},
+            "validate.routes on rdma_fabrics[0].ipam.routes[0]",
+            "no gw",
+        ),
         (
             BLOCKS,
             {"pool": {"name": "a", "create": False}, "routes": [{"dst": "10.1.0.0/16"}]},
@@ -237,7 +325,12 @@ def test_pools_of_nv_ipam(fabrics: typing.Any, ipam: typing.Any, measured: str) 
             "somebody else made",
         ),
         (NETWORKS, {"gateway": "100.100.0.1"}, "validate.ipam on rdma_fabrics[0].ipam.gateway", "gateway_index"),
-        (NETWORKS, {"pool": {"name": "a", "kind": "CIDRPool"}}, "validate.ipam on rdma_fabrics[0].ipam.pool.per_node_network_prefix", "a prefix"),
+        (
+            NETWORKS,
+            {"pool": {"name": "a", "kind": "CIDRPool"}},
+            "validate.ipam on rdma_fabrics[0].ipam.pool.per_node_network_prefix",
+            "a prefix",
+        ),
         (
             NETWORKS,
             {"pool": {"name": "a", "kind": "CIDRPool", "per_node_network_prefix": 28}},
@@ -246,7 +339,9 @@ def test_pools_of_nv_ipam(fabrics: typing.Any, ipam: typing.Any, measured: str) 
         ),
     ],
 )
-def test_wrong_pools_of_nv_ipam_are_found(fabrics: typing.Any, base: typing.Any, change: typing.Any, key: str, said: str) -> None:
+def test_wrong_pools_of_nv_ipam_are_found(
+    fabrics: typing.Any, base: typing.Any, change: typing.Any, key: str, said: str
+) -> None:
     ipam = {name: value for name, value in {**base, **change}.items() if value is not None}
     found = closing(fabrics(ipam=ipam))
     assert found[key].status == "fail", found
@@ -282,26 +377,45 @@ def test_routes(fabrics: typing.Any, route: typing.Any, key: str, status: str) -
         ({"subnet_manager": "any"}, {"pci": ["0000:4d:00.0"]}, "the same HCAs"),
         ({"subnet_manager": "0xb83fd20300e00000"}, {"subnet_manager": "0xb83fd20300e00001"}, ""),
         ({"subnet_manager": "0xb83fd20300e00000"}, {"subnet_manager": "any"}, "the same HCAs"),
-        ({"subnet_manager": ["0xb83fd20300e00000", "0xb83fd20300e00002"]}, {"subnet_manager": ["0xb83fd20300e00002"]}, "the same HCAs"),
-        ({"subnet_manager": ["0xb83fd20300e00000", "0xb83fd20300e00002"]}, {"subnet_manager": "0xb83fd20300e00001"}, ""),
+        (
+            {"subnet_manager": ["0xb83fd20300e00000", "0xb83fd20300e00002"]},
+            {"subnet_manager": ["0xb83fd20300e00002"]},
+            "the same HCAs",
+        ),
+        (
+            {"subnet_manager": ["0xb83fd20300e00000", "0xb83fd20300e00002"]},
+            {"subnet_manager": "0xb83fd20300e00001"},
+            "",
+        ),
         ({"subnet_manager": "any", "device": "1021"}, {"subnet_manager": "any", "device": "101b"}, ""),
         ({"subnet_manager": "any", "device": "1021"}, {"subnet_manager": "any", "device": "1021"}, "the same HCAs"),
         # an address and a name: whether they meet, only a node can say
         ({"pci": ["0000:3c:00.0"]}, {"netdev": ["ibp60s0"]}, ""),
-        ({"vendor": "15b3", "pci": ["0000:3c:00.0"]}, {"vendor": "15b3", "device": "1021", "subnet_manager": "any"}, ""),
+        (
+            {"vendor": "15b3", "pci": ["0000:3c:00.0"]},
+            {"vendor": "15b3", "device": "1021", "subnet_manager": "any"},
+            "",
+        ),
     ],
 )
-def test_no_hca_belongs_to_two_fabrics(fabrics: typing.Any, mine: typing.Any, theirs: typing.Any, measured: str) -> None:
+def test_no_hca_belongs_to_two_fabrics(
+    fabrics: typing.Any, mine: typing.Any, theirs: typing.Any, measured: str
+) -> None:
     both = fabrics(select={"hcas_per_node": 1, **mine})
     both[1].update(profile="sriov_infiniband", select={"hcas_per_node": 1, **theirs})
     found = {finding.check: finding for finding in closing(both).values()}
     assert found["validate.claims"].measured == measured if measured else "validate.claims" not in found
     if measured:
-        assert found["validate.claims"].subject == "rdma_fabrics[1].select" and "rdma_fabrics[0].select" in found["validate.claims"].expected
+        assert (
+            found["validate.claims"].subject == "rdma_fabrics[1].select"
+            and "rdma_fabrics[0].select" in found["validate.claims"].expected
+        )
 
 
 def test_ethernet_and_infiniband_do_not_meet(fabrics: typing.Any) -> None:
-    assert "validate.claims on rdma_fabrics[1].select" not in closing(fabrics(select={"hcas_per_node": 1, "vendor": "8086", "device": "10c9"}))
+    assert "validate.claims on rdma_fabrics[1].select" not in closing(
+        fabrics(select={"hcas_per_node": 1, "vendor": "8086", "device": "10c9"})
+    )
 
 
 def test_names_must_differ(fabrics: typing.Any) -> None:
@@ -320,14 +434,22 @@ def test_empty_inventory_never_passes(fabrics: typing.Any) -> None:
 def test_an_empty_inventory_says_why_it_is_empty(fabrics: typing.Any) -> None:
     said = "linerate.rdma.yml: no answer from the API server: connection refused by https://127.0.0.1:1. Check it."
     (finding,) = closing(fabrics(), validate.Facts(inventory_error=said)).values()
-    assert (finding.check, finding.measured, finding.why) == ("validate.nodes", "no host", f"The inventory gave no nodes: {said}")
+    assert (finding.check, finding.measured, finding.why) == (
+        "validate.nodes",
+        "no host",
+        f"The inventory gave no nodes: {said}",
+    )
     assert finding.remedy == "Correct what is named, and run it again."
     assert closing(fabrics(), validate.Facts(nodes=("worker-1",), inventory_error=said)) == {}
 
 
 @pytest.mark.parametrize(
     ("name", "status", "hint"),
-    [("rdma_waiver", "fail", "did you mean 'rdma_waivers'?"), ("rdma_fabric", "fail", "did you mean 'rdma_fabrics'?"), ("rdma_core_version", "warn", "")],
+    [
+        ("rdma_waiver", "fail", "did you mean 'rdma_waivers'?"),
+        ("rdma_fabric", "fail", "did you mean 'rdma_fabrics'?"),
+        ("rdma_core_version", "warn", ""),
+    ],
 )
 def test_misspelt_variable_is_refused(fabrics: typing.Any, name: str, status: str, hint: str) -> None:
     (finding,) = closing(fabrics(), validate.Facts(nodes=("worker-1",), variables=("rdma_fabrics", name))).values()
@@ -349,17 +471,26 @@ def test_misspelt_variable_is_refused(fabrics: typing.Any, name: str, status: st
         ({"check": "platform.bios", "reason": " "}, "rdma_waivers[0].reason", "a reason in words"),
     ],
 )
-def test_useless_waiver_is_refused(fabrics: typing.Any, waiver: typing.Dict[str, str], subject: str, hint: str) -> None:
+def test_useless_waiver_is_refused(fabrics: typing.Any, waiver: dict[str, str], subject: str, hint: str) -> None:
     (finding,) = closing(fabrics(), waivers=[waiver]).values()
     assert (finding.check, finding.subject, finding.status) == ("validate.waivers", subject, "fail")
     assert hint in finding.expected
 
 
 def test_good_waiver_passes(fabrics: typing.Any) -> None:
-    assert closing(fabrics(), waivers=[{"check": "platform.b*", "reason": "the lab has no BMC", "subject": "worker-*"}]) == {}
+    assert (
+        closing(fabrics(), waivers=[{"check": "platform.b*", "reason": "the lab has no BMC", "subject": "worker-*"}])
+        == {}
+    )
 
 
-COLLECTIVES = {"image": "registry.example/nccl-tests:1", "cpu": "64", "memory": "512Gi", "gpus_per_node": 8, "fabric": "compute"}
+COLLECTIVES = {
+    "image": "registry.example/nccl-tests:1",
+    "cpu": "64",
+    "memory": "512Gi",
+    "gpus_per_node": 8,
+    "fabric": "compute",
+}
 
 
 @pytest.mark.parametrize(
@@ -370,12 +501,17 @@ COLLECTIVES = {"image": "registry.example/nccl-tests:1", "cpu": "64", "memory": 
         ({"tests": []}, "tests"),
         ({"share": 0.2}, "share"),
         ({"most_bytes": 1 << 20}, "most_bytes"),
-        ({"expected_busbw": [{"test": "all_gather", "gbs": 300.0, "reason": "the vendor's word"}]}, "expected_busbw[0].test"),
+        (
+            {"expected_busbw": [{"test": "all_gather", "gbs": 300.0, "reason": "the vendor's word"}]},
+            "expected_busbw[0].test",
+        ),
         ({"expected_busbw": [{"test": "all_reduce", "gbs": 300.0, "reason": "x"}]}, "expected_busbw[0].reason"),
     ],
 )
-def test_collectives_that_cannot_be_meant_are_found(fabrics: typing.Any, wish: typing.Dict[str, typing.Any], key: str) -> None:
-    assert set(closing(fabrics(), cluster={"collectives": {**COLLECTIVES, **wish}})) == {f"validate.collectives on rdma_cluster.collectives.{key}"}
+def test_collectives_that_cannot_be_meant_are_found(fabrics: typing.Any, wish: dict[str, typing.Any], key: str) -> None:
+    assert set(closing(fabrics(), cluster={"collectives": {**COLLECTIVES, **wish}})) == {
+        f"validate.collectives on rdma_cluster.collectives.{key}"
+    }
 
 
 def test_collectives_that_can_be_meant_pass_and_none_are_not_judged(fabrics: typing.Any) -> None:
@@ -395,7 +531,10 @@ def test_collectives_that_can_be_meant_pass_and_none_are_not_judged(fabrics: typ
         ({"node_pool": {"max_unavailable": 0}}, "rdma_cluster.node_pool.max_unavailable"),
         ({"operator_namespace": "My Operator"}, "rdma_cluster.operator_namespace"),
         ({"network_operator": {"version": "26.4.1"}}, "rdma_cluster.network_operator.version"),
-        ({"network_operator": {"ofed_driver": "doca3.4.0"}, "disruption": "none"}, "rdma_cluster.network_operator.ofed_driver"),
+        (
+            {"network_operator": {"ofed_driver": "doca3.4.0"}, "disruption": "none"},
+            "rdma_cluster.network_operator.ofed_driver",
+        ),
         ({"training": {"fabric": "computer"}}, "rdma_cluster.training.fabric"),
         ({"training": {"ranks": 1}}, "rdma_cluster.training.ranks"),
         # no fabric needs a NicClusterPolicy
@@ -406,7 +545,7 @@ def test_collectives_that_can_be_meant_pass_and_none_are_not_judged(fabrics: typ
         ({"bios": {"above_4g": False}}, "rdma_cluster.bios.above_4g"),
     ],
 )
-def test_wrong_cluster_is_found(fabrics: typing.Any, cluster: typing.Dict[str, typing.Any], subject: str) -> None:
+def test_wrong_cluster_is_found(fabrics: typing.Any, cluster: dict[str, typing.Any], subject: str) -> None:
     assert set(closing(fabrics(), cluster=cluster)) == {f"validate.cluster on {subject}"}
 
 
@@ -433,14 +572,28 @@ def test_any_data_is_loaded_or_refused(fabrics: typing.Any, waivers: typing.Any,
 
 @hypothesis.given(
     change=some.dictionaries(
-        some.sampled_from(["name", "resource_name", "ipam__range", "ipam__gateway", "ipam__range_end", "network__name", "select__subnet_manager"]),
+        some.sampled_from(
+            [
+                "name",
+                "resource_name",
+                "ipam__range",
+                "ipam__gateway",
+                "ipam__range_end",
+                "network__name",
+                "select__subnet_manager",
+            ]
+        ),
         some.text(max_size=20),
         max_size=4,
     ),
-    numbers=some.dictionaries(some.sampled_from(["virtual_functions", "mtu", "select__hcas_per_node", "pods__seconds"]), some.integers(), max_size=3),
+    numbers=some.dictionaries(
+        some.sampled_from(["virtual_functions", "mtu", "select__hcas_per_node", "pods__seconds"]),
+        some.integers(),
+        max_size=3,
+    ),
 )
 @hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
-def test_any_well_typed_intent_is_judged(fabrics: typing.Any, change: typing.Dict[str, str], numbers: typing.Dict[str, int]) -> None:
+def test_any_well_typed_intent_is_judged(fabrics: typing.Any, change: dict[str, str], numbers: dict[str, int]) -> None:
     findings = validate.check(parse_intent(fabrics(**change, **numbers)), NODES)
     assert findings and all(finding.check.startswith("validate.") for finding in findings)
 
@@ -457,13 +610,16 @@ def test_any_well_typed_intent_is_judged(fabrics: typing.Any, change: typing.Dic
         ({"line_rate__fraction": 1.0}, "line_rate"),
         ({"line_rate__fleet_fraction": 1.0}, "line_rate"),
         ({"line_rate__expected_gbps": 10}, "line_rate"),
-        ({"line_rate": {"expected_gbps": 1, "fraction": 0.05, "fleet_fraction": 0.05, "reason": "software RDMA"}}, "line_rate"),
+        (
+            {"line_rate": {"expected_gbps": 1, "fraction": 0.05, "fleet_fraction": 0.05, "reason": "software RDMA"}},
+            "line_rate",
+        ),
         ({"pods__iterations": 1}, "pods"),
         ({"resource_name": "a" * 63}, "names"),
         ({"name": "a" * 63}, "names"),
     ],
 )
-def test_the_last_value_that_is_right_passes(fabrics: typing.Any, change: typing.Dict[str, typing.Any], key: str) -> None:
+def test_the_last_value_that_is_right_passes(fabrics: typing.Any, change: dict[str, typing.Any], key: str) -> None:
     assert [name for name in closing(fabrics(**change)) if name.startswith(f"validate.{key} ")] == []
 
 
@@ -478,18 +634,31 @@ def test_the_last_value_that_is_right_passes(fabrics: typing.Any, change: typing
         ({"line_rate__fraction": 0}, "line_rate on rdma_fabrics[0].line_rate.fraction"),
         ({"resource_name": "a" * 64}, "names on rdma_fabrics[0].resource_name"),
         ({"name": "a" * 64}, "names on rdma_fabrics[0].name"),
-        ({"select__subnet_manager": ["0xe89e491ff5d50001", "0xE89E491FF5D50002"]}, "select on rdma_fabrics[0].select.subnet_manager[1]"),
+        (
+            {"select__subnet_manager": ["0xe89e491ff5d50001", "0xE89E491FF5D50002"]},
+            "select on rdma_fabrics[0].select.subnet_manager[1]",
+        ),
     ],
 )
-def test_the_first_value_that_is_wrong_is_named_and_no_other(fabrics: typing.Any, change: typing.Dict[str, typing.Any], key: str) -> None:
+def test_the_first_value_that_is_wrong_is_named_and_no_other(
+    fabrics: typing.Any, change: dict[str, typing.Any], key: str
+) -> None:
     name = key.partition(" ")[0]
-    assert [subject for subject in closing(fabrics(**change)) if subject.startswith(f"validate.{name} ")] == [f"validate.{key}"]
+    assert [subject for subject in closing(fabrics(**change)) if subject.startswith(f"validate.{name} ")] == [
+        f"validate.{key}"
+    ]
 
 
 @pytest.mark.parametrize(
-    "select", [{"vendor": "15b3"}, {"device": "1021"}, {"netdev": ["ib0"], "hcas_per_node": 1}, {"pci": ["0000:3c:00.0"], "hcas_per_node": 1}]
+    "select",
+    [
+        {"vendor": "15b3"},
+        {"device": "1021"},
+        {"netdev": ["ib0"], "hcas_per_node": 1},
+        {"pci": ["0000:3c:00.0"], "hcas_per_node": 1},
+    ],
 )
-def test_one_selector_is_enough(fabrics: typing.Any, select: typing.Dict[str, typing.Any]) -> None:
+def test_one_selector_is_enough(fabrics: typing.Any, select: dict[str, typing.Any]) -> None:
     first, _second = fabrics(select={"hcas_per_node": 4, **select})
     assert [name for name in closing([first]) if name.startswith("validate.select ")] == []
     assert "validate.select on rdma_fabrics[0].select" in closing([{**first, "select": {"hcas_per_node": 4}}])
@@ -511,10 +680,13 @@ def test_one_selector_is_enough(fabrics: typing.Any, select: typing.Dict[str, ty
         ({"host": {"memlock": {"limit_gib": 1 << 20, "proof_mib": 64}}}, []),
         ({"host": {"memlock": {"limit_gib": (1 << 20) + 1, "proof_mib": 64}}}, ["rdma_cluster.host.memlock.limit_gib"]),
         ({"host": {"kernel_arguments": ["iommu=pt", "quiet"]}}, []),
-        ({"host": {"kernel_arguments": ["iommu=pt", "a b", ""]}}, ["rdma_cluster.host.kernel_arguments[1]", "rdma_cluster.host.kernel_arguments[2]"]),
+        (
+            {"host": {"kernel_arguments": ["iommu=pt", "a b", ""]}},
+            ["rdma_cluster.host.kernel_arguments[1]", "rdma_cluster.host.kernel_arguments[2]"],
+        ),
     ],
 )
-def test_limits_of_the_cluster_s_numbers(fabrics: typing.Any, cluster: typing.Dict[str, typing.Any], wrong: typing.List[str]) -> None:
+def test_limits_of_the_cluster_s_numbers(fabrics: typing.Any, cluster: dict[str, typing.Any], wrong: list[str]) -> None:
     if "memlock" in cluster.get("host", {}):
         cluster["host"]["memlock"].setdefault("by", "containerd")
     assert [finding.subject for finding in closing(fabrics(), cluster=cluster).values()] == wrong
@@ -534,7 +706,9 @@ def test_each_waiver_is_judged_and_two_words_are_a_reason(fabrics: typing.Any) -
 def test_a_waiver_over_two_stages_is_refused(fabrics: typing.Any) -> None:
     """The first one covers checks of platform alone, the second one those of fabric as well."""
     assert closing(fabrics(), waivers=[{"check": "p*", "reason": "no BMC"}]) == {}
-    assert list(closing(fabrics(), waivers=[{"check": "[pf][la][ab]*", "reason": "no BMC"}])) == ["validate.waivers on rdma_waivers[0].check"]
+    assert list(closing(fabrics(), waivers=[{"check": "[pf][la][ab]*", "reason": "no BMC"}])) == [
+        "validate.waivers on rdma_waivers[0].check"
+    ]
 
 
 def test_an_empty_inventory_hides_no_other_mistake(fabrics: typing.Any) -> None:
@@ -566,7 +740,7 @@ def test_a_release_is_written_in_plain_digits(fabrics: typing.Any) -> None:
         ({"max_tx_rate": 1}, []),
     ],
 )
-def test_limits_of_a_network_s_numbers(fabrics: typing.Any, network: typing.Dict[str, int], wrong: typing.List[str]) -> None:
+def test_limits_of_a_network_s_numbers(fabrics: typing.Any, network: dict[str, int], wrong: list[str]) -> None:
     _compute, storage = fabrics()
     found = closing([{**storage, "network": {**storage["network"], **network}}])
     assert [finding.subject.rpartition(".")[2] for finding in found.values()] == wrong
@@ -574,11 +748,23 @@ def test_limits_of_a_network_s_numbers(fabrics: typing.Any, network: typing.Dict
 
 @pytest.mark.parametrize(
     ("mode", "pods", "wrong"),
-    [("passthru", 1, []), ("passthru", 2, ["pods_per_node"]), ("passthru", None, ["pods_per_node"]), ("bridge", 1, []), ("bridge", 0, ["pods_per_node"])],
+    [
+        ("passthru", 1, []),
+        ("passthru", 2, ["pods_per_node"]),
+        ("passthru", None, ["pods_per_node"]),
+        ("bridge", 1, []),
+        ("bridge", 0, ["pods_per_node"]),
+    ],
 )
-def test_how_many_pods_share_an_interface(fabrics: typing.Any, mode: str, pods: typing.Optional[int], wrong: typing.List[str]) -> None:
+def test_how_many_pods_share_an_interface(
+    fabrics: typing.Any, mode: str, pods: typing.Optional[int], wrong: list[str]
+) -> None:
     compute, _storage = fabrics(
-        profile="macvlan", select={"netdev": ["eth0"], "hcas_per_node": 1}, network__mode=mode, virtual_functions=None, resource_name=None
+        profile="macvlan",
+        select={"netdev": ["eth0"], "hcas_per_node": 1},
+        network__mode=mode,
+        virtual_functions=None,
+        resource_name=None,
     )
     found = closing([{**compute, **({} if pods is None else {"pods_per_node": pods})}])
     assert [name.rpartition(".")[2] for name in found if name.endswith("pods_per_node")] == wrong
@@ -592,33 +778,60 @@ def test_the_first_finding_says_what_was_loaded(fabrics: typing.Any) -> None:
 def test_names_of_a_pool_are_looked_at_beside_the_others(fabrics: typing.Any) -> None:
     pool = {"type": "nv-ipam", "range": "10.0.0.0/16", "pool": {"name": "Pool", "kind": "IPPool", "namespace": "ops"}}
     found = closing(fabrics(ipam=pool, network__namespace="My Pods"))
-    assert {"validate.names on rdma_fabrics[0].ipam.pool.name", "validate.names on rdma_fabrics[0].network.namespace"} <= set(found)
+    assert {
+        "validate.names on rdma_fabrics[0].ipam.pool.name",
+        "validate.names on rdma_fabrics[0].network.namespace",
+    } <= set(found)
 
 
 def test_the_controller_is_judged_with_the_waivers_of_the_intent(fabrics: typing.Any) -> None:
     denied = RightsFacts(90, (Denied("network", "patch x in y"),))
-    controller = ControllerFacts("/usr/bin/python3", ("network",), library="24.2.0", where="here", named=True, server="v1.34.4", rights=denied)
+    controller = ControllerFacts(
+        "/usr/bin/python3", ("network",), library="24.2.0", where="here", named=True, server="v1.34.4", rights=denied
+    )
     waiver = {"check": "operators.rights", "reason": "another user applies it"}
     found = closing(fabrics(), dataclasses.replace(NODES, controller=controller), waivers=[waiver])
     assert [(name, finding.status) for name, finding in found.items()] == [("validate.rights on stage network", "warn")]
 
 
 def said_at_once(
-    fabrics: typing.Any, waivers: typing.Any = None, cluster: typing.Any = None, facts: validate.Facts = NODES, stage: str = "validate"
-) -> typing.List[str]:
+    fabrics: typing.Any,
+    waivers: typing.Any = None,
+    cluster: typing.Any = None,
+    facts: validate.Facts = NODES,
+    stage: str = "validate",
+) -> list[str]:
     """What stage validate has against these variables, in its order: 'check on subject'."""
-    record = judge_stage(StageContext(stage, "r", "s", "f", False, {}), RawIntent(fabrics, waivers, cluster), to_data(facts))
-    return [f"{judged.finding.check} on {judged.finding.subject}" for judged in record.judged if judged.finding.status != PASS]
+    record = judge_stage(
+        StageContext(stage, "r", "s", "f", False, {}), RawIntent(fabrics, waivers, cluster), to_data(facts)
+    )
+    return [
+        f"{judged.finding.check} on {judged.finding.subject}"
+        for judged in record.judged
+        if judged.finding.status != PASS
+    ]
 
 
 def test_no_mistake_hides_another(fabrics: typing.Any) -> None:
     """Types, unknown keys and meanings, of all fabrics and variables, in the order in which they were written."""
     line_rate = {"fraction": 3, "fleet_fraction": 4, "expected_gbps": 0, "floor_gbps": 0}
-    ipam = {"ipam__range": "x", "ipam__gateway": "y", "ipam__exclude": ["z"], "ipam__routes": [{"dst": "far"}, {"dts": "10.0.0.0/8"}]}
-    wrong = fabrics(virtual_functions="8", resource_name="mlx-compute", mtux=9, pods__seconds=0, line_rate=line_rate, **ipam)
+    ipam = {
+        "ipam__range": "x",
+        "ipam__gateway": "y",
+        "ipam__exclude": ["z"],
+        "ipam__routes": [{"dst": "far"}, {"dts": "10.0.0.0/8"}],
+    }
+    wrong = fabrics(
+        virtual_functions="8", resource_name="mlx-compute", mtux=9, pods__seconds=0, line_rate=line_rate, **ipam
+    )
     wrong[1].update(mtu=9, select={"vendor": "0x1", "hcas_per_node": "1", "device": "10C9"})
     waivers = [{"check": "nope", "reason": 5}, {"check": 5, "reason": "one"}, "no mapping"]
-    cluster = {"wait_seconds": 0, "host": {"memlock": {"by": "x", "limit_gib": 0}, "machine_role": "A b"}, "disruption": "rebot", "operator_namespace": "A"}
+    cluster = {
+        "wait_seconds": 0,
+        "host": {"memlock": {"by": "x", "limit_gib": 0}, "machine_role": "A b"},
+        "disruption": "rebot",
+        "operator_namespace": "A",
+    }
     assert said_at_once(wrong, waivers, cluster, validate.Facts(variables=("rdma_fabric",))) == [
         "validate.nodes on inventory",
         "validate.variables on rdma_fabric",
@@ -668,8 +881,18 @@ def test_all_of_a_mapping_s_keys_are_looked_at(fabrics: typing.Any) -> None:
 @pytest.mark.parametrize(
     ("seen", "expected", "why", "remedy"),
     [
-        ("unknown key", "one of: mtu, ipam (did you mean 'mtu'?)", "No part of the collection reads this key", "Write 'mtu' in its place"),
-        ("unknown key", "one of: mtu, ipam", "No part of the collection reads this key", "Take rdma_fabrics[0].x out, or correct its name"),
+        (
+            "unknown key",
+            "one of: mtu, ipam (did you mean 'mtu'?)",
+            "No part of the collection reads this key",
+            "Write 'mtu' in its place",
+        ),
+        (
+            "unknown key",
+            "one of: mtu, ipam",
+            "No part of the collection reads this key",
+            "Take rdma_fabrics[0].x out, or correct its name",
+        ),
         ("missing", "an integer", "known to nobody but you", "Add rdma_fabrics[0].x;"),
         ("not filled in yet", "whereabouts or nv-ipam", "The proposal left it to you", "Fill in rdma_fabrics[0].x;"),
         ("'eight' (string)", "an integer", "another type or form", "Correct rdma_fabrics[0].x;"),
@@ -678,24 +901,36 @@ def test_all_of_a_mapping_s_keys_are_looked_at(fabrics: typing.Any) -> None:
 def test_each_sort_of_mistake_has_a_cause_of_its_own(seen: str, expected: str, why: str, remedy: str) -> None:
     (finding,) = validate.refuse([LoadError("rdma_fabrics[0].x", seen, expected)])
     assert (finding.check, finding.measured, finding.expected) == ("validate.intent", seen, expected)
-    assert why in finding.why and finding.remedy.startswith(remedy) and finding.remedy.endswith("docs/intent.md lists all keys.")
+    assert (
+        why in finding.why
+        and finding.remedy.startswith(remedy)
+        and finding.remedy.endswith("docs/intent.md lists all keys.")
+    )
 
 
 def test_without_an_intent_it_is_said_how_to_get_one() -> None:
     with pytest.raises(IntentError) as error:
         parse_intent(None)
     (finding,) = validate.refuse(error.value.problems)
-    assert (finding.subject, finding.measured) == ("rdma_fabrics", "missing") and finding.why.startswith("There is no intent")
+    assert (finding.subject, finding.measured) == ("rdma_fabrics", "missing") and finding.why.startswith(
+        "There is no intent"
+    )
     assert "ansible-playbook linerate.rdma.propose -i <inventory>" in finding.remedy
     with pytest.raises(IntentError) as error:
         parse_intent([{}])
-    assert {finding.why for finding in validate.refuse(error.value.problems)} == {"It has no default: what it says is known to nobody but you."}
+    assert {finding.why for finding in validate.refuse(error.value.problems)} == {
+        "It has no default: what it says is known to nobody but you."
+    }
 
 
 def test_a_misspelt_key_is_not_missing_as_well(fabrics: typing.Any) -> None:
-    assert said_at_once(fabrics(), [{"check": "platform.bios", "reson": "no BMC here"}]) == ["validate.intent on rdma_waivers[0].reson"]
+    assert said_at_once(fabrics(), [{"check": "platform.bios", "reson": "no BMC here"}]) == [
+        "validate.intent on rdma_waivers[0].reson"
+    ]
     # nor is its fabric told to be without virtual functions
-    assert said_at_once(fabrics(virtual_functions=None, virtual_function=8)) == ["validate.intent on rdma_fabrics[0].virtual_function"]
+    assert said_at_once(fabrics(virtual_functions=None, virtual_function=8)) == [
+        "validate.intent on rdma_fabrics[0].virtual_function"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -714,7 +949,7 @@ def test_a_misspelt_key_is_not_missing_as_well(fabrics: typing.Any) -> None:
     ],
 )
 def test_what_could_not_be_read_is_told_once_and_nothing_is_guessed_of_it(
-    fabrics: typing.Any, change: typing.Dict[str, typing.Any], also: typing.Dict[str, typing.Any]
+    fabrics: typing.Any, change: dict[str, typing.Any], also: dict[str, typing.Any]
 ) -> None:
     """Nothing is said that would need the value: not even what would be wrong with each."""
     ((place, _value),) = change.items()
@@ -728,7 +963,10 @@ def test_a_variable_that_is_none_at_all_hides_no_other(fabrics: typing.Any) -> N
         "validate.intent on rdma_waivers",
         "validate.cluster on rdma_cluster.training.ranks",
     ]
-    assert said_at_once(fabrics(mtu=9), None, 5) == ["validate.numbers on rdma_fabrics[0].mtu", "validate.intent on rdma_cluster"]
+    assert said_at_once(fabrics(mtu=9), None, 5) == [
+        "validate.numbers on rdma_fabrics[0].mtu",
+        "validate.intent on rdma_cluster",
+    ]
 
 
 def test_fabrics_that_can_be_read_are_compared_beside_one_that_can_t(fabrics: typing.Any) -> None:
@@ -748,14 +986,26 @@ WRONG = some.sampled_from([None, "x", "x-", -1, 0, 9, 1.5, True, [], ["x"], [5],
 
 @hypothesis.given(
     first=some.dictionaries(
-        some.sampled_from(["name", "profile", "mtu", "virtual_functions", "rails", "ipam", "select", "network", "pods"]), WRONG, max_size=3
+        some.sampled_from(
+            ["name", "profile", "mtu", "virtual_functions", "rails", "ipam", "select", "network", "pods"]
+        ),
+        WRONG,
+        max_size=3,
     ),
-    second=some.dictionaries(some.sampled_from(["name", "mtu", "virtual_functions", "rails", "ipam", "select", "network", "rail"]), WRONG, max_size=3),
-    cluster=some.dictionaries(some.sampled_from(["wait_seconds", "host", "training", "measures", "node_selector", "network_operator"]), WRONG, max_size=3),
+    second=some.dictionaries(
+        some.sampled_from(["name", "mtu", "virtual_functions", "rails", "ipam", "select", "network", "rail"]),
+        WRONG,
+        max_size=3,
+    ),
+    cluster=some.dictionaries(
+        some.sampled_from(["wait_seconds", "host", "training", "measures", "node_selector", "network_operator"]),
+        WRONG,
+        max_size=3,
+    ),
 )
 @hypothesis.settings(suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
 def test_each_mistake_of_a_fabric_is_told_whatever_is_wrong_in_the_others(
-    fabrics: typing.Any, first: typing.Dict[str, typing.Any], second: typing.Dict[str, typing.Any], cluster: typing.Dict[str, typing.Any]
+    fabrics: typing.Any, first: dict[str, typing.Any], second: dict[str, typing.Any], cluster: dict[str, typing.Any]
 ) -> None:
     """What is wrong in one place alone is told as well when other places are wrong."""
     _compute, storage = fabrics()
@@ -764,5 +1014,9 @@ def test_each_mistake_of_a_fabric_is_told_whatever_is_wrong_in_the_others(
     assert len(set(both)) == len(both)
     for alone in (said_at_once(one), said_at_once(other), said_at_once(fabrics(), None, cluster)):
         # two of one name, or of one network, is about more than one place
-        of_one = {text for text in alone if "unique_names" not in text and "training" not in text and "claims" not in text and "disjoint" not in text}
+        of_one = {
+            text
+            for text in alone
+            if "unique_names" not in text and "training" not in text and "claims" not in text and "disjoint" not in text
+        }
         assert of_one <= set(both)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Names and values of the user's variables: a misspelt one ends each playbook before it does anything, and those of others stay as they are."""
+"""Names and values of the user's variables: a misspelt one ends each playbook before it does anything, and those of
+others stay as they are."""
 
 from __future__ import annotations
 
@@ -13,13 +14,23 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.action import variables_lint
-from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, ground_of, may_start
+from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import (
+    RawIntent,
+    StageContext,
+    ground_of,
+    may_start,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL, STAGES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.public_names import ROLE_VARIABLES
-from ansible_collections.linerate.rdma.plugins.module_utils._model.variables import RDMA_VARIABLES, is_refused, meant, ours
+from ansible_collections.linerate.rdma.plugins.module_utils._model.variables import (
+    RDMA_VARIABLES,
+    is_refused,
+    meant,
+    ours,
+)
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _variables
 from dev import names
 
@@ -38,11 +49,50 @@ MISSPELT = {
 }
 #: AWX gives these to each job, and the rest is anybody's
 OF_OTHERS = (
-    *(f"awx_{name}" for name in ("job_id", "job_launch_type", "job_template_id", "job_template_name", "workflow_job_id", "workflow_job_name")),
-    *(f"awx_{name}" for name in ("schedule_id", "schedule_name", "user_id", "user_name", "user_email", "inventory_id", "inventory_name")),
-    *(f"awx_{name}" for name in ("project_revision", "project_scm_branch", "execution_node", "webhook_event_type", "parent_job_name")),
+    *(
+        f"awx_{name}"
+        for name in (
+            "job_id",
+            "job_launch_type",
+            "job_template_id",
+            "job_template_name",
+            "workflow_job_id",
+            "workflow_job_name",
+        )
+    ),
+    *(
+        f"awx_{name}"
+        for name in (
+            "schedule_id",
+            "schedule_name",
+            "user_id",
+            "user_name",
+            "user_email",
+            "inventory_id",
+            "inventory_name",
+        )
+    ),
+    *(
+        f"awx_{name}"
+        for name in (
+            "project_revision",
+            "project_scm_branch",
+            "execution_node",
+            "webhook_event_type",
+            "parent_job_name",
+        )
+    ),
     *("ansible_host", "inventory_hostname", "group_names", "playbook_dir", "hostvars", "omit", "environment"),
-    *("operator_namespace", "network_name", "network_interface", "host_name", "platform_name", "report_title", "training_data", "tuning_profile"),
+    *(
+        "operator_namespace",
+        "network_name",
+        "network_interface",
+        "host_name",
+        "platform_name",
+        "report_title",
+        "training_data",
+        "tuning_profile",
+    ),
     *("validate_certs", "namespace", "kubeconfig", "k8s_wait_seconds", "x", ""),
 )
 
@@ -64,17 +114,32 @@ def test_a_run_says_who_began_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_misspelt_variable_of_a_node_is_told_with_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a BMC, say, which would not be asked, and nobody would say so."""
-    of_nodes = {"worker-1": {"ansible_host": "10.0.0.1", "rdma_waiver": 1}, "worker-2": {"rdma_bmc_adress": "10.0.1.2", "rdma_bmc_user": "x", 7: "x"}}
-    variables = {"rdma_waiver": 1, "groups": {"rdma_nodes": list(of_nodes)}, "hostvars": types.SimpleNamespace(raw_get=of_nodes.get)}
-    assert _variables.misspelt_of_nodes(of_nodes, variables) == {"rdma_bmc_adress": "the variables of node worker-2"}, "what localhost has as well is told once"
+    of_nodes = {
+        "worker-1": {"ansible_host": "10.0.0.1", "rdma_waiver": 1},
+        "worker-2": {"rdma_bmc_adress": "10.0.1.2", "rdma_bmc_user": "x", 7: "x"},
+    }
+    variables = {
+        "rdma_waiver": 1,
+        "groups": {"rdma_nodes": list(of_nodes)},
+        "hostvars": types.SimpleNamespace(raw_get=of_nodes.get),
+    }
+    assert _variables.misspelt_of_nodes(of_nodes, variables) == {"rdma_bmc_adress": "the variables of node worker-2"}, (
+        "what localhost has as well is told once"
+    )
     assert _variables.misspelt_of_nodes(["gone"], variables) == _variables.misspelt_of_nodes([], {}) == {}
     action = object.__new__(variables_lint.ActionModule)
     action._templar = typing.cast(typing.Any, types.SimpleNamespace(template=lambda value: value))
     with pytest.raises(
-        RdmaError, match=r"rdma_bmc_adress \(the variables of node worker-2\) is no variable of the collection \(did you mean 'rdma_bmc_address'\?\)"
+        RdmaError,
+        match=(
+            r"rdma_bmc_adress \(the variables of node worker-2\) is no variable of the collection \(did you mean"
+            r" 'rdma_bmc_address'\?\)"
+        ),
     ):
         action.work({}, variables)
-    monkeypatch.setattr(_variables, "_place", lambda value: "host_vars/worker-2.yml, line 3" if value == "rdma_bmc_adress" else "")
+    monkeypatch.setattr(
+        _variables, "_place", lambda value: "host_vars/worker-2.yml, line 3" if value == "rdma_bmc_adress" else ""
+    )
     assert _variables.misspelt_of_nodes(of_nodes, variables) == {"rdma_bmc_adress": "host_vars/worker-2.yml, line 3"}
 
 
@@ -108,11 +173,19 @@ def test_names_inside_of_the_collection_are_none_that_look_misspelt() -> None:
             for item in data:
                 yield from keys(item)
 
-    files = [*(ROOT / "playbooks").glob("*.yml"), *(ROOT / "roles").glob("*/tasks/*.yml"), *(ROOT / "roles").glob("*/vars/*.yml")]
+    files = [
+        *(ROOT / "playbooks").glob("*.yml"),
+        *(ROOT / "roles").glob("*/tasks/*.yml"),
+        *(ROOT / "roles").glob("*/vars/*.yml"),
+    ]
     found = {key for path in files for key in keys(yaml.safe_load(path.read_text(encoding="utf-8")))}
     assert "stage_result" in found and len(found) > 50
     assert {name: meant(name) for name in found if meant(name)} == {}
-    assert ours(["operators_instal", "mine", "rdma_from", "rdma_mine"]) == ("operators_instal", "rdma_from", "rdma_mine")
+    assert ours(["operators_instal", "mine", "rdma_from", "rdma_mine"]) == (
+        "operators_instal",
+        "rdma_from",
+        "rdma_mine",
+    )
 
 
 @pytest.mark.parametrize(
@@ -145,7 +218,19 @@ def test_each_playbook_that_runs_no_stage_begins_with_the_check() -> None:
             continue
         assert "linerate.rdma.variables_lint" in plays[0]["tasks"][0] and plays[0]["hosts"] == "localhost", path.name
         checked.append(path.stem)
-    assert {"propose", "judge", "evidence", "difference", "facts", "images", "awx", "awx_approval", "teardown", "report", "demo"} == set(checked)
+    assert {
+        "propose",
+        "judge",
+        "evidence",
+        "difference",
+        "facts",
+        "images",
+        "awx",
+        "awx_approval",
+        "teardown",
+        "report",
+        "demo",
+    } == set(checked)
 
 
 def lint(**variables: typing.Any) -> typing.Any:
@@ -158,32 +243,61 @@ def lint(**variables: typing.Any) -> typing.Any:
 def test_the_check_names_what_was_typed_and_what_was_meant() -> None:
     with pytest.raises(RdmaError) as error:
         lint(awx_organisation="Default", rdma_intent_applid=False, operators_install="ture", awx_job_id=5)
-    assert str(error.value) == (
-        "awx_organisation is no variable of the collection (did you mean 'awx_organization'?); "
-        "rdma_intent_applid is no variable of the collection (did you mean 'rdma_intent_applied'?); "
-        "operators_install is 'ture'; expected true or false. Nothing was begun. Correct what is named, and run it again"
+    assert (
+        str(error.value)
+        == "awx_organisation is no variable of the collection (did you mean 'awx_organization'?); rdma_intent_applid is"
+        " no variable of the collection (did you mean 'rdma_intent_applied'?); operators_install is 'ture'; expected"
+        " true or false. Nothing was begun. Correct what is named, and run it again"
     )
-    assert lint(rdma_report_dir="x", rdma_mine=1, awx_job_id=5, operators_install="yes") == {"names": ["rdma_mine", "rdma_report_dir"]}
+    assert lint(rdma_report_dir="x", rdma_mine=1, awx_job_id=5, operators_install="yes") == {
+        "names": ["rdma_mine", "rdma_report_dir"]
+    }
 
 
 def test_a_stage_does_not_start_with_a_misspelt_variable() -> None:
-    start = RunStart("r", "s", nodes=("worker-1",), variables=("operators_instal", "rdma_fabrics"), mistyped={"operators_install": "ture"})
+    start = RunStart(
+        "r",
+        "s",
+        nodes=("worker-1",),
+        variables=("operators_instal", "rdma_fabrics"),
+        mistyped={"operators_install": "ture"},
+    )
     for stage in ("validate", "fabric"):
         record = may_start(StageContext(stage, "r", "s", "f", False, {}), RawIntent([]), ground_of(start))
         assert record is not None and record.gate == "closed"
-        found = {judged.finding.subject: judged.finding for judged in record.judged if judged.finding.check == "validate.variables"}
+        found = {
+            judged.finding.subject: judged.finding
+            for judged in record.judged
+            if judged.finding.check == "validate.variables"
+        }
         name, value = found["operators_instal"], found["operators_install"]
-        assert (name.status, name.measured, name.remedy) == (FAIL, "unknown variable", "Rename it to operators_install.")
+        assert (name.status, name.measured, name.remedy) == (
+            FAIL,
+            "unknown variable",
+            "Rename it to operators_install.",
+        )
         assert "did you mean 'operators_install'?" in name.expected
-        assert (value.status, value.measured, value.expected, value.remedy) == (FAIL, "'ture'", "true or false", "Correct operators_install.")
+        assert (value.status, value.measured, value.expected, value.remedy) == (
+            FAIL,
+            "'ture'",
+            "true or false",
+            "Correct operators_install.",
+        )
     right = RunStart("r", "s", nodes=("worker-1",), variables=("rdma_fabrics", "rdma_mine"))
-    assert may_start(StageContext("validate", "r", "s", "f", False, {}), RawIntent([]), ground_of(right)) is None, "what is only unknown is told later"
+    assert may_start(StageContext("validate", "r", "s", "f", False, {}), RawIntent([]), ground_of(right)) is None, (
+        "what is only unknown is told later"
+    )
 
 
 class Origin:
     """As ansible-core from 2.19 on has it: where a value was read."""
 
-    def __init__(self, path: typing.Optional[str], line_num: typing.Optional[int] = None, description: typing.Optional[str] = None) -> None:
+    def __init__(
+        self,
+        path: typing.Optional[str],
+        line_num: typing.Optional[int] = None,
+        description: typing.Optional[str] = None,
+    ) -> None:
         self.path, self.line_num, self.description = path, line_num, description
 
     @staticmethod
@@ -227,7 +341,11 @@ def test_a_finding_ends_with_file_and_line_of_what_it_is_about() -> None:
     raw = RawIntent([{"name": "a", "profile": "sriov", "mut": 9}])
     record = may_start(StageContext("fabric", "r", "s", "f", False, {}), raw, ground_of(start))
     assert record is not None
-    remedies = {judged.finding.subject: judged.finding.remedy for judged in record.judged if judged.finding.check == "validate.intent"}
+    remedies = {
+        judged.finding.subject: judged.finding.remedy
+        for judged in record.judged
+        if judged.finding.check == "validate.intent"
+    }
     assert remedies["rdma_fabrics[0].profile"].endswith(" It is in rdma.yml, line 4.")
     assert remedies["rdma_fabrics[0].mut"].endswith(" rdma_fabrics[0] is in rdma.yml, line 2.")
     without = may_start(StageContext("fabric", "r", "s", "f", False, {}), raw, validate.Facts(("worker-1",)))

@@ -7,7 +7,6 @@ from __future__ import annotations
 import pathlib
 import sys
 import time
-import typing
 
 import pytest
 
@@ -19,7 +18,7 @@ from lab.build import kernel
 SAY = "import sys, time\nfor line in {lines}:\n    print(line, flush=True)\ntime.sleep({seconds})\n"
 
 
-def guest(*lines: str, seconds: float = 0) -> typing.List[str]:
+def guest(*lines: str, seconds: float = 0) -> list[str]:
     """A program that says these lines on its console, and ends after some seconds."""
     return [sys.executable, "-c", SAY.format(lines=lines, seconds=seconds)]
 
@@ -36,7 +35,7 @@ def guest(*lines: str, seconds: float = 0) -> typing.List[str]:
     ],
     ids=["hangs-at-its-end", "ends", "breaks-off", "hangs", "silent", "nothing"],
 )
-def test_guest_boots_only_when_its_last_words_are_seen(command: typing.List[str], boots: bool) -> None:
+def test_guest_boots_only_when_its_last_words_are_seen(command: list[str], boots: bool) -> None:
     start = time.monotonic()
     assert accelerator.boots_by(command, first=5, last=6) is boots
     assert time.monotonic() - start < 50, "a guest that hangs is ended"
@@ -66,7 +65,9 @@ def test_guest_is_booted_once_and_the_answer_is_kept(host: pathlib.Path) -> None
     assert (host / "booted").read_text() == "xx"
 
 
-def test_guest_that_does_not_boot_means_emulation(host: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_guest_that_does_not_boot_means_emulation(
+    host: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(accelerator, "probe_command", lambda: [sys.executable, "-c", ""])
     assert accelerator.options() == accelerator.OPTIONS["tcg"]
     assert "does not boot by" in capsys.readouterr().out

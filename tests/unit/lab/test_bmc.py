@@ -55,12 +55,18 @@ def test_without_a_time_a_bmc_with_jobs_keeps_values_and_never_applies_them(dell
     value = {"Attributes": {"SriovGlobalEnable": "Disabled"}}
     assert dell.patch(SETTINGS, value, None).status == 200
     dell.reset()
-    assert dell.get(f"{DELL}/Bios").body["Attributes"]["SriovGlobalEnable"] == "Enabled" and dell.get(SETTINGS).body["Attributes"] == value["Attributes"]
+    assert (
+        dell.get(f"{DELL}/Bios").body["Attributes"]["SriovGlobalEnable"] == "Enabled"
+        and dell.get(SETTINGS).body["Attributes"] == value["Attributes"]
+    )
     made = dell.patch(SETTINGS, {**value, **ON_RESET}, None)
     assert made.status == 202 and dell.get(dict(made.headers)["Location"]).body["JobState"] == "Scheduled"
     assert reason(dell.patch(SETTINGS, {**value, **ON_RESET}, None).body) == "PendingJob"
     dell.reset()
-    assert dell.get(f"{DELL}/Bios").body["Attributes"]["SriovGlobalEnable"] == "Disabled" and dell.get(SETTINGS).body["Attributes"] == {}
+    assert (
+        dell.get(f"{DELL}/Bios").body["Attributes"]["SriovGlobalEnable"] == "Disabled"
+        and dell.get(SETTINGS).body["Attributes"] == {}
+    )
     assert dell.get(dict(made.headers)["Location"]).body["JobState"] == "Completed"
 
 
@@ -69,11 +75,15 @@ def test_an_etag_guards_what_has_one(certificate: pathlib.Path) -> None:
     value, path = {"Attributes": {"Sriov": "Disabled"}}, hpe.bios.settings
     first = dict(hpe.get(path).headers)["ETag"]
     assert [hpe.patch(path, value, match).status for match in (None, '"old"', first, first)] == [428, 412, 200, 412]
-    assert hpe.get(path).body["Attributes"]["Sriov"] == "Disabled" and len(hpe.get(path).body["Attributes"]) > 100, "a full copy"
+    assert hpe.get(path).body["Attributes"]["Sriov"] == "Disabled" and len(hpe.get(path).body["Attributes"]) > 100, (
+        "a full copy"
+    )
 
 
 @pytest.mark.parametrize("vendor", ["supermicro", "hpe"])
-def test_what_somebody_else_changes_is_not_overwritten(vendor: str, certificate: pathlib.Path, tmp_path: pathlib.Path) -> None:
+def test_what_somebody_else_changes_is_not_overwritten(
+    vendor: str, certificate: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     """Told by a file, as the lab tells it; no ETag that was read is true when it is sent."""
     one = BmcServer(tree(vendor), certificate, state=tmp_path)
     name = {"supermicro": "SR_IOVSupport_0047", "hpe": "Sriov"}[vendor]
@@ -96,11 +106,23 @@ def test_supermicro_shows_attributes_only_while_something_waits(certificate: pat
 
 def test_resets(certificate: pathlib.Path, tmp_path: pathlib.Path) -> None:
     mark = tmp_path / "mark"
-    command = (sys.executable, "-c", f"import sys; open({str(mark)!r}, 'a').write(sys.argv[1] + ' '); sys.exit(sys.argv[1] == 'PowerCycle')")
+    command = (
+        sys.executable,
+        "-c",
+        f"import sys; open({str(mark)!r}, 'a').write(sys.argv[1] + ' '); sys.exit(sys.argv[1] == 'PowerCycle')",
+    )
     one = BmcServer(tree("lenovo"), certificate, state=tmp_path, reset=command)
-    assert one.patch(one.bios.settings, {"Attributes": {"DevicesandIOPorts_SRIOV": "Disabled"}}, one.bios.etag).status == 200
+    assert (
+        one.patch(one.bios.settings, {"Attributes": {"DevicesandIOPorts_SRIOV": "Disabled"}}, one.bios.etag).status
+        == 200
+    )
     at = one.bios.system + RESET
-    assert [one.post(at, {"ResetType": kind}).status for kind in ("ForceOff", "Nmi", "On", "PowerCycle")] == [204, 400, 204, 500]
+    assert [one.post(at, {"ResetType": kind}).status for kind in ("ForceOff", "Nmi", "On", "PowerCycle")] == [
+        204,
+        400,
+        204,
+        500,
+    ]
     assert mark.read_text() == "ForceOff On PowerCycle " and one.resets == ["ForceOff", "On", "PowerCycle"]
     assert one.post(one.bios.system + "/Actions/Other", {}).status == 404
     kept = json.loads((tmp_path / "state.json").read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ class Disk:
 
     def __init__(self, archive: bytes = b"") -> None:
         self.archive = archive
-        self.given: typing.List[bytes] = []
+        self.given: list[bytes] = []
 
     def check(self, script: str, stdin: bytes = b"") -> str:
         if "base64 -d" in script:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The image of stage collectives: it has what the stage starts, and above the pods' own image nothing but what that lacks."""
+"""The image of stage collectives: it has what the stage starts, and above the pods' image what that lacks alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def test_the_programs_are_where_the_intent_looks_for_them() -> None:
 
 def test_the_upper_layer_has_what_the_lower_one_lacks(tmp_path: pathlib.Path) -> None:
     lower, root, upper = (tmp_path / name for name in ("lower", "root", "upper"))
-    for place, files in ((lower, {"lib/same": "1", "lib/other": "1"}), (root, {"lib/same": "1", "lib/other": "2", "bin/new": "3", "lib/libLLVM-17.so.1": "4"})):
+    for place, files in (
+        (lower, {"lib/same": "1", "lib/other": "1"}),
+        (root, {"lib/same": "1", "lib/other": "2", "bin/new": "3", "lib/libLLVM-17.so.1": "4"}),
+    ):
         for name, text in files.items():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             (place / name).write_text(text)
@@ -38,7 +41,9 @@ def test_the_upper_layer_has_what_the_lower_one_lacks(tmp_path: pathlib.Path) ->
     assert (upper / "bin/mpirun").is_symlink() and (upper / "lib/other").read_text() == "2"
 
 
-def test_a_worker_that_does_not_take_the_image_is_told_with_its_words(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_does_not_take_the_image_is_told_with_its_words(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     archive = tmp_path / "collectives.tar"
     archive.write_bytes(b"image")
     found = description.read()

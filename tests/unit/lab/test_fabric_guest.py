@@ -37,9 +37,19 @@ def worker(tmp_path: pathlib.Path, fabrics: Fabrics, topologies: dict[str, Topol
 
 
 def call(worker: pathlib.Path, tool: str, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    settings = {"LAB_HCAS": str(worker / guest.HCAS), "LAB_TOOLS": f"{worker / 'tools'}:/usr/bin:/bin", "LAB_LIBRARY": "", **env}
+    settings = {
+        "LAB_HCAS": str(worker / guest.HCAS),
+        "LAB_TOOLS": f"{worker / 'tools'}:/usr/bin:/bin",
+        "LAB_LIBRARY": "",
+        **env,
+    }
     return subprocess.run(
-        [str(worker / "usr/local/sbin" / tool), *arguments], env={**os.environ, **settings}, capture_output=True, text=True, check=False, timeout=20
+        [str(worker / "usr/local/sbin" / tool), *arguments],
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=20,
     )
 
 
@@ -51,7 +61,17 @@ def chosen(worker: pathlib.Path, tool: str, *arguments: str) -> tuple[str, str]:
 
 def test_install_puts_all_tools_and_the_library(worker: pathlib.Path) -> None:
     assert (worker / guest.LIBRARY).read_bytes() == b"library"
-    for tool in ("sminfo", "ibnetdiscover", "ibping", "ibstat", "ibhosts", "saquery", "perfquery", "iblinkinfo", "ibqueryerrors"):
+    for tool in (
+        "sminfo",
+        "ibnetdiscover",
+        "ibping",
+        "ibstat",
+        "ibhosts",
+        "saquery",
+        "perfquery",
+        "iblinkinfo",
+        "ibqueryerrors",
+    ):
         assert os.access(worker / "usr/local/sbin" / tool, os.X_OK)
 
 
@@ -76,7 +96,9 @@ def test_the_map_names_node_and_simulator_of_each_hca(worker: pathlib.Path, topo
         (("-C", "mlx5_"), "mlx5_0"),
     ],
 )
-def test_the_hca_is_chosen_and_the_arguments_are_left(worker: pathlib.Path, arguments: tuple[str, ...], device: str) -> None:
+def test_the_hca_is_chosen_and_the_arguments_are_left(
+    worker: pathlib.Path, arguments: tuple[str, ...], device: str
+) -> None:
     assert chosen(worker, "ibping", *arguments) == (device, " ".join(arguments))
 
 

@@ -127,7 +127,10 @@ class Fabric(FabricPlane):
         for host, node in zip(SUBNET_MANAGERS, item.managers):
             name = self.manager_process(item, host)
             if name in self.processes.running and name not in self.processes.stopped:
-                found[node.lid] = (host, "STANDBY" if any(state == "MASTER" for _host, state in found.values()) else "MASTER")
+                found[node.lid] = (
+                    host,
+                    "STANDBY" if any(state == "MASTER" for _host, state in found.values()) else "MASTER",
+                )
         for worker in self.fabrics.workers:
             process = self.processes.running.get(self.manager_process(item, worker))
             if process is not None and "ignore_other_sm TRUE" in pathlib.Path(process["argv"][-1]).read_text():
@@ -153,7 +156,9 @@ class Fabric(FabricPlane):
         counters[4:6] = int(counted[1] if counted else 0).to_bytes(2, "big")
         return {"port_info": info.hex(), "counters": None if lost else counters.hex()}
 
-    def _inside(self, argv: typing.Sequence[str], env: typing.Mapping[str, str], cwd: pathlib.Path, limit: float) -> subprocess.CompletedProcess[str]:
+    def _inside(
+        self, argv: typing.Sequence[str], env: typing.Mapping[str, str], cwd: pathlib.Path, limit: float
+    ) -> subprocess.CompletedProcess[str]:
         self._read_consoles()
         words = list(argv)
         if port.__name__ in words:
@@ -166,15 +171,24 @@ class Fabric(FabricPlane):
             host, state = self._answering(item).get(int(words[-1]), (None, None))
             if host is None or self.slow:
                 return subprocess.CompletedProcess(words, 255, "sminfo: iberror: failed: query\n", "")
-            return subprocess.CompletedProcess(words, 0, SMINFO.format(lid=words[-1], guid=1, priority=15, number=3, state=state), "")
+            return subprocess.CompletedProcess(
+                words, 0, SMINFO.format(lid=words[-1], guid=1, priority=15, number=3, state=state), ""
+            )
         if tool == "saquery" and words[-1] == "SMIR":
             return subprocess.CompletedProcess(words, 0, "SMInfoRecord dump:\n" * len(self._answering(item)), "")
         if tool == "saquery":
             node = next(node for node in item.hcas if node.lid == int(words[-1]))
-            return subprocess.CompletedProcess(words, 0, "" if self._cut(item, node) else f"\t\tNodeDescription.........{node.description}\n", "")
+            return subprocess.CompletedProcess(
+                words, 0, "" if self._cut(item, node) else f"\t\tNodeDescription.........{node.description}\n", ""
+            )
         if tool == "smpquery":
             node = next(node for node in item.hcas if node.id == env["SIM_HOST"])
-            return subprocess.CompletedProcess(words, 0, f"PortGuid:....0x1\nGuid:............................{self._leaf(item, node).guid:#018x}\n", "")
+            return subprocess.CompletedProcess(
+                words,
+                0,
+                f"PortGuid:....0x1\nGuid:............................{self._leaf(item, node).guid:#018x}\n",
+                "",
+            )
         if tool == "ibportstate":
             lid, _port, _width, enabled = words[-4:]
             # of the lanes that are allowed, the most
@@ -252,7 +266,7 @@ def test_a_fabric_that_does_not_get_ready_says_what_it_lacks(sound: Fabric) -> N
         sound.wait_ready(sound.topologies["fabric-1"])
 
 
-def told(sound: Fabric, worker: str = "worker-1") -> typing.Tuple[str, ...]:
+def told(sound: Fabric, worker: str = "worker-1") -> tuple[str, ...]:
     """What the first HCA of a worker is told."""
     return tuple(sound.refresh()[worker].splitlines()[0].split())
 
@@ -277,7 +291,9 @@ def test_an_hca_that_is_gone_leaves_nothing_behind(sound: Fabric) -> None:
 
 
 @pytest.mark.parametrize(("flaw", "sriov", "room"), [(emulated.WITHOUT_SRIOV, 0, 1), (emulated.WITHOUT_ROOM, 1, 0)])
-def test_a_function_without_sriov_or_without_addresses_for_vfs_is_told_so(sound: Fabric, flaw: str, sriov: int, room: int) -> None:
+def test_a_function_without_sriov_or_without_addresses_for_vfs_is_told_so(
+    sound: Fabric, flaw: str, sriov: int, room: int
+) -> None:
     whole = told(sound)
     sound.set_flaw("worker-1", "mlx5_0", flaw)
     assert told(sound) == (*whole[:2], f"sriov={sriov}", f"room={room}", *whole[4:])
@@ -293,7 +309,10 @@ def test_each_fault_can_be_injected_and_taken_back_twice(sound: Fabric, name: st
     for _time in range(2):
         assert FABRIC_FAULTS[name].off(sound, Target())
     assert set(sound.processes.running) == before
-    assert next(str(status) for status in sound.status()) == "fabric-1: sm-1 MASTER, sm-2 STANDBY; 10 of 10 HCA ports active"
+    assert (
+        next(str(status) for status in sound.status())
+        == "fabric-1: sm-1 MASTER, sm-2 STANDBY; 10 of 10 HCA ports active"
+    )
 
 
 def test_killed_managers_are_gone_and_the_other_fabric_keeps_its_own(sound: Fabric) -> None:
@@ -360,7 +379,10 @@ def test_a_target_that_does_not_exist_is_refused(sound: Fabric, name: str, targe
 
 def test_swapped_cables_are_at_each_others_leaf(sound: Fabric) -> None:
     said = FABRIC_FAULTS["swapped-cables"].on(sound, Target(worker="worker-2", device="mlx5_5"))
-    assert said == "worker-2 mlx5_5 is at MF0;fabric-1-leaf-1:MQM9700/U1 port 5, worker-2 mlx5_0 at MF0;fabric-1-leaf-4:MQM9700/U1 port 5"
+    assert (
+        said == "worker-2 mlx5_5 is at MF0;fabric-1-leaf-1:MQM9700/U1 port 5, worker-2 mlx5_0 at"
+        " MF0;fabric-1-leaf-4:MQM9700/U1 port 5"
+    )
     assert [command.split()[0] for command in sound.commands] == ["Unlink", "Unlink", "Link", "Link"]
 
 
@@ -405,5 +427,7 @@ def test_sminfo_as_the_tools_print_it() -> None:
     assert master is not None
     assert (master.lid, master.priority, master.state) == (4, 8, "MASTER")
     assert parse_sminfo((folder / "sminfo_no_sm.txt").read_text()) is None
-    assert parse_sminfo(SMINFO.format(lid=7, guid=0xB8, priority=15, number=3, state="MASTER")) == plane.SubnetManager(7, 0xB8, 15, "MASTER")
+    assert parse_sminfo(SMINFO.format(lid=7, guid=0xB8, priority=15, number=3, state="MASTER")) == plane.SubnetManager(
+        7, 0xB8, 15, "MASTER"
+    )
     assert parse_sminfo("") is None

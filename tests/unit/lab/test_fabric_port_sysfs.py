@@ -42,7 +42,18 @@ def test_the_subnet_managers_port_has_is_sm_set() -> None:
     assert not ACTIVE.capabilities & 2
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "[1]", '[{"port_info": "zz", "counters": null}]', '[{"port_info": "00", "counters": null}]', CAPTURE[:200]])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[]",
+        "[1]",
+        '[{"port_info": "zz", "counters": null}]',
+        '[{"port_info": "00", "counters": null}]',
+        CAPTURE[:200],
+    ],
+)
 def test_what_is_no_answer_is_refused(text: str) -> None:
     with pytest.raises(StepError):
         port.parse_answer(text, 1)
@@ -110,7 +121,9 @@ def test_the_client_asks_and_says_good_bye(simulator: Simulator, capsys: pytest.
     assert (mad[1], mad[3], mad[16:18], mad[65]) == (4, 1, b"\0\x12", 1)
 
 
-def test_the_counters_of_another_port_are_asked_over_the_fabric(simulator: Simulator, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_counters_of_another_port_are_asked_over_the_fabric(
+    simulator: Simulator, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert port.main(["127.0.0.1", str(simulator.port), "H-1@13"]) == 0
     assert int.from_bytes(simulator.asked[:2], "big") == 13
     assert capsys.readouterr().err == ""
@@ -135,7 +148,9 @@ def states(fabrics: Fabrics, topologies: dict[str, Topology]) -> States:
     return {node: CUT if node.description == "worker-1 mlx5_1" else ACTIVE for node in nodes}
 
 
-def test_the_module_is_told_where_each_hca_is_and_what_it_is_called(fabrics: Fabrics, topologies: dict[str, Topology]) -> None:
+def test_the_module_is_told_where_each_hca_is_and_what_it_is_called(
+    fabrics: Fabrics, topologies: dict[str, Topology]
+) -> None:
     words = dict(word.split("=") for word in emulated.parameters(fabrics, topologies, "worker-1", 7).split())
     assert (words["hcas"], words["fabrics"], words["host"]) == ("3c,4d,5e,9c,bc,dc", "0,0,1,1,0,0", "7")
     guids = [int(guid, 16) for guid in words["guids"].split(",")]
@@ -144,9 +159,16 @@ def test_the_module_is_told_where_each_hca_is_and_what_it_is_called(fabrics: Fab
     assert emulated.table(fabrics, "worker-1").splitlines()[0] == "3c mlx5_0 ibp60s0 worker-1 mlx5_0"
 
 
-def test_the_module_is_told_all_that_ibsim_says_of_a_port(fabrics: Fabrics, topologies: dict[str, Topology], states: States) -> None:
-    first, second = emulated.ports(fabrics, topologies, "worker-1", states, {"mlx5_1": emulated.WITHOUT_SRIOV}).splitlines()[:2]
-    assert first.startswith("3c there sriov=1 room=1 state=4 phys_state=5 lid=9 sm_lid=7 ") and " speed=128 width=2 " in first
+def test_the_module_is_told_all_that_ibsim_says_of_a_port(
+    fabrics: Fabrics, topologies: dict[str, Topology], states: States
+) -> None:
+    first, second = emulated.ports(
+        fabrics, topologies, "worker-1", states, {"mlx5_1": emulated.WITHOUT_SRIOV}
+    ).splitlines()[:2]
+    assert (
+        first.startswith("3c there sriov=1 room=1 state=4 phys_state=5 lid=9 sm_lid=7 ")
+        and " speed=128 width=2 " in first
+    )
     assert {word.partition("=")[0] for word in first.split()[13:]} == set(port.COUNTERS)
     assert " symbol_error=123 " in first
     assert second.startswith("4d there sriov=0 room=1 state=1 phys_state=2 ")

@@ -28,7 +28,9 @@ def test_hca_k_of_each_worker_is_on_leaf_k(topologies: dict[str, Topology]) -> N
     item = topologies["fabric-1"]
     leaf_of = {link.peer.description: link.switch.description for link in item.links if link.peer.kind == "hca"}
     for rail, device in enumerate(("mlx5_0", "mlx5_1", "mlx5_4", "mlx5_5")):
-        assert {leaf_of[f"worker-{worker} {device}"] for worker in (1, 2)} == {f"MF0;fabric-1-leaf-{rail + 1}:MQM9700/U1"}
+        assert {leaf_of[f"worker-{worker} {device}"] for worker in (1, 2)} == {
+            f"MF0;fabric-1-leaf-{rail + 1}:MQM9700/U1"
+        }
 
 
 def test_the_two_subnet_managers_are_on_servers_of_their_own(topologies: dict[str, Topology]) -> None:
@@ -77,7 +79,9 @@ def test_a_leaf_that_is_too_small_is_refused_with_the_remedy(fabrics: Fabrics) -
         ({"name": "other"}, "is not among other, fabric-2"),
     ],
 )
-def test_a_description_that_makes_no_fabric_is_refused(fabrics: Fabrics, changes: dict[str, typing.Any], why: str) -> None:
+def test_a_description_that_makes_no_fabric_is_refused(
+    fabrics: Fabrics, changes: dict[str, typing.Any], why: str
+) -> None:
     with pytest.raises(StepError, match=re.escape(why)):
         _with(fabrics, **changes)
 
@@ -95,9 +99,19 @@ def test_an_unknown_name_is_answered_with_the_known_ones(fabrics: Fabrics, topol
         topologies["fabric-1"].hca("worker-1", "mlx5_2")
 
 
-@given(rails=st.integers(1, 6), units=st.integers(1, 4), spines=st.integers(1, 4), workers=st.integers(1, 4), extra=st.integers(0, 60))
-def test_any_fabric_is_one_subnet_of_distinct_nodes(rails: int, units: int, spines: int, workers: int, extra: int) -> None:
-    hcas = tuple(SimulatedHca(f"mlx5_{rail}", f"ib{rail}", f"0000:{16 + rail:02x}:00.0", 0, "one") for rail in range(rails))
+@given(
+    rails=st.integers(1, 6),
+    units=st.integers(1, 4),
+    spines=st.integers(1, 4),
+    workers=st.integers(1, 4),
+    extra=st.integers(0, 60),
+)
+def test_any_fabric_is_one_subnet_of_distinct_nodes(
+    rails: int, units: int, spines: int, workers: int, extra: int
+) -> None:
+    hcas = tuple(
+        SimulatedHca(f"mlx5_{rail}", f"ib{rail}", f"0000:{16 + rail:02x}:00.0", 0, "one") for rail in range(rails)
+    )
     fabric = Fabric("one", 7070, rails * units, spines, extra)
     fabrics = Fabrics("10.0.0.1", tuple(f"w{worker}" for worker in range(workers)), hcas, (fabric,))
     try:
@@ -119,4 +133,6 @@ def test_any_fabric_is_one_subnet_of_distinct_nodes(rails: int, units: int, spin
 
 
 def _with(fabrics: Fabrics, **changes: typing.Any) -> Fabrics:
-    return dataclasses.replace(fabrics, fabrics=(dataclasses.replace(fabrics.fabrics[0], **changes), *fabrics.fabrics[1:]))
+    return dataclasses.replace(
+        fabrics, fabrics=(dataclasses.replace(fabrics.fabrics[0], **changes), *fabrics.fabrics[1:])
+    )

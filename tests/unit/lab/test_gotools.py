@@ -17,12 +17,18 @@ BROKEN_OFF = 'k8s.io/kubernetes@v1.34.4: Get "https://proxy.example/k8s.io.zip":
 
 @pytest.mark.parametrize(
     ("says", "runs", "fails"),
-    [([BROKEN_OFF], 2, False), ([BROKEN_OFF] * 3, 3, True), (["undefined: x"], 1, True), ([BROKEN_OFF, "undefined: x"], 2, True), ([], 1, False)],
+    [
+        ([BROKEN_OFF], 2, False),
+        ([BROKEN_OFF] * 3, 3, True),
+        (["undefined: x"], 1, True),
+        ([BROKEN_OFF, "undefined: x"], 2, True),
+        ([], 1, False),
+    ],
 )
 def test_build_goes_on_after_a_broken_download_only(
-    says: typing.List[str], runs: int, fails: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    says: list[str], runs: int, fails: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commands: typing.List[typing.Sequence[str]] = []
+    commands: list[typing.Sequence[str]] = []
 
     def run(command: typing.Sequence[str], **_more: typing.Any) -> str:
         commands.append(command)

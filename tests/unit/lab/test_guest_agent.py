@@ -26,8 +26,8 @@ class Agent:
 
     def __init__(self, path: pathlib.Path, rest: bytes = b"") -> None:
         self.rest, self.silent = rest, False
-        self.processes: typing.Dict[int, "subprocess.Popen[bytes]"] = {}
-        self.given: typing.Dict[int, bytes] = {}
+        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+        self.given: dict[int, bytes] = {}
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
         self.listener.listen()
@@ -42,17 +42,34 @@ class Agent:
                     if self.silent:
                         continue
                     if line.startswith(b"\xff"):
-                        client.sendall(b'{"error": {"class": "GenericError", "desc": "JSON parse error, stray \\ufffd"}}\n')
+                        client.sendall(
+                            b'{"error": {"class": "GenericError", "desc": "JSON parse error, stray \\ufffd"}}\n'
+                        )
                     client.sendall(self.answer(**json.loads(line.lstrip(b"\xff"))))
 
-    def answer(self, execute: str, arguments: typing.Dict[str, typing.Any]) -> bytes:
+    def answer(self, execute: str, arguments: dict[str, typing.Any]) -> bytes:
         if execute == "guest-sync-delimited":
             return b"\xff" + json.dumps({"return": arguments["id"]}).encode() + b"\n"
         if execute == "guest-exec":
             try:
-                process = subprocess.Popen([arguments["path"], *arguments["arg"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                process = subprocess.Popen(
+                    [arguments["path"], *arguments["arg"]],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                )
             except OSError as error:
-                return json.dumps({"error": {"class": "GenericError", "desc": f"Failed to execute child process: {error.strerror}"}}).encode() + b"\n"
+                return (
+                    json.dumps(
+                        {
+                            "error": {
+                                "class": "GenericError",
+                                "desc": f"Failed to execute child process: {error.strerror}",
+                            }
+                        }
+                    ).encode()
+                    + b"\n"
+                )
             self.processes[process.pid] = process
             self.given[process.pid] = base64.b64decode(arguments.get("input-data", ""))
             return json.dumps({"return": {"pid": process.pid}}).encode() + b"\n"
@@ -74,7 +91,9 @@ def port(tmp_path: pathlib.Path) -> pathlib.Path:
 @pytest.mark.parametrize("rest", [b"", b'{"return": {"pid": 7}}\n', b'n": 1}\n{"return"'])
 def test_a_command_gets_its_input_and_gives_output_and_code(port: pathlib.Path, rest: bytes) -> None:
     Agent(port, rest)
-    done = GuestAgent("worker-2", port).run(["/bin/sh", "-c", "wc -c; echo no >&2; exit 3"], stdin=bytes(range(256)) * 1000)
+    done = GuestAgent("worker-2", port).run(
+        ["/bin/sh", "-c", "wc -c; echo no >&2; exit 3"], stdin=bytes(range(256)) * 1000
+    )
     assert (done.code, done.output.strip(), done.errors) == (3, b"256000", b"no\n")
 
 

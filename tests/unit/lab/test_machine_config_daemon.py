@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The stand-in for the machine config daemon: what it tells of a node, in which order, and that no node is reset before it is drained or twice."""
+"""The stand-in for the machine config daemon: what it tells of a node, in which order, and that no node is reset before
+it is drained or twice."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import pytest
 
 from tests.lab.machine_config_daemon import ASKED, DONE, HAS, REASON, STATE, WANTED, Daemon, changed, pool_of
 
-Node = typing.Dict[str, typing.Any]
+Node = dict[str, typing.Any]
 
 
 def node(**annotations: str) -> Node:
@@ -27,12 +28,17 @@ def at(has: str, wanted: str, state: str, asked: str, done: str) -> Node:
 def test_a_node_that_joins_has_what_its_pool_has() -> None:
     daemon = Daemon(None, print)
     assert daemon.step(node(), "") == {}
-    assert daemon.step(node(), "rendered-a") == {HAS: "rendered-a", WANTED: "rendered-a", STATE: "Done", ASKED: "uncordon-rendered-a"}
+    assert daemon.step(node(), "rendered-a") == {
+        HAS: "rendered-a",
+        WANTED: "rendered-a",
+        STATE: "Done",
+        ASKED: "uncordon-rendered-a",
+    }
 
 
 def test_the_whole_way_to_another_configuration() -> None:
-    resets: typing.List[typing.Tuple[str, ...]] = []
-    said: typing.List[str] = []
+    resets: list[tuple[str, ...]] = []
+    said: list[str] = []
 
     def take(*words: str) -> str:
         resets.append(words)
@@ -47,9 +53,15 @@ def test_the_whole_way_to_another_configuration() -> None:
     drained = at("a", "b", "Working", "drain-b", "drain-b")
     for _look in range(3):
         assert daemon.step(drained, "b") == {} and resets == [("worker-1", "a", "b")]
-    away = {**drained, "status": {"nodeInfo": {"bootID": "second"}, "conditions": [{"type": "Ready", "status": "False"}]}}
+    away = {
+        **drained,
+        "status": {"nodeInfo": {"bootID": "second"}, "conditions": [{"type": "Ready", "status": "False"}]},
+    }
     assert daemon.step(away, "b") == {}
-    back = {**drained, "status": {"nodeInfo": {"bootID": "second"}, "conditions": [{"type": "Ready", "status": "True"}]}}
+    back = {
+        **drained,
+        "status": {"nodeInfo": {"bootID": "second"}, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
     assert daemon.step(back, "b") == {ASKED: "uncordon-b"}
     assert daemon.step(at("a", "b", "Working", "uncordon-b", "drain-b"), "b") == {}
     assert daemon.step(at("a", "b", "Working", "uncordon-b", "uncordon-b"), "b") == {HAS: "b", STATE: "Done"}
@@ -64,12 +76,25 @@ def test_where_no_node_is_reset_it_is_drained_all_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "config"), [({}, ""), ({"worker": ""}, "rendered-worker"), ({"worker": "", "gpu": ""}, "rendered-gpu"), ({"new": ""}, ""), ({"gpu": "no"}, "")]
+    ("labels", "config"),
+    [
+        ({}, ""),
+        ({"worker": ""}, "rendered-worker"),
+        ({"worker": "", "gpu": ""}, "rendered-gpu"),
+        ({"new": ""}, ""),
+        ({"gpu": "no"}, ""),
+    ],
 )
-def test_a_node_is_of_its_own_pool_before_it_is_of_the_workers(labels: typing.Dict[str, str], config: str) -> None:
+def test_a_node_is_of_its_own_pool_before_it_is_of_the_workers(labels: dict[str, str], config: str) -> None:
     pools = [
-        {"metadata": {"name": "worker"}, "spec": {"nodeSelector": {"matchLabels": {"worker": ""}}, "configuration": {"name": "rendered-worker"}}},
-        {"metadata": {"name": "gpu"}, "spec": {"nodeSelector": {"matchLabels": {"gpu": ""}}, "configuration": {"name": "rendered-gpu"}}},
+        {
+            "metadata": {"name": "worker"},
+            "spec": {"nodeSelector": {"matchLabels": {"worker": ""}}, "configuration": {"name": "rendered-worker"}},
+        },
+        {
+            "metadata": {"name": "gpu"},
+            "spec": {"nodeSelector": {"matchLabels": {"gpu": ""}}, "configuration": {"name": "rendered-gpu"}},
+        },
         {"metadata": {"name": "new"}, "spec": {"nodeSelector": {"matchLabels": {"new": ""}}}},
     ]
     assert pool_of({"metadata": {"name": "worker-1", "labels": labels}}, pools) == config
@@ -81,7 +106,7 @@ def test_kernel_arguments_come_and_go_with_the_configuration() -> None:
 
 
 def test_a_node_that_cannot_says_so_once() -> None:
-    tried: typing.List[str] = []
+    tried: list[str] = []
 
     def take(*words: str) -> str:
         tried.append(words[0])

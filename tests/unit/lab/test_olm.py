@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The lab's OLM: refused beside a Helm release, its catalog waited for with what says why not, and taken back in the order in which it lets go."""
+"""The lab's OLM: refused beside a Helm release, its catalog waited for with what says why not, and taken back in the
+order in which it lets go."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ class Answer:
     def __init__(self, items: typing.Sequence[typing.Any] = (), **data: typing.Any) -> None:
         self.items, self.data = items, data
 
-    def to_dict(self) -> typing.Dict[str, typing.Any]:
+    def to_dict(self) -> dict[str, typing.Any]:
         return {"items": self.items, **self.data}
 
 
@@ -32,8 +33,8 @@ class Running:
     """Processes of which none has ended, and those that were stopped."""
 
     def __init__(self) -> None:
-        self.checked: typing.Set[str] = set()
-        self.stopped: typing.List[str] = []
+        self.checked: set[str] = set()
+        self.stopped: list[str] = []
 
     def check(self, *names: str) -> None:
         self.checked |= {*names}
@@ -51,7 +52,9 @@ def cluster(monkeypatch: pytest.MonkeyPatch, answers: typing.Mapping[str, Answer
     def resource(api_version: str, kind: str) -> typing.Any:
         return types.SimpleNamespace(get=lambda **_where: answers.get(kind, Answer()), kind=kind, version=api_version)
 
-    monkeypatch.setattr(objects, "client", lambda path: types.SimpleNamespace(resources=types.SimpleNamespace(get=resource)))
+    monkeypatch.setattr(
+        objects, "client", lambda path: types.SimpleNamespace(resources=types.SimpleNamespace(get=resource))
+    )
     monkeypatch.setattr(olm, "READY_SECONDS", 0)
 
 
@@ -59,16 +62,24 @@ def processes() -> typing.Any:
     return Running()
 
 
-def test_it_is_refused_where_helm_has_installed_the_operator(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_it_is_refused_where_helm_has_installed_the_operator(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     cluster(monkeypatch, {"Secret": Answer(["a release"])})
     with pytest.raises(StepError) as error:
         olm.start(DESCRIPTION, AUTHORITY, tmp_path, processes())
     assert "Helm" in str(error.value) and "teardown.yml" in error.value.remedy
 
 
-@pytest.mark.parametrize(("state", "there", "fine"), [("READY", True, True), ("READY", False, False), ("TRANSIENT_FAILURE", False, True), ("", True, False)])
+@pytest.mark.parametrize(
+    ("state", "there", "fine"),
+    [("READY", True, True), ("READY", False, False), ("TRANSIENT_FAILURE", False, True), ("", True, False)],
+)
 def test_the_catalog_is_waited_for(monkeypatch: pytest.MonkeyPatch, state: str, there: bool, fine: bool) -> None:
-    cluster(monkeypatch, {"CatalogSource": Answer(status={"connectionState": {"lastObservedState": state}} if state else None)})
+    cluster(
+        monkeypatch,
+        {"CatalogSource": Answer(status={"connectionState": {"lastObservedState": state}} if state else None)},
+    )
     running = processes()
     if fine:
         olm.await_catalog(AUTHORITY, running, there)
@@ -80,18 +91,42 @@ def test_the_catalog_is_waited_for(monkeypatch: pytest.MonkeyPatch, state: str, 
 
 
 def test_what_olm_made_goes_while_it_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    kinds = ("CatalogSource", "ClusterServiceVersion", "InstallPlan", "OperatorGroup", "Subscription", "SriovNetwork", "SriovOperatorConfig")
-    crds = [{"metadata": {"name": name}, "spec": {"group": "operators.coreos.com", "names": {"kind": name}}} for name in kinds]
+    kinds = (
+        "CatalogSource",
+        "ClusterServiceVersion",
+        "InstallPlan",
+        "OperatorGroup",
+        "Subscription",
+        "SriovNetwork",
+        "SriovOperatorConfig",
+    )
+    crds = [
+        {"metadata": {"name": name}, "spec": {"group": "operators.coreos.com", "names": {"kind": name}}}
+        for name in kinds
+    ]
     cluster(monkeypatch, {"CustomResourceDefinition": Answer(crds)})
-    running, order = processes(), typing.cast(typing.List[str], [])
-    monkeypatch.setattr(objects, "remove", lambda resource, names=None: order.append(resource.kind if not running.stopped else f"{resource.kind} after it"))
+    running, order = processes(), typing.cast(list[str], [])
+    monkeypatch.setattr(
+        objects,
+        "remove",
+        lambda resource, names=None: order.append(
+            resource.kind if not running.stopped else f"{resource.kind} after it"
+        ),
+    )
     monkeypatch.setattr(olm, "_definitions", lambda: crds)
     monkeypatch.setattr(controlplane, "apply_base", lambda *_lab: order.append("the lab's own kinds"))
     (tmp_path / "olm").mkdir()
     olm.stop(DESCRIPTION, AUTHORITY, tmp_path, running)
     # the operator's own while it runs, which is until its version goes; kinds that are not served are left out
     own = ["SriovNetwork", "SriovOperatorConfig"]
-    made = ["Subscription", "ClusterServiceVersion", "InstallPlan", "CatalogSource", "OperatorGroup", "CustomResourceDefinition"]
+    made = [
+        "Subscription",
+        "ClusterServiceVersion",
+        "InstallPlan",
+        "CatalogSource",
+        "OperatorGroup",
+        "CustomResourceDefinition",
+    ]
     assert order == [*own, *made, "Namespace after it", "the lab's own kinds"]
     assert running.stopped == [*olm.TOOLS] and not (tmp_path / "olm").exists()
 

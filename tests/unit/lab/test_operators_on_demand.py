@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Operators that run as processes, on demand: built only then, with their own labels and annotations gone when they are taken back."""
+"""Operators that run as processes, on demand: built only then, with their own labels and annotations gone when they are
+taken back."""
 
 from __future__ import annotations
 
@@ -19,8 +20,10 @@ from lab.planes import Lab
 ON_DEMAND = (*nvidia_operator.TOOLS, *machine_config.TOOLS)
 
 
-def test_they_are_compiled_only_when_they_are_asked_for(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    built: typing.List[str] = []
+def test_they_are_compiled_only_when_they_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    built: list[str] = []
     monkeypatch.setattr(gotools, "binary", built.append)
     monkeypatch.setattr(gotools, "module_folder", lambda *_module: pathlib.Path())
     monkeypatch.setattr(gotools, "check_go", lambda: None)
@@ -41,7 +44,13 @@ def test_each_is_pinned(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "output"),
-    [("etcd", "server"), ("kubelet", "kubelet"), ("whereabouts", "cmd"), ("sriov-network-webhook", "webhook"), ("training-operator", "training-operator.v1")],
+    [
+        ("etcd", "server"),
+        ("kubelet", "kubelet"),
+        ("whereabouts", "cmd"),
+        ("sriov-network-webhook", "webhook"),
+        ("training-operator", "training-operator.v1"),
+    ],
 )
 def test_what_go_calls_a_binary(name: str, output: str) -> None:
     assert gotools.TOOL[name].output == output
@@ -58,9 +67,9 @@ def test_no_binary_takes_the_place_of_another() -> None:
 class Nodes:
     """Nodes as an API server has them; keeps what is changed."""
 
-    def __init__(self, *nodes: typing.Dict[str, typing.Any]) -> None:
+    def __init__(self, *nodes: dict[str, typing.Any]) -> None:
         self.nodes = nodes
-        self.patched: typing.Dict[str, typing.Any] = {}
+        self.patched: dict[str, typing.Any] = {}
 
     def get(self) -> typing.Any:
         return types.SimpleNamespace(to_dict=lambda: {"items": list(self.nodes)})
@@ -70,8 +79,11 @@ class Nodes:
         self.patched[name] = body
 
 
-def node(name: str, **metadata: typing.Any) -> typing.Dict[str, typing.Any]:
-    taints = [{"key": key, "effect": "NoSchedule"} for key in ("UpdateInProgress", "node.kubernetes.io/unschedulable", "site/own")]
+def node(name: str, **metadata: typing.Any) -> dict[str, typing.Any]:
+    taints = [
+        {"key": key, "effect": "NoSchedule"}
+        for key in ("UpdateInProgress", "node.kubernetes.io/unschedulable", "site/own")
+    ]
     return {"metadata": {"name": name, **metadata}, "spec": {"taints": taints, "unschedulable": True}}
 
 
@@ -88,7 +100,9 @@ def test_what_the_machine_config_controller_said_of_nodes_is_forgotten_and_no_mo
 
 
 def test_labels_of_nvidia_s_operator_go_and_no_others() -> None:
-    nodes = Nodes(node("worker-1", labels={"network.nvidia.com/operator.mofed.wait": "false", "site/own": "yes"}), node("bare"))
+    nodes = Nodes(
+        node("worker-1", labels={"network.nvidia.com/operator.mofed.wait": "false", "site/own": "yes"}), node("bare")
+    )
     nvidia_operator.forget(types.SimpleNamespace(resources=types.SimpleNamespace(get=lambda **_kind: nodes)))
     assert nodes.patched == {"worker-1": {"metadata": {"labels": {"network.nvidia.com/operator.mofed.wait": None}}}}
 
@@ -102,7 +116,7 @@ def test_one_that_ends_at_its_start_is_told_with_its_last_words(monkeypatch: pyt
         def check(self, name: str) -> None:
             raise StepError(f"{name} has ended; its last output:\nno such kind", "see its log")
 
-    monkeypatch.setattr(nvidia_operator, "_definitions", lambda: [])
+    monkeypatch.setattr(nvidia_operator, "_definitions", list)
     monkeypatch.setattr(nvidia_operator, "sources", pathlib.Path)
     monkeypatch.setattr(gotools, "binary", pathlib.Path)
     for name in ("apply", "client"):

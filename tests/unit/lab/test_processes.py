@@ -35,7 +35,9 @@ def _ended(processes: Processes, name: str) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize(("code", "how"), [("exit 3", "with exit code 3"), ("exit 0", "with exit code 0"), ("kill -ABRT $$", "by SIGABRT")])
+@pytest.mark.parametrize(
+    ("code", "how"), [("exit 3", "with exit code 3"), ("exit 0", "with exit code 0"), ("kill -ABRT $$", "by SIGABRT")]
+)
 def test_how_it_ended_and_its_last_words(processes: Processes, code: str, how: str) -> None:
     processes.start("guest", ["sh", "-c", f"echo no tap; {code}"])
     assert _ended(processes, "guest") == f"guest has ended {how}; its last output:\nno tap"
@@ -59,19 +61,24 @@ class Nodes:
         ready = types.SimpleNamespace(type="Ready", status="True")
         self.items = [
             types.SimpleNamespace(
-                metadata=types.SimpleNamespace(name=name), status=types.SimpleNamespace(nodeInfo=types.SimpleNamespace(bootID="1"), conditions=[ready])
+                metadata=types.SimpleNamespace(name=name),
+                status=types.SimpleNamespace(nodeInfo=types.SimpleNamespace(bootID="1"), conditions=[ready]),
             )
             for name in names
         ]
         self.resources = self
 
-    def get(self, **_kind: str) -> "Nodes":
+    def get(self, **_kind: str) -> Nodes:
         return self
 
 
 @pytest.mark.parametrize("deaths", range(4))
 def test_worker_that_ends_while_it_boots(
-    processes: Processes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path, deaths: int
+    processes: Processes,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: pathlib.Path,
+    deaths: int,
 ) -> None:
     """It is started again, twice, and each time is told; then its last words are the error."""
     lab = description.read()

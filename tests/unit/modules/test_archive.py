@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The archive of a run on its way: folders, and servers that take it, refuse it, are elsewhere, slow or not there. No secret is in what is told."""
+"""The archive of a run on its way: folders, and servers that take it, refuse it, are elsewhere, slow or not there. No
+secret is in what is told."""
 
 from __future__ import annotations
 
@@ -14,7 +15,13 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import Address, ArchiveError, Folder, Login, Place
+from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import (
+    Address,
+    ArchiveError,
+    Folder,
+    Login,
+    Place,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import unpack
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
@@ -61,14 +68,22 @@ def at(said: str) -> Place:
     return found
 
 
-def sent(report: str, said: str, login: Login = NOBODY, authority: str = "", keep: int = 9, patience: float = PATIENCE) -> Sent:
+def sent(
+    report: str, said: str, login: Login = NOBODY, authority: str = "", keep: int = 9, patience: float = PATIENCE
+) -> Sent:
     return send(report, RUN, at(said), login, authority, keep, patience)
 
 
-def refused(report: str, said: str, login: Login = NOBODY, authority: str = "", patience: float = PATIENCE) -> ArchiveError:
+def refused(
+    report: str, said: str, login: Login = NOBODY, authority: str = "", patience: float = PATIENCE
+) -> ArchiveError:
     with pytest.raises(ArchiveError) as told:
         sent(report, said, login, authority, patience=patience)
-    assert told.value.remedy and WORD not in str(told.value) and base64.b64encode(f"me:{WORD}".encode()).decode() not in str(told.value)
+    assert (
+        told.value.remedy
+        and WORD not in str(told.value)
+        and base64.b64encode(f"me:{WORD}".encode()).decode() not in str(told.value)
+    )
     return told.value
 
 
@@ -76,7 +91,12 @@ def test_a_server_has_the_archive_and_then_its_checksum(report: str, server: Put
     found = sent(report, f"{server.address}/reports/")
     assert [request.path for request in server.asked] == [f"/reports/{NAME}", f"/reports/{NAME}.sha256"]
     content = server.files[f"/reports/{NAME}"]
-    assert found == Sent(f"{server.address}/reports/{NAME}", hashlib.sha256(content).hexdigest(), len(content), f"{server.address}/reports/{NAME}.sha256")
+    assert found == Sent(
+        f"{server.address}/reports/{NAME}",
+        hashlib.sha256(content).hexdigest(),
+        len(content),
+        f"{server.address}/reports/{NAME}.sha256",
+    )
     assert server.files[f"/reports/{NAME}.sha256"].decode() == f"{found.sha256}  {NAME}\n"
     (tmp_path / NAME).write_bytes(content)
     assert "run.json" in unpack(str(tmp_path / NAME), str(tmp_path / "back")).sums
@@ -117,7 +137,9 @@ def test_a_refusal_is_told_with_what_to_do(report: str, server: PutServer, code:
 
 def test_a_signature_that_is_over_is_told_in_the_words_of_s3(report: str, server: PutServer) -> None:
     server.answers = [403]
-    server.body = f"<Error><Code>AccessDenied</Code><Message>{WORD} has expired</Message><Key>{WORD}</Key></Error>".encode()
+    server.body = (
+        f"<Error><Code>AccessDenied</Code><Message>{WORD} has expired</Message><Key>{WORD}</Key></Error>".encode()
+    )
     error = refused(report, f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}")
     assert "AccessDenied: ... has expired" in error.seen and "Sign the address anew" in error.remedy and not error.again
 
@@ -126,7 +148,12 @@ def test_an_answer_elsewhere_is_not_followed(report: str, server: PutServer, cer
     with PutServer(certificates.of()) as other:
         server.answers, server.headers = [307], {"Location": f"{other.address}/there/?token={WORD}"}
         error = refused(report, f"{server.address}/reports/")
-        assert "HTTP 307" in error.seen and f"on {other.address}: give" in error.remedy and "there" not in error.remedy and not other.asked
+        assert (
+            "HTTP 307" in error.seen
+            and f"on {other.address}: give" in error.remedy
+            and "there" not in error.remedy
+            and not other.asked
+        )
 
 
 @pytest.mark.parametrize(
@@ -138,7 +165,9 @@ def test_an_answer_elsewhere_is_not_followed(report: str, server: PutServer, cer
         ("https://me:{}@other.example/", "It is elsewhere: give"),
     ],
 )
-def test_where_an_answer_leads_is_told_without_what_was_sent(report: str, server: PutServer, monkeypatch: pytest.MonkeyPatch, said: str, told: str) -> None:
+def test_where_an_answer_leads_is_told_without_what_was_sent(
+    report: str, server: PutServer, monkeypatch: pytest.MonkeyPatch, said: str, told: str
+) -> None:
     # this server has no TLS
     monkeypatch.setattr(_archive, "_look_at_login", lambda _place, _login: None)
     server.answers, server.headers = [307], {"Location": said.replace("{}", WORD)}
@@ -151,24 +180,42 @@ def test_where_an_answer_leads_is_told_without_what_was_sent(report: str, server
     [
         *("Pa55w/rd+l ng", "Pa55w%2Frd%2Bl%20ng", "Pa55w%2frd%2bl%20ng", "Pa55w/rd%2Bl%20ng", "Pa55w%2Frd%2Bl+ng"),
         *(base64.b64encode(b"me:Pa55w/rd+l ng").decode(), base64.b64encode(b"Pa55w/rd+l ng").decode().rstrip("=")),
-        *("abc%2Fdef1234567", "abc/def1234567", "abc%2fdef1234567", base64.b64encode(b"abc/def1234567").decode(), "X-Amz-Signature=abc/def1234567"),
+        *(
+            "abc%2Fdef1234567",
+            "abc/def1234567",
+            "abc%2fdef1234567",
+            base64.b64encode(b"abc/def1234567").decode(),
+            "X-Amz-Signature=abc/def1234567",
+        ),
     ],
 )
 def test_no_form_of_what_was_sent_is_told(said: str) -> None:
     place = place_of("https://host/a/?X-Amz-Signature=abc%2Fdef1234567")
     assert isinstance(place, Address)
-    assert _archive._without_secrets(f"X: {said} is not known", place, Login("me", "Pa55w/rd+l ng")) == "X: ... is not known"
+    assert (
+        _archive._without_secrets(f"X: {said} is not known", place, Login("me", "Pa55w/rd+l ng"))
+        == "X: ... is not known"
+    )
     escaped = ("p&amp;ss&quot;w\u00f6rd", 'p&ss\\"w\\u00f6rd', 'p&ss"w\u00f6rd'.encode().hex())
     assert _archive._without_secrets(" ".join(escaped), place, Login("me", 'p&ss"w\u00f6rd')) == "... ... ..."
-    assert _archive._without_secrets(base64.b64encode(b"Bearer tok/en+1").decode(), place, Login(token="tok/en+1")) == "..."
-    assert _archive._without_secrets(f"X: {base64.b64encode(b'tok/en+1').decode()}", place, Login(token="tok/en+1")) == "X: ..."
+    assert (
+        _archive._without_secrets(base64.b64encode(b"Bearer tok/en+1").decode(), place, Login(token="tok/en+1"))
+        == "..."
+    )
+    assert (
+        _archive._without_secrets(f"X: {base64.b64encode(b'tok/en+1').decode()}", place, Login(token="tok/en+1"))
+        == "X: ..."
+    )
 
 
 def test_credentials_go_by_tls_to_whom_is_trusted(report: str, certificates: Certificates) -> None:
     with PutServer(certificates.of()) as server:
         sent(report, f"{server.address}/", Login(token=WORD), str(certificates.authority))
         sent(report, f"{server.address}/", Login("me", WORD), str(certificates.authority))
-    assert [request.authorization for request in server.asked[1:3]] == [f"Bearer {WORD}", "Basic " + base64.b64encode(f"me:{WORD}".encode()).decode()]
+    assert [request.authorization for request in server.asked[1:3]] == [
+        f"Bearer {WORD}",
+        "Basic " + base64.b64encode(f"me:{WORD}".encode()).decode(),
+    ]
 
 
 def test_who_is_not_trusted_is_sent_nothing(report: str, certificates: Certificates) -> None:
@@ -176,7 +223,10 @@ def test_who_is_not_trusted_is_sent_nothing(report: str, certificates: Certifica
         error = refused(report, f"{server.address}/", Login(token=WORD))
         assert "not trusted" in error.seen and "rdma_report_archive_ca" in error.remedy and not server.asked
     with PutServer(certificates.of(days=-1)) as server:
-        assert "expired" in refused(report, f"{server.address}/", Login(token=WORD), str(certificates.authority)).seen and not server.asked
+        assert (
+            "expired" in refused(report, f"{server.address}/", Login(token=WORD), str(certificates.authority)).seen
+            and not server.asked
+        )
 
 
 @pytest.mark.parametrize("login", [Login(token=WORD), Login("me", WORD)])
@@ -184,7 +234,9 @@ def test_credentials_are_not_sent_for_all_to_read(report: str, server: PutServer
     assert "not encrypted" in refused(report, f"{server.address}/", login).seen and not server.asked
 
 
-@pytest.mark.parametrize("login", [Login("me", WORD, WORD), Login("me"), Login(password=WORD), Login(token=f"{WORD}\nX: y")])
+@pytest.mark.parametrize(
+    "login", [Login("me", WORD, WORD), Login("me"), Login(password=WORD), Login(token=f"{WORD}\nX: y")]
+)
 def test_credentials_that_contradict_themselves_are_refused(report: str, login: Login) -> None:
     refused(report, "https://localhost:1/", login)
 
@@ -237,13 +289,19 @@ def test_a_folder_keeps_the_newest_under_their_own_names(report: str, tmp_path: 
     folder = tmp_path / "kept"
     found = sent(report, str(folder))
     assert sorted(os.listdir(folder)) == [NAME, f"{NAME}.sha256"]
-    assert (folder / f"{NAME}.sha256").read_text() == f"{hashlib.sha256((folder / NAME).read_bytes()).hexdigest()}  {NAME}\n" and found.removed == ()
+    assert (
+        folder / f"{NAME}.sha256"
+    ).read_text() == f"{hashlib.sha256((folder / NAME).read_bytes()).hexdigest()}  {NAME}\n" and found.removed == ()
     (folder / "of somebody else.tar.gz").touch()
     (folder / "rdma-evidence-20250101T000000Z-cccccc.tar.gz").touch()
     FactFolder(report, LATER).begin(RunStart(LATER, "2026-01-03T03:04:05+00:00"))
     after = send(report, LATER, Folder(str(folder)), Login(), "", 1)
     assert [os.path.basename(path) for path in after.removed] == ["rdma-evidence-20250101T000000Z-cccccc.tar.gz", NAME]
-    assert sorted(os.listdir(folder)) == ["of somebody else.tar.gz", f"rdma-evidence-{LATER}.tar.gz", f"rdma-evidence-{LATER}.tar.gz.sha256"]
+    assert sorted(os.listdir(folder)) == [
+        "of somebody else.tar.gz",
+        f"rdma-evidence-{LATER}.tar.gz",
+        f"rdma-evidence-{LATER}.tar.gz.sha256",
+    ]
 
 
 def test_the_archive_of_an_older_run_is_not_removed_as_it_comes(report: str, tmp_path: pathlib.Path) -> None:
@@ -270,7 +328,9 @@ def test_a_look_leaves_no_file_and_in_check_mode_no_folder(tmp_path: pathlib.Pat
 
 def test_a_look_shows_no_secret_to_a_server_and_takes_any_answer(server: PutServer) -> None:
     look(at(f"{server.address}/last.tar.gz?X-Amz-Signature={WORD}"), Login(), "", True)
-    assert [(request.method, request.path, request.authorization) for request in server.asked] == [("HEAD", "/last.tar.gz", None)]
+    assert [(request.method, request.path, request.authorization) for request in server.asked] == [
+        ("HEAD", "/last.tar.gz", None)
+    ]
 
 
 def test_a_look_finds_what_would_fail_later(certificates: Certificates, tmp_path: pathlib.Path) -> None:

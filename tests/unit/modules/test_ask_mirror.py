@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""images_info asks a mirror over TLS for all that a run would pull; charts and their images come from there. Nothing of a user's password is shown."""
+"""images_info asks a mirror over TLS for all that a run would pull; charts and their images come from there. Nothing of
+a user's password is shown."""
 
 from __future__ import annotations
 
@@ -52,12 +53,17 @@ class Site:
         path.chmod(0o755)
 
     @property
-    def cluster(self) -> typing.Dict[str, typing.Any]:
+    def cluster(self) -> dict[str, typing.Any]:
         return {"mirror": f"{self.registry.address}/m", "node_selector": {"role": "gpu"}}
 
-    def options(self, **more: typing.Any) -> typing.Dict[str, typing.Any]:
+    def options(self, **more: typing.Any) -> dict[str, typing.Any]:
         given = {"fabrics": [{**FABRIC, "pods": PODS}], "cluster": self.cluster, "by": "helm", "ask_mirror": True}
-        return {**given, "helm_binary": str(self.folder / "helm"), "registry_ca": str(self.certificates.authority), **more}
+        return {
+            **given,
+            "helm_binary": str(self.folder / "helm"),
+            "registry_ca": str(self.certificates.authority),
+            **more,
+        }
 
 
 @pytest.fixture(name="site")
@@ -67,18 +73,21 @@ def _site(tmp_path: pathlib.Path) -> typing.Iterator[Site]:
     site.server.stop()
 
 
-Answer = typing.Tuple[int, typing.Dict[str, typing.Any]]
+Answer = tuple[int, dict[str, typing.Any]]
 
 
-def look(site: Site, capsys: pytest.CaptureFixture[str], **more: typing.Any) -> typing.Dict[str, typing.Any]:
+def look(site: Site, capsys: pytest.CaptureFixture[str], **more: typing.Any) -> dict[str, typing.Any]:
     code, result = run_module("images_info", site.options(**more), capsys)
     assert (code, result["changed"]) == (0, False), result
     return result
 
 
-def statuses(site: Site, result: typing.Dict[str, typing.Any]) -> typing.Dict[str, str]:
+def statuses(site: Site, result: dict[str, typing.Any]) -> dict[str, str]:
     facts = load(MirrorFacts, result["mirror"])
-    return {finding.subject: finding.status for finding in check.check(parse_intent([{**FABRIC, "pods": PODS}], None, site.cluster), facts)}
+    return {
+        finding.subject: finding.status
+        for finding in check.check(parse_intent([{**FABRIC, "pods": PODS}], None, site.cluster), facts)
+    }
 
 
 def test_all_is_there(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
@@ -90,16 +99,21 @@ def test_all_is_there(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
         f"{CHART}:1.6.0",
         "quay.io/site/sriov-network-operator-chart:1",
     }
-    assert look(site, capsys, **{"_ansible_check_mode": True})["mirror"] == result["mirror"]
+    assert look(site, capsys, _ansible_check_mode=True)["mirror"] == result["mirror"]
 
 
 def test_what_is_missing_is_named_and_is_there_once_it_was_put(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     tags = site.registry.images.pop("m/registry.example/tools")
     result = look(site, capsys)
     assert result["complete"] is False
-    assert [subject for subject, status in statuses(site, result).items() if status == "fail"] == ["registry.example/tools:1"]
+    assert [subject for subject, status in statuses(site, result).items() if status == "fail"] == [
+        "registry.example/tools:1"
+    ]
     (missing,) = (answer for answer in result["mirror"]["answers"] if answer["state"] == "missing")
-    assert missing["put"] == [f"skopeo copy --all docker://registry.example/tools:1 docker://{site.registry.address}/m/registry.example/tools:1"]
+    assert missing["put"] == [
+        "skopeo copy --all docker://registry.example/tools:1"
+        f" docker://{site.registry.address}/m/registry.example/tools:1"
+    ]
     site.registry.images["m/registry.example/tools"] = tags
     assert look(site, capsys)["complete"] is True
 
@@ -131,7 +145,9 @@ def test_packages_of_olm_are_the_business_of_their_catalog(site: Site, capsys: p
     assert [answer["source"] for answer in result["mirror"]["answers"]] == ["registry.example/tools:1"]
 
 
-def test_a_user_of_the_file_gets_in_and_is_never_shown(site: Site, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+def test_a_user_of_the_file_gets_in_and_is_never_shown(
+    site: Site, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
     site.registry.way = "bearer"
     assert set(statuses(site, look(site, capsys)).values()) == {"unknown"}
     file = tmp_path / "auth.json"

@@ -17,10 +17,18 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import NodeBios
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import (
+    BASIC,
+    PASSWORD,
+    TOKEN,
+    USER,
+    BmcServer,
+    Certificates,
+    tree,
+)
 from lab.bmc.server import Fault
 
-Result = typing.Dict[str, typing.Any]
+Result = dict[str, typing.Any]
 UUIDS = ("4c4c4544-0035-3510-8054-c6c04f503347", "4c4c4544-0035-3510-8054-c6c04f503348")
 
 
@@ -33,14 +41,25 @@ class Controller:
 
     def set(self, check_mode: bool = False, **arguments: typing.Any) -> Result:
         """bios, with the user and the password of the tests."""
-        return self.run(module="bios", user=USER, password=PASSWORD, _ansible_check_mode=check_mode, _ansible_diff=True, **arguments)
+        return self.run(
+            module="bios", user=USER, password=PASSWORD, _ansible_check_mode=check_mode, _ansible_diff=True, **arguments
+        )
 
-    def run(self, environment: typing.Optional[typing.Dict[str, str]] = None, module: str = "bios_info", **arguments: typing.Any) -> Result:
+    def run(
+        self, environment: typing.Optional[dict[str, str]] = None, module: str = "bios_info", **arguments: typing.Any
+    ) -> Result:
         data = self.folder / "arguments.json"
         data.write_text(json.dumps({"ANSIBLE_MODULE_ARGS": {"ca_path": self.ca, **arguments}}))
         name = f"ansible_collections.linerate.rdma.plugins.modules.{module}"
         variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})}
-        finished = subprocess.run([sys.executable, "-m", name, str(data)], capture_output=True, text=True, env=variables, timeout=120, check=False)
+        finished = subprocess.run(
+            [sys.executable, "-m", name, str(data)],
+            capture_output=True,
+            text=True,
+            env=variables,
+            timeout=120,
+            check=False,
+        )
         said = finished.stdout + finished.stderr
         assert not any(secret in said for secret in (PASSWORD, TOKEN, BASIC))
         answer: Result = json.loads(finished.stdout.strip().splitlines()[-1])
@@ -58,7 +77,7 @@ def controller(tmp_path: pathlib.Path, certificates: Certificates) -> Controller
 
 
 @pytest.fixture
-def servers(certificates: Certificates) -> typing.Iterator[typing.Tuple[BmcServer, BmcServer]]:
+def servers(certificates: Certificates) -> typing.Iterator[tuple[BmcServer, BmcServer]]:
     """A good one, and one that repeats in its refusals what it was sent."""
     certificate = certificates.of()
     with contextlib.ExitStack() as stack:
@@ -69,42 +88,67 @@ def servers(certificates: Certificates) -> typing.Iterator[typing.Tuple[BmcServe
         yield good, bad
 
 
-def bmcs(servers: typing.Sequence[BmcServer]) -> typing.List[Result]:
-    return [{"node": f"worker-{number}", "address": "localhost", "port": server.port, "uuid": UUIDS[number]} for number, server in enumerate(servers)]
+def bmcs(servers: typing.Sequence[BmcServer]) -> list[Result]:
+    return [
+        {"node": f"worker-{number}", "address": "localhost", "port": server.port, "uuid": UUIDS[number]}
+        for number, server in enumerate(servers)
+    ]
 
 
-def test_an_answer_for_each_node_and_an_error_for_one(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+def test_an_answer_for_each_node_and_an_error_for_one(
+    controller: Controller, servers: tuple[BmcServer, BmcServer]
+) -> None:
     asked = bmcs(servers)
     asked[0]["wanted"] = {"c_states": True}
-    result = controller.run(bmcs=asked, user=USER, password=PASSWORD, wanted={"sriov": True, "ari": True}, keys=["sriov", "iommu"])
+    result = controller.run(
+        bmcs=asked, user=USER, password=PASSWORD, wanted={"sriov": True, "ari": True}, keys=["sriov", "iommu"]
+    )
     assert not result.get("failed") and result["changed"] is False
     assert (result["asked"], result["unanswered"]) == (2, 1)
     assert result["states"] == {"ok": 1, "wrong": 0, "pending": 0, "read_only": 1, "unknown": 1}
     good, bad = result["bmcs"]
-    assert [one["state"] for one in good["states"]] == ["ok", "unknown", "read_only"] and good["error"] == good["cause"] == ""
-    assert [one["key"] for one in good["bios"]["settings"]] == ["sriov", "iommu", "ari", "c_states"], "what is wanted is shown, asked for or not"
+    assert [one["state"] for one in good["states"]] == ["ok", "unknown", "read_only"] and good["error"] == good[
+        "cause"
+    ] == ""
+    assert [one["key"] for one in good["bios"]["settings"]] == [
+        "sriov",
+        "iommu",
+        "ari",
+        "c_states",
+    ], "what is wanted is shown, asked for or not"
     assert bad["bios"] is None and bad["cause"] == "rights" and bad["states"] == []
-    assert bad["error"].startswith(f"the BMC of worker-1 (localhost:{servers[1].port}): GET /redfish/v1/Systems was answered with 403 (Base.1.12.Fault)")
+    assert bad["error"].startswith(
+        f"the BMC of worker-1 (localhost:{servers[1].port}): GET /redfish/v1/Systems was answered with 403"
+        " (Base.1.12.Fault)"
+    )
 
 
-def test_credentials_of_the_environment_and_of_one_bmc(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+def test_credentials_of_the_environment_and_of_one_bmc(
+    controller: Controller, servers: tuple[BmcServer, BmcServer]
+) -> None:
     good, _bad = servers
     (one,) = bmcs([good])
     environment = {"RDMA_BMC_USER": USER, "RDMA_BMC_PASSWORD": PASSWORD}
     assert controller.run(environment, bmcs=[one])["unanswered"] == 0
     assert controller.run({"RDMA_BMC_TOKEN": TOKEN}, bmcs=[one])["unanswered"] == 0
     # the user of a BMC goes before a token for all
-    assert controller.run({"RDMA_BMC_TOKEN": "old"}, bmcs=[{**one, "user": USER, "password": PASSWORD}])["unanswered"] == 0
+    assert (
+        controller.run({"RDMA_BMC_TOKEN": "old"}, bmcs=[{**one, "user": USER, "password": PASSWORD}])["unanswered"] == 0
+    )
     assert controller.run(environment, bmcs=[{**one, "password": "another one"}])["bmcs"][0]["cause"] == "password"
 
 
-def test_answers_become_facts(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+def test_answers_become_facts(controller: Controller, servers: tuple[BmcServer, BmcServer]) -> None:
     report = controller.folder / "report"
-    result = controller.run(bmcs=bmcs(servers), user=USER, password=PASSWORD, facts_dir=str(report), run="r1", wanted={"sriov": True})
+    result = controller.run(
+        bmcs=bmcs(servers), user=USER, password=PASSWORD, facts_dir=str(report), run="r1", wanted={"sriov": True}
+    )
     assert "bmcs" not in result and result["states"]["ok"] == 1 and result["unanswered"] == 1
     folder = FactFolder(str(report), "r1")
     facts = folder.of_nodes("bios", ["worker-0", "worker-1"])
-    assert load(NodeBios, facts["worker-0"]["value"]).model == "PowerEdge R750" and facts["worker-1"]["error"].startswith("failed: the BMC of worker-1")
+    assert load(NodeBios, facts["worker-0"]["value"]).model == "PowerEdge R750" and facts["worker-1"][
+        "error"
+    ].startswith("failed: the BMC of worker-1")
     written = "".join(path.read_text() for path in report.rglob("*.json"))
     assert PASSWORD not in written and USER not in written
 
@@ -120,7 +164,7 @@ def test_answers_become_facts(controller: Controller, servers: typing.Tuple[BmcS
     ],
 )
 def test_what_cannot_be_asked_is_refused_before_anybody_is(
-    change: Result, said: str, controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]
+    change: Result, said: str, controller: Controller, servers: tuple[BmcServer, BmcServer]
 ) -> None:
     good, _bad = servers
     (one,) = bmcs([good])
@@ -128,7 +172,7 @@ def test_what_cannot_be_asked_is_refused_before_anybody_is(
     assert result["failed"] and said in result["msg"] and good.asked == []
 
 
-def test_a_node_has_one_bmc(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+def test_a_node_has_one_bmc(controller: Controller, servers: tuple[BmcServer, BmcServer]) -> None:
     (one,) = bmcs(servers[:1])
     result = controller.run(bmcs=[one, one], user=USER, password=PASSWORD)
     assert result["failed"] and "named twice" in result["msg"]
@@ -137,7 +181,9 @@ def test_a_node_has_one_bmc(controller: Controller, servers: typing.Tuple[BmcSer
 SETTINGS = "/redfish/v1/Systems/System.Embedded.1/Bios/Settings"
 
 
-def test_bios_in_check_mode_for_real_again_and_after_the_reset(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+def test_bios_in_check_mode_for_real_again_and_after_the_reset(
+    controller: Controller, servers: tuple[BmcServer, BmcServer]
+) -> None:
     good, _bad = servers
     asked = bmcs([good])
     wanted: Result = {"smt": False, "sriov": True}
@@ -145,36 +191,59 @@ def test_bios_in_check_mode_for_real_again_and_after_the_reset(controller: Contr
         result = controller.set(check_mode, bmcs=asked, wanted=wanted)
         assert result["changed"] and result["reset_required"] == 1 and len(good.written) == int(not check_mode)
         (one,) = result["bmcs"]
-        assert one["writes"] == [{"key": "smt", "attribute": "LogicalProc", "before": "Enabled", "after": "Disabled", "reset_required": True}]
+        assert one["writes"] == [
+            {"key": "smt", "attribute": "LogicalProc", "before": "Enabled", "after": "Disabled", "reset_required": True}
+        ]
         assert result["diff"] == [
-            {"before_header": "worker-0", "after_header": "worker-0", "before": {"LogicalProc": "Enabled"}, "after": {"LogicalProc": "Disabled"}}
+            {
+                "before_header": "worker-0",
+                "after_header": "worker-0",
+                "before": {"LogicalProc": "Enabled"},
+                "after": {"LogicalProc": "Disabled"},
+            }
         ]
         assert bool(one["job"]) != check_mode and one["error"] == one["cause"] == ""
     job = one["job"]
     again = controller.set(bmcs=asked, wanted=wanted)
-    assert not again["changed"] and again["reset_required"] == 1 and again["bmcs"][0]["job"] == job and again["diff"] == []
+    assert (
+        not again["changed"] and again["reset_required"] == 1 and again["bmcs"][0]["job"] == job and again["diff"] == []
+    )
     good.reset()
     after = controller.set(bmcs=asked, wanted=wanted)
     assert not after["changed"] and after["reset_required"] == 0 and len(good.written) == 1
     # a node may want something else
     other = controller.set(bmcs=[{**asked[0], "wanted": {"smt": True}}], wanted=wanted)
-    assert [write["after"] for write in other["bmcs"][0]["writes"]] == ["Enabled"] and len(good.written) == 2 and good.resets == []
+    assert (
+        [write["after"] for write in other["bmcs"][0]["writes"]] == ["Enabled"]
+        and len(good.written) == 2
+        and good.resets == []
+    )
 
 
-def test_bios_fails_for_one_and_sets_the_other(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+def test_bios_fails_for_one_and_sets_the_other(controller: Controller, servers: tuple[BmcServer, BmcServer]) -> None:
     _good, bad = servers
     bad.faults = {SETTINGS: Fault(status=400, method="PATCH")}
     result = controller.set(bmcs=bmcs(servers), wanted={"smt": False})
-    assert result["failed"] and result["changed"] and result["msg"].startswith("1 of 2 BMCs were not set: the BMC of worker-1")
+    assert (
+        result["failed"]
+        and result["changed"]
+        and result["msg"].startswith("1 of 2 BMCs were not set: the BMC of worker-1")
+    )
     assert [(one["changed"], one["cause"]) for one in result["bmcs"]] == [(True, ""), (False, "not_taken")]
     assert "denied" not in str(result), "the BMC repeats what it was sent"
 
 
 @pytest.mark.parametrize(
-    ("change", "cause"), [({"ari": True}, "attribute"), ({"c_states": True}, "read_only"), ({"smt": "Perhaps"}, "value"), ({"numa_per_socket": 8}, "value")]
+    ("change", "cause"),
+    [
+        ({"ari": True}, "attribute"),
+        ({"c_states": True}, "read_only"),
+        ({"smt": "Perhaps"}, "value"),
+        ({"numa_per_socket": 8}, "value"),
+    ],
 )
 def test_bios_writes_nothing_where_one_thing_is_not_to_be_had(
-    change: Result, cause: str, controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]
+    change: Result, cause: str, controller: Controller, servers: tuple[BmcServer, BmcServer]
 ) -> None:
     good, _bad = servers
     for check_mode in (True, False):
@@ -182,7 +251,7 @@ def test_bios_writes_nothing_where_one_thing_is_not_to_be_had(
         assert result["failed"] and not result["changed"] and result["bmcs"][0]["cause"] == cause and good.written == []
 
 
-def test_bios_refuses_what_no_bios_has(controller: Controller, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+def test_bios_refuses_what_no_bios_has(controller: Controller, servers: tuple[BmcServer, BmcServer]) -> None:
     good, _bad = servers
     result = controller.set(bmcs=bmcs([good]), wanted={"sr_iov": True})
     assert result["failed"] and "'sr_iov' is no key of a BIOS" in result["msg"] and good.asked == []

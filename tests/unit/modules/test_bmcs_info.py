@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stage platform asks of the BMCs, under a real ansible-playbook: addresses and credentials are variables of nodes, and no secret gets anywhere."""
+"""What stage platform asks of the BMCs, under a real ansible-playbook: addresses and credentials are variables of
+nodes, and no secret gets anywhere."""
 
 from __future__ import annotations
 
@@ -24,7 +25,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
-from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import (
+    BASIC,
+    PASSWORD,
+    TOKEN,
+    USER,
+    BmcServer,
+    Certificates,
+    tree,
+)
 from lab.bmc.server import Fault
 
 pytestmark = pytest.mark.processes
@@ -33,7 +42,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUN = "20260102T030405Z-aaaaaa"
 WRONG = "an0ther-w0rd"
 SECRETS = (PASSWORD, TOKEN, BASIC, WRONG)
-Variables = typing.Dict[str, typing.Any]
+Variables = dict[str, typing.Any]
 
 
 class Vaulted(str):
@@ -55,12 +64,19 @@ class Site:
         self.folder = FactFolder(str(path / "report"), RUN)
         self.output = ""
 
-    def play(self, hosts: typing.Mapping[str, Variables], role: typing.Optional[Variables] = None, **environment: str) -> int:
+    def play(
+        self, hosts: typing.Mapping[str, Variables], role: typing.Optional[Variables] = None, **environment: str
+    ) -> int:
         """:returns: the code of ansible-playbook"""
         self.folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", nodes=tuple(hosts)))
         kept = {"group/linerate.rdma.facts": {"facts_dir": self.folder.report_dir, "run": RUN}}
         debug = {"name": "Show", "ansible.builtin.debug": {"var": "hostvars.localhost"}}
-        play = {"hosts": "localhost", "gather_facts": False, "module_defaults": kept, "roles": [{"role": "linerate.rdma.platform", **(role or {})}]}
+        play = {
+            "hosts": "localhost",
+            "gather_facts": False,
+            "module_defaults": kept,
+            "roles": [{"role": "linerate.rdma.platform", **(role or {})}],
+        }
         (self.path / "play.yml").write_text(yaml.safe_dump([{**play, "post_tasks": [debug]}]), encoding="utf-8")
         (self.path / "hosts.yml").write_text(yaml.safe_dump({"rdma_nodes": {"hosts": dict(hosts)}}), encoding="utf-8")
         (self.path / "word").write_text("w0rd-of-the-vault", encoding="utf-8")
@@ -72,12 +88,27 @@ class Site:
             "ANSIBLE_NOCOLOR": "1",
             **environment,
         }
-        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+        program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+            pathlib.Path(sys.executable).parent / "ansible-playbook"
+        )
         command = [program, "-vvvv", "-i", "hosts.yml", "--vault-password-file", "word", "play.yml"]
-        done = subprocess.run(command, cwd=self.path, env=variables, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
+        done = subprocess.run(
+            command,
+            cwd=self.path,
+            env=variables,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=300,
+            check=False,
+        )
         self.output = done.stdout + done.stderr
         written = "".join(path.read_text(encoding="utf-8") for path in (self.path / "report").rglob("*.json"))
-        for place, text in (("output", self.output), ("log", (self.path / "ansible.log").read_text()), ("facts", written)):
+        for place, text in (
+            ("output", self.output),
+            ("log", (self.path / "ansible.log").read_text()),
+            ("facts", written),
+        ):
             assert not [secret for secret in SECRETS if secret in text], place
         return done.returncode
 
@@ -99,7 +130,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 @pytest.fixture
-def servers(certificates: Certificates) -> typing.Iterator[typing.Tuple[BmcServer, BmcServer]]:
+def servers(certificates: Certificates) -> typing.Iterator[tuple[BmcServer, BmcServer]]:
     """A good one, and one that repeats in its refusals what it was sent."""
     with contextlib.ExitStack() as stack:
         good, bad = (stack.enter_context(BmcServer(tree("dell"), certificates.of())) for _number in range(2))
@@ -107,15 +138,22 @@ def servers(certificates: Certificates) -> typing.Iterator[typing.Tuple[BmcServe
         yield good, bad
 
 
-def test_each_way_to_a_bmc_and_no_secret_anywhere(site: Site, certificates: Certificates, servers: typing.Tuple[BmcServer, BmcServer]) -> None:
+def test_each_way_to_a_bmc_and_no_secret_anywhere(
+    site: Site, certificates: Certificates, servers: tuple[BmcServer, BmcServer]
+) -> None:
     good, bad = servers
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         at = {"rdma_bmc_address": "localhost", "rdma_bmc_port": good.port}
-        hosts: typing.Dict[str, Variables] = {
+        hosts: dict[str, Variables] = {
             "by-environment": at,
             "by-vault": {**at, "rdma_bmc_user": USER, "rdma_bmc_password": vaulted(PASSWORD, "w0rd-of-the-vault")},
-            "by-template": {**at, "rdma_bmc_address": "{{ 'local' ~ 'host' }}", "rdma_bmc_port": "{{ 1 * %d }}" % good.port, "rdma_bmc_token": TOKEN},
+            "by-template": {
+                **at,
+                "rdma_bmc_address": "{{ 'local' ~ 'host' }}",
+                "rdma_bmc_port": "{{ 1 * " + str(good.port) + " }}",
+                "rdma_bmc_token": TOKEN,
+            },
             "closed": {**at, "rdma_bmc_port": closed.getsockname()[1]},
             "refused": {**at, "rdma_bmc_port": bad.port},
             "wrong": {**at, "rdma_bmc_password": WRONG},

@@ -16,13 +16,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_docume
 from ansible_collections.linerate.rdma.tests.unit.modules.test_cluster_doors import run_module
 from ansible_collections.linerate.rdma.tests.unit.parse.test_charts import PRINTED
 
-Run = typing.Callable[..., typing.Tuple[int, typing.Dict[str, typing.Any]]]
+Run = typing.Callable[..., tuple[int, dict[str, typing.Any]]]
 SECRET = "hunter2-of-a-repository"
 
 
 @pytest.fixture(name="run")
 def _run(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(script: str, **options: typing.Any) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
+    def run(script: str, **options: typing.Any) -> tuple[int, dict[str, typing.Any]]:
         binary = tmp_path / "helm"
         binary.write_text(f"#!/bin/sh\n{script}\n")
         binary.chmod(0o755)
@@ -35,12 +35,24 @@ def _run(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> Run:
 @pytest.mark.parametrize("check_mode", [False, True])
 def test_definitions_of_the_folders_of_a_chart(run: Run, tmp_path: pathlib.Path, check_mode: bool) -> None:
     (tmp_path / "printed").write_text(PRINTED)
-    script = f'echo "$@" >{tmp_path}/told; while [ "$1" != --values ]; do shift; done; cat "$2" >{tmp_path}/values; cat {tmp_path}/printed'
+    script = (
+        f'echo "$@" >{tmp_path}/told; while [ "$1" != --values ]; do shift; done; cat "$2" >{tmp_path}/values; cat'
+        f" {tmp_path}/printed"
+    )
     values = {"password": SECRET, "replicas": 1}
-    options = {"values": values, "kubernetes_version": "v1.33.2", "repository": "https://charts.example", "_ansible_check_mode": check_mode}
+    options = {
+        "values": values,
+        "kubernetes_version": "v1.33.2",
+        "repository": "https://charts.example",
+        "_ansible_check_mode": check_mode,
+    }
     code, result = run(script, **options)
     assert (code, result["changed"]) == (0, False)
-    assert [item["metadata"]["name"] for item in result["definitions"]] == ["nicclusterpolicies.mellanox.com", "second.mellanox.com", "a.sub.example"]
+    assert [item["metadata"]["name"] for item in result["definitions"]] == [
+        "nicclusterpolicies.mellanox.com",
+        "second.mellanox.com",
+        "a.sub.example",
+    ]
     told = (tmp_path / "told").read_text().split()
     assert told[:3] == ["template", "x", "oci://registry.example/c"] and "--include-crds" in told
     assert [told[told.index(name) + 1] for name in ("--namespace", "--version", "--repo", "--kube-version")] == [
@@ -69,12 +81,23 @@ def test_a_repository_that_never_ends_its_answer_has_a_limit(run: Run, monkeypat
         ("echo refused >&2; exit 1", {}, "refused"),
         ("exit 0", {"release": "--post-renderer=/bin/sh"}, "the release of a chart"),
         ("exit 0", {"kubernetes_version": "-x"}, "the version of Kubernetes"),
-        ("printf -- '---\n# Source: c/crds/a.yaml\nkind: CustomResourceDefinition\nmetadata: []\n---\n# Source: c/crds/b.yaml\n[1]\n'", {}, "not a Kubernetes"),
-        ("printf -- '---\n# Source: c/crds/a.yaml\nkind: CustomResourceDefinition\nmetadata: [1]\n'", {}, "metadata is no mapping"),
+        (
+            (
+                "printf -- '---\n# Source: c/crds/a.yaml\nkind: CustomResourceDefinition\nmetadata: []\n---\n# Source:"
+                " c/crds/b.yaml\n[1]\n'"
+            ),
+            {},
+            "not a Kubernetes",
+        ),
+        (
+            "printf -- '---\n# Source: c/crds/a.yaml\nkind: CustomResourceDefinition\nmetadata: [1]\n'",
+            {},
+            "metadata is no mapping",
+        ),
         ("exit 1", {"helm_binary": "/nowhere/helm"}, "cannot be started"),
     ],
 )
-def test_what_is_no_answer_is_an_error(run: Run, script: str, options: typing.Dict[str, str], seen: str) -> None:
+def test_what_is_no_answer_is_an_error(run: Run, script: str, options: dict[str, str], seen: str) -> None:
     code, result = run(script, **options)
     assert code == 1 and seen in result["msg"]
 

@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.plugin_utils._progress import follow, run_with_progress
 from ansible_collections.linerate.rdma.tests.unit.fake_api import LeaseHolder
 
-FABRIC: typing.Dict[str, typing.Any] = {
+FABRIC: dict[str, typing.Any] = {
     "name": "storage",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 1, "vendor": "8086", "device": "10c9"},
@@ -58,10 +58,20 @@ def test_a_wrong_intent_names_its_path() -> None:
         FILTERS["render_pods"]([{**FABRIC, "virtual_functions": "four"}], {}, [])
 
 
-MODULES = ("access_info", "address_info", "custom_resources", "rdma_bandwidth", "sriov_operator_info", "sriov_plan", "sriov_sync")
+MODULES = (
+    "access_info",
+    "address_info",
+    "custom_resources",
+    "rdma_bandwidth",
+    "sriov_operator_info",
+    "sriov_plan",
+    "sriov_sync",
+)
 
 
-def run_module(name: str, arguments: typing.Dict[str, typing.Any], capsys: pytest.CaptureFixture[str]) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
+def run_module(
+    name: str, arguments: dict[str, typing.Any], capsys: pytest.CaptureFixture[str]
+) -> tuple[int, dict[str, typing.Any]]:
     module = importlib.import_module(f"ansible_collections.linerate.rdma.plugins.modules.{name}")
     with patch_module_args(arguments), pytest.raises(SystemExit) as ended:
         module.main()
@@ -69,7 +79,7 @@ def run_module(name: str, arguments: typing.Dict[str, typing.Any], capsys: pytes
 
 
 POLICY = {"kind": "SriovNetworkNodePolicy", "metadata": {"name": "p"}, "spec": {"resourceName": "r", "numVfs": 4}}
-ARGUMENTS: typing.Dict[str, typing.Any] = {
+ARGUMENTS: dict[str, typing.Any] = {
     "access_info": {"fabrics": [FABRIC]},
     "address_info": {"ranges": ["10.0.0.0/24"]},
     "cluster_policy": {"cluster": {"host": {"gpudirect": "peermem"}}},
@@ -78,7 +88,11 @@ ARGUMENTS: typing.Dict[str, typing.Any] = {
     "job_pods_info": {"namespace": "training"},
     "nic_map_lint": {"name": "map", "hcas": {}},
     "machine_config_roll": {"state": "released"},
-    "memlock_proof": {"fabrics": [FABRIC], "nodes": ["a"], "cluster": {"host": {"memlock": {"by": "containerd", "limit_gib": 8}}}},
+    "memlock_proof": {
+        "fabrics": [FABRIC],
+        "nodes": ["a"],
+        "cluster": {"host": {"memlock": {"by": "containerd", "limit_gib": 8}}},
+    },
     "olm": {"operators": [{"package": "nfd", "namespace": "nfd"}]},
     "node_tuning": {"fabrics": [FABRIC], "cluster": {"tuning": {"set": True}}, "nodes": ["a"]},
     "observers": {"image": "registry.example/rdma-tools:1"},
@@ -86,7 +100,9 @@ ARGUMENTS: typing.Dict[str, typing.Any] = {
     "rdma_collectives": {
         "fabrics": [FABRIC],
         "nodes": ["a"],
-        "cluster": {"collectives": {"image": "registry.example/nccl-tests:1", "cpu": "8", "memory": "64Gi", "gpus_per_node": 1}},
+        "cluster": {
+            "collectives": {"image": "registry.example/nccl-tests:1", "cpu": "8", "memory": "64Gi", "gpus_per_node": 1}
+        },
     },
     "sriov_operator_info": {},
     "sriov_plan": {"objects": [{"object": POLICY}], "nodes": ["a"]},
@@ -96,7 +112,9 @@ ARGUMENTS: typing.Dict[str, typing.Any] = {
 
 
 @pytest.mark.parametrize("name", sorted(ARGUMENTS))
-def test_no_kubeconfig_is_a_message_and_no_traceback(name: str, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+def test_no_kubeconfig_is_a_message_and_no_traceback(
+    name: str, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
     code, result = run_module(name, {**ARGUMENTS[name], "kubeconfig": str(tmp_path / "none")}, capsys)
     assert (code, result["failed"]) == (1, True)
     assert "kubeconfig" in result["msg"]
@@ -111,7 +129,9 @@ def test_no_kubeconfig_is_a_message_and_no_traceback(name: str, capsys: pytest.C
         ("vf_pods", lambda result: result["pods"]),
     ],
 )
-def test_in_check_mode_no_pod_is_started(name: str, pods: typing.Callable[..., typing.Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_in_check_mode_no_pod_is_started(
+    name: str, pods: typing.Callable[..., typing.Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     code, result = run_module(name, {**ARGUMENTS[name], "_ansible_check_mode": True}, capsys)
     assert (code, result.get("changed", False)) == (0, False)
     assert [pod["error"] for pod in pods(result)] == ["in check mode no pod is started"]
@@ -123,8 +143,12 @@ def test_a_wrong_intent_is_refused_before_anything_is_touched(capsys: pytest.Cap
     assert "rdma_fabrics[0].podz" in result["msg"]
 
 
-@pytest.mark.parametrize("cluster", [{}, {"collectives": {**ARGUMENTS["rdma_collectives"]["cluster"]["collectives"], "fabric": "other"}}])
-def test_collectives_that_nobody_wants_or_of_no_fabric_start_nothing(cluster: typing.Any, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "cluster", [{}, {"collectives": {**ARGUMENTS["rdma_collectives"]["cluster"]["collectives"], "fabric": "other"}}]
+)
+def test_collectives_that_nobody_wants_or_of_no_fabric_start_nothing(
+    cluster: typing.Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     code, result = run_module("rdma_collectives", {"fabrics": [FABRIC], "nodes": ["a"], "cluster": cluster}, capsys)
     assert code == 1 and "rdma_cluster.collectives" in result["msg"]
 
@@ -141,16 +165,24 @@ def test_a_wrong_wish_for_the_nodes_is_refused_before_the_cluster_is_asked(capsy
         ("vf_pods", {"fabrics": [FABRIC]}, {"pods": [], "removed": []}),
         ("vf_pods", {"fabrics": [FABRIC], "nodes": ["a"], "state": "absent"}, {"pods": [], "removed": []}),
         ("memlock_proof", {}, {"proofs": []}),
-        ("memlock_proof", {"_ansible_check_mode": True, "cluster": {"host": {"memlock": {"by": "containerd", "limit_gib": 8}}}}, {"proofs": []}),
+        (
+            "memlock_proof",
+            {"_ansible_check_mode": True, "cluster": {"host": {"memlock": {"by": "containerd", "limit_gib": 8}}}},
+            {"proofs": []},
+        ),
         ("cluster_policy", {"cluster": {}}, {"changes": []}),
         ("machine_config_roll", {"state": "prepared"}, {"paused": [], "error": "", "changes": []}),
         ("machine_config_roll", {"state": "removed"}, {"paused": [], "error": "", "changes": []}),
     ],
 )
 def test_what_is_not_asked_for_touches_no_cluster(
-    name: str, arguments: typing.Dict[str, typing.Any], answer: typing.Dict[str, typing.Any], capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+    name: str,
+    arguments: dict[str, typing.Any],
+    answer: dict[str, typing.Any],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: pathlib.Path,
 ) -> None:
-    needed: typing.Dict[str, typing.Any] = {} if "state" in arguments else {**ARGUMENTS[name], "cluster": {}}
+    needed: dict[str, typing.Any] = {} if "state" in arguments else {**ARGUMENTS[name], "cluster": {}}
     code, result = run_module(name, {**needed, "kubeconfig": str(tmp_path / "none"), **arguments}, capsys)
     assert (code, result["changed"]) == (0, False)
     assert {key: result[key] for key in answer} == answer
@@ -161,24 +193,30 @@ class OnePolicy(LeaseHolder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.dry: typing.List[typing.Any] = []
+        self.dry: list[typing.Any] = []
 
     def list(self, kind: str) -> Listing:
         return Listing(({"kind": kind, "metadata": {"name": "gpu"}, "spec": {}, "status": {"state": "ready"}},), "1")
 
-    def apply(self, definition: typing.Dict[str, typing.Any], manager: str, dry_run: bool) -> typing.Tuple[typing.Dict[str, typing.Any], typing.Tuple[()]]:
+    def apply(
+        self, definition: dict[str, typing.Any], manager: str, dry_run: bool
+    ) -> tuple[dict[str, typing.Any], tuple[()]]:
         self.dry.append(dry_run)
         return definition, ()
 
 
-@pytest.mark.parametrize(("disruption", "changed", "words"), [("drain", True, ""), ("none", False, "rdma_cluster.disruption is none")])
+@pytest.mark.parametrize(
+    ("disruption", "changed", "words"), [("drain", True, ""), ("none", False, "rdma_cluster.disruption is none")]
+)
 def test_drivers_are_not_renewed_where_nothing_may_be_disturbed(
     disruption: str, changed: bool, words: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.cluster_policy")
     cluster = OnePolicy()
     monkeypatch.setattr(module, "connect", lambda given: cluster)
-    code, result = run_module("cluster_policy", {"cluster": {"disruption": disruption, "host": {"gpudirect": "peermem"}}}, capsys)
+    code, result = run_module(
+        "cluster_policy", {"cluster": {"disruption": disruption, "host": {"gpudirect": "peermem"}}}, capsys
+    )
     assert (code, result["changed"], bool(result["changes"]), cluster.dry) == (0, changed, changed, [not changed])
     assert words in result["policies"]["error"]
 
@@ -187,13 +225,17 @@ class Quiet:
     """A cluster with the operator, and without nodes."""
 
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
-        return Listing(({"metadata": {"name": "default", "namespace": "ops"}},) if kind == "SriovOperatorConfig" else (), "1")
+        return Listing(
+            ({"metadata": {"name": "default", "namespace": "ops"}},) if kind == "SriovOperatorConfig" else (), "1"
+        )
 
     def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
         yield from self.list(kind, namespace, selector).items
 
 
-def test_a_plan_for_nodes_that_are_not_there_allows_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_for_nodes_that_are_not_there_allows_nothing(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.sriov_plan")
     monkeypatch.setattr(module, "connect", lambda given: Quiet())
     code, result = run_module("sriov_plan", ARGUMENTS["sriov_plan"], capsys)
@@ -213,7 +255,9 @@ def test_a_plan_for_nodes_that_are_not_there_allows_nothing(capsys: pytest.Captu
     ]
 
 
-def test_a_selector_without_our_label_is_refused(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_selector_without_our_label_is_refused(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.custom_resources")
     monkeypatch.setattr(module, "connect", lambda given: None)
     code, result = run_module("custom_resources", {"state": "absent", "label_selector": "app=x"}, capsys)
@@ -227,7 +271,9 @@ class Refuses(LeaseHolder):
     def get(self, kind: str, namespace: str, name: str) -> None:
         raise ApiError(404, "NotFound", "not found", "GET")
 
-    def apply(self, definition: typing.Dict[str, typing.Any], manager: str, dry_run: bool) -> typing.Tuple[typing.Dict[str, typing.Any], typing.Tuple[()]]:
+    def apply(
+        self, definition: dict[str, typing.Any], manager: str, dry_run: bool
+    ) -> tuple[dict[str, typing.Any], tuple[()]]:
         if definition["metadata"]["name"] == "one":
             raise ApiError(422, "Invalid", "spec.containrs: field not declared", "PATCH")
         return definition, ()
@@ -235,13 +281,19 @@ class Refuses(LeaseHolder):
 
 @pytest.mark.parametrize(("given", "code"), [({}, 1), ({"on_refusal": "tell"}, 0)])
 def test_a_refusal_ends_the_module_in_the_server_s_words_unless_somebody_judges_it(
-    given: typing.Dict[str, str], code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    given: dict[str, str], code: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.custom_resources")
     monkeypatch.setattr(module, "connect", lambda options: Refuses())
-    objects = [{"object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}} for name in ("one", "two")]
+    objects = [
+        {"object": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}} for name in ("one", "two")
+    ]
     ended, result = run_module("custom_resources", {"objects": objects, **given}, capsys)
-    assert (ended, result["changed"], [item["action"] for item in result["applied"]]) == (code, True, ["refused", "created"])
+    assert (ended, result["changed"], [item["action"] for item in result["applied"]]) == (
+        code,
+        True,
+        ["refused", "created"],
+    )
     assert result.get("msg", "") == ("refused Namespace one: spec.containrs: field not declared" if code else "")
 
 
@@ -254,10 +306,12 @@ class Holds:
         return Listing((item,) if kind == "SriovNetwork" else (), "1")
 
 
-@pytest.mark.parametrize(("given", "left"), [({}, None), ({"find_leftovers": True}, [("SriovNetwork", "ops", "old", "compute")])])
+@pytest.mark.parametrize(
+    ("given", "left"), [({}, None), ({"find_leftovers": True}, [("SriovNetwork", "ops", "old", "compute")])]
+)
 def test_leftovers_are_told_where_they_are_asked_for(
-    given: typing.Dict[str, bool],
-    left: typing.Optional[typing.List[typing.Tuple[str, ...]]],
+    given: dict[str, bool],
+    left: typing.Optional[list[tuple[str, ...]]],
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -266,22 +320,26 @@ def test_leftovers_are_told_where_they_are_asked_for(
     ended, result = run_module("custom_resources", given, capsys)
     assert (ended, result["changed"]) == (0, False)
     seen = result.get("leftovers")
-    assert (seen and [(item["kind"], item["namespace"], item["name"], item["fabric"]) for item in seen["objects"]]) == left
+    assert (
+        seen and [(item["kind"], item["namespace"], item["name"], item["fabric"]) for item in seen["objects"]]
+    ) == left
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_declared_check_mode_is_the_module_s(name: str) -> None:
     module = importlib.import_module(f"ansible_collections.linerate.rdma.plugins.modules.{name}")
-    assert "supports_check_mode=True" in (source := open(str(module.__file__), encoding="utf-8").read())
+    assert "supports_check_mode=True" in (source := pathlib.Path(str(module.__file__)).read_text(encoding="utf-8"))
     shared = ("linerate.rdma._attributes.reads", "linerate.rdma._attributes.changes")
-    assert any(fragment in source for fragment in shared) or re.search(r"check_mode:\n    description: .*\n    support: full", source)
+    assert any(fragment in source for fragment in shared) or re.search(
+        r"check_mode:\n    description: .*\n    support: full", source
+    )
 
 
 def test_progress_shows_whole_lines_and_the_last_ones(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "progress"
     path.write_text("one\ntwo\nhal")
     done = threading.Event()
-    shown: typing.List[str] = []
+    shown: list[str] = []
     done.set()
     follow(str(path), done, shown.append)
     assert shown == ["  one", "  two"]
@@ -290,12 +348,16 @@ def test_progress_shows_whole_lines_and_the_last_ones(tmp_path: pathlib.Path) ->
 def test_the_progress_of_a_run_that_is_killed_lies_where_ansible_cleans_up() -> None:
     seen = []
 
-    def execute(module_name: str, module_args: typing.Dict[str, str], task_vars: typing.Dict[str, typing.Any]) -> None:
+    def execute(module_name: str, module_args: dict[str, str], task_vars: dict[str, typing.Any]) -> None:
         path = pathlib.Path(module_args["progress_file"])
         seen.append((path, path.exists(), path.stat().st_mode & 0o777))
         raise KeyboardInterrupt
 
-    action = types.SimpleNamespace(_task=types.SimpleNamespace(args={}), _connection=types.SimpleNamespace(transport="local"), _execute_module=execute)
+    action = types.SimpleNamespace(
+        _task=types.SimpleNamespace(args={}),
+        _connection=types.SimpleNamespace(transport="local"),
+        _execute_module=execute,
+    )
     with pytest.raises(KeyboardInterrupt):
         run_with_progress(typing.cast(typing.Any, action), "linerate.rdma.rdma_bandwidth", {})
     [(path, existed, mode)] = seen

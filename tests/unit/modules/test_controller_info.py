@@ -50,7 +50,7 @@ def nothing(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kubernetes.client.Configuration.set_default(None)
 
 
-def look(capsys: pytest.CaptureFixture[str], **options: typing.Any) -> typing.Dict[str, typing.Any]:
+def look(capsys: pytest.CaptureFixture[str], **options: typing.Any) -> dict[str, typing.Any]:
     module = importlib.import_module("ansible_collections.linerate.rdma.plugins.modules.controller_info")
     with patch_module_args({"fabrics": [FABRIC], "in_site": True, **options}), pytest.raises(SystemExit) as ended:
         module.main()
@@ -58,7 +58,7 @@ def look(capsys: pytest.CaptureFixture[str], **options: typing.Any) -> typing.Di
     assert TOKEN not in said
     result = json.loads(said)
     assert (ended.value.code, result["changed"]) == (0, False)
-    found: typing.Dict[str, typing.Any] = result["controller"]
+    found: dict[str, typing.Any] = result["controller"]
     return found
 
 
@@ -72,7 +72,9 @@ class Reviewer(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["spec"]["resourceAttributes"]
-        self.answer({"status": {} if self.silent else {"allowed": (asked["verb"], asked["resource"]) == ("list", "nodes")}})
+        self.answer(
+            {"status": {} if self.silent else {"allowed": (asked["verb"], asked["resource"]) == ("list", "nodes")}}
+        )
 
     def answer(self, data: typing.Any) -> None:
         body = json.dumps(data).encode()
@@ -85,7 +87,7 @@ class Reviewer(http.server.BaseHTTPRequestHandler):
         """Says nothing."""
 
 
-def serve(handler: typing.Type[Reviewer]) -> str:
+def serve(handler: type[Reviewer]) -> str:
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
     return f"http://127.0.0.1:{server.server_address[1]}"
@@ -96,7 +98,13 @@ def test_what_awx_sets_is_enough(capsys: pytest.CaptureFixture[str], monkeypatch
     for name, value in (("HOST", url), ("API_KEY", TOKEN), ("VERIFY_SSL", "False")):
         monkeypatch.setenv(f"K8S_AUTH_{name}", value)
     seen = look(capsys)
-    assert (seen["where"], seen["named"], seen["server"], seen["error"], seen["helm"]) == (f"API server {url}", True, "v1.34.4", "", None)
+    assert (seen["where"], seen["named"], seen["server"], seen["error"], seen["helm"]) == (
+        f"API server {url}",
+        True,
+        "v1.34.4",
+        "",
+        None,
+    )
     denied = [item["text"] for item in seen["rights"]["denied"]]
     assert seen["rights"]["asked"] == len(denied) + 1 > 2 and "list pods" in denied and "list nodes" not in denied
     # of a wrong intent no rights are known; the frame says what is wrong in it
@@ -111,9 +119,16 @@ def test_an_api_server_that_does_not_say_what_is_allowed(capsys: pytest.CaptureF
     assert seen["rights"] is None and "the answer has no status.allowed" in seen["rights_error"]
 
 
-def test_nothing_that_is_missing_fails_the_module(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_nothing_that_is_missing_fails_the_module(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     seen = look(capsys)
-    assert (seen["named"], seen["where"], seen["server"], seen["error"]) == (False, f"kubeconfig config in {tmp_path}/.kube (the default)", "", "")
+    assert (seen["named"], seen["where"], seen["server"], seen["error"]) == (
+        False,
+        f"kubeconfig config in {tmp_path}/.kube (the default)",
+        "",
+        "",
+    )
     seen = look(capsys, kubeconfig=str(tmp_path / "none"))
     said = f"kubeconfig none in {tmp_path} (from rdma_kubeconfig or the option kubeconfig): there is no such file"
     assert seen["named"] and seen["error"] == said and "Check the kubeconfig" in seen["remedy"]
@@ -128,8 +143,11 @@ def test_an_api_server_that_never_answers_has_its_time() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
 
         class Module:
-            params: typing.ClassVar[typing.Dict[str, typing.Any]] = {"host": f"http://127.0.0.1:{silent.getsockname()[1]}", "api_key": TOKEN}
-            no_log_values: typing.ClassVar[typing.Set[str]] = set()
+            params: typing.ClassVar[dict[str, typing.Any]] = {
+                "host": f"http://127.0.0.1:{silent.getsockname()[1]}",
+                "api_key": TOKEN,
+            }
+            no_log_values: typing.ClassVar[set[str]] = set()
 
         begin = time.monotonic()
         seen = _controller.look(Module(), None, None, (), limit=0.2)
@@ -151,5 +169,7 @@ def test_helm_is_asked_for_its_version(tmp_path: pathlib.Path) -> None:
         path.chmod(0o755)
         seen = _controller.helm_of(str(path))
         assert (seen.binary, seen.version, seen.error) == (str(path), version, error)
-    assert _controller.helm_of("helm-that-is-not-there").error == "there is no such program in the PATH of the controller"
+    assert (
+        _controller.helm_of("helm-that-is-not-there").error == "there is no such program in the PATH of the controller"
+    )
     assert _controller.helm_of(str(tmp_path / "none")).error == "there is no such program"

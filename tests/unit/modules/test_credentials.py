@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What kubernetes.core takes as credentials leads our modules to the same API server as the same user. Its own client stands beside ours in each test."""
+"""What kubernetes.core takes as credentials leads our modules to the same API server as the same user. Its own client
+stands beside ours in each test."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ class Seen:
 
     user: str = ""
     acting_as: str = ""
-    groups: typing.Tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
     certificate: str = ""
     proxy: str = ""
     secure: bool = False
@@ -56,16 +57,25 @@ class Server:
     """An API server, or a proxy in front of one, that remembers who asked."""
 
     def __init__(self, context: typing.Optional[ssl.SSLContext] = None) -> None:
-        self.seen: typing.List[Seen] = []
-        self.paths: typing.List[str] = []
+        self.seen: list[Seen] = []
+        self.paths: list[str] = []
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 peer = self.connection.getpeercert() if context and isinstance(self.connection, ssl.SSLSocket) else None
-                names = [value for part in typing.cast(typing.Any, peer or {}).get("subject", ()) for key, value in part if key == "commonName"]
+                names = [
+                    value
+                    for part in typing.cast(typing.Any, peer or {}).get("subject", ())
+                    for key, value in part
+                    if key == "commonName"
+                ]
                 groups = tuple(self.headers.get_all("Impersonate-Group") or ())
-                proxy = f"proxy {self.headers.get('Proxy-Authorization', '')}".strip() if self.path.startswith("http://") else ""
+                proxy = (
+                    f"proxy {self.headers.get('Proxy-Authorization', '')}".strip()
+                    if self.path.startswith("http://")
+                    else ""
+                )
                 user, acting = self.headers.get("Authorization", ""), self.headers.get("Impersonate-User", "")
                 outer.seen.append(Seen(user, acting, groups, "".join(names), proxy, bool(context)))
                 path = re.sub(r"^http://[^/]+", "", self.path)
@@ -78,7 +88,9 @@ class Server:
                 self.wfile.write(body)
 
             def do_CONNECT(self) -> None:
-                outer.seen.append(Seen(proxy=f"connect {self.path} {self.headers.get('Proxy-Authorization', '')}".strip()))
+                outer.seen.append(
+                    Seen(proxy=f"connect {self.path} {self.headers.get('Proxy-Authorization', '')}".strip())
+                )
                 self.send_error(403)
 
             def log_message(self, format: str, *arguments: typing.Any) -> None:
@@ -91,7 +103,7 @@ class Server:
         self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.port}"
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
 
-    def take(self) -> typing.Set[Seen]:
+    def take(self) -> set[Seen]:
         seen, self.seen = set(self.seen), []
         return seen
 
@@ -101,7 +113,7 @@ class Module:
 
     def __init__(self, options: typing.Mapping[str, typing.Any]) -> None:
         self.params = dict(options)
-        self.no_log_values: typing.Set[str] = set()
+        self.no_log_values: set[str] = set()
 
 
 class World:
@@ -125,19 +137,30 @@ class World:
         patch.setenv("HOME", str(folder))
         patch.setattr(kube_config, "KUBE_CONFIG_DEFAULT_LOCATION", "~/.kube/config")
 
-    def kubeconfig(self, name: str = "kubeconfig", token: str = OTHER, server: typing.Optional[str] = None, **more: str) -> str:
+    def kubeconfig(
+        self, name: str = "kubeconfig", token: str = OTHER, server: typing.Optional[str] = None, **more: str
+    ) -> str:
         path = self.folder / name
         path.parent.mkdir(exist_ok=True)
         users = [{"name": "u", "user": {"token": token}}, {"name": "v", "user": {"token": f"{token}-v"}}]
         contexts = [{"name": user["name"], "context": {"cluster": "c", "user": user["name"]}} for user in users]
         cluster = {"server": server or self.secure.url, "certificate-authority": self.ca, **more}
-        config = {"kind": "Config", "clusters": [{"name": "c", "cluster": cluster}], "users": users, "contexts": contexts, "current-context": "u"}
+        config = {
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": users,
+            "contexts": contexts,
+            "current-context": "u",
+        }
         path.write_text(yaml.safe_dump(config))
         return str(path)
 
     def pod(self) -> None:
         """A pod, with the token of its service account."""
-        for name, text in (("SERVICE_TOKEN_FILENAME", TOKEN), ("SERVICE_CERT_FILENAME", pathlib.Path(self.ca).read_text())):
+        for name, text in (
+            ("SERVICE_TOKEN_FILENAME", TOKEN),
+            ("SERVICE_CERT_FILENAME", pathlib.Path(self.ca).read_text()),
+        ):
             path = self.folder / name
             path.write_text(text)
             self.patch.setattr(incluster_config, name, str(path))
@@ -151,7 +174,7 @@ class World:
         for cache in pathlib.Path(os.environ.get("TMPDIR", "/tmp")).glob("k8srcp-*.json"):
             cache.unlink(missing_ok=True)
 
-    def ask(self, options: typing.Dict[str, typing.Any]) -> typing.Tuple[typing.Set[Seen], typing.Set[Seen]]:
+    def ask(self, options: dict[str, typing.Any]) -> tuple[set[Seen], set[Seen]]:
         """As whom kubernetes.core comes, and as whom we come."""
         self.fresh()
         theirs.get_api_client(**options).client.request("GET", "/version")
@@ -160,7 +183,7 @@ class World:
         connect(Module(options)).get("Namespace", "", "default")
         return first, self.take()
 
-    def take(self) -> typing.Set[Seen]:
+    def take(self) -> set[Seen]:
         return self.secure.take() | self.plain.take()
 
 
@@ -179,7 +202,7 @@ BEARER = f"Bearer {TOKEN}"
 USER = Seen(BEARER, secure=True)
 
 
-def ways(world: World) -> typing.Iterator[typing.Tuple[str, typing.Dict[str, typing.Any], Seen]]:
+def ways(world: World) -> typing.Iterator[tuple[str, dict[str, typing.Any], Seen]]:
     """Options by their names, and as whom they come."""
     secure, plain = world.secure.url, world.plain.url
     token = {"host": secure, "api_key": TOKEN}
@@ -194,20 +217,41 @@ def ways(world: World) -> typing.Iterator[typing.Tuple[str, typing.Dict[str, typ
     )
     yield "user", {"host": plain, "username": "me", "password": PASSWORD}, Seen()
     yield "proxy", {"host": "http://10.255.255.1", "api_key": TOKEN, "proxy": plain}, Seen(BEARER, proxy="proxy")
-    yield "no proxy", {"host": plain, "api_key": TOKEN, "proxy": "http://127.0.0.1:1", "no_proxy": "127.0.0.1"}, Seen(BEARER)
-    yield "impersonated", {**token, "ca_cert": world.ca, "impersonate_user": "joe"}, dataclasses.replace(USER, acting_as="joe")
+    yield (
+        "no proxy",
+        {"host": plain, "api_key": TOKEN, "proxy": "http://127.0.0.1:1", "no_proxy": "127.0.0.1"},
+        Seen(BEARER),
+    )
+    yield (
+        "impersonated",
+        {**token, "ca_cert": world.ca, "impersonate_user": "joe"},
+        dataclasses.replace(USER, acting_as="joe"),
+    )
     groups = {"impersonate_user": "joe", "impersonate_groups": ["a", "b"]}
-    yield "groups", {**token, "ca_cert": world.ca, **groups}, dataclasses.replace(USER, acting_as="joe", groups=("a", "b"))
+    yield (
+        "groups",
+        {**token, "ca_cert": world.ca, **groups},
+        dataclasses.replace(USER, acting_as="joe", groups=("a", "b")),
+    )
     path = world.kubeconfig()
     yield "kubeconfig", {"kubeconfig": path}, own
     yield "context", {"kubeconfig": path, "context": "v"}, Seen(f"Bearer {OTHER}-v", secure=True)
     yield "kubeconfig, and all else", {"kubeconfig": "/no/such/file", **token, "ca_cert": world.ca}, USER
-    yield "kubeconfig, impersonated", {"kubeconfig": path, "impersonate_user": "joe"}, dataclasses.replace(own, acting_as="joe")
+    yield (
+        "kubeconfig, impersonated",
+        {"kubeconfig": path, "impersonate_user": "joe"},
+        dataclasses.replace(own, acting_as="joe"),
+    )
 
 
-def variables(options: typing.Mapping[str, typing.Any]) -> typing.Dict[str, str]:
+def variables(options: typing.Mapping[str, typing.Any]) -> dict[str, str]:
     """The options as environment, by the names that kubernetes.core documents, which are AWX's, too."""
-    names = {"validate_certs": "VERIFY_SSL", "ca_cert": "SSL_CA_CERT", "client_cert": "CERT_FILE", "client_key": "KEY_FILE"}
+    names = {
+        "validate_certs": "VERIFY_SSL",
+        "ca_cert": "SSL_CA_CERT",
+        "client_cert": "CERT_FILE",
+        "client_key": "KEY_FILE",
+    }
     texts = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in options.items()}
     return {f"K8S_AUTH_{names.get(name, name.upper())}": text for name, text in texts.items()}
 
@@ -261,7 +305,8 @@ def test_commands_in_pods_run_as_whom_all_else_does(world: World) -> None:
 
 
 def test_commands_in_pods_go_by_the_proxy_by_which_all_else_goes(world: World) -> None:
-    """Also those of a kubeconfig with proxy-url, and of the environment. A proxy lets a websocket through by CONNECT."""
+    """Also those of a kubeconfig with proxy-url, and of the environment. A proxy lets a websocket through by
+    CONNECT."""
     far, plain = "http://10.255.255.1", world.plain.url
     options = {"host": far, "api_key": TOKEN, "proxy": plain}
     secret = {"proxy_headers": {"proxy_basic_auth": f"me:{PASSWORD}"}}
@@ -286,20 +331,50 @@ def test_commands_in_pods_go_by_the_proxy_by_which_all_else_goes(world: World) -
 
 
 def test_no_message_and_nothing_that_ansible_shows_has_a_secret(world: World) -> None:
-    cases: typing.List[typing.Tuple[typing.Dict[str, typing.Any], str]] = [
-        ({"host": "https://127.0.0.1:1", "api_key": TOKEN}, "API server https://127.0.0.1:1: no answer from the API server"),
-        ({"host": "https://127.0.0.1:1", "api_key": f"{TOKEN}\n"}, "api_key holds a blank or a line break (K8S_AUTH_API_KEY)"),
-        ({"host": f"https://me:{PASSWORD}@127.0.0.1:1", "api_key": TOKEN}, "API server https://127.0.0.1:1: no answer"),
-        ({"host": world.plain.url, "api_key": TOKEN, "proxy": f"http://me:{PASSWORD}@127.0.0.1:1"}, "no answer from the API server"),
-        ({"host": world.plain.url, "api_key": TOKEN, "proxy": f"nonsense://me:{PASSWORD}@[::1"}, f"API server {world.plain.url}: "),
-        ({"host": world.secure.url, "api_key": TOKEN, "ca_cert": "/no/ca.crt"}, "ca_cert (K8S_AUTH_SSL_CA_CERT) is /no/ca.crt, and there is no such file"),
-        ({"host": world.secure.url, "client_cert": world.cert, "client_key": "/no/key"}, "client_key (K8S_AUTH_KEY_FILE) is /no/key, and there is no such"),
-        ({"host": world.secure.url, "api_key": TOKEN, "ca_cert": world.key}, f"API server {world.secure.url}: no answer"),
-        ({"host": world.secure.url, "api_key": TOKEN}, "The server is not the one that the kubeconfig trusts"),
-        ({"host": world.plain.url}, f"config in {world.folder}/.kube (the default), API server {world.plain.url}: there is no such file"),
-        ({"context": "mine", "api_key": TOKEN}, f"kubeconfig config in {world.folder}/.kube (the default): there is no such file"),
+    cases: list[tuple[dict[str, typing.Any], str]] = [
         (
-            {"kubeconfig": {"kind": "Config", "clusters": TOKEN, "users": [{"user": {"token": TOKEN}}]}, "api_key": TOKEN},
+            {"host": "https://127.0.0.1:1", "api_key": TOKEN},
+            "API server https://127.0.0.1:1: no answer from the API server",
+        ),
+        (
+            {"host": "https://127.0.0.1:1", "api_key": f"{TOKEN}\n"},
+            "api_key holds a blank or a line break (K8S_AUTH_API_KEY)",
+        ),
+        ({"host": f"https://me:{PASSWORD}@127.0.0.1:1", "api_key": TOKEN}, "API server https://127.0.0.1:1: no answer"),
+        (
+            {"host": world.plain.url, "api_key": TOKEN, "proxy": f"http://me:{PASSWORD}@127.0.0.1:1"},
+            "no answer from the API server",
+        ),
+        (
+            {"host": world.plain.url, "api_key": TOKEN, "proxy": f"nonsense://me:{PASSWORD}@[::1"},
+            f"API server {world.plain.url}: ",
+        ),
+        (
+            {"host": world.secure.url, "api_key": TOKEN, "ca_cert": "/no/ca.crt"},
+            "ca_cert (K8S_AUTH_SSL_CA_CERT) is /no/ca.crt, and there is no such file",
+        ),
+        (
+            {"host": world.secure.url, "client_cert": world.cert, "client_key": "/no/key"},
+            "client_key (K8S_AUTH_KEY_FILE) is /no/key, and there is no such",
+        ),
+        (
+            {"host": world.secure.url, "api_key": TOKEN, "ca_cert": world.key},
+            f"API server {world.secure.url}: no answer",
+        ),
+        ({"host": world.secure.url, "api_key": TOKEN}, "The server is not the one that the kubeconfig trusts"),
+        (
+            {"host": world.plain.url},
+            f"config in {world.folder}/.kube (the default), API server {world.plain.url}: there is no such file",
+        ),
+        (
+            {"context": "mine", "api_key": TOKEN},
+            f"kubeconfig config in {world.folder}/.kube (the default): there is no such file",
+        ),
+        (
+            {
+                "kubeconfig": {"kind": "Config", "clusters": TOKEN, "users": [{"user": {"token": TOKEN}}]},
+                "api_key": TOKEN,
+            },
             "kubeconfig given as a mapping (from rdma_kubeconfig or the option kubeconfig): ",
         ),
         (
@@ -345,7 +420,8 @@ def test_helm_gets_the_content_of_a_kubeconfig_as_a_file(world: World) -> None:
 
 
 def test_helm_gets_the_same_credentials(world: World) -> None:
-    """The kubeconfig that is made for it leads kubernetes.core's client, which nothing else is told, to the same server as the same user."""
+    """The kubeconfig that is made for it leads kubernetes.core's client, which nothing else is told, to the same server
+    as the same user."""
     world.patch.setattr(constants, "DEFAULT_LOCAL_TMP", str(world.folder))
     for name, options, expected in ways(world):
         kubeconfig = options.pop("kubeconfig", "")
@@ -362,7 +438,9 @@ def test_helm_gets_the_same_credentials(world: World) -> None:
         world.take()
         world.fresh()
         theirs.get_api_client(kubeconfig=path).client.request("GET", "/version")
-        assert {dataclasses.replace(item, user=item.user.replace("Basic", "Bearer")) for item in world.take()} == {impersonating_nobody(expected, made)}, name
+        assert {dataclasses.replace(item, user=item.user.replace("Basic", "Bearer")) for item in world.take()} == {
+            impersonating_nobody(expected, made)
+        }, name
         user = made["users"][0]["user"]
         assert (user.get("as", ""), tuple(user.get("as-groups", ()))) == (expected.acting_as, expected.groups), name
 
@@ -376,7 +454,11 @@ def impersonating_nobody(expected: Seen, made: typing.Any) -> Seen:
 
 def test_helm_is_told_of_the_kubeconfig_wherever_it_is(world: World) -> None:
     path = world.kubeconfig(".kube/config")
-    assert (rendered(), rendered(path), credentials({}, os.environ).where) == (path, path, f"kubeconfig config in {world.folder}/.kube (the default)")
+    assert (rendered(), rendered(path), credentials({}, os.environ).where) == (
+        path,
+        path,
+        f"kubeconfig config in {world.folder}/.kube (the default)",
+    )
     world.patch.setenv("KUBECONFIG", path)
     assert rendered() == path
     world.patch.setenv("K8S_AUTH_KUBECONFIG", path)
@@ -388,7 +470,10 @@ def test_helm_is_told_of_the_kubeconfig_wherever_it_is(world: World) -> None:
     world.pod()
     made = yaml.safe_load(pathlib.Path(rendered()).read_text(encoding="utf-8"))
     assert made["users"][0]["user"] == {"token": TOKEN}
-    assert base64.b64decode(made["clusters"][0]["cluster"]["certificate-authority-data"]) == pathlib.Path(world.ca).read_bytes()
+    assert (
+        base64.b64decode(made["clusters"][0]["cluster"]["certificate-authority-data"])
+        == pathlib.Path(world.ca).read_bytes()
+    )
 
 
 def test_credentials_that_lead_nowhere_fail_helms_tasks_without_a_secret(world: World) -> None:

@@ -58,7 +58,7 @@ def look(folder: FactFolder) -> None:
         folder.write("subnets", name, to_data(world.subnets()))
 
 
-def where(folder: FactFolder) -> typing.Dict[str, typing.Any]:
+def where(folder: FactFolder) -> dict[str, typing.Any]:
     return {"facts_dir": folder.report_dir, "run": folder.run}
 
 
@@ -70,7 +70,16 @@ class Module:
     """Stands where AnsibleModule is, and keeps what the module ended with."""
 
     def __init__(self, diff: bool = False, **params: typing.Any) -> None:
-        self.params = {"facts_dir": None, "run": None, "fact": None, "nodes": None, "rails": {}, "objects": [], "objects_from": None, **params}
+        self.params = {
+            "facts_dir": None,
+            "run": None,
+            "fact": None,
+            "nodes": None,
+            "rails": {},
+            "objects": [],
+            "objects_from": None,
+            **params,
+        }
         self._diff = diff
 
     def exit_json(self, **result: typing.Any) -> None:
@@ -80,10 +89,23 @@ class Module:
         raise Ended({"failed": True, **result})
 
 
-ANSWER = {"changed": True, "diff": [{"before": "a"}], "applied": [1, 2], "names": {"a": 1}, "paused": ["worker"], "error": "", "count": 3}
+ANSWER = {
+    "changed": True,
+    "diff": [{"before": "a"}],
+    "applied": [1, 2],
+    "names": {"a": 1},
+    "paused": ["worker"],
+    "error": "",
+    "count": 3,
+}
 
 
-def ended_with(module: Module, work: typing.Callable[[], typing.Any] = lambda: dict(ANSWER), fact: str = "applied", **rest: typing.Any) -> typing.Any:
+def ended_with(
+    module: Module,
+    work: typing.Callable[[], typing.Any] = lambda: dict(ANSWER),
+    fact: str = "applied",
+    **rest: typing.Any,
+) -> typing.Any:
     with pytest.raises(Ended) as caught:
         _fact_modules.run_with_fact(module, work, fact, **rest)
     return caught.value.args[0]
@@ -91,8 +113,20 @@ def ended_with(module: Module, work: typing.Callable[[], typing.Any] = lambda: d
 
 def test_answer_becomes_a_fact_and_ansible_gets_what_stays_small(folder: FactFolder) -> None:
     result = ended_with(Module(**where(folder)), keep=("paused",))
-    assert result == {"changed": True, "paused": ["worker"], "error": "", "count": 3, "counts": {"applied": 2, "names": 1, "paused": 1}}
-    assert folder.value("applied") == {"applied": [1, 2], "names": {"a": 1}, "paused": ["worker"], "error": "", "count": 3}
+    assert result == {
+        "changed": True,
+        "paused": ["worker"],
+        "error": "",
+        "count": 3,
+        "counts": {"applied": 2, "names": 1, "paused": 1},
+    }
+    assert folder.value("applied") == {
+        "applied": [1, 2],
+        "names": {"a": 1},
+        "paused": ["worker"],
+        "error": "",
+        "count": 3,
+    }
 
 
 def test_difference_is_shown_where_it_is_asked_for_and_is_no_fact(folder: FactFolder) -> None:
@@ -111,7 +145,7 @@ def test_module_that_keeps_none(folder: FactFolder) -> None:
 
 
 @pytest.mark.parametrize("given", [{}, {"facts_dir": "/nowhere"}, {"run": RUN}])
-def test_without_a_folder_the_caller_gets_all(given: typing.Dict[str, typing.Any]) -> None:
+def test_without_a_folder_the_caller_gets_all(given: dict[str, typing.Any]) -> None:
     assert ended_with(Module(**given)) == ANSWER
 
 
@@ -167,13 +201,17 @@ def run_module(name: str, arguments: typing.Any, capsys: pytest.CaptureFixture[s
     return json.loads(capsys.readouterr().out)
 
 
-def test_module_of_a_stage_is_told_nothing_but_the_folder(folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_module_of_a_stage_is_told_nothing_but_the_folder(
+    folder: FactFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     """In check mode no pod is started; each node of the run has its answer for each fabric all the same."""
     look(folder)
     result = run_module("rdma_bandwidth", {"fabrics": [FABRIC], **where(folder), "_ansible_check_mode": True}, capsys)
     assert result["counts"]["changes"] == 0 and "bandwidth" not in result
     fact = folder.value("bandwidth")
-    assert [pod["error"] for pod in fact["bandwidth"]["pods"]] == ["in check mode no pod is started"] * 2 and fact["fabrics"] == []
+    assert [pod["error"] for pod in fact["bandwidth"]["pods"]] == ["in check mode no pod is started"] * 2 and fact[
+        "fabrics"
+    ] == []
 
 
 def test_wrong_intent_is_a_message_and_no_fact(folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,7 +227,9 @@ def test_wrong_intent_is_a_message_and_no_fact(folder: FactFolder, capsys: pytes
         [],
     ],
 )
-def test_without_virtual_functions_no_node_is_touched(folder: FactFolder, capsys: pytest.CaptureFixture[str], objects: typing.Any) -> None:
+def test_without_virtual_functions_no_node_is_touched(
+    folder: FactFolder, capsys: pytest.CaptureFixture[str], objects: typing.Any
+) -> None:
     folder.write("network_objects", value={"hosts": [], "objects": objects})
     result = run_module("sriov_plan", {"objects_from": "network_objects", **where(folder)}, capsys)
     assert result["allowed"] is True and result["counts"]["lines"] == 0
@@ -205,21 +245,31 @@ def act(name: str, options: typing.Any, variables: typing.Any = None, check_mode
 
 
 def test_run_begins_with_the_inventory_s_nodes(tmp_path: pathlib.Path) -> None:
-    answer = act("run_begin", {"report_dir": str(tmp_path), "fabrics": [FABRIC]}, {"groups": {"rdma_nodes": list(NODES)}}, True)
+    answer = act(
+        "run_begin", {"report_dir": str(tmp_path), "fabrics": [FABRIC]}, {"groups": {"rdma_nodes": list(NODES)}}, True
+    )
     start = FactFolder(answer["report_dir"], answer["run"]).start()
-    assert (start.nodes, start.check_mode, start.fabrics) == (NODES, True, [FABRIC]) and "ansible-core" in start.versions
+    assert (start.nodes, start.check_mode, start.fabrics) == (
+        NODES,
+        True,
+        [FABRIC],
+    ) and "ansible-core" in start.versions
     assert act("run_begin", {"report_dir": str(tmp_path)})["run"] != answer["run"]
 
 
 def test_ports_to_look_from_are_chosen_by_facts(folder: FactFolder) -> None:
     look(folder)
     assert act("fabric_ports", where(folder)) == {"nodes": 1, "ports": 2}
-    assert folder.value("vantage_points") == {"worker-1": [{"device": "mlx5_0", "port": 1}, {"device": "mlx5_2", "port": 1}]}
+    assert folder.value("vantage_points") == {
+        "worker-1": [{"device": "mlx5_0", "port": 1}, {"device": "mlx5_2", "port": 1}]
+    }
 
 
 def test_each_node_gets_its_part_of_the_ping_plan(folder: FactFolder) -> None:
     look(folder)
-    answer = act("ping_plan", {**where(folder), "fabrics": to_data([world.fabric(), world.storage()]), "most_rounds": 31})
+    answer = act(
+        "ping_plan", {**where(folder), "fabrics": to_data([world.fabric(), world.storage()]), "most_rounds": 31}
+    )
     assert (answer["applies"], answer["nodes"]) == (True, 2) and answer["pairs"]
     plan = folder.of_nodes("ping_plan", NODES)["worker-1"]["value"]
     assert plan["clients"] == [{"device": f"mlx5_{index}", "port": 1, "lids": [32 + index]} for index in (0, 1, 4, 5)]
@@ -237,7 +287,10 @@ def test_objects_of_the_network_are_a_fact(folder: FactFolder) -> None:
     folder.write("operators_before_network", value={"operators": to_data(OperatorFacts((), (), (), ()))})
     answer = act("network_objects", {**where(folder), "fabrics": [MACVLAN]})
     assert answer == {"objects": 2, "hosts": 0, "held": [], "unmade": []}
-    assert [item["object"]["kind"] for item in folder.value("network_objects")["objects"]] == ["Namespace", "NetworkAttachmentDefinition"]
+    assert [item["object"]["kind"] for item in folder.value("network_objects")["objects"]] == [
+        "Namespace",
+        "NetworkAttachmentDefinition",
+    ]
 
 
 def test_objects_need_what_comes_before_them(folder: FactFolder) -> None:
@@ -251,7 +304,12 @@ def test_the_teardown_s_gate(folder: FactFolder, phase: str, failed: bool) -> No
     nodes = [{**state, "node": node} for node in NODES]
     folder.write("sync", value={"sync": {"finished": True, "timed_out": False, "waited_seconds": 1.0, "nodes": nodes}})
     for kind in ("objects_removed", "namespaces_removed"):
-        folder.write(kind, value={"applied": [{"kind": "Namespace", "name": kind, "namespace": "", "fabric": "", "action": "deleted"}]})
+        folder.write(
+            kind,
+            value={
+                "applied": [{"kind": "Namespace", "name": kind, "namespace": "", "fabric": "", "action": "deleted"}]
+            },
+        )
     for kind in ("maps_removed", "admission_removed", "olm_removed"):
         folder.write(kind, value={"applied": []})
     folder.write("operators_left", value={"operators": {}})
@@ -265,7 +323,9 @@ def test_the_teardown_s_gate(folder: FactFolder, phase: str, failed: bool) -> No
     assert (told["verdict"], told["green"]) == ("NOT COMPLETE" if failed else "COMPLETE", False)
     assert (told["counts"], told["changes"], told["run"]) == (answer["findings"], 2, where(folder)["run"])
     if failed:
-        assert told["summary"].startswith("NOT COMPLETE - teardown: 2 fail (teardown.virtual_functions on ") and told["summary"].endswith(" and 1 more)")
+        assert told["summary"].startswith("NOT COMPLETE - teardown: 2 fail (teardown.virtual_functions on ") and told[
+            "summary"
+        ].endswith(" and 1 more)")
         assert told["first"]["check"] == "teardown.virtual_functions" and told["first"]["remedy"]
     else:
         assert (told["summary"], told["first"]) == ("COMPLETE - teardown: 8 pass", None)
@@ -273,6 +333,8 @@ def test_the_teardown_s_gate(folder: FactFolder, phase: str, failed: bool) -> No
 
 def test_teardown_of_which_nothing_is_known_is_not_complete(folder: FactFolder) -> None:
     answer = act("teardown_gate", {**where(folder), "fabrics": [FABRIC]})
-    assert answer["failed"] is True and "teardown.drop_in worker-1" in answer["msg"] and "no fact drop_in" in answer["msg"]
+    assert (
+        answer["failed"] is True and "teardown.drop_in worker-1" in answer["msg"] and "no fact drop_in" in answer["msg"]
+    )
     assert "teardown.kernel_arguments worker-1" in answer["msg"] and "no fact kernel_arguments_left" in answer["msg"]
     assert answer["stats"]["verdict"] == "NOT COMPLETE" and answer["stats"]["counts"]["unknown"] > 0

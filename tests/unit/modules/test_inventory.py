@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The inventory out of a cluster, by ansible-inventory itself, before an API server that pages and selects as the real one does."""
+"""The inventory out of a cluster, by ansible-inventory itself, before an API server that pages and selects as the real
+one does."""
 
 from __future__ import annotations
 
@@ -22,15 +23,20 @@ from .test_kubeconfig import kubeconfig
 
 ROOT = pathlib.Path(__file__).parents[3]
 RENDERED = "rendered-gpu-0123456789abcdef0123456789abcdef"
-ANSWERS: typing.Dict[str, typing.Dict[str, typing.Any]] = {
+ANSWERS: dict[str, dict[str, typing.Any]] = {
     "/version": {"kind": "Version", "major": "1", "minor": "34", "gitVersion": "v1.34.4"},
     "/api": {"kind": "APIVersions", "versions": ["v1"]},
     "/apis": {"kind": "APIGroupList", "groups": []},
 }
 
 
-def node(name: str, image: str, address: str = "", annotations: typing.Optional[typing.Dict[str, str]] = None, **labels: str) -> typing.Dict[str, typing.Any]:
-    addresses = [{"type": "Hostname", "address": name}, *([{"type": "InternalIP", "address": address}] if address else [])]
+def node(
+    name: str, image: str, address: str = "", annotations: typing.Optional[dict[str, str]] = None, **labels: str
+) -> dict[str, typing.Any]:
+    addresses = [
+        {"type": "Hostname", "address": name},
+        *([{"type": "InternalIP", "address": address}] if address else []),
+    ]
     named = {key.replace("__", "/").replace("_", "."): value for key, value in labels.items()}
     return {
         "kind": "Node",
@@ -63,11 +69,16 @@ class Nodes(http.server.BaseHTTPRequestHandler):
         url = urllib.parse.urlsplit(self.path)
         query = dict(urllib.parse.parse_qsl(url.query))
         if url.path == "/api/v1/nodes":
-            wanted = {key: value for key, _mark, value in (part.partition("=") for part in query.get("labelSelector", "").split(",") if part)}
+            wanted = {
+                key: value
+                for key, _mark, value in (
+                    part.partition("=") for part in query.get("labelSelector", "").split(",") if part
+                )
+            }
             chosen = [item for item in NODES if wanted.items() <= item["metadata"]["labels"].items()]
             first = int(query.get("continue", 0))
             rest = {"continue": str(first + 2)} if len(chosen) > first + 2 else {}
-            body: typing.Dict[str, typing.Any] = {"kind": "NodeList", "metadata": rest, "items": chosen[first : first + 2]}
+            body: dict[str, typing.Any] = {"kind": "NodeList", "metadata": rest, "items": chosen[first : first + 2]}
         else:
             body = ANSWERS.get(url.path, {"kind": "APIResourceList", "resources": []})
         data = json.dumps(body).encode()
@@ -89,22 +100,33 @@ def server() -> typing.Iterator[str]:
         served.shutdown()
 
 
-def inventory(folder: pathlib.Path, text: str) -> "subprocess.CompletedProcess[str]":
+def inventory(folder: pathlib.Path, text: str) -> subprocess.CompletedProcess[str]:
     """What ansible-inventory makes of a file, with a kubeconfig ``config`` beside it."""
     path = folder / "linerate.rdma.yml"
     path.write_text(f"plugin: linerate.rdma.nodes\n{text}")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("K8S_AUTH_", "KUBE")) and not name.lower().endswith("_proxy")}
-    environment = {**kept, "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"), "ANSIBLE_INVENTORY_UNPARSED_FAILED": "true", "HOME": str(folder)}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("K8S_AUTH_", "KUBE")) and not name.lower().endswith("_proxy")
+    }
+    environment = {
+        **kept,
+        "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
+        "ANSIBLE_INVENTORY_UNPARSED_FAILED": "true",
+        "HOME": str(folder),
+    }
     command = [str(pathlib.Path(sys.executable).with_name("ansible-inventory")), "-i", str(path), "--list"]
-    return subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        command, env=environment, cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def test_nodes_are_reached_by_pods_and_grouped_by_what_they_are(server: str, tmp_path: pathlib.Path) -> None:
     config = kubeconfig(tmp_path / "config", server)
     done = inventory(
         tmp_path,
-        f"kubeconfig: {config}\nselector: example.com/role=gpu\nssh: example.com/way=ssh\n"
-        "keyed_groups: [{prefix: role, key: \"labels['example.com/role']\"}]\ncompose: {rack: \"address.split('.')[3]\"}\n",
+        f"kubeconfig: {config}\nselector: example.com/role=gpu\nssh: example.com/way=ssh\nkeyed_groups: [{{prefix:"
+        " role, key: \"labels['example.com/role']\"}]\ncompose: {rack: \"address.split('.')[3]\"}\n",
     )
     assert done.returncode == 0, done.stderr
     # texts from outside are marked, so that nobody takes them for templates
@@ -112,12 +134,20 @@ def test_nodes_are_reached_by_pods_and_grouped_by_what_they_are(server: str, tmp
     variables = listed["_meta"]["hostvars"]
     assert sorted(listed["rdma_nodes"]["hosts"]) == ["gpu-1.example.com", "gpu-2", "gpu-3"]
     first, second, third = (variables[name] for name in ("gpu-1.example.com", "gpu-2", "gpu-3"))
-    assert first["ansible_connection"] == "linerate.rdma.pod" and first["ansible_python_interpreter"] == "/usr/bin/python3" and first["rack"] == "11"
+    assert (
+        first["ansible_connection"] == "linerate.rdma.pod"
+        and first["ansible_python_interpreter"] == "/usr/bin/python3"
+        and first["rack"] == "11"
+    )
     assert (second["ansible_connection"], second["ansible_host"]) == ("ansible.builtin.ssh", "10.0.0.12")
     assert third["ansible_connection"] == "ansible.builtin.ssh" and "ansible_host" not in third
     assert all(values["rdma_listed_by_cluster"] is True for values in variables.values())
     assert {values["rdma_kubeconfig"] for values in variables.values()} == {config}
-    groups = {name: item["hosts"] for name, item in listed.items() if name.startswith(("os_", "model_", "pool_", "zone_", "role_")) and "hosts" in item}
+    groups = {
+        name: item["hosts"]
+        for name, item in listed.items()
+        if name.startswith(("os_", "model_", "pool_", "zone_", "role_")) and "hosts" in item
+    }
     assert groups == {
         "os_red_hat_enterprise_linux_coreos": ["gpu-1.example.com"],
         "os_talos": ["gpu-2"],
@@ -132,7 +162,10 @@ def test_nodes_are_reached_by_pods_and_grouped_by_what_they_are(server: str, tmp
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("kubeconfig: {folder}/config\nselector: example.com/role=cpu", "no node of the cluster has the labels 'example.com/role=cpu'"),
+        (
+            "kubeconfig: {folder}/config\nselector: example.com/role=cpu",
+            "no node of the cluster has the labels 'example.com/role=cpu'",
+        ),
         ("kubeconfig: {folder}/absent", "there is no such file"),
         ("kubeconfig: {folder}/config\nselektor: x", "selektor"),
     ],
@@ -140,7 +173,9 @@ def test_nodes_are_reached_by_pods_and_grouped_by_what_they_are(server: str, tmp
 def test_a_mistake_is_named(server: str, tmp_path: pathlib.Path, text: str, words: str) -> None:
     kubeconfig(tmp_path / "config", server)
     done = inventory(tmp_path, text.format(folder=tmp_path))
-    assert done.returncode != 0 and words in " ".join(done.stderr.split()) and "Traceback" not in done.stderr, done.stderr
+    assert done.returncode != 0 and words in " ".join(done.stderr.split()) and "Traceback" not in done.stderr, (
+        done.stderr
+    )
 
 
 def test_an_api_server_that_is_away_is_named(tmp_path: pathlib.Path) -> None:
@@ -158,7 +193,7 @@ def test_an_api_server_that_is_away_is_named(tmp_path: pathlib.Path) -> None:
         ({"feature_node_kubernetes_io__system-os_release_ID": "rhcos"}, "x", "x"),
     ],
 )
-def test_operating_systems(labels: typing.Dict[str, typing.Any], image: str, os: typing.Optional[str]) -> None:
+def test_operating_systems(labels: dict[str, typing.Any], image: str, os: typing.Optional[str]) -> None:
     assert inventory_node(node("n", image, **labels)).groups.get("os") == os
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Doors to jobs: job_lint against an API server and without one, nic_map_lint, and the filters that write jobs and maps."""
+"""Doors to jobs: job_lint against an API server and without one, nic_map_lint, and the filters that write jobs and
+maps."""
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import json
 import pathlib
@@ -15,7 +17,13 @@ from ansible.errors import AnsibleFilterError
 from ansible.module_utils.testing import patch_module_args
 
 from ansible_collections.linerate.rdma.plugins.filter.jobs import FilterModule
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, PciFunction
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    PciFunction,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobObjects
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import jobs as observe_jobs
@@ -36,54 +44,80 @@ TYPO = "kind: Pod\nmetadata: {name: p}\nspec: {container: [{name: c, image: i}]}
 class Api:
     """Kinds with their objects; what is not there is answered as a server does it."""
 
-    def __init__(self, **kinds: typing.Union[typing.List[typing.Dict[str, typing.Any]], ApiError]) -> None:
+    def __init__(self, **kinds: typing.Union[builtins.list[dict[str, typing.Any]], ApiError]) -> None:
         self.kinds = kinds
 
     def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
-        found = self.kinds.get(kind, ApiError(404, "NotFound", "the server could not find the requested resource", kind))
+        found = self.kinds.get(
+            kind, ApiError(404, "NotFound", "the server could not find the requested resource", kind)
+        )
         if isinstance(found, Exception):
             raise found
         yield from (item for item in found if not namespace or item["metadata"].get("namespace") == namespace)
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", *, only: typing.Callable[[typing.Any], bool]) -> Listing:
+    def list(
+        self, kind: str, namespace: str = "", selector: str = "", *, only: typing.Callable[[typing.Any], bool]
+    ) -> Listing:
         return Listing(tuple(item for item in self.pages(kind, namespace, selector) if only(item)), "1")
 
-    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
+    def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
         for item in self.pages(kind, namespace):
             if item["metadata"]["name"] == name:
-                found: typing.Dict[str, typing.Any] = item
+                found: dict[str, typing.Any] = item
                 return found
         raise ApiError(404, "NotFound", f"{kind} {name} not found", kind)
 
 
-def node(name: str) -> typing.Dict[str, typing.Any]:
+def node(name: str) -> dict[str, typing.Any]:
     allocatable = {"cpu": "128", "nvidia.com/gpu": "8", "openshift.io/mlx_compute": "32"}
-    return {"metadata": {"name": name}, "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]}}
+    return {
+        "metadata": {"name": name},
+        "status": {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]},
+    }
 
 
-def running(name: str, device: str, phase: str = "Running") -> typing.Dict[str, typing.Any]:
+def running(name: str, device: str, phase: str = "Running") -> dict[str, typing.Any]:
     status = [{"name": "ovn", "default": True, "interface": "eth0"}]
     status += [
-        {"name": "training/sriov-ib-compute", "interface": f"net{n}", "device-info": {"type": "pci", "pci": {"rdma-device": f"{device}{n}"}}}
+        {
+            "name": "training/sriov-ib-compute",
+            "interface": f"net{n}",
+            "device-info": {"type": "pci", "pci": {"rdma-device": f"{device}{n}"}},
+        }
         for n in (1, 2, 3, 4)
     ]
-    annotations = {"k8s.v1.cni.cncf.io/network-status": json.dumps(status), "k8s.v1.cni.cncf.io/networks": "training/sriov-ib-compute"}
+    annotations = {
+        "k8s.v1.cni.cncf.io/network-status": json.dumps(status),
+        "k8s.v1.cni.cncf.io/networks": "training/sriov-ib-compute",
+    }
     labels = {"training.kubeflow.org/job-name": "train"}
-    return {"metadata": {"name": name, "namespace": "training", "labels": labels, "annotations": annotations}, "spec": {}, "status": {"phase": phase}}
+    return {
+        "metadata": {"name": name, "namespace": "training", "labels": labels, "annotations": annotations},
+        "spec": {},
+        "status": {"phase": phase},
+    }
 
 
-def launcher() -> typing.Dict[str, typing.Any]:
+def launcher() -> dict[str, typing.Any]:
     """A pod of the job that is on the pod network only."""
     return {
-        "metadata": {"name": "train-launcher", "namespace": "training", "labels": {"training.kubeflow.org/job-name": "train"}},
+        "metadata": {
+            "name": "train-launcher",
+            "namespace": "training",
+            "labels": {"training.kubeflow.org/job-name": "train"},
+        },
         "status": {"phase": "Running"},
     }
 
 
-def kinds(**more: typing.Union[typing.List[typing.Dict[str, typing.Any]], ApiError]) -> typing.Dict[str, typing.Any]:
+def kinds(**more: typing.Union[list[dict[str, typing.Any]], ApiError]) -> dict[str, typing.Any]:
     config = {"metadata": {"name": "kueue-manager-config", "namespace": "kueue-system"}}
     config["data"] = {"controller_manager_config.yaml": "integrations: {frameworks: [kubeflow.org/pytorchjob]}"}
-    claim = {"metadata": {"name": "models", "namespace": "training"}, "spec": {"accessModes": ["ReadWriteMany"]}, "status": {"phase": "Bound"}}
+    claim = {
+        "metadata": {"name": "models", "namespace": "training"},
+        "spec": {"accessModes": ["ReadWriteMany"]},
+        "status": {"phase": "Bound"},
+    }
     runtime, train = objects(kind="TrainJob")
     return {
         "Node": [node("worker-1"), node("worker-2")],
@@ -99,20 +133,26 @@ def kinds(**more: typing.Union[typing.List[typing.Dict[str, typing.Any]], ApiErr
         "ClusterQueue": [CLUSTER],
         "StorageClass": [CEPH],
         "Namespace": [{"metadata": {"name": "training", "labels": {}}}],
-        "ConfigMap": [config, {"metadata": {"name": "map", "namespace": "training"}, "data": {"nic-map": "worker-1:ens13:net1:10.249.65.2\n"}}],
+        "ConfigMap": [
+            config,
+            {
+                "metadata": {"name": "map", "namespace": "training"},
+                "data": {"nic-map": "worker-1:ens13:net1:10.249.65.2\n"},
+            },
+        ],
         **more,
     }
 
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> typing.Callable[..., typing.Any]:
-    def call(name: str, arguments: typing.Dict[str, typing.Any], api: typing.Optional[Api] = None) -> typing.Dict[str, typing.Any]:
+    def call(name: str, arguments: dict[str, typing.Any], api: typing.Optional[Api] = None) -> dict[str, typing.Any]:
         module = importlib.import_module(f"{MODULES}.{name}")
         if api is not None:
             monkeypatch.setattr(module, "connect", lambda _module: api)
         with patch_module_args(arguments), pytest.raises(SystemExit) as ended:
             module.main()
-        result: typing.Dict[str, typing.Any] = json.loads(capsys.readouterr().out)
+        result: dict[str, typing.Any] = json.loads(capsys.readouterr().out)
         assert "exception" not in result
         assert (ended.value.code == 1) == result.get("failed", False)
         return result
@@ -129,7 +169,9 @@ def test_a_job_in_the_cluster_passes(run: typing.Callable[..., typing.Any], kind
 
 def test_what_the_pods_of_a_running_job_got_counts(run: typing.Callable[..., typing.Any]) -> None:
     wrong = objects(queue="gpu", environment={"NCCL_IB_HCA": "=mlx5_91"})
-    result = run("job_lint", {"kind": "PyTorchJob", "name": "train", "namespace": "training"}, Api(**kinds(PyTorchJob=wrong)))
+    result = run(
+        "job_lint", {"kind": "PyTorchJob", "name": "train", "namespace": "training"}, Api(**kinds(PyTorchJob=wrong))
+    )
     assert "pod train-master-0" in result["msg"]
     assert "pod train-old" not in result["msg"]
     assert "leaves out mlx5_11, mlx5_12, mlx5_13, mlx5_14; mlx5_91 is not the pod's" in result["msg"]
@@ -149,12 +191,20 @@ def test_a_train_job_whose_runtime_is_in_the_cluster(run: typing.Callable[..., t
 def test_kinds_that_may_not_be_read_close_the_gate(run: typing.Callable[..., typing.Any]) -> None:
     forbidden = ApiError(403, "Forbidden", "nodes is forbidden", "GET /api/v1/nodes")
     result = run("job_lint", {"objects": objects()}, Api(**kinds(Node=forbidden, Deployment=forbidden)))
-    assert {("job.read", "unknown"), ("stack.read", "unknown")} <= {(item["finding"]["check"], item["finding"]["status"]) for item in result["findings"]}
+    assert {("job.read", "unknown"), ("stack.read", "unknown")} <= {
+        (item["finding"]["check"], item["finding"]["status"]) for item in result["findings"]
+    }
 
 
-def test_claims_of_devices_that_may_not_be_read_concern_jobs_with_claims_alone(run: typing.Callable[..., typing.Any]) -> None:
+def test_claims_of_devices_that_may_not_be_read_concern_jobs_with_claims_alone(
+    run: typing.Callable[..., typing.Any],
+) -> None:
     forbidden = ApiError(403, "Forbidden", "resourceclaims is forbidden", "GET /apis/resource.k8s.io/v1/resourceclaims")
-    result = run("job_lint", {"objects": objects(kind="TrainJob")}, Api(**kinds(ResourceClaim=forbidden, DeviceClass=forbidden, ResourceSlice=forbidden)))
+    result = run(
+        "job_lint",
+        {"objects": objects(kind="TrainJob")},
+        Api(**kinds(ResourceClaim=forbidden, DeviceClass=forbidden, ResourceSlice=forbidden)),
+    )
     assert result["gate"] == "open", result["lines"]
 
 
@@ -184,7 +234,9 @@ def test_a_waiver_opens_the_gate(run: typing.Callable[..., typing.Any]) -> None:
         (TYPO, "Pod p: no pod template is in it"),
     ],
 )
-def test_files_that_hold_no_job(run: typing.Callable[..., typing.Any], tmp_path: pathlib.Path, text: str, said: str) -> None:
+def test_files_that_hold_no_job(
+    run: typing.Callable[..., typing.Any], tmp_path: pathlib.Path, text: str, said: str
+) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(text)
     assert said in run("job_lint", {"path": str(path), "offline": True})["msg"]
@@ -201,7 +253,9 @@ def test_files_that_hold_no_job(run: typing.Callable[..., typing.Any], tmp_path:
         ({"path": str(SOURCE), "offline": True, "waivers": [{"check": "job.read"}]}, "rdma_waivers[0].reason: missing"),
     ],
 )
-def test_arguments_that_mean_nothing(run: typing.Callable[..., typing.Any], arguments: typing.Dict[str, typing.Any], said: str) -> None:
+def test_arguments_that_mean_nothing(
+    run: typing.Callable[..., typing.Any], arguments: dict[str, typing.Any], said: str
+) -> None:
     assert said in run("job_lint", arguments, Api(**kinds(Job=[])))["msg"]
 
 
@@ -223,9 +277,12 @@ def test_a_server_that_does_not_answer_is_an_error() -> None:
         observe_jobs.observe(typing.cast(Cluster, Api(Node=gone)), [], [], {}, JobObjects())
 
 
-def hcas(*names: str) -> typing.Dict[str, typing.Any]:
-    functions = [Hca(name, netdevs=(Netdev(name, "aa"),), pci=PciFunction(f"0000:0{n}:00.0", "15b3", "1021", "0200")) for n, name in enumerate(names, 1)]
-    data: typing.Dict[str, typing.Any] = to_data(ObservedHcas(NodeHcas(tuple(functions))))
+def hcas(*names: str) -> dict[str, typing.Any]:
+    functions = [
+        Hca(name, netdevs=(Netdev(name, "aa"),), pci=PciFunction(f"0000:0{n}:00.0", "15b3", "1021", "0200"))
+        for n, name in enumerate(names, 1)
+    ]
+    data: dict[str, typing.Any] = to_data(ObservedHcas(NodeHcas(tuple(functions))))
     return data
 
 
@@ -239,7 +296,14 @@ def test_a_map_is_rendered_and_judged(run: typing.Callable[..., typing.Any]) -> 
     assert run("nic_map_lint", {"text": made["object"]["data"]["nic-map"], **arguments})["gate"] == "open"
     live = run("nic_map_lint", {"name": "map", "namespace": "training", **arguments}, Api(**kinds()))
     assert "[fail] nic_map.complete on map worker-2 ens13" in live["msg"]
-    kept = FILTERS["render_nic_map"]([FABRIC], "map", "roce", {"worker-0": hcas("ens13"), "worker-2": hcas("ens13")}, None, made["object"]["data"]["nic-map"])
+    kept = FILTERS["render_nic_map"](
+        [FABRIC],
+        "map",
+        "roce",
+        {"worker-0": hcas("ens13"), "worker-2": hcas("ens13")},
+        None,
+        made["object"]["data"]["nic-map"],
+    )
     assert kept["object"]["data"]["nic-map"] == "worker-0:ens13:net1:10.249.65.3\nworker-2:ens13:net1:10.249.65.2\n"
 
 
@@ -253,14 +317,25 @@ def test_a_map_is_rendered_and_judged(run: typing.Callable[..., typing.Any]) -> 
         ({"text": ""}, "no line"),
     ],
 )
-def test_maps_that_can_t_be_judged(run: typing.Callable[..., typing.Any], change: typing.Dict[str, typing.Any], said: str) -> None:
-    arguments = {"text": "worker-1:ens13:net1:10.249.65.2", "hcas": {"worker-1": hcas("ens13")}, "fabrics": [FABRIC], "fabric": "roce", **change}
+def test_maps_that_can_t_be_judged(
+    run: typing.Callable[..., typing.Any], change: dict[str, typing.Any], said: str
+) -> None:
+    arguments = {
+        "text": "worker-1:ens13:net1:10.249.65.2",
+        "hcas": {"worker-1": hcas("ens13")},
+        "fabrics": [FABRIC],
+        "fabric": "roce",
+        **change,
+    }
     assert said in run("nic_map_lint", arguments)["msg"]
 
 
 def test_the_filter_that_writes_jobs() -> None:
     made = FILTERS["render_job"]({**JOB, "kind": "TrainJob"}, [COMPUTE, ROCE], {})
-    assert [(item["fabric"], item["object"]["kind"]) for item in made] == [("compute", "TrainingRuntime"), ("compute", "TrainJob")]
+    assert [(item["fabric"], item["object"]["kind"]) for item in made] == [
+        ("compute", "TrainingRuntime"),
+        ("compute", "TrainJob"),
+    ]
     assert yaml.safe_load(yaml.safe_dump(made)) == made
 
 
@@ -272,16 +347,23 @@ def test_the_filter_that_writes_jobs() -> None:
         (None, "rdma_job: nothing; expected a mapping"),
     ],
 )
-def test_a_wrong_wish_is_refused_with_its_path(wanted: typing.Optional[typing.Dict[str, typing.Any]], said: str) -> None:
+def test_a_wrong_wish_is_refused_with_its_path(wanted: typing.Optional[dict[str, typing.Any]], said: str) -> None:
     with pytest.raises(AnsibleFilterError, match=said):
         FILTERS["render_job"](wanted, [COMPUTE], {})
 
 
 def test_a_map_without_addresses_or_fabric_is_refused() -> None:
     with pytest.raises(AnsibleFilterError, match=r"Name them in ipam\.exclude"):
-        FILTERS["render_nic_map"]([{**FABRIC, "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"}}], "map", "roce", {"worker-1": hcas("ens13")})
+        FILTERS["render_nic_map"](
+            [{**FABRIC, "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"}}],
+            "map",
+            "roce",
+            {"worker-1": hcas("ens13")},
+        )
     with pytest.raises(AnsibleFilterError, match="would not be complete: worker-2: unreachable"):
-        FILTERS["render_nic_map"]([FABRIC], "map", "roce", {"worker-1": hcas("ens13"), "worker-2": {"value": None, "error": "unreachable"}})
+        FILTERS["render_nic_map"](
+            [FABRIC], "map", "roce", {"worker-1": hcas("ens13"), "worker-2": {"value": None, "error": "unreachable"}}
+        )
     with pytest.raises(AnsibleFilterError, match="no fabric is named 'x'"):
         FILTERS["render_nic_map"]([FABRIC], "map", "x", {})
 

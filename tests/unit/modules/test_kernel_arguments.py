@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""kernel_arguments as Ansible runs it, on a node in a temporary root: GRUB of Debian and grubby as stand-ins that do what the real ones do."""
+"""kernel_arguments as Ansible runs it, on a node in a temporary root: GRUB of Debian and grubby as stand-ins that do
+what the real ones do."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_argume
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command
 from ansible_collections.linerate.rdma.plugins.modules import kernel_arguments
 
-Result = typing.Dict[str, typing.Any]
+Result = dict[str, typing.Any]
 WANTED = ["intel_iommu=on", "iommu=pt"]
 #: sources what a user has set, then the drop-ins, and writes the entries
 UPDATE_GRUB = """cd "$NODE"; GRUB_CMDLINE_LINUX=; . ./etc/default/grub
@@ -71,9 +72,13 @@ class Node:
         self.write("args", f" {others} ")
         self.tool("grubby", GRUBBY)
 
-    def next(self) -> typing.List[str]:
+    def next(self) -> list[str]:
         """What the next boot gets."""
-        return (self.read("args") if (self.root / "args").exists() else self.read("boot/grub/grub.cfg").splitlines()[0].partition(" ro ")[2]).split()
+        return (
+            self.read("args")
+            if (self.root / "args").exists()
+            else self.read("boot/grub/grub.cfg").splitlines()[0].partition(" ro ")[2]
+        ).split()
 
     def boot(self) -> None:
         self.write("proc/cmdline", " ".join(["root=/dev/a", "ro", *self.next()]))
@@ -112,7 +117,12 @@ def test_check_then_run_then_again_then_a_change_then_back(node: Node) -> None:
     assert node.told() == 0 and not node.ours() and node.next() == ["quiet"]
     made = node.run(arguments=WANTED)
     for answer in (checked, made):
-        assert answer["changed"] and answer["arguments"] == answer["missing"] == WANTED and answer["refusal"] == "" and answer["boot"] == "boot-1"
+        assert (
+            answer["changed"]
+            and answer["arguments"] == answer["missing"] == WANTED
+            and answer["refusal"] == ""
+            and answer["boot"] == "boot-1"
+        )
         assert answer["diff"] == {"before": "", "after": "intel_iommu=on\niommu=pt\n"}
     assert node.next() == ["quiet", *WANTED]
     again = node.run(arguments=WANTED)
@@ -121,7 +131,11 @@ def test_check_then_run_then_again_then_a_change_then_back(node: Node) -> None:
     node.boot()
     assert node.run(arguments=WANTED)["missing"] == [] and node.told() == 1
     less = node.run(arguments=["iommu=pt", "pci=realloc"])
-    assert less["changed"] and less["missing"] == ["pci=realloc"] and sorted(node.next()) == ["iommu=pt", "pci=realloc", "quiet"]
+    assert (
+        less["changed"]
+        and less["missing"] == ["pci=realloc"]
+        and sorted(node.next()) == ["iommu=pt", "pci=realloc", "quiet"]
+    )
     would = node.run(check=True, state="absent")
     assert would["changed"] and "iommu=pt" in node.next()
     gone = node.run(state="absent")
@@ -143,7 +157,9 @@ def test_killed_before_the_boot_loader_was_told(node: Node, monkeypatch: pytest.
 
     def broken() -> None:
         # what it shows it shows; it changes nothing
-        node.tool(tool.name, script if tool.name == "update-grub" else f"case $1 in --info=ALL) ;; *) exit 3;; esac\n{script}")
+        node.tool(
+            tool.name, script if tool.name == "update-grub" else f"case $1 in --info=ALL) ;; *) exit 3;; esac\n{script}"
+        )
         if tool.name == "update-grub":
             node.tool(tool.name, "exit 3")
 
@@ -165,7 +181,9 @@ def test_a_tool_that_does_nothing_is_no_success(node: Node) -> None:
     assert failed["failed"] and "the next boot lacks intel_iommu=on" in failed["msg"]
 
 
-@pytest.mark.parametrize("argument", ["a b", 'x="y"', "$(reboot)", "`reboot`", "-x", "", "a;b", "a\nb", "a'b", "a\\b", "ä"])
+@pytest.mark.parametrize(
+    "argument", ["a b", 'x="y"', "$(reboot)", "`reboot`", "-x", "", "a;b", "a\nb", "a'b", "a\\b", "ä"]
+)
 def test_what_is_no_argument_is_never_written(node: Node, argument: str) -> None:
     failed = node.run(arguments=[argument])
     assert failed["failed"] and "no kernel argument" in failed["msg"] and node.told() == 0 and not node.ours()
@@ -174,12 +192,22 @@ def test_what_is_no_argument_is_never_written(node: Node, argument: str) -> None
 def test_another_value_of_others_is_refused_by_grubby_which_would_replace_it(bare: Node) -> None:
     bare.grubby("quiet iommu=off")
     refused = bare.run(arguments=WANTED)
-    assert not refused["changed"] and "iommu=off" in refused["refusal"] and refused["missing"] == WANTED and bare.told() == 0 and not bare.ours()
+    assert (
+        not refused["changed"]
+        and "iommu=off" in refused["refusal"]
+        and refused["missing"] == WANTED
+        and bare.told() == 0
+        and not bare.ours()
+    )
 
 
 def test_no_boot_loader_is_a_refusal_where_something_is_missing(bare: Node) -> None:
     refused = bare.run(arguments=WANTED)
-    assert not refused["changed"] and "neither grubby nor update-grub" in refused["refusal"] and refused["missing"] == WANTED
+    assert (
+        not refused["changed"]
+        and "neither grubby nor update-grub" in refused["refusal"]
+        and refused["missing"] == WANTED
+    )
     bare.write("proc/cmdline", "root=/dev/a intel_iommu=on iommu=pt")
     assert bare.run(arguments=WANTED)["refusal"] == "" and not bare.run(state="absent")["changed"]
 
@@ -188,7 +216,9 @@ def test_what_we_have_set_is_told_also_where_the_tool_is_gone(bare: Node) -> Non
     """A teardown takes nothing back there, and must not say that nothing is left."""
     bare.write(RECORD, "iommu=pt\n")
     left = bare.run(state="absent")
-    assert (left["changed"], left["arguments"]) == (False, ["iommu=pt"]) and "neither grubby nor update-grub" in left["refusal"]
+    assert (left["changed"], left["arguments"]) == (False, ["iommu=pt"]) and "neither grubby nor update-grub" in left[
+        "refusal"
+    ]
     # set by another tool than the one that is there now
     bare.grubby("quiet")
     bare.write(DROP_IN, 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX intel_iommu=on"\n')

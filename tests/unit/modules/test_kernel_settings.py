@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run import set_kern
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_kernel_settings import SYSCTL, TMPFILES
 from ansible_collections.linerate.rdma.plugins.modules import kernel_settings
 
-Result = typing.Dict[str, typing.Any]
+Result = dict[str, typing.Any]
 GOVERNOR = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
 PAGES = "/sys/kernel/mm/transparent_hugepage/enabled"
 WANTED: Result = {
@@ -46,12 +46,15 @@ class Node:
     def read(self, name: str) -> str:
         return (self.root / name).read_text(encoding="utf-8")
 
-    def ours(self) -> typing.List[str]:
+    def ours(self) -> list[str]:
         return [name for name in (SYSCTL, TMPFILES) if (self.root / name).exists()]
 
     def run(self, check: bool = False, **options: typing.Any) -> Result:
         output = io.StringIO()
-        with self._monkeypatch.context() as patch, patch_module_args({**options, "_ansible_check_mode": check, "_ansible_diff": True}):
+        with (
+            self._monkeypatch.context() as patch,
+            patch_module_args({**options, "_ansible_check_mode": check, "_ansible_diff": True}),
+        ):
             patch.setattr("sys.stdout", output)
             with pytest.raises(SystemExit):
                 kernel_settings.main()
@@ -93,7 +96,10 @@ def test_a_value_that_something_else_took_back_is_set_again(node: Node) -> None:
     assert node.run(**WANTED)["changes"] == ["sysctl vm.min_free_kbytes: 4096 -> 65536"]
 
 
-@pytest.mark.parametrize(("bound", "now", "then"), [("<10", "60", "10"), ("<10", "5", "5"), (">10", "10", "10"), (">10", "", "10"), (">10", "x", "10")])
+@pytest.mark.parametrize(
+    ("bound", "now", "then"),
+    [("<10", "60", "10"), ("<10", "5", "5"), (">10", "10", "10"), (">10", "", "10"), (">10", "x", "10")],
+)
 def test_a_bound_takes_away_nothing_that_fits(node: Node, bound: str, now: str, then: str) -> None:
     node.write("proc/sys/vm/swappiness", now)
     answer = node.run(sysctl={"vm.swappiness": bound})
@@ -104,7 +110,9 @@ def test_the_chosen_word_of_several_is_the_value(node: Node, monkeypatch: pytest
     node.write(PAGES.lstrip("/"), "[always] madvise never\n")
     assert not [line for line in node.run(check=True, sysfs={PAGES: "always"})["changes"] if "->" in line]
     # as the kernel shows what it was given
-    monkeypatch.setattr(set_kernel_settings, "_set", lambda path, value: node.write(PAGES.lstrip("/"), f"always madvise [{value}]\n"))
+    monkeypatch.setattr(
+        set_kernel_settings, "_set", lambda path, value: node.write(PAGES.lstrip("/"), f"always madvise [{value}]\n")
+    )
     assert f"{PAGES}: [always] madvise never -> never" in node.run(sysfs={PAGES: "never"})["changes"]
     assert not node.run(sysfs={PAGES: "never"})["changed"]
 

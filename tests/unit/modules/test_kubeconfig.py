@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Kubeconfigs that do not lead to an API server that lets us in: each a message with the file and the next step, never a traceback, no secret in it."""
+"""Kubeconfigs that do not lead to an API server that lets us in: each a message with the file and the next step, never
+a traceback, no secret in it."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ class Server:
     """Answers everything with one HTTP status."""
 
     def __init__(self, code: int, message: str, context: typing.Optional[ssl.SSLContext] = None) -> None:
-        body = json.dumps({"kind": "Status", "status": "Failure", "reason": "x", "message": message, "code": code}).encode()
+        body = json.dumps(
+            {"kind": "Status", "status": "Failure", "reason": "x", "message": message, "code": code}
+        ).encode()
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self) -> None:
@@ -81,7 +84,9 @@ def kubeconfig(path: pathlib.Path, server: str, **cluster: str) -> str:
         (b"kind: Config\nclusters: []\nusers: []\ncontexts: []\n", "current-context"),
     ],
 )
-def test_a_file_that_is_no_kubeconfig(content: typing.Optional[bytes], said: str, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+def test_a_file_that_is_no_kubeconfig(
+    content: typing.Optional[bytes], said: str, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
     path = tmp_path / "mine.conf"
     if content is not None:
         path.write_bytes(content)
@@ -112,7 +117,9 @@ def test_no_kubeconfig_at_all_names_where_it_was_looked_for(
         (503, "the server is shutting down", ""),
     ],
 )
-def test_a_server_that_does_not_let_us_in(code: int, said: str, remedy: str, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+def test_a_server_that_does_not_let_us_in(
+    code: int, said: str, remedy: str, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
     message = failure(capsys, kubeconfig=kubeconfig(tmp_path / "k", Server(code, said).url))
     assert message.startswith(f"kubeconfig k in {tmp_path} (from rdma_kubeconfig or the option kubeconfig): {said}")
     assert remedy in message
@@ -131,5 +138,8 @@ def test_the_server_of_another_cluster(capsys: pytest.CaptureFixture[str], tmp_p
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(theirs.path("server.crt"), theirs.path("server.key"))
     server = Server(401, "Unauthorized", context)
-    message = failure(capsys, kubeconfig=kubeconfig(tmp_path / "k", server.url, **{"certificate-authority": str(tmp_path / "ours/ca.crt")}))
+    message = failure(
+        capsys,
+        kubeconfig=kubeconfig(tmp_path / "k", server.url, **{"certificate-authority": str(tmp_path / "ours/ca.crt")}),
+    )
     assert "not the one that the kubeconfig trusts" in message

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where modules take the Lease: all of a run under one name, others under their own; none in check mode; and a second run's pods are left alone."""
+"""Where modules take the Lease: all of a run under one name, others under their own; none in check mode; and a second
+run's pods are left alone."""
 
 from __future__ import annotations
 
@@ -32,11 +33,13 @@ class Api(LeaseHolder):
 
     def __init__(self) -> None:
         super().__init__()
-        self.done: typing.List[typing.Any] = []
+        self.done: list[typing.Any] = []
         self.pods = ["linerate-a"]
         self.after_delete: typing.Callable[[], None] = lambda: None
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", only: object = None) -> Listing:
+    def list(
+        self, kind: str, namespace: str = "", selector: str = "", fields: str = "", only: object = None
+    ) -> Listing:
         metadata = {"namespace": "test", "uid": "u", "labels": {"linerate.rdma/run": "run-1"}}
         left = self.pods if kind == "Pod" and not self.done else ()
         return Listing(tuple({"kind": kind, "metadata": {"name": name, **metadata}} for name in left), "1")
@@ -62,12 +65,14 @@ class Api(LeaseHolder):
         name: str,
         grace_seconds: typing.Optional[int] = None,
         dry_run: bool = False,
-        only: typing.Optional[typing.Dict[str, str]] = None,
+        only: typing.Optional[dict[str, str]] = None,
     ) -> bool:
         if kind == "Lease":
             return super().delete(kind, namespace, name, only=only)
         self.guard()
-        self.done.append((name, (self.lease or {}).get("spec", {}).get("holderIdentity", "").partition("@")[0], dry_run))
+        self.done.append(
+            (name, (self.lease or {}).get("spec", {}).get("holderIdentity", "").partition("@")[0], dry_run)
+        )
         self.after_delete()
         return True
 
@@ -89,14 +94,16 @@ def folder(tmp_path: pathlib.Path) -> FactFolder:
     return found
 
 
-def run(name: str, arguments: typing.Dict[str, typing.Any], capsys: pytest.CaptureFixture[str]) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
+def run(
+    name: str, arguments: dict[str, typing.Any], capsys: pytest.CaptureFixture[str]
+) -> tuple[int, dict[str, typing.Any]]:
     module = importlib.import_module(f"{MODULES}.{name}")
     with patch_module_args(arguments), pytest.raises(SystemExit) as ended:
         module.main()
     return int(ended.value.code or 0), json.loads(capsys.readouterr().out)
 
 
-def of_run(folder: FactFolder, **rest: typing.Any) -> typing.Dict[str, typing.Any]:
+def of_run(folder: FactFolder, **rest: typing.Any) -> dict[str, typing.Any]:
     return {"facts_dir": folder.report_dir, "run": folder.run, "holder": HERE, **rest}
 
 
@@ -109,7 +116,9 @@ def held_by(api: Api, name: str, identity: str, seconds: int = WORKING) -> None:
 PODS = {"state": "absent", "kinds": ["Pod"]}
 
 
-def test_a_second_run_deletes_no_pod_of_the_first_one(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_run_deletes_no_pod_of_the_first_one(
+    api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     held_by(api, "run-1", process.identity(os.getppid()))
     code, result = run("custom_resources", of_run(folder, **PODS), capsys)
     assert (code, api.done) == (1, [])
@@ -120,7 +129,9 @@ def test_a_second_run_deletes_no_pod_of_the_first_one(api: Api, folder: FactFold
 
 
 @pytest.mark.parametrize("taken", [True, False], ids=["taken by another run", "deleted"])
-def test_a_lease_that_is_lost_between_two_writes_stops_the_second(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str], taken: bool) -> None:
+def test_a_lease_that_is_lost_between_two_writes_stops_the_second(
+    api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str], taken: bool
+) -> None:
     """At once, and not at the next renewal: the second pod may be one of the run that has the Lease now."""
 
     def lose() -> None:
@@ -140,7 +151,9 @@ def test_pods_of_a_run_that_is_dead_go(api: Api, folder: FactFolder, capsys: pyt
     assert (code, api.done) == (0, [("linerate-a", "run-2", False)])
 
 
-def test_a_run_keeps_it_from_module_to_module_and_gives_it_back(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_keeps_it_from_module_to_module_and_gives_it_back(
+    api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("cluster_lease", of_run(folder), capsys)[1]["held"] is True
     assert api.lease is not None
     assert api.lease["spec"]["leaseDurationSeconds"] == BETWEEN
@@ -153,7 +166,9 @@ def test_a_run_keeps_it_from_module_to_module_and_gives_it_back(api: Api, folder
     assert typing.cast(typing.Any, api.lease) is None
 
 
-def test_a_run_that_lost_it_between_two_modules_stops(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_lost_it_between_two_modules_stops(
+    api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     run("cluster_lease", of_run(folder), capsys)
     held_by(api, "run-3", GONE)
     code, result = run("custom_resources", of_run(folder, **PODS), capsys)
@@ -164,7 +179,9 @@ def test_a_run_that_lost_it_between_two_modules_stops(api: Api, folder: FactFold
     assert api.lease["spec"]["holderIdentity"] == "run-3@other"
 
 
-def test_a_run_that_goes_on_takes_it_again_at_once(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_that_goes_on_takes_it_again_at_once(
+    api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
     run("cluster_lease", of_run(folder, holder=GONE), capsys)
     assert run("cluster_lease", of_run(folder), capsys)[0] == 0
     assert api.lease is not None
@@ -177,7 +194,11 @@ def test_a_run_that_goes_on_takes_it_again_at_once(api: Api, folder: FactFolder,
 
 
 def test_check_mode_holds_nothing(api: Api, folder: FactFolder, capsys: pytest.CaptureFixture[str]) -> None:
-    for name, arguments in (("cluster_lease", {}), ("cluster_lease", {"state": "released"}), ("custom_resources", PODS)):
+    for name, arguments in (
+        ("cluster_lease", {}),
+        ("cluster_lease", {"state": "released"}),
+        ("custom_resources", PODS),
+    ):
         code, _result = run(name, of_run(folder, **arguments, _ansible_check_mode=True), capsys)
         assert code == 0
     assert (api.lease, api.holders, [dry for _name, _holder, dry in api.done]) == (None, [], [True])
@@ -196,7 +217,14 @@ def test_a_module_outside_of_a_run_holds_it_while_it_works(api: Api, capsys: pyt
 
 def test_jobs_wait_for_no_run(api: Api, capsys: pytest.CaptureFixture[str]) -> None:
     held_by(api, "run-1", HERE)
-    assert run("custom_resources", {"state": "absent", "kinds": ["PyTorchJob", "TrainJob", "TrainingRuntime", "ConfigMap"]}, capsys)[0] == 0
+    assert (
+        run(
+            "custom_resources",
+            {"state": "absent", "kinds": ["PyTorchJob", "TrainJob", "TrainingRuntime", "ConfigMap"]},
+            capsys,
+        )[0]
+        == 0
+    )
     assert api.holders == []
 
 
@@ -211,7 +239,9 @@ def test_a_wait_keeps_it_and_takes_none(api: Api, folder: FactFolder, capsys: py
     assert api.holders and api.lease["spec"]["leaseDurationSeconds"] == BETWEEN
 
 
-def test_a_report_of_a_run_that_held_nothing_asks_no_server(folder: FactFolder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_of_a_run_that_held_nothing_asks_no_server(
+    folder: FactFolder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def connect(module: typing.Any) -> None:
         raise AssertionError("no cluster is needed")
 

@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.modules import nic_firmware, nic_
 from ansible_collections.linerate.rdma.tests.unit.firmware_node import ADDRESSES, FirmwareNode
 
 FIRST, SECOND = ADDRESSES[:2]
-Result = typing.Dict[str, typing.Any]
+Result = dict[str, typing.Any]
 
 
 @pytest.fixture(name="node")
@@ -55,12 +55,19 @@ def test_check_then_run_then_again_then_a_change(node: FirmwareNode, run: Run) -
     made = run(settings=wanted, devices=[FIRST])
     for answer in (checked, made):
         assert answer["changed"] and answer["reset_required"] and "mstfwreset" in answer["resets"][FIRST]
-        assert answer["hcas"] == [{"address": FIRST, "device": "1021", "before": {"NUM_OF_VFS": "16"}, "after": {"NUM_OF_VFS": "24"}}]
+        assert answer["hcas"] == [
+            {"address": FIRST, "device": "1021", "before": {"NUM_OF_VFS": "16"}, "after": {"NUM_OF_VFS": "24"}}
+        ]
         assert answer["diff"] == {"before": f"{FIRST} NUM_OF_VFS=16\n", "after": f"{FIRST} NUM_OF_VFS=24\n"}
     assert node.settings()["NUM_OF_VFS"] == ["0", "16", "24", False] and node.settings(SECOND)["NUM_OF_VFS"][2] == "16"
     again = run(settings=wanted, devices=[FIRST])
     # the reset is still due
-    assert not again["changed"] and again["reset_required"] and again["hcas"][0]["after"] == {} and again["diff"] == {"before": "", "after": ""}
+    assert (
+        not again["changed"]
+        and again["reset_required"]
+        and again["hcas"][0]["after"] == {}
+        and again["diff"] == {"before": "", "after": ""}
+    )
     node.set(FIRST, NUM_OF_VFS=["0", "24", "24", False])
     assert run(settings=wanted, devices=[FIRST])["reset_required"] is False
     back = run(settings={"NUM_OF_VFS": 16}, devices=[FIRST])
@@ -81,7 +88,10 @@ def test_each_hca_as_it_is_asked_of_that_one(node: FirmwareNode, run: Run) -> No
     checked = run(check=True, by_device=wanted)
     assert checked["changed"] and node.state.read_text(encoding="utf-8") == before
     made = run(by_device=wanted)
-    assert [(hca["address"], hca["after"]) for hca in made["hcas"]] == [(FIRST, {"NUM_OF_VFS": "24"}), (SECOND, {"NUM_OF_VFS": "8"})] and {*made["resets"]} == {
+    assert [(hca["address"], hca["after"]) for hca in made["hcas"]] == [
+        (FIRST, {"NUM_OF_VFS": "24"}),
+        (SECOND, {"NUM_OF_VFS": "8"}),
+    ] and {*made["resets"]} == {
         FIRST,
         SECOND,
     }
@@ -107,7 +117,9 @@ def test_nothing_is_set_where_one_of_the_hcas_can_not_be(node: FirmwareNode, run
         ({"NUM_OF_VFS": "-d x"}, "the value '-d x' of NUM_OF_VFS is none"),
     ],
 )
-def test_what_can_not_be_set_is_refused_before_anything_is(node: FirmwareNode, run: Run, settings: Result, text: str) -> None:
+def test_what_can_not_be_set_is_refused_before_anything_is(
+    node: FirmwareNode, run: Run, settings: Result, text: str
+) -> None:
     before = node.state.read_text(encoding="utf-8")
     answer = run(settings=settings)
     assert answer["failed"] and text in answer["msg"] and "Nothing was set" in answer["msg"]
@@ -130,7 +142,11 @@ def test_a_bluefield(node: FirmwareNode, run: Run) -> None:
 def test_where_the_operator_decides_nothing_is_set(node: FirmwareNode, run: Run) -> None:
     before = node.state.read_text(encoding="utf-8")
     answer = run(settings={"NUM_OF_VFS": 4}, managed_by_operator=True)
-    assert answer["failed"] and "NicConfigurationTemplate" in answer["msg"] and node.state.read_text(encoding="utf-8") == before
+    assert (
+        answer["failed"]
+        and "NicConfigurationTemplate" in answer["msg"]
+        and node.state.read_text(encoding="utf-8") == before
+    )
 
 
 def test_an_hca_that_can_not_be_asked_is_refused(node: FirmwareNode, run: Run) -> None:
@@ -159,7 +175,12 @@ def test_nic_firmware_info(node: FirmwareNode, run: Run) -> None:
     node.set(FIRST, NUM_OF_VFS=["0", "8", "16", False])
     answer = run(nic_firmware_info, devices=[FIRST.upper()])
     (hca,) = answer["firmware"]["hcas"]
-    assert not answer["changed"] and hca["pending"] == ["NUM_OF_VFS"] and hca["dpu_mode"] is False and hca["settings_from"] == "mstconfig 4.21"
+    assert (
+        not answer["changed"]
+        and hca["pending"] == ["NUM_OF_VFS"]
+        and hca["dpu_mode"] is False
+        and hca["settings_from"] == "mstconfig 4.21"
+    )
     assert hca["running"] == {"value": "28.42.1000", "source": "sysfs"} and hca["not_asked"] == ["no devlink"]
     assert "no physical function" in run(nic_firmware_info, devices=["x"])["msg"]
 
@@ -169,5 +190,12 @@ def test_no_write_begins_that_may_outlast_the_hold_on_the_cluster(node: Firmware
     before, times, sysfs = node.settings(SECOND), iter((0.0, LONGEST - 60, LONGEST - 59)), str(node.tree.root)
     told = f"{SECOND} was not set, since all of it took more than 540 s.*Set before it: {FIRST}. Run again"
     with pytest.raises(RdmaError, match=told):
-        set_firmware(read_node([sysfs]), sysfs, (FIRST, SECOND), lambda _address: {"NUM_OF_VFS": "24"}, False, lambda: next(times, LONGEST))
+        set_firmware(
+            read_node([sysfs]),
+            sysfs,
+            (FIRST, SECOND),
+            lambda _address: {"NUM_OF_VFS": "24"},
+            False,
+            lambda: next(times, LONGEST),
+        )
     assert node.settings()["NUM_OF_VFS"][2] == "24" and node.settings(SECOND) == before

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""node_roll under a real ansible-playbook: what it takes from the inventory, its Lease, its fact, check mode, and no secret in anything that it leaves."""
+"""node_roll under a real ansible-playbook: what it takes from the inventory, its Lease, its fact, check mode, and no
+secret in anything that it leaves."""
 
 from __future__ import annotations
 
@@ -19,7 +20,12 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.action.node_roll import _by_operator, _firmware
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import FirmwareSet, NodeFirmware, NodeFirmwarePlan, Setting
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+    FirmwareSet,
+    NodeFirmware,
+    NodeFirmwarePlan,
+    Setting,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Mark, Seen
@@ -54,24 +60,43 @@ class Api(World):
 class Site:
     """A cluster, its BMCs, an inventory that names them, and ansible-playbook beside them."""
 
-    def __init__(self, folder: pathlib.Path, world: World, servers: typing.Mapping[str, Server], authority: pathlib.Path) -> None:
+    def __init__(
+        self, folder: pathlib.Path, world: World, servers: typing.Mapping[str, Server], authority: pathlib.Path
+    ) -> None:
         self.folder, self.world, self.servers = folder, world, servers
-        self.cluster: typing.Dict[str, typing.Any] = {"bios": {"sriov": True}, "disruption": "reboot"}
+        self.cluster: dict[str, typing.Any] = {"bios": {"sriov": True}, "disruption": "reboot"}
         FakeApi.write_kubeconfig(world.url, folder, "t0ken-of-the-cluster")
         begin = {"linerate.rdma.run_begin": {"report_dir": "report"}, "register": "begun"}
-        options = {"facts_dir": "report", "run": "{{ begun.run }}", "holder": "{{ begun.holder }}", "kubeconfig": "kubeconfig", "cluster": "{{ cluster }}"}
+        options = {
+            "facts_dir": "report",
+            "run": "{{ begun.run }}",
+            "holder": "{{ begun.holder }}",
+            "kubeconfig": "kubeconfig",
+            "cluster": "{{ cluster }}",
+        }
         kept = {"facts_dir": "report", "run": "{{ begun.run }}", "kind": "hcas", "value": {"hcas": [], "errors": []}}
         seen = {"linerate.rdma.fact": {**kept, "node": "{{ item }}"}, "loop": list(servers), "check_mode": False}
         roll = {"linerate.rdma.node_roll": {**options, "bmc_ca_path": str(authority)}, "register": "rolled"}
-        self.facts: typing.Dict[str, typing.Any] = {}
+        self.facts: dict[str, typing.Any] = {}
         told = {"facts_dir": "report", "run": "{{ begun.run }}", "kind": "kernel_arguments"}
-        fact = {"linerate.rdma.fact": {**told, "node": "{{ item.key }}", "value": "{{ item.value }}"}, "loop": "{{ looked | dict2items }}"}
+        fact = {
+            "linerate.rdma.fact": {**told, "node": "{{ item.key }}", "value": "{{ item.value }}"},
+            "loop": "{{ looked | dict2items }}",
+        }
         # as the stage does: another look, then the proof
         again = {**fact, "loop": "{{ looked_again | dict2items }}"}
-        proof = {"linerate.rdma.node_roll": {**options, "bmc_ca_path": str(authority), "prove": True}, "when": "looked_again is defined", "register": "proved"}
+        proof = {
+            "linerate.rdma.node_roll": {**options, "bmc_ca_path": str(authority), "prove": True},
+            "when": "looked_again is defined",
+            "register": "proved",
+        }
         again["when"] = "looked_again is defined"
         # as the teardown does
-        resume = {"linerate.rdma.node_roll": {**options, "resume_checks": True}, "when": "resume is defined", "register": "resumed"}
+        resume = {
+            "linerate.rdma.node_roll": {**options, "resume_checks": True},
+            "when": "resume is defined",
+            "register": "resumed",
+        }
         show = {
             "ansible.builtin.copy": {
                 "content": "{{ (resumed if resume is defined else rolled) | to_json }}",
@@ -80,19 +105,38 @@ class Site:
             },
             "check_mode": False,
         }
-        play = {"hosts": "localhost", "gather_facts": False, "connection": "local", "tasks": [begin, seen, fact, roll, resume, show, again, proof]}
+        play = {
+            "hosts": "localhost",
+            "gather_facts": False,
+            "connection": "local",
+            "tasks": [begin, seen, fact, roll, resume, show, again, proof],
+        }
         (folder / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
 
-    def play(self, *arguments: str) -> typing.Dict[str, typing.Any]:
+    def play(self, *arguments: str) -> dict[str, typing.Any]:
         """The result of node_roll."""
         bmcs = {
-            name: {"rdma_bmc_address": "localhost", "rdma_bmc_port": server.port, "rdma_bmc_user": USER, "rdma_bmc_password": PASSWORD}
+            name: {
+                "rdma_bmc_address": "localhost",
+                "rdma_bmc_port": server.port,
+                "rdma_bmc_user": USER,
+                "rdma_bmc_password": PASSWORD,
+            }
             for name, server in self.servers.items()
         }
-        inventory = {"all": {"vars": {"cluster": self.cluster, "looked": {}, **self.facts}, "children": {"rdma_nodes": {"hosts": bmcs}}}}
+        inventory = {
+            "all": {
+                "vars": {"cluster": self.cluster, "looked": {}, **self.facts},
+                "children": {"rdma_nodes": {"hosts": bmcs}},
+            }
+        }
         (self.folder / "hosts.yml").write_text(yaml.safe_dump(inventory), encoding="utf-8")
         environment = {
-            **{key: value for key, value in os.environ.items() if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE", "RDMA_"))},
+            **{
+                key: value
+                for key, value in os.environ.items()
+                if not key.startswith(("ANSIBLE_", "K8S_AUTH_", "KUBE", "RDMA_"))
+            },
             "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"),
             "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build" / "collections"),
             "ANSIBLE_HOME": str(self.folder / "home"),
@@ -100,16 +144,29 @@ class Site:
         }
         program = str(pathlib.Path(sys.executable).parent / "ansible-playbook")
         command = [program, "-vvv", "-i", "hosts.yml", "play.yml", *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=200, check=False)
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            timeout=200,
+            check=False,
+        )
         self.said = done.stdout + done.stderr
-        told = self.said + "".join(path.read_text(encoding="utf-8") for path in (self.folder / "report").rglob("*.json"))
+        told = self.said + "".join(
+            path.read_text(encoding="utf-8") for path in (self.folder / "report").rglob("*.json")
+        )
         assert not any(secret in told for secret in (PASSWORD, TOKEN, BASIC, "t0ken-of-the-cluster"))
         assert done.returncode == 0, self.said
-        found: typing.Dict[str, typing.Any] = json.loads((self.folder / "rolled.json").read_text(encoding="utf-8"))
+        found: dict[str, typing.Any] = json.loads((self.folder / "rolled.json").read_text(encoding="utf-8"))
         return found
 
-    def fact(self) -> typing.Dict[str, typing.Any]:
-        found: typing.Dict[str, typing.Any] = json.loads((self.folder / "report/facts/node_roll/cluster.json").read_text(encoding="utf-8"))["value"]
+    def fact(self) -> dict[str, typing.Any]:
+        found: dict[str, typing.Any] = json.loads(
+            (self.folder / "report/facts/node_roll/cluster.json").read_text(encoding="utf-8")
+        )["value"]
         return found
 
 
@@ -129,17 +186,28 @@ def site(tmp_path: pathlib.Path) -> typing.Iterator[Site]:
 
 def test_a_roll_after_its_check_mode_and_again(site: Site) -> None:
     would = site.play("--check", "--diff")
-    assert would["changed"] and would["counts"] == {"nothing": 1, "planned": 1} and site.world.did == [] and site.world.object(LEASE) is None
+    assert (
+        would["changed"]
+        and would["counts"] == {"nothing": 1, "planned": 1}
+        and site.world.did == []
+        and site.world.object(LEASE) is None
+    )
     assert "worker-2 (wave 1): set, drain, reset" in site.said
     done = site.play()
     assert done["changed"] and done["counts"] == {"nothing": 1, "done": 1} and done["reset"] == ["worker-2"]
     assert site.servers["worker-2"].value == "Enabled" and site.servers["worker-2"].resets == ["ForceRestart"]
     assert site.fact()["error"] == "" and [one["state"] for one in site.fact()["outcomes"]] == ["nothing", "done"]
     assert "worker-2: done" in site.said, "its progress is shown"
-    assert [path.name for path in (site.folder / "report/facts/hcas_before_reset").iterdir()] == ["worker-2.json"], "of who was reset, and of nobody else"
+    assert [path.name for path in (site.folder / "report/facts/hcas_before_reset").iterdir()] == ["worker-2.json"], (
+        "of who was reset, and of nobody else"
+    )
     assert site.world.object(LEASE) is not None, "the run has taken the Lease, and the report gives it back"
     again = site.play()
-    assert not again["changed"] and again["counts"] == {"nothing": 2} and site.servers["worker-2"].resets == ["ForceRestart"]
+    assert (
+        not again["changed"]
+        and again["counts"] == {"nothing": 2}
+        and site.servers["worker-2"].resets == ["ForceRestart"]
+    )
 
 
 def test_what_is_not_allowed_is_refused(site: Site) -> None:
@@ -151,7 +219,11 @@ def test_what_is_not_allowed_is_refused(site: Site) -> None:
 
 def test_nothing_asked_is_nothing_done(site: Site) -> None:
     del site.cluster["bios"]
-    assert not site.play()["changed"] and site.world.object(LEASE) is None and not any(server.asked for server in site.servers.values())
+    assert (
+        not site.play()["changed"]
+        and site.world.object(LEASE) is None
+        and not any(server.asked for server in site.servers.values())
+    )
 
 
 def test_a_node_that_a_killed_run_has_cordoned_takes_pods_again_when_nothing_is_asked_any_more(site: Site) -> None:
@@ -159,7 +231,11 @@ def test_a_node_that_a_killed_run_has_cordoned_takes_pods_again_when_nothing_is_
     site.world.put("Node", merged(site.world.seen(name), marked(Mark(cordoned=True), True)))
     site.cluster = {"disruption": "reboot"}
     assert site.play()["changes"] == [f"{name}: uncordoned"], site.said
-    assert not site.world.cordoned(name) and site.world.note(name) is None and site.world.did == [f"uncordon {name}", f"unnote {name}"]
+    assert (
+        not site.world.cordoned(name)
+        and site.world.note(name) is None
+        and site.world.did == [f"uncordon {name}", f"unnote {name}"]
+    )
 
 
 def test_a_health_check_that_a_killed_run_has_paused_goes_on(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,12 +263,27 @@ def test_a_health_check_that_a_killed_run_has_paused_goes_on(site: Site, monkeyp
 @pytest.mark.thorough
 def test_kernel_arguments_take_the_same_reset_and_the_look_after_it_proves_them(site: Site) -> None:
     site.cluster["host"] = {"kernel_arguments": ["iommu=pt"]}
-    seen = {name: {"missing": ["iommu=pt"] if name == "worker-2" else [], "refusal": "", "boot": f"boot-{name}"} for name in NODES[:2]}
-    site.facts = {"looked": seen, "looked_again": {"worker-2": {"missing": [], "refusal": "", "boot": "boot-worker-2x"}}}
+    seen = {
+        name: {"missing": ["iommu=pt"] if name == "worker-2" else [], "refusal": "", "boot": f"boot-{name}"}
+        for name in NODES[:2]
+    }
+    site.facts = {
+        "looked": seen,
+        "looked_again": {"worker-2": {"missing": [], "refusal": "", "boot": "boot-worker-2x"}},
+    }
     done = site.play()
-    assert done["counts"] == {"nothing": 1, "unproven": 1} and done["reset"] == ["worker-2"] and site.servers["worker-2"].resets == ["ForceRestart"]
-    assert [one["state"] for one in site.fact()["outcomes"]] == ["nothing", "done"] and site.world.note("worker-2") is None
-    assert {step["node"]: len(step["differences"]) for step in site.fact()["plan"]["steps"]} == {"worker-1": 0, "worker-2": 2}
+    assert (
+        done["counts"] == {"nothing": 1, "unproven": 1}
+        and done["reset"] == ["worker-2"]
+        and site.servers["worker-2"].resets == ["ForceRestart"]
+    )
+    assert [one["state"] for one in site.fact()["outcomes"]] == ["nothing", "done"] and site.world.note(
+        "worker-2"
+    ) is None
+    assert {step["node"]: len(step["differences"]) for step in site.fact()["plan"]["steps"]} == {
+        "worker-1": 0,
+        "worker-2": 2,
+    }
     assert any("kernel argument iommu=pt set (now absent), by its boot loader" in line for line in done["plan"])
 
 
@@ -206,7 +297,10 @@ def test_machine_configs_of_the_intent_take_the_same_reboot(site: Site) -> None:
         "configuration": {"name": "rendered-0", "source": []},
     }
     site.world.serve("MachineConfig", [])
-    site.world.serve("MachineConfigPool", [{"metadata": {"name": "worker"}, "spec": spec, "status": {"configuration": {"name": "rendered-0"}}}])
+    site.world.serve(
+        "MachineConfigPool",
+        [{"metadata": {"name": "worker"}, "spec": spec, "status": {"configuration": {"name": "rendered-0"}}}],
+    )
     told = {
         f"machineconfiguration.openshift.io/{key}": value
         for key, value in (("currentConfig", "rendered-0"), ("desiredConfig", "rendered-0"), ("state", "Done"))
@@ -217,7 +311,10 @@ def test_machine_configs_of_the_intent_take_the_same_reboot(site: Site) -> None:
     assert would["counts"] == {"planned": 2} and site.world.did == []
     for name, bios in (("worker-1", False), ("worker-2", True)):
         (text,) = (text for text in would["plan"] if text.startswith(name))
-        assert "one reboot by the machine config operator (MachineConfigPool worker)" in text and "99-worker-linerate-memlock" in text
+        assert (
+            "one reboot by the machine config operator (MachineConfigPool worker)" in text
+            and "99-worker-linerate-memlock" in text
+        )
         assert ("BIOS sriov" in text) == bios
     assert [pool["name"] for pool in site.fact()["plan"]["rolls"]] == ["worker"]
 
@@ -226,7 +323,10 @@ def test_a_proof_that_fails_leaves_what_is_known(site: Site) -> None:
     del site.cluster["bios"]
     site.cluster["host"] = {"kernel_arguments": ["iommu=pt"]}
     seen = {name: {"missing": ["iommu=pt"], "refusal": "", "boot": f"boot-{name}"} for name in NODES[:1]}
-    site.facts = {"looked": seen, "looked_again": {"worker-1": {"missing": ["iommu=pt"], "refusal": "", "boot": "boot-worker-1x"}}}
+    site.facts = {
+        "looked": seen,
+        "looked_again": {"worker-1": {"missing": ["iommu=pt"], "refusal": "", "boot": "boot-worker-1x"}},
+    }
     site.play()
     first, second = site.fact()["outcomes"]
     assert first["state"] == "failed" and "did not take at the reset" in first["why"] and second["state"] == "unknown"
@@ -239,16 +339,24 @@ def test_firmware_that_waits_for_a_reset_by_the_facts_of_the_run(tmp_path: pathl
     folder.begin(RunStart("r1", "2026-01-01T00:00:00.000Z", nodes=nodes))
     fabrics, cluster = to_data(fleet.intent.fabrics), {"firmware": {"ats_enabled": False}}
 
-    def seen(prove: bool = False) -> typing.Dict[str, Seen]:
+    def seen(prove: bool = False) -> dict[str, Seen]:
         return _firmware(folder, firmware_of(folder, nodes, fabrics, cluster), prove)
 
-    for kind, told in (("hcas", facts.nodes), ("subnets", facts.subnets), ("platform", facts.platforms), ("firmware", facts.firmware)):
+    for kind, told in (
+        ("hcas", facts.nodes),
+        ("subnets", facts.subnets),
+        ("platform", facts.platforms),
+        ("firmware", facts.firmware),
+    ):
         for node, observed in told.items():
             folder.write(kind, node, observed.value, observed.error)
     assert all(one.differences == () and one.error == one.blind == "" for one in seen().values())
     first, *rest = facts.firmware[nodes[0]].value.hcas
     others = [setting for setting in first.settings if setting.name != "ATS_ENABLED"]
-    stored, unset = (NodeFirmware((dataclasses.replace(first, settings=(Setting("ATS_ENABLED", following, "1"), *others)), *rest)) for following in ("0", "1"))
+    stored, unset = (
+        NodeFirmware((dataclasses.replace(first, settings=(Setting("ATS_ENABLED", following, "1"), *others)), *rest))
+        for following in ("0", "1")
+    )
     folder.write("firmware", nodes[0], stored)
     folder.write("firmware", nodes[1], error="unreachable")
     one, other = (seen()[node] for node in nodes)
@@ -271,10 +379,15 @@ def test_what_the_operator_does_by_the_facts_of_the_run(tmp_path: pathlib.Path) 
     for node, plan in plans.items():
         folder.write("nic_firmware_settings", node, plan)
     assert "is not known" in _by_operator(folder, reboot, False)["a"].refusals[0], "the templates were not even tried"
-    folder.write("nic_templates", value={"applied": [{"kind": "NicConfigurationTemplate", "name": "t", "action": "created"}]})
+    folder.write(
+        "nic_templates", value={"applied": [{"kind": "NicConfigurationTemplate", "name": "t", "action": "created"}]}
+    )
     folder.write("nic_devices", value={"nics": {}, "left": {"card": "PendingReboot"}})
     found = _by_operator(folder, reboot, False)
-    assert found["b"] == Seen(notes=("left alone",)) and "not through with NicDevice card: PendingReboot" in found["a"].refusals[0]
+    assert (
+        found["b"] == Seen(notes=("left alone",))
+        and "not through with NicDevice card: PendingReboot" in found["a"].refusals[0]
+    )
     assert "disruption" in _by_operator(folder, ClusterIntent(disruption="drain"), False)["a"].refusals[0]
     folder.write("nic_firmware_plan", error="forbidden")
     with pytest.raises(RdmaError, match="forbidden"):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The module node_tuning before a played OpenShift: check, diff, run, run again, change, and who is left to the role."""
+"""The module node_tuning before a played OpenShift: check, diff, run, run again, change, and who is left to the
+role."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from ..plan.test_tuning_settings import FABRIC
 from ..run.test_set_tuning import NODES, World
 
 MODULE = "ansible_collections.linerate.rdma.plugins.modules.node_tuning"
-Result = typing.Dict[str, typing.Any]
+Result = dict[str, typing.Any]
 Run = typing.Callable[..., Result]
 
 
@@ -59,7 +60,11 @@ def test_check_run_again_change_and_take_back(run: Run, world: World) -> None:
     assert shown["before"] == "" and "kernel.numa_balancing=0" in shown["after"]
 
     done = run()
-    assert done["changed"] and done["look"] == list(NODES) and {item["state"] for item in done["set"]["nodes"].values()} == {"set"}
+    assert (
+        done["changed"]
+        and done["look"] == list(NODES)
+        and {item["state"] for item in done["set"]["nodes"].values()} == {"set"}
+    )
 
     again = run(_ansible_diff=True)
     assert not again["changed"] and again["changes"] == [] and again["look"] == [] and again["diff"] == []
@@ -81,7 +86,10 @@ def test_what_is_not_asked_for_is_not_set(run: Run, world: World) -> None:
 
 
 def test_a_refusal_is_an_answer(run: Run, world: World) -> None:
-    world.put("PerformanceProfile", {"metadata": {"name": "gpu"}, "spec": {"nodeSelector": {"node-role.kubernetes.io/worker": ""}}})
+    world.put(
+        "PerformanceProfile",
+        {"metadata": {"name": "gpu"}, "spec": {"nodeSelector": {"node-role.kubernetes.io/worker": ""}}},
+    )
     result = run()
     assert not result["changed"] and "PerformanceProfile gpu" in result["set"]["refusal"]
 

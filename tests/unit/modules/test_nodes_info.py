@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The module nodes_info looks at nodes again: only at those that are named, and what was seen before is forgotten whatever comes back."""
+"""The module nodes_info looks at nodes again: only at those that are named, and what was seen before is forgotten
+whatever comes back."""
 
 from __future__ import annotations
 
@@ -39,17 +40,30 @@ class Site:
         add_six_hcas(self.tree)
         self.folder = FactFolder(str(tmp_path / "report"), RUN)
         self.folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", nodes=NODES, by_pods=("a", "b")))
-        observers = [{"node": node, "phase": "ready", "pod": f"observer-{node}", "container": "observer"} for node in ("a", "b")]
-        self.folder.write("observers", value={"namespace": "observers", "image": "x", "nodes": observers, "changed": True})
+        observers = [
+            {"node": node, "phase": "ready", "pod": f"observer-{node}", "container": "observer"} for node in ("a", "b")
+        ]
+        self.folder.write(
+            "observers", value={"namespace": "observers", "image": "x", "nodes": observers, "changed": True}
+        )
         for node in NODES:
             self.folder.write("hcas", node, value={"hcas": []})
 
-    def look(self, **options: typing.Any) -> typing.Dict[str, typing.Any]:
-        given = {"facts_dir": self.folder.report_dir, "run": RUN, "kinds": ["hcas"], "sysfs": [self.sysfs], "python": sys.executable, **options}
+    def look(self, **options: typing.Any) -> dict[str, typing.Any]:
+        given = {
+            "facts_dir": self.folder.report_dir,
+            "run": RUN,
+            "kinds": ["hcas"],
+            "sysfs": [self.sysfs],
+            "python": sys.executable,
+            **options,
+        }
         with patch_module_args(given), pytest.raises(SystemExit):
             module.main()
-        answer: typing.Dict[str, typing.Any] = json.loads(self._said.readouterr().out)
-        return {key: value for key, value in answer.items() if key in ("asked", "unanswered", "missing", "failed", "msg")}
+        answer: dict[str, typing.Any] = json.loads(self._said.readouterr().out)
+        return {
+            key: value for key, value in answer.items() if key in ("asked", "unanswered", "missing", "failed", "msg")
+        }
 
     def hcas(self, node: str) -> typing.Union[int, str]:
         fact = self.folder.read("hcas", node)
@@ -58,7 +72,9 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Site]:
+def site(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> typing.Iterator[Site]:
     with ExecServer() as server:
         monkeypatch.setattr(module, "connect", lambda given: FakeApi.client(server.url))
         yield Site(tmp_path, server, capsys)
@@ -84,10 +100,12 @@ def test_what_a_node_had_and_lacks_is_counted_and_so_is_a_node_that_is_not_back(
     assert "its kubelet does not answer" in str(site.hcas("b"))
 
 
-def test_only_nodes_that_lack_something_are_asked_again_until_they_have_it(site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_only_nodes_that_lack_something_are_asked_again_until_they_have_it(
+    site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
     site.folder.write("hcas_before_reset", "a", value=Look((site.sysfs,)).at("hcas"))
     site.tree.write("class/infiniband/mlx5_0/ports/1/state", "2: INIT")
-    pauses: typing.List[float] = []
+    pauses: list[float] = []
 
     def sleep(seconds: float) -> None:
         pauses.append(seconds)
@@ -120,7 +138,11 @@ def test_the_wait_for_all_nodes_has_one_end(site: Site, monkeypatch: pytest.Monk
         return now[0]
 
     monkeypatch.setattr(module, "time", types.SimpleNamespace(monotonic=monotonic, sleep=lambda seconds: None))
-    assert site.look(nodes=["a", "b"], since="before_reset", wait_seconds=300) == {"asked": 2, "unanswered": 0, "missing": 1}
+    assert site.look(nodes=["a", "b"], since="before_reset", wait_seconds=300) == {
+        "asked": 2,
+        "unanswered": 0,
+        "missing": 1,
+    }
     assert site.server.asked == {"observer-a": 7, "observer-b": 1}
 
 
@@ -130,7 +152,11 @@ def test_what_was_seen_before_does_not_stay_where_nobody_can_ask(site: Site, mon
 
     monkeypatch.setattr(module, "connect", broken)
     assert site.look(nodes=["a", "c"])["failed"]
-    assert (site.hcas("a"), site.hcas("b"), site.hcas("c")) == ("failed: it was asked again, and nothing came back", 0, 0)
+    assert (site.hcas("a"), site.hcas("b"), site.hcas("c")) == (
+        "failed: it was asked again, and nothing came back",
+        0,
+        0,
+    )
 
 
 def test_a_run_that_reaches_none_of_them_by_pods_needs_no_observers(site: Site) -> None:

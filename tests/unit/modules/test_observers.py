@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Action plugins of the observers under a real ansible-playbook: what is seen becomes a fact, Ansible gets counts, and a failure is still shown.
+"""Action plugins of the observers under a real ansible-playbook: what is seen becomes a fact, Ansible gets counts, and
+a failure is still shown.
 
 The nodes are this machine: one that answers, one without the interpreter, and one that can't be reached.
 """
@@ -39,7 +40,7 @@ class Played(typing.NamedTuple):
     """What one run of a playbook left."""
 
     folder: FactFolder
-    answers: typing.Dict[str, typing.Dict[str, typing.Any]]
+    answers: dict[str, dict[str, typing.Any]]
     output: str
 
 
@@ -52,7 +53,7 @@ def fixture_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     folder.begin(RunStart(RUN, "2026-01-02T03:04:05+00:00", nodes=NODES))
     kept = {"facts_dir": folder.report_dir, "run": RUN}
     look = {"sysfs": [str(tree.root)]}
-    calls: typing.Dict[str, typing.Tuple[str, typing.Dict[str, typing.Any]]] = {
+    calls: dict[str, tuple[str, dict[str, typing.Any]]] = {
         "kept": ("node_info", {**kept, **look}),
         "plain": ("node_info", look),
         "later": ("node_info", {**kept, **look, "gather_subset": ["hcas"], "moment": "later"}),
@@ -63,10 +64,14 @@ def fixture_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
         "neither": ("fact", {**kept, "kind": "limit"}),
         "no_kind": ("fact", {**kept, "kind": "../x", "value": 1}),
     }
-    tasks: typing.List[typing.Dict[str, typing.Any]] = [
-        {"name": name, f"linerate.rdma.{module}": arguments, "register": name} for name, (module, arguments) in calls.items()
+    tasks: list[dict[str, typing.Any]] = [
+        {"name": name, f"linerate.rdma.{module}": arguments, "register": name}
+        for name, (module, arguments) in calls.items()
     ]
-    keep = {"content": "{{ {" + ", ".join(f"'{name}': {name}" for name in calls) + "} | to_json }}", "dest": str(path) + "/{{ inventory_hostname }}.json"}
+    keep = {
+        "content": "{{ {" + ", ".join(f"'{name}': {name}" for name in calls) + "} | to_json }}",
+        "dest": str(path) + "/{{ inventory_hostname }}.json",
+    }
     tasks.append({"name": "Keep", "ansible.builtin.copy": {**keep, "mode": "0600"}, "delegate_to": "localhost"})
     play = {"hosts": "all", "gather_facts": False, "ignore_errors": True, "ignore_unreachable": True, "tasks": tasks}
     (path / "play.yml").write_text(yaml.safe_dump([play]), encoding="utf-8")
@@ -84,18 +89,34 @@ def fixture_played(tmp_path_factory: pytest.TempPathFactory) -> Played:
         "ANSIBLE_HOME": str(path / "home"),
         "ANSIBLE_NOCOLOR": "1",
     }
-    program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(pathlib.Path(sys.executable).parent / "ansible-playbook")
+    program = os.environ.get("LINERATE_ANSIBLE_PLAYBOOK") or str(
+        pathlib.Path(sys.executable).parent / "ansible-playbook"
+    )
     command = [program, "-i", "hosts.yml", "--limit", "nodes", "play.yml"]
-    done = subprocess.run(command, cwd=path, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300, check=False)
+    done = subprocess.run(
+        command,
+        cwd=path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        timeout=300,
+        check=False,
+    )
     output = done.stdout + done.stderr
     written = {node: path / f"{node}.json" for node in NODES}
     assert all(name.exists() for name in written.values()), output
-    return Played(folder, {node: json.loads(name.read_text(encoding="utf-8")) for node, name in written.items()}, output)
+    return Played(
+        folder, {node: json.loads(name.read_text(encoding="utf-8")) for node, name in written.items()}, output
+    )
 
 
 def test_value_becomes_a_fact_and_ansible_gets_counts(played: Played) -> None:
     answer = played.answers["good"]["kept"]
-    assert answer["counts"] == {"hcas": 6, "platform": 6, "firmware": 6, "clock": 5, "tuning": 2} and answer["changed"] is False
+    assert (
+        answer["counts"] == {"hcas": 6, "platform": 6, "firmware": 6, "clock": 5, "tuning": 2}
+        and answer["changed"] is False
+    )
     assert "hcas" not in answer and "platform" not in answer
     fact = played.folder.read("hcas", "good")
     assert fact is not None and [hca["name"] for hca in fact.value["hcas"]] == [f"mlx5_{index}" for index in range(6)]
@@ -174,7 +195,9 @@ def test_fabric_is_looked_at_from_the_ports_that_were_chosen(folder: FactFolder)
     assert plugin.arguments(folder, "worker-1", {"timeout": 9}) == {"timeout": 9, "ports": [PORT]}
     assert plugin.arguments(folder, "worker-2", {}) == {"ports": []} and plugin.kinds({"ports": []}) == {}
     assert plugin.arguments(folder, "worker-2", {"ports": [PORT]}) == {"ports": [PORT]}, "what the user says counts"
-    assert plugin.arguments(None, "worker-1", {}) == {} and plugin.kinds({"ports": [PORT]}) == {"topology": "topologies"}
+    assert plugin.arguments(None, "worker-1", {}) == {} and plugin.kinds({"ports": [PORT]}) == {
+        "topology": "topologies"
+    }
 
 
 @pytest.mark.parametrize(
@@ -188,10 +211,13 @@ def test_fabric_is_looked_at_from_the_ports_that_were_chosen(folder: FactFolder)
     ],
 )
 def test_each_node_gets_its_part_of_the_plan(
-    folder: FactFolder, mode: str, node: str, part: typing.Dict[str, typing.Any], kinds: typing.Dict[str, str]
+    folder: FactFolder, mode: str, node: str, part: dict[str, typing.Any], kinds: dict[str, str]
 ) -> None:
     plugin = action(ibping)
-    assert plugin.arguments(folder, node, {"mode": mode}) == {"mode": mode, **part} and plugin.kinds({"mode": mode}) == kinds
+    assert (
+        plugin.arguments(folder, node, {"mode": mode}) == {"mode": mode, **part}
+        and plugin.kinds({"mode": mode}) == kinds
+    )
     assert plugin.arguments(None, node, {"mode": mode}) == {"mode": mode}
 
 
@@ -200,9 +226,13 @@ def test_moment_is_no_argument_of_the_module() -> None:
     assert action(node_info).kinds(given) == {"hcas": "hcas_later"} and given == {"gather_subset": ["hcas"]}
 
 
-@pytest.mark.parametrize(("later", "lost"), [(["mlx5_0"], ["mlx5_1"]), (["mlx5_0", "mlx5_1"], []), ([], ["mlx5_0, mlx5_1"])])
-def test_what_is_missing_since_an_earlier_moment(folder: FactFolder, monkeypatch: pytest.MonkeyPatch, later: typing.List[str], lost: typing.List[str]) -> None:
-    def hcas(*names: str) -> typing.Dict[str, typing.Any]:
+@pytest.mark.parametrize(
+    ("later", "lost"), [(["mlx5_0"], ["mlx5_1"]), (["mlx5_0", "mlx5_1"], []), ([], ["mlx5_0, mlx5_1"])]
+)
+def test_what_is_missing_since_an_earlier_moment(
+    folder: FactFolder, monkeypatch: pytest.MonkeyPatch, later: list[str], lost: list[str]
+) -> None:
+    def hcas(*names: str) -> dict[str, typing.Any]:
         return {"hcas": [{"name": name, "rdma_device": name} for name in names], "errors": []}
 
     plugin = action(node_info)
@@ -216,16 +246,17 @@ def test_what_is_missing_since_an_earlier_moment(folder: FactFolder, monkeypatch
 
 
 @pytest.mark.parametrize(
-    # seconds that an answer takes; of the looks, the first in which all is there again; how many are made within five minutes
+    # seconds that an answer takes; of the looks, the first in which all is there again; how many are made within five
+    # minutes
     ("takes", "whole", "looks"),
     [(1.0, 0, 1), (1.0, 3, 4), (1.0, 99, 29), (100.0, 99, 3), (900.0, 99, 1)],
 )
 def test_a_node_is_asked_until_nothing_is_missing_or_the_wait_has_ended(
     folder: FactFolder, monkeypatch: pytest.MonkeyPatch, takes: float, whole: int, looks: int
 ) -> None:
-    now, asked, shown = [0.0], [0], typing.cast(typing.List[str], [])
+    now, asked, shown = [0.0], [0], typing.cast(list[str], [])
 
-    def answer(_self: typing.Any, _arguments: typing.Any, _task_vars: typing.Any) -> typing.Dict[str, typing.Any]:
+    def answer(_self: typing.Any, _arguments: typing.Any, _task_vars: typing.Any) -> dict[str, typing.Any]:
         now[0] += takes
         asked[0] += 1
         names = ["mlx5_0", "mlx5_1"] if asked[0] > whole else ["mlx5_0"]
@@ -245,10 +276,14 @@ def test_a_node_is_asked_until_nothing_is_missing_or_the_wait_has_ended(
     kinds = plugin.kinds(given)
     missing = [] if looks > whole else ["mlx5_1"]
     assert plugin._kept(folder, "worker-1", kinds, given, {})["missing"] == missing and asked[0] == looks
-    assert [line.split(" s  ")[1] for line in shown] == ["mlx5_1"] * bool(missing or whole) + ["it has all that it had"] * (0 < whole < 99)
+    assert [line.split(" s  ")[1] for line in shown] == ["mlx5_1"] * bool(missing or whole) + [
+        "it has all that it had"
+    ] * (0 < whole < 99)
 
 
-def test_a_task_that_ends_by_its_timeout_leaves_nothing_of_an_earlier_moment(folder: FactFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_ends_by_its_timeout_leaves_nothing_of_an_earlier_moment(
+    folder: FactFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Timeout(BaseException):
         """As ansible-core's own, which no handler of errors takes."""
 
@@ -266,7 +301,9 @@ def test_a_task_that_ends_by_its_timeout_leaves_nothing_of_an_earlier_moment(fol
 
 
 @pytest.mark.parametrize("wrong", [{"hcas": [{"name": 5}], "errors": []}, {"hcas": "none"}])
-def test_an_answer_of_another_form_leaves_nothing_of_an_earlier_moment(folder: FactFolder, monkeypatch: pytest.MonkeyPatch, wrong: typing.Any) -> None:
+def test_an_answer_of_another_form_leaves_nothing_of_an_earlier_moment(
+    folder: FactFolder, monkeypatch: pytest.MonkeyPatch, wrong: typing.Any
+) -> None:
     """A node whose HCAs can't be read after its reset is not judged by what it showed before."""
     before = {"hcas": [{"name": "mlx5_0", "rdma_device": "mlx5_0"}], "errors": []}
     for kind in ("hcas", "hcas_before_reset"):
@@ -274,7 +311,9 @@ def test_an_answer_of_another_form_leaves_nothing_of_an_earlier_moment(folder: F
     folder.write("tuning", "worker-1", {"rows": {"before": []}})
     monkeypatch.setattr(_observer.Observer, "ask", lambda *_given: {"hcas": wrong, "tuning": {"rows": {}}})
     plugin = action(node_info)
-    given = plugin.arguments(folder, "worker-1", {"since": "before_reset", "wait_seconds": 300, "gather_subset": ["hcas", "tuning"]})
+    given = plugin.arguments(
+        folder, "worker-1", {"since": "before_reset", "wait_seconds": 300, "gather_subset": ["hcas", "tuning"]}
+    )
     with pytest.raises(RdmaError):
         plugin._kept(folder, "worker-1", plugin.kinds(given), given, {})
     kept = {kind: folder.read(kind, "worker-1") for kind in ("hcas", "tuning")}
@@ -282,7 +321,9 @@ def test_an_answer_of_another_form_leaves_nothing_of_an_earlier_moment(folder: F
     assert kept["tuning"] is not None and kept["tuning"].value == {"rows": {}}
 
 
-def test_a_look_that_is_refused_leaves_nothing_of_an_earlier_moment(folder: FactFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_look_that_is_refused_leaves_nothing_of_an_earlier_moment(
+    folder: FactFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refused(*_given: typing.Any) -> typing.NoReturn:
         raise RdmaError("an answer of 17 MiB", "Look at the node by hand")
 
@@ -300,11 +341,17 @@ def test_what_a_node_lacks_is_said_in_one_line(folder: FactFolder, monkeypatch: 
     many = [{"name": f"mlx5_{number}", "rdma_device": f"mlx5_{number}"} for number in range(3000)]
     folder.write("hcas_before_reset", "worker-1", {"hcas": many, "errors": []})
     monkeypatch.setattr(_observer.Observer, "ask", lambda *_given: {"hcas": {"hcas": [], "errors": []}})
-    plugin, shown = action(node_info), typing.cast(typing.List[str], [])
+    plugin, shown = action(node_info), typing.cast(list[str], [])
     now = iter(range(0, 10_000, 100))
-    monkeypatch.setattr(node_info, "time", types.SimpleNamespace(time=time.time, monotonic=lambda: next(now), sleep=lambda _seconds: None))
+    monkeypatch.setattr(
+        node_info,
+        "time",
+        types.SimpleNamespace(time=time.time, monotonic=lambda: next(now), sleep=lambda _seconds: None),
+    )
     monkeypatch.setattr(node_info, "Display", lambda: types.SimpleNamespace(display=shown.append))
-    given = plugin.arguments(folder, "worker-1", {"since": "before_reset", "wait_seconds": 300, "gather_subset": ["hcas"]})
+    given = plugin.arguments(
+        folder, "worker-1", {"since": "before_reset", "wait_seconds": 300, "gather_subset": ["hcas"]}
+    )
     (missing,) = plugin._kept(folder, "worker-1", plugin.kinds(given), given, {})["missing"]
     assert len(shown) == 1 and len(shown[0]) < 200 and len(missing) < 200 and "2995 more" in missing
 
@@ -318,12 +365,21 @@ def test_what_a_node_lacks_is_said_in_one_line(folder: FactFolder, monkeypatch: 
         (["!hcas"], ["platform", "firmware", "clock", "tuning"]),
     ],
 )
-def test_facts_are_those_of_the_subset(words: typing.Any, keys: typing.List[str]) -> None:
+def test_facts_are_those_of_the_subset(words: typing.Any, keys: list[str]) -> None:
     assert list(action(node_info).kinds({"gather_subset": words})) == keys
 
 
 @pytest.mark.parametrize(
-    ("value", "count"), [({"hcas": [1, 2], "errors": ["x"]}, 2), ({"a": 1, "b": 2}, 2), ({}, 0), ([1, 2, 3], 3), (None, 0), ("text", 1), (0, 1)]
+    ("value", "count"),
+    [
+        ({"hcas": [1, 2], "errors": ["x"]}, 2),
+        ({"a": 1, "b": 2}, 2),
+        ({}, 0),
+        ([1, 2, 3], 3),
+        (None, 0),
+        ("text", 1),
+        (0, 1),
+    ],
 )
 def test_size_of_an_answer(value: typing.Any, count: int) -> None:
     assert size(value) == count
@@ -346,14 +402,16 @@ def test_size_of_an_answer(value: typing.Any, count: int) -> None:
         (34.0, [1.0], "", False),
     ],
 )
-def test_a_slow_answer_is_asked_for_the_time_again(first: float, again: typing.Sequence[float], said: str, kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_answer_is_asked_for_the_time_again(
+    first: float, again: typing.Sequence[float], said: str, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now, ways = [1000.0], list(again)
 
-    def answer(_self: typing.Any, _arguments: typing.Any, _task_vars: typing.Any) -> typing.Dict[str, typing.Any]:
+    def answer(_self: typing.Any, _arguments: typing.Any, _task_vars: typing.Any) -> dict[str, typing.Any]:
         now[0] += first
         return {"clock": {"seconds": 7.0, "synchronised": True}}
 
-    def command(_self: typing.Any, text: str) -> typing.Dict[str, typing.Any]:
+    def command(_self: typing.Any, text: str) -> dict[str, typing.Any]:
         assert text == "date +%s.%N"
         now[0] += ways.pop(0)
         return {"rc": 0 if said else 1, "stdout": f"{said}\r\n"}

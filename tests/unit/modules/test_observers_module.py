@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The module observers against an API server over HTTP: checked, run, run again, changed, removed, interrupted, refused; and the rights that it takes."""
+"""The module observers against an API server over HTTP: checked, run, run again, changed, removed, interrupted,
+refused; and the rights that it takes."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from ansible_collections.linerate.rdma.tests.unit.fake_observers import IMAGE, N
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 RUN = "ansible_collections.linerate.rdma.plugins.module_utils._run.observers"
 Worlds = typing.Callable[..., World]
-Answer = typing.Tuple[int, typing.Dict[str, typing.Any]]
+Answer = tuple[int, dict[str, typing.Any]]
 
 
 @pytest.fixture
@@ -52,7 +53,10 @@ def worlds(monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[Worlds]:
 def call(capsys: pytest.CaptureFixture[str]) -> typing.Callable[..., Answer]:
     def run(check_mode: bool = False, **options: typing.Any) -> Answer:
         arguments = {"wait_seconds": 20, **({} if options.get("state") == "absent" else {"image": IMAGE}), **options}
-        with patch_module_args({**arguments, "_ansible_check_mode": check_mode, "_ansible_diff": True}), pytest.raises(SystemExit) as ended:
+        with (
+            patch_module_args({**arguments, "_ansible_check_mode": check_mode, "_ansible_diff": True}),
+            pytest.raises(SystemExit) as ended,
+        ):
             module.main()
         return int(ended.value.code or 0), json.loads(capsys.readouterr().out)
 
@@ -62,11 +66,11 @@ def call(capsys: pytest.CaptureFixture[str]) -> typing.Callable[..., Answer]:
 Call = typing.Callable[..., Answer]
 
 
-def stands(answer: typing.Mapping[str, typing.Any]) -> typing.Dict[str, str]:
+def stands(answer: typing.Mapping[str, typing.Any]) -> dict[str, str]:
     return {item["node"]: item["reason"] or item["phase"] for item in answer["nodes"]}
 
 
-def labels(world: World) -> typing.Dict[str, str]:
+def labels(world: World) -> dict[str, str]:
     (namespace,) = world.all("Namespace")
     return dict(namespace["metadata"]["labels"])
 
@@ -82,12 +86,23 @@ def test_checked_run_run_again_and_removed(worlds: Worlds, call: Call) -> None:
     assert (
         started["changes"]
         == checked["changes"]
-        == [f"created Namespace {NAMESPACE}", *(f"created {kind} linerate-observer" for kind in ("ServiceAccount", "DaemonSet"))]
+        == [
+            f"created Namespace {NAMESPACE}",
+            *(f"created {kind} linerate-observer" for kind in ("ServiceAccount", "DaemonSet")),
+        ]
     )
-    assert [item["before"] for item in started["diff"]] == ["", "", ""] and "hostNetwork: true" in started["diff"][2]["after"]
+    assert [item["before"] for item in started["diff"]] == ["", "", ""] and "hostNetwork: true" in started["diff"][2][
+        "after"
+    ]
     for mode in (False, True):
         code, again = call(check_mode=mode)
-        assert (code, again["changed"], again["changes"], again["diff"], stands(again)) == (0, False, [], [], {"a": "ready", "b": "ready"})
+        assert (code, again["changed"], again["changes"], again["diff"], stands(again)) == (
+            0,
+            False,
+            [],
+            [],
+            {"a": "ready", "b": "ready"},
+        )
     code, would = call(check_mode=True, state="absent")
     assert (would["changed"], len(world.all("Namespace"))) == (True, 1)
     world.lingers = 3
@@ -110,7 +125,7 @@ def test_other_options_replace_the_pods(worlds: Worlds, call: Call) -> None:
     assert pod["metadata"]["annotations"]["linerate.rdma/template"] not in before
 
 
-def run_of(tmp_path: pathlib.Path, name: str, **rest: typing.Any) -> typing.Dict[str, typing.Any]:
+def run_of(tmp_path: pathlib.Path, name: str, **rest: typing.Any) -> dict[str, typing.Any]:
     folder = FactFolder(str(tmp_path / name), name)
     folder.begin(RunStart(name, "2026-01-02T03:04:05+00:00", nodes=("a",)))
     return {"facts_dir": folder.report_dir, "run": name, **rest}
@@ -123,7 +138,9 @@ def test_a_run_has_them_on_its_nodes_and_keeps_a_fact(worlds: Worlds, call: Call
     assert (code, answer["counts"], answer["ready"]) == (0, {"changes": 3, "nodes": 1}, 1)
     assert "nodes" not in answer and "changes" not in answer
     value = FactFolder(options["facts_dir"], "run-1").value("observers")
-    assert [(item["node"], item["pod"], item["container"]) for item in value["nodes"]] == [("a", "linerate-observer-a", "observer")]
+    assert [(item["node"], item["pod"], item["container"]) for item in value["nodes"]] == [
+        ("a", "linerate-observer-a", "observer")
+    ]
     assert labels(world)["linerate.rdma/run"] == "run-1"
     assert [pod["spec"]["nodeName"] for pod in world.all("Pod")] == ["a"]
 
@@ -183,13 +200,20 @@ def test_kept_observers_stay_and_are_taken_over(worlds: Worlds, call: Call, tmp_
 
 
 @pytest.mark.parametrize("options", [{}, {"state": "absent"}])
-@pytest.mark.parametrize("theirs", [{}, {"app.kubernetes.io/managed-by": "linerate.rdma"}, {"linerate.rdma/observers": "own"}])
-def test_a_foreign_namespace_is_refused_by_its_name(worlds: Worlds, call: Call, options: typing.Dict[str, str], theirs: typing.Dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "theirs", [{}, {"app.kubernetes.io/managed-by": "linerate.rdma"}, {"linerate.rdma/observers": "own"}]
+)
+def test_a_foreign_namespace_is_refused_by_its_name(
+    worlds: Worlds, call: Call, options: dict[str, str], theirs: dict[str, str]
+) -> None:
     world = worlds()
     world.make_namespace(theirs)
     code, answer = call(**options)
     assert (code, answer["failure"]["kind"]) == (1, "ForeignNamespace")
-    assert NAMESPACE in answer["msg"] and f"kubectl label namespace {NAMESPACE} linerate.rdma/observers=prepared" in answer["msg"]
+    assert (
+        NAMESPACE in answer["msg"]
+        and f"kubectl label namespace {NAMESPACE} linerate.rdma/observers=prepared" in answer["msg"]
+    )
     assert labels(world) == theirs and world.all("DaemonSet") == []
 
 
@@ -197,7 +221,12 @@ def test_a_prepared_namespace_keeps_what_is_not_ours(worlds: Worlds, call: Call,
     world = worlds(openshift=True)
     world.make_namespace({"linerate.rdma/observers": "prepared"})
     code, answer = call(**run_of(tmp_path, "run-1"))
-    assert (code, answer["ready"], world.all("Role"), labels(world)) == (0, 1, [], {"linerate.rdma/observers": "prepared"})
+    assert (code, answer["ready"], world.all("Role"), labels(world)) == (
+        0,
+        1,
+        [],
+        {"linerate.rdma/observers": "prepared"},
+    )
     world.drop("Lease", lease_of(world), "default")
     # of a dead run: swept here as well
     uid = world.all("DaemonSet")[0]["metadata"]["uid"]
@@ -205,7 +234,10 @@ def test_a_prepared_namespace_keeps_what_is_not_ours(worlds: Worlds, call: Call,
     assert (code, answer["ready"]) == (0, 1) and world.all("DaemonSet")[0]["metadata"]["uid"] != uid
     world.drop("Lease", lease_of(world), "default")
     code, answer = call(state="absent")
-    assert (code, answer["changes"]) == (0, ["deleted DaemonSet linerate-observer", "deleted ServiceAccount linerate-observer"])
+    assert (code, answer["changes"]) == (
+        0,
+        ["deleted DaemonSet linerate-observer", "deleted ServiceAccount linerate-observer"],
+    )
     assert len(world.all("Namespace")) == 1 and (world.all("Pod"), world.all("ServiceAccount")) == ([], [])
 
 
@@ -217,7 +249,9 @@ def test_what_is_not_ours_in_a_prepared_namespace_is_not_removed(worlds: Worlds,
     assert len(world.all("ServiceAccount")) == len(world.all("Namespace")) == 1
 
 
-def test_another_namespace_of_the_name_is_not_the_one_that_was_deleted(worlds: Worlds, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_namespace_of_the_name_is_not_the_one_that_was_deleted(
+    worlds: Worlds, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world = worlds()
     call()
 
@@ -242,13 +276,20 @@ def test_openshift_is_seen_and_brings_its_own_image(worlds: Worlds, call: Call) 
 def test_elsewhere_the_image_must_be_named(worlds: Worlds, call: Call) -> None:
     worlds()
     code, answer = call(image="")
-    assert code == 1 and answer["msg"] == (
-        "rdma_observers_image is not set, and the cluster is no OpenShift, which has an image of its own. "
-        "Build the image of docs/observers.md, and name it with its digest: -e rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
+    assert (
+        code == 1
+        and answer["msg"]
+        == "rdma_observers_image is not set, and the cluster is no OpenShift, which has an image of its own. Build the"
+        " image of docs/observers.md, and name it with its digest: -e"
+        " rdma_observers_image=registry.example/rdma-tools@sha256:<digest>"
     ), "what the user types, and no option of a module"
     worlds(openshift=True).drop("ImageStreamTag", {"metadata": {"name": "tools:latest"}}, "openshift")
     code, answer = call(image="")
-    assert (code, "-e rdma_observers_image=" in answer["msg"], "imagestreamtags/tools:latest" in answer["msg"]) == (1, True, True)
+    assert (code, "-e rdma_observers_image=" in answer["msg"], "imagestreamtags/tools:latest" in answer["msg"]) == (
+        1,
+        True,
+        True,
+    )
 
 
 def test_an_older_api_server_is_not_asked_for_what_it_does_not_know(worlds: Worlds, call: Call) -> None:
@@ -256,13 +297,17 @@ def test_an_older_api_server_is_not_asked_for_what_it_does_not_know(worlds: Worl
     world.have("", {"metadata": {"name": "version"}, "gitVersion": "v1.30.2"})
     call()
     (daemon,) = world.all("DaemonSet")
-    (mount, _tmp) = daemon["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
-    assert (mount["readOnly"], "recursiveReadOnly" in mount, mount["mountPropagation"]) == (True, False, "HostToContainer")
+    mount, _tmp = daemon["spec"]["template"]["spec"]["containers"][0]["volumeMounts"]
+    assert (mount["readOnly"], "recursiveReadOnly" in mount, mount["mountPropagation"]) == (
+        True,
+        False,
+        "HostToContainer",
+    )
 
 
 def test_a_tag_is_warned_of(worlds: Worlds, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     worlds()
-    said: typing.List[str] = []
+    said: list[str] = []
     monkeypatch.setattr(AnsibleModule, "warn", lambda self, text: said.append(text))
     call()
     assert said == []
@@ -270,12 +315,20 @@ def test_a_tag_is_warned_of(worlds: Worlds, call: Call, monkeypatch: pytest.Monk
     assert ["registry.example/rdma-tools:1 is named by a tag" in text for text in said] == [True]
 
 
-@pytest.mark.parametrize(("refusal", "reason"), [(play.SCC, "scc"), (play.POD_SECURITY, "pod_security"), (play.QUOTA, "quota"), (play.WEBHOOK, "policy")])
+@pytest.mark.parametrize(
+    ("refusal", "reason"),
+    [(play.SCC, "scc"), (play.POD_SECURITY, "pod_security"), (play.QUOTA, "quota"), (play.WEBHOOK, "policy")],
+)
 def test_the_wait_ends_when_no_node_can_get_one(worlds: Worlds, call: Call, refusal: str, reason: str) -> None:
     world = worlds()
     world.refusal = refusal
     code, answer = call()
-    assert (code, answer["changed"], answer["timed_out"], stands(answer)) == (0, True, False, {"a": reason, "b": reason})
+    assert (code, answer["changed"], answer["timed_out"], stands(answer)) == (
+        0,
+        True,
+        False,
+        {"a": reason, "b": reason},
+    )
     assert all(item["phase"] == "failed" and item["remedy"] and item["detail"] in refusal for item in answer["nodes"])
 
 
@@ -334,7 +387,11 @@ def test_who_is_refused_leaves_nothing(worlds: Worlds, call: Call, kind: str, tm
     world.refuses = {kind: f"{kind.lower()}s is forbidden: User viewer cannot patch resource"}
     options = run_of(tmp_path, "run-1")
     code, answer = call(**options)
-    assert (code, "cannot patch resource" in answer["msg"], "docs/rbac/observers.yml" in answer["failure"]["remedy"]) == (1, True, True)
+    assert (
+        code,
+        "cannot patch resource" in answer["msg"],
+        "docs/rbac/observers.yml" in answer["failure"]["remedy"],
+    ) == (1, True, True)
     # the next look at it finds it gone
     world.object(f"/api/v1/namespaces/{NAMESPACE}")
     assert world.all("Namespace") == []
@@ -365,7 +422,11 @@ def test_a_namespace_that_does_not_go_is_named(worlds: Worlds, call: Call) -> No
     call()
     world.lingers = 10**6
     code, answer = call(state="absent", wait_seconds=0)
-    assert (code, NAMESPACE in answer["msg"], f"kubectl get namespace {NAMESPACE} -o yaml" in answer["msg"]) == (1, True, True)
+    assert (code, NAMESPACE in answer["msg"], f"kubectl get namespace {NAMESPACE} -o yaml" in answer["msg"]) == (
+        1,
+        True,
+        True,
+    )
     # and who comes while it goes waits for it
     world.lingers = 2
     code, answer = call()
@@ -411,13 +472,24 @@ def test_events_only_explain(worlds: Worlds, call: Call, monkeypatch: pytest.Mon
     assert "(no_pod)" in why_none(world, "b")
 
 
-def granted() -> typing.Set[typing.Tuple[str, str, str]]:
-    """(verb, resource, namespace) that an admin gives for a prepared namespace, beside the rights to look at the cluster."""
+def granted() -> set[tuple[str, str, str]]:
+    """(verb, resource, namespace) that an admin gives for a prepared namespace, beside the rights to look at the
+    cluster."""
     found = set()
-    items = [item for name in ("look", "change", "observers") for item in yaml.safe_load((ROOT / f"docs/rbac/{name}.yml").read_text(encoding="utf-8"))["items"]]
-    roles = {(item["kind"], item["metadata"]["name"], item["metadata"].get("namespace", "")): item for item in items if item["kind"].endswith("Role")}
+    items = [
+        item
+        for name in ("look", "change", "observers")
+        for item in yaml.safe_load((ROOT / f"docs/rbac/{name}.yml").read_text(encoding="utf-8"))["items"]
+    ]
+    roles = {
+        (item["kind"], item["metadata"]["name"], item["metadata"].get("namespace", "")): item
+        for item in items
+        if item["kind"].endswith("Role")
+    }
     for binding in items:
-        if binding["kind"].endswith("Binding") and "linerate-rdma-operators" in {subject["name"] for subject in binding["subjects"]}:
+        if binding["kind"].endswith("Binding") and "linerate-rdma-operators" in {
+            subject["name"] for subject in binding["subjects"]
+        }:
             space = binding["metadata"].get("namespace", "")
             for rule in roles[binding["roleRef"]["kind"], binding["roleRef"]["name"], space]["rules"]:
                 found |= {(verb, kind, space) for verb in rule["verbs"] for kind in rule["resources"]}
@@ -435,6 +507,7 @@ def test_the_rights_of_a_prepared_namespace_are_enough(worlds: Worlds, call: Cal
     # each user may ask which API groups there are, and which version the server is of
     asked, given = {right for right in world.asked if right[1] != ""}, granted()
     assert {right for right in asked if right not in given and (right[0], right[1], "") not in given} == set()
-    # and nothing more, but for what a connection through an observer needs beside it, and to take off a finalizer that holds a pod up
+    # and nothing more, but for what a connection through an observer needs beside it, and to take off a finalizer that
+    # holds a pod up
     more = {(verb, kind, space) for verb, kind, space in given if space == NAMESPACE} - asked
     assert more == {("create", "pods/exec", NAMESPACE), ("get", "pods/exec", NAMESPACE), ("patch", "pods", NAMESPACE)}

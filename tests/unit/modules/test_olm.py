@@ -51,15 +51,25 @@ def run(world: OlmWorld, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 def test_check_run_again_and_take_back(run: Run, world: OlmWorld) -> None:
     dry = run(operators=[OPERATOR], _ansible_check_mode=True, _ansible_diff=True)
-    assert dry["changes"] == [f"created Namespace {SPACE}", f"created OperatorGroup {SPACE}/linerate-rdma", f"created Subscription {SPACE}/nfd"]
-    assert any("installPlanApproval: Manual" in item["after"] for item in dry["diff"]) and not world.names("Subscription")
+    assert dry["changes"] == [
+        f"created Namespace {SPACE}",
+        f"created OperatorGroup {SPACE}/linerate-rdma",
+        f"created Subscription {SPACE}/nfd",
+    ]
+    assert any("installPlanApproval: Manual" in item["after"] for item in dry["diff"]) and not world.names(
+        "Subscription"
+    )
     done = run(operators=[OPERATOR], _ansible_diff=True)
     assert done["changes"][:-1] == dry["changes"] and done["changes"][-1].startswith(f"approved InstallPlan {SPACE}/")
     assert "approved: true" in done["diff"][-1]["after"] and "approved: false" in done["diff"][-1]["before"]
     again = run(operators=[OPERATOR])
     assert not again["changed"] and again["olm"] == done["olm"]
     shown = run(state="shown")
-    assert shown["namespaces"] == [SPACE] and shown["stays"][0]["subject"] == f"Subscription {SPACE}/nfd" and not shown["changed"]
+    assert (
+        shown["namespaces"] == [SPACE]
+        and shown["stays"][0]["subject"] == f"Subscription {SPACE}/nfd"
+        and not shown["changed"]
+    )
     foreseen = run(state="absent", _ansible_check_mode=True)
     assert world.names("Subscription") == {"nfd"}
     gone = run(state="absent")
@@ -79,7 +89,9 @@ def test_check_run_again_and_take_back(run: Run, world: OlmWorld) -> None:
 def test_its_answer_is_the_fact_that_is_judged(run: Run, world: OlmWorld, tmp_path: pathlib.Path) -> None:
     folder = FactFolder(str(tmp_path), "run-1")
     folder.begin(RunStart("run-1", "2026-11-24T12:00:00+00:00", False, ("worker-1",)))
-    answer = run(operators=[OPERATOR, {**OPERATOR, "package": "absent"}], facts_dir=str(tmp_path), run="run-1", holder="me")
+    answer = run(
+        operators=[OPERATOR, {**OPERATOR, "package": "absent"}], facts_dir=str(tmp_path), run="run-1", holder="me"
+    )
     assert "olm" not in answer and answer["changed"]
     facts = load(Facts, {"olm": (folder.value("olm") or {})["olm"]}, "facts")
     assert [finding.status for finding in check(facts.olm)] == ["pass", "fail"]
@@ -115,14 +127,24 @@ def installed(world: OlmWorld) -> OlmWorld:
 
 
 def custom(world: OlmWorld, name: str, **labels: str) -> None:
-    item = {"apiVersion": "nfd.io/v1", "kind": "Nfd", "metadata": {"name": name, "namespace": SPACE, "uid": name, "labels": labels}}
+    item = {
+        "apiVersion": "nfd.io/v1",
+        "kind": "Nfd",
+        "metadata": {"name": name, "namespace": SPACE, "uid": name, "labels": labels},
+    }
     world._happen(HERE, "ADDED", item)
 
 
 def test_objects_go_before_the_operator_and_the_definition_last(run: Run, installed: OlmWorld) -> None:
     custom(installed, "mine", **OURS)
     gone = run(state="absent")
-    assert [line.split()[1] for line in gone["changes"]] == ["Nfd", "ClusterServiceVersion", "Subscription", "CustomResourceDefinition", "OperatorGroup"]
+    assert [line.split()[1] for line in gone["changes"]] == [
+        "Nfd",
+        "ClusterServiceVersion",
+        "Subscription",
+        "CustomResourceDefinition",
+        "OperatorGroup",
+    ]
     deleted = [name for name in installed.requests if name.startswith("delete") and "/leases/" not in name]
     assert [name.split("/")[-1] for name in deleted] == ["mine", "nfd.v1.0.0", "nfd", "nodes.nfd.io", "linerate-rdma"]
     assert gone["stays"] == []
@@ -131,21 +153,37 @@ def test_objects_go_before_the_operator_and_the_definition_last(run: Run, instal
 def test_objects_of_others_stay_with_their_definition(run: Run, installed: OlmWorld) -> None:
     custom(installed, "theirs")
     gone = run(state="absent")
-    assert gone["stays"] == [{"subject": "CustomResourceDefinition nodes.nfd.io", "why": "1 objects of it are not the collection's: theirs", "remedy": ""}]
+    assert gone["stays"] == [
+        {
+            "subject": "CustomResourceDefinition nodes.nfd.io",
+            "why": "1 objects of it are not the collection's: theirs",
+            "remedy": "",
+        }
+    ]
     assert installed.names("CustomResourceDefinition") == {"nodes.nfd.io"} and not installed.names("Subscription")
 
 
 def test_the_record_that_olm_leaves_behind_goes_with_the_last_definition(run: Run, installed: OlmWorld) -> None:
-    record = {"apiVersion": "operators.coreos.com/v1", "kind": "Operator", "metadata": {"name": f"nfd.{SPACE}", "uid": "o"}}
+    record = {
+        "apiVersion": "operators.coreos.com/v1",
+        "kind": "Operator",
+        "metadata": {"name": f"nfd.{SPACE}", "uid": "o"},
+    }
     installed.serve("Operator", [])
     installed.put("Operator", record)
     custom(installed, "theirs")
     kept = {item["subject"]: item["why"] for item in run(state="absent")["stays"]}
-    assert "CustomResourceDefinition nodes.nfd.io" in kept[f"Operator nfd.{SPACE}"] and installed.names("Operator") == {f"nfd.{SPACE}"}
+    assert "CustomResourceDefinition nodes.nfd.io" in kept[f"Operator nfd.{SPACE}"] and installed.names("Operator") == {
+        f"nfd.{SPACE}"
+    }
 
 
 def test_the_record_that_olm_leaves_behind_goes(run: Run, installed: OlmWorld) -> None:
-    record = {"apiVersion": "operators.coreos.com/v1", "kind": "Operator", "metadata": {"name": f"nfd.{SPACE}", "uid": "o"}}
+    record = {
+        "apiVersion": "operators.coreos.com/v1",
+        "kind": "Operator",
+        "metadata": {"name": f"nfd.{SPACE}", "uid": "o"},
+    }
     installed.serve("Operator", [])
     installed.put("Operator", record)
     gone = run(state="absent")
@@ -158,7 +196,9 @@ def test_a_definition_that_was_there_before_stays(run: Run, installed: OlmWorld)
     assert "before OLM installed" in run(state="absent")["stays"][0]["why"]
 
 
-def test_an_operator_keeps_what_it_must_let_go_of(run: Run, installed: OlmWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_keeps_what_it_must_let_go_of(
+    run: Run, installed: OlmWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     custom(installed, "mine", **OURS)
     real = installed.remove
     # a finalizer
@@ -170,11 +210,15 @@ def test_an_operator_keeps_what_it_must_let_go_of(run: Run, installed: OlmWorld,
     assert "run the teardown again" in gone["stays"][0]["why"]
 
 
-def test_planted_subscriptions_with_finalizers_hold_up_a_removal_for_no_longer_than_two_waits(installed: OlmWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_subscriptions_with_finalizers_hold_up_a_removal_for_no_longer_than_two_waits(
+    installed: OlmWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real, now = installed.remove, [0.0]
     for number in range(30):
         installed.have(named("Subscription", f"a-planted-{number}", labels=OURS, spec={"name": f"a-planted-{number}"}))
-    monkeypatch.setattr(installed, "remove", lambda path, item: None if "planted" in item["metadata"]["name"] else real(path, item))
+    monkeypatch.setattr(
+        installed, "remove", lambda path, item: None if "planted" in item["metadata"]["name"] else real(path, item)
+    )
 
     def pause(seconds: float) -> None:
         now[0] += seconds
@@ -186,17 +230,30 @@ def test_planted_subscriptions_with_finalizers_hold_up_a_removal_for_no_longer_t
 
 def test_a_removal_that_was_interrupted_goes_on(run: Run, installed: OlmWorld) -> None:
     installed.lose(version("nfd.v1.0.0", spec=OWNED))
-    installed.put("CustomResourceDefinition", {**CRD, "metadata": {"name": "nodes.nfd.io", "uid": "1", "labels": {"operators.coreos.com/nfd.ops": ""}}})
-    assert [line.split()[1] for line in run(state="absent")["changes"]] == ["Subscription", "CustomResourceDefinition", "OperatorGroup"]
+    installed.put(
+        "CustomResourceDefinition",
+        {**CRD, "metadata": {"name": "nodes.nfd.io", "uid": "1", "labels": {"operators.coreos.com/nfd.ops": ""}}},
+    )
+    assert [line.split()[1] for line in run(state="absent")["changes"]] == [
+        "Subscription",
+        "CustomResourceDefinition",
+        "OperatorGroup",
+    ]
 
 
 def test_what_is_not_ours_stays(run: Run, world: OlmWorld) -> None:
     world.have(subscription(currentCSV="nfd.v1.0.0", installedCSV="nfd.v1.0.0"), version("nfd.v1.0.0"), group("theirs"))
     gone = run(state="absent")
-    assert gone["changes"] == [] and world.names("Subscription") == {"nfd"} and world.names("OperatorGroup") == {"theirs"}
+    assert (
+        gone["changes"] == [] and world.names("Subscription") == {"nfd"} and world.names("OperatorGroup") == {"theirs"}
+    )
 
 
 def test_a_group_that_another_operator_needs_stays(run: Run, installed: OlmWorld) -> None:
     installed.have(named("Subscription", "other", spec={"name": "other"}))
     gone = run(state="absent")
-    assert {"subject": f"OperatorGroup {SPACE}/linerate-rdma", "why": "other operators are in its namespace", "remedy": ""} in gone["stays"]
+    assert {
+        "subject": f"OperatorGroup {SPACE}/linerate-rdma",
+        "why": "other operators are in its namespace",
+        "remedy": "",
+    } in gone["stays"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The connection linerate.rdma.pod under Ansible itself. Its container is a process of this machine, behind a server that speaks exec."""
+"""The connection linerate.rdma.pod under Ansible itself. Its container is a process of this machine, behind a server
+that speaks exec."""
 
 from __future__ import annotations
 
@@ -41,10 +42,22 @@ class Cluster:
         self.folder = folder
         # nothing of the user's
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("ANSIBLE_", "K8S_", "KUBE"))}
-        paths = {"HOME": str(folder), "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build/collections"), "ANSIBLE_LOCAL_TEMP": str(folder / "local")}
-        self.environment = {**kept, **paths, "ANSIBLE_CALLBACK_RESULT_FORMAT": "json", "K8S_AUTH_HOST": server.url, "K8S_AUTH_API_KEY": TOKEN}
+        paths = {
+            "HOME": str(folder),
+            "ANSIBLE_COLLECTIONS_PATH": str(ROOT / "build/collections"),
+            "ANSIBLE_LOCAL_TEMP": str(folder / "local"),
+        }
+        self.environment = {
+            **kept,
+            **paths,
+            "ANSIBLE_CALLBACK_RESULT_FORMAT": "json",
+            "K8S_AUTH_HOST": server.url,
+            "K8S_AUTH_API_KEY": TOKEN,
+        }
 
-    def ansible(self, module: str, arguments: typing.Any = "", pod: str = "pod", **variables: typing.Any) -> typing.Tuple[str, typing.Any, str]:
+    def ansible(
+        self, module: str, arguments: typing.Any = "", pod: str = "pod", **variables: typing.Any
+    ) -> tuple[str, typing.Any, str]:
         """How a task ended, its result, and all that Ansible printed."""
         known = {
             "ansible_connection": NAME,
@@ -58,7 +71,9 @@ class Cluster:
         inventory.write_text(json.dumps({"all": {"hosts": {pod: known}}}))
         given = arguments if isinstance(arguments, str) else json.dumps(arguments)
         command = [str(ANSIBLE), "-i", str(inventory), pod, "-m", module, *(["-a", given] if given else [])]
-        done = subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(
+            command, cwd=ROOT, env=self.environment, capture_output=True, text=True, timeout=120, check=False
+        )
         shown = done.stdout + done.stderr
         assert TOKEN not in shown
         first = re.search(rf"^{re.escape(pod)} \| ([A-Z!]+)", done.stdout, flags=re.MULTILINE)
@@ -86,12 +101,16 @@ def test_modules_that_change_and_that_fail(cluster: Cluster) -> None:
     assert "two  words|it's|" in shown
     ended, result, shown = cluster.ansible("ansible.builtin.command", {"argv": ["sh", "-c", "echo why >&2; exit 7"]})
     assert ended == "FAILED" and "rc=7" in shown and "why" in shown
-    ended, result, _shown = cluster.ansible("ansible.builtin.file", {"path": f"{cluster.folder}/no/such/folder", "state": "touch"})
+    ended, result, _shown = cluster.ansible(
+        "ansible.builtin.file", {"path": f"{cluster.folder}/no/such/folder", "state": "touch"}
+    )
     assert ended == "FAILED!" and "could not touch target" in result["msg"]
 
 
 def test_raw_needs_no_python(cluster: Cluster) -> None:
-    ended, _result, shown = cluster.ansible("ansible.builtin.raw", "echo out; echo error >&2; exit 3", ansible_python_interpreter="/no/python")
+    ended, _result, shown = cluster.ansible(
+        "ansible.builtin.raw", "echo out; echo error >&2; exit 3", ansible_python_interpreter="/no/python"
+    )
     assert ended == "FAILED" and "rc=3" in shown and "out" in shown and "error" in shown
 
 
@@ -99,16 +118,23 @@ def test_raw_needs_no_python(cluster: Cluster) -> None:
 def test_files_go_there_and_come_back(cluster: Cluster, pipelining: bool, data: bytes) -> None:
     source, target, back = cluster.folder / "source", cluster.folder / "it's there", cluster.folder / "back"
     source.write_bytes(data)
-    ended, result, shown = cluster.ansible("ansible.builtin.copy", {"src": str(source), "dest": str(target)}, ansible_pipelining=pipelining)
+    ended, result, shown = cluster.ansible(
+        "ansible.builtin.copy", {"src": str(source), "dest": str(target)}, ansible_pipelining=pipelining
+    )
     assert (ended, result["changed"]) == ("CHANGED", True), shown
     assert target.read_bytes() == data
-    ended, _result, shown = cluster.ansible("ansible.builtin.fetch", {"src": str(target), "dest": str(back), "flat": True})
+    ended, _result, shown = cluster.ansible(
+        "ansible.builtin.fetch", {"src": str(target), "dest": str(back), "flat": True}
+    )
     assert ended == "CHANGED", shown
     assert back.read_bytes() == data
 
 
 def test_a_module_without_pipelining(cluster: Cluster) -> None:
-    assert cluster.ansible("ansible.builtin.ping", ansible_pipelining=False)[:2] == ("SUCCESS", {"changed": False, "ping": "pong"})
+    assert cluster.ansible("ansible.builtin.ping", ansible_pipelining=False)[:2] == (
+        "SUCCESS",
+        {"changed": False, "ping": "pong"},
+    )
     assert (cluster.folder / "remote").is_dir()
 
 
@@ -116,8 +142,17 @@ def test_a_module_without_pipelining(cluster: Cluster) -> None:
     ("fault", "said"),
     [
         # that of stderr may have come before
-        (Fault(cut=40), r"the API server says: Success\. But the command's end mark on stdout( and stderr)? did not come; 24 bytes of stdout"),
-        (Fault(refuse=403, words="forbidden"), "exec in pod observers/worker-1: forbidden\\. Give the user the rights of docs/rbac that the stage needs"),
+        (
+            Fault(cut=40),
+            (
+                r"the API server says: Success\. But the command's end mark on stdout( and stderr)? did not come; 24"
+                r" bytes of stdout"
+            ),
+        ),
+        (
+            Fault(refuse=403, words="forbidden"),
+            "exec in pod observers/worker-1: forbidden\\. Give the user the rights of docs/rbac that the stage needs",
+        ),
         (Fault(words='container not found ("main")'), "The container must run, and its image needs sh, head and cat"),
         (Fault(silent=True), "did not begin within 0.5 s"),
     ],
@@ -126,7 +161,9 @@ def test_a_module_without_pipelining(cluster: Cluster) -> None:
 def test_a_host_that_gives_no_answer_is_unreachable_and_says_why(cluster: Cluster, fault: Fault, said: str) -> None:
     cluster.server.faults["worker-1"] = fault
     # one that would be a success, had nobody looked for its end
-    ended, result, shown = cluster.ansible("ansible.builtin.raw", "printf %050d 0", pod="worker-1", ansible_pod_connect_timeout=0.5)
+    ended, result, shown = cluster.ansible(
+        "ansible.builtin.raw", "printf %050d 0", pod="worker-1", ansible_pod_connect_timeout=0.5
+    )
     assert ended == "UNREACHABLE!" and re.search(said, result["msg"]), shown
     assert "Traceback" not in shown
 
@@ -134,7 +171,10 @@ def test_a_host_that_gives_no_answer_is_unreachable_and_says_why(cluster: Cluste
 def test_who_can_not_connect_is_told_what_to_do(cluster: Cluster) -> None:
     for variables, said in (
         ({"ansible_pod_kubeconfig": "/no/such/file", "ansible_pod_api": ""}, "no such file"),
-        ({"ansible_pod_ca_cert": "/no/ca.crt"}, "ca_cert (K8S_AUTH_SSL_CA_CERT) is /no/ca.crt, and there is no such file"),
+        (
+            {"ansible_pod_ca_cert": "/no/ca.crt"},
+            "ca_cert (K8S_AUTH_SSL_CA_CERT) is /no/ca.crt, and there is no such file",
+        ),
         ({"ansible_pod_api": "http://127.0.0.1:1"}, "Check the kubeconfig (or the variables K8S_AUTH_*)"),
     ):
         ended, result, shown = cluster.ansible("ansible.builtin.raw", "true", **variables)
@@ -142,13 +182,17 @@ def test_who_can_not_connect_is_told_what_to_do(cluster: Cluster) -> None:
         assert "Traceback" not in shown
 
 
-def connection(server: ExecServer, monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path, **variables: typing.Any) -> Connection:
+def connection(
+    server: ExecServer, monkeypatch: pytest.MonkeyPatch, folder: pathlib.Path, **variables: typing.Any
+) -> Connection:
     """As a task gets it, in a process that has asked no other API server before."""
     theirs._pool.clear()
     kubernetes.client.Configuration.set_default(None)
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     # as the loader does it, which would take over the imports of this process
-    constants.config.initialize_plugin_configuration_definitions("connection", NAME, yaml.safe_load(DOCUMENTATION)["options"])
+    constants.config.initialize_plugin_configuration_definitions(
+        "connection", NAME, yaml.safe_load(DOCUMENTATION)["options"]
+    )
     made = Connection(PlayContext(), shell=sh.ShellModule())
     made._load_name = NAME
     known = {"inventory_hostname": "pod", "ansible_pod_api": server.url, "ansible_pod_api_key": TOKEN, **variables}
@@ -185,7 +229,9 @@ def test_files_that_can_not_be_are_named(pod: Connection, tmp_path: pathlib.Path
 
 
 @pytest.mark.parametrize("way", ["put_file", "fetch_file"])
-def test_the_name_of_a_file_that_the_container_gave_drives_no_terminal(pod: Connection, tmp_path: pathlib.Path, way: str) -> None:
+def test_the_name_of_a_file_that_the_container_gave_drives_no_terminal(
+    pod: Connection, tmp_path: pathlib.Path, way: str
+) -> None:
     (tmp_path / "here").touch()
     names = [str(tmp_path / "here"), str(tmp_path / "no\x1b[2J\u202e\nlinerate.rdma: GREEN" / "there")]
     with pytest.raises(AnsibleError) as raised:
@@ -230,7 +276,14 @@ def test_a_password_for_become_is_refused_in_words(pod: Connection) -> None:
 
 def test_acts_as_whom_it_is_told(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with ExecServer() as server:
-        here = connection(server, monkeypatch, tmp_path, ansible_pod_impersonate_user="joe", ansible_pod_name="other", ansible_pod_container="main")
+        here = connection(
+            server,
+            monkeypatch,
+            tmp_path,
+            ansible_pod_impersonate_user="joe",
+            ansible_pod_name="other",
+            ansible_pod_container="main",
+        )
         assert here.exec_command("true")[0] == 0
         assert {name.lower(): value for name, value in server.seen[0].items()}["impersonate-user"] == "joe"
         assert (server.asked, server.queries[0]["container"]) == ({"other": 1}, ["main"])
@@ -247,7 +300,9 @@ def test_a_kubeconfig_may_be_given_as_a_mapping(tmp_path: pathlib.Path, monkeypa
             "current-context": "x",
         }
         monkeypatch.delenv("K8S_AUTH_HOST", raising=False)
-        here = connection(server, monkeypatch, tmp_path, ansible_pod_kubeconfig=config, ansible_pod_api=None, ansible_pod_api_key=None)
+        here = connection(
+            server, monkeypatch, tmp_path, ansible_pod_kubeconfig=config, ansible_pod_api=None, ansible_pod_api_key=None
+        )
         assert here.exec_command("echo here") == (0, b"here\n", b"")
         kind, text = {name.lower(): value for name, value in server.seen[0].items()}["authorization"].split()
         assert (kind.lower(), base64.b64decode(text)) == ("basic", b"me:secret")

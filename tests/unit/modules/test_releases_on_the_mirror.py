@@ -30,7 +30,7 @@ CLUSTER = {"mirror": MIRROR, "node_selector": {"role": "gpu"}}
 class Empty:
     """A cluster in which nothing is."""
 
-    def pages(self, _kind: str, _namespace: str = "", selector: str = "") -> typing.Iterator[typing.Dict[str, typing.Any]]:
+    def pages(self, _kind: str, _namespace: str = "", selector: str = "") -> typing.Iterator[dict[str, typing.Any]]:
         return iter(())
 
 
@@ -43,11 +43,13 @@ def _helm(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Pa
     return path
 
 
-def look(capsys: pytest.CaptureFixture[str], **options: typing.Any) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
+def look(capsys: pytest.CaptureFixture[str], **options: typing.Any) -> tuple[int, dict[str, typing.Any]]:
     return run_module("operators_info", {"fabrics": [FABRIC], "cluster": CLUSTER, "by": "helm", **options}, capsys)
 
 
-def test_a_release_takes_chart_and_images_from_the_mirror(helm: pathlib.Path, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+def test_a_release_takes_chart_and_images_from_the_mirror(
+    helm: pathlib.Path, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
     code, result = look(capsys, helm_binary=str(helm))
     assert code == 0
     (release,) = result["releases"]
@@ -71,8 +73,14 @@ def test_values_of_the_user_stay(helm: pathlib.Path, capsys: pytest.CaptureFixtu
     assert release["values"]["images"]["sriovCni"].startswith(MIRROR)
 
 
-def test_a_chart_that_is_not_on_the_mirror_is_told_before_anything_is_made(helm: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, result = look(capsys, helm_binary=str(helm), charts={"sriov-network-operator": {"chart": "oci://quay.io/none/chart", "version": "1"}})
+def test_a_chart_that_is_not_on_the_mirror_is_told_before_anything_is_made(
+    helm: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, result = look(
+        capsys,
+        helm_binary=str(helm),
+        charts={"sriov-network-operator": {"chart": "oci://quay.io/none/chart", "version": "1"}},
+    )
     assert code == 1
     assert f"{MIRROR}/quay.io/none/chart: not found" in result["msg"] and "operators_charts" in result["msg"]
 
@@ -86,17 +94,39 @@ def test_who_only_looks_needs_no_helm_and_gets_no_release_of_the_internet(
     assert not (tmp_path / "calls").exists()
 
 
-def test_without_a_mirror_all_is_as_before(helm: pathlib.Path, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path) -> None:
+def test_without_a_mirror_all_is_as_before(
+    helm: pathlib.Path, capsys: pytest.CaptureFixture[str], tmp_path: pathlib.Path
+) -> None:
     _code, result = look(capsys, cluster={**CLUSTER, "mirror": ""}, helm_binary=str(helm))
     (release,) = result["releases"]
-    assert release["chart"].startswith("oci://ghcr.io/") and release["values"] == {"sriovOperatorConfig": {"deploy": True}}
+    assert release["chart"].startswith("oci://ghcr.io/") and release["values"] == {
+        "sriovOperatorConfig": {"deploy": True}
+    }
     assert not (tmp_path / "calls").exists()
 
 
-@pytest.mark.parametrize(("image", "mirror", "found"), [("quay.io/a/b:1", MIRROR, f"{MIRROR}/quay.io/a/b:1"), ("quay.io/a/b:1", None, "quay.io/a/b:1")])
+@pytest.mark.parametrize(
+    ("image", "mirror", "found"),
+    [("quay.io/a/b:1", MIRROR, f"{MIRROR}/quay.io/a/b:1"), ("quay.io/a/b:1", None, "quay.io/a/b:1")],
+)
 def test_the_image_of_the_observers(image: str, mirror: typing.Optional[str], found: str) -> None:
-    defaults = {"node_selector": {}, "nodes": [], "image_pull_secrets": [], "image_pull_policy": "Always", "priority_class": "", "lifetime": 60}
-    params = {**defaults, "image": image, "mirror": mirror, "keep": True, "resources": None, "run": "", "namespace": "n"}
+    defaults = {
+        "node_selector": {},
+        "nodes": [],
+        "image_pull_secrets": [],
+        "image_pull_policy": "Always",
+        "priority_class": "",
+        "lifetime": 60,
+    }
+    params = {
+        **defaults,
+        "image": image,
+        "mirror": mirror,
+        "keep": True,
+        "resources": None,
+        "run": "",
+        "namespace": "n",
+    }
     module = types.SimpleNamespace(params=params, warn=lambda text: None)
     cluster = types.SimpleNamespace(serves=lambda group: False, version=lambda: "v1.34.0")
     assert observers.wanted_of(typing.cast(typing.Any, module), typing.cast(typing.Any, cluster)).image == found

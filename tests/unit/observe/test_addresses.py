@@ -18,12 +18,18 @@ OURS = [ipaddress.ip_network("10.79.0.0/24")]
 WHEREABOUTS = "IPPool.whereabouts.cni.cncf.io"
 
 
-def pod(name: str, address: str) -> typing.Dict[str, typing.Any]:
+def pod(name: str, address: str) -> dict[str, typing.Any]:
     return {"metadata": {"name": name, "namespace": "training"}, "spec": {}, "status": {"podIPs": [{"ip": address}]}}
 
 
-def leases(**allocations: str) -> typing.Dict[str, typing.Any]:
-    return {"metadata": {"name": "p"}, "spec": {"range": "10.79.0.0/24", "allocations": {key[1:]: {"podref": value} for key, value in allocations.items()}}}
+def leases(**allocations: str) -> dict[str, typing.Any]:
+    return {
+        "metadata": {"name": "p"},
+        "spec": {
+            "range": "10.79.0.0/24",
+            "allocations": {key[1:]: {"podref": value} for key, value in allocations.items()},
+        },
+    }
 
 
 class Api:
@@ -31,7 +37,7 @@ class Api:
 
     def __init__(self, **kinds: typing.Any) -> None:
         self.kinds = {key.replace("_", "."): value for key, value in kinds.items()}
-        self.asked: typing.List[typing.Any] = []
+        self.asked: list[typing.Any] = []
 
     def pages(self, kind: str, namespace: str = "") -> typing.Iterator[typing.Any]:
         self.asked.append((kind, namespace))
@@ -71,19 +77,35 @@ def test_a_kind_that_may_not_be_read_is_said_and_nothing_is_called_a_leak() -> N
 
 
 def test_an_attachment_that_says_nothing_is_named() -> None:
-    facts = observe(typing.cast(Cluster, Api(NetworkAttachmentDefinition=[{"metadata": {"name": "n", "namespace": "x"}, "spec": {}}])), OURS)
+    facts = observe(
+        typing.cast(
+            Cluster, Api(NetworkAttachmentDefinition=[{"metadata": {"name": "n", "namespace": "x"}, "spec": {}}])
+        ),
+        OURS,
+    )
     assert facts.unclear == ("x/n: its configuration is in a file on the nodes",)
 
 
-def static(namespace: str, name: str, count: int) -> typing.Dict[str, typing.Any]:
+def static(namespace: str, name: str, count: int) -> dict[str, typing.Any]:
     """A NetworkAttachmentDefinition that gives this many addresses."""
-    config = {"type": "macvlan", "ipam": {"type": "static", "addresses": [{"address": f"10.9.{number // 256}.{number % 256}/32"} for number in range(count)]}}
+    config = {
+        "type": "macvlan",
+        "ipam": {
+            "type": "static",
+            "addresses": [{"address": f"10.9.{number // 256}.{number % 256}/32"} for number in range(count)],
+        },
+    }
     return {"metadata": {"name": name, "namespace": namespace}, "spec": {"config": json.dumps(config)}}
 
 
 def test_the_attachments_of_one_tenant_keep_no_others_from_being_compared() -> None:
     many = [static("tenant", f"n{number}", 60) for number in range(1000)]
-    facts = observe(typing.cast(Cluster, Api(NetworkAttachmentDefinition=[static("tenant", "huge", 65), *many, static("other", "plain", 1)])), OURS)
+    facts = observe(
+        typing.cast(
+            Cluster, Api(NetworkAttachmentDefinition=[static("tenant", "huge", 65), *many, static("other", "plain", 1)])
+        ),
+        OURS,
+    )
     assert len(facts.taken) < 600 and Taken("attachment", "10.9.0.0/32", "other/plain", "static") in facts.taken
     assert facts.unclear == (
         "tenant/huge: it gives addresses out of more than 64 networks",
@@ -114,10 +136,18 @@ def test_what_one_node_shows_instead_of_its_address_is_of_that_node_alone(addres
 
 
 def test_what_a_kubelet_writes_of_its_pods_instead_of_addresses_is_of_its_node_alone() -> None:
-    wrong = {"metadata": {"name": "p", "namespace": "tenant"}, "spec": {"nodeName": "evil"}, "status": {"podIPs": [{"ip": "010.1.2.3"}]}}
+    wrong = {
+        "metadata": {"name": "p", "namespace": "tenant"},
+        "spec": {"nodeName": "evil"},
+        "status": {"podIPs": [{"ip": "010.1.2.3"}]},
+    }
     nowhere = {**wrong, "metadata": {"name": "q", "namespace": "tenant"}, "spec": {}}
     facts = observe(typing.cast(Cluster, Api(Pod=[wrong, pod("b", "10.244.1.2")])), ())
-    assert facts.errors == () and [(item.node, "podIPs" in item.why) for item in facts.unread] == [("evil", True)] and facts.pods == 1
+    assert (
+        facts.errors == ()
+        and [(item.node, "podIPs" in item.why) for item in facts.unread] == [("evil", True)]
+        and facts.pods == 1
+    )
     assert observe(typing.cast(Cluster, Api(Pod=[nowhere])), ()).errors != ()
     # the pod is there, so what whereabouts keeps for it is no leak
     kept = {"IPPool.whereabouts.cni.cncf.io": [leases(_1="tenant/p")]}

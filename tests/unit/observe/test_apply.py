@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects in and out, against an API server that is played: dry run first, one refusal keeps nobody back, nothing else is deleted."""
+"""Objects in and out, against an API server that is played: dry run first, one refusal keeps nobody back, nothing else
+is deleted."""
 
 from __future__ import annotations
 
@@ -10,15 +11,26 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome, Removal, Waits, apply_all, leftovers, remove_all
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import (
+    Outcome,
+    Removal,
+    Waits,
+    apply_all,
+    leftovers,
+    remove_all,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 
 OURS = {"app.kubernetes.io/managed-by": "linerate.rdma"}
 
 
 def thing(
-    name: str, kind: str = "SriovNetwork", namespace: str = "ops", labels: typing.Optional[typing.Dict[str, str]] = None, **spec: int
-) -> typing.Dict[str, typing.Any]:
+    name: str,
+    kind: str = "SriovNetwork",
+    namespace: str = "ops",
+    labels: typing.Optional[dict[str, str]] = None,
+    **spec: int,
+) -> dict[str, typing.Any]:
     return {
         "kind": kind,
         "apiVersion": "v1",
@@ -28,50 +40,58 @@ def thing(
 
 
 class Api:
-    def __init__(self, *items: typing.Dict[str, typing.Any], refuse: typing.Optional[typing.Dict[str, ApiError]] = None) -> None:
+    def __init__(self, *items: dict[str, typing.Any], refuse: typing.Optional[dict[str, ApiError]] = None) -> None:
         self.items = {self.key(item): copy.deepcopy(item) for item in items}
         self.refuse = refuse or {}
-        self.log: typing.List[typing.Any] = []
-        self.stuck: typing.Set[str] = set()
+        self.log: list[typing.Any] = []
+        self.stuck: set[str] = set()
 
     @staticmethod
-    def key(item: typing.Dict[str, typing.Any]) -> typing.Tuple[str, ...]:
+    def key(item: dict[str, typing.Any]) -> tuple[str, ...]:
         return item["kind"], item["metadata"].get("namespace", ""), item["metadata"]["name"]
 
-    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
+    def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
         if (kind, namespace, name) not in self.items:
             raise ApiError(404, "NotFound", "not found", "GET")
         return copy.deepcopy(self.items[kind, namespace, name])
 
     def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
-        mine = (item for key, item in self.items.items() if key[0] == kind and item["metadata"]["labels"] == OURS and namespace in ("", key[1]))
+        mine = (
+            item
+            for key, item in self.items.items()
+            if key[0] == kind and item["metadata"]["labels"] == OURS and namespace in ("", key[1])
+        )
         return Listing(tuple(mine), "1")
 
-    def read(self, path: str) -> typing.Dict[str, typing.Any]:
+    def read(self, path: str) -> dict[str, typing.Any]:
         """No resource is told: its namespaces hold nothing of others. See tests/unit/hostile/test_namespaces.py."""
         return {"groups": [], "resources": []}
 
     def apply(
-        self, definition: typing.Dict[str, typing.Any], manager: str, dry_run: bool
-    ) -> typing.Tuple[typing.Dict[str, typing.Any], typing.Tuple[str, ...]]:
+        self, definition: dict[str, typing.Any], manager: str, dry_run: bool
+    ) -> tuple[dict[str, typing.Any], tuple[str, ...]]:
         self.log.append(("dry" if dry_run else "apply", definition["metadata"]["name"]))
         if definition["metadata"]["name"] in self.refuse:
             raise self.refuse[definition["metadata"]["name"]]
         result = copy.deepcopy(definition)
         # what a server adds by itself
-        result["metadata"].update({"resourceVersion": str(len(self.log)), "uid": "u", "managedFields": [{"time": len(self.log)}]})
+        result["metadata"].update(
+            {"resourceVersion": str(len(self.log)), "uid": "u", "managedFields": [{"time": len(self.log)}]}
+        )
         result["spec"].setdefault("logLevel", "info")
         if not dry_run:
             self.items[self.key(definition)] = result
         return result, ("mind this",)
 
-    def create(self, definition: typing.Dict[str, typing.Any], manager: str = "") -> typing.Dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any], manager: str = "") -> dict[str, typing.Any]:
         """What fails where there is one."""
         if self.key(definition) in self.items:
             raise ApiError(409, "AlreadyExists", "already exists", "POST")
         return self.apply(definition, manager, False)[0]
 
-    def delete(self, kind: str, namespace: str, name: str, grace_seconds: None = None, dry_run: bool = False, only: None = None) -> bool:
+    def delete(
+        self, kind: str, namespace: str, name: str, grace_seconds: None = None, dry_run: bool = False, only: None = None
+    ) -> bool:
         self.log.append(("dry delete" if dry_run else "delete", name))
         if name in self.refuse:
             raise self.refuse[name]
@@ -83,7 +103,7 @@ class Api:
 FORBIDDEN = ApiError(403, "Forbidden", "no supported NIC is selected", "PATCH")
 
 
-def actions(outcomes: typing.Tuple[Outcome, ...]) -> typing.List[typing.Tuple[str, str]]:
+def actions(outcomes: tuple[Outcome, ...]) -> list[tuple[str, str]]:
     return [(outcome.applied.name, outcome.applied.action) for outcome in outcomes]
 
 
@@ -153,17 +173,21 @@ def test_an_unreachable_server_is_an_error_and_no_refusal() -> None:
 def test_somebody_else_s_namespace_is_left_alone() -> None:
     theirs = thing("test", "Namespace", "", {"team": "x"})
     api = Api(theirs)
-    assert actions(apply_all(typing.cast(Cluster, api), [("", thing("test", "Namespace", ""))], False)) == [("test", "unchanged")]
+    assert actions(apply_all(typing.cast(Cluster, api), [("", thing("test", "Namespace", ""))], False)) == [
+        ("test", "unchanged")
+    ]
     assert api.log == []
 
 
-def remove(api: Api, check_mode: bool = False, limit: float = 3.0, **options: typing.Tuple[str, ...]) -> typing.Tuple[Outcome, ...]:
+def remove(api: Api, check_mode: bool = False, limit: float = 3.0, **options: tuple[str, ...]) -> tuple[Outcome, ...]:
     now = [0.0]
 
     def pause(seconds: float) -> None:
         now[0] += seconds
 
-    removal = Removal(("SriovNetwork", "Namespace"), "app.kubernetes.io/managed-by=linerate.rdma", limit=limit, **options)
+    removal = Removal(
+        ("SriovNetwork", "Namespace"), "app.kubernetes.io/managed-by=linerate.rdma", limit=limit, **options
+    )
     return remove_all(typing.cast(Cluster, api), removal, check_mode, lambda: now[0], pause)
 
 
@@ -217,12 +241,18 @@ class Joint(Api):
     def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         return Listing(tuple(item for key, item in self.items.items() if key[0] == kind), "1")
 
-    def apply(self, definition: typing.Dict[str, typing.Any], manager: str, dry_run: bool) -> typing.Tuple[typing.Dict[str, typing.Any], typing.Tuple[()]]:
+    def apply(
+        self, definition: dict[str, typing.Any], manager: str, dry_run: bool
+    ) -> tuple[dict[str, typing.Any], tuple[()]]:
         self.log.append(("dry" if dry_run else "apply", definition))
         before = self.items.get(self.key(definition), {"metadata": {"name": "nic-cluster-policy"}, "spec": {}})
         theirs = {part: value for part, value in before["spec"].items() if part not in OUR_PARTS}
         result = copy.deepcopy({**before, **definition, "spec": {**theirs, **definition.get("spec", {})}})
-        result["metadata"] = {**before["metadata"], **definition["metadata"], "managedFields": managers(theirs, definition.get("spec"))}
+        result["metadata"] = {
+            **before["metadata"],
+            **definition["metadata"],
+            "managedFields": managers(theirs, definition.get("spec")),
+        }
         if not dry_run:
             self.items[self.key(definition)] = result
         return result, ()
@@ -231,34 +261,49 @@ class Joint(Api):
 OUR_PARTS = {"rdmaSharedDevicePlugin"}
 
 
-def managers(theirs: typing.Dict[str, typing.Any], ours: typing.Optional[typing.Dict[str, typing.Any]]) -> typing.List[typing.Dict[str, typing.Any]]:
+def managers(
+    theirs: dict[str, typing.Any], ours: typing.Optional[dict[str, typing.Any]]
+) -> list[dict[str, typing.Any]]:
     parts = [("helm", theirs), ("linerate.rdma", ours)]
-    fields = [{"manager": name, "operation": "Apply", "fieldsV1": {"f:spec": {f"f:{part}": {} for part in spec}}} for name, spec in parts if spec]
+    fields = [
+        {"manager": name, "operation": "Apply", "fieldsV1": {"f:spec": {f"f:{part}": {} for part in spec}}}
+        for name, spec in parts
+        if spec
+    ]
     return [*fields, {"manager": "controller", "operation": "Update", "fieldsV1": {"f:status": {}}}]
 
 
 def nic_policy(
-    spec: typing.Dict[str, typing.Any], **metadata: typing.Union[typing.Dict[str, str], typing.List[typing.Dict[str, typing.Any]]]
-) -> typing.Dict[str, typing.Any]:
-    return {"apiVersion": "mellanox.com/v1alpha1", "kind": "NicClusterPolicy", "metadata": {"name": "nic-cluster-policy", **metadata}, "spec": spec}
+    spec: dict[str, typing.Any], **metadata: typing.Union[dict[str, str], list[dict[str, typing.Any]]]
+) -> dict[str, typing.Any]:
+    return {
+        "apiVersion": "mellanox.com/v1alpha1",
+        "kind": "NicClusterPolicy",
+        "metadata": {"name": "nic-cluster-policy", **metadata},
+        "spec": spec,
+    }
 
 
 PART = {"rdmaSharedDevicePlugin": {"config": "{}"}}
 REMOVAL = Removal(("NicClusterPolicy",), "app.kubernetes.io/managed-by=linerate.rdma")
 
 
-def taken_back(api: Joint, check_mode: bool = False) -> typing.Tuple[Outcome, ...]:
+def taken_back(api: Joint, check_mode: bool = False) -> tuple[Outcome, ...]:
     return remove_all(typing.cast(Cluster, api), REMOVAL, check_mode, lambda: 0.0, lambda seconds: None)
 
 
 def test_a_policy_of_others_is_joined_and_left_again() -> None:
     theirs = {"nvIpam": {"image": "x"}}
     api = Joint(nic_policy(theirs, managedFields=managers(theirs, None)))
-    assert actions(apply_all(typing.cast(Cluster, api), [("", nic_policy(PART, labels=OURS))], False)) == [("nic-cluster-policy", "changed")]
+    assert actions(apply_all(typing.cast(Cluster, api), [("", nic_policy(PART, labels=OURS))], False)) == [
+        ("nic-cluster-policy", "changed")
+    ]
     (item,) = api.items.values()
     # with our label on it the teardown would delete what is theirs
     assert item["spec"] == {**theirs, **PART} and "labels" not in item["metadata"]
-    assert actions(apply_all(typing.cast(Cluster, api), [("", nic_policy(PART, labels=OURS))], False)) == [("nic-cluster-policy", "unchanged")]
+    assert actions(apply_all(typing.cast(Cluster, api), [("", nic_policy(PART, labels=OURS))], False)) == [
+        ("nic-cluster-policy", "unchanged")
+    ]
     assert actions(taken_back(api, True)) == [("nic-cluster-policy", "released")] and item in api.items.values()
     assert actions(taken_back(api)) == [("nic-cluster-policy", "released")]
     assert next(iter(api.items.values()))["spec"] == theirs
@@ -267,7 +312,9 @@ def test_a_policy_of_others_is_joined_and_left_again() -> None:
 
 def test_a_policy_that_is_all_ours_is_deleted() -> None:
     api = Joint()
-    assert actions(apply_all(typing.cast(Cluster, api), [("", nic_policy(PART, labels=OURS))], False)) == [("nic-cluster-policy", "created")]
+    assert actions(apply_all(typing.cast(Cluster, api), [("", nic_policy(PART, labels=OURS))], False)) == [
+        ("nic-cluster-policy", "created")
+    ]
     assert actions(taken_back(api)) == [("nic-cluster-policy", "deleted")]
     assert api.items == {}
 
@@ -284,8 +331,8 @@ def test_an_object_in_a_namespace_that_is_made_with_it_is_judged_once_it_is_ther
         """A dry run makes no namespace, so what is in it is not found."""
 
         def apply(
-            self, definition: typing.Dict[str, typing.Any], manager: str, dry_run: bool
-        ) -> typing.Tuple[typing.Dict[str, typing.Any], typing.Tuple[str, ...]]:
+            self, definition: dict[str, typing.Any], manager: str, dry_run: bool
+        ) -> tuple[dict[str, typing.Any], tuple[str, ...]]:
             namespace = definition["metadata"].get("namespace")
             if namespace and ("Namespace", "", namespace) not in self.items:
                 self.log.append(("dry" if dry_run else "apply", definition["metadata"]["name"]))
@@ -295,12 +342,30 @@ def test_an_object_in_a_namespace_that_is_made_with_it_is_judged_once_it_is_ther
     space = thing("new", kind="Namespace")
     del space["metadata"]["namespace"]
     wanted = [("", space), ("f", thing("one", namespace="new")), ("f", thing("two", namespace="other"))]
-    assert actions(apply_all(typing.cast(Cluster, Strict()), wanted, True)) == [("new", "created"), ("one", "unjudged"), ("two", "unjudged")]
+    assert actions(apply_all(typing.cast(Cluster, Strict()), wanted, True)) == [
+        ("new", "created"),
+        ("one", "unjudged"),
+        ("two", "unjudged"),
+    ]
     api = Strict()
-    assert actions(apply_all(typing.cast(Cluster, api), wanted, False)) == [("new", "created"), ("one", "created"), ("two", "refused")]
-    assert api.log == [("dry", "new"), ("dry", "one"), ("dry", "two"), ("apply", "new"), ("dry", "one"), ("apply", "one")]
+    assert actions(apply_all(typing.cast(Cluster, api), wanted, False)) == [
+        ("new", "created"),
+        ("one", "created"),
+        ("two", "refused"),
+    ]
+    assert api.log == [
+        ("dry", "new"),
+        ("dry", "one"),
+        ("dry", "two"),
+        ("apply", "new"),
+        ("dry", "one"),
+        ("apply", "one"),
+    ]
     api.log.clear()
-    assert actions(apply_all(typing.cast(Cluster, api), wanted[:2], False)) == [("new", "unchanged"), ("one", "unchanged")]
+    assert actions(apply_all(typing.cast(Cluster, api), wanted[:2], False)) == [
+        ("new", "unchanged"),
+        ("one", "unchanged"),
+    ]
 
 
 class Cached(Api):
@@ -311,13 +376,15 @@ class Cached(Api):
         self.late = late
 
     def apply(
-        self, definition: typing.Dict[str, typing.Any], manager: str, dry_run: bool
-    ) -> typing.Tuple[typing.Dict[str, typing.Any], typing.Tuple[str, ...]]:
+        self, definition: dict[str, typing.Any], manager: str, dry_run: bool
+    ) -> tuple[dict[str, typing.Any], tuple[str, ...]]:
         if definition["kind"] == "TrainJob":
             self.late -= ("TrainingRuntime", "ops", "train") in self.items
             if self.late >= 0:
                 self.log.append(("dry" if dry_run else "apply", "refused"))
-                text = 'admission webhook "v" denied the request: TrainingRuntime.trainer.kubeflow.org "train" not found'
+                text = (
+                    'admission webhook "v" denied the request: TrainingRuntime.trainer.kubeflow.org "train" not found'
+                )
                 raise ApiError(403, "Forbidden", text, "PATCH")
         return super().apply(definition, manager, dry_run)
 
@@ -337,21 +404,31 @@ JOB = [("f", thing("train", kind="TrainingRuntime")), ("f", thing("train", kind=
 
 def test_a_webhook_that_sees_late_what_was_just_made_is_waited_for() -> None:
     api, clock = Cached(late=3), Time()
-    assert [outcome.applied.action for outcome in apply_all(typing.cast(Cluster, api), JOB, False, clock, clock.pause)] == ["created", "created"]
+    assert [
+        outcome.applied.action for outcome in apply_all(typing.cast(Cluster, api), JOB, False, clock, clock.pause)
+    ] == ["created", "created"]
     assert clock.now == 3.0
 
 
 def test_a_webhook_that_never_sees_it_refuses() -> None:
     api, clock = Cached(late=99), Time()
-    assert [outcome.applied.action for outcome in apply_all(typing.cast(Cluster, api), JOB, False, clock, clock.pause)] == ["created", "refused"]
+    assert [
+        outcome.applied.action for outcome in apply_all(typing.cast(Cluster, api), JOB, False, clock, clock.pause)
+    ] == ["created", "refused"]
     assert clock.now == 10.0
     # what is not made by this run is not waited for
-    assert [outcome.applied.action for outcome in apply_all(typing.cast(Cluster, Cached(late=0)), JOB[1:], False, clock, clock.pause)] == ["refused"]
+    assert [
+        outcome.applied.action
+        for outcome in apply_all(typing.cast(Cluster, Cached(late=0)), JOB[1:], False, clock, clock.pause)
+    ] == ["refused"]
     assert clock.now == 10.0
 
 
 def test_in_check_mode_nobody_can_judge_what_needs_an_object_that_is_not_made() -> None:
-    assert [outcome.applied.action for outcome in apply_all(typing.cast(Cluster, Cached(late=0)), JOB, True)] == ["created", "unjudged"]
+    assert [outcome.applied.action for outcome in apply_all(typing.cast(Cluster, Cached(late=0)), JOB, True)] == [
+        "created",
+        "unjudged",
+    ]
 
 
 SELECTOR = "app.kubernetes.io/managed-by=linerate.rdma"
@@ -362,14 +439,16 @@ def test_leftovers_are_ours_and_not_wanted() -> None:
     made["metadata"]["ownerReferences"] = [{"kind": "SriovNetwork", "name": "old"}]
     api = Api(thing("wanted"), thing("old", namespace="other"), thing("foreign", labels={}), made)
     found = leftovers(typing.cast(Cluster, api), ["SriovNetwork"], SELECTOR, [thing("wanted"), thing("old")])
-    assert [(item.kind, item.namespace, item.name, item.fabric) for item in found.objects] == [("SriovNetwork", "other", "old", "")]
+    assert [(item.kind, item.namespace, item.name, item.fabric) for item in found.objects] == [
+        ("SriovNetwork", "other", "old", "")
+    ]
     assert (found.errors, api.log) == ((), [])
 
 
 class Closed(Api):
     """Lists nothing of one kind, and says why."""
 
-    def __init__(self, *items: typing.Dict[str, typing.Any], error: ApiError) -> None:
+    def __init__(self, *items: dict[str, typing.Any], error: ApiError) -> None:
         super().__init__(*items)
         self.error = error
 
@@ -388,7 +467,12 @@ def test_leftovers_of_a_kind_that_is_not_served_or_not_shown(status: int, unread
 
 def test_leftovers_without_an_api_server_are_an_error() -> None:
     with pytest.raises(ApiError):
-        leftovers(typing.cast(Cluster, Closed(error=ApiError(0, "", "connection refused", "GET"))), ["MacvlanNetwork"], SELECTOR, [])
+        leftovers(
+            typing.cast(Cluster, Closed(error=ApiError(0, "", "connection refused", "GET"))),
+            ["MacvlanNetwork"],
+            SELECTOR,
+            [],
+        )
 
 
 def test_objects_that_go_right_before_the_limit_cost_no_more_together_than_those_that_stay() -> None:
@@ -425,11 +509,19 @@ class LargeApi(Api):
     def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         raise ApiError(200, "TooLarge", "all objects have more than 8000000 values", "GET")
 
-    def metadata(self, kind: str, namespace: str, selector: str = "") -> typing.Iterator[typing.Dict[str, typing.Any]]:
+    def metadata(self, kind: str, namespace: str, selector: str = "") -> typing.Iterator[dict[str, typing.Any]]:
         assert selector == "the-label"
         for item in super().list(kind, namespace, selector).items:
-            large = {"annotations": {"large": "x" * 1000}, "managedFields": [{"fieldsV1": {"f:metadata": "x" * 1000}}], "finalizers": ["a/b"] * 9}
-            yield {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {**item["metadata"], **large}}
+            large = {
+                "annotations": {"large": "x" * 1000},
+                "managedFields": [{"fieldsV1": {"f:metadata": "x" * 1000}}],
+                "finalizers": ["a/b"] * 9,
+            }
+            yield {
+                "kind": "PartialObjectMetadata",
+                "apiVersion": "meta.k8s.io/v1",
+                "metadata": {**item["metadata"], **large},
+            }
 
 
 def test_objects_that_are_too_large_to_be_read_are_removed_by_their_metadata() -> None:

@@ -48,7 +48,9 @@ def test_what_is_there(host: pathlib.Path) -> None:
     assert drop_in.state(str(host)) == "directory"
 
 
-@pytest.mark.parametrize("target", ["/etc/static/systemd", "static/systemd", "../etc/./static//systemd", "../../../etc/static/systemd"])
+@pytest.mark.parametrize(
+    "target", ["/etc/static/systemd", "static/systemd", "../etc/./static//systemd", "../../../etc/static/systemd"]
+)
 def test_links_lead_where_they_lead_on_the_node(host: pathlib.Path, target: str) -> None:
     """An absolute one is not followed into the observer's own files, where nothing is."""
     (host / "etc" / "systemd").symlink_to(target)

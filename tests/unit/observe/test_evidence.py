@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The folder of a run as an archive: the same bytes each time, no secret in it, and no way out of the folder when it is unpacked."""
+"""The folder of a run as an archive: the same bytes each time, no secret in it, and no way out of the folder when it is
+unpacked."""
 
 from __future__ import annotations
 
@@ -39,8 +40,12 @@ def written(folder: pathlib.Path, files: typing.Mapping[str, str]) -> pathlib.Pa
     return folder
 
 
-def forged(path: pathlib.Path, *members: typing.Tuple[tarfile.TarInfo, bytes], sums: bool = True) -> str:
-    lines = "".join(f"{hashlib.sha256(text).hexdigest()}  {member.name.partition('/')[2]}\n" for member, text in members if member.isreg())
+def forged(path: pathlib.Path, *members: tuple[tarfile.TarInfo, bytes], sums: bool = True) -> str:
+    lines = "".join(
+        f"{hashlib.sha256(text).hexdigest()}  {member.name.partition('/')[2]}\n"
+        for member, text in members
+        if member.isreg()
+    )
     with tarfile.open(path, "w:gz") as tar:
         for member, text in members:
             tar.addfile(member, io.BytesIO(text))
@@ -61,9 +66,11 @@ def test_there_and_back(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     sums, left_out, sha256 = pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
     assert set(sums) == set(FILES) and left_out == []
     assert unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back")) == (sums, sha256)
-    assert {str(path.relative_to(tmp_path / "back")): path.read_text(encoding="utf-8") for path in (tmp_path / "back").rglob("*.*") if path.is_file()} == {
-        name: text for name, text in FILES.items() if name != "report.html"
-    }, "pages are made anew by who unpacks"
+    assert {
+        str(path.relative_to(tmp_path / "back")): path.read_text(encoding="utf-8")
+        for path in (tmp_path / "back").rglob("*.*")
+        if path.is_file()
+    } == {name: text for name, text in FILES.items() if name != "report.html"}, "pages are made anew by who unpacks"
     assert unpack(str(tmp_path / "a.tar.gz"), str(tmp_path / "back")) == (sums, sha256), "the same once more is fine"
     (tmp_path / "back" / "run.json").write_text("{}", encoding="utf-8")
     with pytest.raises(FileError, match=r"run\.json in it is not that of the archive"):
@@ -87,7 +94,14 @@ def test_only_what_a_run_leaves_is_packed(folder: pathlib.Path, tmp_path: pathli
     os.mkfifo(folder / "facts" / "hcas" / "pipe.json")
     sums, left_out, _sha256 = pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
     assert set(sums) == set(FILES)
-    assert left_out == ["facts/away", "facts/hcas/.hidden.tmp", "facts/hcas/pipe.json", "judged/report.json", "notes.txt", "stages/host.jsonl"]
+    assert left_out == [
+        "facts/away",
+        "facts/hcas/.hidden.tmp",
+        "facts/hcas/pipe.json",
+        "judged/report.json",
+        "notes.txt",
+        "stages/host.jsonl",
+    ]
 
 
 def test_no_secret_is_packed(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -133,7 +147,9 @@ def test_what_leads_out_is_refused_by_name(tmp_path: pathlib.Path, member: tarfi
 
 
 def test_absurd_sizes_are_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    archive = forged(tmp_path / "a.tar.gz", (info("run-1/run.json", 2), b"{}"), (info("run-1/report.json", 9), b"123456789"))
+    archive = forged(
+        tmp_path / "a.tar.gz", (info("run-1/run.json", 2), b"{}"), (info("run-1/report.json", 9), b"123456789")
+    )
     monkeypatch.setattr(evidence, "MOST_BYTES_OF_A_FILE", 8)
     with pytest.raises(FileError, match=r"'run-1/report.json' has 9 bytes; 8 are the most"):
         unpack(archive, str(tmp_path / "back"))
@@ -150,9 +166,14 @@ def test_a_changed_file_is_named(folder: pathlib.Path, tmp_path: pathlib.Path) -
     pack(str(folder), str(tmp_path / "a.tar.gz"), "run-1")
     with tarfile.open(tmp_path / "a.tar.gz") as tar:
         members = [(member, typing.cast(typing.IO[bytes], tar.extractfile(member)).read()) for member in tar]
-    changes: typing.Sequence[typing.Tuple[typing.Callable[[tarfile.TarInfo, bytes], typing.Optional[typing.Tuple[tarfile.TarInfo, bytes]]], str]] = (
+    changes: typing.Sequence[
+        tuple[typing.Callable[[tarfile.TarInfo, bytes], typing.Optional[tuple[tarfile.TarInfo, bytes]]], str]
+    ] = (
         (lambda member, text: (member, text.replace(b"fine", b"good")), "report.html was changed"),
-        (lambda member, text: None if member.name.endswith("fabric.jsonl") else (member, text), "stages/fabric.jsonl is missing"),
+        (
+            lambda member, text: None if member.name.endswith("fabric.jsonl") else (member, text),
+            "stages/fabric.jsonl is missing",
+        ),
         (lambda member, text: (member, text[:-20] if member.name.endswith("SUMS") else text), "no checksum"),
         (lambda member, text: None if member.name.endswith("SUMS") else (member, text), "has no SHA256SUMS"),
     )
@@ -169,7 +190,9 @@ def test_a_changed_file_is_named(folder: pathlib.Path, tmp_path: pathlib.Path) -
         unpack(more, str(tmp_path / "back"))
 
 
-@pytest.mark.parametrize("text", [b"", b"no archive", gzip.compress(b"no archive", mtime=0), gzip.compress(b"x" * 5000, mtime=0)[:-20]])
+@pytest.mark.parametrize(
+    "text", [b"", b"no archive", gzip.compress(b"no archive", mtime=0), gzip.compress(b"x" * 5000, mtime=0)[:-20]]
+)
 def test_what_is_no_archive_is_said(tmp_path: pathlib.Path, text: bytes) -> None:
     (tmp_path / "a.tar.gz").write_bytes(text)
     with pytest.raises(FileError, match=r"can't be unpacked|has no SHA256SUMS"):
@@ -178,7 +201,9 @@ def test_what_is_no_archive_is_said(tmp_path: pathlib.Path, text: bytes) -> None
         unpack(str(tmp_path / "nowhere.tar.gz"), str(tmp_path / "back"))
 
 
-def test_an_archive_is_opened_once(folder: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_is_opened_once(
+    folder: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Between the look at its checksum and its unpacking another one may come to its name, or into it."""
     archive, forgery = tmp_path / "a.tar.gz", tmp_path / "b.tar.gz"
     signed = pack(str(folder), str(archive), "run-1").sha256

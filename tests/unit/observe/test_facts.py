@@ -33,7 +33,9 @@ def fixture_folder(tmp_path: pathlib.Path) -> FactFolder:
     return folder
 
 
-_NAMES = "password client_key API-KEY x.mkey sm_key private-keys Token kubeconfig bearer to\u212aen guid rate secret\n pkeys".split(" ")
+_NAMES = "password client_key API-KEY x.mkey sm_key private-keys Token kubeconfig bearer to\u212aen guid rate secret\n pkeys".split(
+    " "
+)
 _TEXTS = (
     "eyJhbGciOi.eyJzdWIiOi.x",
     "a\neyJhbGciOi.eyJzdWIiOi",
@@ -47,7 +49,8 @@ _TEXTS = (
 _DATA = some.recursive(
     some.one_of(some.none(), some.integers(), some.text(), some.sampled_from(_TEXTS)),
     lambda inner: some.one_of(
-        some.lists(inner, max_size=3), some.dictionaries(some.one_of(some.text(max_size=8), some.sampled_from(_NAMES)), inner, max_size=3)
+        some.lists(inner, max_size=3),
+        some.dictionaries(some.one_of(some.text(max_size=8), some.sampled_from(_NAMES)), inner, max_size=3),
     ),
     max_leaves=8,
 )
@@ -59,7 +62,20 @@ def test_what_is_not_looked_through_has_nothing_to_take_out(data: typing.Any) ->
 
 
 def test_ordinary_facts_are_not_looked_through() -> None:
-    assert is_free(json.dumps({"hcas": [{"name": "mlx5_0", "partition_keys": ["0xffff"], "driver": "mlx5_core", "guid": "b83f:d203:00e1:0000"}]}))
+    assert is_free(
+        json.dumps(
+            {
+                "hcas": [
+                    {
+                        "name": "mlx5_0",
+                        "partition_keys": ["0xffff"],
+                        "driver": "mlx5_core",
+                        "guid": "b83f:d203:00e1:0000",
+                    }
+                ]
+            }
+        )
+    )
 
 
 def put(folder: FactFolder, text: str, kind: str = "hcas", node: str = "worker-1") -> pathlib.Path:
@@ -79,9 +95,19 @@ def test_fact_says_of_whom_when_and_in_which_run_it_is(folder: FactFolder, tmp_p
     assert path == str(tmp_path / "facts" / "hcas" / "worker-1.json")
     found = folder.read("hcas", "worker-1")
     assert found is not None and found.time >= TIME
-    assert (found.run, found.node, found.kind, found.value, found.error, found.schema) == (RUN, "worker-1", "hcas", {"hcas": [1, 2]}, None, FACT_SCHEMA)
+    assert (found.run, found.node, found.kind, found.value, found.error, found.schema) == (
+        RUN,
+        "worker-1",
+        "hcas",
+        {"hcas": [1, 2]},
+        None,
+        FACT_SCHEMA,
+    )
     assert folder.has("hcas", "worker-1") and not folder.has("hcas", "worker-2")
-    assert folder.write("sync", value=1) == str(tmp_path / "facts" / "sync" / f"{CLUSTER}.json") and folder.value("sync") == 1
+    assert (
+        folder.write("sync", value=1) == str(tmp_path / "facts" / "sync" / f"{CLUSTER}.json")
+        and folder.value("sync") == 1
+    )
 
 
 def test_interrupted_write_leaves_the_old_fact(folder: FactFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +161,10 @@ def test_no_node_is_ever_dropped(folder: FactFolder) -> None:
     assert found["worker-1"] == {"value": {"hcas": []}, "error": None}
     assert found["worker-2"] == {"value": None, "error": "unreachable: No route to host"}
     assert found["worker-3"]["value"] is None and "worker-3.json can't be read" in found["worker-3"]["error"]
-    assert found["worker-4"] == {"value": None, "error": "was not asked: this run has no fact hcas of it (left out by --limit?)"}
+    assert found["worker-4"] == {
+        "value": None,
+        "error": "was not asked: this run has no fact hcas of it (left out by --limit?)",
+    }
 
 
 def test_error_about_the_cluster_is_raised(folder: FactFolder) -> None:
@@ -144,8 +173,12 @@ def test_error_about_the_cluster_is_raised(folder: FactFolder) -> None:
         folder.value("sync")
 
 
-@pytest.mark.parametrize(("value", "error", "said"), [(1, "x", "a value and an error"), (None, None, "neither"), (None, "", "neither")])
-def test_fact_is_either_a_value_or_an_error(folder: FactFolder, value: typing.Any, error: typing.Optional[str], said: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "error", "said"), [(1, "x", "a value and an error"), (None, None, "neither"), (None, "", "neither")]
+)
+def test_fact_is_either_a_value_or_an_error(
+    folder: FactFolder, value: typing.Any, error: typing.Optional[str], said: str
+) -> None:
     with pytest.raises(FileError, match=said):
         folder.write("hcas", "worker-1", value, error)
     put(folder, fact(value=value, error=error))
@@ -185,10 +218,31 @@ def test_broken_fact_is_named_and_never_taken(folder: FactFolder, text: str, sai
     assert said in folder.of_nodes("hcas", ["worker-1"])["worker-1"]["error"]
 
 
-@pytest.mark.parametrize("node", ["../x", "/", "/etc/passwd", ".", "..", "", "a/b", "a\\b", "n\u00f6de", "\ud800", "a\x00b", "%2E", "a b\n", CLUSTER])
+@pytest.mark.parametrize(
+    "node",
+    [
+        "../x",
+        "/",
+        "/etc/passwd",
+        ".",
+        "..",
+        "",
+        "a/b",
+        "a\\b",
+        "n\u00f6de",
+        "\ud800",
+        "a\x00b",
+        "%2E",
+        "a b\n",
+        CLUSTER,
+    ],
+)
 def test_name_of_a_node_stays_in_the_folder(folder: FactFolder, tmp_path: pathlib.Path, node: str) -> None:
     path = folder.write("hcas", node, "mine")
-    assert pathlib.Path(path).parent == tmp_path / "facts" / "hcas" and pathlib.Path(path).resolve().parent == (tmp_path / "facts" / "hcas").resolve()
+    assert (
+        pathlib.Path(path).parent == tmp_path / "facts" / "hcas"
+        and pathlib.Path(path).resolve().parent == (tmp_path / "facts" / "hcas").resolve()
+    )
     if node == "\ud800":
         with pytest.raises(FileError, match="says that it is hcas of"):
             folder.read("hcas", node)
@@ -211,7 +265,9 @@ def test_what_is_no_kind_is_refused(folder: FactFolder, kind: str) -> None:
 
 
 def test_no_secret_reaches_the_folder(folder: FactFolder) -> None:
-    path = folder.write("hcas", "worker-1", {"token": "geheim", "said": "password=geheim x", "kubeconfig": "geheim", "m_key": "geheim"})
+    path = folder.write(
+        "hcas", "worker-1", {"token": "geheim", "said": "password=geheim x", "kubeconfig": "geheim", "m_key": "geheim"}
+    )
     failed = folder.write("hcas", "worker-2", error="curl: token: geheim")
     start = folder.begin(RunStart(RUN, TIME, cluster={"password": "geheim"}))
     assert all("geheim" not in pathlib.Path(name).read_text(encoding="utf-8") for name in (path, failed, start))
@@ -220,7 +276,17 @@ def test_no_secret_reaches_the_folder(folder: FactFolder) -> None:
 
 
 def test_run_says_what_it_began_with(folder: FactFolder, tmp_path: pathlib.Path) -> None:
-    start = RunStart(RUN, TIME, True, ("b", "a"), ("rdma_fabrics",), [{"name": "x"}], None, {"disruption": "none"}, {"ansible-core": "2.19.0"})
+    start = RunStart(
+        RUN,
+        TIME,
+        True,
+        ("b", "a"),
+        ("rdma_fabrics",),
+        [{"name": "x"}],
+        None,
+        {"disruption": "none"},
+        {"ansible-core": "2.19.0"},
+    )
     folder.begin(start)
     assert folder.start() == start == read_start(str(tmp_path))
     assert read_start(str(tmp_path / "nowhere")) is None
@@ -233,7 +299,10 @@ def test_run_says_what_it_began_with(folder: FactFolder, tmp_path: pathlib.Path)
         (json.dumps(to_data(RunStart("20250101T000000Z-bbbbbb", TIME))), "it is of run 20250101T000000Z-bbbbbb"),
         ("{", "can't be read"),
         ("{}", "missing"),
-        (json.dumps({**to_data(RunStart(RUN, TIME)), "schema": FACT_SCHEMA + 1, "more": 1}), "of a newer version of linerate.rdma"),
+        (
+            json.dumps({**to_data(RunStart(RUN, TIME)), "schema": FACT_SCHEMA + 1, "more": 1}),
+            "of a newer version of linerate.rdma",
+        ),
     ],
 )
 def test_folder_of_no_run_of_ours_is_said(tmp_path: pathlib.Path, text: typing.Optional[str], said: str) -> None:
@@ -278,6 +347,11 @@ def test_what_could_not_be_read_again_is_an_error_that_names_its_largest_part(
     monkeypatch.setattr(facts, "MOST_BYTES", 4000)
     folder.write("networks", value=value)
     read = folder.read("networks")
-    assert read is not None and read.error is not None and read.error.startswith("it can't be kept: it has ") and said in read.error
+    assert (
+        read is not None
+        and read.error is not None
+        and read.error.startswith("it can't be kept: it has ")
+        and said in read.error
+    )
     folder.write("networks", value={"nodes": [1]})
     assert folder.value("networks") == {"nodes": [1]}

@@ -15,20 +15,31 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.feature_dis
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
-SPEC = {"containers": [{"image": "nfd:1", "command": ["nfd-worker"]}], "volumes": [{"name": "conf", "configMap": {"name": "nfd-worker-conf"}}]}
+SPEC = {
+    "containers": [{"image": "nfd:1", "command": ["nfd-worker"]}],
+    "volumes": [{"name": "conf", "configMap": {"name": "nfd-worker-conf"}}],
+}
 WORKER = {
     "kind": "DaemonSet",
     "metadata": {"name": "nfd-worker", "namespace": "nfd", "uid": "u1"},
     "spec": {"template": {"spec": SPEC}},
     "status": {"desiredNumberScheduled": 2, "numberReady": 1, "updatedNumberScheduled": 2},
 }
-OTHER = {**WORKER, "metadata": {"name": "kube-proxy", "namespace": "kube-system", "uid": "u2"}, "spec": {"template": {"spec": {"containers": [{}]}}}}
+OTHER = {
+    **WORKER,
+    "metadata": {"name": "kube-proxy", "namespace": "kube-system", "uid": "u2"},
+    "spec": {"template": {"spec": {"containers": [{}]}}},
+}
 
 
-def pod(node: str, ready: bool, owner: str = "u1") -> typing.Dict[str, typing.Any]:
+def pod(node: str, ready: bool, owner: str = "u1") -> dict[str, typing.Any]:
     waiting = {"containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}}]}
     status = {"conditions": [{"type": "Ready", "status": "True"}]} if ready else waiting
-    return {"metadata": {"name": f"nfd-{node}", "namespace": "nfd", "ownerReferences": [{"uid": owner}]}, "spec": {"nodeName": node}, "status": status}
+    return {
+        "metadata": {"name": f"nfd-{node}", "namespace": "nfd", "ownerReferences": [{"uid": owner}]},
+        "spec": {"nodeName": node},
+        "status": status,
+    }
 
 
 class Api(Paged):
@@ -42,7 +53,7 @@ class Api(Paged):
             raise answer
         return Listing(tuple(answer), "1")
 
-    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
+    def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
         assert (kind, namespace, name) == ("ConfigMap", "nfd", "nfd-worker-conf")
         if isinstance(self.config, Exception):
             raise self.config
@@ -58,7 +69,7 @@ def test_where_the_workers_are_and_what_they_are_told() -> None:
 
 def test_daemon_sets_that_tenants_name_so_cost_few_questions() -> None:
     """The one with the most ready pods is among those that are asked."""
-    asked: typing.List[str] = []
+    asked: list[str] = []
 
     class Crowded(Api):
         def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
@@ -66,10 +77,19 @@ def test_daemon_sets_that_tenants_name_so_cost_few_questions() -> None:
             spec = {"template": {"spec": {**SPEC, "volumes": volumes}}}
             planted = {**WORKER, "spec": spec, "status": {"numberReady": 0}}
             if kind == "DaemonSet":
-                return Listing((*({**planted, "metadata": {"name": f"nfd-{each}", "namespace": "t", "uid": f"t{each}"}} for each in range(100)), WORKER), "1")
+                return Listing(
+                    (
+                        *(
+                            {**planted, "metadata": {"name": f"nfd-{each}", "namespace": "t", "uid": f"t{each}"}}
+                            for each in range(100)
+                        ),
+                        WORKER,
+                    ),
+                    "1",
+                )
             return super().list(kind, namespace, selector)
 
-        def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
+        def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
             asked.append(name)
             return {"kind": kind, "metadata": {"name": name}, "data": {}}
 
@@ -87,7 +107,9 @@ def test_daemon_sets_that_tenants_name_so_cost_few_questions() -> None:
         ("sources: 1", None, "configuration of nfd-worker"),
     ],
 )
-def test_a_configuration_that_is_not_known_is_no_default_one(config: typing.Union[ApiError, str], expected: typing.Optional[WorkerConfig], unread: str) -> None:
+def test_a_configuration_that_is_not_known_is_no_default_one(
+    config: typing.Union[ApiError, str], expected: typing.Optional[WorkerConfig], unread: str
+) -> None:
     (found,) = observe(typing.cast(Cluster, Api(config)))
     assert found.config == expected
     assert unread in found.unread
@@ -104,7 +126,14 @@ def test_nobody_asks_while_the_labels_are_there() -> None:
 
 
 def test_workers_that_may_not_be_listed_are_not_absent_ones() -> None:
-    facts = with_discovery(typing.cast(Cluster, Api("", ApiError(403, "Forbidden", "pods is forbidden", "GET"))), FACTS, {"rdma": "yes"}, ["b"])
+    facts = with_discovery(
+        typing.cast(Cluster, Api("", ApiError(403, "Forbidden", "pods is forbidden", "GET"))),
+        FACTS,
+        {"rdma": "yes"},
+        ["b"],
+    )
     assert (facts.discovery, facts.errors) == (None, ("GET: pods is forbidden",))
     with pytest.raises(ApiError):
-        with_discovery(typing.cast(Cluster, Api("", ApiError(0, "Unreachable", "refused", "GET"))), FACTS, {"rdma": "yes"}, ["b"])
+        with_discovery(
+            typing.cast(Cluster, Api("", ApiError(0, "Unreachable", "refused", "GET"))), FACTS, {"rdma": "yes"}, ["b"]
+        )

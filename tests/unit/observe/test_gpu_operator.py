@@ -15,16 +15,21 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.host import 
 
 
 class Api:
-    def __init__(self, *policies: typing.Any, refuses: typing.Optional[ApiError] = None, listing: typing.Optional[ApiError] = None) -> None:
+    def __init__(
+        self,
+        *policies: typing.Any,
+        refuses: typing.Optional[ApiError] = None,
+        listing: typing.Optional[ApiError] = None,
+    ) -> None:
         self.policies, self.refuses, self.listing = policies, refuses, listing
-        self.applied: typing.List[typing.Tuple[typing.Any, bool]] = []
+        self.applied: list[tuple[typing.Any, bool]] = []
 
     def list(self, kind: str) -> Listing:
         if self.listing:
             raise self.listing
         return Listing(self.policies, "1")
 
-    def apply(self, definition: typing.Any, manager: str, dry_run: bool) -> typing.Tuple[typing.Any, typing.Tuple[str, ...]]:
+    def apply(self, definition: typing.Any, manager: str, dry_run: bool) -> tuple[typing.Any, tuple[str, ...]]:
         if self.refuses:
             raise self.refuses
         self.applied.append((definition, dry_run))
@@ -33,7 +38,12 @@ class Api:
 
 def policy(name: str, enabled: typing.Optional[bool] = None) -> typing.Any:
     driver = {} if enabled is None else {"rdma": {"enabled": enabled}}
-    return {"kind": "ClusterPolicy", "metadata": {"name": name}, "spec": {"driver": driver}, "status": {"state": "ready"}}
+    return {
+        "kind": "ClusterPolicy",
+        "metadata": {"name": name},
+        "spec": {"driver": driver},
+        "status": {"state": "ready"},
+    }
 
 
 def seen(api: Api, check_mode: bool = False) -> ClusterPolicies:
@@ -45,7 +55,12 @@ def test_the_one_that_is_there_is_patched(enabled: typing.Optional[bool]) -> Non
     api = Api(policy("gpu", enabled))
     assert seen(api) == ClusterPolicies(("gpu",), "ready", True, True)
     ((patch, dry_run),) = api.applied
-    assert patch == {"apiVersion": "nvidia.com/v1", "kind": "ClusterPolicy", "metadata": {"name": "gpu"}, "spec": {"driver": {"rdma": {"enabled": True}}}}
+    assert patch == {
+        "apiVersion": "nvidia.com/v1",
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "gpu"},
+        "spec": {"driver": {"rdma": {"enabled": True}}},
+    }
     assert not dry_run
 
 
@@ -61,7 +76,7 @@ def test_one_that_is_on_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("names", [(), ("a", "b")])
-def test_none_and_two_are_left_alone(names: typing.Tuple[str, ...]) -> None:
+def test_none_and_two_are_left_alone(names: tuple[str, ...]) -> None:
     api = Api(*map(policy, names))
     assert seen(api) == ClusterPolicies(names) and api.applied == []
 
@@ -71,6 +86,9 @@ def test_what_the_server_says_is_kept() -> None:
     assert "helm" in seen(Api(policy("gpu", False), refuses=conflict)).error
     assert seen(Api(listing=ApiError(404, "NotFound", "x", "GET"))) == ClusterPolicies()
     assert seen(Api(listing=ApiError(403, "Forbidden", "may not list", "GET"))).error == "may not list"
-    for away in ({"listing": ApiError(0, "Unreachable", "x", "GET")}, {"refuses": ApiError(0, "Unreachable", "x", "GET")}):
+    for away in (
+        {"listing": ApiError(0, "Unreachable", "x", "GET")},
+        {"refuses": ApiError(0, "Unreachable", "x", "GET")},
+    ):
         with pytest.raises(ApiError):
             seen(Api(policy("gpu"), **away))

@@ -17,7 +17,8 @@ IMAGE = "Image.config.openshift.io"
 
 
 class Api:
-    """Each kind answers with its list or with an error; ``groups`` are those that are served, or the error of who asks for them."""
+    """Each kind answers with its list or with an error; ``groups`` are those that are served, or the error of who asks
+    for them."""
 
     def __init__(self, groups: typing.Any = (), **kinds: typing.Any) -> None:
         self.kinds = {**kinds, IMAGE: kinds.get("Image", [])} if "Image" in kinds else kinds
@@ -39,7 +40,7 @@ def look(api: Api) -> ImageFacts:
     return observe(typing.cast(Cluster, api), {"rdma_job.image": "x"})
 
 
-def of(kind: str, name: str = "site", **spec: typing.Any) -> typing.Dict[str, typing.Any]:
+def of(kind: str, name: str = "site", **spec: typing.Any) -> dict[str, typing.Any]:
     return {"kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
@@ -70,7 +71,10 @@ def test_a_kind_that_may_not_be_read_is_an_error(groups: typing.Any) -> None:
 
 
 def test_who_may_not_list_a_kind_that_nobody_serves_misses_nothing() -> None:
-    assert look(Api(("apps",), ImageTagMirrorSet=FORBIDDEN, ImageContentSourcePolicy=FORBIDDEN, Image=FORBIDDEN)).errors == ()
+    assert (
+        look(Api(("apps",), ImageTagMirrorSet=FORBIDDEN, ImageContentSourcePolicy=FORBIDDEN, Image=FORBIDDEN)).errors
+        == ()
+    )
 
 
 def test_an_object_that_is_none_is_an_error() -> None:
@@ -78,7 +82,13 @@ def test_an_object_that_is_none_is_an_error() -> None:
     assert "ImageTagMirrorSet site" in error
 
 
-@pytest.mark.parametrize("api", [Api(ImageTagMirrorSet=ApiError(0, "Unreachable", "gone", "GET")), Api(ApiError(0, "x", "gone", "GET"), Image=FORBIDDEN)])
+@pytest.mark.parametrize(
+    "api",
+    [
+        Api(ImageTagMirrorSet=ApiError(0, "Unreachable", "gone", "GET")),
+        Api(ApiError(0, "x", "gone", "GET"), Image=FORBIDDEN),
+    ],
+)
 def test_a_server_that_is_gone_is_no_answer(api: Api) -> None:
     with pytest.raises(ApiError, match="gone"):
         look(api)

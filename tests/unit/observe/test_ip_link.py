@@ -32,7 +32,10 @@ def answers(programs: pathlib.Path, script: str) -> None:
 
 
 def shows(programs: pathlib.Path, name: str) -> None:
-    answers(programs, f'[ "$*" = "-json link show" ] || exit 1\nwhile read -r line; do echo "$line"; done <{FIXTURES / name}.stdout')
+    answers(
+        programs,
+        f'[ "$*" = "-json link show" ] || exit 1\nwhile read -r line; do echo "$line"; done <{FIXTURES / name}.stdout',
+    )
 
 
 def igb(tmp_path: pathlib.Path, virtual_functions: int = 4) -> NodeHcas:
@@ -45,7 +48,9 @@ def test_each_vf_has_what_its_own_physical_function_has_set(tmp_path: pathlib.Pa
     shows(programs, "6.15-igb-vf-in-pod")
     node = with_vf_settings(igb(tmp_path))
     assert node.errors == ()
-    assert [hca.administration and (hca.vf_index, hca.administration.vlan, hca.administration.trust) for hca in node.hcas] == [
+    assert [
+        hca.administration and (hca.vf_index, hca.administration.vlan, hca.administration.trust) for hca in node.hcas
+    ] == [
         None,
         (0, 100, True),
         (1, 0, False),
@@ -61,7 +66,10 @@ def test_what_sysfs_shows_stays(tmp_path: pathlib.Path, programs: pathlib.Path) 
     tree.netdev("devices/pci0000:3c/0000:3c:00.0", "ibp60s0", "b8:3f:d2:e0:00:01")
     node = with_vf_settings(sysfs.read_node([str(tree.root)]))
     vfs = [hca.administration for hca in node.hcas if hca.is_virtual and hca.administration]
-    assert [(vf.node_guid, vf.link_policy, vf.trust) for vf in vfs] == [("0x0200000000000000", "Down", False), ("0x0200000000000001", "Down", False)]
+    assert [(vf.node_guid, vf.link_policy, vf.trust) for vf in vfs] == [
+        ("0x0200000000000000", "Down", False),
+        ("0x0200000000000001", "Down", False),
+    ]
 
 
 def test_without_vfs_nothing_is_run(tmp_path: pathlib.Path, programs: pathlib.Path) -> None:
@@ -73,11 +81,16 @@ def test_without_vfs_nothing_is_run(tmp_path: pathlib.Path, programs: pathlib.Pa
     ("script", "said"),
     [
         ("", "settings of VFs: ip -json link show: '' is not JSON"),
-        ("echo Cannot send dump request >&2; exit 2", "settings of VFs: ip -json link show ended with 2: Cannot send dump request"),
+        (
+            "echo Cannot send dump request >&2; exit 2",
+            "settings of VFs: ip -json link show ended with 2: Cannot send dump request",
+        ),
         (None, "settings of VFs: ip is not installed. Install the package iproute2"),
     ],
 )
-def test_why_nothing_was_learned_is_said_and_the_rest_is_kept(tmp_path: pathlib.Path, programs: pathlib.Path, script: str, said: str) -> None:
+def test_why_nothing_was_learned_is_said_and_the_rest_is_kept(
+    tmp_path: pathlib.Path, programs: pathlib.Path, script: str, said: str
+) -> None:
     if script is not None:
         answers(programs, script)
     before = igb(tmp_path)

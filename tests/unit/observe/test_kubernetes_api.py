@@ -14,7 +14,14 @@ from kubernetes.client.exceptions import ApiException
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.channels import Channels
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import PAGE, ApiError, Cluster, Shell, kind_of, path_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import (
+    PAGE,
+    ApiError,
+    Cluster,
+    Shell,
+    kind_of,
+    path_of,
+)
 
 
 class Response:
@@ -23,8 +30,10 @@ class Response:
     def __init__(
         self,
         data: bytes = b"{}",
-        chunks: typing.Union[typing.List[typing.Union[urllib3.exceptions.ProtocolError, ConnectionResetError, bytes]], typing.Tuple[()]] = (),
-        headers: typing.Union[typing.List[typing.Tuple[str, str]], typing.Tuple[()]] = (),
+        chunks: typing.Union[
+            list[typing.Union[urllib3.exceptions.ProtocolError, ConnectionResetError, bytes]], tuple[()]
+        ] = (),
+        headers: typing.Union[list[tuple[str, str]], tuple[()]] = (),
     ) -> None:
         self.chunks = chunks or [data]
         self.headers = urllib3.HTTPHeaderDict(headers)
@@ -43,10 +52,12 @@ class Response:
 class Dynamic:
     def __init__(self, answer: typing.Any) -> None:
         self.answer = answer
-        self.calls: typing.List[typing.Any] = []
-        self.bodies: typing.List[typing.Any] = []
+        self.calls: list[typing.Any] = []
+        self.bodies: list[typing.Any] = []
 
-    def request(self, method: str, path: str, body: typing.Optional[typing.Dict[str, typing.Any]] = None, **options: typing.Any) -> typing.Optional[Response]:
+    def request(
+        self, method: str, path: str, body: typing.Optional[dict[str, typing.Any]] = None, **options: typing.Any
+    ) -> typing.Optional[Response]:
         self.calls.append((method, path, dict(options["query_params"])))
         self.bodies.append(body)
         if isinstance(self.answer, Exception):
@@ -71,18 +82,22 @@ def status_error(code: int, reason: str, message: str) -> ApiException:
         (("NetworkAttachmentDefinition",), "/apis/k8s.cni.cncf.io/v1/network-attachment-definitions"),
     ],
 )
-def test_paths(arguments: typing.Tuple[str, ...], path: str) -> None:
+def test_paths(arguments: tuple[str, ...], path: str) -> None:
     assert path_of(*arguments) == path
 
 
 def test_list_gives_items_their_kind() -> None:
-    listing = Cluster(Dynamic(Response(b'{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}'))).list("Node")
+    listing = Cluster(
+        Dynamic(Response(b'{"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"a"}}]}'))
+    ).list("Node")
     assert (listing.version, listing.items) == ("7", ({"kind": "Node", "metadata": {"name": "a"}},))
 
 
 def test_pages_are_read_to_the_last() -> None:
     class Pages(Dynamic):
-        def request(self, method: str, path: str, body: typing.Optional[typing.Dict[str, typing.Any]] = None, **options: typing.Any) -> Response:
+        def request(
+            self, method: str, path: str, body: typing.Optional[dict[str, typing.Any]] = None, **options: typing.Any
+        ) -> Response:
             super().request(method, path, body, **options)
             if "continue" in self.calls[-1][2]:
                 return Response(b'{"items":[{"metadata":{"name":"b"}}]}')
@@ -90,19 +105,28 @@ def test_pages_are_read_to_the_last() -> None:
 
     dynamic = Pages(None)
     assert [item["metadata"]["name"] for item in Cluster(dynamic).pages("Pod")] == ["a", "b"]
-    assert [query for _method, _path, query in dynamic.calls] == [{"limit": str(PAGE)}, {"limit": str(PAGE), "continue": "more"}]
+    assert [query for _method, _path, query in dynamic.calls] == [
+        {"limit": str(PAGE)},
+        {"limit": str(PAGE), "continue": "more"},
+    ]
 
 
 @pytest.mark.parametrize(
     ("definition", "path"),
     [
-        ({"kind": "IPPool", "apiVersion": "nv-ipam.nvidia.com/v1alpha1"}, "/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/x/ippools"),
-        ({"kind": "IPPool", "apiVersion": "whereabouts.cni.cncf.io/v1alpha1"}, "/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/x/ippools"),
+        (
+            {"kind": "IPPool", "apiVersion": "nv-ipam.nvidia.com/v1alpha1"},
+            "/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/x/ippools",
+        ),
+        (
+            {"kind": "IPPool", "apiVersion": "whereabouts.cni.cncf.io/v1alpha1"},
+            "/apis/whereabouts.cni.cncf.io/v1alpha1/namespaces/x/ippools",
+        ),
         ({"kind": "Pod", "apiVersion": "v1"}, "/api/v1/namespaces/x/pods"),
         ({"kind": "CIDRPool.nv-ipam.nvidia.com"}, "/apis/nv-ipam.nvidia.com/v1alpha1/namespaces/x/cidrpools"),
     ],
 )
-def test_two_kinds_of_one_name_are_told_apart(definition: typing.Dict[str, str], path: str) -> None:
+def test_two_kinds_of_one_name_are_told_apart(definition: dict[str, str], path: str) -> None:
     assert path_of(kind_of(definition), "x") == path
 
 
@@ -114,7 +138,9 @@ def test_an_answer_that_is_no_list_is_an_error(data: bytes) -> None:
 
 def test_the_server_s_own_words_are_kept() -> None:
     with pytest.raises(ApiError, match="no supported NIC") as caught:
-        Cluster(Dynamic(status_error(403, "Forbidden", "no supported NIC is selected"))).apply({"kind": "Pod", "metadata": {"name": "x"}}, "m", True)
+        Cluster(Dynamic(status_error(403, "Forbidden", "no supported NIC is selected"))).apply(
+            {"kind": "Pod", "metadata": {"name": "x"}}, "m", True
+        )
     assert (caught.value.status, caught.value.reason, caught.value.absent) == (403, "Forbidden", False)
 
 
@@ -126,7 +152,9 @@ def test_the_server_s_own_words_are_kept() -> None:
         ApiException(status=0, reason="SSLError"),
     ],
 )
-def test_no_answer_is_status_0(error: typing.Union[urllib3.exceptions.MaxRetryError, ApiException, ConnectionResetError]) -> None:
+def test_no_answer_is_status_0(
+    error: typing.Union[urllib3.exceptions.MaxRetryError, ApiException, ConnectionResetError],
+) -> None:
     with pytest.raises(ApiError) as caught:
         Cluster(Dynamic(error)).get("Node", "", "a")
     assert caught.value.status == 0
@@ -134,7 +162,9 @@ def test_no_answer_is_status_0(error: typing.Union[urllib3.exceptions.MaxRetryEr
 
 def test_apply_is_server_side_and_never_forced() -> None:
     dynamic = Dynamic(Response(b'{"metadata":{}}', headers=[("Warning", '299 - "is created or updated but not used"')]))
-    _result, warnings = Cluster(dynamic).apply({"kind": "SriovNetwork", "metadata": {"name": "x", "namespace": "ops"}}, "linerate.rdma", True)
+    _result, warnings = Cluster(dynamic).apply(
+        {"kind": "SriovNetwork", "metadata": {"name": "x", "namespace": "ops"}}, "linerate.rdma", True
+    )
     assert warnings == ("is created or updated but not used",)
     assert dynamic.calls[0][2] == {"fieldManager": "linerate.rdma", "force": "false", "dryRun": "All"}
 
@@ -142,7 +172,9 @@ def test_apply_is_server_side_and_never_forced() -> None:
 def test_patch_merges_what_is_given_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     dynamic, sent = Dynamic(Response(b'{"kind":"MachineConfigPool"}')), {}
     request = dynamic.request
-    monkeypatch.setattr(dynamic, "request", lambda method, path, **options: sent.update(options) or request(method, path, **options))
+    monkeypatch.setattr(
+        dynamic, "request", lambda method, path, **options: sent.update(options) or request(method, path, **options)
+    )
     change = {"metadata": {"annotations": {"linerate.rdma/paused": None}}, "spec": {"paused": False}}
     assert Cluster(dynamic).patch("MachineConfigPool", "", "worker", change) == {"kind": "MachineConfigPool"}
     assert dynamic.calls == [("patch", "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/worker", {})]
@@ -153,7 +185,12 @@ def test_a_delete_of_one_object_only_says_all_in_its_body_since_the_server_then_
     dynamic = Dynamic(Response())
     Cluster(dynamic).delete("Pod", "test", "x", grace_seconds=0, dry_run=True, only={"uid": "1"})
     (body,) = dynamic.bodies
-    assert (body["gracePeriodSeconds"], body["dryRun"], body["propagationPolicy"], body["preconditions"]) == (0, ["All"], "Background", {"uid": "1"})
+    assert (body["gracePeriodSeconds"], body["dryRun"], body["propagationPolicy"], body["preconditions"]) == (
+        0,
+        ["All"],
+        "Background",
+        {"uid": "1"},
+    )
 
 
 def test_delete_of_what_is_not_there() -> None:
@@ -170,14 +207,20 @@ def test_watch_joins_lines_over_chunks() -> None:
 
 
 def test_watch_from_too_old_a_version() -> None:
-    response = Response(chunks=[b'{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"too old resource version"}}\n'])
+    response = Response(
+        chunks=[b'{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"too old resource version"}}\n']
+    )
     with pytest.raises(ApiError, match="too old") as caught:
         list(Cluster(Dynamic(response)).watch("Node", "1"))
     assert caught.value.reason == "Expired"
 
 
-@pytest.mark.parametrize("broken", [urllib3.exceptions.ProtocolError("broken"), ConnectionResetError("reset"), b"{no json\n"])
-def test_a_broken_watch_is_an_error(broken: typing.Union[urllib3.exceptions.ProtocolError, ConnectionResetError, bytes]) -> None:
+@pytest.mark.parametrize(
+    "broken", [urllib3.exceptions.ProtocolError("broken"), ConnectionResetError("reset"), b"{no json\n"]
+)
+def test_a_broken_watch_is_an_error(
+    broken: typing.Union[urllib3.exceptions.ProtocolError, ConnectionResetError, bytes],
+) -> None:
     with pytest.raises(ApiError, match="broke off"):
         list(Cluster(Dynamic(Response(chunks=[b'{"type":"ADDED","object":{}}\n', broken]))).watch("Node", "1"))
 
@@ -187,7 +230,7 @@ class Frames:
 
     def __init__(self, *frames: typing.Union[typing.Mapping[int, typing.Union[bytes, str]], Exception]) -> None:
         self.frames = list(frames)
-        self.now: typing.Dict[int, bytes] = {}
+        self.now: dict[int, bytes] = {}
         self.closed = False
         self.written = b""
         self.lost = ""
@@ -227,7 +270,7 @@ def clock(step: float = 0.1) -> typing.Callable[..., typing.Any]:
 GREETED = {1: "rate mlx5_0 400\n\n@linerate 0 0\n"}
 
 
-def ran(*frames: typing.Dict[int, typing.Any], seconds: int = 60, code: int = 0) -> CommandResult:
+def ran(*frames: dict[int, typing.Any], seconds: int = 60, code: int = 0) -> CommandResult:
     """A command whose shell goes on afterwards, as it does in a pod."""
     shell = Shell(typing.cast(Channels, Frames(GREETED, *frames, {1: f"\n@linerate 1 {code}\n"}, {})), clock())
     assert shell.wait(seconds).output == "rate mlx5_0 400\n"
@@ -248,7 +291,9 @@ def test_exit_codes_are_true(code: int, timed_out: bool) -> None:
 
 
 def test_one_connection_serves_many_commands() -> None:
-    channels = Frames(GREETED, {1: "a\n@linerate 1 0\n"}, {1: "b"}, {1: "\n@linerate 2 3\n"}, {1: "c\n@linerate 3 0\n"}, {})
+    channels = Frames(
+        GREETED, {1: "a\n@linerate 1 0\n"}, {1: "b"}, {1: "\n@linerate 2 3\n"}, {1: "c\n@linerate 3 0\n"}, {}
+    )
     shell = Shell(typing.cast(Channels, channels), clock())
     results = []
     for name in ("one", "two", "three"):
@@ -260,7 +305,9 @@ def test_one_connection_serves_many_commands() -> None:
 
 
 def test_what_an_older_command_still_prints_is_not_the_new_one_s() -> None:
-    shell = Shell(typing.cast(Channels, Frames(GREETED, {1: "old"}, {1: "er\n@linerate 1 143\n"}, {1: "new"}, {})), clock())
+    shell = Shell(
+        typing.cast(Channels, Frames(GREETED, {1: "old"}, {1: "er\n@linerate 1 143\n"}, {1: "new"}, {})), clock()
+    )
     shell.start(("one",))
     assert shell.wait_for("old", 60)
     shell.start(("two",))
@@ -282,7 +329,9 @@ def test_a_character_that_comes_in_two_pieces_is_one() -> None:
 
 def test_an_image_without_a_shell_says_so() -> None:
     text = 'OCI runtime exec failed: exec: "sh": executable file not found in $PATH'
-    result = Shell(typing.cast(Channels, Frames({3: json.dumps({"status": "Failure", "message": text})})), clock()).wait(60)
+    result = Shell(
+        typing.cast(Channels, Frames({3: json.dumps({"status": "Failure", "message": text})})), clock()
+    ).wait(60)
     assert (result.exit_code, result.error) == (None, f"no exit code: {text}")
 
 
@@ -304,6 +353,8 @@ def test_the_limit_outside_ends_a_command_that_does_not() -> None:
 
 
 def test_wait_for_a_text() -> None:
-    assert Shell(typing.cast(Channels, Frames({1: "rdma_"}, {1: "listen\n"}, {1: "more"})), clock()).wait_for("rdma_listen", 60)
+    assert Shell(typing.cast(Channels, Frames({1: "rdma_"}, {1: "listen\n"}, {1: "more"})), clock()).wait_for(
+        "rdma_listen", 60
+    )
     assert not Shell(typing.cast(Channels, Frames({1: "other"})), clock()).wait_for("rdma_listen", 60)
     assert not Shell(typing.cast(Channels, Frames(*[{}] * 10000)), clock()).wait_for("rdma_listen", 5)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The archive that looks at a node by itself: with a bare Python, from within an archive as well, and one kind that fails leaves the others."""
+"""The archive that looks at a node by itself: with a bare Python, from within an archive as well, and one kind that
+fails leaves the others."""
 
 from __future__ import annotations
 
@@ -19,16 +20,30 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import NodeNeighbours
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import archive, look, namespaces, neighbours, platform
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import (
+    archive,
+    look,
+    namespaces,
+    neighbours,
+    platform,
+)
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
 ENTRY = look.__name__
 
 
-def in_observer(packed: bytes, folder: pathlib.Path, **asked: typing.Any) -> "subprocess.CompletedProcess[bytes]":
+def in_observer(packed: bytes, folder: pathlib.Path, **asked: typing.Any) -> subprocess.CompletedProcess[bytes]:
     """As an observer runs it: nothing of this environment, no folder of ours, only the archive on stdin."""
     command = [sys.executable, "-I", "-S", "-c", archive.START, ENTRY, json.dumps(asked)]
-    return subprocess.run(command, input=packed, capture_output=True, env={"PATH": "/nowhere", "TMPDIR": str(folder)}, cwd="/", timeout=120, check=False)
+    return subprocess.run(
+        command,
+        input=packed,
+        capture_output=True,
+        env={"PATH": "/nowhere", "TMPDIR": str(folder)},
+        cwd="/",
+        timeout=120,
+        check=False,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +65,9 @@ def test_a_bare_python_sees_what_the_module_sees(packed: bytes, tmp_path: pathli
     assert [path.name for path in tmp_path.iterdir()] == ["sys"]
 
 
-def test_what_can_not_be_seen_in_namespaces_is_said_of_the_node(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_not_be_seen_in_namespaces_is_said_of_the_node(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     add_six_hcas(Tree(tmp_path / "sys"))
     monkeypatch.setattr(namespaces, "held_parts", lambda roots: namespaces.HeldByPods({}, ("/proc/7/ns/net: no",)))
     seen = look.Look([str(tmp_path / "sys")]).at("hcas")
@@ -59,9 +76,9 @@ def test_what_can_not_be_seen_in_namespaces_is_said_of_the_node(tmp_path: pathli
 
 @pytest.mark.parametrize("asked", [{}, {"beside_infiniband": True}])
 def test_ethernet_beside_infiniband_listens_where_it_is_asked_to(
-    asked: typing.Dict[str, bool], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+    asked: dict[str, bool], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: typing.List[bool] = []
+    seen: list[bool] = []
 
     def listened(roots: typing.Sequence[str], node: NodeHcas, beside_infiniband: bool) -> NodeNeighbours:
         seen.append(beside_infiniband)
@@ -74,7 +91,9 @@ def test_ethernet_beside_infiniband_listens_where_it_is_asked_to(
 
 def test_it_holds_what_the_look_needs_and_not_the_kubernetes_client(packed: bytes) -> None:
     names = zipfile.ZipFile(io.BytesIO(packed)).namelist()
-    assert any(name.endswith("_observe/sysfs.py") for name in names) and any(name.endswith("_parse/__init__.py") for name in names)
+    assert any(name.endswith("_observe/sysfs.py") for name in names) and any(
+        name.endswith("_parse/__init__.py") for name in names
+    )
     assert not [name for name in names if name.endswith(("_observe/kubernetes.py", "_cluster.py"))]
     # an exec carries it to each node
     assert len(packed) < 158_000
@@ -89,9 +108,12 @@ def test_it_is_made_of_an_archive_as_well(packed: bytes, tmp_path: pathlib.Path)
         for name in set(more.namelist()) - set(joined.namelist()):
             joined.writestr(name, more.read(name))
     script = (
-        f"import base64, sys\nsys.path.insert(0, sys.argv[1])\nfrom {archive.__name__} import archive\nprint(base64.b64encode(archive({ENTRY!r})).decode())\n"
+        f"import base64, sys\nsys.path.insert(0, sys.argv[1])\nfrom {archive.__name__} import"
+        f" archive\nprint(base64.b64encode(archive({ENTRY!r})).decode())\n"
     )
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", script, str(path)], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", script, str(path)], capture_output=True, text=True, timeout=120, check=False
+    )
     assert base64.b64decode(done.stdout) == packed, done.stderr
 
 
@@ -101,7 +123,9 @@ def test_one_kind_that_fails_leaves_the_others(monkeypatch: pytest.MonkeyPatch, 
 
     monkeypatch.setattr(platform, "read_platform", refuse)
     seen = look.answer({"kinds": ["platform", "clock"], "sysfs": [str(tmp_path)]})
-    assert seen["platform"] == {"error": "the configuration space can't be read. Become root"} and "value" in seen["clock"]
+    assert (
+        seen["platform"] == {"error": "the configuration space can't be read. Become root"} and "value" in seen["clock"]
+    )
 
 
 def test_a_source_that_is_not_there_is_named() -> None:

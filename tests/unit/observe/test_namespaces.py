@@ -22,7 +22,8 @@ VF_MAC = "00:00:04:a5:fe:80:00:00:00:00:00:00:02:00:00:00:00:00:00:00"
 
 
 class Node:
-    """A node and its processes, each in a network namespace, and the sysfs of each namespace: a plain folder takes the place of what root would mount.
+    """A node and its processes, each in a network namespace, and the sysfs of each namespace: a plain folder takes the
+    place of what root would mount.
 
     :ivar errors: of the last look
     """
@@ -30,7 +31,7 @@ class Node:
     def __init__(self, folder: pathlib.Path) -> None:
         self.proc, self.tree = folder / "proc", Tree(folder / "sys")
         self._namespaces = {"net:[1]": self.tree}
-        self.errors: typing.Tuple[str, ...] = ()
+        self.errors: tuple[str, ...] = ()
         self.process("self", "net:[1]")
         self.process("1", "net:[1]")
 
@@ -54,7 +55,8 @@ class Node:
         return held_parts([str(self.tree.root)], str(self.proc), self.enter)
 
     def move(self, address: str, kind: str, name: str, to: Tree, new: str = "") -> str:
-        """An interface or an RDMA device goes from the node into a namespace; its function stays. Returns its folder there."""
+        """An interface or an RDMA device goes from the node into a namespace; its function stays. Returns its folder
+        there."""
         old = self.tree.root / f"devices/pci{address[:7]}/{address}/{kind}/{name}"
         home = f"devices/pci{address[:7]}/{address}/{kind}/{new or name}"
         shutil.copytree(old, to.root / home, symlinks=True)
@@ -63,7 +65,7 @@ class Node:
         to.link(f"class/{kind}/{new or name}", home)
         return home
 
-    def read(self, netdevs: typing.Sequence[str] = ()) -> typing.Dict[str, Hca]:
+    def read(self, netdevs: typing.Sequence[str] = ()) -> dict[str, Hca]:
         held = self.held()
         node = sysfs.read_node([str(self.tree.root)], netdevs, held.parts)
         assert load(NodeHcas, to_data(node)) == node
@@ -87,8 +89,14 @@ def test_a_vf_s_interface_in_a_pod(node: Node) -> None:
     found = node.read()
     taken, free = found["0000:01:10.0"], found["0000:01:10.2"]
     assert (taken.name, taken.netdevs, free.held) == ("0000:01:10.0", (), None)
-    assert taken.held and [(netdev.name, netdev.mtu, netdev.state) for netdev in taken.held.netdevs] == [("net1", 9000, "down")]
-    assert [netdev.name for netdev in taken.all_netdevs] == ["net1"] and taken.held.names == () and taken.held.rdma_device is None
+    assert taken.held and [(netdev.name, netdev.mtu, netdev.state) for netdev in taken.held.netdevs] == [
+        ("net1", 9000, "down")
+    ]
+    assert (
+        [netdev.name for netdev in taken.all_netdevs] == ["net1"]
+        and taken.held.names == ()
+        and taken.held.rdma_device is None
+    )
 
 
 def test_a_vf_in_a_namespace_in_which_nothing_runs(node: Node) -> None:
@@ -105,9 +113,15 @@ def test_a_vf_in_a_namespace_in_which_nothing_runs(node: Node) -> None:
 
 
 def test_a_named_namespace_is_looked_into_once_and_one_that_is_none_never(node: Node) -> None:
-    seen: typing.List[str] = []
+    seen: list[str] = []
     node.process("4711", "net:[2]")
-    for name, namespace in (("pod", "net:[2]"), ("own", "net:[1]"), ("lost", "net:[3]"), ("again", "net:[3]"), ("elsewhere", "/etc/passwd")):
+    for name, namespace in (
+        ("pod", "net:[2]"),
+        ("own", "net:[1]"),
+        ("lost", "net:[3]"),
+        ("again", "net:[3]"),
+        ("elsewhere", "/etc/passwd"),
+    ):
         node.named(name, namespace)
     # left by somebody who has unmounted it
     (node.proc / "1/root/run/netns/empty").touch()
@@ -141,7 +155,11 @@ def test_in_exclusive_mode_the_rdma_device_is_there_too(node: Node) -> None:
     taken = node.read()["0000:3c:00.1"]
     assert (taken.rdma_device, taken.ports, taken.physical_function) == (None, (), "0000:3c:00.0")
     parts = taken.held
-    assert parts and (parts.rdma_device, parts.node_guid, parts.netdevs[0].port_guid) == ("mlx5_1", "0x0200000000000000", "0x0200000000000000")
+    assert parts and (parts.rdma_device, parts.node_guid, parts.netdevs[0].port_guid) == (
+        "mlx5_1",
+        "0x0200000000000000",
+        "0x0200000000000000",
+    )
     assert [(port.number, port.state, port.guid) for port in taken.all_ports] == [(1, "DOWN", "0x0200000000000000")]
 
 

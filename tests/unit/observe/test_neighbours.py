@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Listening on Ethernet NICs: real packet sockets and the kernel's own tables, on a pair of interfaces in a network namespace."""
+"""Listening on Ethernet NICs: real packet sockets and the kernel's own tables, on a pair of interfaces in a network
+namespace."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.uplinks imp
 
 FRAME = pathlib.Path(__file__).parents[1] / "fixtures" / "lldp" / "summit300-48.hex"
 OWN, OTHER = "02:00:00:00:00:01", "02:00:00:00:00:02"
-#: a switch speaks through the other end until it is heard; the node's own LLDP, and a frame that is none, count for nothing
+#: a switch speaks through the other end until it is heard; the node's own LLDP, and a frame that is none, count for
+#: nothing
 SCRIPT = """
 import json, pathlib, socket, sys, threading
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
@@ -71,7 +73,12 @@ LINKS = [
 
 
 def node(*names: str, link_layer: str = "Ethernet", state: str = "ACTIVE") -> NodeHcas:
-    return NodeHcas(tuple(Hca(f"mlx5_{name}", f"mlx5_{name}", (Netdev(name, OWN),), ports=(Port(1, state, "LinkUp", link_layer),)) for name in names))
+    return NodeHcas(
+        tuple(
+            Hca(f"mlx5_{name}", f"mlx5_{name}", (Netdev(name, OWN),), ports=(Port(1, state, "LinkUp", link_layer),))
+            for name in names
+        )
+    )
 
 
 def test_switches_neighbours_and_uplinks_are_seen(tmp_path: pathlib.Path) -> None:
@@ -80,15 +87,33 @@ def test_switches_neighbours_and_uplinks_are_seen(tmp_path: pathlib.Path) -> Non
     steps = ["mount -t sysfs sysfs /sys", *LINKS, f"exec {sys.executable} {tmp_path}/ask.py {FRAME}"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
-        ["unshare", "--net", "--mount", "sh", "-ec", "\n".join(steps)], capture_output=True, text=True, timeout=120, check=False, env=environment
+        ["unshare", "--net", "--mount", "sh", "-ec", "\n".join(steps)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=environment,
     )
     assert done.returncode == 0, done.stderr
-    seen: typing.Dict[str, typing.Any] = json.loads(done.stdout)
+    seen: dict[str, typing.Any] = json.loads(done.stdout)
     port = {"chassis": "00:01:30:f9:ad:a0", "port": "1/1", "system": "Summit300-48", "vlan": 488}
-    assert seen["netdevs"][0] == {"name": "nic", "hardware_address": OWN, "switch_ports": [port], "hardware_addresses": [OTHER]}
-    assert seen["netdevs"][1] == {"name": "absent", "hardware_address": OWN, "switch_ports": [], "hardware_addresses": []}
+    assert seen["netdevs"][0] == {
+        "name": "nic",
+        "hardware_address": OWN,
+        "switch_ports": [port],
+        "hardware_addresses": [OTHER],
+    }
+    assert seen["netdevs"][1] == {
+        "name": "absent",
+        "hardware_address": OWN,
+        "switch_ports": [],
+        "hardware_addresses": [],
+    }
     assert seen["uplinks"] == ["nic", "uplink"]
-    assert [error.partition(":")[0] for error in seen["errors"]] == ["LLDP on absent", "LLDP on nic"] and "no interface with this name" in seen["errors"][0]
+    assert [error.partition(":")[0] for error in seen["errors"]] == [
+        "LLDP on absent",
+        "LLDP on nic",
+    ] and "no interface with this name" in seen["errors"][0]
 
 
 class Wire:
@@ -99,7 +124,7 @@ class Wire:
         self._near, self._far = socket.socketpair()
         self._far.send(b"there is always one to be read")
 
-    def __enter__(self) -> "Wire":
+    def __enter__(self) -> Wire:
         return self
 
     def __exit__(self, *_error: typing.Any) -> None:
@@ -109,7 +134,7 @@ class Wire:
     def fileno(self) -> int:
         return self._near.fileno()
 
-    def recvfrom(self, _size: int) -> typing.Tuple[bytes, typing.Tuple[typing.Any, ...]]:
+    def recvfrom(self, _size: int) -> tuple[bytes, tuple[typing.Any, ...]]:
         return self._frames.pop(0) if len(self._frames) > 1 else self._frames[0], ("nic", 0x88CC, 0)
 
 
@@ -119,16 +144,26 @@ def test_neighbours_without_end_are_bounded(monkeypatch: pytest.MonkeyPatch, tmp
     junk = [bytes(12) + b"\x88\xcc" + bytes([number]) for number in range(199)]
     wires = {"many": Wire(*ports), "wrong": Wire(*junk, ports[0])}
     monkeypatch.setattr(observed, "_socket", wires.__getitem__)
-    addresses = tuple(f"02:00:00:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}" for number in range(MOST_ADDRESSES + 1))
+    addresses = tuple(
+        f"02:00:00:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"
+        for number in range(MOST_ADDRESSES + 1)
+    )
     monkeypatch.setattr(observed, "_known", lambda: {"many": addresses, "wrong": (OTHER,)})
     seen = read_neighbours([str(tmp_path)], node("many", "wrong"), 60.0, str(tmp_path))
     assert [port.port for port in seen.netdevs[0].switch_ports] == [f"{number:03d}" for number in range(MOST_PORTS)]
     assert [len(item.switch_ports) for item in seen.netdevs] == [MOST_PORTS, 1]
     assert [len(item.hardware_addresses) for item in seen.netdevs] == [MOST_ADDRESSES, 1]
-    of_many, of_wrong, rest = ([error for error in seen.errors if begin in error] for begin in ("LLDP on many: ", "LLDP on wrong: ", "neighbours: "))
-    assert of_many == [f"LLDP on many: more than {MOST_PORTS} ports of switches speak there, and the first {MOST_PORTS} are taken"]
+    of_many, of_wrong, rest = (
+        [error for error in seen.errors if begin in error]
+        for begin in ("LLDP on many: ", "LLDP on wrong: ", "neighbours: ")
+    )
+    assert of_many == [
+        f"LLDP on many: more than {MOST_PORTS} ports of switches speak there, and the first {MOST_PORTS} are taken"
+    ]
     assert len(of_wrong) == 8 and len(set(of_wrong)) == 8
-    assert rest == [f"neighbours: many knows {MOST_ADDRESSES + 1} hardware addresses, of which the first {MOST_ADDRESSES} are taken"]
+    assert rest == [
+        f"neighbours: many knows {MOST_ADDRESSES + 1} hardware addresses, of which the first {MOST_ADDRESSES} are taken"
+    ]
 
 
 def test_nobody_is_listened_for_without_an_ethernet_link() -> None:
@@ -146,7 +181,9 @@ def test_ports_of_open_vswitch_are_below_its_bridges(tmp_path: pathlib.Path) -> 
     """OpenShift's br-ex shows no ports of its own."""
     for path in ("br-ex/statistics", "ovs-system/lower_nic", "nic/device", "other/device"):
         (tmp_path / "class/net" / path).mkdir(parents=True)
-    (tmp_path / "route").write_text("Iface\tDestination\tx\nbr-ex\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n")
+    (tmp_path / "route").write_text(
+        "Iface\tDestination\tx\nbr-ex\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
+    )
     seen = read_neighbours([str(tmp_path)], node("nic"), 0.0, str(tmp_path))
     assert seen.uplinks == ("br-ex", "nic", "ovs-system")
 
@@ -157,9 +194,13 @@ def test_default_routes_that_can_not_be_read_are_not_none(tmp_path: pathlib.Path
     readers = [sysfs.Reader(str(tmp_path))]
     nothing = "0" * 32
     assert read_uplinks(sysfs.Reader(str(tmp_path)), readers) is None
-    (tmp_path / "route").write_text("Iface\tDestination\tx\neth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n")
+    (tmp_path / "route").write_text(
+        "Iface\tDestination\tx\neth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\n"
+    )
     assert read_uplinks(sysfs.Reader(str(tmp_path)), readers) == ("eth0",), "a kernel without IPv6"
-    (tmp_path / "ipv6_route").write_text(f"{nothing} 00 {nothing} 00 {nothing} 00000400 00000001 00000000 00450003     ens1\n")
+    (tmp_path / "ipv6_route").write_text(
+        f"{nothing} 00 {nothing} 00 {nothing} 00000400 00000001 00000000 00450003     ens1\n"
+    )
     assert read_uplinks(sysfs.Reader(str(tmp_path)), readers) == ("ens1", "eth0")
     (tmp_path / "ipv6_route").write_text("torn")
     torn = sysfs.Reader(str(tmp_path))

@@ -77,9 +77,18 @@ class Rude:
         accepted = self._listener.accept()[0]
         with self._tls.wrap_socket(accepted, server_side=True) if self._tls else accepted as connection:
             head = connection.recv(65536).decode()
-            key = next(line.split(": ")[1] for line in head.split("\r\n") if line.lower().startswith("sec-websocket-key"))
-            accept = base64.b64encode(hashlib.sha1(f"{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode(), usedforsecurity=False).digest()).decode()
-            lines = ["HTTP/1.1 101 Switching Protocols", "Upgrade: websocket", "Connection: Upgrade", f"Sec-WebSocket-Accept: {accept}"]
+            key = next(
+                line.split(": ")[1] for line in head.split("\r\n") if line.lower().startswith("sec-websocket-key")
+            )
+            accept = base64.b64encode(
+                hashlib.sha1(f"{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11".encode(), usedforsecurity=False).digest()
+            ).decode()
+            lines = [
+                "HTTP/1.1 101 Switching Protocols",
+                "Upgrade: websocket",
+                "Connection: Upgrade",
+                f"Sec-WebSocket-Accept: {accept}",
+            ]
             connection.sendall("\r\n".join([*lines, f"Sec-WebSocket-Protocol: {V5}", "", ""]).encode())
             connection.sendall(self._sent)
             while self._tls and connection.recv(65536):
@@ -125,14 +134,22 @@ def test_large_input_and_output_are_the_same_byte_for_byte(server: ExecServer) -
 def test_a_command_that_writes_before_it_reads_does_not_block(server: ExecServer) -> None:
     """More than all buffers on the way hold, in both directions."""
     size = 30_000_000
-    answer = run(cluster(server.url), pod(), ["sh", "-c", f"head -c {size} /dev/zero; cat"], SIX_MB * 2, Limits(output=2 * size))
+    answer = run(
+        cluster(server.url), pod(), ["sh", "-c", f"head -c {size} /dev/zero; cat"], SIX_MB * 2, Limits(output=2 * size)
+    )
     assert (answer.rc, len(answer.stdout), answer.stdout[size:] == SIX_MB * 2) == (0, size + len(SIX_MB) * 2, True)
 
 
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        (Fault(cut=100_000), "the stream ended, and the API server says: Success. But the command's end mark on stdout and stderr did not come"),
+        (
+            Fault(cut=100_000),
+            (
+                "the stream ended, and the API server says: Success. But the command's end mark on stdout and stderr"
+                " did not come"
+            ),
+        ),
         (Fault(drop=100_000), "the connection broke"),
         # all output is there, and the marks: the command ended with 0 for what it got
         (Fault(starve=100_000), "the shell's word that all of stdin arrived did not come"),
@@ -144,7 +161,10 @@ def test_a_part_is_no_answer_whatever_the_server_says(server: ExecServer, fault:
     with pytest.raises(NoAnswer, match="exec in pod observers/pod, container main") as caught:
         run(cluster(server.url), pod(), ["cat"], SIX_MB)
     assert said in caught.value.seen
-    assert 90_000 < caught.value.stdout_bytes <= 100_000 and f"{caught.value.stdout_bytes} bytes of stdout" in caught.value.seen
+    assert (
+        90_000 < caught.value.stdout_bytes <= 100_000
+        and f"{caught.value.stdout_bytes} bytes of stdout" in caught.value.seen
+    )
     assert "kubectl -n observers get pod pod" in caught.value.remedy
     assert server.asked["pod"] == 1, "it may have done something: nobody does it again"
 
@@ -184,9 +204,17 @@ def test_what_had_not_begun_is_asked_for_again(server: ExecServer, fault: Fault)
     ("fault", "asked", "said"),
     [
         (Fault(refuse=503, words="overloaded"), 3, "overloaded"),
-        (Fault(refuse=403, words='pods "pod" is forbidden'), 1, "is forbidden. Give the user the rights of docs/rbac that the stage needs"),
+        (
+            Fault(refuse=403, words='pods "pod" is forbidden'),
+            1,
+            "is forbidden. Give the user the rights of docs/rbac that the stage needs",
+        ),
         (Fault(refuse=404, words='pods "pod" not found'), 1, "not found"),
-        (Fault(words='container not found ("main")'), 1, 'did not begin: the API server says: container not found ("main"). The container must run'),
+        (
+            Fault(words='container not found ("main")'),
+            1,
+            'did not begin: the API server says: container not found ("main"). The container must run',
+        ),
     ],
 )
 def test_what_is_refused_for_good_says_why(server: ExecServer, fault: Fault, asked: int, said: str) -> None:
@@ -199,14 +227,17 @@ def test_what_is_refused_for_good_says_why(server: ExecServer, fault: Fault, ask
 
 
 def test_an_image_without_a_tool_says_which_one(tmp_path: pathlib.Path) -> None:
-    with ExecServer(environment={"PATH": str(tmp_path)}) as here, pytest.raises(ApiError, match="did not begin: the image has no head") as caught:
+    with (
+        ExecServer(environment={"PATH": str(tmp_path)}) as here,
+        pytest.raises(ApiError, match="did not begin: the image has no head") as caught,
+    ):
         run(cluster(here.url), pod(), ["true"])
     assert "its image needs sh, head and cat" in caught.value.remedy
     assert here.asked["pod"] == 1
 
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    pauses: typing.List[float] = []
+    pauses: list[float] = []
     monkeypatch.setattr(time, "sleep", pauses.append)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -215,11 +246,16 @@ def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:
         run(cluster(url), pod(), ["true"])
     assert len(pauses) == 2 and 0.5 <= pauses[0] <= 1.5 <= pauses[1] <= 4.5
     # one that takes connections and says nothing
-    with socket.create_server(("127.0.0.1", 0)) as mute, pytest.raises(ApiError, match=r"no answer from the API server within 0\.3 s"):
+    with (
+        socket.create_server(("127.0.0.1", 0)) as mute,
+        pytest.raises(ApiError, match=r"no answer from the API server within 0\.3 s"),
+    ):
         run(cluster(f"http://127.0.0.1:{mute.getsockname()[1]}"), pod(), ["true"], limits=SHORT)
 
 
-@pytest.mark.parametrize("answer", [b"HTTP/1.1 nonsense\r\n\r\n", b"\0\0\0\0\r\n\r\n", b"HTTP/1.1 101 Switching\r\n\r\n", b""])
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 nonsense\r\n\r\n", b"\0\0\0\0\r\n\r\n", b"HTTP/1.1 101 Switching\r\n\r\n", b""]
+)
 def test_what_is_no_api_server_is_an_error_like_any_other(answer: bytes) -> None:
     def reply(listener: socket.socket) -> None:
         with listener.accept()[0] as connection:
@@ -232,7 +268,9 @@ def test_what_is_no_api_server_is_an_error_like_any_other(answer: bytes) -> None
             run(cluster(f"http://127.0.0.1:{listener.getsockname()[1]}"), pod(), ["true"])
 
 
-@given(some.binary(max_size=60) | some.lists(some.sampled_from(FRAMES) | some.binary(max_size=4), max_size=8).map(b"".join))
+@given(
+    some.binary(max_size=60) | some.lists(some.sampled_from(FRAMES) | some.binary(max_size=4), max_size=8).map(b"".join)
+)
 def test_nothing_that_a_server_sends_is_an_answer_or_a_traceback(sent: bytes) -> None:
     with Rude(sent) as url, pytest.raises(RdmaError, match="exec in pod observers/pod"):
         # what it said is all there is: it hangs up
@@ -258,8 +296,12 @@ def test_another_thread_may_close_what_one_waits_for(server: ExecServer) -> None
     assert (opened.open, opened.lost) == (False, "closed here")
 
 
-def test_the_streams_of_something_else_are_told_from_those_of_our_shell(server: ExecServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec.SHELL", ("sh", "-c", "echo Welcome"))
+def test_the_streams_of_something_else_are_told_from_those_of_our_shell(
+    server: ExecServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec.SHELL", ("sh", "-c", "echo Welcome")
+    )
     with pytest.raises(NoAnswer, match=r"'Welcome\\n' is not @linerate-begin"):
         run(cluster(server.url), pod(), ["true"])
 
@@ -272,7 +314,11 @@ def test_over_tls_as_the_user_that_all_else_comes_as(tmp_path: pathlib.Path) -> 
     tls.load_cert_chain(pki.path("server.crt"), pki.path("server.key"))
     tls.verify_mode = ssl.CERT_REQUIRED
     tls.load_verify_locations(pki.path("ca.crt"))
-    known = {"cert_file": str(pki.path("client.crt")), "key_file": str(pki.path("client.key")), "api_key": {"authorization": "Bearer token"}}
+    known = {
+        "cert_file": str(pki.path("client.crt")),
+        "key_file": str(pki.path("client.key")),
+        "api_key": {"authorization": "Bearer token"},
+    }
     with ExecServer(tls=tls) as here:
         ours = cluster(here.url, ssl_ca_cert=str(pki.path("ca.crt")), **known)
         assert run(ours, pod(), ["cat"], SIX_MB) == Answer(0, SIX_MB, b"")
@@ -286,9 +332,14 @@ def test_many_pods_each_with_its_answer_or_its_error() -> None:
     with ExecServer(latency=0.05) as here:
         here.faults.update({"pod-3": Fault(cut=2), "pod-5": Fault(refuse=404, words="not found")})
         wanted = [pod(f"pod-{number}") for number in range(40)]
-        found = dict(run_on_many(cluster(here.url), wanted, ["sh", "-c", "cat; hostname > /dev/null"], b"archive", parallel=8))
+        found = dict(
+            run_on_many(cluster(here.url), wanted, ["sh", "-c", "cat; hostname > /dev/null"], b"archive", parallel=8)
+        )
         assert set(found) == set(wanted)
-        assert {container.pod for container, outcome in found.items() if outcome != Answer(0, b"archive", b"")} == {"pod-3", "pod-5"}
+        assert {container.pod for container, outcome in found.items() if outcome != Answer(0, b"archive", b"")} == {
+            "pod-3",
+            "pod-5",
+        }
         assert isinstance(found[pod("pod-3")], RdmaError) and isinstance(found[pod("pod-5")], ApiError)
         # the server may not have seen yet that one has left
         assert 1 < here.most <= 2 * 8
@@ -297,7 +348,13 @@ def test_many_pods_each_with_its_answer_or_its_error() -> None:
 
 def test_who_stops_listening_waits_for_nobody() -> None:
     with ExecServer() as here:
-        answers = run_on_many(cluster(here.url), [pod(f"pod-{number}") for number in range(50)], ["sh", "-c", 'read -r go; sleep "$go"'], b"0.2\n", parallel=2)
+        answers = run_on_many(
+            cluster(here.url),
+            [pod(f"pod-{number}") for number in range(50)],
+            ["sh", "-c", 'read -r go; sleep "$go"'],
+            b"0.2\n",
+            parallel=2,
+        )
         next(iter(answers))
         start = time.monotonic()
         answers.close()  # type: ignore[attr-defined]
@@ -316,7 +373,8 @@ def test_who_stops_listening_leaves_what_runs() -> None:
 
 
 class Slow:
-    """A cluster whose pod begins after 30 s, ends after 60 and is heard of for the last time after 90, by a clock that goes on by 10 s with each update."""
+    """A cluster whose pod begins after 30 s, ends after 60 and is heard of for the last time after 90, by a clock that
+    goes on by 10 s with each update."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -348,7 +406,11 @@ class Slow:
 
 @pytest.mark.parametrize(
     ("limits", "said"),
-    [(Limits(connect=30, run=60), ""), (Limits(connect=20, run=600), "did not begin within 20 s"), (Limits(connect=600, run=50), "no end within 50 s")],
+    [
+        (Limits(connect=30, run=60), ""),
+        (Limits(connect=20, run=600), "did not begin within 20 s"),
+        (Limits(connect=600, run=50), "no end within 50 s"),
+    ],
 )
 def test_each_limit_has_its_own_clock(limits: Limits, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     slow = Slow()
@@ -360,7 +422,9 @@ def test_each_limit_has_its_own_clock(limits: Limits, said: str, monkeypatch: py
         run(typing.cast(Cluster, slow), pod(), ["true"], limits=limits)
 
 
-def test_frames_that_come_together_are_read_one_after_the_other(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_frames_that_come_together_are_read_one_after_the_other(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A proxy that ends TLS sends several frames in one record: what is decrypted already shows in no poll."""
     monkeypatch.setattr(channels, "BURST", 1)
     pki = Pki(tmp_path, "")
@@ -392,9 +456,9 @@ def test_a_silent_connection_is_kept_open_by_pings(server: ExecServer, monkeypat
 
 
 @contextlib.contextmanager
-def proxy_to(server: ExecServer) -> typing.Iterator[typing.Tuple[str, typing.List[bytes]]]:
+def proxy_to(server: ExecServer) -> typing.Iterator[tuple[str, list[bytes]]]:
     """A proxy for one connection: its address, and what it was asked."""
-    asked: typing.List[bytes] = []
+    asked: list[bytes] = []
 
     def serve(listener: socket.socket, target: int) -> None:
         here = listener.accept()[0]
@@ -433,13 +497,19 @@ def test_through_a_proxy_over_tls_of_the_server(tmp_path: pathlib.Path) -> None:
             assert run(there, pod(), ["cat"], SIX_MB) == Answer(0, SIX_MB, b"")
             assert b"token" not in asked[0]
         # the proxy is no authority on who the server is
-        with proxy_to(server) as (proxy, _asked), pytest.raises(ApiError, match="The server is not the one that the kubeconfig trusts"):
+        with (
+            proxy_to(server) as (proxy, _asked),
+            pytest.raises(ApiError, match="The server is not the one that the kubeconfig trusts"),
+        ):
             run(cluster(server.url, proxy=proxy, **known), pod(), ["true"])
 
 
 def test_a_shell_over_a_real_websocket(server: ExecServer) -> None:
     """That of the measuring pods: it stays, and takes one command after the other."""
-    loop = 'printf \'\\n@linerate 0 0\\n\'; while read -r number command; do eval "$command"; printf \'\\n@linerate %s %s\\n\' "$number" "$?"; done'
+    loop = (
+        "printf '\\n@linerate 0 0\\n'; while read -r number command; do eval \"$command\"; printf '\\n@linerate %s"
+        ' %s\\n\' "$number" "$?"; done'
+    )
     shell = cluster(server.url).shell("observers", "pod", "main", ["sh", "-c", loop], time.monotonic)
     assert shell.wait(30).exit_code == 0
     for number in range(3):

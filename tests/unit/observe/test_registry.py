@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Registries that are asked for images, against one over TLS: there, missing, users, tokens, refusals, failures, and one that never answers."""
+"""Registries that are asked for images, against one over TLS: there, missing, users, tokens, refusals, failures, and
+one that never answers."""
 
 from __future__ import annotations
 
@@ -43,7 +44,9 @@ def _serve(certificates: Certificates) -> typing.Iterator[Serve]:
 
 @pytest.fixture(name="look")
 def _look(certificates: Certificates) -> typing.Callable[..., Said]:
-    def one(registry: Registry, name: str = "m/nvcr.io/tools:1", logins: typing.Optional[Logins] = None, **more: typing.Any) -> Said:
+    def one(
+        registry: Registry, name: str = "m/nvcr.io/tools:1", logins: typing.Optional[Logins] = None, **more: typing.Any
+    ) -> Said:
         asked = Asked(f"{registry.address}/{name}", more.get("by_system", False))
         return ask([asked], logins or {}, str(certificates.authority), more.get("limit", 20))[asked]
 
@@ -80,7 +83,10 @@ def test_a_user_gets_in(serve: Serve, look: Look, way: str) -> None:
     registry = serve(way=way)
     assert look(registry, logins={registry.address: Login(BASIC)}).state == "there"
     # of the registry, or of a path in it
-    assert look(registry, logins={f"{registry.address}/m": Login(BASIC), registry.address: Login("d3Jvbmc6")}).state == "there"
+    assert (
+        look(registry, logins={f"{registry.address}/m": Login(BASIC), registry.address: Login("d3Jvbmc6")}).state
+        == "there"
+    )
     assert look(registry, "m/none:1", logins={registry.address: Login(BASIC)}).state == "missing"
 
 
@@ -92,14 +98,19 @@ def test_an_identity_token_gets_one_for_the_repository(serve: Serve, look: Look)
 
 @pytest.mark.parametrize("way", ["basic", "bearer"])
 @pytest.mark.parametrize(("basic", "who"), [("", "nobody, since"), ("d3Jvbmc6d3Jvbmc=", "the user of the file")])
-def test_who_has_no_right_is_refused_and_that_is_no_answer_on_the_image(serve: Serve, look: Look, way: str, basic: str, who: str) -> None:
+def test_who_has_no_right_is_refused_and_that_is_no_answer_on_the_image(
+    serve: Serve, look: Look, way: str, basic: str, who: str
+) -> None:
     registry = serve(way=way)
     said = look(registry, logins={registry.address: Login(basic)} if basic else {})
     assert said.state == "refused" and "HTTP 401" in said.words and who in said.words
     assert basic not in said.words or not basic
 
 
-@pytest.mark.parametrize(("status", "state"), [(403, "refused"), (404, "missing"), (429, "silent"), (500, "silent"), (503, "silent"), (405, "silent")])
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [(403, "refused"), (404, "missing"), (429, "silent"), (500, "silent"), (503, "silent"), (405, "silent")],
+)
 def test_status_of_an_answer(serve: Serve, look: Look, status: int, state: str) -> None:
     said = look(serve(status={"/manifests/1": status}))
     assert said.state == state and str(status) in said.words
@@ -135,13 +146,17 @@ def test_no_registry_at_all_is_found_once_and_not_for_each_image(certificates: C
         images = [Asked(f"{host}/m/{number}:1") for number in range(200)]
         started = time.monotonic()
         said = ask(images, {}, str(certificates.authority), 20)
-    assert {item.state for item in said.values()} == {"silent"} and all(f"no connection to {host}" in item.words for item in said.values())
+    assert {item.state for item in said.values()} == {"silent"} and all(
+        f"no connection to {host}" in item.words for item in said.values()
+    )
     assert time.monotonic() - started < 10
 
 
 def test_a_slow_registry_delays_nobody_and_ends_at_the_limit(serve: Serve, certificates: Certificates) -> None:
     slow, quick = serve(held=("m/nvcr.io/tools",)), serve()
-    images = [Asked(f"{slow.address}/m/nvcr.io/tools:{number}") for number in range(20)] + [Asked(f"{quick.address}/m/nvcr.io/tools:1")]
+    images = [Asked(f"{slow.address}/m/nvcr.io/tools:{number}") for number in range(20)] + [
+        Asked(f"{quick.address}/m/nvcr.io/tools:1")
+    ]
     started = time.monotonic()
     said = ask(images, {}, str(certificates.authority), 3.0)
     assert time.monotonic() - started < 30

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import builtins
 import typing
 import weakref
 
@@ -12,16 +13,25 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts, SupportedNic
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import established, is_operator, namespace_of_operator, observe
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import (
+    established,
+    is_operator,
+    namespace_of_operator,
+    observe,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import state_of_pod
 from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_operator import wait_until_serving
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
-CONTAINER = {"image": "op:v1.6.0", "command": ["sriov-network-operator"], "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}]}
+CONTAINER = {
+    "image": "op:v1.6.0",
+    "command": ["sriov-network-operator"],
+    "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}],
+}
 
 
-def deployment(container: typing.Dict[str, typing.Any], available: int = 1) -> typing.Dict[str, typing.Any]:
+def deployment(container: dict[str, typing.Any], available: int = 1) -> dict[str, typing.Any]:
     return {
         "kind": "Deployment",
         "metadata": {"name": "any-name", "namespace": "ops", "generation": 1},
@@ -42,30 +52,60 @@ POD = {
     "spec": {"nodeName": "worker-1"},
     "status": READY,
 }
-NODE = {"kind": "Node", "metadata": {"name": "worker-1", "labels": {"feature.node.kubernetes.io/network-sriov.capable": "true"}}, "status": READY}
+NODE = {
+    "kind": "Node",
+    "metadata": {"name": "worker-1", "labels": {"feature.node.kubernetes.io/network-sriov.capable": "true"}},
+    "status": READY,
+}
 CONFIG = {"kind": "SriovOperatorConfig", "metadata": {"name": "default", "namespace": "ops"}}
-STATE = {"kind": "SriovNetworkNodeState", "metadata": {"name": "worker-1", "namespace": "ops"}, "spec": {}, "status": {"syncStatus": "Succeeded"}}
+STATE = {
+    "kind": "SriovNetworkNodeState",
+    "metadata": {"name": "worker-1", "namespace": "ops"},
+    "spec": {},
+    "status": {"syncStatus": "Succeeded"},
+}
 
 
-POLICY = {"kind": "SriovNetworkNodePolicy", "metadata": {"name": "p", "namespace": "ops"}, "spec": {"resourceName": "r", "numVfs": 4}}
-NICS = {"kind": "ConfigMap", "metadata": {"name": "supported-nic-ids", "namespace": "ops"}, "data": {"Intel_ixgbe_82576": "8086 10c9 10ca"}}
+POLICY = {
+    "kind": "SriovNetworkNodePolicy",
+    "metadata": {"name": "p", "namespace": "ops"},
+    "spec": {"resourceName": "r", "numVfs": 4},
+}
+NICS = {
+    "kind": "ConfigMap",
+    "metadata": {"name": "supported-nic-ids", "namespace": "ops"},
+    "data": {"Intel_ixgbe_82576": "8086 10c9 10ca"},
+}
 
 
 class Api(Paged):
-    def __init__(self, **kinds: typing.Union[typing.Callable[..., typing.Any], typing.List[typing.Dict[str, typing.Any]], ApiError]) -> None:
-        self.kinds: typing.Dict[str, typing.Any] = {"Deployment": [deployment(CONTAINER)], "DaemonSet": [DAEMON], "Pod": [POD], "Node": [NODE], **kinds}
-        self.kinds = {"SriovOperatorConfig": [CONFIG], "SriovNetworkNodeState": [STATE], "SriovNetworkNodePolicy": [POLICY], **self.kinds}
+    def __init__(
+        self, **kinds: typing.Union[typing.Callable[..., typing.Any], builtins.list[dict[str, typing.Any]], ApiError]
+    ) -> None:
+        self.kinds: dict[str, typing.Any] = {
+            "Deployment": [deployment(CONTAINER)],
+            "DaemonSet": [DAEMON],
+            "Pod": [POD],
+            "Node": [NODE],
+            **kinds,
+        }
+        self.kinds = {
+            "SriovOperatorConfig": [CONFIG],
+            "SriovNetworkNodeState": [STATE],
+            "SriovNetworkNodePolicy": [POLICY],
+            **self.kinds,
+        }
         self.kinds = {"ConfigMap": NICS, **self.kinds}
-        self.groups: typing.Tuple[str, ...] = ()
+        self.groups: tuple[str, ...] = ()
 
     def serves(self, group: str) -> bool:
         return group in self.groups
 
-    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
+    def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
         answer = self.kinds[kind]
         if isinstance(answer, Exception):
             raise answer
-        found: typing.Dict[str, typing.Any] = answer
+        found: dict[str, typing.Any] = answer
         return found
 
     def log(self, namespace: str, pod: str, seconds: int) -> str:
@@ -93,12 +133,15 @@ class Api(Paged):
         ({"image": "x", "env": None, "command": None}, False),
     ],
 )
-def test_operator_by_what_it_runs(container: typing.Dict[str, typing.Any], expected: bool) -> None:
+def test_operator_by_what_it_runs(container: dict[str, typing.Any], expected: bool) -> None:
     assert is_operator(deployment(container)) is expected
 
 
 def test_only_established_definitions_of_our_groups() -> None:
-    good = {"metadata": {"name": "sriovnetworks.sriovnetwork.openshift.io"}, "status": {"conditions": [{"type": "Established", "status": "True"}]}}
+    good = {
+        "metadata": {"name": "sriovnetworks.sriovnetwork.openshift.io"},
+        "status": {"conditions": [{"type": "Established", "status": "True"}]},
+    }
     assert established(good) == "sriovnetworks.sriovnetwork.openshift.io"
     assert established({**good, "status": {}}) == ""
     assert established({**good, "metadata": {"name": "pods.example.org"}}) == ""
@@ -106,13 +149,20 @@ def test_only_established_definitions_of_our_groups() -> None:
 
 def test_facts() -> None:
     facts = observe(typing.cast(Cluster, Api()), "ops")
-    assert (facts.installations[0].version, facts.installations[0].resource_prefix, facts.configs) == ("v1.6.0", "openshift.io", ("ops",))
+    assert (facts.installations[0].version, facts.installations[0].resource_prefix, facts.configs) == (
+        "v1.6.0",
+        "openshift.io",
+        ("ops",),
+    )
     assert facts.daemon is not None
     assert (facts.daemon.nodes, facts.troubles, facts.errors) == (("worker-1",), (), ())
-    assert ([policy.name for policy in facts.policies], facts.supported_nics) == (["p"], (SupportedNic("8086", "10c9", "10ca"),))
+    assert ([policy.name for policy in facts.policies], facts.supported_nics) == (
+        ["p"],
+        (SupportedNic("8086", "10c9", "10ca"),),
+    )
 
 
-def in_namespace(item: typing.Dict[str, typing.Any], namespace: str) -> typing.Dict[str, typing.Any]:
+def in_namespace(item: dict[str, typing.Any], namespace: str) -> dict[str, typing.Any]:
     return {**item, "metadata": {**item["metadata"], "namespace": namespace}}
 
 
@@ -124,12 +174,22 @@ def in_namespace(item: typing.Dict[str, typing.Any], namespace: str) -> typing.D
         ([{**CONFIG, "metadata": {"name": "mine", "namespace": "there"}}], [deployment(CONTAINER)], True, "ops"),
         ([], [deployment(CONTAINER), in_namespace(deployment({"image": "x"}), "elsewhere")], False, "ops"),
         # two: where a new one would be, and stage operators names both
-        ([], [deployment(CONTAINER), in_namespace(deployment(CONTAINER), "elsewhere")], False, "sriov-network-operator"),
+        (
+            [],
+            [deployment(CONTAINER), in_namespace(deployment(CONTAINER), "elsewhere")],
+            False,
+            "sriov-network-operator",
+        ),
         ([in_namespace(CONFIG, "left-over"), CONFIG], [deployment(CONTAINER)], False, "ops"),
         ([], [], False, "sriov-network-operator"),
         ([], [], True, "openshift-sriov-network-operator"),
         (ApiError(404, "NotFound", "no", "GET"), [deployment(CONTAINER)], False, "ops"),
-        (ApiError(403, "Forbidden", "no", "GET"), ApiError(403, "Forbidden", "no", "GET"), True, "openshift-sriov-network-operator"),
+        (
+            ApiError(403, "Forbidden", "no", "GET"),
+            ApiError(403, "Forbidden", "no", "GET"),
+            True,
+            "openshift-sriov-network-operator",
+        ),
     ],
 )
 def test_where_the_operator_is(configs: typing.Any, deployments: typing.Any, openshift: bool, expected: str) -> None:
@@ -145,34 +205,57 @@ def test_a_deployment_without_rights_is_no_operator() -> None:
     theirs = in_namespace(deployment(CONTAINER), "elsewhere")
     theirs["spec"]["template"]["spec"]["serviceAccountName"] = "mine"
     account = {"kind": "ServiceAccount", "name": "default", "namespace": "ops"}
-    binding = {"metadata": {"name": "operator"}, "roleRef": {"kind": "ClusterRole", "name": "operator"}, "subjects": [account]}
+    binding = {
+        "metadata": {"name": "operator"},
+        "roleRef": {"kind": "ClusterRole", "name": "operator"},
+        "subjects": [account],
+    }
     api = Api(SriovOperatorConfig=[], Deployment=[theirs, deployment(CONTAINER)], ClusterRoleBinding=[binding])
     assert namespace_of_operator(typing.cast(Cluster, api)) == "ops"
 
 
 def test_nothing_is_held_of_workloads_of_tenants() -> None:
-    """A tenant's DaemonSets are as large as etcd takes them, as many as they like, and have the names that are looked for."""
-    alive: typing.List[weakref.ref[Large]] = []
+    """A tenant's DaemonSets are as large as etcd takes them, as many as they like, and have the names that are looked
+    for."""
+    alive: list[weakref.ref[Large]] = []
     most = [0]
 
-    def pages(kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Dict[str, typing.Any]]:
+    def pages(kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[dict[str, typing.Any]]:
         yield from Api.list(api, kind, namespace).items
         for number in range(50 if kind in ("DaemonSet", "Deployment", "NetworkAttachmentDefinition") else 0):
             name = ("kube-multus-ds", "sriov-network-config-daemon", "other")[number % 3]
             container = {**CONTAINER, "name": "multus"}
             template = {"spec": {"serviceAccountName": "mine", "containers": [container]}}
-            item = Large({"kind": kind, "metadata": {"name": name, "namespace": f"tenant-{number}"}, "spec": {"template": template}})
+            item = Large(
+                {
+                    "kind": kind,
+                    "metadata": {"name": name, "namespace": f"tenant-{number}"},
+                    "spec": {"template": template},
+                }
+            )
             alive.append(weakref.ref(item))
             most[0] = max(most[0], sum(seen() is not None for seen in alive))
             yield item
 
     account = {"kind": "ServiceAccount", "name": "default", "namespace": "ops"}
-    binding = {"metadata": {"name": "operator"}, "roleRef": {"kind": "ClusterRole", "name": "operator"}, "subjects": [account]}
+    binding = {
+        "metadata": {"name": "operator"},
+        "roleRef": {"kind": "ClusterRole", "name": "operator"},
+        "subjects": [account],
+    }
     api = Api(ClusterRoleBinding=[binding], DaemonSet=[DAEMON, multus("multus", "m", "kube-multus", namespace="ops")])
     api.pages = pages  # type: ignore[method-assign]
     facts = observe(typing.cast(Cluster, api))
-    assert ([item.deployment.namespace for item in facts.installations], facts.namespace, facts.errors) == (["ops"], "ops", ())
-    assert (facts.daemon is not None and facts.daemon.nodes, [item.namespace for item in facts.multus], facts.attachments) == (("worker-1",), ["ops"], 50)
+    assert ([item.deployment.namespace for item in facts.installations], facts.namespace, facts.errors) == (
+        ["ops"],
+        "ops",
+        (),
+    )
+    assert (
+        facts.daemon is not None and facts.daemon.nodes,
+        [item.namespace for item in facts.multus],
+        facts.attachments,
+    ) == (("worker-1",), ["ops"], 50)
     api.kinds["SriovOperatorConfig"] = []
     assert namespace_of_operator(typing.cast(Cluster, api)) == "ops"
     assert len(alive) == 250 - 50 and most[0] <= 4
@@ -182,64 +265,95 @@ def test_a_kubelet_fills_no_memory_with_pods_of_its_own() -> None:
     waiting = {"reason": "ErrImagePull", "message": "x" * 1_000_000}
     status = {"containerStatuses": [{"name": "c", "state": {"waiting": waiting}}]}
     real = {"metadata": {"name": "real", "namespace": "ops"}, "spec": {"nodeName": "worker-1"}, "status": status}
-    mirror = {**real, "metadata": {"name": "planted", "namespace": "ops", "annotations": {"kubernetes.io/config.mirror": "a"}}}
+    mirror = {
+        **real,
+        "metadata": {"name": "planted", "namespace": "ops", "annotations": {"kubernetes.io/config.mirror": "a"}},
+    }
     facts = observe(typing.cast(Cluster, Api(Pod=[real, mirror])), "ops")
     assert [text[:19] for text in facts.troubles] == ["real: ErrImagePull:"] and len(facts.troubles[0]) < 3000
 
 
-class Large(typing.Dict[str, typing.Any]):
+class Large(dict[str, typing.Any]):
     """An object that a weak reference may name."""
 
 
 def test_a_server_that_does_not_answer_tells_no_namespace() -> None:
     with pytest.raises(ApiError):
-        namespace_of_operator(typing.cast(Cluster, Api(SriovOperatorConfig=ApiError(0, "Unreachable", "refused", "GET"))))
+        namespace_of_operator(
+            typing.cast(Cluster, Api(SriovOperatorConfig=ApiError(0, "Unreachable", "refused", "GET")))
+        )
 
 
-def multus(name: str, uid: str, *containers: str, namespace: str = "openshift-multus") -> typing.Dict[str, typing.Any]:
+def multus(name: str, uid: str, *containers: str, namespace: str = "openshift-multus") -> dict[str, typing.Any]:
     """As OpenShift's cluster network operator and the quick start of multus-cni write them."""
     return {
         "kind": "DaemonSet",
         "metadata": {"name": name, "namespace": namespace, "uid": uid},
-        "spec": {"template": {"spec": {"containers": [{"name": container, "image": "m:1"} for container in containers]}}},
+        "spec": {
+            "template": {"spec": {"containers": [{"name": container, "image": "m:1"} for container in containers]}}
+        },
         "status": {"desiredNumberScheduled": 3, "numberReady": 2, "updatedNumberScheduled": 3},
     }
 
 
-def multus_pod(uid: str, node: str, ready: bool = True, **metadata: str) -> typing.Dict[str, typing.Any]:
+def multus_pod(uid: str, node: str, ready: bool = True, **metadata: str) -> dict[str, typing.Any]:
     status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
-    return {"metadata": {"name": f"{uid}-{node}", "ownerReferences": [{"uid": uid}], **metadata}, "spec": {"nodeName": node}, "status": status}
+    return {
+        "metadata": {"name": f"{uid}-{node}", "ownerReferences": [{"uid": uid}], **metadata},
+        "spec": {"nodeName": node},
+        "status": status,
+    }
 
 
 def test_where_multus_is_ready_not_how_often() -> None:
-    daemons = [multus("multus", "m", "kube-multus"), multus("multus-additional-cni-plugins", "a", "kube-multus-additional-cni-plugins")]
+    daemons = [
+        multus("multus", "m", "kube-multus"),
+        multus("multus-additional-cni-plugins", "a", "kube-multus-additional-cni-plugins"),
+    ]
     daemons.append(multus("multus-admission-controller", "c", "multus-admission-controller", "kube-rbac-proxy"))
-    pods = [multus_pod("m", "worker-1"), multus_pod("m", "theirs-1", False), multus_pod("a", "theirs-1"), multus_pod("c", "control-1")]
+    pods = [
+        multus_pod("m", "worker-1"),
+        multus_pod("m", "theirs-1", False),
+        multus_pod("a", "theirs-1"),
+        multus_pod("c", "control-1"),
+    ]
     # one that goes away serves nobody any more, though it is still Ready
     pods.append(multus_pod("m", "worker-2", deletionTimestamp="2026-01-02T03:04:05Z"))
     (seen,) = observe(typing.cast(Cluster, Api(DaemonSet=[DAEMON, *daemons], Pod=[POD, *pods])), "ops").multus
     assert (seen.name, seen.wanted, seen.ready, seen.nodes) == ("multus", 3, 2, ("worker-1",))
     # others call the container by the name of their distribution
-    (seen,) = observe(typing.cast(Cluster, Api(DaemonSet=[multus("rke2-multus", "m", "kube-rke2-multus")], Pod=pods)), "ops").multus
+    (seen,) = observe(
+        typing.cast(Cluster, Api(DaemonSet=[multus("rke2-multus", "m", "kube-rke2-multus")], Pod=pods)), "ops"
+    ).multus
     assert seen.nodes == ("worker-1",)
-    (seen,) = observe(typing.cast(Cluster, Api(DaemonSet=[multus("multus-cni-node", "m", "main")], Pod=pods)), "ops").multus
+    (seen,) = observe(
+        typing.cast(Cluster, Api(DaemonSet=[multus("multus-cni-node", "m", "main")], Pod=pods)), "ops"
+    ).multus
     assert seen.nodes == ("worker-1",)
 
 
 @pytest.mark.parametrize(("status", "errors"), [(404, ()), (403, ("GET configmaps: no",))])
-def test_a_list_of_supported_nics_that_is_not_there_is_no_empty_one(status: int, errors: typing.Tuple[str, ...]) -> None:
+def test_a_list_of_supported_nics_that_is_not_there_is_no_empty_one(status: int, errors: tuple[str, ...]) -> None:
     facts = observe(typing.cast(Cluster, Api(ConfigMap=ApiError(status, "", "no", "GET configmaps"))), "ops")
     assert (facts.supported_nics, facts.errors) == (None, errors)
 
 
 def test_a_kind_that_may_not_be_read_is_no_absent_one() -> None:
-    facts = observe(typing.cast(Cluster, Api(Deployment=ApiError(403, "Forbidden", "deployments is forbidden", "GET /apis/apps/v1/deployments"))), "ops")
+    facts = observe(
+        typing.cast(
+            Cluster,
+            Api(Deployment=ApiError(403, "Forbidden", "deployments is forbidden", "GET /apis/apps/v1/deployments")),
+        ),
+        "ops",
+    )
     assert facts.installations == ()
     assert facts.errors == ("GET /apis/apps/v1/deployments: deployments is forbidden",)
 
 
 def test_a_kind_that_the_server_does_not_know_is_no_error() -> None:
-    facts = observe(typing.cast(Cluster, Api(NetworkAttachmentDefinition=ApiError(404, "NotFound", "could not find", "GET"))), "ops")
+    facts = observe(
+        typing.cast(Cluster, Api(NetworkAttachmentDefinition=ApiError(404, "NotFound", "could not find", "GET"))), "ops"
+    )
     assert (facts.attachments, facts.errors) == (None, ())
     assert observe(typing.cast(Cluster, Api()), "ops").attachments == 0
 
@@ -249,16 +363,25 @@ def test_a_server_that_does_not_answer_is_an_error() -> None:
         observe(typing.cast(Cluster, Api(Node=ApiError(0, "Unreachable", "refused", "GET"))), "ops")
 
 
-def serve(api: Api, limit: float = 60.0) -> typing.Tuple[OperatorFacts, typing.List[str]]:
+def serve(api: Api, limit: float = 60.0) -> tuple[OperatorFacts, list[str]]:
     now = [0.0]
-    lines: typing.List[str] = []
+    lines: list[str] = []
 
     def pause(seconds: float) -> None:
         now[0] += seconds
 
-    return wait_until_serving(
-        typing.cast(Cluster, api), ClusterIntent(operator_namespace="ops"), ["worker-1"], limit, lambda: now[0], pause, lines.append
-    ), lines
+    return (
+        wait_until_serving(
+            typing.cast(Cluster, api),
+            ClusterIntent(operator_namespace="ops"),
+            ["worker-1"],
+            limit,
+            lambda: now[0],
+            pause,
+            lines.append,
+        ),
+        lines,
+    )
 
 
 def test_the_wait_ends_when_the_operator_serves() -> None:
@@ -275,7 +398,10 @@ def test_an_operator_that_has_not_reported_the_node_does_not_serve_it() -> None:
 
 
 def test_the_wait_ends_with_its_time_and_says_what_is_missing() -> None:
-    pod = {**POD, "status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]}}
+    pod = {
+        **POD,
+        "status": {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}]},
+    }
     facts, lines = serve(Api(Pod=[pod]), 10.0)
     assert facts.daemon is not None
     assert facts.daemon.nodes == ()
@@ -300,12 +426,22 @@ def test_the_wait_ends_with_its_time_and_says_what_is_missing() -> None:
             "ErrImageNeverPull: not present",
             "image",
         ),
-        ({"containerStatuses": [{"state": {"waiting": {"reason": "CreateContainerError"}}}]}, "waiting", "CreateContainerError", "container"),
-        ({"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory"}, "failed", "Evicted The node was low on memory", ""),
+        (
+            {"containerStatuses": [{"state": {"waiting": {"reason": "CreateContainerError"}}}]},
+            "waiting",
+            "CreateContainerError",
+            "container",
+        ),
+        (
+            {"phase": "Failed", "reason": "Evicted", "message": "The node was low on memory"},
+            "failed",
+            "Evicted The node was low on memory",
+            "",
+        ),
         ({"phase": "Succeeded"}, "failed", "it ended", ""),
     ],
 )
-def test_where_a_pod_stands(status: typing.Dict[str, typing.Any], phase: str, detail: str, suspect: str) -> None:
+def test_where_a_pod_stands(status: dict[str, typing.Any], phase: str, detail: str, suspect: str) -> None:
     stand = state_of_pod({"metadata": {"name": "p"}, "status": status})
     assert (stand.phase, stand.suspect) == (phase, suspect)
     assert detail in stand.detail
@@ -315,9 +451,20 @@ def test_a_pod_that_is_being_deleted_will_not_be_ready() -> None:
     assert state_of_pod({"metadata": {"deletionTimestamp": "2026-11-21T08:00:00Z"}, "status": READY}).phase == "failed"
 
 
-OPERATOR = {"kind": "Pod", "metadata": {"name": "op-1", "namespace": "ops"}, "spec": {"containers": [CONTAINER], "nodeName": "worker-1"}, "status": READY}
-REFUSED = 'DaemonSet.apps \\"network-resources-injector\\" is invalid: spec.template.spec.volumes[0].secret.secretName: Required value'
-LOG = f'2026-11-25T09:09:28Z\tERROR\tcontroller.go:288\tReconciler error\t{{"error": "failed to apply object {"x" * 3000} with err: {REFUSED}"}}\n'
+OPERATOR = {
+    "kind": "Pod",
+    "metadata": {"name": "op-1", "namespace": "ops"},
+    "spec": {"containers": [CONTAINER], "nodeName": "worker-1"},
+    "status": READY,
+}
+REFUSED = (
+    'DaemonSet.apps \\"network-resources-injector\\" is invalid: spec.template.spec.volumes[0].secret.secretName:'
+    " Required value"
+)
+LOG = (
+    f'2026-11-25T09:09:28Z\tERROR\tcontroller.go:288\tReconciler error\t{{"error": "failed to apply object {"x" * 3000}'
+    f' with err: {REFUSED}"}}\n'
+)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +479,7 @@ LOG = f'2026-11-25T09:09:28Z\tERROR\tcontroller.go:288\tReconciler error\t{{"err
         ({"DaemonSet": [], "Pod": [POD]}, ""),
     ],
 )
-def test_what_the_operator_says_where_it_makes_no_daemon(changes: typing.Dict[str, typing.Any], said: str) -> None:
+def test_what_the_operator_says_where_it_makes_no_daemon(changes: dict[str, typing.Any], said: str) -> None:
     seen = observe(typing.cast(Cluster, Api(**{"Pod": [OPERATOR], "log": LOG, **changes})))
     assert seen.says.endswith(said) and bool(seen.says) == bool(said) and len(seen.says) <= 500
     assert seen.errors == ()

@@ -16,7 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas, PcieLink, Sriov, VfAdministration
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    NodeHcas,
+    PcieLink,
+    Sriov,
+    VfAdministration,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import platform, sysfs
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
@@ -49,10 +54,18 @@ def test_the_node_of_row_s1_6(tree: Tree) -> None:
     add_six_hcas(tree)
     node = read(tree)
     assert node.errors == ()
-    assert [(hca.name, hca.netdevs[0].name, hca.pci and hca.pci.address) for hca in node.hcas] == [item[:3] for item in SIX_HCAS]
+    assert [(hca.name, hca.netdevs[0].name, hca.pci and hca.pci.address) for hca in node.hcas] == [
+        item[:3] for item in SIX_HCAS
+    ]
     first = node.hcas[0]
     assert first.pci is not None
-    assert (first.pci.vendor, first.pci.device, first.pci.device_class, first.pci.driver, first.pci.numa_node) == ("15b3", "1021", "0207", "mlx5_core", 0)
+    assert (first.pci.vendor, first.pci.device, first.pci.device_class, first.pci.driver, first.pci.numa_node) == (
+        "15b3",
+        "1021",
+        "0207",
+        "mlx5_core",
+        0,
+    )
     assert first.pci is not None
     assert first.pci.link == PcieLink(32.0, 16, 32.0, 16)
     assert (first.node_guid, first.node_description) == (plain_guid(1, 0), "worker-1 mlx5_0")
@@ -63,7 +76,11 @@ def test_the_node_of_row_s1_6(tree: Tree) -> None:
     assert port.guid == plain_guid(1, 0, 1) == first.netdevs[0].port_guid
     assert port.pkeys == ("0xffff",)
     assert first.netdevs[0].mtu == port.mtu == 4092
-    assert (first.netdevs[0].queue_pair, first.netdevs[0].subnet_prefix, first.netdevs[0].port) == (0x1049, "0xfe80000000000000", 1)
+    assert (first.netdevs[0].queue_pair, first.netdevs[0].subnet_prefix, first.netdevs[0].port) == (
+        0x1049,
+        "0xfe80000000000000",
+        1,
+    )
     assert first.sriov == Sriov(16, 0) and not first.is_virtual and first.unread == ()
 
 
@@ -81,7 +98,9 @@ def test_a_plain_network_card_is_shown_when_its_interface_is_named(tree: Tree) -
 
 def test_representors_do_not_stand_for_their_physical_function(tree: Tree) -> None:
     """A ConnectX in switchdev mode: its own interface is down, those that stand for its VFs are up."""
-    folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="16", sriov_numvfs="4")
+    folder = tree.function(
+        "0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="16", sriov_numvfs="4"
+    )
     tree.netdev(folder, "ens1f0np0", "b8:3f:d2:00:00:01", state="down", phys_port_name="p0")
     for name in ("pf0vf0", "pf1vf31", "c1pf0vf3", "pf0sf88", "c1pf0sf2", "pf0hpf", "pf0", "c1pf0", "7"):
         tree.netdev(folder, f"rep-{name}", "b8:3f:d2:00:00:02", phys_port_name=name)
@@ -98,7 +117,9 @@ def test_representors_do_not_stand_for_their_physical_function(tree: Tree) -> No
     }
 
 
-def test_a_file_that_a_driver_does_not_support_is_absent_and_not_unread(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_a_driver_does_not_support_is_absent_and_not_unread(
+    tree: Tree, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """phys_port_name is there for each interface; that of a legacy driver answers EOPNOTSUPP."""
     add_igb(tree, 0)
     tree.write("class/net/eth1/phys_port_name", "x")
@@ -111,7 +132,9 @@ def test_a_file_that_a_driver_does_not_support_is_absent_and_not_unread(tree: Tr
 
     monkeypatch.setattr("builtins.open", refuse)
     node = read(tree)
-    assert [netdev.name for netdev in node.hcas[0].netdevs] == ["eth1"] and node.errors == () and node.hcas[0].unread == ()
+    assert (
+        [netdev.name for netdev in node.hcas[0].netdevs] == ["eth1"] and node.errors == () and node.hcas[0].unread == ()
+    )
 
 
 def test_device_names_are_in_natural_order(tree: Tree) -> None:
@@ -128,7 +151,12 @@ def test_an_igb_with_virtual_functions_and_no_rdma_device(tree: Tree) -> None:
     assert [hca.name for hca in node.hcas] == ["eth1", "eth3", "eth4", "eth5"], "the plain network card is left out"
     physical, *virtual = node.hcas
     assert physical.pci is not None
-    assert (physical.pci.device, physical.pci.driver, physical.pci.numa_node, physical.sriov) == ("10c9", "igb", None, Sriov(7, 3))
+    assert (physical.pci.device, physical.pci.driver, physical.pci.numa_node, physical.sriov) == (
+        "10c9",
+        "igb",
+        None,
+        Sriov(7, 3),
+    )
     assert physical.pci is not None
     assert physical.pci.link == PcieLink(2.5, 1, 2.5, 1)
     assert [(hca.physical_function, hca.vf_index, hca.pci and hca.pci.device, hca.is_virtual) for hca in virtual] == [
@@ -152,13 +180,23 @@ def test_an_hca_in_ethernet_mode(tree: Tree) -> None:
     tree.port("mlx5_0", link_layer="Ethernet", lid="0x0", sm_lid="0x0", gid="fe80:0000:0000:0000:5054:00ff:fe77:0001")
     tree.netdev(folder, "ens1np0", "b8:3f:d2:e0:00:00")
     (hca,) = read(tree).hcas
-    assert (hca.ports[0].lid, hca.ports[0].sm_lid, hca.ports[0].guid) == (None, None, None), "a GID of Ethernet is no port GUID"
+    assert (hca.ports[0].lid, hca.ports[0].sm_lid, hca.ports[0].guid) == (
+        None,
+        None,
+        None,
+    ), "a GID of Ethernet is no port GUID"
 
 
 def test_a_bond_over_two_functions(tree: Tree) -> None:
-    first = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="8", sriov_numvfs="0")
-    second = tree.function("0000:3c:00.1", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="8", sriov_numvfs="0")
-    other = tree.function("0000:4d:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="8", sriov_numvfs="0")
+    first = tree.function(
+        "0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="8", sriov_numvfs="0"
+    )
+    second = tree.function(
+        "0000:3c:00.1", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="8", sriov_numvfs="0"
+    )
+    other = tree.function(
+        "0000:4d:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000", sriov_totalvfs="8", sriov_numvfs="0"
+    )
     tree.rdma(first, "mlx5_bond_0", guid(1, 0))
     tree.port("mlx5_bond_0", link_layer="Ethernet")
     for name in ("bond0", "br0"):
@@ -181,7 +219,10 @@ def test_virtual_functions_beside_their_physical_one(tree: Tree) -> None:
     add_infiniband_vfs(tree)
     physical, *virtual = read(tree).hcas
     assert (physical.is_virtual, physical.administration, physical.sriov) == (False, None, Sriov(16, 2))
-    assert [(vf.name, vf.physical_function, vf.vf_index) for vf in virtual] == [("mlx5_1", "0000:3c:00.0", 0), ("mlx5_2", "0000:3c:00.0", 1)]
+    assert [(vf.name, vf.physical_function, vf.vf_index) for vf in virtual] == [
+        ("mlx5_1", "0000:3c:00.0", 0),
+        ("mlx5_2", "0000:3c:00.0", 1),
+    ]
     assert virtual[1].administration == VfAdministration("0x0200000000000001", "0x0200000000000001", "Down")
     assert virtual[1].node_guid == "0x0200000000000001" and virtual[1].ports[0].state == "DOWN"
 
@@ -208,7 +249,7 @@ def test_a_link_policy_that_is_not_known_is_unread(tree: Tree) -> None:
         ("4: ACTIVE", "5: LinkUp", "0x1", ("ACTIVE", "LinkUp", 1)),
     ],
 )
-def test_states_of_a_port(tree: Tree, state: str, physical: str, sm_lid: str, seen: typing.Tuple[typing.Any, ...]) -> None:
+def test_states_of_a_port(tree: Tree, state: str, physical: str, sm_lid: str, seen: tuple[typing.Any, ...]) -> None:
     folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021")
     tree.rdma(folder, "mlx5_0", guid(1, 0))
     tree.port("mlx5_0", state=state, phys_state=physical, sm_lid=sm_lid)
@@ -221,7 +262,14 @@ def test_two_ports_of_one_device_have_their_own_interfaces(tree: Tree) -> None:
     folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1003", driver="mlx4_core")
     tree.rdma(folder, "mlx4_0", guid(1, 0))
     for number, name, mtu in ((1, "ib0", 4092), (1, "ib0.8001", 2044), (2, "renamed-by-it", 2044)):
-        tree.netdev(folder, name, f"00:00:00:4{number}:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:e0:00:0{number}", kind=32, mtu=mtu, dev_port=number - 1)
+        tree.netdev(
+            folder,
+            name,
+            f"00:00:00:4{number}:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:e0:00:0{number}",
+            kind=32,
+            mtu=mtu,
+            dev_port=number - 1,
+        )
     for number in (1, 2):
         tree.port("mlx4_0", number)
     (hca,) = read(tree).hcas
@@ -234,7 +282,9 @@ def test_a_function_with_two_rdma_devices_is_two_hcas_and_one_function(tree: Tre
     for index in range(2):
         tree.rdma(folder, f"mlx5_{index}", guid(1, index))
     node = read(tree)
-    assert [hca.name for hca in node.hcas] == ["mlx5_0", "mlx5_1"] and [hca.name for hca in node.functions] == ["mlx5_0"]
+    assert [hca.name for hca in node.hcas] == ["mlx5_0", "mlx5_1"] and [hca.name for hca in node.functions] == [
+        "mlx5_0"
+    ]
     seen = platform.read_platform([str(tree.root)], node, str(tree.root / "cmdline"))
     assert [function.address for function in seen.functions] == ["0000:3c:00.0"]
 
@@ -253,7 +303,10 @@ def test_devices_of_software_have_no_function(tree: Tree) -> None:
     tree.rdma(None, "siw0", "5054:00ff:fe77:0002")
     node = read(tree)
     assert node.errors == ()
-    assert [(hca.name, hca.pci, [netdev.name for netdev in hca.netdevs]) for hca in node.hcas] == [("rxe0", None, ["eth1"]), ("siw0", None, [])]
+    assert [(hca.name, hca.pci, [netdev.name for netdev in hca.netdevs]) for hca in node.hcas] == [
+        ("rxe0", None, ["eth1"]),
+        ("siw0", None, []),
+    ]
     assert node.hcas[0].firmware is None
 
 
@@ -288,7 +341,8 @@ def test_why_there_are_no_sriov_files(tree: Tree, config: bytes, absence: typing
 
 
 def pci_express(supported: int, current: int, place: int = 0x60) -> bytes:
-    """A configuration space of 256 bytes as of a ConnectX-7: power management, then PCI Express with these codes of the payload."""
+    """A configuration space of 256 bytes as of a ConnectX-7: power management, then PCI Express with these codes of the
+    payload."""
     raw = bytearray(256)
     raw[0:8] = b"\xb3\x15\x21\x10\x46\x05\x10\x00"
     raw[0x34], raw[0x40:0x42], raw[place] = 0x40, bytes((0x01, place)), 0x10
@@ -309,7 +363,9 @@ def pci_express(supported: int, current: int, place: int = 0x60) -> bytes:
         (b"\xff" * 256, b"\xff" * 256, (None, None)),  # it does not answer
     ],
 )
-def test_what_card_and_slot_can_do(tree: Tree, own: bytes, above: bytes, seen: typing.Tuple[typing.Optional[int], typing.Optional[int]]) -> None:
+def test_what_card_and_slot_can_do(
+    tree: Tree, own: bytes, above: bytes, seen: tuple[typing.Optional[int], typing.Optional[int]]
+) -> None:
     folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", current_link_width="8")
     port = f"{folder}/.."
     tree.write(f"{folder}/config", own)
@@ -322,14 +378,20 @@ def test_what_card_and_slot_can_do(tree: Tree, own: bytes, above: bytes, seen: t
     assert node.errors == ()
 
 
-@pytest.mark.parametrize(("speed", "gbps"), [("200000", 200.0), ("-1", None), ("0", None), ("4294967295x", None), (b"\xff", None)])
-def test_the_speed_of_an_ethernet_link(tree: Tree, speed: typing.Union[str, bytes], gbps: typing.Optional[float]) -> None:
+@pytest.mark.parametrize(
+    ("speed", "gbps"), [("200000", 200.0), ("-1", None), ("0", None), ("4294967295x", None), (b"\xff", None)]
+)
+def test_the_speed_of_an_ethernet_link(
+    tree: Tree, speed: typing.Union[str, bytes], gbps: typing.Optional[float]
+) -> None:
     folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021", pci_class="0x020000")
     tree.netdev(folder, "eth0", "02:00:00:00:00:01")
     tree.write("class/net/eth0/speed", speed)
     node = read(tree)
     # only the kernel's own tree knows more
-    assert [(netdev.speed_gbps, netdev.supported_gbps, netdev.partner_gbps) for netdev in node.hcas[0].netdevs] == [(gbps, None, None)]
+    assert [(netdev.speed_gbps, netdev.supported_gbps, netdev.partner_gbps) for netdev in node.hcas[0].netdevs] == [
+        (gbps, None, None)
+    ]
     assert node.errors == ()
 
 
@@ -376,7 +438,14 @@ def test_node_descriptions_are_kept_as_they_are(tree: Tree, raw: bytes, shown: s
 
 
 @pytest.mark.parametrize(
-    ("file", "content"), [("ports/1/state", "garbage"), ("ports/1/rate", "fast"), ("node_guid", "0"), ("ports/1/lid", ""), ("ports/1/gids/0", b"\xff\xff")]
+    ("file", "content"),
+    [
+        ("ports/1/state", "garbage"),
+        ("ports/1/rate", "fast"),
+        ("node_guid", "0"),
+        ("ports/1/lid", ""),
+        ("ports/1/gids/0", b"\xff\xff"),
+    ],
 )
 def test_a_file_that_is_not_understood_is_unread_and_not_absent(tree: Tree, file: str, content: bytes) -> None:
     folder = tree.function("0000:3c:00.0", vendor="0x15b3", device="0x1021")
@@ -461,8 +530,13 @@ def test_whatever_the_files_hold_the_node_is_read(data: st.DataObject) -> None:
         add_igb(tree, virtual_functions=1)
         files = sorted(path for path in (tree.root / "devices").rglob("*") if path.is_file() and not path.is_symlink())
         for path in data.draw(st.lists(st.sampled_from(files), min_size=1, max_size=6)):
-            path.write_bytes(data.draw(st.binary(max_size=40) | st.sampled_from([b"", b"N/A (no PMA)\n", b"0x\n", b"-1\n", b"9" * 30, b"\xff\xfe"])))
+            path.write_bytes(
+                data.draw(
+                    st.binary(max_size=40)
+                    | st.sampled_from([b"", b"N/A (no PMA)\n", b"0x\n", b"-1\n", b"9" * 30, b"\xff\xfe"])
+                )
+            )
         node = read(tree)
         # a function whose class is not understood may be a plain card: it is left out, and said
-        assert 0 < len(node.hcas) + len(node.errors)
+        assert len(node.hcas) + len(node.errors) > 0
         assert node.errors or not any(hca.unread for hca in node.hcas)

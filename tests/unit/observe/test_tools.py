@@ -19,11 +19,34 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import LostManager, SeenTopology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import NodeHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import Acs, GpuDriver, NodePlatform, SriovCapability, VfMemory
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
+    Acs,
+    GpuDriver,
+    NodePlatform,
+    SriovCapability,
+    VfMemory,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingTask, PortName
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, ibping, platform, subnet, sysfs, umad
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import (
+    command,
+    ibping,
+    platform,
+    subnet,
+    sysfs,
+    umad,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import dump_fts
-from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import PLACED, Tree, add_igb, add_infiniband_vfs, add_six_hcas, bridge, resource, space, sriov_body
+from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import (
+    PLACED,
+    Tree,
+    add_igb,
+    add_infiniband_vfs,
+    add_six_hcas,
+    bridge,
+    resource,
+    space,
+    sriov_body,
+)
 from lab.processes import wait_until
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "infiniband-diags"
@@ -43,7 +66,7 @@ class Tools:
         path.write_text(f'#!/bin/sh\necho "$@" >>{self.folder}/{name}.calls\n{script}\n')
         path.chmod(0o755)
 
-    def calls(self, name: str) -> typing.List[str]:
+    def calls(self, name: str) -> list[str]:
         path = self.folder / f"{name}.calls"
         return path.read_text().splitlines() if path.exists() else []
 
@@ -128,10 +151,16 @@ def test_each_port_is_asked_once(tools: Tools) -> None:
     ("script", "lost"),
     [
         (
-            f'[ "$5" = portinfo ] && exec cat {FIXTURES}/smpquery_portinfo_manager.txt; cat {FIXTURES}/smpquery_nodedesc.txt',
+            (
+                f'[ "$5" = portinfo ] && exec cat {FIXTURES}/smpquery_portinfo_manager.txt; cat'
+                f" {FIXTURES}/smpquery_nodedesc.txt"
+            ),
             LostManager(7, "sm-1 mlx5_0", True),
         ),
-        (f'[ "$5" = portinfo ] && exec cat {FIXTURES}/smpquery_portinfo.txt; cat {FIXTURES}/smpquery_nodedesc.txt', LostManager(7, "sm-1 mlx5_0", False)),
+        (
+            f'[ "$5" = portinfo ] && exec cat {FIXTURES}/smpquery_portinfo.txt; cat {FIXTURES}/smpquery_nodedesc.txt',
+            LostManager(7, "sm-1 mlx5_0", False),
+        ),
         (f"cat {FIXTURES}/smpquery_no_answer.txt; exit 255", LostManager(7)),
     ],
 )
@@ -145,7 +174,11 @@ def test_where_nobody_answers_the_managers_port_is_asked(tools: Tools, script: s
 
 def test_silence_counts_when_it_lasts(tools: Tools, tmp_path: pathlib.Path) -> None:
     # the first question stays without an answer, as when its datagrams are lost
-    tools.add("sminfo", f"if [ -e {tmp_path}/asked ]; then echo '{MASTER}'; else : >{tmp_path}/asked; cat {FIXTURES}/sminfo_no_sm.txt; exit 255; fi")
+    tools.add(
+        "sminfo",
+        f"if [ -e {tmp_path}/asked ]; then echo '{MASTER}'; else : >{tmp_path}/asked; cat {FIXTURES}/sminfo_no_sm.txt;"
+        " exit 255; fi",
+    )
     tools.add("smpquery", "exit 1")
     (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1), sm_lid=7)])
     assert seen.master is not None
@@ -163,11 +196,19 @@ def test_no_manager_is_an_answer(tools: Tools) -> None:
 
 
 def test_a_tool_that_can_not_ask_is_not_silence(tools: Tools) -> None:
-    tools.add("sminfo", "echo \"sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'\"; for i in 1 2 3; do echo 'ibwarn: no umad' >&2; done; exit 255")
+    tools.add(
+        "sminfo",
+        "echo \"sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'\"; for i in 1 2 3; do echo 'ibwarn: no umad'"
+        " >&2; done; exit 255",
+    )
     tools.add("smpquery", "exit 1")
     (seen,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))])
     assert seen.master is None and not seen.silent
-    assert seen.error == "sminfo -C mlx5_0 -P 1 ended with 255: sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'; ibwarn: no umad"
+    assert (
+        seen.error
+        == "sminfo -C mlx5_0 -P 1 ended with 255: sminfo: iberror: failed: Failed to open 'mlx5_0' port '1'; ibwarn: no"
+        " umad"
+    )
 
 
 def test_what_stands_between_a_tool_and_a_port_is_named_by_its_layer(tmp_path: pathlib.Path) -> None:
@@ -203,11 +244,18 @@ def test_who_may_not_open_the_device_lacks_the_right(tmp_path: pathlib.Path, mon
 def test_the_layer_is_looked_at_only_of_a_port_that_could_not_be_asked(tools: Tools, tmp_path: pathlib.Path) -> None:
     """The words are those of libibumad, without ib_umad."""
     words = (
-        "ibwarn: [7] get_abi_version: can't read ABI version from /sys/class/infiniband_mad/abi_version (No such file or directory): is ib_umad module loaded?"
+        "ibwarn: [7] get_abi_version: can't read ABI version from /sys/class/infiniband_mad/abi_version (No such file"
+        " or directory): is ib_umad module loaded?"
     )
-    tools.add("sminfo", f'[ $2 = mlx5_1 ] && {{ echo "{MASTER}"; exit 0; }}; echo "{words}" >&2; echo "sminfo: iberror: failed: Failed to open"; exit 255')
+    tools.add(
+        "sminfo",
+        f'[ $2 = mlx5_1 ] && {{ echo "{MASTER}"; exit 0; }}; echo "{words}" >&2; echo "sminfo: iberror: failed: Failed'
+        ' to open"; exit 255',
+    )
     tools.add("smpquery", "exit 1")
-    first, second = subnet.read_subnets([subnet.Question(PortName(f"mlx5_{index}", 1)) for index in range(2)], [str(tmp_path)])
+    first, second = subnet.read_subnets(
+        [subnet.Question(PortName(f"mlx5_{index}", 1)) for index in range(2)], [str(tmp_path)]
+    )
     assert (first.barrier, second.barrier) == ("module", None) and "is ib_umad module loaded?" in (first.error or "")
     tools.add("sminfo", f"cat {FIXTURES}/sminfo_no_sm.txt; exit 255")
     (silent,) = subnet.read_subnets([subnet.Question(PortName("mlx5_0", 1))], [str(tmp_path)])
@@ -234,16 +282,24 @@ PORT = PortName("mlx5_0", 1)
 
 @pytest.fixture
 def fabric(tools: Tools) -> Tools:
-    """The tools of a sound fabric. The records of its administration are those of the file ``first``; after the first look, of ``second``."""
+    """The tools of a sound fabric. The records of its administration are those of the file ``first``; after the first
+    look, of ``second``."""
     tools.add("ibnetdiscover", f'cat {FIXTURES}/ibnetdiscover.txt; : >"$6"')
     tools.add("iblinkinfo", f'[ -e "$6" ] && cat {FIXTURES}/iblinkinfo_line.txt')
     tools.add("ibqueryerrors", f'[ -e "$6" ] && cat {FIXTURES}/ibqueryerrors_errors.txt; exit 1')
     tools.add("dump_fts", f"cat {FIXTURES}/dump_fts_brief.txt")
-    tools.add("sminfo", f"case $5 in 10) cat {FIXTURES}/sminfo_standby.txt ;; *) cat {FIXTURES}/sminfo_master.txt ;; esac")
-    looks = f"cat {tools.folder}/first; [ -e {tools.folder}/seen ] && cat {tools.folder}/second >{tools.folder}/first; : >{tools.folder}/seen"
+    tools.add(
+        "sminfo", f"case $5 in 10) cat {FIXTURES}/sminfo_standby.txt ;; *) cat {FIXTURES}/sminfo_master.txt ;; esac"
+    )
+    looks = (
+        f"cat {tools.folder}/first; [ -e {tools.folder}/seen ] && cat {tools.folder}/second >{tools.folder}/first; :"
+        f" >{tools.folder}/seen"
+    )
     tools.add("saquery", f'[ "$5" = -s ] && exec cat {FIXTURES}/saquery_issm.txt; {looks}')
     (tools.folder / "first").write_text(records(457) + STANDBY)
-    (tools.folder / "second").write_text(records(470) + STANDBY.replace("ActCount..............9", "ActCount..............12"))
+    (tools.folder / "second").write_text(
+        records(470) + STANDBY.replace("ActCount..............9", "ActCount..............12")
+    )
     return tools
 
 
@@ -261,26 +317,41 @@ def test_a_fabric_is_walked_once_and_read_by_all_tools(fabric: Tools) -> None:
     assert seen.errors.later is not None
     assert seen.errors.first == seen.errors.later and len(seen.errors.later.ports) == 4 and seen.errors.seconds >= 0.1
     assert len(fabric.calls("ibnetdiscover")) == 1 and len(fabric.calls("ibqueryerrors")) == 2
-    (walked,) = {line.split("--load-cache ")[1].split()[0] for tool in ("iblinkinfo", "ibqueryerrors") for line in fabric.calls(tool)}
+    (walked,) = {
+        line.split("--load-cache ")[1].split()[0]
+        for tool in ("iblinkinfo", "ibqueryerrors")
+        for line in fabric.calls(tool)
+    }
     assert fabric.calls("ibnetdiscover") == [f"-C mlx5_0 -P 1 --cache {walked}"] and not os.path.exists(walked)
 
 
 def test_master_standby_and_a_count_that_rises(fabric: Tools) -> None:
     managers = read().managers
     assert managers is not None
-    assert [(port.lid, port.manager and port.manager.state) for port in managers.ports] == [(4, "MASTER"), (10, "STANDBY")]
-    assert (managers.master, managers.activity_first, managers.activity_later, managers.others_refreshed) == ("0xb83fd20300e00001", 457, 470, True)
+    assert [(port.lid, port.manager and port.manager.state) for port in managers.ports] == [
+        (4, "MASTER"),
+        (10, "STANDBY"),
+    ]
+    assert (managers.master, managers.activity_first, managers.activity_later, managers.others_refreshed) == (
+        "0xb83fd20300e00001",
+        457,
+        470,
+        True,
+    )
 
 
 def test_a_manager_that_does_not_sweep_keeps_its_count(fabric: Tools) -> None:
     (fabric.folder / "second").write_text(records(457) + STANDBY)
     managers = read(activity=1).managers
     assert managers is not None
-    assert (managers.activity_first, managers.activity_later) == (457, 457) and typing.cast(float, managers.activity_seconds) >= 1
+    assert (managers.activity_first, managers.activity_later) == (457, 457) and typing.cast(
+        float, managers.activity_seconds
+    ) >= 1
 
 
 def test_a_count_that_rises_without_a_sweep(fabric: Tools) -> None:
-    """A standby that polls the master raises its count; only a sweep refreshes the record of the standby. Seen with opensm at sweep_interval 0."""
+    """A standby that polls the master raises its count; only a sweep refreshes the record of the standby. Seen with
+    opensm at sweep_interval 0."""
     (fabric.folder / "second").write_text(records(470) + STANDBY)
     managers = read(activity=1).managers
     assert managers is not None
@@ -288,7 +359,10 @@ def test_a_count_that_rises_without_a_sweep(fabric: Tools) -> None:
 
 
 def test_a_manager_that_hangs_beside_the_master(fabric: Tools) -> None:
-    fabric.add("sminfo", f'[ "$5" = 10 ] && {{ cat {FIXTURES}/sminfo_bad_lid.txt; exit 255; }}; cat {FIXTURES}/sminfo_master.txt')
+    fabric.add(
+        "sminfo",
+        f'[ "$5" = 10 ] && {{ cat {FIXTURES}/sminfo_bad_lid.txt; exit 255; }}; cat {FIXTURES}/sminfo_master.txt',
+    )
     managers = read().managers
     assert managers is not None
     first, second = managers.ports
@@ -315,7 +389,9 @@ def test_of_a_part_without_a_manager_only_the_topology_is_read(fabric: Tools) ->
 def test_forwarding_tables_are_read_once_without_names(fabric: Tools) -> None:
     seen = read()
     assert seen.forwarding is not None and seen.forwarding.error is None
-    assert {table.guid for table in seen.forwarding.tables} == {table.guid for table in dump_fts.parse((FIXTURES / "dump_fts.txt").read_text())}
+    assert {table.guid for table in seen.forwarding.tables} == {
+        table.guid for table in dump_fts.parse((FIXTURES / "dump_fts.txt").read_text())
+    }
     assert fabric.calls("dump_fts") == ["-C mlx5_0 -P 1 -n"]
     assert load(SeenTopology, json.loads(json.dumps(to_data(seen)))) == seen
 
@@ -329,13 +405,17 @@ def test_forwarding_tables_that_can_not_be_read_say_why(fabric: Tools, script: s
     assert seen.forwarding.error and "dump_fts" in seen.forwarding.error
 
 
-@pytest.mark.parametrize("script", ["echo 'Query SA failed: Connection timed out'; exit 0", "echo 'no umad' >&2; exit 255", "sleep 60"])
+@pytest.mark.parametrize(
+    "script", ["echo 'Query SA failed: Connection timed out'; exit 0", "echo 'no umad' >&2; exit 255", "sleep 60"]
+)
 def test_counters_that_can_not_be_read_say_why(fabric: Tools, script: str) -> None:
     fabric.add("ibqueryerrors", script)
     seen = subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1))
     assert seen.errors is not None
     assert seen.errors.error is not None
-    assert seen.errors.later is None and ("Query SA failed" in seen.errors.error or "no umad" in seen.errors.error or "did not end" in seen.errors.error)
+    assert seen.errors.later is None and (
+        "Query SA failed" in seen.errors.error or "no umad" in seen.errors.error or "did not end" in seen.errors.error
+    )
     fabric.add("iblinkinfo", script)
     capabilities = subnet.read_fabric(PORT, subnet.Limits(1, 0.2, 0.1)).capabilities
     assert capabilities is not None and capabilities.error
@@ -343,7 +423,12 @@ def test_counters_that_can_not_be_read_say_why(fabric: Tools, script: str) -> No
 
 @pytest.mark.parametrize(
     ("script", "words"),
-    [("exit 0", "at least one node"), ("echo garbage; exit 0", "line of a node"), ("echo x >&2; exit 1", "ended with 1"), ("sleep 60", "did not end")],
+    [
+        ("exit 0", "at least one node"),
+        ("echo garbage; exit 0", "line of a node"),
+        ("echo x >&2; exit 1", "ended with 1"),
+        ("sleep 60", "did not end"),
+    ],
 )
 def test_a_topology_that_fails_says_why(fabric: Tools, script: str, words: str) -> None:
     fabric.add("ibnetdiscover", script)
@@ -366,14 +451,20 @@ def servers(tools: Tools, monkeypatch: pytest.MonkeyPatch) -> typing.Iterator[To
 def test_servers_live_until_they_are_stopped(servers: Tools) -> None:
     servers.add("ibping", "exec sleep 600")
     names = [PortName("mlx5_0", 1), PortName("mlx5_1", 2)]
-    assert [(server.rdma_device, server.port, server.error) for server in ibping.start(names, 60)] == [("mlx5_0", 1, None), ("mlx5_1", 2, None)]
+    assert [(server.rdma_device, server.port, server.error) for server in ibping.start(names, 60)] == [
+        ("mlx5_0", 1, None),
+        ("mlx5_1", 2, None),
+    ]
     assert sorted(servers.calls("ibping")) == ["-S -C mlx5_0 -P 1", "-S -C mlx5_1 -P 2"]
     assert [(server.rdma_device, server.port) for server in ibping.stop()] == [("mlx5_0", 1), ("mlx5_1", 2)]
     assert ibping.stop() == ()
 
 
 def test_a_server_that_ends_at_once_says_why(servers: Tools) -> None:
-    servers.add("ibping", "[ $3 = mlx5_1 ] && { echo \"ibpanic: Failed to open 'mlx5_1' port '1'\" >&2; exit 255; }; exec sleep 600")
+    servers.add(
+        "ibping",
+        "[ $3 = mlx5_1 ] && { echo \"ibpanic: Failed to open 'mlx5_1' port '1'\" >&2; exit 255; }; exec sleep 600",
+    )
     good, bad = ibping.start([PortName("mlx5_0", 1), PortName("mlx5_1", 1)], 60)
     assert good.error is None
     assert bad.error is not None
@@ -413,7 +504,11 @@ def test_stop_ends_nobody_else(servers: Tools) -> None:
 
 
 def test_clients(tools: Tools) -> None:
-    tools.add("ibping", f"for lid; do :; done; case $lid in 6) cat {FIXTURES}/ibping_flood.txt;; 13) cat {FIXTURES}/ibping_no_server.txt;; *) exit 255;; esac")
+    tools.add(
+        "ibping",
+        f"for lid; do :; done; case $lid in 6) cat {FIXTURES}/ibping_flood.txt;; 13) cat"
+        f" {FIXTURES}/ibping_no_server.txt;; *) exit 255;; esac",
+    )
     tasks = [PingTask("mlx5_0", 1, (6, 13)), PingTask("mlx5_1", 1, (99,))]
     good, lost, failed = ibping.ping(tasks, count=5, timeout_ms=100, parallel=2, limit_seconds=10)
     assert (good.transmitted, good.received, good.error) == (500, 500, None)
@@ -438,7 +533,10 @@ def test_few_packets_go_first_and_then_more(tools: Tools) -> None:
     assert [call.split()[7] for call in tools.calls("ibping")] == ["5", "50", "445"]
 
 
-@pytest.mark.parametrize(("back", "stderr", "lost"), [("0", "", 5), ("4", "", 1), ("5", "ibwarn: [7] _do_madrpc: retry 1 (timeout 100 ms)", 1)])
+@pytest.mark.parametrize(
+    ("back", "stderr", "lost"),
+    [("0", "", 5), ("4", "", 1), ("5", "ibwarn: [7] _do_madrpc: retry 1 (timeout 100 ms)", 1)],
+)
 def test_after_a_loss_no_more_are_sent(tools: Tools, back: str, stderr: str, lost: int) -> None:
     tools.add("ibping", f"echo '{stderr}' >&2; {CLIENT} {back}")
     (ping,) = ibping.ping([PingTask("mlx5_0", 1, (6,))], count=500, timeout_ms=100, parallel=1, limit_seconds=10)
@@ -447,7 +545,9 @@ def test_after_a_loss_no_more_are_sent(tools: Tools, back: str, stderr: str, los
 
 def test_a_client_that_only_waits_is_a_loss_and_one_that_hangs_is_unknown(tools: Tools) -> None:
     tools.add("ibping", "[ $2 = mlx5_0 ] && echo 'ibwarn: [7] _do_madrpc: retry 1 (timeout 100 ms)' >&2; exec sleep 60")
-    waits, hangs = ibping.ping([PingTask("mlx5_0", 1, (6,)), PingTask("mlx5_1", 1, (6,))], count=5, timeout_ms=100, parallel=2, limit_seconds=1)
+    waits, hangs = ibping.ping(
+        [PingTask("mlx5_0", 1, (6,)), PingTask("mlx5_1", 1, (6,))], count=5, timeout_ms=100, parallel=2, limit_seconds=1
+    )
     assert (waits.lost, waits.error) == (1, None)
     assert hangs.error is not None
     assert "did not end within" in hangs.error
@@ -482,11 +582,21 @@ def test_evidence_of_an_iommu(tmp_path: pathlib.Path) -> None:
     assert (seen.iommu_devices, seen.iommu_groups, seen.acpi_tables) == (("dmar0",), 2, ("DMAR",))
     assert seen.kernel_arguments == ("intel_iommu=on", "iommu=pt"), "what is no evidence stays on the node"
     wanted = ("hugepagesz=1G", "transparent_hugepage=never", "token")
-    (tmp_path / "cmdline").write_text('root=/dev/vda1 token=secret note="a hugepagesz=1G b" transparent_hugepage=never iommu=pt\n')
-    seen = platform.read_platform([str(tree.root)], sysfs.read_node([str(tree.root)]), str(tmp_path / "cmdline"), wanted=wanted)
+    (tmp_path / "cmdline").write_text(
+        'root=/dev/vda1 token=secret note="a hugepagesz=1G b" transparent_hugepage=never iommu=pt\n'
+    )
+    seen = platform.read_platform(
+        [str(tree.root)], sysfs.read_node([str(tree.root)]), str(tmp_path / "cmdline"), wanted=wanted
+    )
     assert seen.kernel_arguments == ("transparent_hugepage=never", "iommu=pt"), "what is asked for, as a whole"
     physical = seen.functions[0]
-    assert (physical.address, physical.driver, physical.sriov_total, physical.sriov_current, physical.iommu_group) == ("0000:01:00.0", "igb", 7, 3, 7)
+    assert (physical.address, physical.driver, physical.sriov_total, physical.sriov_current, physical.iommu_group) == (
+        "0000:01:00.0",
+        "igb",
+        7,
+        3,
+        7,
+    )
     assert [function.physical_function for function in seen.functions[1:]] == ["0000:01:00.0"] * 3
     assert seen.errors == ()
 
@@ -497,7 +607,14 @@ def test_evidence_of_room_for_vfs(tmp_path: pathlib.Path) -> None:
     for bus, memory in (("3c", PLACED), ("4d", (0, 0x1FFFFFF, 0x2014220C))):
         folder = f"devices/pci0000:3b/0000:{bus}:01.0"
         tree.write(f"{folder}/config", bridge(int(bus, 16), int(bus, 16) + 1, [(0x000D, b"\x5f\x00\x1d\x00")]))
-        files = {"vendor": "0x15b3", "device": "0x1021", "class": "0x020700", "sriov_totalvfs": "16", "sriov_numvfs": "0", "resource": resource(memory)}
+        files = {
+            "vendor": "0x15b3",
+            "device": "0x1021",
+            "class": "0x020700",
+            "sriov_totalvfs": "16",
+            "sriov_numvfs": "0",
+            "resource": resource(memory),
+        }
         for name, value in files.items():
             tree.write(f"{folder}/0000:{bus}:00.0/{name}", value)
         tree.write(f"{folder}/0000:{bus}:00.0/config", space([(0x0010, sriov_body(16))]))
@@ -515,7 +632,12 @@ def test_what_only_root_may_read_is_none(tmp_path: pathlib.Path) -> None:
     tree.write(f"{folder}/config", space([(0x0010, sriov_body(16))])[:64])
     tree.write(f"{folder}/resource", "what is this")
     seen = look(tree, tmp_path)
-    assert (seen.functions[0].capability, seen.functions[0].memory, seen.functions[0].last_bus, seen.functions[0].acs) == (None,) * 4
+    assert (
+        seen.functions[0].capability,
+        seen.functions[0].memory,
+        seen.functions[0].last_bus,
+        seen.functions[0].acs,
+    ) == (None,) * 4
     assert [error for error in seen.errors if "resource" in error], "a file that is not understood is said"
     # of a VF none of it is asked
     tree.write("bus/pci/devices/0000:3c:00.1/resource", "nor this")
@@ -534,14 +656,18 @@ def test_no_iommu_is_empty_and_unread_is_none(tmp_path: pathlib.Path, monkeypatc
     assert (seen.iommu_devices, seen.iommu_groups, seen.acpi_tables, seen.kernel_arguments) == ((), 0, (), ())
     real = os.listdir
 
-    def refuse(path: str) -> typing.List[str]:
+    def refuse(path: str) -> list[str]:
         if str(path).endswith("iommu_groups"):
             raise PermissionError(13, "Permission denied", path)
         return real(path)
 
     monkeypatch.setattr(os, "listdir", refuse)
     unread = platform.read_platform([str(tree.root)], sysfs.read_node([str(tree.root)]), str(tmp_path / "cmdline"))
-    assert unread.iommu_groups is None and unread.iommu_devices == () and any("iommu_groups" in error for error in unread.errors)
+    assert (
+        unread.iommu_groups is None
+        and unread.iommu_devices == ()
+        and any("iommu_groups" in error for error in unread.errors)
+    )
 
 
 @pytest.mark.parametrize(
@@ -557,7 +683,10 @@ def test_no_iommu_is_empty_and_unread_is_none(tmp_path: pathlib.Path, monkeypatc
     ],
 )
 def test_whether_the_kernel_takes_unsigned_modules(
-    tmp_path: pathlib.Path, enforced: typing.Optional[str], lockdown: typing.Optional[str], expected: typing.Optional[bool]
+    tmp_path: pathlib.Path,
+    enforced: typing.Optional[str],
+    lockdown: typing.Optional[str],
+    expected: typing.Optional[bool],
 ) -> None:
     tree = Tree(tmp_path / "sys")
     tree.write("class/net/readme", "")
@@ -565,7 +694,9 @@ def test_whether_the_kernel_takes_unsigned_modules(
         if text is not None:
             tree.write(name, text)
     seen = look(tree, tmp_path)
-    assert seen.signed_modules is expected and not [error for error in seen.errors if "sig_enforce" in error or "lockdown" in error]
+    assert seen.signed_modules is expected and not [
+        error for error in seen.errors if "sig_enforce" in error or "lockdown" in error
+    ]
 
 
 @pytest.mark.parametrize(
@@ -578,7 +709,9 @@ def test_whether_the_kernel_takes_unsigned_modules(
         (None, None),
     ],
 )
-def test_whether_the_kernel_is_locked_down(tmp_path: pathlib.Path, lockdown: typing.Optional[str], expected: typing.Optional[bool]) -> None:
+def test_whether_the_kernel_is_locked_down(
+    tmp_path: pathlib.Path, lockdown: typing.Optional[str], expected: typing.Optional[bool]
+) -> None:
     tree = Tree(tmp_path / "sys")
     tree.write("class/net/readme", "")
     # modules that must be signed are another matter
@@ -591,7 +724,13 @@ def test_whether_the_kernel_is_locked_down(tmp_path: pathlib.Path, lockdown: typ
 @pytest.mark.parametrize(
     ("said", "is_open"),
     [
-        ("NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build  (dvs-builder@U22)\nGCC version: gcc 12\n", True),
+        (
+            (
+                "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release Build "
+                " (dvs-builder@U22)\nGCC version: gcc 12\n"
+            ),
+            True,
+        ),
         ("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  Sat Aug 19 01:15:15 UTC 2023\n", False),
         (None, None),
     ],

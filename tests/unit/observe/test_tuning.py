@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How a node is tuned, read from trees of a sysfs and a procfs: equal values together, an unread row never an absent one."""
+"""How a node is tuned, read from trees of a sysfs and a procfs: equal values together, an unread row never an absent
+one."""
 
 from __future__ import annotations
 
@@ -24,13 +25,20 @@ from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_si
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 CPUS = 256
 #: rows that the configuration space shows
-_OF_CONFIG = ("max_read_request", "max_payload", "relaxed_ordering", "relaxed_ordering_gpu", "relaxed_ordering_root", "acs")
+_OF_CONFIG = (
+    "max_read_request",
+    "max_payload",
+    "relaxed_ordering",
+    "relaxed_ordering_gpu",
+    "relaxed_ordering_root",
+    "acs",
+)
 #: MaxReadReq 4096, MaxPayload 256, relaxed ordering on, as a ConnectX-7 shows it
 CONTROL = b"\x30\x59"
 ROOT_PORT, UPSTREAM, DOWN_GPU, DOWN_HCA = "0000:17:01.0", "0000:18:00.0", "0000:19:00.0", "0000:19:01.0"
 GPU, HCA = "0000:1a:00.0", "0000:1b:00.0"
 
-Shown = typing.Dict[str, typing.Tuple[str, ...]]
+Shown = dict[str, tuple[str, ...]]
 
 
 def config(control: bytes = CONTROL, acs: typing.Optional[int] = None) -> bytes:
@@ -78,8 +86,12 @@ class Server:
         for pid, name in ((7, "crio"), (8, "irqbalance"), (9, "sh")):
             self.process(pid, name, 8388608)
         self.file(self.host, "etc/tuned/active_profile", "hpc-compute ")
-        self.file(self.host, "var/lib/kubelet/cpu_manager_state", '{"policyName":"static","defaultCpuSet":"0-1","checksum":1}')
-        self.file(self.host, "var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\n")
+        self.file(
+            self.host, "var/lib/kubelet/cpu_manager_state", '{"policyName":"static","defaultCpuSet":"0-1","checksum":1}'
+        )
+        self.file(
+            self.host, "var/lib/kubelet/config.yaml", "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\n"
+        )
         self.file(self.host, "dev/kmsg", "6,1,0,-;Linux version 6.12")
         (self.host / "dev/cpu_dma_latency").write_bytes(struct.pack("=i", 2_000_000_000))
         self._devices()
@@ -95,7 +107,12 @@ class Server:
         for address, folder in places.items():
             for name, value in zip(("vendor", "device", "class"), kinds.get(address, of_bridge)):
                 self.tree.write(f"{folder}/{name}", value)
-            for name, value in (("numa_node", "0"), ("max_link_width", "16"), ("current_link_width", "16"), ("local_cpulist", "0-127")):
+            for name, value in (
+                ("numa_node", "0"),
+                ("max_link_width", "16"),
+                ("current_link_width", "16"),
+                ("local_cpulist", "0-127"),
+            ):
                 self.tree.write(f"{folder}/{name}", value)
             self.tree.write(f"{folder}/config", config(acs=0x11))
             self.tree.link(f"bus/pci/devices/{address}", folder)
@@ -125,7 +142,11 @@ class Server:
         self.file(self.proc, f"{pid}/comm", name)
         self.file(self.proc, f"{pid}/limits", f"Max locked memory         {memlock:<20} {memlock:<20} bytes     ")
         users = "\t".join([str(user)] * 4)
-        self.file(self.proc, f"{pid}/status", f"Name:\t{name}\nPid:\t{pid}\nUid:\t{users}\nGid:\t{users}\nNSpid:\t{pid}{inside}\nNSpgid:\t{pid}{inside}")
+        self.file(
+            self.proc,
+            f"{pid}/status",
+            f"Name:\t{name}\nPid:\t{pid}\nUid:\t{users}\nGid:\t{users}\nNSpid:\t{pid}{inside}\nNSpgid:\t{pid}{inside}",
+        )
 
     def read(self) -> NodeTuning:
         roots = [str(self.tree.root)]
@@ -143,9 +164,13 @@ class Tools:
 
     def __init__(self) -> None:
         pfc, app = ((FIXTURES / "dcb" / name).read_text(encoding="utf-8") for name in ("pfc.json", "app.json"))
-        smi = (FIXTURES / "nvidia-smi/580.159.04-row.csv").read_text(encoding="utf-8").replace("00000000:00:06.0", "00000000:1A:00.0")
+        smi = (
+            (FIXTURES / "nvidia-smi/580.159.04-row.csv")
+            .read_text(encoding="utf-8")
+            .replace("00000000:00:06.0", "00000000:1A:00.0")
+        )
         self.said = {"pfc": (0, pfc), "app": (0, app), "nvidia-smi": (0, smi)}
-        self.argvs: typing.List[typing.Tuple[str, ...]] = []
+        self.argvs: list[tuple[str, ...]] = []
 
     def run(self, argv: typing.Sequence[str], limit_seconds: float) -> command.Finished:
         self.argvs.append(tuple(argv))
@@ -158,7 +183,9 @@ class Tools:
             asked = next(item for item in argv if item.startswith("--query-gpu=")).partition("=")[2].split(",")
             wrong = [name for name in asked if name not in known]
             if wrong:
-                return command.Finished(tuple(argv), 2, f'Field "{wrong[0]}" is not a valid field to query.\n\n', "", limit_seconds)
+                return command.Finished(
+                    tuple(argv), 2, f'Field "{wrong[0]}" is not a valid field to query.\n\n', "", limit_seconds
+                )
             out = "\n".join(", ".join(known[name][place] for name in asked) for place in (0, 1))
         return command.Finished(tuple(argv), rc, out if rc == 0 else "", "" if rc == 0 else out, limit_seconds)
 
@@ -180,7 +207,7 @@ def server(tmp_path: pathlib.Path, tools: Tools) -> Server:
 def test_a_gpu_server_that_is_as_it_should_be(server: Server) -> None:
     node = server.read()
     shown = {row: {reading.value: reading.where for reading in readings} for row, readings in node.rows.items()}
-    expected: typing.Dict[str, Shown] = {
+    expected: dict[str, Shown] = {
         "governor": {"performance": ("0-255",)},
         "cpu_driver": {"intel_pstate": ("0-255",)},
         "idle_latency": {"1": ("0-255",)},
@@ -199,7 +226,10 @@ def test_a_gpu_server_that_is_as_it_should_be(server: Server) -> None:
         "kernel_log": {"none": ()},
         "ib_umad": {"absent": ()},
         "numa_cpus": {"0-127": ("node 0",), "128-255": ("node 1",)},
-        "pci_way": {f"pci0000:17 {ROOT_PORT} {UPSTREAM} {DOWN_GPU} {GPU}": (GPU,), f"pci0000:17 {ROOT_PORT} {UPSTREAM} {DOWN_HCA} {HCA}": ("mlx5_0",)},
+        "pci_way": {
+            f"pci0000:17 {ROOT_PORT} {UPSTREAM} {DOWN_GPU} {GPU}": (GPU,),
+            f"pci0000:17 {ROOT_PORT} {UPSTREAM} {DOWN_HCA} {HCA}": ("mlx5_0",),
+        },
         "hca_model": {"1021": ("mlx5_0",)},
         "max_read_request": {"4096": ("mlx5_0",)},
         "max_payload": {"256": ("mlx5_0",)},
@@ -242,7 +272,9 @@ def test_a_gpu_server_that_is_as_it_should_be(server: Server) -> None:
 
 
 @pytest.mark.parametrize("of", [{"inside": "\t1"}, {"user": 1000}])
-def test_a_process_of_a_container_or_of_a_user_stands_for_no_service_of_the_node(server: Server, of: typing.Dict[str, typing.Any]) -> None:
+def test_a_process_of_a_container_or_of_a_user_stands_for_no_service_of_the_node(
+    server: Server, of: dict[str, typing.Any]
+) -> None:
     for pid, name in ((7, "containerd"), (8, "irqbalance"), (11, "crio")):
         server.process(pid, name, 65536, **of)
     assert server.shown("irqbalance") == {"absent": ()} and server.shown("memlock") == {}
@@ -290,7 +322,9 @@ def test_a_node_that_is_not_told_matters_where_there_are_several(server: Server)
 
 
 @pytest.mark.parametrize("machine", ["aarch64", "x86_64"])
-def test_acs_is_not_judged_where_packets_go_another_way(server: Server, monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
+def test_acs_is_not_judged_where_packets_go_another_way(
+    server: Server, monkeypatch: pytest.MonkeyPatch, machine: str
+) -> None:
     server.tree.write(f"bus/pci/devices/{DOWN_HCA}/config", config(acs=0x1D))
     if machine == "x86_64":
         direct = "devices/pci0000:97/0000:97:01.0"
@@ -304,7 +338,9 @@ def test_acs_is_not_judged_where_packets_go_another_way(server: Server, monkeypa
 def test_relaxed_ordering_of_the_ways_ends(server: Server) -> None:
     for address in (GPU, ROOT_PORT):
         server.tree.write(f"bus/pci/devices/{address}/config", config(b"\x20\x59"))
-    assert server.shown("relaxed_ordering_gpu") == {"off": (GPU,)} and server.shown("relaxed_ordering_root") == {"off": (ROOT_PORT,)}
+    assert server.shown("relaxed_ordering_gpu") == {"off": (GPU,)} and server.shown("relaxed_ordering_root") == {
+        "off": (ROOT_PORT,)
+    }
     assert server.shown("relaxed_ordering") == {"on": ("mlx5_0",)}
 
 
@@ -359,7 +395,9 @@ def test_what_a_plain_user_can_not_read_is_no_value(server: Server) -> None:
         ("host/var/lib/kubelet/config.yaml", ["reserved_cpus", "topology_manager"]),
     ],
 )
-def test_a_file_that_says_something_else_is_unread_by_its_row(path: str, rows: typing.List[str], server: Server, tmp_path: pathlib.Path) -> None:
+def test_a_file_that_says_something_else_is_unread_by_its_row(
+    path: str, rows: list[str], server: Server, tmp_path: pathlib.Path
+) -> None:
     target = tmp_path / path
     target.write_bytes(b"\xff\xfe nonsense [")
     unread = server.read().unread
@@ -377,7 +415,11 @@ def test_a_folder_in_the_place_of_a_file_is_unread_and_not_absent(server: Server
 def test_a_kubeconfig_is_no_configuration_of_the_kubelet(server: Server) -> None:
     server.file(server.host, "etc/kubernetes/kubelet.conf", "kind: Config\ncurrent-context: x")
     assert server.shown("topology_manager") == {"restricted": ()}
-    server.file(server.host, "etc/kubernetes/kubelet.conf", "kind: KubeletConfiguration\ntopologyManagerPolicy: none\nreservedSystemCPUs: 0-3")
+    server.file(
+        server.host,
+        "etc/kubernetes/kubelet.conf",
+        "kind: KubeletConfiguration\ntopologyManagerPolicy: none\nreservedSystemCPUs: 0-3",
+    )
     assert server.shown("topology_manager") == {"none": ()} and server.shown("reserved_cpus") == {"0-3": ()}
 
 
@@ -389,7 +431,12 @@ def test_without_a_log_of_the_kernel_nobody_knows_of_faults(server: Server) -> N
 
 def test_a_driver_before_535_names_the_reasons_otherwise(server: Server, tools: Tools) -> None:
     rc, out = tools.said["nvidia-smi"]
-    tools.said["nvidia-smi"] = (rc, out.replace("clocks_event_reasons", "clocks_throttle_reasons").replace("0x0000000000000001", "0x0000000000000048"))
+    tools.said["nvidia-smi"] = (
+        rc,
+        out.replace("clocks_event_reasons", "clocks_throttle_reasons").replace(
+            "0x0000000000000001", "0x0000000000000048"
+        ),
+    )
     assert server.shown("gpu_slowed") == {"hw_slowdown+hw_thermal": (GPU,)}
     assert sum("--format=csv" in argv for argv in tools.argvs) == 2
 
@@ -403,14 +450,20 @@ def test_a_gpu_that_nvidia_smi_does_not_show_is_missed(server: Server, tools: To
 @pytest.mark.parametrize(
     ("tool", "said", "rows"),
     [
-        ("nvidia-smi", (9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."), ["gpu_driver", "gpu_ecc", "gpu_slowed"]),
+        (
+            "nvidia-smi",
+            (9, "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."),
+            ["gpu_driver", "gpu_ecc", "gpu_slowed"],
+        ),
         ("pfc", (1, "Attribute read: Operation not supported"), ["roce_pfc"]),
         ("app", (1, "Attribute read: Operation not supported"), ["roce_dscp"]),
         ("pfc", (0, "{}"), ["roce_pfc"]),
         ("app", (0, "["), ["roce_dscp"]),
     ],
 )
-def test_a_tool_that_fails_is_said(tool: str, said: typing.Tuple[int, str], rows: typing.List[str], server: Server, tools: Tools) -> None:
+def test_a_tool_that_fails_is_said(
+    tool: str, said: tuple[int, str], rows: list[str], server: Server, tools: Tools
+) -> None:
     tools.said[tool] = said
     unread = server.read().unread
     assert set(rows) <= set(unread) and all(not set(server.read().rows.get(row, ())) for row in rows)
@@ -432,7 +485,9 @@ def test_tools_that_are_not_there_are_named(server: Server, monkeypatch: pytest.
     assert [reading.value for reading in node.rows["gpu_driver"]] == ["570.86.15"] and "gpu_driver" not in node.unread
 
 
-def test_nvidia_smi_of_the_driver_container_is_run_in_its_root(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nvidia_smi_of_the_driver_container_is_run_in_its_root(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "own"
     folder.mkdir()
     (folder / "chroot").touch(mode=0o755)
@@ -441,7 +496,11 @@ def test_nvidia_smi_of_the_driver_container_is_run_in_its_root(tmp_path: pathlib
     program = tmp_path / "run/nvidia/driver/usr/bin/nvidia-smi"
     program.parent.mkdir(parents=True)
     program.touch()
-    assert gpu._program(str(tmp_path)) == [str(folder / "chroot"), str(tmp_path / "run/nvidia/driver"), "/usr/bin/nvidia-smi"]
+    assert gpu._program(str(tmp_path)) == [
+        str(folder / "chroot"),
+        str(tmp_path / "run/nvidia/driver"),
+        "/usr/bin/nvidia-smi",
+    ]
     (folder / "nvidia-smi").touch(mode=0o755)
     assert gpu._program(str(tmp_path)) == [str(folder / "nvidia-smi")]
 
@@ -470,4 +529,8 @@ def test_equal_values_stand_together_in_natural_order() -> None:
     rows.unread("a", "mtu")
     rows.unread("b", "mtu")
     node = rows.result()
-    assert node.rows["mtu"][0].where == ("mlx5_9", "mlx5_10") and node.rows["acs"] == () and node.unread == {"mtu": "a; and 1 more"}
+    assert (
+        node.rows["mtu"][0].where == ("mlx5_9", "mlx5_10")
+        and node.rows["acs"] == ()
+        and node.unread == {"mtu": "a; and 1 more"}
+    )

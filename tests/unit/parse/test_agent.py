@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import string
-import typing
 
 import hypothesis
 import hypothesis.strategies as some
@@ -15,16 +14,23 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.agent im
 
 #: of mpirun on three hosts, without what comes behind the address
 WORDS = (
-    ' orted --daemonize -mca ess "env" -mca ess_base_jobid "1723072512" -mca ess_base_vpid {} -mca ess_base_num_procs "3" -mca orte_node_regex '
-    '"linerate-collectives-compute-a,linerate-collectives-compute-b,linerate-collectives-compute-c@0(3)" -mca orte_hnp_uri '
-    '"1723072512.0;tcp://10.99.0.1:52669"'
+    ' orted --daemonize -mca ess "env" -mca ess_base_jobid "1723072512" -mca ess_base_vpid {} -mca ess_base_num_procs'
+    ' "3" -mca orte_node_regex'
+    ' "linerate-collectives-compute-a,linerate-collectives-compute-b,linerate-collectives-compute-c@0(3)" -mca'
+    ' orte_hnp_uri "1723072512.0;tcp://10.99.0.1:52669"'
 )
-CAPTURE = f"ask 6312\nlinerate-collectives-compute-b\n{WORDS.format(1)}\nask 6313\nlinerate-collectives-compute-c\n{WORDS.format(2)}\n"
+CAPTURE = (
+    f"ask 6312\nlinerate-collectives-compute-b\n{WORDS.format(1)}\nask"
+    f" 6313\nlinerate-collectives-compute-c\n{WORDS.format(2)}\n"
+)
 
 
 def test_requests_of_open_mpi() -> None:
     first, second = parse_requests(CAPTURE)
-    assert first == Request(6312, "linerate-collectives-compute-b", WORDS.format(1)) and (second.number, second.host[-1]) == (6313, "c")
+    assert first == Request(6312, "linerate-collectives-compute-b", WORDS.format(1)) and (
+        second.number,
+        second.host[-1],
+    ) == (6313, "c")
 
 
 @pytest.mark.parametrize(
@@ -46,12 +52,18 @@ def test_what_is_no_request_is_none(text: str) -> None:
     assert parse_requests(text) == ()
 
 
-LINE = some.text(string.ascii_letters + string.digits + ' -;"$.:', min_size=1, max_size=40).filter(lambda line: line.strip() != "")
+LINE = some.text(string.ascii_letters + string.digits + ' -;"$.:', min_size=1, max_size=40).filter(
+    lambda line: line.strip() != ""
+)
 
 
-@hypothesis.given(some.lists(some.tuples(some.integers(0, 999_999_999), some.from_regex(r"[a-z0-9]{1,20}", fullmatch=True), LINE), max_size=5))
+@hypothesis.given(
+    some.lists(
+        some.tuples(some.integers(0, 999_999_999), some.from_regex(r"[a-z0-9]{1,20}", fullmatch=True), LINE), max_size=5
+    )
+)
 @hypothesis.settings(max_examples=60, deadline=None)
-def test_each_request_comes_back(requests: typing.List[typing.Tuple[int, str, str]]) -> None:
+def test_each_request_comes_back(requests: list[tuple[int, str, str]]) -> None:
     text = "".join(f"ask {number}\n{host}\n{words}\n" for number, host, words in requests)
     assert parse_requests(text) == tuple(Request(*item) for item in requests)
 

@@ -21,18 +21,32 @@ NAME = "rdma-evidence-20260102T030405Z-aaaaaa.tar.gz"
 @pytest.mark.parametrize(
     ("said", "path", "shown"),
     [
-        ("https://dav.example.com/reports/", f"https://dav.example.com/reports/{NAME}", "https://dav.example.com/reports/"),
+        (
+            "https://dav.example.com/reports/",
+            f"https://dav.example.com/reports/{NAME}",
+            "https://dav.example.com/reports/",
+        ),
         ("HTTPS://dav.example.com:8443", f"https://dav.example.com:8443/{NAME}", "https://dav.example.com:8443/"),
-        ("http://[fd00::1]/{run}/archive.tar.gz", "http://[fd00::1]/RUN/archive.tar.gz", "http://[fd00::1]/{run}/archive.tar.gz"),
+        (
+            "http://[fd00::1]/{run}/archive.tar.gz",
+            "http://[fd00::1]/RUN/archive.tar.gz",
+            "http://[fd00::1]/{run}/archive.tar.gz",
+        ),
         (SIGNED, "https://s3.example.com/reports/last.tar.gz", "https://s3.example.com/reports/last.tar.gz?..."),
-        ("https://blob.example.com/reports/?sig=5ecret", f"https://blob.example.com/reports/{NAME}", "https://blob.example.com/reports/?..."),
+        (
+            "https://blob.example.com/reports/?sig=5ecret",
+            f"https://blob.example.com/reports/{NAME}",
+            "https://blob.example.com/reports/?...",
+        ),
     ],
 )
 def test_an_address_says_where_the_file_goes_and_shows_no_query(said: str, path: str, shown: str) -> None:
     place = place_of(said)
     assert isinstance(place, Address)
     assert place.of("RUN", NAME) == path and place.shown == shown
-    assert "5ecret" not in repr(place) and place.base + place.query == said.replace("HTTPS", "https").replace(":8443", ":8443/")
+    assert "5ecret" not in repr(place) and place.base + place.query == said.replace("HTTPS", "https").replace(
+        ":8443", ":8443/"
+    )
 
 
 @pytest.mark.parametrize("said", ["/srv/reports", "reports", "~/reports", "/srv/a report", "/srv/a:b"])
@@ -80,7 +94,11 @@ def test_whatever_is_written_is_a_place_or_refused(said: str) -> None:
         return
     if isinstance(place, Address):
         # what is sent on has one host, and no sign that ends a line of a request
-        assert (place.base + place.query).isprintable() and " " not in place.base + place.query and place.base.count("://") >= 1
+        assert (
+            (place.base + place.query).isprintable()
+            and " " not in place.base + place.query
+            and place.base.count("://") >= 1
+        )
 
 
 def test_a_signature_says_until_when_it_is_taken() -> None:
@@ -92,6 +110,11 @@ def test_a_signature_says_until_when_it_is_taken() -> None:
 
 
 def test_what_s3_says_is_told_and_nothing_else_of_it() -> None:
-    body = "<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Request has expired</Message><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>"
+    body = (
+        "<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Request has"
+        " expired</Message><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>"
+    )
     assert refusal_words(body) == "AccessDenied: Request has expired"
-    assert refusal_words("<html>403 Forbidden</html>") == "" and refusal_words("<Message>\x1b[2J</Message>") == "\\x1b[2J"
+    assert (
+        refusal_words("<html>403 Forbidden</html>") == "" and refusal_words("<Message>\x1b[2J</Message>") == "\\x1b[2J"
+    )

@@ -22,8 +22,8 @@ REPORTED = json.loads((pathlib.Path(__file__).parent.parent / "fixtures/public/b
 
 
 def judged(
-    key: str, attributes: typing.Dict[str, typing.Any], registry: typing.Optional[typing.Sequence[typing.Dict[str, typing.Any]]]
-) -> typing.Tuple[BiosState, typing.Tuple[str, ...]]:
+    key: str, attributes: dict[str, typing.Any], registry: typing.Optional[typing.Sequence[dict[str, typing.Any]]]
+) -> tuple[BiosState, tuple[str, ...]]:
     """The state of a key that is wanted to be on, and the attributes that are behind it."""
     body = parse({"RegistryEntries": {"Attributes": list(registry)}}, "/registry") if registry is not None else None
     bios = bios_of({"Attributes": attributes, "@Redfish.Settings": {"SettingsObject": {"@odata.id": "/settings"}}})
@@ -73,15 +73,36 @@ def test_spellings_of_names(key: typing.Any, name: str) -> None:
     assert [other for other in KEYS if is_name(other, name)] == [key]
 
 
-@pytest.mark.parametrize("name", ["Slot3SRIOVSupport", "SR-IOVSupportHelp", "SRIOVSupport_00470048", "IntelVirtualizationTechnology", "Sriov_0047", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Slot3SRIOVSupport",
+        "SR-IOVSupportHelp",
+        "SRIOVSupport_00470048",
+        "IntelVirtualizationTechnology",
+        "Sriov_0047",
+        "",
+    ],
+)
 def test_names_of_other_things(name: str) -> None:
     assert not any(is_name(key, name) for key in KEYS)
 
 
-def of_registry(attributes: int, rules: int, name: str = "Sriov", conditions: int = 1) -> typing.Dict[str, typing.Any]:
-    """A registry of so many attributes with one name, or with names of their own, and of so many rules about the first, each of so many conditions."""
-    condition = {"MapFromProperty": "CurrentValue", "MapFromCondition": "EQU", "MapFromAttribute": "Other", "MapFromValue": "On"}
-    rule = {"MapToValue": "true", "MapToProperty": "Hidden", "MapToAttribute": "Sriov", "MapFrom": [condition] * conditions}
+def of_registry(attributes: int, rules: int, name: str = "Sriov", conditions: int = 1) -> dict[str, typing.Any]:
+    """A registry of so many attributes with one name, or with names of their own, and of so many rules about the first,
+    each of so many conditions."""
+    condition = {
+        "MapFromProperty": "CurrentValue",
+        "MapFromCondition": "EQU",
+        "MapFromAttribute": "Other",
+        "MapFromValue": "On",
+    }
+    rule = {
+        "MapToValue": "true",
+        "MapToProperty": "Hidden",
+        "MapToAttribute": "Sriov",
+        "MapFrom": [condition] * conditions,
+    }
     rows = [{"AttributeName": name.format(number), "DisplayName": "SR-IOV Support"} for number in range(attributes)]
     return {"RegistryEntries": {"Attributes": rows, "Dependencies": [{"Dependency": rule}] * rules}}
 
@@ -91,7 +112,9 @@ def test_a_registry_has_each_attribute_once() -> None:
     assert (entry.name, len(entry.dependencies)) == ("Sriov", 1)
 
 
-@pytest.mark.parametrize(("attributes", "rules", "name", "conditions"), [(1, 65, "Sriov", 1), (301, 1, "Sriov{}", 1), (1, 1, "Sriov", 65)])
+@pytest.mark.parametrize(
+    ("attributes", "rules", "name", "conditions"), [(1, 65, "Sriov", 1), (301, 1, "Sriov{}", 1), (1, 1, "Sriov", 65)]
+)
 def test_a_registry_with_more_than_any_is_refused(attributes: int, rules: int, name: str, conditions: int) -> None:
     """One read of it would take most of an hour."""
     with pytest.raises(ParseError, match="at most"):

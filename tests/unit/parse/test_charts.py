@@ -12,10 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.stack import controller
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.charts import definitions_text, olm_examples
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.charts import (
+    definitions_text,
+    olm_examples,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
-#: of helm 3.19 template --include-crds, shortened: a file with two documents, a chart in the chart, a definition among the templates
+#: of helm 3.19 template --include-crds, shortened: a file with two documents, a chart in the chart, a definition among
+#: the templates
 PRINTED = """---
 # Source: network-operator/crds/mellanox.com_nicclusterpolicies.yaml
 # Copyright of somebody
@@ -72,7 +76,7 @@ def test_any_text(text: str) -> None:
     assert definitions_text(f"---\n# Source: c/templates/x.yaml\n{text.replace('# Source', '')}") == ""
 
 
-def csv(text: typing.Any) -> typing.Dict[str, typing.Any]:
+def csv(text: typing.Any) -> dict[str, typing.Any]:
     return {"kind": "ClusterServiceVersion", "metadata": {"name": "gpu.v1", "annotations": {"alm-examples": text}}}
 
 
@@ -87,7 +91,9 @@ def test_examples_of_another_form(text: str) -> None:
         olm_examples(csv(text))
 
 
-def deployment(namespace: str, name: str, container: typing.Dict[str, typing.Any], **metadata: typing.Any) -> typing.Dict[str, typing.Any]:
+def deployment(
+    namespace: str, name: str, container: dict[str, typing.Any], **metadata: typing.Any
+) -> dict[str, typing.Any]:
     return {
         "kind": "Deployment",
         "metadata": {"name": name, "namespace": namespace, **metadata},
@@ -104,7 +110,10 @@ HELM = {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"met
     [
         (
             deployment(
-                "nfd", "nfd-node-feature-discovery-master", {"image": "registry.k8s.io/nfd/node-feature-discovery:v0.18.3", "command": ["nfd-master"]}, **HELM
+                "nfd",
+                "nfd-node-feature-discovery-master",
+                {"image": "registry.k8s.io/nfd/node-feature-discovery:v0.18.3", "command": ["nfd-master"]},
+                **HELM,
             ),
             ("node-feature-discovery", "v0.18.3", "helm", "nfd"),
         ),
@@ -113,20 +122,45 @@ HELM = {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {"met
             ("sriov-network-operator", "1", "unknown", ""),
         ),
         (
-            deployment("nvidia-network-operator", "network-operator", {"image": "nvcr.io/nvidia/cloud-native/network-operator:v26.4.1"}, **HELM),
+            deployment(
+                "nvidia-network-operator",
+                "network-operator",
+                {"image": "nvcr.io/nvidia/cloud-native/network-operator:v26.4.1"},
+                **HELM,
+            ),
             ("network-operator", "v26.4.1", "helm", "nfd"),
         ),
         (
-            deployment("nvidia-gpu-operator", "gpu-operator", {"image": "nvcr.io/nvidia/x@sha256:1"}, labels={"olm.owner": "gpu-operator-certified.v26.3.3"}),
+            deployment(
+                "nvidia-gpu-operator",
+                "gpu-operator",
+                {"image": "nvcr.io/nvidia/x@sha256:1"},
+                labels={"olm.owner": "gpu-operator-certified.v26.3.3"},
+            ),
             ("gpu-operator", "gpu-operator-certified.v26.3.3", "olm", ""),
         ),
         # beside the master, of the same image
-        (deployment("nfd", "nfd-node-feature-discovery-gc", {"image": "registry.k8s.io/nfd/node-feature-discovery:v0.18.3", "command": ["nfd-gc"]}), None),
+        (
+            deployment(
+                "nfd",
+                "nfd-node-feature-discovery-gc",
+                {"image": "registry.k8s.io/nfd/node-feature-discovery:v0.18.3", "command": ["nfd-gc"]},
+            ),
+            None,
+        ),
         # OpenShift's own
-        (deployment("openshift-network-operator", "network-operator", {"image": "quay.io/openshift-release-dev/x@sha256:1"}), None),
-        (deployment("cert-manager", "cert-manager-webhook", {"image": "quay.io/jetstack/cert-manager-webhook:v1"}), None),
+        (
+            deployment(
+                "openshift-network-operator", "network-operator", {"image": "quay.io/openshift-release-dev/x@sha256:1"}
+            ),
+            None,
+        ),
+        (
+            deployment("cert-manager", "cert-manager-webhook", {"image": "quay.io/jetstack/cert-manager-webhook:v1"}),
+            None,
+        ),
     ],
 )
-def test_an_operator_by_what_it_runs(found: typing.Dict[str, typing.Any], expected: typing.Optional[typing.Tuple[str, ...]]) -> None:
+def test_an_operator_by_what_it_runs(found: dict[str, typing.Any], expected: typing.Optional[tuple[str, ...]]) -> None:
     seen = controller(found)
     assert (None if seen is None else (seen.operator, seen.version, seen.origin, seen.release)) == expected

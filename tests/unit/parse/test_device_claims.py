@@ -28,22 +28,39 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.de
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 
-def named(kind: str, spec: typing.Any, **metadata: str) -> typing.Dict[str, typing.Any]:
+def named(kind: str, spec: typing.Any, **metadata: str) -> dict[str, typing.Any]:
     return {"kind": kind, "metadata": {"name": "nics", **metadata}, "spec": spec}
 
 
-def request(**way: typing.Any) -> typing.Dict[str, typing.Any]:
+def request(**way: typing.Any) -> dict[str, typing.Any]:
     return {"devices": {"requests": [{"name": "nic", **way}]}}
 
 
 def test_a_claim_has_the_classes_of_each_request_in_the_order_of_its_ways() -> None:
-    spec = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 8}}, *request()["devices"]["requests"]]}}
-    spec["devices"]["requests"][1]["firstAvailable"] = [{"name": "a", "deviceClassName": "dranet"}, {"name": "b", "deviceClassName": "sriov"}]
-    wanted = (DeviceRequest("gpu", (DeviceWay("gpu.nvidia.com", 8),)), DeviceRequest("nic", (DeviceWay("dranet"), DeviceWay("sriov"))))
+    spec = {
+        "devices": {
+            "requests": [
+                {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 8}},
+                *request()["devices"]["requests"],
+            ]
+        }
+    }
+    spec["devices"]["requests"][1]["firstAvailable"] = [
+        {"name": "a", "deviceClassName": "dranet"},
+        {"name": "b", "deviceClassName": "sriov"},
+    ]
+    wanted = (
+        DeviceRequest("gpu", (DeviceWay("gpu.nvidia.com", 8),)),
+        DeviceRequest("nic", (DeviceWay("dranet"), DeviceWay("sriov"))),
+    )
     assert read_claim(named("ResourceClaim", spec)) == DeviceClaim("default/nics", False, wanted)
-    assert read_claim(named("ResourceClaimTemplate", {"spec": spec}, namespace="training")) == DeviceClaim("training/nics", True, wanted)
+    assert read_claim(named("ResourceClaimTemplate", {"spec": spec}, namespace="training")) == DeviceClaim(
+        "training/nics", True, wanted
+    )
     # of v1beta1
-    assert read_claim(named("ResourceClaim", request(deviceClassName="dra.net"))).requests == (DeviceRequest("nic", (DeviceWay("dra.net"),)),)
+    assert read_claim(named("ResourceClaim", request(deviceClassName="dra.net"))).requests == (
+        DeviceRequest("nic", (DeviceWay("dra.net"),)),
+    )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +71,10 @@ def test_a_claim_has_the_classes_of_each_request_in_the_order_of_its_ways() -> N
         (request(exactly=[1]), "exactly is no mapping"),
         ({"devices": {"requests": [{"exactly": {"deviceClassName": "a"}}]}}, "requests: name"),
         (request(exactly={"deviceClassName": "A B"}), "deviceClassName"),
-        ({"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "a"}}] * 33}}, "33 entries; 32 are the most"),
+        (
+            {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "a"}}] * 33}},
+            "33 entries; 32 are the most",
+        ),
     ],
 )
 def test_what_is_no_claim_is_refused(spec: typing.Any, said: str) -> None:
@@ -66,13 +86,20 @@ def test_what_is_no_claim_is_refused(spec: typing.Any, said: str) -> None:
 
 
 def test_all_devices_of_a_node_are_one_at_least() -> None:
-    (found,) = read_claim(named("ResourceClaim", request(exactly={"deviceClassName": "a", "allocationMode": "All"}))).requests
+    (found,) = read_claim(
+        named("ResourceClaim", request(exactly={"deviceClassName": "a", "allocationMode": "All"}))
+    ).requests
     assert found.ways == (DeviceWay("a", 1),) and found.classes == ("a",)
     with pytest.raises(ResourceError, match="count"):
         read_claim(named("ResourceClaim", request(exactly={"deviceClassName": "a", "count": "many"})))
 
 
-SLICE = {"driver": "dra.net", "pool": {"name": "worker-1", "generation": 3, "resourceSliceCount": 1}, "nodeName": "worker-1", "devices": [{"name": "a"}] * 2}
+SLICE = {
+    "driver": "dra.net",
+    "pool": {"name": "worker-1", "generation": 3, "resourceSliceCount": 1},
+    "nodeName": "worker-1",
+    "devices": [{"name": "a"}] * 2,
+}
 
 
 def test_a_slice_has_some_devices_of_a_node() -> None:
@@ -115,7 +142,7 @@ def test_devices_are_counted_by_node_and_of_the_newest_generation_of_their_pool(
         ("device.driver == '-a'", ()),
     ],
 )
-def test_a_class_names_its_drivers(expression: str, drivers: typing.Tuple[str, ...]) -> None:
+def test_a_class_names_its_drivers(expression: str, drivers: tuple[str, ...]) -> None:
     spec = {"selectors": [{"cel": {"expression": expression}}], "extendedResourceName": "example.com/nic"}
     assert read_class(named("DeviceClass", spec)) == DeviceClass("nics", drivers, "example.com/nic")
 
@@ -140,10 +167,18 @@ def test_names_are_those_of_kubernetes() -> None:
 
 
 def test_claims_of_a_pod_and_of_its_containers() -> None:
-    spec = {"resourceClaims": [{"name": "rdma", "resourceClaimTemplateName": "nics"}, {"name": "gpu", "resourceClaimName": "all"}]}
+    spec = {
+        "resourceClaims": [
+            {"name": "rdma", "resourceClaimTemplateName": "nics"},
+            {"name": "gpu", "resourceClaimName": "all"},
+        ]
+    }
     assert read_pod_claims(spec, "x") == (PodClaim("rdma", "nics", True), PodClaim("gpu", "all", False))
     taken = [{"name": "rdma", "request": "nic/sriov"}, {"name": "gpu"}]
-    assert read_taken_claims({"resources": {"claims": taken}}, "x") == (TakenClaim("rdma", "nic/sriov"), TakenClaim("gpu"))
+    assert read_taken_claims({"resources": {"claims": taken}}, "x") == (
+        TakenClaim("rdma", "nic/sriov"),
+        TakenClaim("gpu"),
+    )
     with pytest.raises(ResourceError, match="request"):
         read_taken_claims({"resources": {"claims": [{"name": "rdma", "request": "A b"}]}}, "x")
     for wrong in ({"name": "a"}, {"name": "a", "resourceClaimName": "b", "resourceClaimTemplateName": "b"}):
@@ -152,7 +187,20 @@ def test_claims_of_a_pod_and_of_its_containers() -> None:
 
 
 def test_what_the_devices_of_a_class_are() -> None:
-    classes = (DeviceClass("mine", ("dra.net",)), DeviceClass("both", ("dra.net", "gpu.nvidia.com")), DeviceClass("dranet", ("gpu.nvidia.com",)))
+    classes = (
+        DeviceClass("mine", ("dra.net",)),
+        DeviceClass("both", ("dra.net", "gpu.nvidia.com")),
+        DeviceClass("dranet", ("gpu.nvidia.com",)),
+    )
     known = DeviceClaims((), classes)
-    assert [known.use_of(name) for name in ("mine", "both", "dranet", "other.example")] == ["network", "unknown", "gpu", "unknown"]
-    assert [DeviceClaims().use_of(name) for name in ("mrdma.google.com", "mig.nvidia.com", "mine")] == ["network", "gpu", "unknown"]
+    assert [known.use_of(name) for name in ("mine", "both", "dranet", "other.example")] == [
+        "network",
+        "unknown",
+        "gpu",
+        "unknown",
+    ]
+    assert [DeviceClaims().use_of(name) for name in ("mrdma.google.com", "mig.nvidia.com", "mine")] == [
+        "network",
+        "gpu",
+        "unknown",
+    ]

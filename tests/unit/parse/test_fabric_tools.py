@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import SubnetManager, UnreadPort
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import iblinkinfo, ibnetdiscover, ibping, ibqueryerrors, saquery, sminfo, smpquery
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import (
+    iblinkinfo,
+    ibnetdiscover,
+    ibping,
+    ibqueryerrors,
+    saquery,
+    sminfo,
+    smpquery,
+)
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "infiniband-diags"
 
@@ -29,7 +37,9 @@ def test_sminfo_reads_master_and_standby() -> None:
     assert sminfo.parse(text("sminfo_standby")).state == "STANDBY"
 
 
-@pytest.mark.parametrize("output", [text("sminfo_no_sm"), text("sminfo_bad_lid"), "", text("sminfo_master") * 2, text("sminfo_master")[:60]])
+@pytest.mark.parametrize(
+    "output", [text("sminfo_no_sm"), text("sminfo_bad_lid"), "", text("sminfo_master") * 2, text("sminfo_master")[:60]]
+)
 def test_sminfo_without_one_answer_is_refused(output: str) -> None:
     with pytest.raises(ParseError):
         sminfo.parse(output)
@@ -37,7 +47,9 @@ def test_sminfo_without_one_answer_is_refused(output: str) -> None:
 
 @pytest.mark.parametrize(("number", "state"), [(0, "NOTACT"), (1, "DISCOVER"), (2, "STANDBY"), (3, "MASTER")])
 def test_sminfo_takes_the_number_of_the_state(number: int, state: str) -> None:
-    assert sminfo.parse(f"sminfo: sm lid 1 sm guid 0x1, activity count 1 priority 0 state {number} ???\n").state == state
+    assert (
+        sminfo.parse(f"sminfo: sm lid 1 sm guid 0x1, activity count 1 priority 0 state {number} ???\n").state == state
+    )
 
 
 def test_sminfo_refuses_a_state_out_of_the_specification() -> None:
@@ -47,14 +59,22 @@ def test_sminfo_refuses_a_state_out_of_the_specification() -> None:
 
 def test_saquery_reads_the_records() -> None:
     assert saquery.parse_sm_records(text("saquery_smir")) == (SubnetManager(4, "0xb83fd20300e00001", "MASTER", 8, 457),)
-    both = text("saquery_smir") + text("saquery_smir").replace("LID...................4", "LID...................10").replace("e00001", "e00061").replace(
-        "SMState...............3", "SMState...............2"
-    )
-    assert [(manager.lid, manager.state) for manager in saquery.parse_sm_records(both)] == [(4, "MASTER"), (10, "STANDBY")]
+    both = text("saquery_smir") + text("saquery_smir").replace(
+        "LID...................4", "LID...................10"
+    ).replace("e00001", "e00061").replace("SMState...............3", "SMState...............2")
+    assert [(manager.lid, manager.state) for manager in saquery.parse_sm_records(both)] == [
+        (4, "MASTER"),
+        (10, "STANDBY"),
+    ]
 
 
 @pytest.mark.parametrize(
-    "output", [text("saquery_no_sm"), "Query SA failed: Connection timed out\n", text("saquery_smir").replace("ActCount..............457\n", "")]
+    "output",
+    [
+        text("saquery_no_sm"),
+        "Query SA failed: Connection timed out\n",
+        text("saquery_smir").replace("ActCount..............457\n", ""),
+    ],
 )
 def test_saquery_without_a_whole_record_is_refused(output: str) -> None:
     with pytest.raises(ParseError):
@@ -81,7 +101,9 @@ def test_saquery_without_all_ports_with_a_manager_is_refused(output: str) -> Non
 
 
 def test_saquery_leaves_out_ports_whose_manager_is_switched_off() -> None:
-    disabled = text("saquery_issm") + text("saquery_issm").split("\n", 1)[1].partition("IsSMdisabled")[0].replace("Lid..............10", "Lid..............11")
+    disabled = text("saquery_issm") + text("saquery_issm").split("\n", 1)[1].partition("IsSMdisabled")[0].replace(
+        "Lid..............10", "Lid..............11"
+    )
     assert saquery.parse_manager_ports(disabled) == (4, 10)
 
 
@@ -134,18 +156,27 @@ def test_iblinkinfo_reads_what_a_link_could_be() -> None:
     seen = iblinkinfo.parse(text("iblinkinfo_line"))
     assert seen.links == len(seen.slow) == 56 and {port.could_be for port in seen.slow} == {"12X"}
     assert (seen.slow[0].guid, seen.slow[0].port) == ("0xb83fd20300e00071", 1)
-    sound = text("iblinkinfo_line").replace("(Could be 12X )", "( )", 55).replace("(Could be 12X )", "(Could be 4X Could be 106.25 Gbps)")
+    sound = (
+        text("iblinkinfo_line")
+        .replace("(Could be 12X )", "( )", 55)
+        .replace("(Could be 12X )", "(Could be 4X Could be 106.25 Gbps)")
+    )
     (slow,) = iblinkinfo.parse(sound).slow
     assert slow.could_be == "4X, 106.25 Gbps"
 
 
 def test_iblinkinfo_of_a_link_whose_far_end_just_went_away() -> None:
-    line = '0xb83fd20301100010 "MF0;fabric-1-leaf-2:MQM9700/U1"      2    3[  ] ==( 4X        106.25 Gbps Active/ Polling)==>      "Port not available"\n'
+    line = (
+        '0xb83fd20301100010 "MF0;fabric-1-leaf-2:MQM9700/U1"      2    3[  ] ==( 4X        106.25 Gbps Active/'
+        ' Polling)==>      "Port not available"\n'
+    )
     seen = iblinkinfo.parse(text("iblinkinfo_line") + line)
     assert seen.links == 56
 
 
-@pytest.mark.parametrize("output", ["", text("iblinkinfo_line")[:-30], "garbage\n", text("iblinkinfo_line") + "discover failed\n"])
+@pytest.mark.parametrize(
+    "output", ["", text("iblinkinfo_line")[:-30], "garbage\n", text("iblinkinfo_line") + "discover failed\n"]
+)
 def test_iblinkinfo_of_another_form_is_refused(output: str) -> None:
     with pytest.raises(ParseError):
         iblinkinfo.parse(output)
@@ -154,13 +185,34 @@ def test_iblinkinfo_of_another_form_is_refused(output: str) -> None:
 def iblinkinfo_line(width: str, speed: str, could_be: str = " ", port: int = 9) -> str:
     """As print_port() of iblinkinfo.c prints it in line mode; the words are those of libibmad's dump.c."""
     link = f"({width:>3} {speed:>18} Active/  LinkUp)"
-    return f'0xb83fd20300000000 "{"leaf-1":>30}" {1:6d} {port:4d}[  ] =={link}==>  0xb83fd20300000200 {3:6d} {1:4d}[  ] "leaf-2" ({could_be})\n'
+    return (
+        f'0xb83fd20300000000 "{"leaf-1":>30}" {1:6d} {port:4d}[  ] =={link}==>  0xb83fd20300000200 {3:6d} {1:4d}[  ]'
+        f' "leaf-2" ({could_be})\n'
+    )
 
 
 def test_iblinkinfo_with_every_speed_that_there_is() -> None:
-    speeds = ("2.5 Gbps", "5.0 Gbps", "10.0 Gbps", "10.0 Gbps (FDR10)", "14.0625 Gbps", "25.78125 Gbps", "53.125 Gbps", "106.25 Gbps", "212.5 Gbps")
-    odd = (("4X", "undefined (8)"), ("undefined (32)", "106.25 Gbps"), ("4X", "Extended speed"), ("4X", "undefined (0)"))
-    lines = [iblinkinfo_line(width, speed, port=port) for port, (width, speed) in enumerate((*(("4X", speed) for speed in speeds), *odd), 1)]
+    speeds = (
+        "2.5 Gbps",
+        "5.0 Gbps",
+        "10.0 Gbps",
+        "10.0 Gbps (FDR10)",
+        "14.0625 Gbps",
+        "25.78125 Gbps",
+        "53.125 Gbps",
+        "106.25 Gbps",
+        "212.5 Gbps",
+    )
+    odd = (
+        ("4X", "undefined (8)"),
+        ("undefined (32)", "106.25 Gbps"),
+        ("4X", "Extended speed"),
+        ("4X", "undefined (0)"),
+    )
+    lines = [
+        iblinkinfo_line(width, speed, port=port)
+        for port, (width, speed) in enumerate((*(("4X", speed) for speed in speeds), *odd), 1)
+    ]
     seen = iblinkinfo.parse("".join(lines))
     assert (seen.links, seen.slow, seen.unread) == (len(lines), (), ())
     qdr = iblinkinfo_line("4X", "10.0 Gbps", " Could be FDR10 (Found link at QDR but expected speed is FDR10)")
@@ -169,7 +221,9 @@ def test_iblinkinfo_with_every_speed_that_there_is() -> None:
 
 def test_one_odd_line_of_iblinkinfo_costs_one_port() -> None:
     odd = '0xb83fd20300000000 "leaf-1" of another tool\n'
-    seen = iblinkinfo.parse(iblinkinfo_line("4X", "106.25 Gbps") + odd + iblinkinfo_line("4X", "106.25 Gbps", "Could be 12X  "))
+    seen = iblinkinfo.parse(
+        iblinkinfo_line("4X", "106.25 Gbps") + odd + iblinkinfo_line("4X", "106.25 Gbps", "Could be 12X  ")
+    )
     assert (seen.links, len(seen.slow), seen.unread) == (2, 1, (odd.strip(),))
     many = iblinkinfo.parse(iblinkinfo_line("4X", "106.25 Gbps") + odd.replace("of another", "x" * 5000) * 500)
     assert len(many.unread) == 20 and max(map(len, many.unread)) == 300
@@ -202,23 +256,37 @@ def test_ibqueryerrors_tells_64_bit_counters_from_small_ones() -> None:
 
 
 def test_two_hcas_back_to_back() -> None:
-    """out_ca_port() of ibnetdiscover.c prints a blank before the GUID of a far end that is no switch, since v28 at least."""
-    ends = (("b83fd20300e00000", "b83fd20300e00001", 1, "worker-1 mlx5_0"), ("b83fd20300e00010", "b83fd20300e00011", 2, "worker-2 mlx5_0"))
+    """out_ca_port() of ibnetdiscover.c prints a blank before the GUID of a far end that is no switch, since v28 at
+    least."""
+    ends = (
+        ("b83fd20300e00000", "b83fd20300e00001", 1, "worker-1 mlx5_0"),
+        ("b83fd20300e00010", "b83fd20300e00011", 2, "worker-2 mlx5_0"),
+    )
     for more in ("", " s=4 w=2 v=4", " s=4 w=2 v=4 e=8"):
         lines = ["#", "# Topology file: generated on Mon Jan  2 03:04:05 2026", "#"]
         for (guid, port_guid, lid, name), (far, far_port, far_lid, far_name) in (ends, ends[::-1]):
             lines += ["", "vendid=0x2c9", "devid=0x1021", f"caguid=0x{guid}", f'Ca\t1 "H-{guid}"\t\t# "{name}"']
-            lines += [f'[1]({port_guid}) \t"H-{far}"[1] ({far_port}) \t\t# lid {lid} lmc 0 "{far_name}" lid {far_lid} 4xNDR{more}']
+            lines += [
+                f'[1]({port_guid}) \t"H-{far}"[1] ({far_port}) \t\t# lid {lid} lmc 0 "{far_name}" lid {far_lid}'
+                f" 4xNDR{more}"
+            ]
         topology = ibnetdiscover.parse("\n".join(lines) + "\n")
         (link,) = topology.links
-        assert (link.a.port_guid, link.b.port_guid, link.width, link.speed) == ("0xb83fd20300e00001", "0xb83fd20300e00011", 4, "NDR")
+        assert (link.a.port_guid, link.b.port_guid, link.width, link.speed) == (
+            "0xb83fd20300e00001",
+            "0xb83fd20300e00011",
+            4,
+            "NDR",
+        )
         assert (link.a.kind, link.b.kind, link.a.lid, link.b.lid) == ("Ca", "Ca", 1, 2)
 
 
 @pytest.mark.parametrize("description", ["", "a, b", 'say "hello" ( )', "x ==( 4X )==> y", "$(reboot) [1] ==("])
 def test_iblinkinfo_with_a_hostile_description(description: str) -> None:
     far = f'0xb83fd20300000200      3    1[  ] "{description}" ( )'
-    line = f'0xb83fd20300000000 "{description:>30}"      1    9[  ] ==( 4X        106.25 Gbps Active/  LinkUp)==>  {far}\n'
+    line = (
+        f'0xb83fd20300000000 "{description:>30}"      1    9[  ] ==( 4X        106.25 Gbps Active/  LinkUp)==>  {far}\n'
+    )
     seen = iblinkinfo.parse(line + line.replace("( )\n", "(Could be 106.25 Gbps)\n"))
     assert [(port.guid, port.port, port.could_be) for port in seen.slow] == [("0xb83fd20300000000", 9, "106.25 Gbps")]
 
@@ -235,9 +303,11 @@ def test_iblinkinfo_with_a_hostile_description(description: str) -> None:
         ("ibping_bad_lid", (99, 2, 0)),
     ],
 )
-def test_ibping_counts(name: str, expected: typing.Tuple[typing.Any, ...]) -> None:
+def test_ibping_counts(name: str, expected: tuple[typing.Any, ...]) -> None:
     assert ibping.parse(text(name)) == expected
-    assert (FIXTURES / f"{name}.rc").read_text().strip() == "0", "exit code 0 says nothing: all of these have it, also with 100 % loss"
+    assert (FIXTURES / f"{name}.rc").read_text().strip() == "0", (
+        "exit code 0 says nothing: all of these have it, also with 100 % loss"
+    )
 
 
 @pytest.mark.parametrize(("name", "expected"), [("ibping_resent", 81), ("ibping_no_server", 0)])
@@ -327,9 +397,15 @@ def test_topology_marks_aggregation_nodes() -> None:
 
 @pytest.mark.parametrize(
     ("rate", "expected"),
-    [("4x???", (4, None)), ("??XDR", (None, "XDR")), ("2xHDR", (2, "HDR")), ("4xFDR10", (4, "FDR10")), ("4xNDR s=4 w=2 v=4 e=4", (4, "NDR"))],
+    [
+        ("4x???", (4, None)),
+        ("??XDR", (None, "XDR")),
+        ("2xHDR", (2, "HDR")),
+        ("4xFDR10", (4, "FDR10")),
+        ("4xNDR s=4 w=2 v=4 e=4", (4, "NDR")),
+    ],
 )
-def test_topology_does_not_guess_a_rate(rate: str, expected: typing.Tuple[typing.Any, ...]) -> None:
+def test_topology_does_not_guess_a_rate(rate: str, expected: tuple[typing.Any, ...]) -> None:
     link = ibnetdiscover.parse(SMALL.format(switch="s", ca="c", rate=rate)).links[0]
     assert (link.width, link.speed) == expected
 
@@ -343,7 +419,12 @@ def test_topology_does_not_guess_a_rate(rate: str, expected: typing.Tuple[typing
         ("lmc 2", "lmc 8", 10, "the line of a port"),
         ("lmc 2", "lmc 999", 10, "the line of a port"),
         ("caguid=0x30", "cagui=0x30", 12, "the line of a node or a port"),
-        ("# Topology file", '[1]\t"H-0000000000000020"[1](21) \t\t# "c" lid 8 4xNDR', 1, "the line of a port below that of its node"),
+        (
+            "# Topology file",
+            '[1]\t"H-0000000000000020"[1](21) \t\t# "c" lid 8 4xNDR',
+            1,
+            "the line of a port below that of its node",
+        ),
         (' \t"S-0000000000000010"[1]', '\u2028"S-0000000000000010"[1]', 10, "the line of a port"),
     ],
 )
@@ -392,7 +473,16 @@ def test_a_cut_topology_is_refused_or_whole(length: int) -> None:
 
 CAPTURES = [
     text(name)
-    for name in ("ibnetdiscover", "sminfo_master", "saquery_smir", "saquery_issm", "ibping_ok", "ibqueryerrors_errors", "iblinkinfo_line", "smpquery_portinfo")
+    for name in (
+        "ibnetdiscover",
+        "sminfo_master",
+        "saquery_smir",
+        "saquery_issm",
+        "ibping_ok",
+        "ibqueryerrors_errors",
+        "iblinkinfo_line",
+        "smpquery_portinfo",
+    )
 ]
 
 
@@ -426,7 +516,10 @@ def test_parsers_raise_nothing_but_their_error(parser: typing.Callable[..., typi
 
 @given(st.integers(min_value=0, max_value=10**6), st.integers(min_value=0, max_value=10**6))
 def test_ibping_never_invents_a_packet(transmitted: int, received: int) -> None:
-    output = f"--- h (Lid 1) ibping statistics ---\n{transmitted} packets transmitted, {received} received, 0% packet loss, time 1 ms\n"
+    output = (
+        f"--- h (Lid 1) ibping statistics ---\n{transmitted} packets transmitted, {received} received, 0% packet loss,"
+        " time 1 ms\n"
+    )
     try:
         counts = ibping.parse(output)
     except ParseError:

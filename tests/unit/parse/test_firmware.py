@@ -13,8 +13,19 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import NicDevice, NicState, NicTemplate, Setting, number, same
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nic_configuration_operator import nic_device, nic_state, nic_template
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+    NicDevice,
+    NicState,
+    NicTemplate,
+    Setting,
+    number,
+    same,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nic_configuration_operator import (
+    nic_device,
+    nic_state,
+    nic_template,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import devlink, mstconfig
 
@@ -26,7 +37,7 @@ def fixture(name: str) -> str:
     return (FIXTURES / name).read_text(encoding="utf-8")
 
 
-def by_name(query: mstconfig.Query) -> typing.Dict[str, Setting]:
+def by_name(query: mstconfig.Query) -> dict[str, Setting]:
     return {setting.name: setting for setting in query.settings}
 
 
@@ -38,7 +49,9 @@ def test_all_versions_say_the_same(version: str) -> None:
     assert seen["SRIOV_EN"] == Setting("SRIOV_EN", "True(1)", "False(0)", "False(0)") and seen["SRIOV_EN"].pending
     assert seen["NUM_OF_VFS"] == Setting("NUM_OF_VFS", "16", "0", "0")
     # its default is another value than the one in force, which is none that waits
-    assert seen["LINK_TYPE_P1"] == Setting("LINK_TYPE_P1", "IB(1)", "IB(1)", "VPI(3)") and not seen["LINK_TYPE_P1"].pending
+    assert (
+        seen["LINK_TYPE_P1"] == Setting("LINK_TYPE_P1", "IB(1)", "IB(1)", "VPI(3)") and not seen["LINK_TYPE_P1"].pending
+    )
     assert seen["NUM_OF_PF"].read_only is (version != "4.21")
     assert seen["PCI_ATOMIC_MODE"].next == "PCI_ATOMIC_DISABLED_EXT_ATOMIC_ENABLED(0)"
     # 4.21 prints a name of 41 signs into its value
@@ -53,7 +66,9 @@ def test_json_says_what_the_table_says() -> None:
 def test_firmware_that_says_only_what_comes_next() -> None:
     seen = by_name(mstconfig.parse(fixture("mstconfig_4.21_connectx3pro.txt")))
     assert seen["SRIOV_EN"] == Setting("SRIOV_EN", "True(1)") and not seen["SRIOV_EN"].pending and len(seen) == 6
-    assert by_name(mstconfig.parse(fixture("mstconfig_4.21_next_only.txt")))["NUM_OF_VFS"] == Setting("NUM_OF_VFS", "16")
+    assert by_name(mstconfig.parse(fixture("mstconfig_4.21_next_only.txt")))["NUM_OF_VFS"] == Setting(
+        "NUM_OF_VFS", "16"
+    )
 
 
 def test_what_is_not_available_is_unknown() -> None:
@@ -113,34 +128,53 @@ def test_json_of_another_form_is_an_error(change: typing.Callable[[typing.Any], 
 @hypothesis.given(
     rows=some.dictionaries(
         some.from_regex(r"[A-Z][A-Z0-9_]{0,34}", fullmatch=True),
-        some.tuples(some.sampled_from(["True(1)", "False(0)", "N/A", "16", "0x1f(31)"]), some.sampled_from(["True(1)", "N/A", "8"]), some.booleans()),
+        some.tuples(
+            some.sampled_from(["True(1)", "False(0)", "N/A", "16", "0x1f(31)"]),
+            some.sampled_from(["True(1)", "N/A", "8"]),
+            some.booleans(),
+        ),
         min_size=1,
         max_size=20,
     )
 )
-def test_each_row_is_told_as_it_was_printed(rows: typing.Dict[str, typing.Tuple[str, str, bool]]) -> None:
+def test_each_row_is_told_as_it_was_printed(rows: dict[str, tuple[str, str, bool]]) -> None:
     lines = ["Configurations:       Current    Next Boot"]
-    lines += [f"{'*' if new != old else ' '}{'RO' if only else '  '}     {name:<44}{old:<20}{new:<20}" for name, (old, new, only) in rows.items()]
+    lines += [
+        f"{'*' if new != old else ' '}{'RO' if only else '  '}     {name:<44}{old:<20}{new:<20}"
+        for name, (old, new, only) in rows.items()
+    ]
     told = mstconfig.parse("\n".join(lines) + "\n").settings
     known = {"N/A": None}
-    assert told == tuple(Setting(name, known.get(new, new), known.get(old, old), None, only) for name, (old, new, only) in rows.items())
+    assert told == tuple(
+        Setting(name, known.get(new, new), known.get(old, old), None, only) for name, (old, new, only) in rows.items()
+    )
 
 
 def test_versions_of_the_tool() -> None:
     assert mstconfig.version(fixture("mstconfig_4.21_version.txt")) == (4, 21)
-    assert mstconfig.version("mlxconfig, mft 4.30.1-113, built on Nov 28 2024, 10:05:44. Git SHA Hash: N/A\n") == (4, 30)
+    assert mstconfig.version("mlxconfig, mft 4.30.1-113, built on Nov 28 2024, 10:05:44. Git SHA Hash: N/A\n") == (
+        4,
+        30,
+    )
     with pytest.raises(ParseError):
         mstconfig.version("mstconfig: command not found\n")
 
 
 def test_devlink() -> None:
     assert devlink.parse(fixture("devlink_mlx5.json"), "0000:3b:00.0") == ("MT_0000000225", "20.41.1000", "20.42.1000")
-    assert devlink.parse(fixture("devlink_mlx5_old.json"), "0000:00:06.0") == ("MT_0000000009", "16.26.0100", "16.26.0100")
+    assert devlink.parse(fixture("devlink_mlx5_old.json"), "0000:00:06.0") == (
+        "MT_0000000009",
+        "16.26.0100",
+        "16.26.0100",
+    )
     # another driver says nothing of what is stored, nor of a board
     assert devlink.parse(fixture("devlink_bnxt.json"), "0000:af:00.0") == (None, "216.1.216.0", None)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"info":{}}', '{"info":{"pci/0000:3b:00.0":{"versions":{"running":{"fw":7}}}}}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    ["", "{}", "[]", '{"info":{}}', '{"info":{"pci/0000:3b:00.0":{"versions":{"running":{"fw":7}}}}}', "[" * 100_000],
+)
 def test_devlink_that_says_something_else(text: str) -> None:
     with pytest.raises(ParseError):
         devlink.parse(text, "0000:3b:00.0")
@@ -151,11 +185,19 @@ def test_devlink_that_says_something_else(text: str) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "alike"),
     [
-        ("True(1)", "true", True), ("True(1)", "1", True), ("True(1)", "True", True), ("False(0)", "no", True), ("IB(1)", "ib", True), ("16", "0x10", True),
-        ("per_mkey(0)", "per_mkey", True), ("True(1)", "False(0)", False), ("IB(1)", "ETH(2)", False), ("16", "8", False),
+        ("True(1)", "true", True),
+        ("True(1)", "1", True),
+        ("True(1)", "True", True),
+        ("False(0)", "no", True),
+        ("IB(1)", "ib", True),
+        ("16", "0x10", True),
+        ("per_mkey(0)", "per_mkey", True),
+        ("True(1)", "False(0)", False),
+        ("IB(1)", "ETH(2)", False),
+        ("16", "8", False),
         ("per_mkey(0)", "force_relax", False),
     ],
-)  # fmt: skip
+)
 def test_values_that_are_one(one: str, other: str, alike: bool) -> None:
     for pair in ((one, other), (other, one)):
         assert same(*pair) is alike
@@ -166,7 +208,7 @@ def test_a_number_is_told_or_none(value: str) -> None:
     assert same(value, value) and (number(value) is None or isinstance(number(value), int))
 
 
-def card(**status: typing.Any) -> typing.Dict[str, typing.Any]:
+def card(**status: typing.Any) -> dict[str, typing.Any]:
     """After config/samples/configuration.net_v1alpha1_nicdevice.yaml of nic-configuration-operator."""
     return {
         "kind": "NicDevice",
@@ -177,7 +219,10 @@ def card(**status: typing.Any) -> typing.Dict[str, typing.Any]:
             "firmwareVersion": "20.42.1000",
             "node": "co-node-25",
             "partNumber": "mcx632312a-hdat",
-            "ports": [{"networkInterface": "enp4s0f0np0", "pci": "0000:04:00.0", "rdmaInterface": "mlx5_0"}, {"pci": "0000:04:00.1"}],
+            "ports": [
+                {"networkInterface": "enp4s0f0np0", "pci": "0000:04:00.0", "rdmaInterface": "mlx5_0"},
+                {"pci": "0000:04:00.1"},
+            ],
             "psid": "mt_0000000225",
             "type": "101b",
             **status,
@@ -188,14 +233,28 @@ def card(**status: typing.Any) -> typing.Dict[str, typing.Any]:
 def test_a_card_of_the_operator() -> None:
     ports = ("0000:04:00.0", "0000:04:00.1")
     assert nic_device(card()) == NicDevice(
-        "co-node-25-101b-0000-04-00", "co-node-25", ports, "MT_0000000225", "20.42.1000", configured=True, namespace="nic-configuration-operator", type="101b"
+        "co-node-25-101b-0000-04-00",
+        "co-node-25",
+        ports,
+        "MT_0000000225",
+        "20.42.1000",
+        configured=True,
+        namespace="nic-configuration-operator",
+        type="101b",
     )
-    waiting = nic_device(card(conditions=[{"type": "ConfigUpdateInProgress", "status": "True", "reason": "PendingReboot", "message": "m"}], dpu=True))
+    waiting = nic_device(
+        card(
+            conditions=[
+                {"type": "ConfigUpdateInProgress", "status": "True", "reason": "PendingReboot", "message": "m"}
+            ],
+            dpu=True,
+        )
+    )
     assert (waiting.waits, waiting.message, waiting.dpu) == ("PendingReboot", "m", True)
 
 
 @pytest.mark.parametrize("status", [{"node": ""}, {"ports": []}, {"ports": "x"}])
-def test_a_card_that_is_nowhere_is_an_error(status: typing.Dict[str, typing.Any]) -> None:
+def test_a_card_that_is_nowhere_is_an_error(status: dict[str, typing.Any]) -> None:
     with pytest.raises(ResourceError):
         nic_device(card(**status))
 
@@ -203,7 +262,12 @@ def test_a_card_that_is_nowhere_is_an_error(status: typing.Dict[str, typing.Any]
 def test_how_far_the_operator_is_with_a_card() -> None:
     seen = {**card(), "metadata": {"name": "c", "generation": 3}}
     seen["status"]["conditions"] = [
-        {"type": "ConfigUpdateInProgress", "reason": "PendingFirmwareUpdate", "message": "m" * 999, "observedGeneration": 3},
+        {
+            "type": "ConfigUpdateInProgress",
+            "reason": "PendingFirmwareUpdate",
+            "message": "m" * 999,
+            "observedGeneration": 3,
+        },
         {"type": "FirmwareUpdateInProgress", "reason": "FirmwareUpdateFailed"},
     ]
     template = {"linkType": "Ethernet", "numVfs": 8}
@@ -215,9 +279,14 @@ def test_how_far_the_operator_is_with_a_card() -> None:
     assert nic_state({"kind": "NicDevice", "metadata": {"name": "c"}, "spec": {}, "status": {}}) == NicState("c")
 
 
-def template(**status: typing.Any) -> typing.Dict[str, typing.Any]:
+def template(**status: typing.Any) -> dict[str, typing.Any]:
     labels = {"app.kubernetes.io/managed-by": "linerate.rdma"}
-    return {"kind": "NicConfigurationTemplate", "metadata": {"name": "t", "labels": labels}, "spec": {}, "status": status}
+    return {
+        "kind": "NicConfigurationTemplate",
+        "metadata": {"name": "t", "labels": labels},
+        "spec": {},
+        "status": status,
+    }
 
 
 def test_whose_a_template_is_and_on_which_cards_it_decides() -> None:
@@ -228,7 +297,19 @@ def test_whose_a_template_is_and_on_which_cards_it_decides() -> None:
         nic_template(template(nicDevices="a"), label, "helm")
 
 
-_KEYS = ["spec", "status", "metadata", "conditions", "type", "reason", "configuration", "template", "nicDevices", "name", "labels"]
+_KEYS = [
+    "spec",
+    "status",
+    "metadata",
+    "conditions",
+    "type",
+    "reason",
+    "configuration",
+    "template",
+    "nicDevices",
+    "name",
+    "labels",
+]
 _JUNK = some.recursive(
     some.none() | some.booleans() | some.integers() | some.text(max_size=8),
     lambda more: some.lists(more, max_size=3) | some.dictionaries(some.sampled_from(_KEYS), more, max_size=4),

@@ -16,12 +16,34 @@ from hypothesis import strategies as some
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import Answer
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import BEGIN, ERROR, SHELL, STDERR, STDOUT, Exchange
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import (
+    BEGIN,
+    ERROR,
+    SHELL,
+    STDERR,
+    STDOUT,
+    Exchange,
+)
 
 TOKEN = "0123456789abcdef"
 #: also pieces of what the shell itself writes
-PIECES = [BEGIN, b"\n@linerate-end ", b"@linerate-end", TOKEN.encode()[:8], b"\n@linerate-heard ", b" 0\n", b"\n", b"\0", b"\xff", b"0"]
-OUTPUT = some.lists(some.sampled_from(PIECES) | some.binary(max_size=6), max_size=12).map(b"".join).filter(lambda output: TOKEN.encode() not in output)
+PIECES = [
+    BEGIN,
+    b"\n@linerate-end ",
+    b"@linerate-end",
+    TOKEN.encode()[:8],
+    b"\n@linerate-heard ",
+    b" 0\n",
+    b"\n",
+    b"\0",
+    b"\xff",
+    b"0",
+]
+OUTPUT = (
+    some.lists(some.sampled_from(PIECES) | some.binary(max_size=6), max_size=12)
+    .map(b"".join)
+    .filter(lambda output: TOKEN.encode() not in output)
+)
 
 
 def end(code: int, token: str = TOKEN) -> bytes:
@@ -32,7 +54,7 @@ def heard(token: str = TOKEN) -> bytes:
     return f"\n@linerate-heard {token}\n".encode()
 
 
-def cut(data: bytes, places: typing.Sequence[int]) -> typing.List[bytes]:
+def cut(data: bytes, places: typing.Sequence[int]) -> list[bytes]:
     """In pieces that end at these places."""
     ends = sorted({min(place, len(data)) for place in places} | {len(data)})
     return [data[first:last] for first, last in zip([0, *ends], ends)]
@@ -46,12 +68,21 @@ def fed(stdout: typing.Iterable[bytes], stderr: typing.Iterable[bytes] = (), std
     return exchange
 
 
-@given(OUTPUT, OUTPUT, some.integers(0, 255), some.lists(some.integers(0, 200)), some.lists(some.integers(0, 200)), some.binary(max_size=9))
+@given(
+    OUTPUT,
+    OUTPUT,
+    some.integers(0, 255),
+    some.lists(some.integers(0, 200)),
+    some.lists(some.integers(0, 200)),
+    some.binary(max_size=9),
+)
 def test_any_output_in_any_pieces_comes_back_as_it_was(
-    out: bytes, error: bytes, code: int, first: typing.List[int], second: typing.List[int], later: bytes
+    out: bytes, error: bytes, code: int, first: list[int], second: list[int], later: bytes
 ) -> None:
     # what a child that was left behind prints later is not of the answer
-    exchange = fed(cut(BEGIN + out + end(code) + later + heard() + later, first), cut(error + end(code) + later, second))
+    exchange = fed(
+        cut(BEGIN + out + end(code) + later + heard() + later, first), cut(error + end(code) + later, second)
+    )
     assert exchange.answer == Answer(code, out, error)
     assert exchange.missing == ""
     assert exchange.came == (len(out), len(error))
@@ -150,7 +181,7 @@ class Pod:
 
     def hear(self) -> bytes:
         """Read until there is something to say, or the shell has ended; what is to be said."""
-        due: typing.List[bytes] = []
+        due: list[bytes] = []
         while not due and self._selector.get_map():
             for key, _events in self._selector.select(30):
                 data = os.read(key.fd, 4096)
@@ -188,7 +219,9 @@ def ask(shell: str, command: typing.Sequence[str], stdin: bytes = b"") -> Answer
 def test_a_real_shell_speaks_it(shell: str) -> None:
     script = "cat; echo 'two  words' \"$1\"; echo error >&2; exit 3"
     everything = bytes(range(256)) * 16
-    assert ask(shell, ["sh", "-c", script, "sh", "it's $HOME"], everything) == Answer(3, everything + b"two  words it's $HOME\n", b"error\n")
+    assert ask(shell, ["sh", "-c", script, "sh", "it's $HOME"], everything) == Answer(
+        3, everything + b"two  words it's $HOME\n", b"error\n"
+    )
     # without stdin it finds none, and nothing is added to what it prints
     assert ask(shell, ["sh", "-c", "cat; printf end"]) == Answer(0, b"end", b"")
     assert ask(shell, ["sh", "-c", "kill -9 $$"]).rc == 137

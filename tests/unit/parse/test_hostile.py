@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every parser against truncated, shuffled, mutated and huge input: its own error or a value, never a traceback, never a hang, nothing good out of garbage.
+"""Every parser against truncated, shuffled, mutated and huge input: its own error or a value, never a traceback, never
+a hang, nothing good out of garbage.
 
 A new parser needs a line in TEXT or DATA: a test counts them.
 """
@@ -46,7 +47,7 @@ HUGE, SECONDS = 2_000_000, 30
 ANY = object()
 
 
-def seeds(pattern: str) -> typing.List[str]:
+def seeds(pattern: str) -> list[str]:
     found = [path.read_text(encoding="utf-8", errors="replace") for path in sorted(FIXTURES.glob(pattern))]
     assert found, pattern
     return found
@@ -62,7 +63,7 @@ class Text:
 
     call: typing.Callable[..., typing.Any]
     samples: typing.Sequence[str]
-    nothing: typing.Tuple[typing.Any, ...] = ()
+    nothing: tuple[typing.Any, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Data:
 
     call: typing.Callable[..., typing.Any]
     samples: typing.Sequence[typing.Any]
-    nothing: typing.Tuple[typing.Any, ...] = ()
+    nothing: tuple[typing.Any, ...] = ()
 
 
 def parser(name: str) -> typing.Callable[..., typing.Any]:
@@ -117,7 +118,7 @@ def share(text: str) -> typing.Any:
     return parser("kubernetes.addresses.parse_blocks")(text, 1).share(3)
 
 
-SYSFS: typing.Dict[str, str] = {
+SYSFS: dict[str, str] = {
     "number": "4096",
     "hexadecimal": "0x15b3",
     "enumeration": "4: ACTIVE",
@@ -157,63 +158,118 @@ code 124
 """
 SIGNED = "X-Amz-Date=20260102T030405Z&X-Amz-Expires=3600&X-Amz-Signature=0"
 LEASE = {
-    "metadata": {"name": "linerate-rdma", "uid": "u", "resourceVersion": "7", "annotations": {"linerate.rdma/run": "run-1"}},
-    "spec": {"holderIdentity": "run-1@control-1", "leaseDurationSeconds": 60, "renewTime": "2026-01-02T12:00:00.000000Z", "leaseTransitions": 1},
+    "metadata": {
+        "name": "linerate-rdma",
+        "uid": "u",
+        "resourceVersion": "7",
+        "annotations": {"linerate.rdma/run": "run-1"},
+    },
+    "spec": {
+        "holderIdentity": "run-1@control-1",
+        "leaseDurationSeconds": 60,
+        "renewTime": "2026-01-02T12:00:00.000000Z",
+        "leaseTransitions": 1,
+    },
 }
-TEXT: typing.Dict[str, Text] = {
+TEXT: dict[str, Text] = {
     **{f"node.sysfs.{name}": Text(parser(f"node.sysfs.{name}"), [sample]) for name, sample in SYSFS.items()},
     "node.sysfs.is_pci_address": Text(parser("node.sysfs.is_pci_address"), ["0000:3c:00.0"], (False,)),
-    "node.sysfs.is_representor": Text(parser("node.sysfs.is_representor"), ["pf0vf3", "c1pf0sf2", "p0", "7"], (False, True)),
-    "node.sysfs.pci_address_of_link": Text(parser("node.sysfs.pci_address_of_link"), ["../../devices/pci0000:3a/0000:3b:00.2/net/net1"], (None,)),
-    "kubernetes.refusal.unknown_fields": Text(lambda text: parser("kubernetes.refusal.unknown_fields")([text]), ['unknown field "spec.x"'], ((),)),
+    "node.sysfs.is_representor": Text(
+        parser("node.sysfs.is_representor"), ["pf0vf3", "c1pf0sf2", "p0", "7"], (False, True)
+    ),
+    "node.sysfs.pci_address_of_link": Text(
+        parser("node.sysfs.pci_address_of_link"), ["../../devices/pci0000:3a/0000:3b:00.2/net/net1"], (None,)
+    ),
+    "kubernetes.refusal.unknown_fields": Text(
+        lambda text: parser("kubernetes.refusal.unknown_fields")([text]), ['unknown field "spec.x"'], ((),)
+    ),
     "kubernetes.no_answer.cause_of": Text(
         parser("kubernetes.no_answer.cause_of"),
-        ["HTTPSConnectionPool(host='127.0.0.1', port=1): Max retries exceeded with url: /version (Caused by NewConnectionError('Connection refused'))"],
+        [
+            "HTTPSConnectionPool(host='127.0.0.1', port=1): Max retries exceeded with url: /version (Caused by"
+            " NewConnectionError('Connection refused'))"
+        ],
         ("",),
     ),
     "kubernetes.refusal.explain": Text(
         parser("kubernetes.refusal.explain"),
         [
-            'failed calling webhook "a.b": Post "https://s.n.svc:443/x?timeout=10s": no endpoints available for service "s"',
+            (
+                'failed calling webhook "a.b": Post "https://s.n.svc:443/x?timeout=10s": no endpoints available for'
+                ' service "s"'
+            ),
             "failed to create typed patch object (n/a; g/v1, Kind=K): .spec.x: field not declared in schema",
         ],
         (None,),
     ),
     "node.date.parse_date": Text(parser("node.date.parse_date"), ["1764126000.123456789\n"], (None,)),
-    "kubernetes.lease.http_date": Text(parser("kubernetes.lease.http_date"), ["Fri, 02 Jan 2026 12:00:00 GMT"], (None,)),
-    "infiniband.dump_fts.parse": Text(parser("infiniband.dump_fts.parse"), seeds("infiniband-diags/dump_fts*.txt") + seeds("infiniband-diags/opensm_lfts.txt")),
-    "infiniband.saquery.parse_forwarding": Text(parser("infiniband.saquery.parse_forwarding"), seeds("infiniband-diags/saquery_lftr.txt")),
-    "infiniband.ibnetdiscover.parse": Text(parser("infiniband.ibnetdiscover.parse"), seeds("infiniband-diags/ibnetdiscover.txt")),
+    "kubernetes.lease.http_date": Text(
+        parser("kubernetes.lease.http_date"), ["Fri, 02 Jan 2026 12:00:00 GMT"], (None,)
+    ),
+    "infiniband.dump_fts.parse": Text(
+        parser("infiniband.dump_fts.parse"),
+        seeds("infiniband-diags/dump_fts*.txt") + seeds("infiniband-diags/opensm_lfts.txt"),
+    ),
+    "infiniband.saquery.parse_forwarding": Text(
+        parser("infiniband.saquery.parse_forwarding"), seeds("infiniband-diags/saquery_lftr.txt")
+    ),
+    "infiniband.ibnetdiscover.parse": Text(
+        parser("infiniband.ibnetdiscover.parse"), seeds("infiniband-diags/ibnetdiscover.txt")
+    ),
     "infiniband.ibping.parse": Text(parser("infiniband.ibping.parse"), seeds("infiniband-diags/ibping_*.txt")),
     "infiniband.ibping.resent": Text(parser("infiniband.ibping.resent"), ["ibwarn: [7] ibping: resent\n"], (0,)),
     "infiniband.sminfo.parse": Text(parser("infiniband.sminfo.parse"), seeds("infiniband-diags/sminfo_*.txt")),
-    "infiniband.saquery.parse_sm_records": Text(parser("infiniband.saquery.parse_sm_records"), seeds("infiniband-diags/saquery_*.txt")),
-    "infiniband.saquery.parse_manager_ports": Text(parser("infiniband.saquery.parse_manager_ports"), seeds("infiniband-diags/saquery_issm.txt")),
-    "infiniband.smpquery.parse_is_manager": Text(parser("infiniband.smpquery.parse_is_manager"), seeds("infiniband-diags/smpquery_*.txt")),
-    "infiniband.smpquery.parse_description": Text(parser("infiniband.smpquery.parse_description"), seeds("infiniband-diags/smpquery_*.txt")),
+    "infiniband.saquery.parse_sm_records": Text(
+        parser("infiniband.saquery.parse_sm_records"), seeds("infiniband-diags/saquery_*.txt")
+    ),
+    "infiniband.saquery.parse_manager_ports": Text(
+        parser("infiniband.saquery.parse_manager_ports"), seeds("infiniband-diags/saquery_issm.txt")
+    ),
+    "infiniband.smpquery.parse_is_manager": Text(
+        parser("infiniband.smpquery.parse_is_manager"), seeds("infiniband-diags/smpquery_*.txt")
+    ),
+    "infiniband.smpquery.parse_description": Text(
+        parser("infiniband.smpquery.parse_description"), seeds("infiniband-diags/smpquery_*.txt")
+    ),
     "node.lldp.switch_port": Text(
         lambda text: parser("node.lldp.switch_port")(text[:4096].encode("latin-1", "replace")),
         [bytes.fromhex(text).decode("latin-1") for text in seeds("lldp/*.hex")],
     ),
     "node.neighbours.neighbours": Text(
-        parser("node.neighbours.neighbours"), ['[{"dst":"192.0.2.1","dev":"eth0","lladdr":"02:fc:00:00:00:05","state":["STALE"]}]'], ({},)
+        parser("node.neighbours.neighbours"),
+        ['[{"dst":"192.0.2.1","dev":"eth0","lladdr":"02:fc:00:00:00:05","state":["STALE"]}]'],
+        ({},),
     ),
     "node.neighbours.default_routes": Text(
         parser("node.neighbours.default_routes"),
-        ["Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\neth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\n"],
+        [
+            "Iface\tDestination\tGateway"
+            " \tFlags\tRefCnt\tUse\tMetric\tMask\neth0\t00000000\t010200C0\t0003\t0\t0\t0\t00000000\n"
+        ],
         ((),),
     ),
     "node.neighbours.default_routes_6": Text(
-        parser("node.neighbours.default_routes_6"), [f"{'0' * 32} 00 {'0' * 32} 00 {'0' * 32} 00000400 00000001 00000000 00450003 ens1\n"], ((),)
+        parser("node.neighbours.default_routes_6"),
+        [f"{'0' * 32} 00 {'0' * 32} 00 {'0' * 32} 00000400 00000001 00000000 00450003 ens1\n"],
+        ((),),
     ),
     "node.ip_link.vf_settings": Text(parser("node.ip_link.vf_settings"), seeds("iproute2/*.stdout"), ({},)),
-    "infiniband.iblinkinfo.parse": Text(parser("infiniband.iblinkinfo.parse"), seeds("infiniband-diags/iblinkinfo_*.txt")),
-    "infiniband.ibqueryerrors.parse": Text(parser("infiniband.ibqueryerrors.parse"), seeds("infiniband-diags/ibqueryerrors_*.txt")),
+    "infiniband.iblinkinfo.parse": Text(
+        parser("infiniband.iblinkinfo.parse"), seeds("infiniband-diags/iblinkinfo_*.txt")
+    ),
+    "infiniband.ibqueryerrors.parse": Text(
+        parser("infiniband.ibqueryerrors.parse"), seeds("infiniband-diags/ibqueryerrors_*.txt")
+    ),
     # without a heading no port is told
-    "infiniband.perfquery.parse": Text(parser("infiniband.perfquery.parse"), seeds("infiniband-diags/perfquery*.txt"), ((),)),
+    "infiniband.perfquery.parse": Text(
+        parser("infiniband.perfquery.parse"), seeds("infiniband-diags/perfquery*.txt"), ((),)
+    ),
     "infiniband.perfquery.answers": Text(
         parser("infiniband.perfquery.answers"),
-        [f"linerate asked 2\n{sample}linerate asked 77\nibwarn: [1] x\n" for sample in seeds("infiniband-diags/perfquery*.txt")],
+        [
+            f"linerate asked 2\n{sample}linerate asked 77\nibwarn: [1] x\n"
+            for sample in seeds("infiniband-diags/perfquery*.txt")
+        ],
         ({},),
     ),
     "node.pci_config.sriov_absence": Text(
@@ -224,112 +280,230 @@ TEXT: typing.Dict[str, Text] = {
     ),
     **{
         f"node.pci_config.{name}": Text(
-            lambda text, name=name: parser(f"node.pci_config.{name}")(text[:4096].encode("latin-1", "replace")), [sample.decode("latin-1")], (None,)
+            lambda text, name=name: parser(f"node.pci_config.{name}")(text[:4096].encode("latin-1", "replace")),
+            [sample.decode("latin-1")],
+            (None,),
         )
         for name, sample in SPACES.items()
     },
     "node.sysfs.vf_memory": Text(parser("node.sysfs.vf_memory"), [resource(), resource(PLACED)]),
     "node.pci_config.payload": Text(
         lambda text: parser("node.pci_config.payload")(text[:4096].encode("latin-1", "replace")),
-        ["\x15\xb3\x21\x10\x46\x05\x10\x00" + "\x00" * 44 + "\x60" + "\x00" * 43 + "\x10\x00\x02\x00\xe2\x8f\x00\x10\x30\x59\x00\x00" + "\x00" * 148],
+        [
+            "\x15\xb3\x21\x10\x46\x05\x10\x00"
+            + "\x00" * 44
+            + "\x60"
+            + "\x00" * 43
+            + "\x10\x00\x02\x00\xe2\x8f\x00\x10\x30\x59\x00\x00"
+            + "\x00" * 148
+        ],
         (None,),
     ),
     "node.kernel_config.p2pdma": Text(
-        lambda text: parser("node.kernel_config.p2pdma")(text.encode("utf-8", "replace")), seeds("kernel-config/*.config"), (False,)
+        lambda text: parser("node.kernel_config.p2pdma")(text.encode("utf-8", "replace")),
+        seeds("kernel-config/*.config"),
+        (False,),
     ),
     "node.ethtool.parse": Text(
         lambda text: parser("node.ethtool.parse")(text[:200].encode("latin-1", "replace")),
         ["L\x00\x00\x00\xa0\x86\x01\x00\x01\x03\x00\x01\x00\x00\x00\x04" + "\x00" * 32 + "\x40\x04\x00\x00" * 12],
         (parser("node.ethtool.LinkModes")(None, None),),
     ),
-    "node.kernel_arguments.command_line": Text(own_arguments, ['BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro dyndbg="file x +p"'], (None,)),
-    "node.kernel_arguments.grub_entries": Text(parser("node.kernel_arguments.grub_entries"), ["\tlinux\t/boot/vmlinuz-6.1 root=UUID=7 ro quiet iommu=pt\n"]),
-    "node.kernel_arguments.grubby_entries": Text(
-        parser("node.kernel_arguments.grubby_entries"), ['index=0\nkernel="/boot/vmlinuz-5.14"\nargs="ro crashkernel=1G iommu=pt"\nroot="/dev/sda3"\n']
+    "node.kernel_arguments.command_line": Text(
+        own_arguments, ['BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro dyndbg="file x +p"'], (None,)
     ),
-    "node.kernel_arguments.drop_in": Text(parser("node.kernel_arguments.drop_in"), ['# x\nGRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX iommu=pt"\n']),
+    "node.kernel_arguments.grub_entries": Text(
+        parser("node.kernel_arguments.grub_entries"), ["\tlinux\t/boot/vmlinuz-6.1 root=UUID=7 ro quiet iommu=pt\n"]
+    ),
+    "node.kernel_arguments.grubby_entries": Text(
+        parser("node.kernel_arguments.grubby_entries"),
+        ['index=0\nkernel="/boot/vmlinuz-5.14"\nargs="ro crashkernel=1G iommu=pt"\nroot="/dev/sda3"\n'],
+    ),
+    "node.kernel_arguments.drop_in": Text(
+        parser("node.kernel_arguments.drop_in"), ['# x\nGRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX iommu=pt"\n']
+    ),
     "node.mstconfig.parse": Text(parser("node.mstconfig.parse"), seeds("mstflint/mstconfig_*_*.txt")),
     "node.mstconfig.parse_json": Text(parser("node.mstconfig.parse_json"), seeds("mstflint/*connectx6.json")),
     "node.mstconfig.version": Text(parser("node.mstconfig.version"), seeds("mstflint/mstconfig_4.21_version.txt")),
-    "node.devlink.parse": Text(lambda text: parser("node.devlink.parse")(text, "0000:3b:00.0"), seeds("mstflint/devlink_*.json")),
-    "kubernetes.config_daemon_log.last_error": Text(
-        parser("kubernetes.config_daemon_log.last_error"), ['2026-01-02T03:04:05Z\tERROR\tReconciler error\t{"error": "busy"}\n'], ("",)
+    "node.devlink.parse": Text(
+        lambda text: parser("node.devlink.parse")(text, "0000:3b:00.0"), seeds("mstflint/devlink_*.json")
     ),
-    "job.nccl_log.parse": Text(lambda text: seen_in(parser("job.nccl_log.parse")(line + "\n" for line in text.split("\n"))), seeds("nccl/*.txt"), ((),)),
-    "job.nccl_log.parse_files": Text(
-        lambda text: seen_in(parser("job.nccl_log.parse_files")((name, (line + "\n" for line in text.split("\n"))) for name in "ab")),
+    "kubernetes.config_daemon_log.last_error": Text(
+        parser("kubernetes.config_daemon_log.last_error"),
+        ['2026-01-02T03:04:05Z\tERROR\tReconciler error\t{"error": "busy"}\n'],
+        ("",),
+    ),
+    "job.nccl_log.parse": Text(
+        lambda text: seen_in(parser("job.nccl_log.parse")(line + "\n" for line in text.split("\n"))),
         seeds("nccl/*.txt"),
         ((),),
     ),
-    "job.nccl_log.parse_text": Text(lambda text: seen_in(parser("job.nccl_log.parse_text")(text)), seeds("nccl/*.txt"), ((),)),
-    "job.nccl_tests.parse": Text(lambda text: parser("job.nccl_tests.parse")(line + "\n" for line in text.split("\n")), seeds("nccl-tests/mpi*.txt"), ((),)),
+    "job.nccl_log.parse_files": Text(
+        lambda text: seen_in(
+            parser("job.nccl_log.parse_files")((name, (line + "\n" for line in text.split("\n"))) for name in "ab")
+        ),
+        seeds("nccl/*.txt"),
+        ((),),
+    ),
+    "job.nccl_log.parse_text": Text(
+        lambda text: seen_in(parser("job.nccl_log.parse_text")(text)), seeds("nccl/*.txt"), ((),)
+    ),
+    "job.nccl_tests.parse": Text(
+        lambda text: parser("job.nccl_tests.parse")(line + "\n" for line in text.split("\n")),
+        seeds("nccl-tests/mpi*.txt"),
+        ((),),
+    ),
     "job.nccl_tests.parse_text": Text(parser("job.nccl_tests.parse_text"), seeds("nccl-tests/all*.txt"), ((),)),
     "job.nccl_tests.parse_json": Text(parser("job.nccl_tests.parse_json"), seeds("nccl-tests/*.json")),
-    "job.nccl_problem.classify": Text(parser("job.nccl_problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)),
+    "job.nccl_problem.classify": Text(
+        parser("job.nccl_problem.classify"), ["Call to ibv_reg_mr failed with error Cannot allocate memory"], ("",)
+    ),
     "job.nccl_problem.completion": Text(
         parser("job.nccl_problem.completion"),
-        ["NET/IB: Got completion from peer 10.0.0.1<5> with status=12 opcode=1 len=0 vendor err 129 (Send) localGid fe80::1 remoteGidsfe80::2 hca mlx5_0"],
+        [
+            "NET/IB: Got completion from peer 10.0.0.1<5> with status=12 opcode=1 len=0 vendor err 129 (Send) localGid"
+            " fe80::1 remoteGidsfe80::2 hca mlx5_0"
+        ],
         (None,),
     ),
     "pods.perftest.parse": Text(parser("pods.perftest.parse"), seeds("perftest-*/ib_write_bw*.stdout")),
     "pods.iperf3.parse": Text(parser("pods.iperf3.parse"), seeds("iperf3-*/*.client.stdout")),
     "pods.iperf3.error": Text(parser("pods.iperf3.error"), seeds("iperf3-*/*.client.stdout"), ("",)),
-    "pods.rping.parse": Text(parser("pods.rping.parse"), seeds("perftest-*/rping.client.stdout"), (parser("pods.rping.Pings")(0),)),
-    "pods.rping.short": Text(lambda text: parser("pods.rping.short")(text, 5).kind, seeds("perftest-*/fail/rping-*.std*"), ("no_measurement",)),
-    "pods.rping.tail": Text(lambda text: len(parser("pods.rping.tail")(text)) > 200, seeds("perftest-*/rping.client.std*"), (False,)),
-    "pods.libibverbs.parse": Text(parser("pods.libibverbs.parse"), seeds("public/libibverbs-*.txt"), (parser("pods.libibverbs.Warnings")(None, ()),)),
+    "pods.rping.parse": Text(
+        parser("pods.rping.parse"), seeds("perftest-*/rping.client.stdout"), (parser("pods.rping.Pings")(0),)
+    ),
+    "pods.rping.short": Text(
+        lambda text: parser("pods.rping.short")(text, 5).kind,
+        seeds("perftest-*/fail/rping-*.std*"),
+        ("no_measurement",),
+    ),
+    "pods.rping.tail": Text(
+        lambda text: len(parser("pods.rping.tail")(text)) > 200, seeds("perftest-*/rping.client.std*"), (False,)
+    ),
+    "pods.libibverbs.parse": Text(
+        parser("pods.libibverbs.parse"),
+        seeds("public/libibverbs-*.txt"),
+        (parser("pods.libibverbs.Warnings")(None, ()),),
+    ),
     "pods.failure.classify": Text(on_failure, seeds("perftest-4.5/fail/*.std*"), ("exit_code",)),
-    "pods.look.seen": Text(lambda text: parser("pods.look.seen")(text, ["hcas"]), ['{"hcas": {"value": {"hcas": []}}}', '{"hcas": {"error": "no right"}}']),
+    "pods.look.seen": Text(
+        lambda text: parser("pods.look.seen")(text, ["hcas"]),
+        ['{"hcas": {"value": {"hcas": []}}}', '{"hcas": {"error": "no right"}}'],
+    ),
     "pods.host.host": Text(
         lambda text: parser("pods.host.host")(text, "0000:3c:00.0"),
         [f"{PROBE}\nvf 0 0000:3c:00.2\nnet 0000:3c:00.2 eth7\nactive mlx5_2\nsettings []\naddresses {ADDRESSES}"],
         (parser("pods.host.host")("", ""),),
     ),
-    "pods.host.throttled": Text(parser("pods.host.throttled"), ["usage_usec 7\nnr_periods 9\nnr_throttled 3\nthrottled_usec 8\n"], (None,)),
+    "pods.host.throttled": Text(
+        parser("pods.host.throttled"), ["usage_usec 7\nnr_periods 9\nnr_throttled 3\nthrottled_usec 8\n"], (None,)
+    ),
     "pods.probe.parse": Text(parser("pods.probe.parse"), [PROBE], (parser("pods.probe.parse")(""),)),
-    "kubernetes.addresses.is_address": Text(parser("kubernetes.addresses.is_address"), ["100.100.0.1", "fd00::1"], (False,)),
-    "kubernetes.addresses.parse_range": Text(parser("kubernetes.addresses.parse_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]),
+    "kubernetes.addresses.is_address": Text(
+        parser("kubernetes.addresses.is_address"), ["100.100.0.1", "fd00::1"], (False,)
+    ),
+    "kubernetes.addresses.parse_range": Text(
+        parser("kubernetes.addresses.parse_range"), ["100.100.0.0/22", "10.0.0.9-10.0.0.20/24", "fd00::/64"]
+    ),
     "kubernetes.addresses.parse_blocks": Text(share, ["100.100.0.0/22", "fd00::/64"]),
-    "kubernetes.addresses.parse_networks": Text(lambda text: parser("kubernetes.addresses.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]),
+    "kubernetes.addresses.parse_networks": Text(
+        lambda text: parser("kubernetes.addresses.parse_networks")(text, 30).share(3), ["100.100.0.0/22"]
+    ),
     "kubernetes.addresses.parse_network": Text(parser("kubernetes.addresses.parse_network"), ["100.100.0.0/22"]),
-    "kubernetes.core.status": Text(own_status, ['{"kind": "Status", "status": "Failure", "message": "container not found", "code": 500}'], (None,)),
-    "kubernetes.core.status_message": Text(own_words, ['{"kind": "Status", "status": "Failure", "message": "container not found"}'], (None,)),
-    "job.manifest.networks": Text(lambda text: parser("job.manifest.networks")(text, "a", "x"), ["a/b@net1,c", '[{"name": "a", "namespace": "b"}]'], ((),)),
+    "kubernetes.core.status": Text(
+        own_status, ['{"kind": "Status", "status": "Failure", "message": "container not found", "code": 500}'], (None,)
+    ),
+    "kubernetes.core.status_message": Text(
+        own_words, ['{"kind": "Status", "status": "Failure", "message": "container not found"}'], (None,)
+    ),
+    "job.manifest.networks": Text(
+        lambda text: parser("job.manifest.networks")(text, "a", "x"),
+        ["a/b@net1,c", '[{"name": "a", "namespace": "b"}]'],
+        ((),),
+    ),
     "kubernetes.quantity.whole": Text(lambda text: parser("kubernetes.quantity.whole")(text, "x"), ["4", "1k"]),
-    "kubernetes.quantity.quantity": Text(lambda text: parser("kubernetes.quantity.quantity")(text, "x"), ["512Gi", "100m"]),
-    "node.memlock.parse": Text(lambda text: parser("node.memlock.parse")(text, "compute", "a", "test/pod").registered, [MEMLOCK], (None,)),
+    "kubernetes.quantity.quantity": Text(
+        lambda text: parser("kubernetes.quantity.quantity")(text, "x"), ["512Gi", "100m"]
+    ),
+    "node.memlock.parse": Text(
+        lambda text: parser("node.memlock.parse")(text, "compute", "a", "test/pod").registered, [MEMLOCK], (None,)
+    ),
     "job.nic_map.nic_map": Text(
-        lambda text: parser("job.nic_map.nic_map")(text).lines, ["worker-1:ens13:net1:10.249.65.9\nworker-2:ens13:net1:10.249.65.10\n"], ((),)
+        lambda text: parser("job.nic_map.nic_map")(text).lines,
+        ["worker-1:ens13:net1:10.249.65.9\nworker-2:ens13:net1:10.249.65.10\n"],
+        ((),),
     ),
     "kubernetes.charts.definitions_text": Text(
-        parser("kubernetes.charts.definitions_text"), ["---\n# Source: operator/crds/one.yaml\nkind: CustomResourceDefinition\n"], ("",)
+        parser("kubernetes.charts.definitions_text"),
+        ["---\n# Source: operator/crds/one.yaml\nkind: CustomResourceDefinition\n"],
+        ("",),
     ),
-    "kubernetes.sriov_operator.vf_range": Text(lambda text: parser("kubernetes.sriov_operator.vf_range")(text, "x"), ["0-3"]),
+    "kubernetes.sriov_operator.vf_range": Text(
+        lambda text: parser("kubernetes.sriov_operator.vf_range")(text, "x"), ["0-3"]
+    ),
 }
 
 
-TEXT["archive.place_of"] = Text(address_in, ["https://dav.example.com:8443/reports/", "https://s3.example.com/a/{run}?X-Amz-Signature=0"], (None,))
-TEXT["archive.expiry"] = Text(lambda text: parser("archive.expiry")(Address("https://s3.example.com/a", f"?{text}")), [SIGNED], (None,))
-TEXT["archive.refusal_words"] = Text(parser("archive.refusal_words"), ["<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"], ("",))
-TEXT["registry.challenge"] = Text(parser("registry.challenge"), ['Bearer realm="https://auth.example/token",service="site",scope="repository:a:pull"'], (None,))
+TEXT["archive.place_of"] = Text(
+    address_in, ["https://dav.example.com:8443/reports/", "https://s3.example.com/a/{run}?X-Amz-Signature=0"], (None,)
+)
+TEXT["archive.expiry"] = Text(
+    lambda text: parser("archive.expiry")(Address("https://s3.example.com/a", f"?{text}")), [SIGNED], (None,)
+)
+TEXT["archive.refusal_words"] = Text(
+    parser("archive.refusal_words"),
+    ["<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>"],
+    ("",),
+)
+TEXT["registry.challenge"] = Text(
+    parser("registry.challenge"),
+    ['Bearer realm="https://auth.example/token",service="site",scope="repository:a:pull"'],
+    (None,),
+)
 TEXT["registry.logins"] = Text(parser("registry.logins"), ['{"auths": {"quay.io": {"auth": "dXNlcjpwYXNz"}}}'], ({},))
 TEXT["registry.token_of"] = Text(parser("registry.token_of"), ['{"token": "a.b.c"}'])
 TEXT["registry.tags_of"] = Text(parser("registry.tags_of"), ['{"name": "a", "tags": ["1", "2"]}'])
 TEXT["limits.decode_answer"] = Text(
-    lambda text: parser("limits.decode_answer")(text.encode(errors="surrogatepass"), "a file"), ['{"a": [1, 2.5, "x", null, true]}'], (ANY,)
+    lambda text: parser("limits.decode_answer")(text.encode(errors="surrogatepass"), "a file"),
+    ['{"a": [1, 2.5, "x", null, true]}'],
+    (ANY,),
 )
-TEXT["limits.values_of"] = Text(lambda text: 0 <= parser("limits.values_of")(text) <= len(text), ['{"a": [1, 2.5, "x", null, true]}'], (True,))
-TEXT["node.tuning.is_of_node"] = Text(parser("node.tuning.is_of_node"), ["Name:\tirqbalance\nUid:\t0\t0\t0\t0\nNSpid:\t812\n"], (False,))
-TEXT["pods.agent.parse_requests"] = Text(parser("pods.agent.parse_requests"), ["ask 1\nlinerate-b\norted --hnp 10.0.0.1\n"], ((),))
-TEXT["limits.excess_of"] = Text(lambda text: parser("limits.excess_of")(text.encode("ascii", "replace").decode()), ['{"a": [1, 2.5, "x", null, true]}'], ("",))
-TEXT["limits.decode_json"] = Text(lambda text: parser("limits.decode_json")(text, "a file"), ['{"a": [1, 2.5, "x", null, true]}'], (ANY,))
-TEXT["kubernetes.images.reference"] = Text(parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"])
-TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,))
+TEXT["limits.values_of"] = Text(
+    lambda text: 0 <= parser("limits.values_of")(text) <= len(text), ['{"a": [1, 2.5, "x", null, true]}'], (True,)
+)
+TEXT["node.tuning.is_of_node"] = Text(
+    parser("node.tuning.is_of_node"), ["Name:\tirqbalance\nUid:\t0\t0\t0\t0\nNSpid:\t812\n"], (False,)
+)
+TEXT["pods.agent.parse_requests"] = Text(
+    parser("pods.agent.parse_requests"), ["ask 1\nlinerate-b\norted --hnp 10.0.0.1\n"], ((),)
+)
+TEXT["limits.excess_of"] = Text(
+    lambda text: parser("limits.excess_of")(text.encode("ascii", "replace").decode()),
+    ['{"a": [1, 2.5, "x", null, true]}'],
+    ("",),
+)
+TEXT["limits.decode_json"] = Text(
+    lambda text: parser("limits.decode_json")(text, "a file"), ['{"a": [1, 2.5, "x", null, true]}'], (ANY,)
+)
+TEXT["kubernetes.images.reference"] = Text(
+    parser("kubernetes.images.reference"), ["quay.io:443/site/tools:1@sha256:0", "debian"]
+)
+TEXT["kubernetes.observers.knows_recursive_read_only"] = Text(
+    parser("kubernetes.observers.knows_recursive_read_only"), ["v1.34.4", "v1.30.2"], (False,)
+)
 
 
-SMI_FIELDS = ("pci.bus_id", "persistence_mode", "ecc.mode.current", "mig.mode.current", "clocks.max.sm", "driver_version", "clocks_event_reasons.active")
+SMI_FIELDS = (
+    "pci.bus_id",
+    "persistence_mode",
+    "ecc.mode.current",
+    "mig.mode.current",
+    "clocks.max.sm",
+    "driver_version",
+    "clocks_event_reasons.active",
+)
 _PATH = "/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0"
-TUNING: typing.Dict[str, typing.Tuple[str, typing.Tuple[typing.Any, ...]]] = {
+TUNING: dict[str, tuple[str, tuple[typing.Any, ...]]] = {
     "word": ("performance", ()),
     "chosen": ("always [madvise] never", ()),
     "on_off": ("1", ()),
@@ -337,16 +511,26 @@ TUNING: typing.Dict[str, typing.Tuple[str, typing.Tuple[typing.Any, ...]]] = {
     "swap_kib": ("Filename\tType\tSize\tUsed\tPriority\n/dev/sda2 partition 8388604 0 -2\n", ()),
     "memlock": ("Max locked memory         8388608              8388608              bytes     ", ()),
     "manager_policy": ('{"policyName":"static","defaultCpuSet":"0-1","checksum":1}', ()),
-    "kubelet_settings": ("kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nreservedSystemCPUs: 0-1,32\n", ()),
+    "kubelet_settings": (
+        "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nreservedSystemCPUs: 0-1,32\n",
+        (),
+    ),
     "idle_arguments": ("quiet intel_idle.max_cstate=0 processor.max_cstate=1", ("none",)),
     "pci_realloc": ("quiet pci=noaer,realloc=off", ("unset",)),
     "traffic_class": ("Global tclass=106", ("unset",)),
     "at_least_zero": ("135168", ()),
 }
-TEXT.update({f"node.tuning.{name}": Text(parser(f"node.tuning.{name}"), [sample], nothing) for name, (sample, nothing) in TUNING.items()})
 TEXT.update(
     {
-        "node.nvidia_smi.gpus": Text(lambda text: parser("node.nvidia_smi.gpus")(text, SMI_FIELDS), seeds("nvidia-smi/580.159.04-row.csv")),
+        f"node.tuning.{name}": Text(parser(f"node.tuning.{name}"), [sample], nothing)
+        for name, (sample, nothing) in TUNING.items()
+    }
+)
+TEXT.update(
+    {
+        "node.nvidia_smi.gpus": Text(
+            lambda text: parser("node.nvidia_smi.gpus")(text, SMI_FIELDS), seeds("nvidia-smi/580.159.04-row.csv")
+        ),
         "node.nvidia_smi.slowed": Text(parser("node.nvidia_smi.slowed"), ["0x0000000000000048"]),
         "node.dcb.lossless": Text(parser("node.dcb.lossless"), seeds("dcb/pfc.json")),
         "node.dcb.priorities": Text(parser("node.dcb.priorities"), seeds("dcb/app.json"), ({},)),
@@ -357,39 +541,67 @@ TEXT.update(
         ),
         "node.pci_path.path": Text(parser("node.pci_path.path"), [_PATH], (parser("node.pci_path.Path")("", ()),)),
         "node.pci_path.distance": Text(
-            lambda text: parser("node.pci_path.distance")(parser("node.pci_path.path")(text), parser("node.pci_path.path")(_PATH), False), [_PATH], ("SYS",)
+            lambda text: parser("node.pci_path.distance")(
+                parser("node.pci_path.path")(text), parser("node.pci_path.path")(_PATH), False
+            ),
+            [_PATH],
+            ("SYS",),
         ),
         "node.pci_path.between": Text(
-            lambda text: parser("node.pci_path.between")(parser("node.pci_path.path")(text), parser("node.pci_path.path")(_PATH)), [_PATH], ((),)
+            lambda text: parser("node.pci_path.between")(
+                parser("node.pci_path.path")(text), parser("node.pci_path.path")(_PATH)
+            ),
+            [_PATH],
+            ((),),
         ),
     }
 )
 
 
-def objects(name: str, kind: str) -> typing.List[typing.Any]:
+def objects(name: str, kind: str) -> list[typing.Any]:
     data = yaml.safe_load((FIXTURES / "kubernetes" / name).read_text(encoding="utf-8"))
-    found = [item for item in (data["items"] if "items" in data else [data]) if item.get("kind") == kind]
+    found = [item for item in data.get("items", [data]) if item.get("kind") == kind]
     assert found, (name, kind)
     return found
 
 
-def golden(name: str) -> typing.List[typing.Any]:
+def golden(name: str) -> list[typing.Any]:
     """Objects as the collection writes them."""
     found = list(yaml.safe_load_all((FIXTURES.parent / "golden" / f"{name}.golden").read_text(encoding="utf-8")))
     assert found, name
     return found
 
 
-def named(**rest: typing.Any) -> typing.Dict[str, typing.Any]:
-    return {"metadata": {"name": "a", "namespace": "b", "labels": {"c": "d"}, "annotations": {}, "generation": 1}, **rest}
+def named(**rest: typing.Any) -> dict[str, typing.Any]:
+    return {
+        "metadata": {"name": "a", "namespace": "b", "labels": {"c": "d"}, "annotations": {}, "generation": 1},
+        **rest,
+    }
 
 
-TEMPLATE = {"template": {"spec": {"containers": [{"image": "r/x:1", "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}]}]}}}
-DEPLOYMENT = named(kind="Deployment", spec={"replicas": 1, **TEMPLATE}, status={"observedGeneration": 1, "availableReplicas": 1, "updatedReplicas": 1})
-OF_HELM = {"metadata": {"name": "a", "annotations": {"meta.helm.sh/release-name": "b", "meta.helm.sh/release-namespace": "a"}}}
+TEMPLATE = {
+    "template": {
+        "spec": {"containers": [{"image": "r/x:1", "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}]}]}
+    }
+}
+DEPLOYMENT = named(
+    kind="Deployment",
+    spec={"replicas": 1, **TEMPLATE},
+    status={"observedGeneration": 1, "availableReplicas": 1, "updatedReplicas": 1},
+)
+OF_HELM = {
+    "metadata": {"name": "a", "annotations": {"meta.helm.sh/release-name": "b", "meta.helm.sh/release-namespace": "a"}}
+}
 OF_2026 = {"metadata": {"name": "a", "creationTimestamp": "2026-01-01T00:00:00Z"}}
 WORKER = named(
-    spec={"template": {"spec": {"containers": [{"command": ["nfd-worker"], "args": ["-v"]}], "volumes": [{"name": "c", "configMap": {"name": "conf"}}]}}}
+    spec={
+        "template": {
+            "spec": {
+                "containers": [{"command": ["nfd-worker"], "args": ["-v"]}],
+                "volumes": [{"name": "c", "configMap": {"name": "conf"}}],
+            }
+        }
+    }
 )
 SELECTOR = {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}]}
 POD = objects("pod-with-vf.yaml", "Pod")
@@ -407,7 +619,11 @@ KUBELET_CONFIG = named(
     spec={"kubeletConfig": {"cpuManagerPolicy": "static"}, "machineConfigPoolSelector": SELECTOR},
     status={"observedGeneration": 1, "conditions": [{"type": "Failure", "status": "False", "message": "Error: x"}]},
 )
-CIDR_POOL = named(kind="CIDRPool", spec={"cidr": "10.0.0.0/16", "perNodeNetworkPrefix": 24}, status={"allocations": [{"nodeName": "a"}]})
+CIDR_POOL = named(
+    kind="CIDRPool",
+    spec={"cidr": "10.0.0.0/16", "perNodeNetworkPrefix": 24},
+    status={"allocations": [{"nodeName": "a"}]},
+)
 MIRROR = {"source": "quay.io/site", "mirrors": ["mirror.example"], "mirrorSourcePolicy": "NeverContactSource"}
 MIRRORS = [
     named(kind=kind, spec={key: [MIRROR]})
@@ -417,8 +633,15 @@ MIRRORS = [
         ("ImageContentSourcePolicy", "repositoryDigestMirrors"),
     )
 ]
-NIC_STATUS = {"state": "notReady", "reason": "x", "appliedStates": [{"name": "state-OFED", "state": "notReady", "message": "y"}]}
-NIC_SPEC = {"configuration": {"template": {"numVfs": 8, "linkType": "Infiniband"}}, "firmware": {"updatePolicy": "Validate"}}
+NIC_STATUS = {
+    "state": "notReady",
+    "reason": "x",
+    "appliedStates": [{"name": "state-OFED", "state": "notReady", "message": "y"}],
+}
+NIC_SPEC = {
+    "configuration": {"template": {"numVfs": 8, "linkType": "Infiniband"}},
+    "firmware": {"updatePolicy": "Validate"},
+}
 CARD_STATUS = {
     "node": "worker-1",
     "ports": [{"pci": "0000:3c:00.0"}],
@@ -427,22 +650,45 @@ CARD_STATUS = {
     "dpu": False,
     "conditions": [{"type": "ConfigUpdateInProgress", "status": "True", "reason": "PendingReboot", "message": "m"}],
 }
-DATA: typing.Dict[str, Data] = {
+DATA: dict[str, Data] = {
     "kubernetes.core.internal_address": Data(
-        parser("kubernetes.core.internal_address"), [named(status={"addresses": [{"type": "InternalIP", "address": "10.0.0.2"}]})], (None,)
+        parser("kubernetes.core.internal_address"),
+        [named(status={"addresses": [{"type": "InternalIP", "address": "10.0.0.2"}]})],
+        (None,),
     ),
     "kubernetes.core.system_uuid": Data(
-        parser("kubernetes.core.system_uuid"), [named(status={"nodeInfo": {"systemUUID": "4c4c4544-0035-3510-8054-c6c04f503347"}})], ("",)
+        parser("kubernetes.core.system_uuid"),
+        [named(status={"nodeInfo": {"systemUUID": "4c4c4544-0035-3510-8054-c6c04f503347"}})],
+        ("",),
     ),
     "kubernetes.core.boot_of": Data(
         parser("kubernetes.core.boot_of"),
-        [named(status={"nodeInfo": {"bootID": "5b3a1e0c-9a44-4a63-9f57-0f6a4f2a3a11", "systemUUID": "4c4c4544-0035-3510-8054-c6c04f503347"}})],
+        [
+            named(
+                status={
+                    "nodeInfo": {
+                        "bootID": "5b3a1e0c-9a44-4a63-9f57-0f6a4f2a3a11",
+                        "systemUUID": "4c4c4544-0035-3510-8054-c6c04f503347",
+                    }
+                }
+            )
+        ],
         (Boot(),),
     ),
     "kubernetes.core.node": Data(parser("kubernetes.core.node"), objects("node-worker-sriov.yaml", "Node")),
     "kubernetes.foreign.judge": Data(
         lambda item: parser("kubernetes.foreign.judge")([("ConfigMap", item)]),
-        [named(metadata={"name": "a", "uid": "u", "labels": {"a": "b"}, "annotations": {"a": "b"}, "ownerReferences": [{"uid": "o"}]})],
+        [
+            named(
+                metadata={
+                    "name": "a",
+                    "uid": "u",
+                    "labels": {"a": "b"},
+                    "annotations": {"a": "b"},
+                    "ownerReferences": [{"uid": "o"}],
+                }
+            )
+        ],
     ),
     "kubernetes.foreign.resources": Data(
         lambda item: parser("kubernetes.foreign.resources")(item, "/api/v1"),
@@ -451,68 +697,135 @@ DATA: typing.Dict[str, Data] = {
     ),
     "kubernetes.foreign.versions": Data(
         parser("kubernetes.foreign.versions"),
-        [{"groups": [{"name": "apps", "versions": [{"groupVersion": "apps/v1"}], "preferredVersion": {"groupVersion": "apps/v1"}}]}],
+        [
+            {
+                "groups": [
+                    {
+                        "name": "apps",
+                        "versions": [{"groupVersion": "apps/v1"}],
+                        "preferredVersion": {"groupVersion": "apps/v1"},
+                    }
+                ]
+            }
+        ],
         ((),),
     ),
     "kubernetes.etcd.member": Data(
-        parser("kubernetes.etcd.member"), [named(spec={"nodeName": "a"}, status={"conditions": [{"type": "Ready", "status": "True"}]})]
+        parser("kubernetes.etcd.member"),
+        [named(spec={"nodeName": "a"}, status={"conditions": [{"type": "Ready", "status": "True"}]})],
     ),
     "kubernetes.health_check.machine": Data(
         parser("kubernetes.health_check.machine"),
-        [named(metadata={"name": "a", "namespace": "b", "labels": {"a": "b"}}, status={"nodeRef": {"name": "worker-1"}})],
+        [
+            named(
+                metadata={"name": "a", "namespace": "b", "labels": {"a": "b"}}, status={"nodeRef": {"name": "worker-1"}}
+            )
+        ],
     ),
     "kubernetes.health_check.machine_health_check": Data(
-        lambda item: parser("kubernetes.health_check.machine_health_check")(item, "MachineHealthCheck.machine.openshift.io"),
+        lambda item: parser("kubernetes.health_check.machine_health_check")(
+            item, "MachineHealthCheck.machine.openshift.io"
+        ),
         [named(metadata={"name": "a", "annotations": {"cluster.x-k8s.io/paused": ""}}, spec={"selector": SELECTOR})],
     ),
     "kubernetes.health_check.node_health_check": Data(
-        parser("kubernetes.health_check.node_health_check"), [named(spec={"selector": SELECTOR, "pauseRequests": ["an upgrade"]})]
+        parser("kubernetes.health_check.node_health_check"),
+        [named(spec={"selector": SELECTOR, "pauseRequests": ["an upgrade"]})],
     ),
     "kubernetes.sriov_operator.node_state": Data(
-        parser("kubernetes.sriov_operator.node_state"), objects("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState")
+        parser("kubernetes.sriov_operator.node_state"),
+        objects("sriovnetworknodestates-igb-succeeded.yaml", "SriovNetworkNodeState"),
     ),
-    "kubernetes.sriov_operator.policy": Data(parser("kubernetes.sriov_operator.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")),
-    "kubernetes.sriov_operator.node_pool": Data(parser("kubernetes.sriov_operator.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]),
-    "kubernetes.node_tuning.node_profile": Data(parser("kubernetes.node_tuning.node_profile"), objects("node-tuning.yaml", "Profile")),
-    "kubernetes.node_tuning.invalid": Data(parser("kubernetes.node_tuning.invalid"), objects("node-tuning.yaml", "Tuned"), ("",)),
-    "kubernetes.node_tuning.recommends": Data(parser("kubernetes.node_tuning.recommends"), objects("node-tuning.yaml", "Tuned"), ({},)),
-    "kubernetes.node_tuning.selected_nodes": Data(parser("kubernetes.node_tuning.selected_nodes"), objects("node-tuning.yaml", "PerformanceProfile"), ({},)),
-    "kubernetes.machine_config.machine_pool": Data(parser("kubernetes.machine_config.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")),
+    "kubernetes.sriov_operator.policy": Data(
+        parser("kubernetes.sriov_operator.policy"), objects("sriov-crs.yaml", "SriovNetworkNodePolicy")
+    ),
+    "kubernetes.sriov_operator.node_pool": Data(
+        parser("kubernetes.sriov_operator.node_pool"), [named(spec={"maxUnavailable": 1, "nodeSelector": SELECTOR})]
+    ),
+    "kubernetes.node_tuning.node_profile": Data(
+        parser("kubernetes.node_tuning.node_profile"), objects("node-tuning.yaml", "Profile")
+    ),
+    "kubernetes.node_tuning.invalid": Data(
+        parser("kubernetes.node_tuning.invalid"), objects("node-tuning.yaml", "Tuned"), ("",)
+    ),
+    "kubernetes.node_tuning.recommends": Data(
+        parser("kubernetes.node_tuning.recommends"), objects("node-tuning.yaml", "Tuned"), ({},)
+    ),
+    "kubernetes.node_tuning.selected_nodes": Data(
+        parser("kubernetes.node_tuning.selected_nodes"), objects("node-tuning.yaml", "PerformanceProfile"), ({},)
+    ),
+    "kubernetes.machine_config.machine_pool": Data(
+        parser("kubernetes.machine_config.machine_pool"), objects("machineconfigpools.yaml", "MachineConfigPool")
+    ),
     "kubernetes.sriov_operator.operator_settings": Data(
-        parser("kubernetes.sriov_operator.operator_settings"), [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})], (OperatorSettings(),)
+        parser("kubernetes.sriov_operator.operator_settings"),
+        [named(spec={"disableDrain": True, "disablePlugins": ["mellanox"]})],
+        (OperatorSettings(),),
     ),
     "kubernetes.inventory.inventory": Data(
-        lambda item: len(parser("kubernetes.inventory.inventory")([item]).nodes), objects("node-worker-sriov.yaml", "Node"), (0,)
+        lambda item: len(parser("kubernetes.inventory.inventory")([item]).nodes),
+        objects("node-worker-sriov.yaml", "Node"),
+        (0,),
     ),
     "kubernetes.core.internal_addresses": Data(
-        parser("kubernetes.core.internal_addresses"), [named(status={"addresses": [{"type": "InternalIP", "address": "10.0.0.2"}]})], ((),)
+        parser("kubernetes.core.internal_addresses"),
+        [named(status={"addresses": [{"type": "InternalIP", "address": "10.0.0.2"}]})],
+        ((),),
     ),
-    "kubernetes.inventory.inventory_node": Data(parser("kubernetes.inventory.inventory_node"), objects("node-worker-sriov.yaml", "Node")),
-    "kubernetes.core.budget": Data(parser("kubernetes.core.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]),
+    "kubernetes.inventory.inventory_node": Data(
+        parser("kubernetes.inventory.inventory_node"), objects("node-worker-sriov.yaml", "Node")
+    ),
+    "kubernetes.core.budget": Data(
+        parser("kubernetes.core.budget"), [named(spec={"selector": SELECTOR}, status={"disruptionsAllowed": 0})]
+    ),
     "kubernetes.core.pod": Data(parser("kubernetes.core.pod"), POD),
     "kubernetes.core.controller": Data(parser("kubernetes.core.controller"), POD),
     "kubernetes.core.controller_uid": Data(parser("kubernetes.core.controller_uid"), POD, ("",)),
     "kubernetes.core.workload": Data(parser("kubernetes.core.workload"), [DEPLOYMENT]),
     # of anything else nobody knows that it is ours
     "kubernetes.sriov_operator.kept_release": Data(
-        lambda item: "ours" if parser("kubernetes.sriov_operator.kept_release")("a", "b", True, [item], True) is None else None, [OF_HELM], (None,)
+        lambda item: (
+            "ours" if parser("kubernetes.sriov_operator.kept_release")("a", "b", True, [item], True) is None else None
+        ),
+        [OF_HELM],
+        (None,),
     ),
     "kubernetes.sriov_operator.installation": Data(parser("kubernetes.sriov_operator.installation"), [DEPLOYMENT]),
-    "kubernetes.multus.network_interface": Data(lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD),
+    "kubernetes.multus.network_interface": Data(
+        lambda pod: parser("kubernetes.multus.network_interface")(pod, "default/op-hl"), POD
+    ),
     "kubernetes.multus.own_interface": Data(parser("kubernetes.multus.own_interface"), POD),
     "kubernetes.drivers.driver_policy": Data(
         parser("kubernetes.drivers.driver_policy"),
         [
-            named(kind="NicClusterPolicy", spec={"ofedDriver": {"image": "doca-driver", "repoConfig": {"name": "r"}}}, status=NIC_STATUS),
-            named(kind="ClusterPolicy", spec={"driver": {"enabled": True, "repoConfig": {"configMapName": "r"}}}, status={"state": "ready"}),
-            named(kind="NicNodePolicy", spec={"ofedDriver": {"image": "doca-driver"}, "nodeSelector": {"pool": "a"}}, status=NIC_STATUS),
-            named(kind="NVIDIADriver", spec={"image": "driver", "repoConfig": {"name": "r"}}, status={"state": "ready"}),
+            named(
+                kind="NicClusterPolicy",
+                spec={"ofedDriver": {"image": "doca-driver", "repoConfig": {"name": "r"}}},
+                status=NIC_STATUS,
+            ),
+            named(
+                kind="ClusterPolicy",
+                spec={"driver": {"enabled": True, "repoConfig": {"configMapName": "r"}}},
+                status={"state": "ready"},
+            ),
+            named(
+                kind="NicNodePolicy",
+                spec={"ofedDriver": {"image": "doca-driver"}, "nodeSelector": {"pool": "a"}},
+                status=NIC_STATUS,
+            ),
+            named(
+                kind="NVIDIADriver", spec={"image": "driver", "repoConfig": {"name": "r"}}, status={"state": "ready"}
+            ),
         ],
     ),
     "kubernetes.drivers.driver_selector": Data(
-        parser("kubernetes.drivers.driver_selector"), [named(kind="NicNodePolicy", spec={"nodeSelector": {"a": "b"}})], ({},)
+        parser("kubernetes.drivers.driver_selector"),
+        [named(kind="NicNodePolicy", spec={"nodeSelector": {"a": "b"}})],
+        ({},),
     ),
-    "kubernetes.drivers.driver_host": Data(parser("kubernetes.drivers.driver_host"), objects("node-worker-sriov.yaml", "Node")),
+    "kubernetes.drivers.driver_host": Data(
+        parser("kubernetes.drivers.driver_host"), objects("node-worker-sriov.yaml", "Node")
+    ),
     "kubernetes.nvidia_network_operator.reported": Data(
         parser("kubernetes.nvidia_network_operator.reported"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
     ),
@@ -521,27 +834,44 @@ DATA: typing.Dict[str, Data] = {
         [named(kind="NicClusterPolicy", spec={"rdmaSharedDevicePlugin": {"config": "{}"}}, status=NIC_STATUS)],
     ),
     "kubernetes.nic_configuration_operator.nic_state": Data(
-        parser("kubernetes.nic_configuration_operator.nic_state"), [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)]
+        parser("kubernetes.nic_configuration_operator.nic_state"),
+        [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)],
     ),
     "kubernetes.nic_configuration_operator.nic_template": Data(
-        lambda item: parser("kubernetes.nic_configuration_operator.nic_template")(item, "app.kubernetes.io/managed-by", "linerate.rdma"),
+        lambda item: parser("kubernetes.nic_configuration_operator.nic_template")(
+            item, "app.kubernetes.io/managed-by", "linerate.rdma"
+        ),
         [named(kind="NicConfigurationTemplate", status={"nicDevices": ["card"]})],
     ),
     "kubernetes.nic_configuration_operator.nic_device": Data(
-        parser("kubernetes.nic_configuration_operator.nic_device"), [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)]
+        parser("kubernetes.nic_configuration_operator.nic_device"),
+        [named(kind="NicDevice", spec=NIC_SPEC, status=CARD_STATUS)],
     ),
     "kubernetes.nvidia_network_operator.attachment": Data(
-        parser("kubernetes.nvidia_network_operator.attachment"), objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")
+        parser("kubernetes.nvidia_network_operator.attachment"),
+        objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition"),
     ),
     "kubernetes.multus.network_status": Data(parser("kubernetes.multus.network_status"), POD),
     "kubernetes.multus.training_pod": Data(parser("kubernetes.multus.training_pod"), POD),
     "kubernetes.multus.training_pods": Data(lambda data: parser("kubernetes.multus.training_pods")([data]), POD, ([],)),
     "kubernetes.sriov_operator.supported_nics": Data(
-        parser("kubernetes.sriov_operator.supported_nics"), [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})], ((),)
+        parser("kubernetes.sriov_operator.supported_nics"),
+        [named(kind="ConfigMap", data={"Intel_igb_82576": "8086 10c9 10ca"})],
+        ((),),
     ),
     "kubernetes.sriov_operator.runs_operator": Data(
-        lambda data: parser("kubernetes.sriov_operator.runs_operator")(items_of(mapping_at(data, "spec"), "containers", "x")),
-        [{"spec": {"containers": [{"command": ["manager"], "env": [{"name": "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE", "value": "x"}]}]}}],
+        lambda data: parser("kubernetes.sriov_operator.runs_operator")(
+            items_of(mapping_at(data, "spec"), "containers", "x")
+        ),
+        [
+            {
+                "spec": {
+                    "containers": [
+                        {"command": ["manager"], "env": [{"name": "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE", "value": "x"}]}
+                    ]
+                }
+            }
+        ],
         (False,),
     ),
     "kubernetes.sriov_operator.origin_of": Data(
@@ -550,11 +880,15 @@ DATA: typing.Dict[str, Data] = {
         ("unknown",),
     ),
     "kubernetes.charts.olm_examples": Data(
-        parser("kubernetes.charts.olm_examples"), [named(kind="ClusterServiceVersion", metadata={"name": "x", "annotations": {"alm-examples": "[{}]"}})], ((),)
+        parser("kubernetes.charts.olm_examples"),
+        [named(kind="ClusterServiceVersion", metadata={"name": "x", "annotations": {"alm-examples": "[{}]"}})],
+        ((),),
     ),
     "kubernetes.nfd_and_olm.is_worker": Data(parser("kubernetes.nfd_and_olm.is_worker"), [WORKER], (False,)),
     "kubernetes.nfd_and_olm.config_maps": Data(parser("kubernetes.nfd_and_olm.config_maps"), [WORKER], ((),)),
-    "kubernetes.nfd_and_olm.worker_text": Data(parser("kubernetes.nfd_and_olm.worker_text"), [named(data={"nfd-worker.conf": "core: {}"})], ("",)),
+    "kubernetes.nfd_and_olm.worker_text": Data(
+        parser("kubernetes.nfd_and_olm.worker_text"), [named(data={"nfd-worker.conf": "core: {}"})], ("",)
+    ),
     "kubernetes.nfd_and_olm.worker_config": Data(
         parser("kubernetes.nfd_and_olm.worker_config"),
         [{"core": {"labelSources": ["pci"]}, "sources": {"pci": {"deviceClassWhitelist": ["0200"]}}}],
@@ -563,28 +897,53 @@ DATA: typing.Dict[str, Data] = {
     "kubernetes.nfd_and_olm.olm_object": Data(
         parser("kubernetes.nfd_and_olm.olm_object"),
         [
-            named(kind="Subscription", spec={"name": "sriov-network-operator"}, status={"conditions": [{"type": "ResolutionFailed", "status": "True"}]}),
-            {"kind": "ClusterServiceVersion", "metadata": {"name": "sriov-network-operator.v4"}, "spec": {"version": "4"}, "status": {"phase": "Succeeded"}},
+            named(
+                kind="Subscription",
+                spec={"name": "sriov-network-operator"},
+                status={"conditions": [{"type": "ResolutionFailed", "status": "True"}]},
+            ),
+            {
+                "kind": "ClusterServiceVersion",
+                "metadata": {"name": "sriov-network-operator.v4"},
+                "spec": {"version": "4"},
+                "status": {"phase": "Succeeded"},
+            },
         ],
     ),
     "kubernetes.olm.catalog": Data(parser("kubernetes.olm.catalog"), [olm_world.catalog()]),
     "kubernetes.olm.package": Data(parser("kubernetes.olm.package"), [olm_world.package()]),
-    "kubernetes.olm.operator_group": Data(parser("kubernetes.olm.operator_group"), [olm_world.group("one", ["ops"]), named(spec={"selector": SELECTOR})]),
+    "kubernetes.olm.operator_group": Data(
+        parser("kubernetes.olm.operator_group"), [olm_world.group("one", ["ops"]), named(spec={"selector": SELECTOR})]
+    ),
     "kubernetes.olm.subscription": Data(
         parser("kubernetes.olm.subscription"),
         [olm_world.subscription(conditions=[olm_world.condition("ResolutionFailed", "r", "m")])],
     ),
     "kubernetes.olm.install_plan": Data(
         parser("kubernetes.olm.install_plan"),
-        [olm_world.plan("x", ["nfd.v1"], bundleLookups=[{"conditions": [olm_world.condition("BundleLookupFailed", "r", "m")]}])],
+        [
+            olm_world.plan(
+                "x", ["nfd.v1"], bundleLookups=[{"conditions": [olm_world.condition("BundleLookupFailed", "r", "m")]}]
+            )
+        ],
     ),
     "kubernetes.olm.service_version": Data(
         parser("kubernetes.olm.service_version"),
         [
             olm_world.version(
                 "nfd.v1",
-                spec={"webhookdefinitions": [{"deploymentName": "d"}], "customresourcedefinitions": {"owned": [{"name": "x"}]}},
-                requirementStatus=[{"kind": "K", "name": "n", "status": "NotPresent", "dependents": [{"status": "NotSatisfied", "message": "m"}]}],
+                spec={
+                    "webhookdefinitions": [{"deploymentName": "d"}],
+                    "customresourcedefinitions": {"owned": [{"name": "x"}]},
+                },
+                requirementStatus=[
+                    {
+                        "kind": "K",
+                        "name": "n",
+                        "status": "NotPresent",
+                        "dependents": [{"status": "NotSatisfied", "message": "m"}],
+                    }
+                ],
             )
         ],
     ),
@@ -601,69 +960,128 @@ DATA: typing.Dict[str, Data] = {
         (False,),
     ),
     "kubernetes.roll_mark.mark": Data(
-        parser("kubernetes.roll_mark.mark"), [{"metadata": {"annotations": {"linerate.rdma/roll": '{"boot": "b", "differences": ["x"]}'}}}], (None,)
+        parser("kubernetes.roll_mark.mark"),
+        [{"metadata": {"annotations": {"linerate.rdma/roll": '{"boot": "b", "differences": ["x"]}'}}}],
+        (None,),
     ),
     "kubernetes.lease.lease": Data(parser("kubernetes.lease.lease"), [LEASE], (parser("kubernetes.lease.lease")({}),)),
-    "kubernetes.pod_state.state_of_pod": Data(parser("kubernetes.pod_state.state_of_pod"), POD, (parser("kubernetes.pod_state.state_of_pod")({}),)),
+    "kubernetes.pod_state.state_of_pod": Data(
+        parser("kubernetes.pod_state.state_of_pod"), POD, (parser("kubernetes.pod_state.state_of_pod")({}),)
+    ),
     # any text is the place of everything; stage validate says whether it is one
-    "intent.mirror_of": Data(lambda data: isinstance(parser("intent.mirror_of")(data), dict), [{"nvcr.io": "registry.example/m"}], (True,)),
+    "intent.mirror_of": Data(
+        lambda data: isinstance(parser("intent.mirror_of")(data), dict), [{"nvcr.io": "registry.example/m"}], (True,)
+    ),
     "kubernetes.pulled_images.pulled_images": Data(
         parser("kubernetes.pulled_images.pulled_images"),
-        [{"kind": "ClusterPolicy", "spec": {"driver": {"repository": "nvcr.io/nvidia", "image": "driver", "version": "580"}}}],
+        [
+            {
+                "kind": "ClusterPolicy",
+                "spec": {"driver": {"repository": "nvcr.io/nvidia", "image": "driver", "version": "580"}},
+            }
+        ],
         ((),),
     ),
     "kubernetes.images.mirror_rules": Data(parser("kubernetes.images.mirror_rules"), MIRRORS, ((),)),
     "kubernetes.images.registry_sources": Data(
         parser("kubernetes.images.registry_sources"),
-        [named(kind="Image", spec={"registrySources": {"blockedRegistries": ["docker.io"], "allowedRegistries": ["quay.io"]}})],
+        [
+            named(
+                kind="Image",
+                spec={"registrySources": {"blockedRegistries": ["docker.io"], "allowedRegistries": ["quay.io"]}},
+            )
+        ],
         (RegistrySources(),),
     ),
     "intent.parse_intent": Data(parser("intent.parse_intent"), [[FABRIC]]),
     "kubernetes.ipam.node_networks": Data(
-        parser("kubernetes.ipam.node_networks"), [*objects("node-worker-sriov.yaml", "Node"), named(spec={"podCIDRs": ["10.0.0.0/24"]})]
+        parser("kubernetes.ipam.node_networks"),
+        [*objects("node-worker-sriov.yaml", "Node"), named(spec={"podCIDRs": ["10.0.0.0/24"]})],
     ),
     "kubernetes.ipam.unread_pod": Data(lambda item: parser("kubernetes.ipam.unread_pod")(item, "why"), POD, (None,)),
-    "kubernetes.ipam.unread_node": Data(parser("kubernetes.ipam.unread_node"), objects("node-worker-sriov.yaml", "Node"), (None,)),
-    "kubernetes.ipam.service_networks": Data(parser("kubernetes.ipam.service_networks"), [named(spec={"cidrs": ["10.96.0.0/16"]})]),
-    "kubernetes.ipam.service_addresses": Data(parser("kubernetes.ipam.service_addresses"), [named(spec={"clusterIPs": ["10.96.0.1"]})]),
+    "kubernetes.ipam.unread_node": Data(
+        parser("kubernetes.ipam.unread_node"), objects("node-worker-sriov.yaml", "Node"), (None,)
+    ),
+    "kubernetes.ipam.service_networks": Data(
+        parser("kubernetes.ipam.service_networks"), [named(spec={"cidrs": ["10.96.0.0/16"]})]
+    ),
+    "kubernetes.ipam.service_addresses": Data(
+        parser("kubernetes.ipam.service_addresses"), [named(spec={"clusterIPs": ["10.96.0.1"]})]
+    ),
     "kubernetes.ipam.openshift_networks": Data(
-        parser("kubernetes.ipam.openshift_networks"), [named(status={"clusterNetwork": [{"cidr": "10.0.0.0/14"}], "serviceNetwork": ["10.96.0.0/16"]})]
+        parser("kubernetes.ipam.openshift_networks"),
+        [named(status={"clusterNetwork": [{"cidr": "10.0.0.0/14"}], "serviceNetwork": ["10.96.0.0/16"]})],
     ),
     "kubernetes.ipam.pod_networks": Data(parser("kubernetes.ipam.pod_networks"), POD),
     "kubernetes.ipam.attachment_networks": Data(
-        lambda item: parser("kubernetes.ipam.attachment_networks")(item, ()), objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")
+        lambda item: parser("kubernetes.ipam.attachment_networks")(item, ()),
+        objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition"),
     ),
-    "kubernetes.ipam.leases": Data(parser("kubernetes.ipam.leases"), [named(spec={"range": "10.0.0.0/24", "allocations": {"1": {"podref": "a/b"}}})]),
+    "kubernetes.ipam.leases": Data(
+        parser("kubernetes.ipam.leases"),
+        [named(spec={"range": "10.0.0.0/24", "allocations": {"1": {"podref": "a/b"}}})],
+    ),
     "kubernetes.ipam.shared_pool": Data(parser("kubernetes.ipam.shared_pool"), [CIDR_POOL]),
 }
 
 JOBS = [item for name in ("job-pytorch", "job-trainjob-roce") for item in golden(name)]
-CLAIM = named(kind="PersistentVolumeClaim", spec={"accessModes": ["ReadWriteMany"], "storageClassName": "nfs"}, status={"phase": "Bound"})
+CLAIM = named(
+    kind="PersistentVolumeClaim",
+    spec={"accessModes": ["ReadWriteMany"], "storageClassName": "nfs"},
+    status={"phase": "Bound"},
+)
 VOLUME = named(kind="PersistentVolume", spec={"accessModes": ["ReadWriteMany"], "storageClassName": "nfs"})
 CLASS = named(kind="StorageClass", provisioner="nfs.csi.k8s.io")
-DEVICE_CLASS = named(kind="DeviceClass", spec={"selectors": [{"cel": {"expression": 'device.driver == "dra.net"'}}], "extendedResourceName": "example.com/nic"})
-DEVICE_SLICE = named(kind="ResourceSlice", spec={"driver": "dra.net", "pool": {"name": "a", "generation": 1}, "nodeName": "a", "devices": [{"name": "eth1"}]})
-WAYS = {"name": "nic", "firstAvailable": [{"name": "a", "deviceClassName": "dranet"}, {"name": "b", "deviceClassName": "dra.net"}]}
+DEVICE_CLASS = named(
+    kind="DeviceClass",
+    spec={
+        "selectors": [{"cel": {"expression": 'device.driver == "dra.net"'}}],
+        "extendedResourceName": "example.com/nic",
+    },
+)
+DEVICE_SLICE = named(
+    kind="ResourceSlice",
+    spec={"driver": "dra.net", "pool": {"name": "a", "generation": 1}, "nodeName": "a", "devices": [{"name": "eth1"}]},
+)
+WAYS = {
+    "name": "nic",
+    "firstAvailable": [{"name": "a", "deviceClassName": "dranet"}, {"name": "b", "deviceClassName": "dra.net"}],
+}
 DEVICE_CLAIMS = [
-    named(kind="ResourceClaim", spec={"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}, WAYS]}}),
-    named(kind="ResourceClaimTemplate", spec={"spec": {"devices": {"requests": [{"name": "gpu", "deviceClassName": "gpu.nvidia.com"}]}}}),
+    named(
+        kind="ResourceClaim",
+        spec={"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}, WAYS]}},
+    ),
+    named(
+        kind="ResourceClaimTemplate",
+        spec={"spec": {"devices": {"requests": [{"name": "gpu", "deviceClassName": "gpu.nvidia.com"}]}}},
+    ),
 ]
 COVERED = {"name": "h100", "resources": [{"name": "nvidia.com/gpu", "nominalQuota": 8}]}
 QUEUE = named(
     kind="ClusterQueue",
-    spec={"namespaceSelector": SELECTOR, "resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": [COVERED]}]},
+    spec={
+        "namespaceSelector": SELECTOR,
+        "resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": [COVERED]}],
+    },
     status={"conditions": [{"type": "Active", "status": "True"}]},
 )
 ATTACHMENTS = objects("networkattachmentdefinitions.yaml", "NetworkAttachmentDefinition")
 BINDING = named(kind="ClusterRoleBinding", subjects=[{"kind": "ServiceAccount", "namespace": "a", "name": "b"}])
 DATA.update(
     {
-        "kubernetes.ipam.attachment_plugins": Data(lambda item: parser("kubernetes.ipam.attachment_plugins")(item, "x"), ATTACHMENTS),
+        "kubernetes.ipam.attachment_plugins": Data(
+            lambda item: parser("kubernetes.ipam.attachment_plugins")(item, "x"), ATTACHMENTS
+        ),
         "kubernetes.device_claims.read_pod_claims": Data(
-            lambda item: parser("kubernetes.device_claims.read_pod_claims")(item, "x"), [{"resourceClaims": [{"name": "a", "resourceClaimName": "b"}]}], ((),)
+            lambda item: parser("kubernetes.device_claims.read_pod_claims")(item, "x"),
+            [{"resourceClaims": [{"name": "a", "resourceClaimName": "b"}]}],
+            ((),),
         ),
         "kubernetes.device_claims.read_taken_claims": Data(
-            lambda item: parser("kubernetes.device_claims.read_taken_claims")(item, "x"), [{"resources": {"claims": [{"name": "a"}]}}], ((),)
+            lambda item: parser("kubernetes.device_claims.read_taken_claims")(item, "x"),
+            [{"resources": {"claims": [{"name": "a"}]}}],
+            ((),),
         ),
         "kubernetes.device_claims.read_claim": Data(parser("kubernetes.device_claims.read_claim"), DEVICE_CLAIMS),
         "kubernetes.device_claims.read_class": Data(parser("kubernetes.device_claims.read_class"), [DEVICE_CLASS]),
@@ -677,61 +1095,121 @@ DATA.update(
         "job.manifest.runtime_of": Data(parser("job.manifest.runtime_of"), JOBS),
         "job.manifest.workload": Data(lambda item: parser("job.manifest.workload")(item, JOBS), JOBS),
         "kubernetes.machine_config.host_config": Data(
-            lambda item: parser("kubernetes.machine_config.host_config")(item, item), [*golden("machine-configs"), KUBELET_CONFIG]
+            lambda item: parser("kubernetes.machine_config.host_config")(item, item),
+            [*golden("machine-configs"), KUBELET_CONFIG],
         ),
-        "job.nic_map.text_of": Data(parser("job.nic_map.text_of"), [named(kind="ConfigMap", data={"map": "worker-1:ens13:net1:10.249.65.9"})]),
+        "job.nic_map.text_of": Data(
+            parser("job.nic_map.text_of"), [named(kind="ConfigMap", data={"map": "worker-1:ens13:net1:10.249.65.9"})]
+        ),
         "job.stack.cluster_queue": Data(parser("job.stack.cluster_queue"), [QUEUE]),
         "job.stack.account_of": Data(parser("job.stack.account_of"), [DEPLOYMENT], ("/default",)),
         "job.stack.accounts_of": Data(parser("job.stack.accounts_of"), [BINDING], (frozenset(),)),
         "job.stack.controller": Data(parser("job.stack.controller"), [DEPLOYMENT], (None,)),
-        "job.stack.frameworks": Data(parser("job.stack.frameworks"), [{"controller_manager_config.yaml": "integrations: {frameworks: [batch/job]}"}], ((),)),
-        "job.stack.local_queue": Data(parser("job.stack.local_queue"), [named(kind="LocalQueue", spec={"clusterQueue": "a"})]),
-        "job.stack.policy_state": Data(parser("job.stack.policy_state"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]),
+        "job.stack.frameworks": Data(
+            parser("job.stack.frameworks"),
+            [{"controller_manager_config.yaml": "integrations: {frameworks: [batch/job]}"}],
+            ((),),
+        ),
+        "job.stack.local_queue": Data(
+            parser("job.stack.local_queue"), [named(kind="LocalQueue", spec={"clusterQueue": "a"})]
+        ),
+        "job.stack.policy_state": Data(
+            parser("job.stack.policy_state"), [named(kind="NicClusterPolicy", status=NIC_STATUS)]
+        ),
         "job.stack.shared_class": Data(parser("job.stack.shared_class"), [VOLUME], ("",)),
         "job.stack.storage_class": Data(lambda item: parser("job.stack.storage_class")(item, ("nfs",)), [CLASS]),
     }
 )
 
-OF_OWNER = {"metadata": {"name": "a", "labels": {"owner": "helm", "name": "a"}, "annotations": {"kubernetes.io/service-account.name": "b"}}}
+OF_OWNER = {
+    "metadata": {
+        "name": "a",
+        "labels": {"owner": "helm", "name": "a"},
+        "annotations": {"kubernetes.io/service-account.name": "b"},
+    }
+}
 OBSERVERS = {item["kind"]: item for item in golden("observers")}
-OBSERVER_POD = named(spec=OBSERVERS["DaemonSet"]["spec"]["template"]["spec"], status={"containerStatuses": [{"name": "observer", "restartCount": 1}]})
-EVENT = named(involvedObject={"kind": "Pod", "name": "a", "uid": "u"}, reason="Failed", message="x", type="Warning", series={"lastObservedTime": "t"})
-GOING = named(status={"conditions": [{"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"}]})
+OBSERVER_POD = named(
+    spec=OBSERVERS["DaemonSet"]["spec"]["template"]["spec"],
+    status={"containerStatuses": [{"name": "observer", "restartCount": 1}]},
+)
+EVENT = named(
+    involvedObject={"kind": "Pod", "name": "a", "uid": "u"},
+    reason="Failed",
+    message="x",
+    type="Warning",
+    series={"lastObservedTime": "t"},
+)
+GOING = named(
+    status={
+        "conditions": [
+            {"type": "NamespaceContentRemaining", "status": "True", "message": "pods. has 1 resource instances"}
+        ]
+    }
+)
 DATA.update(
     {
-        "kubernetes.observers.owned_namespace": Data(parser("kubernetes.observers.owned_namespace"), [OBSERVERS["Namespace"]], (("foreign", ""),)),
+        "kubernetes.observers.owned_namespace": Data(
+            parser("kubernetes.observers.owned_namespace"), [OBSERVERS["Namespace"]], (("foreign", ""),)
+        ),
         "kubernetes.tenancy.adds_to": Data(
-            lambda item: bool(parser("kubernetes.tenancy.adds_to")(item, OBSERVERS["Namespace"], "linerate.rdma/run")), [OBSERVERS["Namespace"]], (True,)
+            lambda item: bool(parser("kubernetes.tenancy.adds_to")(item, OBSERVERS["Namespace"], "linerate.rdma/run")),
+            [OBSERVERS["Namespace"]],
+            (True,),
         ),
         "kubernetes.tenancy.strangers": Data(
             lambda item: parser("kubernetes.tenancy.strangers")([item], "a"),
-            [named(kind="RoleBinding", roleRef={"kind": "Role", "name": "b"}, subjects=[{"kind": "User", "name": "c"}])],
+            [
+                named(
+                    kind="RoleBinding", roleRef={"kind": "Role", "name": "b"}, subjects=[{"kind": "User", "name": "c"}]
+                )
+            ],
             ((),),
         ),
-        "kubernetes.tenancy.role_of": Data(parser("kubernetes.tenancy.role_of"), [named(roleRef={"kind": "Role", "name": "b"})], (("", ""),)),
-        "kubernetes.tenancy.only_reads": Data(parser("kubernetes.tenancy.only_reads"), [named(rules=[{"verbs": ["get"], "resources": ["pods"]}])], (True,)),
+        "kubernetes.tenancy.role_of": Data(
+            parser("kubernetes.tenancy.role_of"), [named(roleRef={"kind": "Role", "name": "b"})], (("", ""),)
+        ),
+        "kubernetes.tenancy.only_reads": Data(
+            parser("kubernetes.tenancy.only_reads"), [named(rules=[{"verbs": ["get"], "resources": ["pods"]}])], (True,)
+        ),
         "kubernetes.tenancy.release_of": Data(
             parser("kubernetes.tenancy.release_of"),
             [OF_HELM],
             (("", ""),),
         ),
-        "kubernetes.tenancy.is_record": Data(lambda item: parser("kubernetes.tenancy.is_record")(item, "a"), [OF_OWNER], (False,)),
+        "kubernetes.tenancy.is_record": Data(
+            lambda item: parser("kubernetes.tenancy.is_record")(item, "a"), [OF_OWNER], (False,)
+        ),
         "kubernetes.tenancy.proven_releases": Data(
             lambda item: parser("kubernetes.tenancy.proven_releases")(OF_2026, [item]),
             [{"metadata": {**OF_HELM["metadata"], **OF_2026["metadata"]}}],
             (frozenset(), frozenset("b")),
         ),
-        "kubernetes.tenancy.asks_for_more": Data(lambda item: parser("kubernetes.tenancy.asks_for_more")(item, ("a",)), [named(spec={"name": "a"})], (True,)),
-        "kubernetes.tenancy.acts": Data(lambda item: parser("kubernetes.tenancy.acts")("Secret", item), [OF_OWNER], (False,)),
-        "kubernetes.foreign.is_mirror_pod": Data(lambda item: parser("kubernetes.foreign.is_mirror_pod")("Pod", item), POD, (False,)),
-        "kubernetes.foreign.is_everywhere": Data(lambda item: parser("kubernetes.foreign.is_everywhere")("ConfigMap", item), [OF_HELM], (False,)),
+        "kubernetes.tenancy.asks_for_more": Data(
+            lambda item: parser("kubernetes.tenancy.asks_for_more")(item, ("a",)), [named(spec={"name": "a"})], (True,)
+        ),
+        "kubernetes.tenancy.acts": Data(
+            lambda item: parser("kubernetes.tenancy.acts")("Secret", item), [OF_OWNER], (False,)
+        ),
+        "kubernetes.foreign.is_mirror_pod": Data(
+            lambda item: parser("kubernetes.foreign.is_mirror_pod")("Pod", item), POD, (False,)
+        ),
+        "kubernetes.foreign.is_everywhere": Data(
+            lambda item: parser("kubernetes.foreign.is_everywhere")("ConfigMap", item), [OF_HELM], (False,)
+        ),
         "kubernetes.observers.holds_back": Data(parser("kubernetes.observers.holds_back"), [GOING], ("",)),
-        "kubernetes.observers.observer_set": Data(parser("kubernetes.observers.observer_set"), [OBSERVERS["DaemonSet"]]),
+        "kubernetes.observers.observer_set": Data(
+            parser("kubernetes.observers.observer_set"), [OBSERVERS["DaemonSet"]]
+        ),
         "kubernetes.observers.observer_pod": Data(parser("kubernetes.observers.observer_pod"), [OBSERVER_POD]),
         "kubernetes.observers.event": Data(
-            parser("kubernetes.observers.event"), [EVENT, *objects("events-of-a-daemonset.yaml", "Event")], (parser("kubernetes.observers.event")({}),)
+            parser("kubernetes.observers.event"),
+            [EVENT, *objects("events-of-a-daemonset.yaml", "Event")],
+            (parser("kubernetes.observers.event")({}),),
         ),
-        "kubernetes.observers.image_of_tag": Data(parser("kubernetes.observers.image_of_tag"), [named(image={"dockerImageReference": "r/x@sha256:1"})]),
+        "kubernetes.observers.image_of_tag": Data(
+            parser("kubernetes.observers.image_of_tag"), [named(image={"dockerImageReference": "r/x@sha256:1"})]
+        ),
     }
 )
 
@@ -740,76 +1218,140 @@ IDRAC = "/redfish/v1/Managers/iDRAC.Embedded.1"
 BIOS = BMC["/redfish/v1/Systems/System.Embedded.1/Bios"]
 BIOS_REGISTRY = BMC["/redfish/v1/Systems/System.Embedded.1/Bios/BiosRegistry"]
 # a few of its attributes: each of their places is changed
-SHORT_BIOS = {**BIOS, "Attributes": {name: BIOS["Attributes"][name] for name in ("SriovGlobalEnable", "ProcCStates", "SysProfile")}}
+SHORT_BIOS = {
+    **BIOS,
+    "Attributes": {name: BIOS["Attributes"][name] for name in ("SriovGlobalEnable", "ProcCStates", "SysProfile")},
+}
 SHORT_REGISTRY = {
     "SupportedSystems": BIOS_REGISTRY["SupportedSystems"],
     "RegistryEntries": {
-        "Attributes": [row for row in BIOS_REGISTRY["RegistryEntries"]["Attributes"] if row["AttributeName"] == "ProcCStates"],
+        "Attributes": [
+            row for row in BIOS_REGISTRY["RegistryEntries"]["Attributes"] if row["AttributeName"] == "ProcCStates"
+        ],
         "Dependencies": [
-            row for row in BIOS_REGISTRY["RegistryEntries"]["Dependencies"] if row["DependencyFor"] == row["Dependency"]["MapToAttribute"] == "ProcCStates"
+            row
+            for row in BIOS_REGISTRY["RegistryEntries"]["Dependencies"]
+            if row["DependencyFor"] == row["Dependency"]["MapToAttribute"] == "ProcCStates"
         ][-1:],
     },
 }
 DELL_JOB = BMC[f"{IDRAC}/Oem/Dell/Jobs/JID_102241909559"]
-REFUSAL = {"error": {"code": "Base.1.12.GeneralError", "@Message.ExtendedInfo": [{"MessageId": "Base.1.12.InsufficientPrivilege", "Message": "no"}]}}
+REFUSAL = {
+    "error": {
+        "code": "Base.1.12.GeneralError",
+        "@Message.ExtendedInfo": [{"MessageId": "Base.1.12.InsufficientPrivilege", "Message": "no"}],
+    }
+}
 
 
 def found_in(data: typing.Any) -> typing.Any:
     """All that is made of a registry: the settings of a node with these attributes."""
     registry = parser("redfish.registry.parse")(data, "/registry")
-    return [item for item in parser("redfish.settings.settings")(parser("redfish.resources.bios")(SHORT_BIOS), {}, registry, "", KEYS) if item.attributes]
+    return [
+        item
+        for item in parser("redfish.settings.settings")(
+            parser("redfish.resources.bios")(SHORT_BIOS), {}, registry, "", KEYS
+        )
+        if item.attributes
+    ]
 
 
 def by_names(data: typing.Any) -> typing.Any:
-    return [item for item in parser("redfish.settings.settings")(parser("redfish.resources.bios")(data), {}, None, "", KEYS) if item.attributes]
+    return [
+        item
+        for item in parser("redfish.settings.settings")(parser("redfish.resources.bios")(data), {}, None, "", KEYS)
+        if item.attributes
+    ]
 
 
 TEXT.update(
     {
         "redfish.values.switch": Text(parser("redfish.values.switch"), ["Enabled", "No", "C0/C1 state"], (None,)),
         "redfish.values.number": Text(
-            lambda text: parser("redfish.values.number")("numa_per_socket", text) or parser("redfish.values.number")("max_read_request", text),
+            lambda text: (
+                parser("redfish.values.number")("numa_per_socket", text)
+                or parser("redfish.values.number")("max_read_request", text)
+            ),
             ["NPS2", "4096B", "Enable SNC2 (2-clusters)", "OneMemoryDomainPerSocket"],
             (None,),
         ),
-        "redfish.values.matches": Text(lambda text: parser("redfish.values.matches")("sriov", [True], text, text), ["Enabled"], (None,)),
-        "redfish.resources.job_of": Text(parser("redfish.resources.job_of"), ["/redfish/v1/TaskService/Tasks/JID_102241909559"], ("",)),
+        "redfish.values.matches": Text(
+            lambda text: parser("redfish.values.matches")("sriov", [True], text, text), ["Enabled"], (None,)
+        ),
+        "redfish.resources.job_of": Text(
+            parser("redfish.resources.job_of"), ["/redfish/v1/TaskService/Tasks/JID_102241909559"], ("",)
+        ),
         "redfish.values.in_the_words_of": Text(
-            lambda text: parser("redfish.values.in_the_words_of")(text, "sriov", True), ["Disabled", "Enable", "YES"], (None,)
+            lambda text: parser("redfish.values.in_the_words_of")(text, "sriov", True),
+            ["Disabled", "Enable", "YES"],
+            (None,),
         ),
         "redfish.keys.is_display": Text(
-            lambda text: any(parser("redfish.keys.is_display")(key, "x", text) for key in KEYS), ["SR-IOV Global Enable"], (False,)
+            lambda text: any(parser("redfish.keys.is_display")(key, "x", text) for key in KEYS),
+            ["SR-IOV Global Enable"],
+            (False,),
         ),
-        "redfish.keys.is_name": Text(lambda text: any(parser("redfish.keys.is_name")(key, text) for key in KEYS), ["SR_IOVSupport_0047"], (False,)),
+        "redfish.keys.is_name": Text(
+            lambda text: any(parser("redfish.keys.is_name")(key, text) for key in KEYS),
+            ["SR_IOVSupport_0047"],
+            (False,),
+        ),
         "redfish.registry.candidates": Text(
-            lambda text: parser("redfish.registry.candidates")(text.split("\n"), text), ["/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"], ((),)
+            lambda text: parser("redfish.registry.candidates")(text.split("\n"), text),
+            ["/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"],
+            ((),),
         ),
     }
 )
 DATA.update(
     {
-        "redfish.resources.members": Data(lambda data: parser("redfish.resources.members")(data, "x"), [BMC["/redfish/v1/Systems"]]),
-        "redfish.resources.expanded": Data(lambda data: parser("redfish.resources.expanded")(data, "x"), [{"Members": [DELL_JOB]}]),
+        "redfish.resources.members": Data(
+            lambda data: parser("redfish.resources.members")(data, "x"), [BMC["/redfish/v1/Systems"]]
+        ),
+        "redfish.resources.expanded": Data(
+            lambda data: parser("redfish.resources.expanded")(data, "x"), [{"Members": [DELL_JOB]}]
+        ),
         "redfish.resources.system": Data(
-            parser("redfish.resources.system"), [BMC["/redfish/v1/Systems/System.Embedded.1"]], (parser("redfish.resources.system")({}),)
+            parser("redfish.resources.system"),
+            [BMC["/redfish/v1/Systems/System.Embedded.1"]],
+            (parser("redfish.resources.system")({}),),
         ),
         "redfish.resources.reset_types": Data(
-            parser("redfish.resources.reset_types"), [{"Parameters": [{"Name": "ResetType", "AllowableValues": ["On", "ForceRestart"]}]}], ((),)
+            parser("redfish.resources.reset_types"),
+            [{"Parameters": [{"Name": "ResetType", "AllowableValues": ["On", "ForceRestart"]}]}],
+            ((),),
         ),
         "redfish.resources.bios": Data(parser("redfish.resources.bios"), [SHORT_BIOS]),
-        "redfish.resources.pending": Data(lambda data: parser("redfish.resources.pending")(data, {}), [SHORT_BIOS], ({},)),
-        "redfish.resources.manager": Data(parser("redfish.resources.manager"), [BMC[IDRAC]], (parser("redfish.resources.manager")({}),)),
-        "redfish.resources.lockdown": Data(
-            parser("redfish.resources.lockdown"), [{"SysLockdownEnabled": True}, {"Attributes": {"Lockdown.1.SystemLockdown": "Enabled"}}]
+        "redfish.resources.pending": Data(
+            lambda data: parser("redfish.resources.pending")(data, {}), [SHORT_BIOS], ({},)
         ),
-        "redfish.resources.next_page": Data(parser("redfish.resources.next_page"), [{"Members@odata.nextLink": "/jobs?$skip=50"}], ("",)),
-        "redfish.resources.bios_jobs": Data(lambda data: parser("redfish.resources.bios_jobs")([data]), [{**DELL_JOB, "JobState": "Scheduled"}], ((),)),
-        "redfish.resources.failed_job": Data(lambda data: parser("redfish.resources.failed_job")([data]), [{**DELL_JOB, "JobState": "Failed"}], ("",)),
+        "redfish.resources.manager": Data(
+            parser("redfish.resources.manager"), [BMC[IDRAC]], (parser("redfish.resources.manager")({}),)
+        ),
+        "redfish.resources.lockdown": Data(
+            parser("redfish.resources.lockdown"),
+            [{"SysLockdownEnabled": True}, {"Attributes": {"Lockdown.1.SystemLockdown": "Enabled"}}],
+        ),
+        "redfish.resources.next_page": Data(
+            parser("redfish.resources.next_page"), [{"Members@odata.nextLink": "/jobs?$skip=50"}], ("",)
+        ),
+        "redfish.resources.bios_jobs": Data(
+            lambda data: parser("redfish.resources.bios_jobs")([data]), [{**DELL_JOB, "JobState": "Scheduled"}], ((),)
+        ),
+        "redfish.resources.failed_job": Data(
+            lambda data: parser("redfish.resources.failed_job")([data]), [{**DELL_JOB, "JobState": "Failed"}], ("",)
+        ),
         "redfish.resources.message_id": Data(parser("redfish.resources.message_id"), [REFUSAL], ("",)),
         "redfish.resources.said": Data(parser("redfish.resources.said"), [REFUSAL], ("",)),
-        "redfish.resources.etag": Data(lambda data: parser("redfish.resources.etag")(data, ""), [{"@odata.etag": 'W/"2C3F7FBA"'}], ("",)),
-        "redfish.registry.location": Data(parser("redfish.registry.location"), [BMC["/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"]]),
-        "redfish.registry.supports": Data(lambda data: parser("redfish.registry.supports")(data, "PowerEdge R750", ""), [SHORT_REGISTRY], (False,)),
+        "redfish.resources.etag": Data(
+            lambda data: parser("redfish.resources.etag")(data, ""), [{"@odata.etag": 'W/"2C3F7FBA"'}], ("",)
+        ),
+        "redfish.registry.location": Data(
+            parser("redfish.registry.location"), [BMC["/redfish/v1/Registries/BiosAttributeRegistry.v1_0_0"]]
+        ),
+        "redfish.registry.supports": Data(
+            lambda data: parser("redfish.registry.supports")(data, "PowerEdge R750", ""), [SHORT_REGISTRY], (False,)
+        ),
         "redfish.registry.parse": Data(found_in, [SHORT_REGISTRY]),
         "redfish.settings.settings": Data(by_names, [SHORT_BIOS], ([],)),
         "redfish.settings.why_held": Data(
@@ -825,7 +1367,8 @@ OWN = (RdmaError, RangeError, IntentError)
 
 
 def outcome(call: typing.Callable[..., typing.Any], argument: typing.Any) -> typing.Any:
-    """What a parser makes of it: its value, or None where it raised an error of its own, with a text that is not as long as the input."""
+    """What a parser makes of it: its value, or None where it raised an error of its own, with a text that is not as
+    long as the input."""
     try:
         return call(argument)
     except OWN as error:
@@ -845,7 +1388,11 @@ def case(*names: str) -> typing.Iterator[None]:
 def test_every_parser_is_in_the_tables() -> None:
     found = set()
     # resource is what those of resources stand on: it is tried in each of them
-    for info in (info for info in pkgutil.walk_packages(_parse.__path__, f"{_parse.__name__}.") if info.name.rpartition(".")[2] != "resource"):
+    for info in (
+        info
+        for info in pkgutil.walk_packages(_parse.__path__, f"{_parse.__name__}.")
+        if info.name.rpartition(".")[2] != "resource"
+    ):
         module = importlib.import_module(info.name)
         found |= {
             f"{info.name[len(_parse.__name__) + 1 :]}.{name}"
@@ -871,11 +1418,17 @@ def test_text_that_was_cut_shuffled_or_changed(name: str, data: some.DataObject)
     else:
         for _number in range(data.draw(some.integers(1, 5))):
             place = data.draw(some.integers(0, len(text)))
-            text = text[:place] + data.draw(some.text(max_size=4) | some.from_regex(r"[0-9a-f/:.-]{1,3}")) + text[place + data.draw(some.integers(0, 3)) :]
+            text = (
+                text[:place]
+                + data.draw(some.text(max_size=4) | some.from_regex(r"[0-9a-f/:.-]{1,3}"))
+                + text[place + data.draw(some.integers(0, 3)) :]
+            )
     outcome(TEXT[name].call, text)
 
 
-@hypothesis.given(garbage=some.text(alphabet=some.characters(exclude_categories=("Cs", "Nd", "Lu", "Ll")), max_size=200))
+@hypothesis.given(
+    garbage=some.text(alphabet=some.characters(exclude_categories=("Cs", "Nd", "Lu", "Ll")), max_size=200)
+)
 def test_nothing_good_comes_out_of_garbage(garbage: str) -> None:
     for name, parsed in TEXT.items():
         with case(name):
@@ -883,10 +1436,12 @@ def test_nothing_good_comes_out_of_garbage(garbage: str) -> None:
             assert value is ANY or value in parsed.nothing
 
 
-SHAPES: typing.Dict[str, typing.Callable[[str], str]] = {
+SHAPES: dict[str, typing.Callable[[str], str]] = {
     "repeated": lambda sample: sample * (HUGE // max(1, len(sample))),
     "one line": lambda sample: " ".join(sample.split("\n")) * (HUGE // max(1, len(sample))),
-    "a first word for ever": lambda sample: (sample.split() or ["x"])[0] * (HUGE // max(1, len((sample.split() or ["x"])[0]))),
+    "a first word for ever": lambda sample: (
+        (sample.split() or ["x"])[0] * (HUGE // max(1, len((sample.split() or ["x"])[0])))
+    ),
     "words without an end": lambda sample: " ".join(sample.split())[:40] + "a " * (HUGE // 2),
     "digits": lambda sample: sample.replace("0", "0" * 5000).replace("1", "1" * 5000)[:HUGE],
     # of patterns that look for one word behind another
@@ -913,7 +1468,7 @@ def test_huge_text_takes_its_time_and_no_more(name: str) -> None:
             signal.signal(signal.SIGVTALRM, before)
 
 
-HOSTILE: typing.List[typing.Any] = [
+HOSTILE: list[typing.Any] = [
     None,
     True,
     0,
@@ -936,14 +1491,14 @@ HOSTILE: typing.List[typing.Any] = [
 ]
 
 
-def paths(data: typing.Any, start: typing.Tuple[typing.Any, ...] = ()) -> typing.Iterator[typing.Tuple[typing.Any, ...]]:
+def paths(data: typing.Any, start: tuple[typing.Any, ...] = ()) -> typing.Iterator[tuple[typing.Any, ...]]:
     """All places; of a list only the first item, as the others are like it."""
     yield start
     for key, value in data.items() if isinstance(data, dict) else enumerate(data[:1]) if isinstance(data, list) else ():
         yield from paths(value, (*start, key))
 
 
-def changed(data: typing.Any, path: typing.Tuple[typing.Any, ...], value: typing.Any) -> typing.Any:
+def changed(data: typing.Any, path: tuple[typing.Any, ...], value: typing.Any) -> typing.Any:
     if not path:
         return value
     result = copy.deepcopy(data)
@@ -969,7 +1524,8 @@ def test_data_with_a_hostile_value_anywhere() -> None:
 @hypothesis.settings(max_examples=examples(25))
 @hypothesis.given(
     garbage=some.recursive(
-        some.none() | some.booleans() | some.text(max_size=5), lambda inner: some.lists(inner) | some.dictionaries(some.text(max_size=5), inner)
+        some.none() | some.booleans() | some.text(max_size=5),
+        lambda inner: some.lists(inner) | some.dictionaries(some.text(max_size=5), inner),
     )
 )
 def test_data_of_any_form(garbage: typing.Any) -> None:

@@ -10,8 +10,16 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.images import ImageReference, MirrorRule, RegistrySources
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.images import mirror_rules, reference, registry_sources
+from ansible_collections.linerate.rdma.plugins.module_utils._model.images import (
+    ImageReference,
+    MirrorRule,
+    RegistrySources,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.images import (
+    mirror_rules,
+    reference,
+    registry_sources,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 DIGEST = f"sha256:{'a' * 64}"
@@ -24,7 +32,10 @@ DIGEST = f"sha256:{'a' * 64}"
         ("quay.io/site/tools", ImageReference("quay.io/site/tools", "quay.io", "tag", "latest")),
         (f"quay.io/site/tools@{DIGEST}", ImageReference("quay.io/site/tools", "quay.io", "digest", DIGEST)),
         (f"quay.io/site/tools:1@{DIGEST}", ImageReference("quay.io/site/tools", "quay.io", "digest", DIGEST)),
-        ("mirror.example:5000/tools", ImageReference("mirror.example:5000/tools", "mirror.example:5000", "tag", "latest")),
+        (
+            "mirror.example:5000/tools",
+            ImageReference("mirror.example:5000/tools", "mirror.example:5000", "tag", "latest"),
+        ),
         ("mirror.example:5000/tools:2", ImageReference("mirror.example:5000/tools", "mirror.example:5000", "tag", "2")),
         ("mirror:5000/tools", ImageReference("mirror:5000/tools", "mirror:5000", "tag", "latest")),
         ("localhost/absent:1", ImageReference("localhost/absent", "localhost", "tag", "1")),
@@ -41,12 +52,15 @@ def test_names_of_images(text: str, expected: ImageReference) -> None:
 
 
 PART = some.from_regex(r"[a-z0-9]+([._-][a-z0-9]+)?", fullmatch=True)
-HOST = some.one_of(some.just("localhost"), some.from_regex(r"[a-z0-9]+\.[a-z]{2,4}(:[0-9]{1,5})?", fullmatch=True).filter(lambda host: host != "docker.io"))
+HOST = some.one_of(
+    some.just("localhost"),
+    some.from_regex(r"[a-z0-9]+\.[a-z]{2,4}(:[0-9]{1,5})?", fullmatch=True).filter(lambda host: host != "docker.io"),
+)
 VERSION = some.one_of(some.from_regex(r":[0-9A-Za-z_][0-9A-Za-z_.-]{0,20}", fullmatch=True), some.just(f"@{DIGEST}"))
 
 
 @hypothesis.given(HOST, some.lists(PART, min_size=1, max_size=3), VERSION)
-def test_a_full_name_comes_back_as_it_was(host: str, path: typing.List[str], version: str) -> None:
+def test_a_full_name_comes_back_as_it_was(host: str, path: list[str], version: str) -> None:
     name = "/".join([host, *path])
     found = reference(name + version)
     assert (found.host, found.repository, found.identity) == (host, name, name + version)
@@ -64,14 +78,24 @@ def test_any_text_is_a_name_or_an_error(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "quay.io/", "quay.io/Site/tools", "https://quay.io/site/tools", "a b", f"quay.io/a@sha256:{'a' * 31}", "quay.io/a:", "a\n"]
+    "text",
+    [
+        "",
+        "quay.io/",
+        "quay.io/Site/tools",
+        "https://quay.io/site/tools",
+        "a b",
+        f"quay.io/a@sha256:{'a' * 31}",
+        "quay.io/a:",
+        "a\n",
+    ],
 )
 def test_what_is_no_name_is_an_error(text: str) -> None:
     with pytest.raises(ResourceError, match="is no name of an image"):
         reference(text)
 
 
-def of(kind: str, **spec: typing.Any) -> typing.Dict[str, typing.Any]:
+def of(kind: str, **spec: typing.Any) -> dict[str, typing.Any]:
     return {"kind": kind, "metadata": {"name": "site"}, "spec": spec}
 
 
@@ -102,14 +126,20 @@ def test_rules_of_each_kind() -> None:
         {"kind": "ImageDigestMirrorSet"},
     ],
 )
-def test_what_is_no_rule_is_an_error(resource: typing.Dict[str, typing.Any]) -> None:
+def test_what_is_no_rule_is_an_error(resource: dict[str, typing.Any]) -> None:
     with pytest.raises(ResourceError):
         mirror_rules(resource)
 
 
 def test_lists_of_registries() -> None:
-    lists = {"allowedRegistries": ["quay.io"], "blockedRegistries": ["docker.io", "*.example"], "insecureRegistries": ["m:5000"]}
-    assert registry_sources(of("Image", registrySources=lists)) == RegistrySources(("quay.io",), ("docker.io", "*.example"), ("m:5000",))
+    lists = {
+        "allowedRegistries": ["quay.io"],
+        "blockedRegistries": ["docker.io", "*.example"],
+        "insecureRegistries": ["m:5000"],
+    }
+    assert registry_sources(of("Image", registrySources=lists)) == RegistrySources(
+        ("quay.io",), ("docker.io", "*.example"), ("m:5000",)
+    )
     assert registry_sources(of("Image")) == RegistrySources()
     with pytest.raises(ResourceError, match="Image site: blockedRegistries is no list"):
         registry_sources(of("Image", registrySources={"blockedRegistries": "docker.io"}))

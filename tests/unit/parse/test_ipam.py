@@ -19,11 +19,16 @@ FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 POOL = SharedPool("IPPool", "kube-system", "pool1", "192.168.0.0/16", 24, ("host-a",))
 
 
-def attachment(config: typing.Union[typing.Dict[str, typing.Any], str]) -> typing.Dict[str, typing.Any]:
-    return {"metadata": {"name": "net", "namespace": "test"}, "spec": {"config": config if isinstance(config, str) else json.dumps(config)}}
+def attachment(config: typing.Union[dict[str, typing.Any], str]) -> dict[str, typing.Any]:
+    return {
+        "metadata": {"name": "net", "namespace": "test"},
+        "spec": {"config": config if isinstance(config, str) else json.dumps(config)},
+    }
 
 
-def networks(config: typing.Union[typing.Dict[str, typing.Any], str], pools: typing.Tuple[SharedPool, ...] = ()) -> typing.List[typing.Tuple[str, str]]:
+def networks(
+    config: typing.Union[dict[str, typing.Any], str], pools: tuple[SharedPool, ...] = ()
+) -> list[tuple[str, str]]:
     return [(taken.network, taken.ipam) for taken in ipam.attachment_networks(attachment(config), pools)]
 
 
@@ -40,18 +45,24 @@ def test_attachments_that_an_operator_made() -> None:
     [
         ({"ipam": {"type": "whereabouts", "range": "10.0.0.0/24"}}, ["10.0.0.0/24"]),
         ({"ipam": {"type": "whereabouts", "range": "10.0.0.5-10.0.0.9/24"}}, ["10.0.0.0/24"]),
-        ({"ipam": {"type": "whereabouts", "ipRanges": [{"range": "10.0.0.0/24"}, {"range": "fd00::/64"}]}}, ["10.0.0.0/24", "fd00::/64"]),
+        (
+            {"ipam": {"type": "whereabouts", "ipRanges": [{"range": "10.0.0.0/24"}, {"range": "fd00::/64"}]}},
+            ["10.0.0.0/24", "fd00::/64"],
+        ),
         # the source document's own range, as whereabouts takes it
         ({"ipam": {"type": "whereabouts", "range": "100.100.100.0/1"}}, ["0.0.0.0/1"]),
         ({"ipam": {"type": "host-local", "subnet": "10.0.0.0/24"}}, ["10.0.0.0/24"]),
-        ({"plugins": [{"ipam": {"type": "static", "addresses": [{"address": "10.0.0.7/24"}]}}, {"type": "rdma"}]}, ["10.0.0.0/24"]),
+        (
+            {"plugins": [{"ipam": {"type": "static", "addresses": [{"address": "10.0.0.7/24"}]}}, {"type": "rdma"}]},
+            ["10.0.0.0/24"],
+        ),
         ({"ipam": {"type": "nv-ipam", "poolName": "pool1"}}, ["192.168.0.0/16"]),
         ({"ipam": {}}, []),
         ({"ipam": []}, []),
         ({"type": "macvlan"}, []),
     ],
 )
-def test_ipam_plugins(config: typing.Dict[str, typing.Any], expected: typing.List[str]) -> None:
+def test_ipam_plugins(config: dict[str, typing.Any], expected: list[str]) -> None:
     assert [network for network, _plugin in networks(config, (POOL,))] == expected
 
 
@@ -71,7 +82,9 @@ def test_ipam_plugins(config: typing.Dict[str, typing.Any], expected: typing.Lis
         ({"ipam": {"type": "nv-ipam", "poolName": "pool1", "poolType": "cidrpool"}}, "there is no cidrpool pool1"),
     ],
 )
-def test_an_attachment_that_says_nothing_of_its_addresses_is_an_error(config: typing.Union[typing.Dict[str, typing.Any], str], said: str) -> None:
+def test_an_attachment_that_says_nothing_of_its_addresses_is_an_error(
+    config: typing.Union[dict[str, typing.Any], str], said: str
+) -> None:
     with pytest.raises(ResourceError, match=said):
         networks(config)
 
@@ -80,20 +93,33 @@ def test_networks_of_the_cluster() -> None:
     node = {
         "metadata": {"name": "a"},
         "spec": {"podCIDRs": ["10.244.0.0/24"]},
-        "status": {"addresses": [{"type": "InternalIP", "address": "10.78.0.11"}, {"type": "Hostname", "address": "a"}]},
+        "status": {
+            "addresses": [{"type": "InternalIP", "address": "10.78.0.11"}, {"type": "Hostname", "address": "a"}]
+        },
     }
-    assert ipam.node_networks(node) == (Taken("node", "10.78.0.11/32", "node a"), Taken("pods", "10.244.0.0/24", "pods of node a"))
+    assert ipam.node_networks(node) == (
+        Taken("node", "10.78.0.11/32", "node a"),
+        Taken("pods", "10.244.0.0/24", "pods of node a"),
+    )
     service = {"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16"]}}
     assert ipam.service_networks(service) == (Taken("services", "10.96.0.0/16", "ServiceCIDR kubernetes"),)
     headless = {"metadata": {"name": "s", "namespace": "default"}, "spec": {"clusterIPs": ["None"]}}
     assert ipam.service_addresses(headless) == ()
-    assert ipam.service_addresses({**headless, "spec": {"clusterIPs": ["10.96.0.1"]}}) == (Taken("services", "10.96.0.1/32", "Service default/s"),)
+    assert ipam.service_addresses({**headless, "spec": {"clusterIPs": ["10.96.0.1"]}}) == (
+        Taken("services", "10.96.0.1/32", "Service default/s"),
+    )
     # oc get network.config cluster -o yaml, shortened
     network = {
         "metadata": {"name": "cluster"},
-        "status": {"clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}], "serviceNetwork": ["172.30.0.0/16"]},
+        "status": {
+            "clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}],
+            "serviceNetwork": ["172.30.0.0/16"],
+        },
     }
-    assert [(taken.kind, taken.network) for taken in ipam.openshift_networks(network)] == [("pods", "10.128.0.0/14"), ("services", "172.30.0.0/16")]
+    assert [(taken.kind, taken.network) for taken in ipam.openshift_networks(network)] == [
+        ("pods", "10.128.0.0/14"),
+        ("services", "172.30.0.0/16"),
+    ]
 
 
 def test_addresses_of_a_real_pod() -> None:
@@ -108,14 +134,19 @@ def test_leases_count_from_the_network_address() -> None:
         "metadata": {"name": "10.79.0.0-24"},
         "spec": {
             "range": "10.79.0.0/24",
-            "allocations": {"2": {"id": "x", "podref": "training/a", "ifname": "net1"}, "5": {"id": "y", "podref": "training/b"}},
+            "allocations": {
+                "2": {"id": "x", "podref": "training/a", "ifname": "net1"},
+                "5": {"id": "y", "podref": "training/b"},
+            },
         },
     }
     assert ipam.leases(pool) == (Lease("10.79.0.2", "training/a"), Lease("10.79.0.5", "training/b"))
 
 
 @pytest.mark.parametrize("allocations", [{"x": {}}, {"256": {}}, {"-1": {}}, {"1": "a"}, ["x"]])
-def test_leases_outside_of_their_range_are_an_error(allocations: typing.Union[typing.Dict[str, typing.Any], typing.List[str]]) -> None:
+def test_leases_outside_of_their_range_are_an_error(
+    allocations: typing.Union[dict[str, typing.Any], list[str]],
+) -> None:
     with pytest.raises(ResourceError):
         ipam.leases({"metadata": {"name": "p"}, "spec": {"range": "10.79.0.0/24", "allocations": allocations}})
 

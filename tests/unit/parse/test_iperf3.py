@@ -38,7 +38,13 @@ def test_captures(name: str, gbps: float, streams: int) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("refused", "not_listening"), ("badbind", "no_address"), ("noname", "name"), ("killed", "peer_gone"), ("unreach", "hang")],
+    [
+        ("refused", "not_listening"),
+        ("badbind", "no_address"),
+        ("noname", "name"),
+        ("killed", "peer_gone"),
+        ("unreach", "hang"),
+    ],
 )
 def test_an_error_is_no_figure_whatever_the_exit_code(name: str, kind: str) -> None:
     text, code = capture(name), int((FIXTURES / f"{name}.client.rc").read_text())
@@ -62,12 +68,21 @@ def test_lines_around_the_json_do_no_harm() -> None:
         ("{\n}", "no sum of what was received"),
         ('{\n"end": {"sum_received": {}}}', "no sum of what was received"),
         ('{\n"start": {}, "end": {"sum_received": {}}}', "bits_per_second is None, which is no measurement"),
-        ('{\n"start": {}, "end": {"sum_received": {"bits_per_second": 0}}}', "bits_per_second is 0, which is no measurement"),
+        (
+            '{\n"start": {}, "end": {"sum_received": {"bits_per_second": 0}}}',
+            "bits_per_second is 0, which is no measurement",
+        ),
         ('{\n"start": {}, "end": {"sum_received": {"bits_per_second": NaN}}}', "bits_per_second is nan"),
         ('{\n"start": {}, "end": {"sum_received": {"bits_per_second": true}}}', "bits_per_second is True"),
-        ('{\n"start": {}, "end": {"sum_received": {"bits_per_second": 1.1e13}}}', "bits_per_second are 11000 Gb/s in all, which is no measurement"),
         (
-            '{\n"start": {}, "end": {"sum_received": {"bits_per_second": 6e12}, "sum_received_bidir_reverse": {"bits_per_second": 6e12}}}',
+            '{\n"start": {}, "end": {"sum_received": {"bits_per_second": 1.1e13}}}',
+            "bits_per_second are 11000 Gb/s in all, which is no measurement",
+        ),
+        (
+            (
+                '{\n"start": {}, "end": {"sum_received": {"bits_per_second": 6e12}, "sum_received_bidir_reverse":'
+                ' {"bits_per_second": 6e12}}}'
+            ),
             "bits_per_second are 12000 Gb/s in all, which is no measurement",
         ),
         ('{\n"start": {}, "end": {"sum_sent": {"bits_per_second": 1e9}}}', "no sum of what was received"),
@@ -75,7 +90,10 @@ def test_lines_around_the_json_do_no_harm() -> None:
             '{\n"start": {}, "end": {"sum_received": {"seconds": 10.0, "bytes": 1250000000, "bits_per_second": 9e12}}}',
             "bits_per_second is 9e+12, and 1250000000 bytes in 10 s are not",
         ),
-        ('{\n"start": {}, "end": {"sum_received": {"seconds": 10.0, "bytes": 0, "bits_per_second": 9e9}}}', "which is no measurement"),
+        (
+            '{\n"start": {}, "end": {"sum_received": {"seconds": 10.0, "bytes": 0, "bits_per_second": 9e9}}}',
+            "which is no measurement",
+        ),
     ],
 )
 def test_what_is_no_result(text: str, message: str) -> None:
@@ -95,7 +113,12 @@ def test_a_text_that_is_cut_is_never_a_figure(name: str, data: st.DataObject) ->
         parse(text[: data.draw(st.integers(0, len(text) - 1))])
 
 
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
 def test_any_json_gives_a_figure_or_the_reason(inner: typing.Any) -> None:
     for where in ("start", "end", "error"):
         text = json.dumps({"start": {}, "end": {"sum_received": {"bits_per_second": 1}}, where: inner}, indent=1)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Jobs of every kind by their pod templates, the annotation of the multi-network specification, quantities, and input that is made to harm."""
+"""Jobs of every kind by their pod templates, the annotation of the multi-network specification, quantities, and input
+that is made to harm."""
 
 from __future__ import annotations
 
@@ -14,7 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import PodDevices
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment, is_job, networks, pod_devices, runtime_of, workload
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import (
+    attachment,
+    is_job,
+    networks,
+    pod_devices,
+    runtime_of,
+    workload,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.quantity import quantity
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import definition, objects
@@ -22,7 +30,7 @@ from ansible_collections.linerate.rdma.tests.unit.check.job_world import definit
 POD = {"spec": {"containers": [{"name": "c", "image": "i"}]}}
 
 
-def job(kind: str, spec: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+def job(kind: str, spec: dict[str, typing.Any]) -> dict[str, typing.Any]:
     return {"kind": kind, "metadata": {"name": "j", "namespace": "n"}, "spec": spec}
 
 
@@ -34,16 +42,31 @@ def job(kind: str, spec: typing.Dict[str, typing.Any]) -> typing.Dict[str, typin
         (job("StatefulSet", {"replicas": 3, "template": POD}), [("spec", 3)]),
         (job("CronJob", {"jobTemplate": {"spec": {"template": POD}}}), [("spec.jobTemplate.spec", 1)]),
         (
-            job("MPIJob", {"mpiReplicaSpecs": {"Launcher": {"replicas": 1, "template": POD}, "Worker": {"replicas": 8, "template": POD}}}),
+            job(
+                "MPIJob",
+                {
+                    "mpiReplicaSpecs": {
+                        "Launcher": {"replicas": 1, "template": POD},
+                        "Worker": {"replicas": 8, "template": POD},
+                    }
+                },
+            ),
             [("spec.mpiReplicaSpecs.Launcher", 1), ("spec.mpiReplicaSpecs.Worker", 8)],
         ),
         (
-            job("JobSet", {"replicatedJobs": [{"name": "a", "replicas": 2, "template": {"spec": {"parallelism": 4, "template": POD}}}]}),
+            job(
+                "JobSet",
+                {
+                    "replicatedJobs": [
+                        {"name": "a", "replicas": 2, "template": {"spec": {"parallelism": 4, "template": POD}}}
+                    ]
+                },
+            ),
             [("spec.replicatedJobs[0].template.spec", 8)],
         ),
     ],
 )
-def test_pod_templates_of_every_kind(resource: typing.Dict[str, typing.Any], templates: typing.List[typing.Tuple[str, int]]) -> None:
+def test_pod_templates_of_every_kind(resource: dict[str, typing.Any], templates: list[tuple[str, int]]) -> None:
     assert is_job(resource)
     assert [(item.path, item.count) for item in workload(resource).templates] == templates
 
@@ -60,15 +83,21 @@ def test_what_makes_no_pods_is_no_job() -> None:
         (" ", []),
         ("net", [("n/net", "net1")]),
         ("ns/net@roce0, other", [("ns/net", "roce0"), ("n/other", "net2")]),
-        ('[{"name": "net", "namespace": "ns", "interface": "roce0"}, {"name": "other"}]', [("ns/net", "roce0"), ("n/other", "net2")]),
+        (
+            '[{"name": "net", "namespace": "ns", "interface": "roce0"}, {"name": "other"}]',
+            [("ns/net", "roce0"), ("n/other", "net2")],
+        ),
         ("[]", []),
     ],
 )
-def test_annotations(text: typing.Optional[str], found: typing.List[typing.Tuple[str, str]]) -> None:
+def test_annotations(text: typing.Optional[str], found: list[tuple[str, str]]) -> None:
     assert [(request.full_name, request.interface) for request in networks(text, "n", "p")] == found
 
 
-@pytest.mark.parametrize("text", ["a/b/c", "net@", "NET", "a,,b", "[", "[1]", '[{"namespace": "n"}]', '{"name": "n"}', "net@name-that-is-too-long"])
+@pytest.mark.parametrize(
+    "text",
+    ["a/b/c", "net@", "NET", "a,,b", "[", "[1]", '[{"namespace": "n"}]', '{"name": "n"}', "net@name-that-is-too-long"],
+)
 def test_annotations_that_multus_refuses(text: str) -> None:
     with pytest.raises(ResourceError, match=r"k8s\.v1\.cni\.cncf\.io/networks"):
         networks(text, "n", "p")
@@ -97,30 +126,51 @@ def test_patches_of_a_train_job(form: str) -> None:
     pod = {
         "metadata": {"annotations": {"k8s.v1.cni.cncf.io/networks": "training/rdmashared-net"}},
         "spec": {
-            "volumes": [{"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}, {"name": "more", "emptyDir": {}}],
-            "containers": [{"name": "node", "volumeMounts": [{"name": "more", "mountPath": "/more"}], "securityContext": {"runAsUser": 1000}}],
+            "volumes": [
+                {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}},
+                {"name": "more", "emptyDir": {}},
+            ],
+            "containers": [
+                {
+                    "name": "node",
+                    "volumeMounts": [{"name": "more", "mountPath": "/more"}],
+                    "securityContext": {"runAsUser": 1000},
+                }
+            ],
         },
     }
-    patch = {"manager": "m", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": pod}}}]}}}}
+    patch = {
+        "manager": "m",
+        "trainingRuntimeSpec": {
+            "template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": {"template": pod}}}]}}
+        },
+    }
     train["spec"][form] = [patch] if form == "runtimePatches" else [{"targetJobs": [{"name": "node"}], **pod}]
     (template,) = workload(train, [runtime]).templates
     assert [request.full_name for request in template.networks] == ["training/rdmashared-net"]
     assert template.memory_volumes == {"shared-memory": "1Gi"}
-    assert (template.containers[0].user, template.containers[0].mounts["/more"], "more" in template.volumes) == (1000, "more", True)
+    assert (template.containers[0].user, template.containers[0].mounts["/more"], "more" in template.volumes) == (
+        1000,
+        "more",
+        True,
+    )
     # the runtime itself stays as it was
     assert "more" not in json.dumps(runtime)
 
 
 @pytest.mark.parametrize(
     ("reference", "found"),
-    [({"name": "torch"}, ("ClusterTrainingRuntime", "", "torch")), ({"kind": "TrainingRuntime", "name": "torch"}, ("TrainingRuntime", "n", "torch"))],
+    [
+        ({"name": "torch"}, ("ClusterTrainingRuntime", "", "torch")),
+        ({"kind": "TrainingRuntime", "name": "torch"}, ("TrainingRuntime", "n", "torch")),
+    ],
 )
-def test_runtimes_that_a_job_refers_to(reference: typing.Dict[str, str], found: typing.Tuple[str, ...]) -> None:
+def test_runtimes_that_a_job_refers_to(reference: dict[str, str], found: tuple[str, ...]) -> None:
     assert runtime_of(job("TrainJob", {"runtimeRef": reference})) == found
 
 
 @pytest.mark.parametrize("reference", [{}, {"kind": "Runtime", "name": "torch"}, []])
-def test_a_train_job_that_refers_to_nothing(reference: typing.Union[typing.Dict[str, str], typing.List[typing.Any]]) -> None:
+def test_a_train_job_that_refers_to_nothing(reference: typing.Union[dict[str, str], list[typing.Any]]) -> None:
     with pytest.raises(ResourceError):
         runtime_of(job("TrainJob", {"runtimeRef": reference}))
 
@@ -141,7 +191,12 @@ def test_interfaces_and_devices_of_a_pod() -> None:
 
 def test_attachments() -> None:
     found = attachment(definition("net", "sriov", "openshift.io/x", routes=[{"dst": "::/0"}]))
-    assert (found.name, found.kinds, found.resource, found.default_route) == ("training/net", ("sriov",), "openshift.io/x", True)
+    assert (found.name, found.kinds, found.resource, found.default_route) == (
+        "training/net",
+        ("sriov",),
+        "openshift.io/x",
+        True,
+    )
     assert not attachment(definition("net", "macvlan", routes=[{"dst": "10.0.0.0/8"}])).default_route
     assert "no JSON" in attachment({**definition("net", "macvlan"), "spec": {"config": "{"}}).problem
 
@@ -151,11 +206,16 @@ def test_attachments() -> None:
     [
         lambda: definition("net", "x" * 300_000),
         lambda: definition("net", "sriov", "r" * 250_000),
-        lambda: {**definition("net", "macvlan"), "spec": {"config": json.dumps({"plugins": [{"type": "macvlan"}] * 16_000})}},
+        lambda: {
+            **definition("net", "macvlan"),
+            "spec": {"config": json.dumps({"plugins": [{"type": "macvlan"}] * 16_000})},
+        },
         lambda: {**definition("net", "macvlan"), "spec": {"config": "{" * 300_000}},
     ],
 )
-def test_little_is_kept_of_an_attachment_whatever_a_tenant_writes(definition_of: typing.Callable[[], typing.Any]) -> None:
+def test_little_is_kept_of_an_attachment_whatever_a_tenant_writes(
+    definition_of: typing.Callable[[], typing.Any],
+) -> None:
     found = attachment(definition_of())
     assert found.problem and len(repr(found)) < 2000
 
@@ -180,8 +240,10 @@ def test_quantities(text: typing.Union[int, str], value: typing.Union[int, str])
     assert quantity(text, "x") == decimal.Decimal(value)
 
 
-@pytest.mark.parametrize("text", ["", "two", "1GB", "1 Gi", True, None, [], "1e999", "0x10", "1.2.3", "Gi", "--1", "9" * 31])
-def test_what_is_no_quantity(text: typing.Optional[typing.Union[typing.List[typing.Any], bool, str]]) -> None:
+@pytest.mark.parametrize(
+    "text", ["", "two", "1GB", "1 Gi", True, None, [], "1e999", "0x10", "1.2.3", "Gi", "--1", "9" * 31]
+)
+def test_what_is_no_quantity(text: typing.Optional[typing.Union[list[typing.Any], bool, str]]) -> None:
     with pytest.raises(ResourceError, match="is no quantity"):
         quantity(text, "x")
 
@@ -197,7 +259,8 @@ def test_any_text_is_a_quantity_or_refused(text: str) -> None:
 def test_a_file_that_unfolds_without_end_is_refused() -> None:
     """Aliases make 10^9 parts out of a few lines; a structure that contains itself has no end at all."""
     bomb = yaml.safe_load(
-        "a: &a [x, x, x, x, x, x, x, x, x, x]\n" + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]\n" for a, b in zip("abcdefgh", "bcdefghi"))
+        "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+        + "".join(f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]\n" for a, b in zip("abcdefgh", "bcdefghi"))
     )
     knot = yaml.safe_load("&a {spec: {again: *a}}")
     for resource in (job("JobSet", bomb), {**knot, **job("JobSet", knot)}):

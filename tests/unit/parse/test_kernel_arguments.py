@@ -11,7 +11,12 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.kernel_arguments import command_line, drop_in, grub_entries, grubby_entries
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.kernel_arguments import (
+    command_line,
+    drop_in,
+    grub_entries,
+    grubby_entries,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._render.kernel_arguments import grub_drop_in
 
 #: Debian 12, with a memory test beside the system
@@ -43,7 +48,12 @@ ARGUMENT = some.text(alphabet="abcz019_.,:=@/+%~-", min_size=1, max_size=12)
 
 
 def test_command_line_with_quotes() -> None:
-    assert command_line('BOOT_IMAGE=/vmlinuz ro dyndbg="file a +p"  iommu=pt\n') == ("BOOT_IMAGE=/vmlinuz", "ro", 'dyndbg="file a +p"', "iommu=pt")
+    assert command_line('BOOT_IMAGE=/vmlinuz ro dyndbg="file a +p"  iommu=pt\n') == (
+        "BOOT_IMAGE=/vmlinuz",
+        "ro",
+        'dyndbg="file a +p"',
+        "iommu=pt",
+    )
     assert command_line("") == () and command_line('x="never closed iommu=pt') == ('x="never closed iommu=pt',)
 
 
@@ -76,19 +86,22 @@ def test_what_is_none(parse: typing.Any, text: str) -> None:
 
 
 @hypothesis.given(some.lists(ARGUMENT, max_size=5))
-def test_the_drop_in_comes_back(arguments: typing.List[str]) -> None:
+def test_the_drop_in_comes_back(arguments: list[str]) -> None:
     assert drop_in(grub_drop_in(arguments)) == tuple(arguments)
 
 
 @hypothesis.given(some.lists(ARGUMENT, min_size=1, max_size=5), some.text(alphabet=' "\nax=', max_size=40))
-def test_arguments_without_quotes_come_back_whatever_is_behind(arguments: typing.List[str], tail: str) -> None:
+def test_arguments_without_quotes_come_back_whatever_is_behind(arguments: list[str], tail: str) -> None:
     assert command_line(" ".join(arguments) + " " + tail)[: len(arguments)] == tuple(arguments)
     assert "".join(command_line(tail)).replace(" ", "").replace("\n", "") == tail.replace(" ", "").replace("\n", "")
 
 
 @hypothesis.given(some.integers(0, len(GRUBBY)), some.integers(0, len(GRUB)))
 def test_truncated(one: int, other: int) -> None:
-    for parse, text, whole in ((grubby_entries, GRUBBY[:one], grubby_entries(GRUBBY)), (grub_entries, GRUB[:other], grub_entries(GRUB))):
+    for parse, text, whole in (
+        (grubby_entries, GRUBBY[:one], grubby_entries(GRUBBY)),
+        (grub_entries, GRUB[:other], grub_entries(GRUB)),
+    ):
         try:
             found = parse(text)
         except ParseError:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the pod that proves locked memory prints. Texts of ibv_rc_pingpong from its source, release 44 and 56 of rdma-core."""
+"""What the pod that proves locked memory prints. Texts of ibv_rc_pingpong from its source, release 44 and 56 of
+rdma-core."""
 
 from __future__ import annotations
 
@@ -29,7 +30,14 @@ def test_a_registration_that_worked() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["Couldn't create CQ", "Couldn't create QP", "Failed to modify QP to INIT", "Couldn't get local LID", "Couldn't get port info"]
+    "line",
+    [
+        "Couldn't create CQ",
+        "Couldn't create QP",
+        "Failed to modify QP to INIT",
+        "Couldn't get local LID",
+        "Couldn't get port info",
+    ],
 )
 def test_what_fails_behind_the_registration_does_not_undo_it(line: str) -> None:
     assert said(f"{line}\ncode 1\n").registered == 67108864
@@ -43,10 +51,16 @@ def test_a_registration_that_failed() -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("Couldn't allocate work buf.\ncode 1\n", "ended with 1 before it registered memory: Couldn't allocate work buf."),
+        (
+            "Couldn't allocate work buf.\ncode 1\n",
+            "ended with 1 before it registered memory: Couldn't allocate work buf.",
+        ),
         ("Couldn't get context for mlx5_4\ncode 1\n", "Couldn't get context for mlx5_4"),
         ("IB device mlx5_4 not found\ncode 1\n", "not found"),
-        ("stdbuf: failed to run command 'ibv_rc_pingpong': No such file or directory\ncode 127\n", "the image has no ibv_rc_pingpong"),
+        (
+            "stdbuf: failed to run command 'ibv_rc_pingpong': No such file or directory\ncode 127\n",
+            "the image has no ibv_rc_pingpong",
+        ),
         ("code 124\n", "it printed nothing"),
         ("", "no exit code"),
     ],
@@ -80,9 +94,18 @@ def test_text_without_the_limits_is_an_error(text: str) -> None:
 @pytest.mark.parametrize(
     ("head", "said"),
     [
-        ("user 4294967296\nsoft 64\nhard 64\nasked 4096\n", "'user 4294967296' is not the id of a user from 0 to 4.29497e+09"),
-        ("user 1\nsoft 18014398509481984\nhard 64\nasked 4096\n", "'soft 18014398509481984' is not a number of bytes from 0 to 1.84467e+19"),
-        ("user 1\nsoft 64\nhard 64\nasked 99999999999999999999\n", "'asked 99999999999999999999' is not a number of bytes from 0 to 1.84467e+19"),
+        (
+            "user 4294967296\nsoft 64\nhard 64\nasked 4096\n",
+            "'user 4294967296' is not the id of a user from 0 to 4.29497e+09",
+        ),
+        (
+            "user 1\nsoft 18014398509481984\nhard 64\nasked 4096\n",
+            "'soft 18014398509481984' is not a number of bytes from 0 to 1.84467e+19",
+        ),
+        (
+            "user 1\nsoft 64\nhard 64\nasked 99999999999999999999\n",
+            "'asked 99999999999999999999' is not a number of bytes from 0 to 1.84467e+19",
+        ),
     ],
 )
 def test_a_number_that_no_kernel_has_is_an_error_of_its_pod(head: str, said: str) -> None:
@@ -90,10 +113,16 @@ def test_a_number_that_no_kernel_has_is_an_error_of_its_pod(head: str, said: str
     with pytest.raises(MemlockError) as raised:
         parse(head, "compute", "a", "test/pod")
     assert str(raised.value) == said
-    assert parse("user 4294967295\nsoft 18014398509481983\nhard unlimited\nasked 4096\n", "compute", "a", "test/pod").soft == 2**64 - 1024
+    assert (
+        parse("user 4294967295\nsoft 18014398509481983\nhard unlimited\nasked 4096\n", "compute", "a", "test/pod").soft
+        == 2**64 - 1024
+    )
 
 
-@hypothesis.given(some.text(max_size=400) | some.lists(some.sampled_from(re.findall(r".+\n", HEAD + LOCAL + "Couldn't register MR\ncode 1\n"))).map("".join))
+@hypothesis.given(
+    some.text(max_size=400)
+    | some.lists(some.sampled_from(re.findall(r".+\n", HEAD + LOCAL + "Couldn't register MR\ncode 1\n"))).map("".join)
+)
 def test_any_text_is_a_proof_or_an_error_of_its_own(text: str) -> None:
     with contextlib.suppress(MemlockError):
         proof = parse(text, "compute", "a", "test/pod")

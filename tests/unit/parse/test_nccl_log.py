@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NCCL's log: real captures, the texts of each release, ranks that write into each other, and that nothing is seen that is not there."""
+"""NCCL's log: real captures, the texts of each release, ranks that write into each other, and that nothing is seen that
+is not there."""
 
 from __future__ import annotations
 
@@ -20,7 +21,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclChoice, NcclLog, NcclRank
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.nccl_log import read_lines
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_log import parse, parse_text
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_problem import Completion, classify, completion
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_problem import (
+    Completion,
+    classify,
+    completion,
+)
 from ansible_collections.linerate.rdma.tests.unit.nccl_job import RELEASES, Job
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl"
@@ -31,16 +36,16 @@ def capture(name: str) -> NcclLog:
     return parse(read_lines([str(FIXTURES / f"{name}.txt")]))
 
 
-def ways(rank: NcclRank) -> typing.Dict[str, int]:
+def ways(rank: NcclRank) -> dict[str, int]:
     """Each way of a rank, with its connections."""
-    found: typing.Dict[str, int] = {}
+    found: dict[str, int] = {}
     for route in rank.routes:
         name = f"{route.transport}/{route.via}{'/GDRDMA' if route.gpu_direct else ''} {route.direction}".rstrip()
         found[name] = found.get(name, 0) + route.lines
     return found
 
 
-def ranks(log: NcclLog) -> typing.List[NcclRank]:
+def ranks(log: NcclLog) -> list[NcclRank]:
     return [rank for communicator in log.communicators for rank in communicator.ranks]
 
 
@@ -60,14 +65,21 @@ def test_torchrun() -> None:
         ("0x3c616b7b0c42dd8b", 2, 2),
         ("0x3c616b7b0c42dd8b split 1 color 2130503744", 2, 2),
     ]
-    assert all((rank.complete, rank.channels, rank.point_to_point_channels, rank.trees, rank.unseen) == (True, 24, 32, 24, ()) for rank in ranks(log))
+    assert all(
+        (rank.complete, rank.channels, rank.point_to_point_channels, rank.trees, rank.unseen) == (True, 24, 32, 24, ())
+        for rank in ranks(log)
+    )
     assert [ways(rank) for rank in ranks(log)] == [{"P2P/CUMEM": 24}] * 2 + [{"P2P/CUMEM": 56}] * 2
-    assert [(process.network, process.oob_interface, process.oob_address) for process in log.processes] == [("Socket", "eth0", "192.0.2.2")] * 2
+    assert [(process.network, process.oob_interface, process.oob_address) for process in log.processes] == [
+        ("Socket", "eth0", "192.0.2.2")
+    ] * 2
 
 
 def test_mpirun_falls_back_to_tcp() -> None:
     log = capture("2.28.9-mpirun-hosts")
-    assert [ways(rank) for rank in ranks(log)] == [{"NET/Socket receive": 2, "NET/Socket send": 2}] * 2 + [{"NET/Socket receive": 4, "NET/Socket send": 4}] * 2
+    assert [ways(rank) for rank in ranks(log)] == [{"NET/Socket receive": 2, "NET/Socket send": 2}] * 2 + [
+        {"NET/Socket receive": 4, "NET/Socket send": 4}
+    ] * 2
     assert {(rank.nodes, rank.unseen, rank.unanswered) for rank in ranks(log)} == {(2, (), ())}
     assert {process.without_ib for process in log.processes} == {"no RDMA device found"}
 
@@ -100,7 +112,9 @@ def test_peer_to_peer_of_2_30() -> None:
     assert set(ways(first)) == {"P2P/CUMEM"} and first.unseen == () and first.channels == 24
 
 
-@pytest.mark.parametrize(("name", "kind", "count"), [("2.28.9-no-ib", "no_network", 2), ("2.28.9-no-interface", "no_interface", 1)])
+@pytest.mark.parametrize(
+    ("name", "kind", "count"), [("2.28.9-no-ib", "no_network", 2), ("2.28.9-no-interface", "no_interface", 1)]
+)
 def test_failures(name: str, kind: str, count: int) -> None:
     log = capture(name)
     assert [(problem.kind, problem.count, problem.hosts) for problem in log.problems] == [(kind, count, ("vm",))]
@@ -111,21 +125,27 @@ def test_failures(name: str, kind: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_texts_of_each_release(release: typing.Tuple[int, int, int]) -> None:
+def test_texts_of_each_release(release: tuple[int, int, int]) -> None:
     log = parse(Job(release).lines())
     assert log.versions == (".".join(map(str, release)) + "+cuda12.4",)
     (communicator,) = log.communicators
     assert communicator.size == 4 and [rank.rank for rank in communicator.ranks] == [0, 1, 2, 3]
-    assert all((rank.complete, rank.channels, rank.trees, rank.unseen, rank.unanswered) == (True, 4, 4, (), ()) for rank in communicator.ranks)
+    assert all(
+        (rank.complete, rank.channels, rank.trees, rank.unseen, rank.unanswered) == (True, 4, 4, (), ())
+        for rank in communicator.ranks
+    )
     assert ways(communicator.ranks[0]) == {"NET/IB/GDRDMA receive": 4, "P2P/CUMEM": 4}
     assert ways(communicator.ranks[1]) == {"NET/IB/GDRDMA send": 4}
     assert communicator.ranks[0].rings == 4
-    assert [(device.index, device.name, device.link) for device in log.processes[0].devices] == [(0, "mlx5_21", "IB"), (1, "mlx5_22", "IB")]
+    assert [(device.index, device.name, device.link) for device in log.processes[0].devices] == [
+        (0, "mlx5_21", "IB"),
+        (1, "mlx5_22", "IB"),
+    ]
     assert log.processes[3].oob_address == "10.128.1.17"
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_channel_that_is_not_there_is_unseen(release: typing.Tuple[int, int, int]) -> None:
+def test_channel_that_is_not_there_is_unseen(release: tuple[int, int, int]) -> None:
     assert {rank.unseen for rank in ranks(parse(Job(release, skip=(1, 3)).lines()))} == {(1, 3)}
 
 
@@ -148,7 +168,11 @@ def test_channel_that_is_not_there_is_unseen(release: typing.Tuple[int, int, int
 def test_what_others_put_in_front(prefix: str) -> None:
     job = Job()
     prefixed, plain = parse(prefix + line for line in job.lines()), parse(job.lines())
-    assert (prefixed.communicators, prefixed.processes, prefixed.versions) == (plain.communicators, plain.processes, plain.versions)
+    assert (prefixed.communicators, prefixed.processes, prefixed.versions) == (
+        plain.communicators,
+        plain.processes,
+        plain.versions,
+    )
 
 
 # lines
@@ -166,7 +190,7 @@ def test_what_others_put_in_front(prefix: str) -> None:
         ("NET/Socket/0/Shared", ("NET", "Socket", 0, False, None)),
     ],
 )
-def test_network(tail: str, expected: typing.Tuple[typing.Any, ...]) -> None:
+def test_network(tail: str, expected: tuple[typing.Any, ...]) -> None:
     (route,) = said(f"Channel 00/1 : 7[7] -> 8[0] [send] via {tail}").routes
     assert (route.transport, route.via, route.device, route.gpu_direct, route.proxy) == expected
     assert (route.direction, route.connection, route.channels) == ("send", 1, (0,))
@@ -186,15 +210,19 @@ def test_network(tail: str, expected: typing.Tuple[typing.Any, ...]) -> None:
         ("direct shared memory", ("SHM", "direct")),
     ],
 )
-def test_inside_a_host(tail: str, expected: typing.Tuple[str, str]) -> None:
+def test_inside_a_host(tail: str, expected: tuple[str, str]) -> None:
     (route,) = said(f"Channel 01 : 0[1b000] -> 1[1c000] via {tail}").routes
     assert (route.transport, route.via, route.device, route.gpu_direct, route.direction) == (*expected, None, None, "")
 
 
-@pytest.mark.parametrize("line", ["CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA", "Coll 00 : 3 [receive] via COLLNET/SHARP/0/GDRDMA"])
+@pytest.mark.parametrize(
+    "line", ["CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA", "Coll 00 : 3 [receive] via COLLNET/SHARP/0/GDRDMA"]
+)
 def test_collnet(line: str) -> None:
     rank = said(line)
-    assert rank.rank == 3 and [(route.transport, route.via, route.gpu_direct) for route in rank.routes] == [("COLLNET", "SHARP", True)]
+    assert rank.rank == 3 and [(route.transport, route.via, route.gpu_direct) for route in rank.routes] == [
+        ("COLLNET", "SHARP", True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +260,10 @@ def test_devices() -> None:
     )
     process = parse(Job(more=more).lines()).processes[0]
     first, second, merged = process.devices
-    assert (first.gpu_direct, first.reasons) == (False, ("the device takes no DMA-BUF, and nvidia-peermem is not loaded",))
+    assert (first.gpu_direct, first.reasons) == (
+        False,
+        ("the device takes no DMA-BUF, and nvidia-peermem is not loaded",),
+    )
     assert (second.gpu_direct, second.reasons) == (None, ("too far from a GPU: distance 6 > 5",))
     assert merged.name == "mlx5_21+mlx5_22"
     assert process.dma_buf and process.environment == {"NCCL_IB_HCA": "=mlx5_21,mlx5_22", "NCCL_IB_TIMEOUT": "22"}
@@ -253,15 +284,21 @@ def test_distance_in_all_its_forms(line: str) -> None:
 @pytest.mark.parametrize(
     ("using", "expected"),
     [
-        (" [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB net1:192.168.2.5<0>", [(0, "mlx5_0", "RoCE", None), (1, "mlx5_1", "RoCE", None)]),
+        (
+            " [0]mlx5_0:1/RoCE [1]mlx5_1:1/RoCE [RO]; OOB net1:192.168.2.5<0>",
+            [(0, "mlx5_0", "RoCE", None), (1, "mlx5_1", "RoCE", None)],
+        ),
         (
             " [0]mlx5_0:1:3/IB [1]mlx5_1:1::1/IB [2]mlx5_2:1:4:1/IB ; OOB eth0:fe80::1%eth0<0>",
             [(0, "mlx5_0", "IB", 3), (1, "mlx5_1", "IB", None), (2, "mlx5_2", "IB", 4)],
         ),
-        (" [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [2]mlx5_2:1/IB [RO]; OOB eth0:10.0.0.1<0>", [(0, "mlx5_0+mlx5_1", "IB", None), (2, "mlx5_2", "IB", None)]),
+        (
+            " [0]={[0] mlx5_0:1/IB, [1] mlx5_1:1/IB} [2]mlx5_2:1/IB [RO]; OOB eth0:10.0.0.1<0>",
+            [(0, "mlx5_0+mlx5_1", "IB", None), (2, "mlx5_2", "IB", None)],
+        ),
     ],
 )
-def test_list_of_devices(using: str, expected: typing.List[typing.Any]) -> None:
+def test_list_of_devices(using: str, expected: list[typing.Any]) -> None:
     log = parse_text(f"{HEAD}NET/IB : Using{using}\n{HEAD}Using network IB\n")
     assert [(device.index, device.name, device.link, device.rail) for device in log.processes[0].devices] == expected
 
@@ -274,13 +311,16 @@ def test_list_without_devices() -> None:
 def test_second_attempt_is_a_communicator_of_its_own() -> None:
     first = Job((2, 12, 12))
     second = (line.replace(":10", ":90") for line in first.lines())
-    assert [(item.name, len(item.ranks)) for item in parse([*first.lines(), *second]).communicators] == [("4 ranks", 4), ("4 ranks again", 4)]
+    assert [(item.name, len(item.ranks)) for item in parse([*first.lines(), *second]).communicators] == [
+        ("4 ranks", 4),
+        ("4 ranks again", 4),
+    ]
 
 
 def test_two_communicators_that_connect_in_any_order() -> None:
     """Since 2.22 channels come at the first collective; here the older communicator is used last."""
     job = Job((2, 24, 3), channels=2)
-    lines: typing.List[str] = []
+    lines: list[str] = []
     for rank in range(job.ranks):
         own = list(job.process(rank))
         whole = [line for line in own if " via " not in line]
@@ -289,9 +329,15 @@ def test_two_communicators_that_connect_in_any_order() -> None:
         lines += whole + again + links + links
     log = parse(f"{line}\n" for line in lines)
     assert [item.name for item in log.communicators] == ["0x6b99be0cc5a5bfbf", "0x1"]
-    assert all((len(item.ranks), rank.unseen, rank.unanswered) == (4, (), ()) for item in log.communicators for rank in item.ranks)
+    assert all(
+        (len(item.ranks), rank.unseen, rank.unanswered) == (4, (), ())
+        for item in log.communicators
+        for rank in item.ranks
+    )
     once = parse(f"{line}\n" for index, line in enumerate(lines) if " via " not in line or line not in lines[:index])
-    assert {item.name for item in once.communicators if any(rank.unseen for rank in item.ranks)} == {"0x6b99be0cc5a5bfbf"}
+    assert {item.name for item in once.communicators if any(rank.unseen for rank in item.ranks)} == {
+        "0x6b99be0cc5a5bfbf"
+    }
 
 
 def test_beginning_that_is_missing() -> None:
@@ -308,8 +354,17 @@ def test_beginning_that_is_missing() -> None:
         ("Call to ibv_create_cq failed with error Cannot allocate memory errno 12", "memlock"),
         ("Call to ibv_reg_mr failed with error Bad address", "peer_memory"),
         ("NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129", "completion"),
-        ("NET/IB: Got completion from peer 10.0.0.1<55921> with status=12 opcode=1 len=0 vendor err 129 (Send)", "completion"),
-        ("NET/IB: Got completion from peer 10.0.0.1<5> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129", "completion"),
+        (
+            "NET/IB: Got completion from peer 10.0.0.1<55921> with status=12 opcode=1 len=0 vendor err 129 (Send)",
+            "completion",
+        ),
+        (
+            (
+                "NET/IB: Got completion from peer 10.0.0.1<5> with status=IBV_WC_RETRY_EXC_ERR(12)"
+                " opcode=IBV_WC_SEND(0) vendor_err=129"
+            ),
+            "completion",
+        ),
         ("NET/IB : Got completion from peer 10.0.0.1<5> with error 4, opcode 8983, len 0, vendor err 81", "completion"),
         ("NET/IB : mlx5_0:1 Got async event : port error", "async_event"),
         ("Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1", "queue_pair"),
@@ -317,19 +372,43 @@ def test_beginning_that_is_missing() -> None:
         ("Error: network IB not found.", "no_network"),
         ("Net : Connection closed by remote peer job-worker-1<4>", "connection"),
         ("socketProgressOpt: Call to recv from 10.0.0.1<5> failed : Connection reset by peer", "connection"),
-        ("Error while creating shared memory segment /dev/shm/nccl-a (size 9637888), error: No space left on device (28)", "shared_memory"),
+        (
+            (
+                "Error while creating shared memory segment /dev/shm/nccl-a (size 9637888), error: No space left on"
+                " device (28)"
+            ),
+            "shared_memory",
+        ),
         ("Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000", "same_gpu"),
         ("Mismatched NCCL version detected : rank 0 version 22809 rank 1 version 22107", "versions"),
         ("Cuda failure 'out of memory'", "driver"),
         ("minCTAs 64 is larger than #channels upper limit 32, cap it to 32", "hint"),
-        ("MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX channel configuration (/dev/nvidia-caps-imex-channels).", "imex"),
-        ("MNNVL (cliqueSize 72) is available but not working on this system. Check the IMEX configuration (nvidia-imex-ctl -N).", "imex"),
+        (
+            (
+                "MNNVL (cliqueSize 8) is available but not working on this system. Check the IMEX channel configuration"
+                " (/dev/nvidia-caps-imex-channels)."
+            ),
+            "imex",
+        ),
+        (
+            (
+                "MNNVL (cliqueSize 72) is available but not working on this system. Check the IMEX configuration"
+                " (nvidia-imex-ctl -N)."
+            ),
+            "imex",
+        ),
         ('Missing "iommu=pt" from kernel command line which can lead to system instablity or hang!', "iommu"),
         (
-            "libibverbs: Warning: Driver bnxt_re does not support the kernel ABI of 6 (supports 1 to 1) for device /sys/class/infiniband/bnxt_re2",
+            (
+                "libibverbs: Warning: Driver bnxt_re does not support the kernel ABI of 6 (supports 1 to 1) for device"
+                " /sys/class/infiniband/bnxt_re2"
+            ),
             "provider_abi",
         ),
-        ("libibverbs: Warning: no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs0", "provider_missing"),
+        (
+            "libibverbs: Warning: no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs0",
+            "provider_missing",
+        ),
         ("something new", ""),
     ],
 )
@@ -344,7 +423,11 @@ def test_a_log_of_rccl_is_read_and_named() -> None:
     log = parse_text((PUBLIC / "rccl.txt").read_text())
     assert (log.versions, log.library, log.torn) == (("RCCL 2.21.5-HEAD:9a0e6a1",), "RCCL", 0)
     (communicator,) = log.communicators
-    assert (communicator.name, communicator.size, [rank.complete for rank in communicator.ranks]) == ("0x5d1", 2, [True, True])
+    assert (communicator.name, communicator.size, [rank.complete for rank in communicator.ranks]) == (
+        "0x5d1",
+        2,
+        [True, True],
+    )
     assert [ways(rank) for rank in communicator.ranks] == [{"NET/IB send": 1, "NET/IB receive": 1}] * 2
     assert [device.name for process in log.processes for device in process.devices] == ["bnxt_re0", "bnxt_re1"] * 2
 
@@ -363,7 +446,9 @@ def test_versions_of_rccl(line: str, version: str) -> None:
     assert (log.versions, log.library) == ((version,), "RCCL")
 
 
-@pytest.mark.parametrize("tail", ["comm 0xa1", "comm 0xa1 nRanks", "comm 0xa1 nRanks 02 more", "comm xyz nRanks 02", "com 0xa1 nRanks 02"])
+@pytest.mark.parametrize(
+    "tail", ["comm 0xa1", "comm 0xa1 nRanks", "comm 0xa1 nRanks 02 more", "comm xyz nRanks 02", "com 0xa1 nRanks 02"]
+)
 def test_a_channel_of_rccl_that_is_torn_is_not_there(tail: str) -> None:
     text = (PUBLIC / "rccl.txt").read_text().replace("comm 0xa1 nRanks 02", tail)
     first, second = parse_text(text).communicators[0].ranks
@@ -374,10 +459,22 @@ def test_a_channel_of_rccl_that_is_torn_is_not_there(tail: str) -> None:
     ("text", "found"),
     [
         ("NET/IB : Got completion with error 12, opcode 0, len 0, vendor err 129", Completion(12)),
-        ("NET/IB : Got completion from peer 10.0.0.1<5> with error 4, opcode 8983, len 0, vendor err 81", Completion(4, "10.0.0.1")),
-        ("NET/IB: Got completion from peer 10.0.0.1<5> with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=129", Completion(12, "10.0.0.1")),
         (
-            "NET/IB: Got completion from peer fd00::1<5> with status=13 opcode=1 len=0 vendor err 129 (Send) hca mlx5_0",
+            "NET/IB : Got completion from peer 10.0.0.1<5> with error 4, opcode 8983, len 0, vendor err 81",
+            Completion(4, "10.0.0.1"),
+        ),
+        (
+            (
+                "NET/IB: Got completion from peer 10.0.0.1<5> with status=IBV_WC_RETRY_EXC_ERR(12)"
+                " opcode=IBV_WC_SEND(0) vendor_err=129"
+            ),
+            Completion(12, "10.0.0.1"),
+        ),
+        (
+            (
+                "NET/IB: Got completion from peer fd00::1<5> with status=13 opcode=1 len=0 vendor err 129 (Send) hca"
+                " mlx5_0"
+            ),
             Completion(13, "fd00::1", device="mlx5_0"),
         ),
         ("NET/IB : Got completion of something", None),
@@ -397,7 +494,12 @@ def test_failed_completions_of_public_reports_name_both_ends() -> None:
     # those of one status and one cause are alike
     assert [(completion(problem.text), problem.count) for problem in problems] == [
         (first, 2),
-        (first._replace(status=5, local_gid="fd00:0:9000:5000:4:200:3:ff21", remote_gid="fd00:0:9000:5000:4:200:3:ff20"), 1),
+        (
+            first._replace(
+                status=5, local_gid="fd00:0:9000:5000:4:200:3:ff21", remote_gid="fd00:0:9000:5000:4:200:3:ff20"
+            ),
+            1,
+        ),
     ]
 
 
@@ -420,14 +522,22 @@ def test_two_gids_of_two_subnets(local: str, remote: str, crosses: bool) -> None
 
 def test_warnings_of_libibverbs_are_problems_only_where_a_device_is_lost_by_them() -> None:
     lost = (PUBLIC / "libibverbs-abi.txt").read_text()
-    others = "libibverbs: Warning: couldn't load driver 'libmana-rdmav34.so': libmana-rdmav34.so: cannot open shared object file\n"
+    others = (
+        "libibverbs: Warning: couldn't load driver 'libmana-rdmav34.so': libmana-rdmav34.so: cannot open shared object"
+        " file\n"
+    )
     assert [(problem.kind, problem.count) for problem in parse_text(others + lost).problems] == [("provider_abi", 2)]
 
 
 def test_problems_that_are_alike_are_one() -> None:
     warn = "job-worker-{0}:{1}:9 [0] misc/socket.cc:484 NCCL WARN new trouble {1}\n"
     (problem,) = parse_text("\n".join(warn.format(host, pid) for host in range(2) for pid in range(5))).problems
-    assert (problem.count, problem.hosts, problem.text, problem.place) == (10, ("job-worker-0", "job-worker-1"), "new trouble 0", "misc/socket.cc:484")
+    assert (problem.count, problem.hosts, problem.text, problem.place) == (
+        10,
+        ("job-worker-0", "job-worker-1"),
+        "new trouble 0",
+        "misc/socket.cc:484",
+    )
 
 
 @pytest.mark.parametrize(
@@ -444,7 +554,10 @@ def test_heads_of_warnings(head: str) -> None:
 
 
 def test_pytorch_s_watchdog() -> None:
-    text = "[rank3]:[E1121 14:42:50 ProcessGroupNCCL.cpp:607] [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)\n"
+    text = (
+        "[rank3]:[E1121 14:42:50 ProcessGroupNCCL.cpp:607] [Rank 3] Watchdog caught collective operation timeout:"
+        " WorkNCCL(SeqNum=1)\n"
+    )
     assert [problem.kind for problem in parse_text(text).problems] == ["timeout"]
 
 
@@ -453,8 +566,12 @@ def test_pytorch_s_watchdog() -> None:
 
 def test_channels_beyond_those_of_nccl_are_none() -> None:
     head = "h:1:1 [0] NCCL INFO "
-    who = f"{head}ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init COMPLETE\n"
-    text = who + "".join(f"{head}Channel {number:02}/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n" for number in (3, 127, 128, 9999))
+    who = (
+        f"{head}ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init COMPLETE\n"
+    )
+    text = who + "".join(
+        f"{head}Channel {number:02}/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n" for number in (3, 127, 128, 9999)
+    )
     (rank,) = ranks(parse_text(text))
     assert [route.channels for route in rank.routes] == [(3, 127)]
     (rank,) = ranks(parse_text(f"{who}{head}9999 coll channels, 9999 p2p channels, 9999 p2p channels per peer\n"))
@@ -462,7 +579,10 @@ def test_channels_beyond_those_of_nccl_are_none() -> None:
 
 
 def test_a_rank_that_starts_again_and_again_costs_no_square() -> None:
-    line = "h:{}:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 - Init COMPLETE\n"
+    line = (
+        "h:{}:1 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1b000 commId 0x1 -"
+        " Init COMPLETE\n"
+    )
     began = time.process_time()
     names = [item.name for item in parse_text("".join(line.format(pid + 1) for pid in range(6000))).communicators]
     assert time.process_time() - began < 3, "0.2 s on an idle machine; a quadratic one takes half a minute"
@@ -499,8 +619,13 @@ def test_a_cut_log_shows_no_more_than_the_whole(data: some.DataObject) -> None:
         for route in rank.routes:
             # the first line may have lost the beginning of its host's name
             hosts = [f"job-worker-{number}" for number in range(2)]
-            host = next((host for host in hosts if host == rank.host), None) or next(host for host in hosts if host.endswith(rank.host[-1]))
-            assert all((host, rank.rank, dataclasses.replace(route, channels=(), lines=0), channel) in true for channel in route.channels)
+            host = next((host for host in hosts if host == rank.host), None) or next(
+                host for host in hosts if host.endswith(rank.host[-1])
+            )
+            assert all(
+                (host, rank.rank, dataclasses.replace(route, channels=(), lines=0), channel) in true
+                for channel in route.channels
+            )
 
 
 # files
@@ -536,15 +661,28 @@ def test_file_that_is_not_there(tmp_path: pathlib.Path) -> None:
     [
         (
             "all_reduce-info",
-            [("AllReduce", 1 << 20, "RING", "LL", 24), ("AllReduce", 1 << 24, "RING", "SIMPLE", 24), ("AllReduce", 1 << 28, "RING", "SIMPLE", 24)],
+            [
+                ("AllReduce", 1 << 20, "RING", "LL", 24),
+                ("AllReduce", 1 << 24, "RING", "SIMPLE", 24),
+                ("AllReduce", 1 << 28, "RING", "SIMPLE", 24),
+            ],
         ),
-        ("mpi-hosts", [("AllReduce", 1 << 20, "RING", "SIMPLE", 2), ("AllReduce", 1 << 23, "RING", "SIMPLE", 2), ("AllReduce", 1 << 26, "RING", "SIMPLE", 2)]),
+        (
+            "mpi-hosts",
+            [
+                ("AllReduce", 1 << 20, "RING", "SIMPLE", 2),
+                ("AllReduce", 1 << 23, "RING", "SIMPLE", 2),
+                ("AllReduce", 1 << 26, "RING", "SIMPLE", 2),
+            ],
+        ),
     ],
 )
-def test_algorithms_of_a_test(name: str, choices: typing.List[typing.Tuple[str, int, str, str, int]]) -> None:
+def test_algorithms_of_a_test(name: str, choices: list[tuple[str, int, str, str, int]]) -> None:
     log = parse(read_lines([str(FIXTURES.parent / "nccl-tests" / f"{name}.txt")]))
     (writer,) = [process for process in log.processes if process.choices]
-    assert [item for item in writer.choices if item.size_bytes in {size for _name, size, *_rest in choices}] == [NcclChoice(*choice) for choice in choices]
+    assert [item for item in writer.choices if item.size_bytes in {size for _name, size, *_rest in choices}] == [
+        NcclChoice(*choice) for choice in choices
+    ]
 
 
 def test_algorithms_of_one_rank_of_an_all_gather() -> None:
@@ -584,7 +722,10 @@ def test_an_algorithm_with_its_communicator() -> None:
         # NVIDIA/nccl issues 1453 and 1595
         ("262144 Bytes -> Algo 0 proto 1 time 54.707825", NcclChoice("", 262144, "TREE", "LL128")),
         ("1026048 Bytes -> Algo 1 proto 2 time 34.693867", NcclChoice("", 1026048, "RING", "SIMPLE")),
-        ("AllGather: 37756928 Bytes -> Algo 1 proto 2 time 2860.208008", NcclChoice("AllGather", 37756928, "RING", "SIMPLE")),
+        (
+            "AllGather: 37756928 Bytes -> Algo 1 proto 2 time 2860.208008",
+            NcclChoice("AllGather", 37756928, "RING", "SIMPLE"),
+        ),
     ],
 )
 def test_algorithms_by_number(line: str, choice: NcclChoice) -> None:
@@ -593,7 +734,10 @@ def test_algorithms_by_number(line: str, choice: NcclChoice) -> None:
 
 
 def test_more_algorithms_than_are_told_apart() -> None:
-    lines = [f"{HEAD}Using network IB\n", *(f"{HEAD}AllReduce: {size} Bytes -> Algo RING proto LL channel{{Lo..Hi}}={{0..1}}\n" for size in range(1500))]
+    lines = [
+        f"{HEAD}Using network IB\n",
+        *(f"{HEAD}AllReduce: {size} Bytes -> Algo RING proto LL channel{{Lo..Hi}}={{0..1}}\n" for size in range(1500)),
+    ]
     (process,) = parse(lines).processes
     assert len(process.choices) == 1000
 
@@ -603,10 +747,19 @@ def test_more_algorithms_than_are_told_apart() -> None:
     [
         # NVIDIA/nccl issue 1052, and the forms of 2.28 and 2.30
         ("NET/IB: Dev 0 Port 1 qpn 58 mtu 3 GID 3 (0/A10B0A0AFFFF0000)", (1024,), (3,)),
-        ("NET/IB: NCCL Dev 1 IbDev 1 Port 1 qpn 300 mtu 5 LID 7 subnet-prefix 33022  FLID 0 fifoRkey=0x1 fifoLkey=0x1", (4096,), ()),
         (
-            "NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 300 mtu 5 query_ece={supported=1, vendor_id=0x15b3, options=0x30000002, comp_mask=0x0} "
-            "GID 3 (0/A10B0A0AFFFF0000) fifoRkey=0x1 fifoLkey=0x1",
+            (
+                "NET/IB: NCCL Dev 1 IbDev 1 Port 1 qpn 300 mtu 5 LID 7 subnet-prefix 33022  FLID 0 fifoRkey=0x1"
+                " fifoLkey=0x1"
+            ),
+            (4096,),
+            (),
+        ),
+        (
+            (
+                "NET/IB: NCCL Dev 0 IbDev 0 Port 1 qpn 300 mtu 5 query_ece={supported=1, vendor_id=0x15b3,"
+                " options=0x30000002, comp_mask=0x0} GID 3 (0/A10B0A0AFFFF0000) fifoRkey=0x1 fifoLkey=0x1"
+            ),
             (4096,),
             (3,),
         ),
@@ -614,7 +767,7 @@ def test_more_algorithms_than_are_told_apart() -> None:
         ("NET/IB: Dev 0 Port 1 qpn 58 mtu 3", (), ()),
     ],
 )
-def test_queue_pairs(line: str, mtus: typing.Tuple[int, ...], gids: typing.Tuple[int, ...]) -> None:
+def test_queue_pairs(line: str, mtus: tuple[int, ...], gids: tuple[int, ...]) -> None:
     (process,) = parse_text(f"{HEAD}Using network IB\n{HEAD}{line}\n").processes
     assert (process.mtus, process.gid_indexes) == (mtus, gids)
 
@@ -627,20 +780,32 @@ _FAILURES = (
 )
 
 
-@pytest.mark.parametrize("first", [_FAILURES[0], "NET/IB: Got completion from peer 10.0.0.1<4791> with status={} opcode=0 len=0 vendor err 129 (Recv)", "w{}"])
+@pytest.mark.parametrize(
+    "first",
+    [
+        _FAILURES[0],
+        "NET/IB: Got completion from peer 10.0.0.1<4791> with status={} opcode=0 len=0 vendor err 129 (Recv)",
+        "w{}",
+    ],
+)
 def test_no_number_of_other_warnings_hides_a_failure(first: str) -> None:
     """A pod whose log comes first writes as many as it likes."""
 
-    def warn(host: str, texts: typing.Iterable[str]) -> typing.List[str]:
+    def warn(host: str, texts: typing.Iterable[str]) -> list[str]:
         return [f"{host}:1:5 [0] x.cc:1 NCCL WARN {text}\n" for text in texts]
 
     names = ("".join(letters) for letters in itertools.product(string.ascii_lowercase, repeat=3))
     alone = parse(warn("worker-2", _FAILURES))
-    spam = [first.format(number) if "status" in first else first.format("") + name for number, name in zip(range(3000), names)]
+    spam = [
+        first.format(number) if "status" in first else first.format("") + name
+        for number, name in zip(range(3000), names)
+    ]
     log = parse(warn("worker-1", spam) + warn("worker-2", _FAILURES))
     kinds = {problem.kind for problem in alone.problems}
     assert len(kinds) == 3 and "" not in kinds
     assert {problem.kind for problem in log.problems if "worker-2" in problem.hosts} == kinds
     assert len(log.problems) <= 2010 and sum(problem.count for problem in log.problems) + log.untold == 3003
     findings = judge_log(log, None, False)
-    assert any(item.status == "unknown" and "more warnings of no known kind" in item.measured for item in findings) == bool(log.untold)
+    assert any(
+        item.status == "unknown" and "more warnings of no known kind" in item.measured for item in findings
+    ) == bool(log.untold)

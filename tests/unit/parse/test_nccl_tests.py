@@ -15,14 +15,24 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import NcclTestFigure, NcclTestRank, NcclTestRow, NcclTests
+from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl_tests import (
+    NcclTestFigure,
+    NcclTestRank,
+    NcclTestRow,
+    NcclTests,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job import nccl_log
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_tests import Reader, parse, parse_json, parse_text
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nccl_tests import (
+    Reader,
+    parse,
+    parse_json,
+    parse_text,
+)
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "nccl-tests"
 MEGABYTE = 2**20
 #: capture: collective, rows, average in GB/s, of runs that are whole
-WHOLE: typing.Mapping[str, typing.Tuple[str, int, float]] = {
+WHOLE: typing.Mapping[str, tuple[str, int, float]] = {
     "all_gather": ("all_gather", 3, 166.054),
     "all_reduce": ("all_reduce", 10, 91.3583),
     "all_reduce-average": ("all_reduce", 3, 162.078),
@@ -100,7 +110,9 @@ def test_a_launcher_that_pads_its_prefix() -> None:
 
 
 def test_lines_of_nccl_with_a_time() -> None:
-    text = text_of("all_reduce-info.txt").replace("vm:1462:1462 [0] NCCL INFO AllR", "[2026-11-27 10:57:06] vm:1462:1462 [0] NCCL INFO AllR")
+    text = text_of("all_reduce-info.txt").replace(
+        "vm:1462:1462 [0] NCCL INFO AllR", "[2026-11-27 10:57:06] vm:1462:1462 [0] NCCL INFO AllR"
+    )
     assert run_of(text).rows == run_of(text_of("all_reduce-info.txt")).rows
 
 
@@ -121,7 +133,11 @@ def test_a_network_that_does_not_start() -> None:
 
 def test_too_few_gpus() -> None:
     run = run_of(text_of("all_reduce-three.txt"))
-    assert run.errors[0] == "Invalid number of GPUs: 3 requested but only 2 were found." and run.rows == () and run.ranks == ()
+    assert (
+        run.errors[0] == "Invalid number of GPUs: 3 requested but only 2 were found."
+        and run.rows == ()
+        and run.ranks == ()
+    )
 
 
 def test_a_rank_that_dies() -> None:
@@ -132,18 +148,29 @@ def test_a_rank_that_dies() -> None:
 
 def test_json_says_the_same_as_the_table() -> None:
     document, table = parse_json(text_of("all_reduce.json")), run_of(text_of("all_reduce-json.txt"))
-    assert document.lacks == () and (document.collective, document.library, document.out_of_bounds) == ("all_reduce", "2.28.9", 0)
+    assert document.lacks == () and (document.collective, document.library, document.out_of_bounds) == (
+        "all_reduce",
+        "2.28.9",
+        0,
+    )
     assert document.average_bus_gbs == pytest.approx(table.average_bus_gbs, abs=0.001)
     assert [row.size_bytes for row in document.rows] == [row.size_bytes for row in table.rows]
     for exact, printed in zip(document.rows, table.rows):
         for one, other in zip(exact.figures, printed.figures):
-            assert one.time_us == pytest.approx(other.time_us, abs=0.01) and one.bus_gbs == pytest.approx(other.bus_gbs, abs=0.01)
+            assert one.time_us == pytest.approx(other.time_us, abs=0.01) and one.bus_gbs == pytest.approx(
+                other.bus_gbs, abs=0.01
+            )
             assert one.wrong == other.wrong
 
 
 def test_json_without_a_check_in_place() -> None:
     row = parse_json(text_of("mpi-alltoall.json")).rows[0]
-    assert row.out_of_place is not None and row.out_of_place.wrong == 0 and row.in_place is not None and row.in_place.wrong is None
+    assert (
+        row.out_of_place is not None
+        and row.out_of_place.wrong == 0
+        and row.in_place is not None
+        and row.in_place.wrong is None
+    )
     assert row.operation == "" and row.root is None
 
 
@@ -182,13 +209,22 @@ def test_a_document_of_wrong_types() -> None:
         "end_time": None,
     }
     run = parse_json(json.dumps(hostile))
-    assert len(run.rows) == 3 and run.torn == 2 and run.errors == ("it failed",) and run.out_of_bounds is None and not run.concluded
+    assert (
+        len(run.rows) == 3
+        and run.torn == 2
+        and run.errors == ("it failed",)
+        and run.out_of_bounds is None
+        and not run.concluded
+    )
 
 
-# older versions. Sources: the names of columns and forms of rows in NVIDIA/nccl-tests issues 37 (2.0, all_gather), 82 (broadcast), 118 (error),
-# 128 (2.13, #wrong); coreweave/nccl-tests pull request 43
+# older versions. Sources: the names of columns and forms of rows in NVIDIA/nccl-tests issues 37 (2.0, all_gather), 82
+# (broadcast), 118 (error), 128 (2.13, #wrong); coreweave/nccl-tests pull request 43
 
-PARAMETERS = "# nThread 1 nGpus 1 minBytes 8388608 maxBytes 16777216 step: 2(factor) warmup iters: 5 iters: 20 validation: 1 \n#\n# Using devices\n"
+PARAMETERS = (
+    "# nThread 1 nGpus 1 minBytes 8388608 maxBytes 16777216 step: 2(factor) warmup iters: 5 iters: 20 validation: 1"
+    " \n#\n# Using devices\n"
+)
 HALF = "     time   algbw   busbw  error"
 SUMMARY = "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 10 \n#\n"
 
@@ -201,19 +237,34 @@ def old(keys: str, *rows: str) -> str:
 def test_all_gather_of_2_0() -> None:
     # its algorithm bandwidth is less by 7/8
     rows = [
-        f"  {size}     262144   float    {size / 10000 * 7 / 8:.1f}   10.00   10.00  0e+00    {size / 10000 * 7 / 8:.1f}   10.00   10.00    N/A\n"
+        f"  {size}     262144   float    {size / 10000 * 7 / 8:.1f}   10.00   10.00  0e+00   "
+        f" {size / 10000 * 7 / 8:.1f}   10.00   10.00    N/A\n"
         for size in (8388608, 16777216)
     ]
     run = run_of(old("", *rows))
-    assert [(row.size_bytes, row.operation, row.root) for row in run.rows] == [(8388608, "", None), (16777216, "", None)]
-    assert run.rows[0].figures[0].wrong is None and run.rows[0].figures[0].largest_error == 0.0 and run.rows[0].figures[1].largest_error is None
-    assert run.lacks == () and run.concluded and run.collective == "" and run.ranks == (NcclTestRank(0, 0, 14926, "node-1", 0, "0x07", "Tesla V100"),)
+    assert [(row.size_bytes, row.operation, row.root) for row in run.rows] == [
+        (8388608, "", None),
+        (16777216, "", None),
+    ]
+    assert (
+        run.rows[0].figures[0].wrong is None
+        and run.rows[0].figures[0].largest_error == 0.0
+        and run.rows[0].figures[1].largest_error is None
+    )
+    assert (
+        run.lacks == ()
+        and run.concluded
+        and run.collective == ""
+        and run.ranks == (NcclTestRank(0, 0, 14926, "node-1", 0, "0x07", "Tesla V100"),)
+    )
 
 
 def test_broadcast_before_2_13() -> None:
     row = "     8388608     2097152   float       3    838.9   10.00   10.00  0e+00    838.9   10.00   10.00  5e-07\n"
     run = run_of(old("    root", row, row.replace("8388608", "16777216").replace("838.9", "1677.7")))
-    assert [row.root for row in run.rows] == [3, 3] and run.rows[1].figures[1].largest_error == 5e-07 and run.lacks == ()
+    assert (
+        [row.root for row in run.rows] == [3, 3] and run.rows[1].figures[1].largest_error == 5e-07 and run.lacks == ()
+    )
 
 
 def test_alltoall_before_2_13_has_an_empty_column() -> None:
@@ -223,8 +274,13 @@ def test_alltoall_before_2_13_has_an_empty_column() -> None:
 
 
 def test_all_reduce_of_2_13() -> None:
-    row = "     8388608     2097152     float     sum      -1    838.9   10.00   10.00      7    838.9   10.00   10.00    N/A\n"
-    text = old("   redop    root", row, row.replace("8388608", "16777216").replace("838.9", "1677.7")).replace("busbw  error", "busbw #wrong")
+    row = (
+        "     8388608     2097152     float     sum      -1    838.9   10.00   10.00      7    838.9   10.00   10.00   "
+        " N/A\n"
+    )
+    text = old("   redop    root", row, row.replace("8388608", "16777216").replace("838.9", "1677.7")).replace(
+        "busbw  error", "busbw #wrong"
+    )
     run = run_of(text.replace("values : 0 OK", "values : 2 FAILED"))
     assert [figure.wrong for figure in run.rows[0].figures] == [7, None] and run.out_of_bounds == 2 and run.lacks == ()
 
@@ -253,7 +309,7 @@ def test_a_row_with_another_figure_is_torn() -> None:
 def test_a_row_that_is_lost_is_missed() -> None:
     text = text_of("all_reduce.txt")
     row = next(line for line in text.splitlines() if " 134217728 " in line and "#" not in line)
-    (lack, *_more) = run_of(text.replace(f"{row}\n", "")).lacks
+    lack, *_more = run_of(text.replace(f"{row}\n", "")).lacks
     assert lack == "9 rows are there, and the test announced 10 for each type, operation and root"
 
 
@@ -281,7 +337,10 @@ def test_lines_reach_the_other_reader_as_they_are() -> None:
 FORGED: typing.Mapping[str, str] = {
     "runs": "# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) x\n",
     "ranks": "#  Rank  0 Group  0 Pid      1 on         vm device  0 [0x00] x\n",
-    "rows": "     1048576        262144     float     sum      -1    19.48   53.83   53.83       0    19.85   52.81   52.81       0\n",
+    "rows": (
+        "     1048576        262144     float     sum      -1    19.48   53.83   53.83       0    19.85   52.81   52.81"
+        "       0\n"
+    ),
     "begun rows": "     1048576        262144     float     sum      -1\n",
     "begun rows before NCCL": "     1048576        262144     float     sum      -1vm:1:1 [0] NCCL INFO x\n",
     "errors": " .. vm pid 1: Test failure common.cu:1\n",
@@ -311,7 +370,10 @@ def test_a_long_log_costs_little(kind: str) -> None:
 
 
 def test_a_run_of_which_not_all_is_read_is_not_whole() -> None:
-    row = "     1048576        262144     float     sum      -1    19.48   53.83   53.83       0    19.85   52.81   52.81       0\n"
+    row = (
+        "     1048576        262144     float     sum      -1    19.48   53.83   53.83       0    19.85   52.81   52.81"
+        "       0\n"
+    )
     head = "".join(text_of("all_reduce-info.txt").splitlines(keepends=True)[:10])
     title = next(line for line in text_of("all_reduce-info.txt").splitlines(keepends=True) if "algbw" in line)
     run = run_of(head + title + row * 2001)
@@ -323,21 +385,29 @@ def test_a_run_of_which_not_all_is_read_is_not_whole() -> None:
 ROWS = some.lists(some.tuples(some.integers(1000, 10**12), some.integers(1, 400)), min_size=1, max_size=5)
 
 
-@hypothesis.given(ROWS, some.integers(0, 9), some.booleans(), some.sampled_from(["", "[1,0]<stdout>:", "[default0]:", "[pod/a/b] "]))
+@hypothesis.given(
+    ROWS, some.integers(0, 9), some.booleans(), some.sampled_from(["", "[1,0]<stdout>:", "[default0]:", "[pod/a/b] "])
+)
 @hypothesis.settings(max_examples=60, deadline=None)
-def test_each_row_comes_back_in_pieces_or_not(sizes: typing.List[typing.Tuple[int, int]], wrong: int, pieces: bool, tag: str) -> None:
+def test_each_row_comes_back_in_pieces_or_not(sizes: list[tuple[int, int]], wrong: int, pieces: bool, tag: str) -> None:
     follows = "vm:1462:1462 [0] NCCL INFO x\nvm:1462:1462 [0] NCCL INFO y\n" if pieces else ""
     lines, expected = "", []
     for size, gbs in sizes:
         time_us = round(size / gbs / 1000, 2)
         figure = f"  {time_us:7.2f}  {gbs:6.2f}  {gbs:6.2f}  {wrong:6d}"
         between = follows + tag if pieces else ""
-        lines += f"{tag}{size:12d}  {size // 4:12d}  {'float':>8}  {'sum':>6}  {-1:6d}{between}{figure}{between}{figure}\n"
+        lines += (
+            f"{tag}{size:12d}  {size // 4:12d}  {'float':>8}  {'sum':>6}  {-1:6d}{between}{figure}{between}{figure}\n"
+        )
         expected.append((size, size // 4, time_us, gbs, wrong))
     head = "".join(text_of("all_reduce-info.txt").splitlines(keepends=True)[:10])
     title = next(line for line in text_of("all_reduce-info.txt").splitlines(keepends=True) if "algbw" in line)
     run = run_of("".join(tag + line for line in (head + title).splitlines(keepends=True)) + lines)
-    found = [(row.size_bytes, row.count, figure.time_us, figure.bus_gbs, figure.wrong) for row in run.rows for figure in row.figures[1:]]
+    found = [
+        (row.size_bytes, row.count, figure.time_us, figure.bus_gbs, figure.wrong)
+        for row in run.rows
+        for figure in row.figures[1:]
+    ]
     # of a size that takes no time its figures say nothing
     assert found == expected or run.torn
     assert run.torn == 0 or any(size / gbs < 200_000 for size, gbs in sizes)

@@ -15,7 +15,11 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import SwitchPort
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.lldp import switch_port
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.neighbours import default_routes, default_routes_6, neighbours
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.neighbours import (
+    default_routes,
+    default_routes_6,
+    neighbours,
+)
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "lldp"
 HEADER = bytes.fromhex("0180c200000e9c0591000001" + "88cc")
@@ -88,13 +92,21 @@ def test_a_broken_frame_is_said(broken: bytes, words: str) -> None:
         switch_port(broken)
 
 
-@pytest.mark.parametrize("name", [b"\x1b[2Jleaf", b"{{ 1 }}", b"$(id)", b"leaf\n1", "leaf\u202e1".encode(), b"-leaf", b"x" * 256])
+@pytest.mark.parametrize(
+    "name", [b"\x1b[2Jleaf", b"{{ 1 }}", b"$(id)", b"leaf\n1", "leaf\u202e1".encode(), b"-leaf", b"x" * 256]
+)
 def test_a_name_that_no_switch_has_is_refused_by_what_it_is_of(name: bytes) -> None:
     fine = part(1, b"\x07leaf-1"), part(2, b"\x05swp3"), part(5, b"leaf-1")
     assert switch_port(frame(*fine)) == SwitchPort("leaf-1", "swp3", "leaf-1")
-    wrong = {"the ID of the chassis": part(1, b"\x07" + name), "the ID of the port": part(2, b"\x05" + name), "the name of the switch": part(5, name)}
+    wrong = {
+        "the ID of the chassis": part(1, b"\x07" + name),
+        "the ID of the port": part(2, b"\x05" + name),
+        "the name of the switch": part(5, name),
+    }
     for number, (what, broken) in enumerate(wrong.items()):
-        with pytest.raises(ParseError, match=f"^LLDP, {what}: .* is not letters, digits and plain signs of a switch's name, up to 255") as error:
+        with pytest.raises(
+            ParseError, match=f"^LLDP, {what}: .* is not letters, digits and plain signs of a switch's name, up to 255"
+        ) as error:
             switch_port(frame(*fine[:number], broken, *fine[number + 1 :]))
         assert str(error.value).isprintable() and len(str(error.value)) < 400
 
@@ -120,20 +132,36 @@ def test_any_bytes_are_a_port_or_an_error(body: bytes) -> None:
 
 
 def test_neighbours_that_were_seen() -> None:
-    entries: typing.List[typing.Dict[str, typing.Any]] = [
+    entries: list[dict[str, typing.Any]] = [
         {"dst": "192.0.2.1", "dev": "ens1", "lladdr": "B8:3F:D2:00:00:10", "state": ["STALE"]},
         {"dst": "fe80::1", "dev": "ens1", "lladdr": "b8:3f:d2:00:00:10", "router": None, "state": ["REACHABLE"]},
         {"dst": "192.0.2.2", "dev": "ens1", "lladdr": "b8:3f:d2:00:00:0f", "state": ["DELAY"]},
         {"dst": "fd00::1", "dev": "ens1", "state": ["FAILED"]},
         # set by a network plugin
         {"dst": "10.244.1.0", "dev": "flannel.1", "lladdr": "ce:47:82:f5:0e:fb", "state": ["PERMANENT"]},
-        {"dst": "10.0.0.2", "dev": "ibp60s0", "lladdr": "00:00:10:49:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:e0:00:01", "state": ["STALE"]},
+        {
+            "dst": "10.0.0.2",
+            "dev": "ibp60s0",
+            "lladdr": "00:00:10:49:fe:80:00:00:00:00:00:00:b8:3f:d2:03:00:e0:00:01",
+            "state": ["STALE"],
+        },
     ]
     assert neighbours(json.dumps(entries)) == {"ens1": ("b8:3f:d2:00:00:0f", "b8:3f:d2:00:00:10")}
     assert neighbours("[]") == {}
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '[{"dev": 3}]', '[{"lladdr": "b8:3f:d2:00:00:10"}]', '[{"dev": "a", "lladdr": 7}]', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{}",
+        "[1]",
+        '[{"dev": 3}]',
+        '[{"lladdr": "b8:3f:d2:00:00:10"}]',
+        '[{"dev": "a", "lladdr": 7}]',
+        "[" * 100_000,
+    ],
+)
 def test_other_forms_of_neighbours_are_said(text: str) -> None:
     with pytest.raises(ParseError):
         neighbours(text)
@@ -160,6 +188,11 @@ def test_default_routes_of_ipv6() -> None:
     """As a host shows them: the route on lo refuses what has no other."""
     assert default_routes_6(ROUTES_6) == ("eth0",)
     assert default_routes_6("") == default_routes_6(ROUTES_6.partition("\n")[0]) == ()
-    for broken in ("x", ROUTES_6.replace("00000003     eth0", "0000000g     eth0"), ROUTES_6[:380], ROUTES_6.replace(" eth0", " e/1")):
+    for broken in (
+        "x",
+        ROUTES_6.replace("00000003     eth0", "0000000g     eth0"),
+        ROUTES_6[:380],
+        ROUTES_6.replace(" eth0", " e/1"),
+    ):
         with pytest.raises(ParseError):
             default_routes_6(broken)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects of NVIDIA's network operator and NetworkAttachmentDefinitions. Shapes: network-operator v26.4.1 api/v1alpha1, controllers/conditions.go."""
+"""Objects of NVIDIA's network operator and NetworkAttachmentDefinitions. Shapes: network-operator v26.4.1 api/v1alpha1,
+controllers/conditions.go."""
 
 from __future__ import annotations
 
@@ -14,7 +15,11 @@ import pytest
 import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.multus import own_interface
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nvidia_network_operator import attachment, nic_policy, reported
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.nvidia_network_operator import (
+    attachment,
+    nic_policy,
+    reported,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
@@ -26,8 +31,9 @@ STATES = [
 
 
 def policy(
-    status: typing.Optional[typing.Dict[str, typing.Any]] = None, **metadata: typing.Union[typing.Dict[str, str], typing.List[typing.Dict[str, typing.Any]]]
-) -> typing.Dict[str, typing.Any]:
+    status: typing.Optional[dict[str, typing.Any]] = None,
+    **metadata: typing.Union[dict[str, str], list[dict[str, typing.Any]]],
+) -> dict[str, typing.Any]:
     return {
         "apiVersion": "mellanox.com/v1alpha1",
         "kind": "NicClusterPolicy",
@@ -50,19 +56,35 @@ def test_a_policy_that_is_not_ready_names_its_parts() -> None:
 
 @pytest.mark.parametrize(("generation", "state"), [(1, ""), (2, "ready")])
 def test_a_status_of_an_older_wish_is_none(generation: int, state: str) -> None:
-    assert reported(policy({"state": "ready", "conditions": [{"type": "Ready", "observedGeneration": generation}]})).state == state
+    assert (
+        reported(policy({"state": "ready", "conditions": [{"type": "Ready", "observedGeneration": generation}]})).state
+        == state
+    )
 
 
 def test_shares_of_a_pool() -> None:
-    pool = {"kind": "IPPool", "metadata": {"name": "pool", "namespace": "ops"}, "status": {"allocations": [{"nodeName": "a"}, {"nodeName": "b"}]}}
+    pool = {
+        "kind": "IPPool",
+        "metadata": {"name": "pool", "namespace": "ops"},
+        "status": {"allocations": [{"nodeName": "a"}, {"nodeName": "b"}]},
+    }
     assert (reported(pool).name, reported(pool).nodes) == ("ops/pool", ("a", "b"))
 
 
 def test_whose_a_policy_is() -> None:
-    fields: typing.Dict[str, typing.Any] = {"f:spec": {"f:rdmaSharedDevicePlugin": {"f:config": {}}}}
+    fields: dict[str, typing.Any] = {"f:spec": {"f:rdmaSharedDevicePlugin": {"f:config": {}}}}
     seen = nic_policy(policy(managedFields=[{"manager": "helm", "fieldsV1": fields}]))
-    assert (seen.ours, seen.configs, seen.owners) == (False, {"rdmaSharedDevicePlugin": "{}"}, {"rdmaSharedDevicePlugin": "helm"})
-    ours = nic_policy(policy(labels={"app.kubernetes.io/managed-by": "linerate.rdma"}, managedFields=[{"manager": "linerate.rdma", "fieldsV1": fields}]))
+    assert (seen.ours, seen.configs, seen.owners) == (
+        False,
+        {"rdmaSharedDevicePlugin": "{}"},
+        {"rdmaSharedDevicePlugin": "helm"},
+    )
+    ours = nic_policy(
+        policy(
+            labels={"app.kubernetes.io/managed-by": "linerate.rdma"},
+            managedFields=[{"manager": "linerate.rdma", "fieldsV1": fields}],
+        )
+    )
     assert (ours.ours, ours.owners) == (True, {})
 
 
@@ -86,19 +108,42 @@ def test_real_attachments_are_read() -> None:
     ],
 )
 def test_what_multus_could_not_read(config: typing.Optional[str], fault: str) -> None:
-    assert fault in attachment({"kind": "NetworkAttachmentDefinition", "metadata": {"name": "net"}, "spec": {"config": config}}).fault
+    assert (
+        fault
+        in attachment(
+            {"kind": "NetworkAttachmentDefinition", "metadata": {"name": "net"}, "spec": {"config": config}}
+        ).fault
+    )
 
 
-@hypothesis.given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@hypothesis.given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
 def test_any_configuration_is_read_or_has_a_fault(value: typing.Any) -> None:
-    seen = attachment({"kind": "NetworkAttachmentDefinition", "metadata": {"name": "net"}, "spec": {"config": json.dumps(value)}})
+    seen = attachment(
+        {"kind": "NetworkAttachmentDefinition", "metadata": {"name": "net"}, "spec": {"config": json.dumps(value)}}
+    )
     assert bool(seen.fault) != bool(seen.plugin)
 
 
 @pytest.mark.parametrize("parser", [reported, nic_policy, attachment])
-@pytest.mark.parametrize("wrong", [None, [], {}, {"metadata": []}, {"metadata": {"name": ""}}, {"metadata": {"name": "x"}, "status": "ready", "spec": "x"}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        [],
+        {},
+        {"metadata": []},
+        {"metadata": {"name": ""}},
+        {"metadata": {"name": "x"}, "status": "ready", "spec": "x"},
+    ],
+)
 def test_another_shape_is_an_error(
-    parser: typing.Callable[..., typing.Any], wrong: typing.Optional[typing.Union[typing.Dict[str, typing.Any], typing.List[typing.Any]]]
+    parser: typing.Callable[..., typing.Any],
+    wrong: typing.Optional[typing.Union[dict[str, typing.Any], list[typing.Any]]],
 ) -> None:
     with pytest.raises(ResourceError):
         parser(wrong)

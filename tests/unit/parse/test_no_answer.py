@@ -16,20 +16,47 @@ POOL = "HTTPSConnectionPool(host='api.example', port=6443): Max retries exceeded
     ("text", "said"),
     [
         (
-            "HTTPSConnectionPool(host='127.0.0.1', port=1): Max retries exceeded with url: /version (Caused by NewConnectionError(\"HTTPSConnection"
-            "(host='127.0.0.1', port=1): Failed to establish a new connection: [Errno 111] Connection refused\"))",
+            (
+                "HTTPSConnectionPool(host='127.0.0.1', port=1): Max retries exceeded with url: /version (Caused by"
+                " NewConnectionError(\"HTTPSConnection(host='127.0.0.1', port=1): Failed to establish a new connection:"
+                ' [Errno 111] Connection refused"))'
+            ),
             "connection refused by https://127.0.0.1:1",
         ),
-        (f"{POOL}NameResolutionError(\"... Failed to resolve 'api.example' ([Errno -2] Name or service not known)\"))", "the name of {} can't be resolved"),
         (
-            f"{POOL}SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate (_ssl.c:992)')))",
+            (
+                f"{POOL}NameResolutionError(\"... Failed to resolve 'api.example' ([Errno -2] Name or service not"
+                ' known)"))'
+            ),
+            "the name of {} can't be resolved",
+        ),
+        (
+            (
+                f"{POOL}SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify"
+                " failed: self-signed certificate (_ssl.c:992)')))"
+            ),
             "the certificate of {} is not trusted: self-signed certificate",
         ),
-        (f"{POOL}SSLError(SSLError(1, '[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1000)')))", "{} does not speak TLS"),
-        (f"{POOL}ConnectTimeoutError(<HTTPSConnection(host='api.example', port=6443)>, 'Connection to api.example timed out.'))", "no answer of {} in time"),
+        (
+            f"{POOL}SSLError(SSLError(1, '[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1000)')))",
+            "{} does not speak TLS",
+        ),
+        (
+            (
+                f"{POOL}ConnectTimeoutError(<HTTPSConnection(host='api.example', port=6443)>, 'Connection to"
+                " api.example timed out.'))"
+            ),
+            "no answer of {} in time",
+        ),
         (f"{POOL}NewConnectionError('[Errno 113] No route to host'))", "no route to {}"),
-        (f"{POOL}ProxyError('Unable to connect to proxy', NewConnectionError('[Errno 111] Connection refused')))", "no way to {} through the proxy"),
-        (f"{POOL}ProxyError('Tunnel connection failed: 407 certificate verify failed: take mine')))", "the proxy refused the way to {}"),
+        (
+            f"{POOL}ProxyError('Unable to connect to proxy', NewConnectionError('[Errno 111] Connection refused')))",
+            "no way to {} through the proxy",
+        ),
+        (
+            f"{POOL}ProxyError('Tunnel connection failed: 407 certificate verify failed: take mine')))",
+            "the proxy refused the way to {}",
+        ),
         ("('Connection aborted.', ConnectionResetError(104))", ""),
         ("", ""),
         (f"{POOL}SomethingNew('x'))", ""),
@@ -40,5 +67,7 @@ def test_the_cause_is_named_in_a_few_words(text: str, said: str) -> None:
 
 
 def test_a_certificate_that_is_not_trusted_has_its_own_remedy() -> None:
-    error = ApiError(0, "Unreachable", "no answer from the API server: the certificate of https://x:1 is not trusted", "kubeconfig k")
+    error = ApiError(
+        0, "Unreachable", "no answer from the API server: the certificate of https://x:1 is not trusted", "kubeconfig k"
+    )
     assert "take the certificate authority of this cluster" in error.remedy

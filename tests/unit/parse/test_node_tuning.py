@@ -12,11 +12,19 @@ import hypothesis.strategies as some
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.node_tuning import invalid, node_profile, recommends, selected_nodes
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.node_tuning import (
+    invalid,
+    node_profile,
+    recommends,
+    selected_nodes,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 FIXTURE = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes/node-tuning.yaml"
-ITEMS = {(item["kind"], item["metadata"]["name"]): item for item in yaml.safe_load(FIXTURE.read_text(encoding="utf-8"))["items"]}
+ITEMS = {
+    (item["kind"], item["metadata"]["name"]): item
+    for item in yaml.safe_load(FIXTURE.read_text(encoding="utf-8"))["items"]
+}
 
 
 def test_a_profile_that_is_applied() -> None:
@@ -35,7 +43,12 @@ def test_a_profile_with_an_error_says_it() -> None:
 
 def test_conditions_of_before_are_not_of_now() -> None:
     found = node_profile(ITEMS["Profile", "worker-3"])
-    assert (found.wanted, found.active, found.current, found.applied) == ("linerate-rdma", "openshift-node", False, False)
+    assert (found.wanted, found.active, found.current, found.applied) == (
+        "linerate-rdma",
+        "openshift-node",
+        False,
+        False,
+    )
 
 
 def test_an_older_operator_does_not_say_what_its_conditions_are_about() -> None:
@@ -50,7 +63,10 @@ def test_a_profile_without_a_status_is_not_applied() -> None:
 
 
 def test_tuneds() -> None:
-    assert invalid(ITEMS["Tuned", "default"]) == "" and invalid(ITEMS["Tuned", "linerate-rdma"]) == "duplicate profile linerate-rdma"
+    assert (
+        invalid(ITEMS["Tuned", "default"]) == ""
+        and invalid(ITEMS["Tuned", "linerate-rdma"]) == "duplicate profile linerate-rdma"
+    )
     assert recommends(ITEMS["Tuned", "default"]) == {"openshift-control-plane": 30, "openshift-node": 40}
     assert recommends(ITEMS["Tuned", "linerate-rdma"]) == {"linerate-rdma": 10}
 
@@ -59,15 +75,26 @@ def test_a_performance_profile() -> None:
     assert selected_nodes(ITEMS["PerformanceProfile", "gpu"]) == {"node-role.kubernetes.io/worker": ""}
 
 
-@pytest.mark.parametrize("wrong", [{"spec": ["x"]}, {"status": {"conditions": "x"}}, {"status": {"observedGeneration": "x"}}, {"metadata": {}}])
-def test_another_shape_is_an_error(wrong: typing.Dict[str, typing.Any]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [{"spec": ["x"]}, {"status": {"conditions": "x"}}, {"status": {"observedGeneration": "x"}}, {"metadata": {}}],
+)
+def test_another_shape_is_an_error(wrong: dict[str, typing.Any]) -> None:
     with pytest.raises(ResourceError):
         node_profile({**ITEMS["Profile", "worker-1"], **wrong})
 
 
 @hypothesis.given(some.text(), some.text(), some.booleans(), some.integers(0, 10), some.integers(0, 10))
 def test_what_is_written_is_read(wanted: str, active: str, applied: bool, seen: int, generation: int) -> None:
-    status = {"tunedProfile": active, "observedGeneration": seen, "conditions": [{"type": "Applied", "status": str(applied)}]}
-    item = {"metadata": {"name": "a", "generation": generation}, "spec": {"config": {"tunedProfile": wanted}}, "status": status}
+    status = {
+        "tunedProfile": active,
+        "observedGeneration": seen,
+        "conditions": [{"type": "Applied", "status": str(applied)}],
+    }
+    item = {
+        "metadata": {"name": "a", "generation": generation},
+        "spec": {"config": {"tunedProfile": wanted}},
+        "status": status,
+    }
     found = node_profile(item)
     assert (found.wanted, found.active, found.applied, found.current) == (wanted, active, applied, seen >= generation)

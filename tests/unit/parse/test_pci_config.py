@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PCI configuration spaces and resources: what they say of SR-IOV, and nothing made up of what is cut short, broken or leads in circles."""
+"""PCI configuration spaces and resources: what they say of SR-IOV, and nothing made up of what is cut short, broken or
+leads in circles."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ IGB = space([AER, ARI, (SRIOV, sriov_body(8, 0, 128, 2, True, (0xFE80000C, 0, 0,
 
 def test_a_whole_capability() -> None:
     assert pci_config.sriov(IGB) == SriovCapability(8, 8, 0, 128, 2, True, (0, 3))
-    assert pci_config.sriov(space([(SRIOV, sriov_body(16, 8, 2, 1, False))])) == SriovCapability(16, 16, 8, 2, 1, False, (0,))
+    assert pci_config.sriov(space([(SRIOV, sriov_body(16, 8, 2, 1, False))])) == SriovCapability(
+        16, 16, 8, 2, 1, False, (0,)
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,7 +44,7 @@ def test_a_whole_capability() -> None:
         ((0xFFFFFFFF,) * 6, None),  # it does not answer
     ],
 )
-def test_bars_of_vfs(registers: typing.Sequence[int], bars: typing.Optional[typing.Tuple[int, ...]]) -> None:
+def test_bars_of_vfs(registers: typing.Sequence[int], bars: typing.Optional[tuple[int, ...]]) -> None:
     seen = pci_config.sriov(space([(SRIOV, sriov_body(8, bars=registers))]))
     assert (seen.bars if seen else None) == bars
 
@@ -57,7 +60,10 @@ def test_bars_of_vfs(registers: typing.Sequence[int], bars: typing.Optional[typi
         space([AER]),
         space([AER])[:0x100] + struct.pack("<I", 0x10001 | 0x100 << 20) + bytes(3836),  # in a circle
         space([AER])[:0x100] + struct.pack("<I", 0x10001 | 0x40 << 20) + bytes(3836),  # out of the extended space
-        space([AER])[:0x100] + struct.pack("<I", 0x10001 | 0xFFC << 20) + bytes(3836 - 4) + b"\xff" * 4,  # to where nothing answers
+        space([AER])[:0x100]
+        + struct.pack("<I", 0x10001 | 0xFFC << 20)
+        + bytes(3836 - 4)
+        + b"\xff" * 4,  # to where nothing answers
     ],
 )
 def test_nothing_is_made_up(raw: bytes) -> None:
@@ -65,11 +71,16 @@ def test_nothing_is_made_up(raw: bytes) -> None:
 
 
 @given(
-    total=st.integers(0, 0xFFFF), current=st.integers(0, 0xFFFF), offset=st.integers(0, 0xFFFF), stride=st.integers(0, 0xFFFF), ari=st.booleans(),
-    before=st.lists(st.sampled_from([AER, ARI, (ACS, b"\x5f\x00\x1d\x00")]), max_size=4), end=st.integers(0, 4096),
-)  # fmt: skip
+    total=st.integers(0, 0xFFFF),
+    current=st.integers(0, 0xFFFF),
+    offset=st.integers(0, 0xFFFF),
+    stride=st.integers(0, 0xFFFF),
+    ari=st.booleans(),
+    before=st.lists(st.sampled_from([AER, ARI, (ACS, b"\x5f\x00\x1d\x00")]), max_size=4),
+    end=st.integers(0, 4096),
+)
 def test_it_says_the_truth_or_nothing(
-    total: int, current: int, offset: int, stride: int, ari: bool, before: typing.List[typing.Tuple[int, bytes]], end: int
+    total: int, current: int, offset: int, stride: int, ari: bool, before: list[tuple[int, bytes]], end: int
 ) -> None:
     whole = space([*before, (SRIOV, sriov_body(total, current, offset, stride, ari))])
     truth = SriovCapability(total, total, current, offset, stride, ari, (0,))
@@ -88,7 +99,11 @@ def test_a_port_above() -> None:
     port = bridge(0x3C, 0x3D, [AER, (ACS, b"\x5f\x00\x1d\x00")])
     assert pci_config.acs(port) == Acs(0x5F, 0x1D) and pci_config.last_bus(port) == 0x3D
     assert pci_config.last_bus(port[:64]) == 0x3D, "anybody may read as much"
-    assert pci_config.last_bus(port[:63]) is None and pci_config.last_bus(bridge(0x3D, 0x3C)) is None and pci_config.last_bus(bridge(0, 0)) is None
+    assert (
+        pci_config.last_bus(port[:63]) is None
+        and pci_config.last_bus(bridge(0x3D, 0x3C)) is None
+        and pci_config.last_bus(bridge(0, 0)) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,7 +120,7 @@ def test_a_port_above() -> None:
         (((0xD000, 0xDFFF, 0x40101),), VfMemory((), (0,))),
     ],
 )
-def test_memory_of_vfs(of_vfs: typing.Sequence[typing.Tuple[int, int, int]], seen: VfMemory) -> None:
+def test_memory_of_vfs(of_vfs: typing.Sequence[tuple[int, int, int]], seen: VfMemory) -> None:
     text = resource(*of_vfs)
     assert sysfs.vf_memory(text) == seen
     last = text.rsplit("\n", maxsplit=1)[-1]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Counters of ports by perfquery: real captures of rdma-core 44, the forms of other versions by their source, and that nothing that is missing becomes a 0."""
+"""Counters of ports by perfquery: real captures of rdma-core 44, the forms of other versions by their source, and that
+nothing that is missing becomes a 0."""
 
 from __future__ import annotations
 
@@ -58,7 +59,11 @@ def text(name: str) -> str:
 def test_several_ports_of_a_switch_are_read_each_with_the_wider_of_its_counters() -> None:
     narrow = parse(text("perfquery_after"))
     assert [(port.lid, port.port, port.wide) for port in narrow] == [(2, 7, ()), (2, 8, ())]
-    assert narrow[0].counters["SymbolErrorCounter"] == 12 and narrow[0].counters["PortXmitWait"] == 4000000 and set(narrow[0].counters) == set(BITS)
+    assert (
+        narrow[0].counters["SymbolErrorCounter"] == 12
+        and narrow[0].counters["PortXmitWait"] == 4000000
+        and set(narrow[0].counters) == set(BITS)
+    )
     both = parse(text("perfquery_after") + text("perfquery_x_after"))
     assert both == parse(text("perfquery_x_after") + text("perfquery_after"))
     assert both[0].wide == ("PortXmitData", "PortRcvData") and both[0].counters["PortXmitWait"] == 4000000
@@ -80,19 +85,28 @@ def test_a_port_without_an_answer_ends_the_list_and_what_came_before_it_is_true(
 
 def test_a_port_with_all_counters_of_64_bits_is_read_by_them() -> None:
     (port,) = parse(text("perfquery_after").partition("# Port counters: Lid 2 port 8")[0] + wide())
-    assert port.counters["PortXmitWait"] == 22730501000 and port.counters["LinkDownedCounter"] == 300 and set(port.wide) == set(BITS)
+    assert (
+        port.counters["PortXmitWait"] == 22730501000
+        and port.counters["LinkDownedCounter"] == 300
+        and set(port.wide) == set(BITS)
+    )
 
 
 def test_what_a_port_does_not_promise_is_not_taken() -> None:
-    """Up to rdma-core 28 zeros are printed for counters that a port does not have; much older versions say nothing of what it has."""
+    """Up to rdma-core 28 zeros are printed for counters that a port does not have; much older versions say nothing of
+    what it has."""
     (port,) = parse(wide("(CapMask: 0x5A00 CapMask2: 0x0000000)"))
     assert set(port.counters) == {"PortXmitData", "PortRcvData"}
-    assert [set(one.counters) for one in parse(wide("(CapMask: 0x200)", WIDE_FIELDS[:10]))] == [{"PortXmitData", "PortRcvData"}]
+    assert [set(one.counters) for one in parse(wide("(CapMask: 0x200)", WIDE_FIELDS[:10]))] == [
+        {"PortXmitData", "PortRcvData"}
+    ]
     for masks in ("", "(CapMask: 0x100 CapMask2: 0x0000002)"):
         assert parse(wide(masks))[0].counters == {}
     without = text("perfquery_after").replace(" (CapMask: 0x1300)", "")
     assert all(set(BITS) - set(port.counters) == {"PortXmitWait"} for port in parse(without))
-    assert all("PortXmitWait" not in port.counters for port in parse(text("perfquery_after").replace("0x1300", "0x0300")))
+    assert all(
+        "PortXmitWait" not in port.counters for port in parse(text("perfquery_after").replace("0x1300", "0x0300"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,10 +116,16 @@ def test_what_a_port_does_not_promise_is_not_taken() -> None:
         text("perfquery_after")[:-1],
         text("perfquery_after").replace("PortXmitWait:....................4000000\n", ""),
         text("perfquery_after").replace("PortSelect:......................8", "PortSelect:......................9"),
-        text("perfquery_after").replace("SymbolErrorCounter:..............12\n", "SymbolErrorCounter:..............12\n" * 2),
-        text("perfquery_after").replace("SymbolErrorCounter:..............12", "SymbolErrorCounter:..............65536"),
+        text("perfquery_after").replace(
+            "SymbolErrorCounter:..............12\n", "SymbolErrorCounter:..............12\n" * 2
+        ),
+        text("perfquery_after").replace(
+            "SymbolErrorCounter:..............12", "SymbolErrorCounter:..............65536"
+        ),
         text("perfquery_after").replace("SymbolErrorCounter:..............12", "SymbolErrorCounter:..............-1"),
-        text("perfquery_after").replace("# Port counters: Lid 2 port 8", "# Port counters: DR path slid 65535; dlid 65535; 0,1 port 8"),
+        text("perfquery_after").replace(
+            "# Port counters: Lid 2 port 8", "# Port counters: DR path slid 65535; dlid 65535; 0,1 port 8"
+        ),
         wide(fields=WIDE_FIELDS[:-1]),
         wide(fields=WIDE_FIELDS[:5]),
         wide(fields=(*WIDE_FIELDS[:2], "PortXmitData:....................18446744073709551616", *WIDE_FIELDS[3:])),
@@ -118,11 +138,15 @@ def test_a_port_that_is_not_whole_or_another_is_refused(broken: str) -> None:
 
 def test_each_node_answers_for_itself() -> None:
     read = answers(
-        f"{ASKED} 2\n{text('perfquery_after')}{text('perfquery_x_after')}{ASKED} 77\nibwarn: [1] mad_rpc: _do_madrpc failed; dport (Lid 77)\n"
-        f"{text('perfquery_bad_lid')}{ASKED} 3\n{text('perfquery_after')}{ASKED} 4\n{text('perfquery_after')[:-9]}\n{ASKED} 5\n"
+        f"{ASKED} 2\n{text('perfquery_after')}{text('perfquery_x_after')}{ASKED} 77\nibwarn: [1] mad_rpc: _do_madrpc"
+        f" failed; dport (Lid 77)\n{text('perfquery_bad_lid')}{ASKED} 3\n{text('perfquery_after')}{ASKED}"
+        f" 4\n{text('perfquery_after')[:-9]}\n{ASKED} 5\n"
     )
     assert [port.port for port in read[2][0]] == [7, 8] and read[2][1] == ""
-    assert read[77] == ((), "ibwarn: [1] mad_rpc: _do_madrpc failed; dport (Lid 77); perfquery: iberror: failed: classportinfo query")
+    assert read[77] == (
+        (),
+        "ibwarn: [1] mad_rpc: _do_madrpc failed; dport (Lid 77); perfquery: iberror: failed: classportinfo query",
+    )
     assert read[3] == ((), "LID 2 answered") and not read[4][0] and "PortXmitWait" in read[4][1] and read[5] == ((), "")
     assert answers("sh: perfquery: not found\n") == {}
 
@@ -131,7 +155,9 @@ VALUES = st.fixed_dictionaries({name: st.integers(0, (1 << bits) - 1) for name, 
 
 
 @given(st.integers(1, 49151), st.integers(0, 254), VALUES, st.integers(0, 40))
-def test_what_is_printed_is_read_and_a_part_of_it_is_refused(lid: int, number: int, values: typing.Dict[str, int], cut: int) -> None:
+def test_what_is_printed_is_read_and_a_part_of_it_is_refused(
+    lid: int, number: int, values: dict[str, int], cut: int
+) -> None:
     fields = text("perfquery_after").partition("# Port counters: Lid 2 port 8")[0].split("\n")[1:-1]
     lines = [f"# Port counters: Lid {lid} port {number} (CapMask: 0x1300)"]
     for field in fields:
@@ -145,7 +171,12 @@ def test_what_is_printed_is_read_and_a_part_of_it_is_refused(lid: int, number: i
             parse(whole[:-cut])
 
 
-@given(st.text(max_size=300), st.sampled_from(["perfquery_after", "perfquery_x_after", "perfquery_bad_port"]), st.integers(0, 1600), st.integers(0, 60))
+@given(
+    st.text(max_size=300),
+    st.sampled_from(["perfquery_after", "perfquery_x_after", "perfquery_bad_port"]),
+    st.integers(0, 1600),
+    st.integers(0, 60),
+)
 def test_hostile_text_is_refused_or_read_and_nothing_else(more: str, name: str, at: int, without: int) -> None:
     said = text(name)
     broken = said[:at] + more + said[at + without :]
@@ -157,7 +188,12 @@ def test_hostile_text_is_refused_or_read_and_nothing_else(more: str, name: str, 
     assert all(isinstance(words, str) for _ports, words in answers(f"{ASKED} 2\n{broken}").values())
 
 
-FEW = PortCounters(2, 7, {"SymbolErrorCounter": 5, "LocalLinkIntegrityErrors": 15, "PortXmitWait": 100, "PortXmitData": 1000}, ("PortXmitData",))
+FEW = PortCounters(
+    2,
+    7,
+    {"SymbolErrorCounter": 5, "LocalLinkIntegrityErrors": 15, "PortXmitWait": 100, "PortXmitData": 1000},
+    ("PortXmitData",),
+)
 
 
 @pytest.mark.parametrize(
@@ -166,13 +202,18 @@ FEW = PortCounters(2, 7, {"SymbolErrorCounter": 5, "LocalLinkIntegrityErrors": 1
         ({}, {}, (), ("LocalLinkIntegrityErrors",)),
         ({"SymbolErrorCounter": 9}, {"SymbolErrorCounter": 4}, (), ("LocalLinkIntegrityErrors",)),
         # somebody cleared them, and they went on from 0
-        ({"SymbolErrorCounter": 2, "LocalLinkIntegrityErrors": 0}, {"SymbolErrorCounter": 2}, ("SymbolErrorCounter", "LocalLinkIntegrityErrors"), ()),
+        (
+            {"SymbolErrorCounter": 2, "LocalLinkIntegrityErrors": 0},
+            {"SymbolErrorCounter": 2},
+            ("SymbolErrorCounter", "LocalLinkIntegrityErrors"),
+            (),
+        ),
         ({"PortXmitWait": 2**32 - 1}, {"PortXmitWait": 2**32 - 101}, (), ("LocalLinkIntegrityErrors", "PortXmitWait")),
         ({"PortXmitData": 2**33}, {"PortXmitData": 2**33 - 1000}, (), ("LocalLinkIntegrityErrors",)),
     ],
 )
 def test_growth_is_what_the_two_readings_prove(
-    later: typing.Dict[str, int], grown: typing.Dict[str, int], cleared: typing.Tuple[str, ...], stuck: typing.Tuple[str, ...]
+    later: dict[str, int], grown: dict[str, int], cleared: tuple[str, ...], stuck: tuple[str, ...]
 ) -> None:
     found = growth(GUID, 7, FEW, PortCounters(2, 7, {**FEW.counters, **later}, FEW.wide))
     assert (found.grown, found.cleared, found.stuck) == (grown, cleared, stuck)
@@ -182,4 +223,7 @@ def test_growth_is_what_the_two_readings_prove(
 def test_what_was_not_read_twice_alike_is_not_known() -> None:
     narrow = PortCounters(2, 7, FEW.counters)
     assert growth(GUID, 7, narrow, FEW).rise("PortXmitData") is None
-    assert growth(GUID, 7, None, FEW, "no answer").why == "no answer" and growth(GUID, 7, FEW, None).rise("PortXmitWait") is None
+    assert (
+        growth(GUID, 7, None, FEW, "no answer").why == "no answer"
+        and growth(GUID, 7, FEW, None).rise("PortXmitWait") is None
+    )

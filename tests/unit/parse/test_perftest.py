@@ -13,7 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import perftest
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.perftest import GBPS_PER_MIBPS, PerftestError, parse
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.perftest import (
+    GBPS_PER_MIBPS,
+    PerftestError,
+    parse,
+)
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures"
 
@@ -60,7 +64,11 @@ def capture(name: str) -> str:
 def test_captures(name: str, rows: int, size: int, average: float, peak: typing.Optional[float]) -> None:
     report = parse(capture(name))
     assert len(report.rows) == rows
-    assert (report.largest.message_bytes, report.largest.average_gbps, report.largest.peak_gbps) == (size, average, peak)
+    assert (report.largest.message_bytes, report.largest.average_gbps, report.largest.peak_gbps) == (
+        size,
+        average,
+        peak,
+    )
     assert report.parameters["Device"] == "rxe0"
     assert report.parameters["Link type"] == "Ethernet"
 
@@ -68,17 +76,31 @@ def test_captures(name: str, rows: int, size: int, average: float, peak: typing.
 def test_text_and_json_of_one_run_agree() -> None:
     results = json.loads((FIXTURES / "perftest-25.01/ib_write_bw-n100.json").read_text())["results"]
     row = parse(capture("perftest-25.01/ib_write_bw-n100.client")).largest
-    assert (row.message_bytes, row.iterations, row.average_gbps) == (results["MsgSize"], results["n_iterations"], results["BW_average"])
+    assert (row.message_bytes, row.iterations, row.average_gbps) == (
+        results["MsgSize"],
+        results["n_iterations"],
+        results["BW_average"],
+    )
 
 
 def test_header_with_two_fields_a_line() -> None:
     parameters = parse(capture("perftest-25.01/ib_write_bw-n100.client")).parameters
-    assert (parameters["PCIe relax order"], parameters["Lock-free"], parameters["Data ex. method"]) == ("ON", "OFF", "Ethernet")
+    assert (parameters["PCIe relax order"], parameters["Lock-free"], parameters["Data ex. method"]) == (
+        "ON",
+        "OFF",
+        "Ethernet",
+    )
 
 
 def test_row_s1_12_with_noise_between_the_rows() -> None:
     largest = parse(NDR400).largest
-    assert (largest.message_bytes, largest.iterations, largest.peak_gbps, largest.average_gbps, largest.message_rate) == (
+    assert (
+        largest.message_bytes,
+        largest.iterations,
+        largest.peak_gbps,
+        largest.average_gbps,
+        largest.message_rate,
+    ) == (
         8388608,
         5000,
         373.98,
@@ -89,37 +111,63 @@ def test_row_s1_12_with_noise_between_the_rows() -> None:
 
 @pytest.mark.parametrize("unit", ["MB", "MiB"])
 def test_both_megabyte_columns_are_mebibytes(unit: str) -> None:
-    text = f" #bytes     #iterations    BW peak[{unit}/sec]    BW average[{unit}/sec]   MsgRate[Mpps]\n 65536      5000     11800.00  11718.75  0.19\n"
+    text = (
+        f" #bytes     #iterations    BW peak[{unit}/sec]    BW average[{unit}/sec]   MsgRate[Mpps]\n 65536      5000   "
+        "  11800.00  11718.75  0.19\n"
+    )
     assert parse(text).largest.average_gbps == pytest.approx(11718.75 * GBPS_PER_MIBPS)
     assert parse(text).largest.average_gbps == pytest.approx(98.304)
 
 
-@pytest.mark.parametrize("value", ["0.000000", "0.00", "inf", "-inf", "nan", "-nan", "-1.0", "abc", "10000.01", "50000", "1e300"])
+@pytest.mark.parametrize(
+    "value", ["0.000000", "0.00", "inf", "-inf", "nan", "-nan", "-1.0", "abc", "10000.01", "50000", "1e300"]
+)
 def test_no_measurement(value: str) -> None:
     # an unstable clock makes perftest print these with exit code 0
-    text = f" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100      0.10    {value}   0.000066\n"
+    text = (
+        " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100      0.10  "
+        f"  {value}   0.000066\n"
+    )
     with pytest.raises(PerftestError, match=r"no measurement|no number"):
         parse(text)
 
 
 def test_a_figure_of_no_message_is_none() -> None:
     with pytest.raises(PerftestError, match="an average of no message"):
-        parse(" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      0      0.10    0.09   0.000066\n")
+        parse(
+            " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      0      0.10 "
+            "   0.09   0.000066\n"
+        )
 
 
 @pytest.mark.parametrize("peak", ["50000", "1e300", "inf"])
 def test_a_peak_that_no_link_has_is_not_known(peak: str) -> None:
-    text = f" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100      {peak}    373.64   0.000066\n"
+    text = (
+        f" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100      {peak}"
+        "    373.64   0.000066\n"
+    )
     assert (parse(text).largest.average_gbps, parse(text).largest.peak_gbps) == (373.64, None)
 
 
 @pytest.mark.parametrize(
-    "between", ["", "---------------------------------------------\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"]
+    "between",
+    [
+        "",
+        (
+            "---------------------------------------------\n #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec]"
+            " MsgRate[Mpps]\n"
+        ),
+    ],
 )
 def test_two_rows_of_one_size_are_no_measurement(between: str) -> None:
     """The better one is as little the answer of one run as the worse one."""
     row = " 1048576      5000             {0}             {0}             0.04\n"
-    text = " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n" + row.format("390.00") + between + row.format("11.00")
+    text = (
+        " #bytes #iterations BW peak[Gb/sec] BW average[Gb/sec] MsgRate[Mpps]\n"
+        + row.format("390.00")
+        + between
+        + row.format("11.00")
+    )
     with pytest.raises(PerftestError, match=r"rows of 1048576 bytes say 390\.00 Gb/s, 11\.00 Gb/s; expected one row"):
         parse(text)
 
@@ -137,7 +185,9 @@ def test_unknown_unit_is_refused() -> None:
         parse(" #bytes #iterations BW peak[TB/sec] BW average[TB/sec] MsgRate[Mpps]\n 65536 100 1 1 1\n")
 
 
-@pytest.mark.parametrize("name", ["wb-R-rc3-midrun-drop.client", "wb-R-rc3-serverkilled.client", "wb-noserver", "wb-baddev"])
+@pytest.mark.parametrize(
+    "name", ["wb-R-rc3-midrun-drop.client", "wb-R-rc3-serverkilled.client", "wb-noserver", "wb-baddev"]
+)
 def test_failed_runs_have_no_row(name: str) -> None:
     with pytest.raises(PerftestError):
         parse(capture(f"perftest-4.5/fail/{name}"))
@@ -169,7 +219,7 @@ def test_any_text(text: str) -> None:
 
 
 @given(st.lists(st.sampled_from([*NDR400.splitlines(), "", "nan", "\t\t"]), max_size=40), st.integers(0, 80))
-def test_shuffled_lines(lines: typing.List[str], cut: int) -> None:
+def test_shuffled_lines(lines: list[str], cut: int) -> None:
     known = {369.91, 373.64}
     try:
         assert {row.average_gbps for row in parse("\n".join(line[cut % 3 :] for line in lines)).rows} <= known
@@ -192,7 +242,9 @@ class Counted:
         return self.pattern.match(text)
 
 
-@pytest.mark.parametrize("line", ["E " + "a" * 100_000 + ": b\n", "E aaaa: b\n", "E " + "a" * 400 + ": b\n", "1 " * 50_000 + "\n"])
+@pytest.mark.parametrize(
+    "line", ["E " + "a" * 100_000 + ": b\n", "E aaaa: b\n", "E " + "a" * 400 + ": b\n", "1 " * 50_000 + "\n"]
+)
 def test_what_no_tool_prints_is_not_looked_at(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     """Each letter of it begins a name that may have 80."""
     fields = Counted(perftest._FIELD)

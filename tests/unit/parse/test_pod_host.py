@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What an observer shows of an HCA and its virtual functions: which are free, what is set for them, and by which of them an address is reached."""
+"""What an observer shows of an HCA and its virtual functions: which are free, what is set for them, and by which of
+them an address is reached."""
 
 from __future__ import annotations
 
@@ -20,18 +21,41 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.shell im
 from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
 
 PF, FIRST, SECOND, THIRD = (f"0000:3c:00.{number}" for number in range(4))
-SETTINGS = json.dumps([{"ifname": "eth1", "vfinfo_list": [{"vf": 0, "rate": {"max_tx": 5000, "min_tx": 0}}, {"vf": 1, "rate": {"max_tx": 0, "min_tx": 0}}]}])
+SETTINGS = json.dumps(
+    [
+        {
+            "ifname": "eth1",
+            "vfinfo_list": [
+                {"vf": 0, "rate": {"max_tx": 5000, "min_tx": 0}},
+                {"vf": 1, "rate": {"max_tx": 0, "min_tx": 0}},
+            ],
+        }
+    ]
+)
 ADDRESSES = [
     {"ifname": "eth0", "addr_info": [{"local": "192.0.2.1", "prefixlen": 24}]},
-    {"ifname": "eth1", "addr_info": [{"local": "fe80::1", "prefixlen": 64}, {"local": "2001:db8::1", "prefixlen": 64}, {"local": "10.0.0.1", "prefixlen": 24}]},
+    {
+        "ifname": "eth1",
+        "addr_info": [
+            {"local": "fe80::1", "prefixlen": 64},
+            {"local": "2001:db8::1", "prefixlen": 64},
+            {"local": "10.0.0.1", "prefixlen": 24},
+        ],
+    },
     {"ifname": "eth1v1", "addr_info": [{"local": "fe80::2", "prefixlen": 64}]},
 ]
 #: a pod has the first function, the second has a port that is down, another driver has none of the third
 SEEN = "\n".join(
     (
         *(f"vf {number} {address}" for number, address in enumerate((FIRST, SECOND, THIRD, "0000:3c:00.4"))),
-        *(f"net {address} {name}" for address, name in ((PF, "eth1"), (SECOND, "eth1v1"), (THIRD, "eth1v2"), ("0000:3c:00.4", "eth1v3"))),
-        *(f"pci {address} {name}" for address, name in ((PF, "mlx5_0"), (FIRST, "mlx5_1"), (SECOND, "mlx5_2"), (THIRD, "mlx5_3"))),
+        *(
+            f"net {address} {name}"
+            for address, name in ((PF, "eth1"), (SECOND, "eth1v1"), (THIRD, "eth1v2"), ("0000:3c:00.4", "eth1v3"))
+        ),
+        *(
+            f"pci {address} {name}"
+            for address, name in ((PF, "mlx5_0"), (FIRST, "mlx5_1"), (SECOND, "mlx5_2"), (THIRD, "mlx5_3"))
+        ),
         "active mlx5_0",
         "active mlx5_3",
         f"settings {SETTINGS}",
@@ -77,7 +101,8 @@ def test_an_address_leads_by_a_function_where_no_other_interface_has_its_network
 
 
 @pytest.mark.parametrize(
-    ("allowed", "tools", "near"), [("0-7", "", True), ("4-7", "", False), ("0-7", "\nmissing taskset", None), ("0-1", "\nmissing taskset", True)]
+    ("allowed", "tools", "near"),
+    [("0-7", "", True), ("4-7", "", False), ("0-7", "\nmissing taskset", None), ("0-1", "\nmissing taskset", True)],
 )
 def test_whether_the_tool_is_near_to_the_hca(allowed: str, tools: str, near: object) -> None:
     assert host(SEEN.replace("allowed 4-7", f"allowed {allowed}{tools}"), PF).probe.near(PF) is near
@@ -94,7 +119,14 @@ def test_periods_without_cpus_are_read_of_either_cgroup() -> None:
 
 def test_the_probe_runs_in_a_shell_that_has_no_such_hca_and_what_runs_ends_with_the_connection() -> None:
     # an observer stays when the run goes: what it was asked to do must not
-    ended = subprocess.run(commands.host_shell("0000:ff:1f.7"), input="1 sleep 600\n", capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        commands.host_shell("0000:ff:1f.7"),
+        input="1 sleep 600\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     greeting, mark, _rest = ended.stdout.partition(f"\n{MARK} 0 0\n")
     assert ended.returncode == 0 and mark
     seen = host(greeting, "0000:ff:1f.7")
@@ -102,7 +134,7 @@ def test_the_probe_runs_in_a_shell_that_has_no_such_hca_and_what_runs_ends_with_
 
 
 @contextlib.contextmanager
-def shell_of_host(shell: str, line: str = "", pause: str = "") -> typing.Iterator["subprocess.Popen[str]"]:
+def shell_of_host(shell: str, line: str = "", pause: str = "") -> typing.Iterator[subprocess.Popen[str]]:
     """The shell of an observer, with all that it started ended in the end.
 
     :param line: of the shell, before which it says ``begun`` and pauses, as on a busy node
@@ -121,8 +153,9 @@ def shell_of_host(shell: str, line: str = "", pause: str = "") -> typing.Iterato
         process.wait()
 
 
-def end(process: "subprocess.Popen[str]", command: str, said: str) -> int:
-    """Start a command, and end the connection as soon as the shell has said something; return the exit code of the shell."""
+def end(process: subprocess.Popen[str], command: str, said: str) -> int:
+    """Start a command, and end the connection as soon as the shell has said something; return the exit code of the
+    shell."""
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(f"1 {command}\n")
     process.stdin.flush()
@@ -131,7 +164,8 @@ def end(process: "subprocess.Popen[str]", command: str, said: str) -> int:
     return process.wait(timeout=60)
 
 
-#: takes no signal for some seconds, as a process does that is not the command yet: the shell gives it its own handler until then
+#: takes no signal for some seconds, as a process does that is not the command yet: the shell gives it its own handler
+#: until then
 DEAF = "sh -c 'trap : TERM; echo deaf; sleep {}; trap - TERM; exec sleep 600'"
 
 
@@ -149,7 +183,9 @@ def test_a_command_that_has_not_taken_the_first_signal_is_ended_by_the_next(shel
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash"])
-def test_a_command_that_has_not_taken_the_first_signal_ends_also_where_the_shell_did_not_wait_for_it_yet(shell: str) -> None:
+def test_a_command_that_has_not_taken_the_first_signal_ends_also_where_the_shell_did_not_wait_for_it_yet(
+    shell: str,
+) -> None:
     # no other signal comes that would break the wait
     with shell_of_host(shell, 'wait "$child"', "1") as process:
         assert end(process, DEAF.format(2), "begun\n") == 0

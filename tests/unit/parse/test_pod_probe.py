@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import time
-import typing
 
 import pytest
 from hypothesis import given
@@ -58,7 +57,12 @@ NUMA = "numa 0000:3c:00.2 1\ncpus 0000:3c:00.2 8-15,24-31\nphysfn 0000:3c:00.2 0
         # where the pod may run is not known, so that it is not known to be far
         (NUMA, "", "on other CPUs (not known) than those of the HCA's NUMA node 1 (8-15,24-31)", False),
         (NUMA + "allowed 8\nmissing taskset\n", "", "not bound to a NUMA node: the image has no taskset", False),
-        ("numa 0000:3c:00.2 -1\ncpus 0000:3c:00.2 0-3\nallowed 0-3\n", "", "not bound to a NUMA node: sysfs names none", False),
+        (
+            "numa 0000:3c:00.2 -1\ncpus 0000:3c:00.2 0-3\nallowed 0-3\n",
+            "",
+            "not bound to a NUMA node: sysfs names none",
+            False,
+        ),
         (NUMA.replace("24-31", "24-") + "allowed 8\n", "", "not bound to a NUMA node: sysfs names none", False),
         ("", "", "not bound to a NUMA node: sysfs names none", False),
     ],
@@ -67,7 +71,9 @@ def test_cpus_of_the_hca_s_numa_node(more: str, cpus: str, text: str, far: bool)
     assert parse(MLX + more).binding("0000:3c:00.2") == (cpus, text, far)
 
 
-@pytest.mark.parametrize("cpus", ["0-65536", ",".join(["0-1000"] * 70), ",".join(map(str, range(513))), "0-99999," * 2000 + "0"])
+@pytest.mark.parametrize(
+    "cpus", ["0-65536", ",".join(["0-1000"] * 70), ",".join(map(str, range(513))), "0-99999," * 2000 + "0"]
+)
 def test_a_list_of_more_cpus_than_any_machine_has_is_not_trusted(cpus: str) -> None:
     began = time.process_time()
     probe = parse(f"numa 0000:3c:00.2 1\ncpus 0000:3c:00.2 {cpus}\nallowed {cpus}\n")
@@ -76,7 +82,10 @@ def test_a_list_of_more_cpus_than_any_machine_has_is_not_trusted(cpus: str) -> N
 
 
 def test_the_cpus_of_all_functions_of_a_pod_have_a_limit() -> None:
-    probe = parse("".join(f"numa 0000:{bus:02x}:00.0 0\ncpus 0000:{bus:02x}:00.0 0-65535\n" for bus in range(20)) + "allowed 0-65535\n")
+    probe = parse(
+        "".join(f"numa 0000:{bus:02x}:00.0 0\ncpus 0000:{bus:02x}:00.0 0-65535\n" for bus in range(20))
+        + "allowed 0-65535\n"
+    )
     assert [bool(probe.binding(f"0000:{bus:02x}:00.0").cpus) for bus in range(20)] == [True] * 16 + [False] * 4
 
 
@@ -92,7 +101,10 @@ def test_ambiguity_is_refused() -> None:
 
 
 def test_no_device_says_what_is_in_sight() -> None:
-    with pytest.raises(ProbeError, match=r"no RDMA device on net2 \(0000:01:10.4\); RDMA devices in sight: siw2 on net1, siw3 on no netdev"):
+    with pytest.raises(
+        ProbeError,
+        match=r"no RDMA device on net2 \(0000:01:10.4\); RDMA devices in sight: siw2 on net1, siw3 on no netdev",
+    ):
         parse(SIW).device("net2")
     with pytest.raises(ProbeError, match="no PCIDEVICE"):
         parse("").device("net1")
@@ -108,7 +120,7 @@ def test_any_text(text: str, interface: str) -> None:
 
 
 @given(st.lists(st.sampled_from((SIW + MLX).splitlines()), max_size=12), st.integers(0, 200))
-def test_mutated_lines(lines: typing.List[str], cut: int) -> None:
+def test_mutated_lines(lines: list[str], cut: int) -> None:
     probe = parse("\n".join(lines)[:cut])
     try:
         assert probe.device("net1")
@@ -117,7 +129,14 @@ def test_mutated_lines(lines: typing.List[str], cut: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "speed", "width"), [("0", "0.0", "16"), ("0.001", "0.000001", "16"), ("400", "32.0", "0"), ("400", "32.0", "900"), ("400", "1024", "32")]
+    ("rate", "speed", "width"),
+    [
+        ("0", "0.0", "16"),
+        ("0.001", "0.000001", "16"),
+        ("400", "32.0", "0"),
+        ("400", "32.0", "900"),
+        ("400", "1024", "32"),
+    ],
 )
 def test_what_no_link_can_have_is_not_known(rate: str, speed: str, width: str) -> None:
     address = "0000:3c:00.1"

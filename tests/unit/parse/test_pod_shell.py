@@ -25,10 +25,12 @@ class Pipe:
     """Joins a Shell to a process, as the API server joins it to one in a container."""
 
     def __init__(self, *command: str) -> None:
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
         self.selector = selectors.DefaultSelector()
         self.selector.register(typing.cast(typing.IO[bytes], self.process.stdout), selectors.EVENT_READ, 1)
-        self.came: typing.Dict[int, bytes] = {}
+        self.came: dict[int, bytes] = {}
         self.lost = ""
 
     @property
@@ -116,8 +118,9 @@ def test_what_runs_ends_with_the_connection() -> None:
         pipe.update(20)
 
 
-def part(text: str, commands: int = 0, pieces: int = 1) -> typing.Tuple[str, typing.Optional[int]]:
-    """What a command printed, and how it ended, where all commands were started at once and the bytes came in pieces of one size."""
+def part(text: str, commands: int = 0, pieces: int = 1) -> tuple[str, typing.Optional[int]]:
+    """What a command printed, and how it ended, where all commands were started at once and the bytes came in pieces of
+    one size."""
     stream = Stream()
     for _command in range(commands):
         stream.begin()

@@ -54,12 +54,24 @@ def test_captures(name: str, kind: str) -> None:
     ("stderr", "kind"),
     [
         ("Couldn't allocate MR\nfailed to create mr\nFailed to create MR\n Couldn't create IB resources\n", "memlock"),
-        (" Port number 1 state is Down\n Couldn't set the link layer\n Couldn't get context for the device\n", "port_down"),
+        (
+            " Port number 1 state is Down\n Couldn't set the link layer\n Couldn't get context for the device\n",
+            "port_down",
+        ),
         (" Failed to modify QP 28 to RTR\n Unable to Connect the HCA's through the link\n", "gid"),
         ("Unable to Connect the HCA's through the link\n", "gid"),
-        (" Completion with error at client\n Failed status 10: wr_id 0 syndrom 0x0\nscnt=100, ccnt=0\n", "remote_access"),
+        (
+            " Completion with error at client\n Failed status 10: wr_id 0 syndrom 0x0\nscnt=100, ccnt=0\n",
+            "remote_access",
+        ),
         # the row of 26.01 and later
-        (" Completion with error at client\n Failed status-transport retry counter exceeded (12): wr_id 0 syndrom 0x81\n", "transport_retry"),
+        (
+            (
+                " Completion with error at client\n Failed status-transport retry counter exceeded (12): wr_id 0"
+                " syndrom 0x81\n"
+            ),
+            "transport_retry",
+        ),
         (" Failed status 12: qp_num 295 wr_id 0 syndrom 0x81\n", "transport_retry"),
         ("cq completion failed status 4\n", "local_protection"),
         (" Completion with error at client\n", "completion"),
@@ -70,21 +82,31 @@ def test_captures(name: str, kind: str) -> None:
         (" Failed status 5: wr_id 0 syndrom 0xf9\n", "flushed"),
         ("failed to create RDMA CM event channel\n", "device_access"),
         # the option is of 23.07
-        ("ib_write_bw: unrecognized option '--ipv6-addr'\n Invalid Command or flag.\n Please check command line and run again.\n", "no_option"),
+        (
+            (
+                "ib_write_bw: unrecognized option '--ipv6-addr'\n Invalid Command or flag.\n Please check command line"
+                " and run again.\n"
+            ),
+            "no_option",
+        ),
         ("No RDMA devices were detected\n", "no_device"),
         (" Did not detect devices \n If device exists, check if driver is up\n", "no_device"),
         ("timeout: failed to run command 'ib_write_bw': No such file or directory\n", "no_tool"),
         # the runtime's words: runc, and crun of a container that cannot start and of a command in one that runs
         ('exec: "sleep": executable file not found in $PATH: unknown', "no_tool"),
         (
-            "failed to create containerd task: failed to create shim task: OCI runtime create failed: executable file `sleepy` not found in $PATH: "
-            "No such file or directory: unknown",
+            (
+                "failed to create containerd task: failed to create shim task: OCI runtime create failed: executable"
+                " file `sleepy` not found in $PATH: No such file or directory: unknown"
+            ),
             "no_tool",
         ),
         (
-            "Internal error occurred: error executing command in container: failed to exec in container: failed to start exec "
-            '"0b736afc8b291bfb45b0625855e0473862f30de1cfb732a4deab4e95a7ccbe0b": OCI runtime exec failed: executable file `sh` not found in $PATH: '
-            "No such file or directory: unknown",
+            (
+                "Internal error occurred: error executing command in container: failed to exec in container: failed to"
+                ' start exec "0b736afc8b291bfb45b0625855e0473862f30de1cfb732a4deab4e95a7ccbe0b": OCI runtime exec'
+                " failed: executable file `sh` not found in $PATH: No such file or directory: unknown"
+            ),
             "no_tool",
         ),
         ("cma event RDMA_CM_EVENT_UNREACHABLE, error -110\n", "no_address"),
@@ -99,10 +121,25 @@ def test_captures(name: str, kind: str) -> None:
         ("Failed to resolve RDMA CM address.\n", "no_address"),
         ("rdma_bind_addr: Address already in use\n", "port_in_use"),
         ("Couldn't listen to port 18600\n Unable to open file descriptor for socket connection\n", "port_in_use"),
-        ("iperf3: error - unable to start listener for connections: Address already in use\niperf3: exiting\n", "port_in_use"),
+        (
+            "iperf3: error - unable to start listener for connections: Address already in use\niperf3: exiting\n",
+            "port_in_use",
+        ),
         # the client's other half of the last handshake; the line that names it stands after other failures as well
-        ("Bad wc status -- 5 -- 0 \n Unable to read from socket/rdma_cm\nFailed to close connection between server and client\n", "not_closed"),
-        ("Couldn't read remote address\n Unable to read to socket/rdma_cm\nFailed to close connection between server and client\n", "peer_gone"),
+        (
+            (
+                "Bad wc status -- 5 -- 0 \n Unable to read from socket/rdma_cm\nFailed to close connection between"
+                " server and client\n"
+            ),
+            "not_closed",
+        ),
+        (
+            (
+                "Couldn't read remote address\n Unable to read to socket/rdma_cm\nFailed to close connection between"
+                " server and client\n"
+            ),
+            "peer_gone",
+        ),
         ("", "exit_code"),
         ("something new\n", "exit_code"),
     ],
@@ -115,12 +152,18 @@ def test_texts(stderr: str, kind: str) -> None:
 
 def test_warnings_of_libibverbs_above_the_last_line_decide_and_are_shown_once() -> None:
     failure = classify(1, False, (PUBLIC / "libibverbs-abi.txt").read_text())
-    warning = "libibverbs: Warning: Driver bnxt_re does not support the kernel ABI of 6 (supports 1 to 1) for device /sys/class/infiniband/bnxt_re2"
+    warning = (
+        "libibverbs: Warning: Driver bnxt_re does not support the kernel ABI of 6 (supports 1 to 1) for device"
+        " /sys/class/infiniband/bnxt_re2"
+    )
     assert failure == Failure("provider_abi", f"{warning}; Did not detect devices")
 
 
 NO_PROVIDER = "libibverbs: Warning: no userspace device-specific driver found for /sys/class/infiniband_verbs/uverbs0\n"
-OTHERS = "libibverbs: Warning: couldn't load driver 'libmana-rdmav34.so': libmana-rdmav34.so: cannot open shared object file: No such file or directory\n"
+OTHERS = (
+    "libibverbs: Warning: couldn't load driver 'libmana-rdmav34.so': libmana-rdmav34.so: cannot open shared object"
+    " file: No such file or directory\n"
+)
 
 
 @pytest.mark.parametrize(
@@ -129,14 +172,23 @@ OTHERS = "libibverbs: Warning: couldn't load driver 'libmana-rdmav34.so': libman
         (f"{OTHERS}{NO_PROVIDER} Did not detect devices \n", "provider_missing"),
         (f"{NO_PROVIDER}No RDMA devices were detected\n", "provider_missing"),
         (f"{NO_PROVIDER}rdma_create_event_channel: No such device\n", "provider_missing"),
-        ("libibverbs: Fatal: kernel ABI version 7 doesn't match library version 6.\n Did not detect devices \n", "uverbs_abi"),
-        ("libibverbs: Fatal: couldn't read uverbs ABI version.\nfailed to create RDMA CM event channel\n", "uverbs_abi"),
+        (
+            "libibverbs: Fatal: kernel ABI version 7 doesn't match library version 6.\n Did not detect devices \n",
+            "uverbs_abi",
+        ),
+        (
+            "libibverbs: Fatal: couldn't read uverbs ABI version.\nfailed to create RDMA CM event channel\n",
+            "uverbs_abi",
+        ),
         # providers of other vendors say nothing of this device
         (f"{OTHERS} Did not detect devices \n", "no_device"),
         (f"{OTHERS}IB device mlx5_9 not found\n", "no_device"),
         ("librdmacm: Fatal: no RDMA devices found\n", "no_device"),
         # another HCA of the node
-        (f"{NO_PROVIDER} Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\n", "transport_retry"),
+        (
+            f"{NO_PROVIDER} Completion with error at client\n Failed status 12: wr_id 0 syndrom 0x81\n",
+            "transport_retry",
+        ),
         (f"{NO_PROVIDER}Couldn't allocate MR\n", "memlock"),
     ],
 )
@@ -149,27 +201,49 @@ def test_warnings_of_libibverbs_explain_why_there_is_no_device(text: str, kind: 
 
 def test_gids_of_zeros_are_none() -> None:
     text = (PUBLIC / "perftest-zero-gid.txt").read_text()
-    assert classify(1, False, text) == Failure("no_gid", "Failed to modify QP 218 to RTR; GID of zeros: local and remote")
-    zero, one = "GID: 00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00", "GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:00:00:02"
+    assert classify(1, False, text) == Failure(
+        "no_gid", "Failed to modify QP 218 to RTR; GID of zeros: local and remote"
+    )
+    zero, one = (
+        "GID: 00:00:00:00:00:00:00:00:00:00:00:00:00:00:00:00",
+        "GID: 00:00:00:00:00:00:00:00:00:00:255:255:10:00:00:02",
+    )
     first, second = text.split("remote address")
-    assert classify(1, False, f"{first}remote address{second.replace(zero, one)}") == Failure("no_gid", "Failed to modify QP 218 to RTR; GID of zeros: local")
+    assert classify(1, False, f"{first}remote address{second.replace(zero, one)}") == Failure(
+        "no_gid", "Failed to modify QP 218 to RTR; GID of zeros: local"
+    )
     assert classify(1, False, text.replace(zero, one)) == Failure("gid", "Failed to modify QP 218 to RTR")
 
 
 @pytest.mark.parametrize("status", completions.STATUSES)
-@pytest.mark.parametrize("form", ["Failed status {number}: wr_id 0 syndrom 0x81", "Failed status-{text} ({number}): wr_id 0 syndrom 0x81"])
+@pytest.mark.parametrize(
+    "form", ["Failed status {number}: wr_id 0 syndrom 0x81", "Failed status-{text} ({number}): wr_id 0 syndrom 0x81"]
+)
 def test_each_completion_status_is_a_kind_of_its_own(status: int, form: str) -> None:
     kind, text, _side = completions.STATUSES[status]
     line = form.format(number=status, text=text)
-    failure = classify(1, False, f" Completion with error at client\n {line}\nscnt=128, ccnt=0\n Failed to complete run_iter_bw function successfully\n")
+    failure = classify(
+        1,
+        False,
+        f" Completion with error at client\n {line}\nscnt=128, ccnt=0\n Failed to complete run_iter_bw function"
+        " successfully\n",
+    )
     assert failure == Failure(kind, f"Completion with error at client: {line}")
 
 
 @pytest.mark.parametrize(
     ("name", "kind", "evidence"),
     [
-        ("perftest-remote-operation.txt", "remote_operation", "Failed status-remote operation error (11): wr_id 0 syndrom 0x89"),
-        ("perftest-local-protection.txt", "local_protection", "Failed status-local protection error (4): wr_id 0 syndrom 0x51"),
+        (
+            "perftest-remote-operation.txt",
+            "remote_operation",
+            "Failed status-remote operation error (11): wr_id 0 syndrom 0x89",
+        ),
+        (
+            "perftest-local-protection.txt",
+            "local_protection",
+            "Failed status-local protection error (4): wr_id 0 syndrom 0x51",
+        ),
         ("perftest-transport-retry.txt", "transport_retry", "Failed status 12: wr_id 0 syndrom 0x81"),
     ],
 )
@@ -179,7 +253,10 @@ def test_completions_of_public_reports(name: str, kind: str, evidence: str) -> N
     assert (failure.kind, failure.evidence) == (kind, f"Completion with error at client: {evidence}")
 
 
-@pytest.mark.parametrize(("code", "kind"), [(126, "no_tool"), (127, "no_tool"), (139, "crash"), (134, "crash"), (1, "exit_code"), (143, "exit_code")])
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [(126, "no_tool"), (127, "no_tool"), (139, "crash"), (134, "crash"), (1, "exit_code"), (143, "exit_code")],
+)
 def test_exit_codes_that_say_something(code: int, kind: str) -> None:
     failure = classify(code, False, "")
     assert failure is not None
@@ -188,8 +265,13 @@ def test_exit_codes_that_say_something(code: int, kind: str) -> None:
 
 def test_the_exit_code_decides_and_not_the_table() -> None:
     # lab run: the server was killed, the client printed a perfect row, and exited with 1
-    row = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536   9  373.98  373.64  0.005568\n"
-    failure = classify(1, False, f"{row}ethernet_read_keys: Couldn't read remote address\n Unable to read to socket/rdma_cm\n")
+    row = (
+        " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536   9  373.98  373.64 "
+        " 0.005568\n"
+    )
+    failure = classify(
+        1, False, f"{row}ethernet_read_keys: Couldn't read remote address\n Unable to read to socket/rdma_cm\n"
+    )
     assert failure is not None
     assert failure.kind == "peer_gone"
     assert classify(0, False, row) is None
@@ -218,4 +300,9 @@ def test_of_a_long_output_its_begin_and_its_end_are_looked_at() -> None:
         tracemalloc.stop()
     expected = classify(1, False, cause)
     assert expected is not None and expected.kind == "not_listening"
-    assert found == [expected, expected, Failure("exit_code", "exit code 1: no error text"), Failure("exit_code", "exit code 1: end")]
+    assert found == [
+        expected,
+        expected,
+        Failure("exit_code", "exit code 1: no error text"),
+        Failure("exit_code", "exit code 1: end"),
+    ]

@@ -11,7 +11,10 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.refusal import explain, unknown_fields
 
-CALL = 'Internal error occurred: failed calling webhook "mspinapp.kb.io": failed to call webhook: Post "https://hook-service.ops.svc:443/mutate?timeout=10s": '
+CALL = (
+    'Internal error occurred: failed calling webhook "mspinapp.kb.io": failed to call webhook: Post'
+    ' "https://hook-service.ops.svc:443/mutate?timeout=10s": '
+)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +33,10 @@ CALL = 'Internal error occurred: failed calling webhook "mspinapp.kb.io": failed
 def test_a_webhook_that_does_not_serve_is_named_with_its_service_and_its_pods(said: str, means: str) -> None:
     cause = explain(CALL + said)
     assert cause is not None and "webhook mspinapp.kb.io" in cause.why and means in cause.why
-    assert "kubectl -n ops get endpointslices,pods" in cause.remedy and "kubectl -n ops describe service hook-service" in cause.remedy
+    assert (
+        "kubectl -n ops get endpointslices,pods" in cause.remedy
+        and "kubectl -n ops describe service hook-service" in cause.remedy
+    )
 
 
 def test_a_webhook_at_an_address_of_its_own() -> None:
@@ -46,11 +52,17 @@ def test_a_webhook_that_has_judged_is_another_thing() -> None:
     ("text", "says"),
     [
         (
-            "failed to create typed patch object (/nic-cluster-policy; mellanox.com/v1alpha1, Kind=NicClusterPolicy): .spec.x: field not declared in schema",
+            (
+                "failed to create typed patch object (/nic-cluster-policy; mellanox.com/v1alpha1,"
+                " Kind=NicClusterPolicy): .spec.x: field not declared in schema"
+            ),
             "of NicClusterPolicy (mellanox.com/v1alpha1) in the cluster does not know the field .spec.x",
         ),
         (
-            "failed to create typed patch object (rook-ceph/myfs; ceph.rook.io/v1, Kind=CephFilesystem): .spec.dataPools[0].name: field not declared in schema",
+            (
+                "failed to create typed patch object (rook-ceph/myfs; ceph.rook.io/v1, Kind=CephFilesystem):"
+                " .spec.dataPools[0].name: field not declared in schema"
+            ),
             "does not know the field .spec.dataPools[0].name",
         ),
         ('strict decoding error: unknown field "spec.foo"', "does not know the field spec.foo"),
@@ -62,7 +74,10 @@ def test_a_definition_of_another_version(text: str, says: str) -> None:
 
 
 def test_fields_that_were_dropped() -> None:
-    assert unknown_fields(('unknown field "spec.a"', "v1beta1 is deprecated", 'unknown field "spec.b"')) == ("spec.a", "spec.b")
+    assert unknown_fields(('unknown field "spec.a"', "v1beta1 is deprecated", 'unknown field "spec.b"')) == (
+        "spec.a",
+        "spec.b",
+    )
     assert unknown_fields(()) == ()
 
 

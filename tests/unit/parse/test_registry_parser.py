@@ -13,7 +13,12 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.registry import Challenge, Login, login_for, secrets_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.registry import (
+    Challenge,
+    Login,
+    login_for,
+    secrets_of,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.registry import challenge, logins, tags_of, token_of
 
 PAIR = base64.b64encode(b"user:pass:word").decode()
@@ -79,9 +84,14 @@ def test_tags() -> None:
 
 
 @hypothesis.given(
-    some.dictionaries(some.sampled_from(["realm", "service", "scope"]), some.text(some.characters(min_codepoint=32, max_codepoint=126), min_size=1))
+    some.dictionaries(
+        some.sampled_from(["realm", "service", "scope"]),
+        some.text(some.characters(min_codepoint=32, max_codepoint=126), min_size=1),
+    )
 )
-def test_what_is_quoted_comes_back(parameters: typing.Dict[str, str]) -> None:
-    quoted = ",".join('{}="{}"'.format(key, value.replace("\\", "\\\\").replace('"', '\\"')) for key, value in parameters.items())
+def test_what_is_quoted_comes_back(parameters: dict[str, str]) -> None:
+    quoted = ",".join(
+        '{}="{}"'.format(key, value.replace("\\", "\\\\").replace('"', '\\"')) for key, value in parameters.items()
+    )
     found = challenge(f"Bearer {quoted}")
     assert found == (Challenge("bearer", **parameters) if parameters.get("realm") else None)

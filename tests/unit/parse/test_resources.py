@@ -30,24 +30,52 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.re
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 
 
-def fixture(name: str) -> typing.Dict[str, typing.Any]:
-    found: typing.Dict[str, typing.Any] = yaml.safe_load((FIXTURES / name).read_text())
+def fixture(name: str) -> dict[str, typing.Any]:
+    found: dict[str, typing.Any] = yaml.safe_load((FIXTURES / name).read_text())
     return found
 
 
 def test_machine_config_pools_by_type_never_by_index() -> None:
     master, worker = map(machine_config.machine_pool, fixture("machineconfigpools.yaml")["items"])
-    assert (master.name, master.paused, master.machines, master.updated, master.degraded, master.message) == ("master", False, 3, 3, 0, "")
+    assert (master.name, master.paused, master.machines, master.updated, master.degraded, master.message) == (
+        "master",
+        False,
+        3,
+        3,
+        0,
+        "",
+    )
     assert master.wanted_config == master.current_config
-    assert (worker.paused, worker.paused_by_operator, worker.machines, worker.updated, worker.degraded) == (True, False, 3, 1, 1)
-    assert worker.conditions == {"NodeDegraded": "True", "Degraded": "True", "RenderDegraded": "False", "Updated": "False", "Updating": "False"}
+    assert (worker.paused, worker.paused_by_operator, worker.machines, worker.updated, worker.degraded) == (
+        True,
+        False,
+        3,
+        1,
+        1,
+    )
+    assert worker.conditions == {
+        "NodeDegraded": "True",
+        "Degraded": "True",
+        "RenderDegraded": "False",
+        "Updated": "False",
+        "Updating": "False",
+    }
     assert worker.message == 'Node worker-2 is reporting: "failed to drain node: worker-2 after 1 hour"'
-    assert worker.selector == LabelSelector({"node-role.kubernetes.io/worker": ""}, (LabelExpression("node-role.kubernetes.io/infra", "DoesNotExist"),))
-    held = {"metadata": {"name": "w", "annotations": {"sriovnetwork.openshift.io/state": "Paused"}}, "spec": {"paused": True}}
+    assert worker.selector == LabelSelector(
+        {"node-role.kubernetes.io/worker": ""}, (LabelExpression("node-role.kubernetes.io/infra", "DoesNotExist"),)
+    )
+    held = {
+        "metadata": {"name": "w", "annotations": {"sriovnetwork.openshift.io/state": "Paused"}},
+        "spec": {"paused": True},
+    }
     assert machine_config.machine_pool(held).paused_by_operator
 
 
-FAILED = {"type": "Failure", "status": "False", "message": "Error: KubeletConfig a does not match any MachineConfigPools"}
+FAILED = {
+    "type": "Failure",
+    "status": "False",
+    "message": "Error: KubeletConfig a does not match any MachineConfigPools",
+}
 PASSED = {"type": "Success", "status": "True", "message": "Success"}
 
 
@@ -64,11 +92,26 @@ PASSED = {"type": "Success", "status": "True", "message": "Success"}
         ({"observedGeneration": 2, "conditions": [{"type": "Failure"}]}, "it gives no reason"),
     ],
 )
-def test_what_the_operator_says_of_a_kubelet_config(status: typing.Dict[str, typing.Any], refusal: typing.Optional[str]) -> None:
-    wanted = {"kind": "KubeletConfig", "metadata": {"name": "a"}, "spec": {"kubeletConfig": {"maxPods": 9, "cpuManagerPolicy": "static"}}}
-    live = {**wanted, "metadata": {"name": "a", "generation": 2, "finalizers": ["99-worker-generated-kubelet"]}, "status": status}
+def test_what_the_operator_says_of_a_kubelet_config(
+    status: dict[str, typing.Any], refusal: typing.Optional[str]
+) -> None:
+    wanted = {
+        "kind": "KubeletConfig",
+        "metadata": {"name": "a"},
+        "spec": {"kubeletConfig": {"maxPods": 9, "cpuManagerPolicy": "static"}},
+    }
+    live = {
+        **wanted,
+        "metadata": {"name": "a", "generation": 2, "finalizers": ["99-worker-generated-kubelet"]},
+        "status": status,
+    }
     config = machine_config.host_config(wanted, live)
-    assert (config.refusal, config.there, config.generated, config.what) == (refusal, True, ("99-worker-generated-kubelet",), "maxPods 9, CPU manager static")
+    assert (config.refusal, config.there, config.generated, config.what) == (
+        refusal,
+        True,
+        ("99-worker-generated-kubelet",),
+        "maxPods 9, CPU manager static",
+    )
     assert not machine_config.host_config(wanted).there
     assert not machine_config.host_config(wanted, {**live, "spec": {"kubeletConfig": {"maxPods": 8}}}).there
 
@@ -84,13 +127,24 @@ def test_what_the_operator_says_of_a_kubelet_config(status: typing.Dict[str, typ
         (2, "no time", None),
     ],
 )
-def test_when_the_real_controller_said_it_tells_of_which_wish_it_is(generation: int, said: str, refusal: typing.Optional[str]) -> None:
+def test_when_the_real_controller_said_it_tells_of_which_wish_it_is(
+    generation: int, said: str, refusal: typing.Optional[str]
+) -> None:
     """As the machine config controller of July 2023 left it in the lab: without observedGeneration."""
     fields = [
         {"manager": "linerate.rdma", "time": "2026-11-25T00:21:12Z", "fieldsV1": {"f:spec": {"f:kubeletConfig": {}}}},
         {"manager": "kubectl-edit", "time": "2026-11-25T00:30:03Z", "fieldsV1": {"f:spec": {"f:logLevel": {}}}},
-        {"manager": "machine-config-controller", "time": "2026-11-25T00:45:00Z", "fieldsV1": {"f:metadata": {"f:finalizers": {}}}},
-        {"manager": "machine-config-controller", "time": "2026-11-25T00:45:00Z", "subresource": "status", "fieldsV1": {"f:status": {}}},
+        {
+            "manager": "machine-config-controller",
+            "time": "2026-11-25T00:45:00Z",
+            "fieldsV1": {"f:metadata": {"f:finalizers": {}}},
+        },
+        {
+            "manager": "machine-config-controller",
+            "time": "2026-11-25T00:45:00Z",
+            "subresource": "status",
+            "fieldsV1": {"f:status": {}},
+        },
     ]
     live = {
         "kind": "KubeletConfig",
@@ -111,20 +165,32 @@ def test_who_changed_it_last_may_not_be_known() -> None:
 
 @pytest.mark.parametrize(("written", "read"), [(None, None), (2, "2"), ("25%", "25%")])
 def test_pools_of_nodes(written: typing.Optional[typing.Union[int, str]], read: typing.Optional[str]) -> None:
-    pool = sriov_operator.node_pool({"metadata": {"name": "p"}, "spec": {"maxUnavailable": written, "rdmaMode": "exclusive"}})
-    assert (pool.max_unavailable, pool.rdma_mode, pool.selector, pool.offload) == (read, "exclusive", LabelSelector(), False)
+    pool = sriov_operator.node_pool(
+        {"metadata": {"name": "p"}, "spec": {"maxUnavailable": written, "rdmaMode": "exclusive"}}
+    )
+    assert (pool.max_unavailable, pool.rdma_mode, pool.selector, pool.offload) == (
+        read,
+        "exclusive",
+        LabelSelector(),
+        False,
+    )
 
 
 def test_a_pod_as_a_drain_sees_it() -> None:
     pod = kubernetes.pod(fixture("pod-with-vf.yaml"))
     assert "openshift.io/igbvf" in pod.requests
     assert (pod.owner, pod.mirror, pod.ended) == ("", False, False)
-    owned = {"metadata": {"name": "p", "ownerReferences": [{"kind": "Job", "controller": True}]}, "status": {"phase": "Succeeded"}}
+    owned = {
+        "metadata": {"name": "p", "ownerReferences": [{"kind": "Job", "controller": True}]},
+        "status": {"phase": "Succeeded"},
+    }
     assert (kubernetes.pod(owned).owner, kubernetes.pod(owned).ended) == ("Job", True)
 
 
 def test_a_budget_without_a_status_allows_nothing() -> None:
-    budget = kubernetes.budget({"metadata": {"name": "b", "namespace": "n"}, "spec": {"selector": {"matchLabels": {"a": "b"}}}})
+    budget = kubernetes.budget(
+        {"metadata": {"name": "b", "namespace": "n"}, "spec": {"selector": {"matchLabels": {"a": "b"}}}}
+    )
     assert (budget.allowed, budget.selector) == (0, LabelSelector({"a": "b"}))
     assert kubernetes.budget({"metadata": {"name": "b"}}).selector is None
 
@@ -139,12 +205,16 @@ def test_a_budget_without_a_status_allows_nothing() -> None:
     ],
 )
 def test_a_budget_that_asks_too_much_is_one_of_all_pods(asked: typing.Sequence[typing.Any], expected: bool) -> None:
-    budget = kubernetes.budget({"metadata": {"name": "b", "namespace": "n"}, "spec": {"selector": {"matchExpressions": asked}}})
+    budget = kubernetes.budget(
+        {"metadata": {"name": "b", "namespace": "n"}, "spec": {"selector": {"matchExpressions": asked}}}
+    )
     assert (budget.selector == LabelSelector()) is expected
 
 
 def test_settings_of_the_operator() -> None:
-    settings = sriov_operator.operator_settings({"metadata": {"name": "default"}, "spec": {"disableDrain": True, "disablePlugins": ["mellanox"]}})
+    settings = sriov_operator.operator_settings(
+        {"metadata": {"name": "default"}, "spec": {"disableDrain": True, "disablePlugins": ["mellanox"]}}
+    )
     assert (settings.disable_drain, settings.mode, settings.disabled_plugins) == (True, "daemon", ("mellanox",))
 
 
@@ -155,12 +225,24 @@ def test_a_broken_range_of_functions_is_an_error() -> None:
 
 def test_node_state() -> None:
     state = sriov_operator.node_state(fixture("sriovnetworknodestates-igb-succeeded.yaml")["items"][0])
-    assert (state.node, state.sync_status, state.current_state, state.desired_state, state.generation) == ("kl-a", "Succeeded", "Idle", "Idle", 2)
+    assert (state.node, state.sync_status, state.current_state, state.desired_state, state.generation) == (
+        "kl-a",
+        "Succeeded",
+        "Idle",
+        "Idle",
+        2,
+    )
     assert [(item.address, item.vfs_count, item.groups) for item in state.wanted] == [
         ("0000:01:00.0", 4, (VfGroup("pol1", "igbvf", "netdevice", first=0, last=3),))
     ]
     (interface,) = state.interfaces
-    assert (interface.name, interface.vendor, interface.device, interface.driver, interface.link_type) == ("eth2", "8086", "10c9", "igb", "ETH")
+    assert (interface.name, interface.vendor, interface.device, interface.driver, interface.link_type) == (
+        "eth2",
+        "8086",
+        "10c9",
+        "igb",
+        "ETH",
+    )
     assert (interface.total_vfs, interface.vfs_count, [vf.address for vf in interface.vfs]) == (
         7,
         4,
@@ -170,7 +252,12 @@ def test_node_state() -> None:
 
 def test_node() -> None:
     node = kubernetes.node(fixture("node-worker-sriov.yaml"))
-    assert (node.name, node.ready, node.unschedulable, node.allocatable) == ("kl-a", True, False, {"openshift.io/igbvf": 4})
+    assert (node.name, node.ready, node.unschedulable, node.allocatable) == (
+        "kl-a",
+        True,
+        False,
+        {"openshift.io/igbvf": 4},
+    )
     assert node.labels["kl/sriov"] == "yes"
 
 
@@ -228,7 +315,9 @@ def test_a_node_says_which_machine_config_it_is_through_with() -> None:
         ("", "", "Done", ""),
     ):
         resource = fixture("node-worker-sriov.yaml")
-        resource["metadata"]["annotations"].update({f"{prefix}/currentConfig": has, f"{prefix}/desiredConfig": wanted, f"{prefix}/state": state})
+        resource["metadata"]["annotations"].update(
+            {f"{prefix}/currentConfig": has, f"{prefix}/desiredConfig": wanted, f"{prefix}/state": state}
+        )
         assert kubernetes.node(resource).machine_config == expected
     assert kubernetes.node(fixture("node-worker-sriov.yaml")).machine_config == ""
 
@@ -275,13 +364,27 @@ def test_network_interface_says_what_is_missing() -> None:
         multus.network_interface(pod, "default/op-net")
 
 
-def deployment(**changes: typing.Union[typing.Dict[str, str], int]) -> typing.Dict[str, typing.Any]:
-    resource: typing.Dict[str, typing.Any] = {
+def deployment(**changes: typing.Union[dict[str, str], int]) -> dict[str, typing.Any]:
+    resource: dict[str, typing.Any] = {
         "kind": "Deployment",
-        "metadata": {"name": "sriov-network-operator", "namespace": "sriov-network-operator", "generation": 2, "labels": {}},
+        "metadata": {
+            "name": "sriov-network-operator",
+            "namespace": "sriov-network-operator",
+            "generation": 2,
+            "labels": {},
+        },
         "spec": {
             "replicas": 1,
-            "template": {"spec": {"containers": [{"image": "registry:5000/op:v1.6.0", "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}]}]}},
+            "template": {
+                "spec": {
+                    "containers": [
+                        {
+                            "image": "registry:5000/op:v1.6.0",
+                            "env": [{"name": "RESOURCE_PREFIX", "value": "openshift.io"}],
+                        }
+                    ]
+                }
+            },
         },
         "status": {"observedGeneration": 2, "availableReplicas": 1, "updatedReplicas": 1},
     }
@@ -290,8 +393,15 @@ def deployment(**changes: typing.Union[typing.Dict[str, str], int]) -> typing.Di
 
 
 def test_installation_names_its_origin_and_version() -> None:
-    helm = sriov_operator.installation(deployment(labels={"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/version": "1.6.0"}))
-    assert (helm.origin, helm.version, helm.resource_prefix, helm.deployment.ready) == ("helm", "1.6.0", "openshift.io", 1)
+    helm = sriov_operator.installation(
+        deployment(labels={"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/version": "1.6.0"})
+    )
+    assert (helm.origin, helm.version, helm.resource_prefix, helm.deployment.ready) == (
+        "helm",
+        "1.6.0",
+        "openshift.io",
+        1,
+    )
     nvidia = sriov_operator.installation(deployment(labels={"helm.sh/chart": "network-operator-25.7.0"}))
     assert (nvidia.origin, nvidia.version) == ("nvidia-network-operator", "v1.6.0")
     assert sriov_operator.installation(deployment(labels={"olm.owner": "sriov-network-operator.v4.18"})).origin == "olm"
@@ -322,7 +432,20 @@ JSON = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["metadata", "name", "status", "spec", "interfaces", "Vfs", "labels", "allocatable", "a/b", "conditions", "annotations", "template"]
+                [
+                    "metadata",
+                    "name",
+                    "status",
+                    "spec",
+                    "interfaces",
+                    "Vfs",
+                    "labels",
+                    "allocatable",
+                    "a/b",
+                    "conditions",
+                    "annotations",
+                    "template",
+                ]
             ),
             inner,
             max_size=6,
@@ -335,17 +458,43 @@ JSON = st.recursive(
 REAL = (
     (kubernetes.node, fixture("node-worker-sriov.yaml")),
     (sriov_operator.node_state, fixture("sriovnetworknodestates-igb-succeeded.yaml")["items"][0]),
-    (sriov_operator.policy, next(item for item in fixture("sriov-crs.yaml")["items"] if item["kind"] == "SriovNetworkNodePolicy")),
+    (
+        sriov_operator.policy,
+        next(item for item in fixture("sriov-crs.yaml")["items"] if item["kind"] == "SriovNetworkNodePolicy"),
+    ),
     (kubernetes.pod, fixture("pod-with-vf.yaml")),
     (machine_config.machine_pool, fixture("machineconfigpools.yaml")["items"][1]),
-    (machine_config.host_config, {"kind": "MachineConfig", "metadata": {"name": "m"}, "spec": {"kernelArguments": ["a"]}}),
-    (machine_config.host_config, {"kind": "KubeletConfig", "metadata": {"name": "k"}, "spec": {"kubeletConfig": {"a": 1}, "machineConfigPoolSelector": {}}}),
+    (
+        machine_config.host_config,
+        {"kind": "MachineConfig", "metadata": {"name": "m"}, "spec": {"kernelArguments": ["a"]}},
+    ),
+    (
+        machine_config.host_config,
+        {
+            "kind": "KubeletConfig",
+            "metadata": {"name": "k"},
+            "spec": {"kubeletConfig": {"a": 1}, "machineConfigPoolSelector": {}},
+        },
+    ),
     (
         sriov_operator.node_pool,
-        {"metadata": {"name": "p"}, "spec": {"maxUnavailable": 2, "nodeSelector": {"matchExpressions": [{"key": "a", "values": ["b"]}]}}},
+        {
+            "metadata": {"name": "p"},
+            "spec": {"maxUnavailable": 2, "nodeSelector": {"matchExpressions": [{"key": "a", "values": ["b"]}]}},
+        },
     ),
-    (kubernetes.budget, {"metadata": {"name": "b"}, "spec": {"selector": {"matchLabels": {"a": "b"}}}, "status": {"disruptionsAllowed": 1}}),
-    (sriov_operator.operator_settings, {"metadata": {"name": "default"}, "spec": {"disableDrain": True, "disablePlugins": ["mellanox"]}}),
+    (
+        kubernetes.budget,
+        {
+            "metadata": {"name": "b"},
+            "spec": {"selector": {"matchLabels": {"a": "b"}}},
+            "status": {"disruptionsAllowed": 1},
+        },
+    ),
+    (
+        sriov_operator.operator_settings,
+        {"metadata": {"name": "default"}, "spec": {"disableDrain": True, "disablePlugins": ["mellanox"]}},
+    ),
 )
 
 
@@ -358,7 +507,7 @@ def test_any_resource(resource: typing.Any) -> None:
             assert str(error)
 
 
-def places(resource: typing.Any) -> typing.Iterator[typing.Tuple[typing.Any, typing.Union[int, str]]]:
+def places(resource: typing.Any) -> typing.Iterator[tuple[typing.Any, typing.Union[int, str]]]:
     """Every mapping and list of a resource, with each of its keys."""
     keys = resource if isinstance(resource, dict) else range(len(resource)) if isinstance(resource, list) else ()
     for key in keys:
@@ -366,7 +515,7 @@ def places(resource: typing.Any) -> typing.Iterator[typing.Tuple[typing.Any, typ
         yield from places(resource[key])
 
 
-JUNK: typing.Tuple[typing.Any, ...] = (
+JUNK: tuple[typing.Any, ...] = (
     None,
     0,
     -1,
@@ -390,7 +539,9 @@ JUNK: typing.Tuple[typing.Any, ...] = (
 
 
 @pytest.mark.parametrize(("parse", "resource"), REAL, ids=lambda value: getattr(value, "__name__", ""))
-def test_a_real_resource_with_any_one_thing_changed_is_read_or_refused(parse: typing.Callable[..., typing.Any], resource: typing.Dict[str, typing.Any]) -> None:
+def test_a_real_resource_with_any_one_thing_changed_is_read_or_refused(
+    parse: typing.Callable[..., typing.Any], resource: dict[str, typing.Any]
+) -> None:
     for number in range(len(list(places(resource)))):
         for junk in JUNK:
             changed = copy.deepcopy(resource)
@@ -408,8 +559,17 @@ def test_any_status_message(text: str) -> None:
 
 
 def test_supported_nics() -> None:
-    data = {"kind": "ConfigMap", "metadata": {"name": "supported-nic-ids"}, "data": {"b": "15b3 1021 101e", "a": "8086 10C9 10CA"}}
-    assert [(nic.vendor, nic.device, nic.virtual_device) for nic in sriov_operator.supported_nics(data)] == [("8086", "10c9", "10ca"), ("15b3", "1021", "101e")]
+    data = {
+        "kind": "ConfigMap",
+        "metadata": {"name": "supported-nic-ids"},
+        "data": {"b": "15b3 1021 101e", "a": "8086 10C9 10CA"},
+    }
+    assert [(nic.vendor, nic.device, nic.virtual_device) for nic in sriov_operator.supported_nics(data)] == [
+        ("8086", "10c9", "10ca"),
+        ("15b3", "1021", "101e"),
+    ]
     assert sriov_operator.supported_nics({**data, "data": None}) == ()
-    with pytest.raises(ResourceError, match=r"ConfigMap supported-nic-ids: data\[a\] is '8086 10c9'; expected three PCI ids"):
+    with pytest.raises(
+        ResourceError, match=r"ConfigMap supported-nic-ids: data\[a\] is '8086 10c9'; expected three PCI ids"
+    ):
         sriov_operator.supported_nics({**data, "data": {"a": "8086 10c9"}})

@@ -16,18 +16,24 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.ro
 from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import marked
 
 
-@hypothesis.given(some.builds(Mark, some.lists(some.text()).map(tuple), some.uuids().map(str), some.booleans(), some.booleans()))
+@hypothesis.given(
+    some.builds(Mark, some.lists(some.text()).map(tuple), some.uuids().map(str), some.booleans(), some.booleans())
+)
 def test_there_and_back(noted: Mark) -> None:
     assert mark(marked(noted)) == noted
 
 
 def test_changes_of_a_node() -> None:
     assert marked(None) == {"metadata": {"annotations": {ANNOTATION: None}, "labels": {PROOF: None}}}
-    assert marked(None, False)["spec"] == {"unschedulable": None} and marked(None, True)["spec"] == {"unschedulable": True}
+    assert marked(None, False)["spec"] == {"unschedulable": None} and marked(None, True)["spec"] == {
+        "unschedulable": True
+    }
     assert mark(marked(None)) is None and mark({"metadata": {}}) is None
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", "1", '{"boot": 1}', '{"what": true}', '{"reset": "yes"}', 7, ["x"]])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "1", '{"boot": 1}', '{"what": true}', '{"reset": "yes"}', 7, ["x"]]
+)
 def test_what_is_none(text: typing.Any) -> None:
     with pytest.raises(ParseError):
         mark({"metadata": {"annotations": {ANNOTATION: text}}})

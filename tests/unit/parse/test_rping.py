@@ -55,7 +55,10 @@ def test_a_server_that_left_before_the_first_round_trip() -> None:
     found = short("client DISCONNECT EVENT...\nwait for RDMA_WRITE_ADV state 10\n", 5)
     assert found is not None
     assert found.kind == "disconnected"
-    assert found.evidence == "0 of 5 round trips, exit code 0: client DISCONNECT EVENT... | wait for RDMA_WRITE_ADV state 10"
+    assert (
+        found.evidence
+        == "0 of 5 round trips, exit code 0: client DISCONNECT EVENT... | wait for RDMA_WRITE_ADV state 10"
+    )
 
 
 def test_round_trips_that_are_missing_without_a_word() -> None:

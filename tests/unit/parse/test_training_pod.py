@@ -15,17 +15,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.mu
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
 
 
-def pod(**spec: typing.Any) -> typing.Dict[str, typing.Any]:
+def pod(**spec: typing.Any) -> dict[str, typing.Any]:
     """The captured pod; keywords change its specification."""
     path = pathlib.Path(__file__).parents[1] / "fixtures" / "kubernetes" / "pod-with-vf.yaml"
-    found: typing.Dict[str, typing.Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    found: dict[str, typing.Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     found["spec"].update(spec)
     return found
 
 
 def test_what_a_training_pod_got() -> None:
     found = to_data(training_pod(pod()))
-    assert found["functions"] == [{"network": "default/op-net", "interface": "net1", "pci": "0000:01:10.0", "rdma_device": None}]
+    assert found["functions"] == [
+        {"network": "default/op-net", "interface": "net1", "pci": "0000:01:10.0", "rdma_device": None}
+    ]
     assert (found["name"], found["host"], found["error"]) == ("op-a", "op-a", "")
 
 
@@ -43,16 +45,27 @@ def test_training_pod_without_networks() -> None:
         training_pod({"metadata": {}})
 
 
-def _of_a_job(name: str, phase: str, owner: str, **metadata: typing.Any) -> typing.Dict[str, typing.Any]:
+def _of_a_job(name: str, phase: str, owner: str, **metadata: typing.Any) -> dict[str, typing.Any]:
     found = pod(hostname="job-0")
-    found["metadata"] = {**found["metadata"], "name": name, "ownerReferences": [{"uid": owner, "controller": True}], **metadata}
+    found["metadata"] = {
+        **found["metadata"],
+        "name": name,
+        "ownerReferences": [{"uid": owner, "controller": True}],
+        **metadata,
+    }
     found["status"]["phase"] = phase
     return found
 
 
 def test_a_pod_that_its_job_has_replaced_is_none_of_it_and_one_that_a_kubelet_made_is_none() -> None:
-    failed, again, alone = _of_a_job("job-0-a", "Failed", "u"), _of_a_job("job-0-b", "Running", "u"), _of_a_job("job-0-c", "Failed", "v")
-    mirror = _of_a_job("aaa", "Running", "w", annotations={**failed["metadata"]["annotations"], "kubernetes.io/config.mirror": "x"})
+    failed, again, alone = (
+        _of_a_job("job-0-a", "Failed", "u"),
+        _of_a_job("job-0-b", "Running", "u"),
+        _of_a_job("job-0-c", "Failed", "v"),
+    )
+    mirror = _of_a_job(
+        "aaa", "Running", "w", annotations={**failed["metadata"]["annotations"], "kubernetes.io/config.mirror": "x"}
+    )
     waits = _of_a_job("job-0-d", "Pending", "u")
     del waits["spec"]["nodeName"]
     assert [item.name for item in training_pods([failed, mirror, again, waits])] == ["job-0-b"]

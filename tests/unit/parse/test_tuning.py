@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import pathlib
@@ -17,7 +18,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import ranges
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.row import fits, rule_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import dcb, kernel_config, kernel_log, nvidia_smi, pci_config, pci_path, tuning
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.node import (
+    dcb,
+    kernel_config,
+    kernel_log,
+    nvidia_smi,
+    pci_config,
+    pci_path,
+    tuning,
+)
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures"
 GPU = "0000:00:06.0"
@@ -40,25 +49,51 @@ def captured(name: str) -> str:
         (tuning.cpu_list, "", frozenset()),
         (tuning.cpu_list, "(null)", frozenset()),
         (tuning.swap_kib, "Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority", 0),
-        (tuning.swap_kib, "Filename Type Size Used Priority\n/dev/sda2 partition 8388604 12 -2\n/swap\\040file file 1024 0 -3\n", 8389628),
-        (tuning.memlock, "Limit                     Soft Limit           Hard Limit           Units     \n"
-                         "Max locked memory         unlimited            unlimited            bytes     \n", "unlimited"),
+        (
+            tuning.swap_kib,
+            "Filename Type Size Used Priority\n/dev/sda2 partition 8388604 12 -2\n/swap\\040file file 1024 0 -3\n",
+            8389628,
+        ),
+        (
+            tuning.memlock,
+            "Limit                     Soft Limit           Hard Limit           Units     \n"
+            "Max locked memory         unlimited            unlimited            bytes     \n",
+            "unlimited",
+        ),
         (tuning.is_of_node, "Name:\tcrio\nPid:\t7\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nNSpid:\t7\nNSpgid:\t7\n", True),
         # of a container, of another user, and one that has both in its name
-        (tuning.is_of_node, "Name:\tcrio\nPid:\t7\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nNSpid:\t7\t1\nNSpgid:\t7\t1\n", False),
-        (tuning.is_of_node, "Name:\tcrio\nPid:\t7\nUid:\t0\t1000\t0\t0\nGid:\t0\t0\t0\t0\nNSpid:\t7\nNSpgid:\t7\n", False),
+        (
+            tuning.is_of_node,
+            "Name:\tcrio\nPid:\t7\nUid:\t0\t0\t0\t0\nGid:\t0\t0\t0\t0\nNSpid:\t7\t1\nNSpgid:\t7\t1\n",
+            False,
+        ),
+        (
+            tuning.is_of_node,
+            "Name:\tcrio\nPid:\t7\nUid:\t0\t1000\t0\t0\nGid:\t0\t0\t0\t0\nNSpid:\t7\nNSpgid:\t7\n",
+            False,
+        ),
         (tuning.is_of_node, "Name:\t\\nNSpid:\\t7\nUid:\t0\t0\t0\t0\nNSpid:\t7\t1\n", False),
         (tuning.is_of_node, "Name:\tcrio\nUid:\t0\t0\t0\t0\n", False),
         (tuning.is_of_node, "", False),
         (tuning.manager_policy, '{"policyName":"none","defaultCpuSet":"","checksum":1353318690}', "none"),
         (tuning.manager_policy, '{"policyName":"Static","machineState":{},"checksum":1}', "static"),
-        (tuning.kubelet_settings, "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nstaticPodPath: /x\n",
-         {"topologyManagerPolicy": "restricted"}),
-        (tuning.kubelet_settings, '{\n  "kind": "KubeletConfiguration",\n  "cpuManagerPolicy": "static",\n  "reservedSystemCPUs": "0-1,32"\n}',
-         {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0-1,32"}),
+        (
+            tuning.kubelet_settings,
+            "kind: KubeletConfiguration\ntopologyManagerPolicy: restricted\nstaticPodPath: /x\n",
+            {"topologyManagerPolicy": "restricted"},
+        ),
+        (
+            tuning.kubelet_settings,
+            '{\n  "kind": "KubeletConfiguration",\n  "cpuManagerPolicy": "static",\n  "reservedSystemCPUs": "0-1,32"\n}',
+            {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0-1,32"},
+        ),
         # of another mapping
         (tuning.kubelet_settings, "kind: KubeletConfiguration\nx:\n    cpuManagerPolicy: static\n", {}),
-        (tuning.idle_arguments, "quiet processor.max_cstate=1 intel_idle.max_cstate=0 password=x", "intel_idle.max_cstate=0 processor.max_cstate=1"),
+        (
+            tuning.idle_arguments,
+            "quiet processor.max_cstate=1 intel_idle.max_cstate=0 password=x",
+            "intel_idle.max_cstate=0 processor.max_cstate=1",
+        ),
         (tuning.idle_arguments, "quiet", "none"),
         (tuning.pci_realloc, "quiet pci=realloc=off driver_async_probe=mlx5_core", "off"),
         (tuning.pci_realloc, "pci=noaer,realloc", "on"),
@@ -75,7 +110,7 @@ def captured(name: str) -> str:
         (nvidia_smi.slowed, "0x0000000000000048", "hw_slowdown+hw_thermal"),
         (nvidia_smi.slowed, "0xa0", "sw_thermal+hw_power_brake"),
     ],
-)  # fmt: skip
+)
 def test_what_it_says(parse: typing.Callable[[str], typing.Any], text: str, value: typing.Any) -> None:
     assert parse(text) == value
 
@@ -112,12 +147,24 @@ def test_what_it_does_not_take(parse: typing.Callable[[str], typing.Any], text: 
 
 
 def test_a_gpu_as_nvidia_smi_shows_it() -> None:
-    fields = ["pci.bus_id", "persistence_mode", "ecc.mode.current", "mig.mode.current", "clocks.max.sm", "driver_version", "clocks_event_reasons.active"]
+    fields = [
+        "pci.bus_id",
+        "persistence_mode",
+        "ecc.mode.current",
+        "mig.mode.current",
+        "clocks.max.sm",
+        "driver_version",
+        "clocks_event_reasons.active",
+    ]
     text = captured("nvidia-smi/580.159.04-row.csv")
     assert nvidia_smi.gpus(text, fields)[GPU] == {
-        "persistence_mode": "Enabled", "ecc.mode.current": "Enabled", "mig.mode.current": "Disabled", "clocks.max.sm": "1980 MHz",
-        "driver_version": "580.159.04", "clocks_event_reasons.active": "0x0000000000000001",
-    }  # fmt: skip
+        "persistence_mode": "Enabled",
+        "ecc.mode.current": "Enabled",
+        "mig.mode.current": "Disabled",
+        "clocks.max.sm": "1980 MHz",
+        "driver_version": "580.159.04",
+        "clocks_event_reasons.active": "0x0000000000000001",
+    }
     lacking = text.replace("Enabled, Disabled", "[N/A], [Not Supported]")
     assert not {"ecc.mode.current", "mig.mode.current"} & set(nvidia_smi.gpus(lacking, fields)[GPU])
 
@@ -129,9 +176,19 @@ def test_all_that_was_captured_of_a_gpu_can_be_read() -> None:
         assert len(nvidia_smi.gpus(text, fields)[GPU]) == len(fields) - 1
 
 
-@pytest.mark.parametrize("change", [("00000000:00:06.0", "0000:00:06"), (", Enabled", ""), ("pci.bus_id", "uuid"), ("\n0000", "\n\n#0000")])
-def test_a_table_of_gpus_that_is_another_one(change: typing.Tuple[str, str]) -> None:
-    fields = ["pci.bus_id", "persistence_mode", "ecc.mode.current", "mig.mode.current", "clocks.max.sm", "driver_version", "clocks_event_reasons.active"]
+@pytest.mark.parametrize(
+    "change", [("00000000:00:06.0", "0000:00:06"), (", Enabled", ""), ("pci.bus_id", "uuid"), ("\n0000", "\n\n#0000")]
+)
+def test_a_table_of_gpus_that_is_another_one(change: tuple[str, str]) -> None:
+    fields = [
+        "pci.bus_id",
+        "persistence_mode",
+        "ecc.mode.current",
+        "mig.mode.current",
+        "clocks.max.sm",
+        "driver_version",
+        "clocks_event_reasons.active",
+    ]
     with pytest.raises(ParseError):
         nvidia_smi.gpus(captured("nvidia-smi/580.159.04-row.csv").replace(*change), fields)
     with pytest.raises(ParseError):
@@ -150,8 +207,11 @@ def test_faults_that_the_kernel_has_told_of() -> None:
         "6,9,1,-;mlx5_core 0000:3c:00.0: 63.008 Gb/s available PCIe bandwidth",
     ]
     assert kernel_log.faults(records) == {
-        ("Xid 79", "0000:18:00"), ("mlx5 health", "0000:3c:00.0"), ("PCIe error Correctable", "0000:17:01.0"), ("PCIe error Uncorrectable", "0000:17:01.0"),
-    }  # fmt: skip
+        ("Xid 79", "0000:18:00"),
+        ("mlx5 health", "0000:3c:00.0"),
+        ("PCIe error Correctable", "0000:17:01.0"),
+        ("PCIe error Uncorrectable", "0000:17:01.0"),
+    }
 
 
 ROOT, SWITCH = "/sys/devices/pci0000:17", "/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0"
@@ -160,15 +220,24 @@ ROOT, SWITCH = "/sys/devices/pci0000:17", "/sys/devices/pci0000:17/0000:17:01.0/
 @pytest.mark.parametrize(
     ("gpu", "hca", "word", "bridges"),
     [
-        (f"{SWITCH}/0000:19:00.0/0000:1a:00.0", f"{SWITCH}/0000:19:01.0/0000:1b:00.0", "PIX", ("0000:19:00.0", "0000:19:01.0")),
-        (f"{SWITCH}/0000:19:00.0/0000:1a:00.0", f"{SWITCH}/0000:19:01.0/0000:1b:00.0/0000:1c:00.0/0000:1d:00.0", "PXB",
-         ("0000:19:00.0", "0000:19:01.0", "0000:1b:00.0", "0000:1c:00.0")),
+        (
+            f"{SWITCH}/0000:19:00.0/0000:1a:00.0",
+            f"{SWITCH}/0000:19:01.0/0000:1b:00.0",
+            "PIX",
+            ("0000:19:00.0", "0000:19:01.0"),
+        ),
+        (
+            f"{SWITCH}/0000:19:00.0/0000:1a:00.0",
+            f"{SWITCH}/0000:19:01.0/0000:1b:00.0/0000:1c:00.0/0000:1d:00.0",
+            "PXB",
+            ("0000:19:00.0", "0000:19:01.0", "0000:1b:00.0", "0000:1c:00.0"),
+        ),
         (f"{ROOT}/0000:17:01.0/0000:18:00.0", f"{ROOT}/0000:17:01.0/0000:18:00.1", "PIX", ()),
         (f"{ROOT}/0000:17:01.0/0000:18:00.0", f"{ROOT}/0000:17:02.0/0000:19:00.0", "PHB", ()),
         (f"{ROOT}/0000:17:01.0/0000:18:00.0", "/sys/devices/pci0000:3a/0000:3a:00.0/0000:3b:00.0", "NODE", ()),
     ],
-)  # fmt: skip
-def test_the_way_between_a_gpu_and_an_hca(gpu: str, hca: str, word: str, bridges: typing.Tuple[str, ...]) -> None:
+)
+def test_the_way_between_a_gpu_and_an_hca(gpu: str, hca: str, word: str, bridges: tuple[str, ...]) -> None:
     one, other = pci_path.path(gpu), pci_path.path(hca)
     assert (pci_path.distance(one, other, True), pci_path.between(one, other)) == (word, bridges)
     assert pci_path.distance(one, other, False) == ("SYS" if word == "NODE" else word)
@@ -188,13 +257,15 @@ def test_how_a_function_asks_and_a_bridge_redirects() -> None:
 
 
 @given(st.frozensets(st.integers(0, 1023)))
-def test_a_list_of_cpus_is_read_as_it_was_written(cpus: typing.FrozenSet[int]) -> None:
+def test_a_list_of_cpus_is_read_as_it_was_written(cpus: frozenset[int]) -> None:
     assert tuning.cpu_list(ranges(cpus)) == cpus
 
 
 @given(st.dictionaries(st.integers(0, 63), st.integers(0, 7)), st.lists(st.booleans(), min_size=8, max_size=8))
-def test_priorities_are_read_as_dcb_writes_them(by_dscp: typing.Dict[int, int], pfc: typing.List[bool]) -> None:
-    assert dcb.priorities(json.dumps({"dscp_prio": [[dscp, priority] for dscp, priority in by_dscp.items()]})) == by_dscp
+def test_priorities_are_read_as_dcb_writes_them(by_dscp: dict[int, int], pfc: list[bool]) -> None:
+    assert (
+        dcb.priorities(json.dumps({"dscp_prio": [[dscp, priority] for dscp, priority in by_dscp.items()]})) == by_dscp
+    )
     on = [str(priority) for priority in range(8) if pfc[priority]]
     assert dcb.lossless(json.dumps({"prio_pfc": pfc})) == (",".join(on) or "none")
 
@@ -226,8 +297,13 @@ def test_rules(rule: str, value: str, fit: bool) -> None:
 
 
 def test_rules_that_somebody_writes() -> None:
-    assert [rule_of(written) for written in ("performance", 0, " >=580 ", "a|b")] == ["performance", "0", ">=580", "a|b"]
-    wrong: typing.Tuple[typing.Any, ...] = (True, 1.5, None, [], "", "a|", ">= x", "<3", "x\ny", "x" * 81)
+    assert [rule_of(written) for written in ("performance", 0, " >=580 ", "a|b")] == [
+        "performance",
+        "0",
+        ">=580",
+        "a|b",
+    ]
+    wrong: tuple[typing.Any, ...] = (True, 1.5, None, [], "", "a|", ">= x", "<3", "x\ny", "x" * 81)
     assert [rule_of(written) for written in wrong] == [None] * 10
 
 
@@ -243,7 +319,9 @@ def test_the_readme_lists_the_rows() -> None:
     text = (pathlib.Path(__file__).parents[3] / "roles" / "tuning" / "README.md").read_text(encoding="utf-8")
     for row in ROWS:
         line = next((line for line in text.splitlines() if line.startswith(f"| `{row.name}` |")), "")
-        assert f"`tuning.{row.check}`" in line and all(rule.replace("|", "\\|") in line for rule in (row.training, row.inference)), row.name
+        assert f"`tuning.{row.check}`" in line and all(
+            rule.replace("|", "\\|") in line for rule in (row.training, row.inference)
+        ), row.name
 
 
 @pytest.mark.parametrize(("name", "on"), [("6.18-off", False), ("6.18-on", True), ("6.18-left-out", False)])
@@ -255,7 +333,15 @@ def test_whether_a_kernel_was_built_for_peer_to_peer(name: str, on: bool) -> Non
 def test_a_configuration_that_was_cut_off_or_never_ends_is_none() -> None:
     raw = captured("kernel-config/6.18-left-out.config").encode()
     bomb = gzip.compress(b"#" * (kernel_config.MOST_BYTES + 1))
-    for wrong in (b"", raw[: len(raw) // 2], gzip.compress(raw)[:-9], b"\x1f\x8bnonsense", bomb, b"CONFIG_PCI_P2PDMA=yes\n", b"kind: Pod\n"):
+    for wrong in (
+        b"",
+        raw[: len(raw) // 2],
+        gzip.compress(raw)[:-9],
+        b"\x1f\x8bnonsense",
+        bomb,
+        b"CONFIG_PCI_P2PDMA=yes\n",
+        b"kind: Pod\n",
+    ):
         with pytest.raises(ParseError):
             kernel_config.p2pdma(wrong)
 
@@ -266,8 +352,6 @@ def test_a_configuration_is_read_or_refused(noise: bytes, place: int) -> None:
     packed = bytearray(gzip.compress(raw))
     packed[place % len(packed) : place % len(packed) + len(noise)] = noise
     for text in (noise, bytes(packed)):
-        try:
+        with contextlib.suppress(ParseError):
             # what says yes has the line, however it is packed
             assert not kernel_config.p2pdma(text) or b"CONFIG_PCI_P2PDMA=" in text or text.startswith(b"\x1f\x8b")
-        except ParseError:
-            pass

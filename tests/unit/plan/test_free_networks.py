@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Networks that a proposal takes: the same as a look at each pair finds, and soon also where tenants have taken many."""
+"""Networks that a proposal takes: the same as a look at each pair finds, and soon also where tenants have taken
+many."""
 
 from __future__ import annotations
 
@@ -35,12 +36,16 @@ def looked_for(taken: typing.Iterable[str], prefix: int) -> typing.Optional[str]
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(("172.31", "172.30", "172.16", "10.255", "10.0", "192.168")), st.integers(0, 255), st.integers(8, 32)),
+        st.tuples(
+            st.sampled_from(("172.31", "172.30", "172.16", "10.255", "10.0", "192.168")),
+            st.integers(0, 255),
+            st.integers(8, 32),
+        ),
         max_size=8,
     ),
     st.integers(12, 18),
 )
-def test_the_same_as_a_look_at_each(parts: typing.List[typing.Tuple[str, int, int]], prefix: int) -> None:
+def test_the_same_as_a_look_at_each(parts: list[tuple[str, int, int]], prefix: int) -> None:
     taken = [f"{begin}.{third}.0/{length}" for begin, third, length in parts]
     found = Networks(facts(taken)).take(1 << (32 - prefix), "pods")
     assert (found.value if isinstance(found, Value) else None) == looked_for(taken, prefix)
@@ -48,12 +53,20 @@ def test_the_same_as_a_look_at_each(parts: typing.List[typing.Tuple[str, int, in
 
 def test_each_is_given_out_once() -> None:
     networks = Networks(facts(()))
-    assert [typing.cast(Value, networks.take(200, "pods")).value for _time in range(3)] == ["172.31.255.0/24", "172.31.254.0/24", "172.31.253.0/24"]
+    assert [typing.cast(Value, networks.take(200, "pods")).value for _time in range(3)] == [
+        "172.31.255.0/24",
+        "172.31.254.0/24",
+        "172.31.253.0/24",
+    ]
 
 
 def test_tenants_that_took_many_are_walked_through_once() -> None:
     # every second address of each /24 from above, so that nothing collapses
-    taken = [f"172.{31 - (number >> 8)}.{255 - (number & 255)}.{host}/32" for number in range(3000) for host in range(1, 40, 2)]
+    taken = [
+        f"172.{31 - (number >> 8)}.{255 - (number & 255)}.{host}/32"
+        for number in range(3000)
+        for host in range(1, 40, 2)
+    ]
     networks = Networks(facts(taken))
     begin = time.process_time()
     found = networks.take(200, "pods")

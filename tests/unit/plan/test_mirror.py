@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One key names the mirror of a disconnected site: every image that the collection has pulled, and every chart, is then on it."""
+"""One key names the mirror of a disconnected site: every image that the collection has pulled, and every chart, is then
+on it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pulled_images import pulled_images
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import chart_on_mirror, merged, values_on_mirror
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import (
+    chart_on_mirror,
+    merged,
+    values_on_mirror,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._render import job as render_job
 from ansible_collections.linerate.rdma.plugins.module_utils._render.nvidia import nic_policy
 from ansible_collections.linerate.rdma.tests.unit.plan.test_pulls import SHARED, SRIOV
@@ -44,7 +49,7 @@ M = {"*": "mirror.example:5000/m"}
         ("quay.io/a/b:1", {"nvcr.io": "m.example/a", "*": "m.example/all"}, "m.example/all/quay.io/a/b:1"),
     ],
 )
-def test_name_on_the_mirror(name: str, mirror: typing.Dict[str, str], found: str) -> None:
+def test_name_on_the_mirror(name: str, mirror: dict[str, str], found: str) -> None:
     assert on_mirror(name, mirror) == found
 
 
@@ -62,9 +67,20 @@ def test_all_that_is_rendered_comes_from_the_mirror(mirror: typing.Any) -> None:
     assert intent.fabrics[0].pods.image == "mirror.example:5000/m/nvcr.io/nvidia/doca/doca:3.1.0-full-rt-host"
     names = [image.name for policy in nic_policy(intent.fabrics, intent.cluster) for image in pulled_images(policy)]
     assert len(names) == 2 and all(name.startswith("mirror.example:5000/m/nvcr.io/nvidia/mellanox/") for name in names)
-    wanted = {"name": "j", "fabric": "compute", "nodes": 1, "gpus_per_node": 1, "image": "quay.io/site/train:1", "command": ["a"], "cpu": "1", "memory": "1Gi"}
+    wanted = {
+        "name": "j",
+        "fabric": "compute",
+        "nodes": 1,
+        "gpus_per_node": 1,
+        "image": "quay.io/site/train:1",
+        "command": ["a"],
+        "cpu": "1",
+        "memory": "1Gi",
+    }
     objects = render_job.render(load(Job, {"kind": "PyTorchJob", **wanted}, "rdma_job"), intent.fabrics, intent.cluster)
-    assert [image.name for item in objects for image in pulled_images(item)] == ["mirror.example:5000/m/quay.io/site/train:1"]
+    assert [image.name for item in objects for image in pulled_images(item)] == [
+        "mirror.example:5000/m/quay.io/site/train:1"
+    ]
 
 
 @pytest.mark.parametrize("mirror", [None, "", {}])
@@ -79,7 +95,16 @@ def test_a_mirror_of_another_type_is_refused_by_its_path(mirror: typing.Any) -> 
 
 
 @pytest.mark.parametrize(
-    "mirror", ["https://mirror.example", "mirror.example/", "Mirror.example", "mirror", "mirror.example/a b", {"nvcr.io/": "m.example"}, {"a.b": "*"}]
+    "mirror",
+    [
+        "https://mirror.example",
+        "mirror.example/",
+        "Mirror.example",
+        "mirror",
+        "mirror.example/a b",
+        {"nvcr.io/": "m.example"},
+        {"a.b": "*"},
+    ],
 )
 def test_a_mirror_that_is_no_place_is_refused(mirror: typing.Any) -> None:
     findings = validate.check(parse_intent([SRIOV], None, {"mirror": mirror}), validate.Facts(nodes=("a",)))
@@ -87,7 +112,14 @@ def test_a_mirror_that_is_no_place_is_refused(mirror: typing.Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "mirror", ["mirror.example", "mirror.example:5000/a/b-c", "localhost:5000", "registry:5000/x", {"nvcr.io": "m.example/x", "*": "m.example"}]
+    "mirror",
+    [
+        "mirror.example",
+        "mirror.example:5000/a/b-c",
+        "localhost:5000",
+        "registry:5000/x",
+        {"nvcr.io": "m.example/x", "*": "m.example"},
+    ],
 )
 def test_a_mirror_that_is_a_place_is_taken(mirror: typing.Any) -> None:
     findings = validate.check(parse_intent([SRIOV], None, {"mirror": mirror}), validate.Facts(nodes=("a",)))
@@ -98,7 +130,10 @@ def test_charts_are_images_of_the_mirror() -> None:
     chart = Chart("oci://ghcr.io/site/chart", "1", "n", "r")
     assert chart_on_mirror(chart, M) == Chart("oci://mirror.example:5000/m/ghcr.io/site/chart", "1", "n", "r")
     of_repository = Chart("gpu-operator", "v26", "n", "r", "https://helm.ngc.nvidia.com/nvidia")
-    assert chart_on_mirror(of_repository, M).reference == "oci://mirror.example:5000/m/helm.ngc.nvidia.com/nvidia/gpu-operator"
+    assert (
+        chart_on_mirror(of_repository, M).reference
+        == "oci://mirror.example:5000/m/helm.ngc.nvidia.com/nvidia/gpu-operator"
+    )
     assert chart_on_mirror(of_repository, M).repository == ""
     for stays in (Chart("/srv/chart", "", "n", "r"), Chart("./chart.tgz", "", "n", "r")):
         assert chart_on_mirror(stays, M) == stays
@@ -109,7 +144,12 @@ def test_values_of_charts_name_the_images_of_the_mirror() -> None:
     # the shapes of the charts of sriov-network-operator, nvidia, kubeflow and node-feature-discovery
     defaults = {
         "images": {"operator": "ghcr.io/k8s/operator", "proxy": "gcr.io/kubebuilder/kube-rbac-proxy:v0.15.0"},
-        "operator": {"repository": "nvcr.io/nvidia", "image": "gpu-operator", "imagePullPolicy": "IfNotPresent", "imagePullSecrets": []},
+        "operator": {
+            "repository": "nvcr.io/nvidia",
+            "image": "gpu-operator",
+            "imagePullPolicy": "IfNotPresent",
+            "imagePullSecrets": [],
+        },
         "image": {"registry": "ghcr.io", "repository": "kubeflow/trainer/manager", "tag": ""},
         "nfd": {"image": {"repository": "registry.k8s.io/nfd/nfd", "tag": ""}},
         "env": [{"name": "A_IMAGE", "image": "quay.io/a/b:1"}, {"name": "B"}],
@@ -119,7 +159,10 @@ def test_values_of_charts_name_the_images_of_the_mirror() -> None:
     }
     here = "mirror.example:5000/m"
     assert values_on_mirror(defaults, M) == {
-        "images": {"operator": f"{here}/ghcr.io/k8s/operator", "proxy": f"{here}/gcr.io/kubebuilder/kube-rbac-proxy:v0.15.0"},
+        "images": {
+            "operator": f"{here}/ghcr.io/k8s/operator",
+            "proxy": f"{here}/gcr.io/kubebuilder/kube-rbac-proxy:v0.15.0",
+        },
         "operator": {"repository": f"{here}/nvcr.io/nvidia"},
         "image": {"registry": "mirror.example:5000", "repository": "m/ghcr.io/kubeflow/trainer/manager"},
         "nfd": {"image": {"repository": f"{here}/registry.k8s.io/nfd/nfd"}},

@@ -16,12 +16,16 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hc
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, ObservedPlatform
-from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import NodeState, OperatorFacts, StateInterface
+from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
+    NodeState,
+    OperatorFacts,
+    StateInterface,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import network
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.observed import Observed
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 FABRIC: Data = {
     "name": "storage",
@@ -48,8 +52,16 @@ SHARED: Data = {
     "ipam": {"type": "whereabouts", "range": "10.84.0.0/24"},
 }
 PODS: Data = {"name": "pods", "profile": "pod_network", "network": {"namespace": "test"}}
-POLICY: Data = {"kind": "SriovNetworkNodePolicy", "name": "linerate-storage", "namespace": "ops", "fabric": "storage", "action": "created"}
-NIC = Hca("eth1", pci=PciFunction("0000:01:00.0", "8086", "10c9", "0200", "igb"), netdevs=(Netdev("eth1", "aa", 1500, "up"),))
+POLICY: Data = {
+    "kind": "SriovNetworkNodePolicy",
+    "name": "linerate-storage",
+    "namespace": "ops",
+    "fabric": "storage",
+    "action": "created",
+}
+NIC = Hca(
+    "eth1", pci=PciFunction("0000:01:00.0", "8086", "10c9", "0200", "igb"), netdevs=(Netdev("eth1", "aa", 1500, "up"),)
+)
 NOTHING = Observed({}, {})
 FREE = AddressFacts((), pods=1)
 
@@ -58,7 +70,14 @@ def operators(functions: int) -> OperatorFacts:
     """What the operator reports of a node whose card can make so many virtual functions."""
     label = {"feature.node.kubernetes.io/network-sriov.capable": "true"}
     igb = StateInterface("eth1", "0000:01:00.0", "8086", "10c9", "igb", "ETH", 1500, functions)
-    return OperatorFacts((), (), (), (ClusterNode("worker-1", label, True),), (NodeState("worker-1", interfaces=(igb,)),), namespace="ops")
+    return OperatorFacts(
+        (),
+        (),
+        (),
+        (ClusterNode("worker-1", label, True),),
+        (NodeState("worker-1", interfaces=(igb,)),),
+        namespace="ops",
+    )
 
 
 def plan(
@@ -69,15 +88,19 @@ def plan(
     waivers: typing.Any = None,
     cluster: typing.Any = None,
 ) -> network.NetworkPlan:
-    return network.plan(parse_intent(list(fabrics), waivers, cluster), ["worker-1"], ground, addresses, seen or operators(8))
+    return network.plan(
+        parse_intent(list(fabrics), waivers, cluster), ["worker-1"], ground, addresses, seen or operators(8)
+    )
 
 
-def kinds(planned: network.NetworkPlan) -> typing.List[str]:
+def kinds(planned: network.NetworkPlan) -> list[str]:
     return [item["object"]["kind"] for item in planned.objects]
 
 
-def targets(fabrics: typing.Sequence[Data], applied: typing.Sequence[Data], cluster: typing.Any = None, every: bool = False) -> typing.Any:
-    outcomes = load(typing.Tuple[AppliedObject, ...], list(applied), "applied")
+def targets(
+    fabrics: typing.Sequence[Data], applied: typing.Sequence[Data], cluster: typing.Any = None, every: bool = False
+) -> typing.Any:
+    outcomes = load(tuple[AppliedObject, ...], list(applied), "applied")
     return to_data(network.targets(parse_intent(list(fabrics), None, cluster), ["a"], outcomes, every))
 
 
@@ -103,7 +126,9 @@ def test_members_of_nodes_that_answered() -> None:
 def test_what_reboots_nodes_is_apart() -> None:
     host = {"host": {"memlock": {"by": "machine_config", "limit_gib": 8}}}
     planned = plan([FABRIC], cluster=host)
-    assert [(item["fabric"], item["object"]["kind"]) for item in planned.hosts] == [("", "MachineConfig")] and "MachineConfig" not in kinds(planned)
+    assert [(item["fabric"], item["object"]["kind"]) for item in planned.hosts] == [
+        ("", "MachineConfig")
+    ] and "MachineConfig" not in kinds(planned)
 
 
 def test_nothing_is_written_for_a_fabric_whose_addresses_are_in_use() -> None:
@@ -112,7 +137,9 @@ def test_nothing_is_written_for_a_fabric_whose_addresses_are_in_use() -> None:
     planned = plan([fabric], addresses=services)
     assert planned.objects == ()
     assert "ServiceCIDR kubernetes" in planned.unmade["storage"]
-    waived = plan([fabric], addresses=services, waivers=[{"check": "network.address_overlap", "reason": "it is routed there"}])
+    waived = plan(
+        [fabric], addresses=services, waivers=[{"check": "network.address_overlap", "reason": "it is routed there"}]
+    )
     assert kinds(waived) == ["Namespace", "SriovNetworkNodePolicy", "SriovNetwork"]
 
 
@@ -121,33 +148,58 @@ def test_a_fabric_that_can_t_come_to_anything_is_held_back_unless_waived() -> No
     linted = plan([fabric], operators(3))
     assert linted.objects == ()
     assert "numVfs(4) in CR linerate-storage exceed the maximum allowed value(3)" in linted.lint.held["storage"]
-    waived = plan([fabric], operators(3), waivers=[{"check": "network.lint_functions", "reason": "the webhook decides"}])
+    waived = plan(
+        [fabric], operators(3), waivers=[{"check": "network.lint_functions", "reason": "the webhook decides"}]
+    )
     assert kinds(waived) == ["Namespace", "SriovNetworkNodePolicy", "SriovNetwork"] and waived.lint.held == {}
     assert waived.lint.findings == linted.lint.findings
 
 
 def test_what_fabrics_share_is_written_without_those_that_are_held_back() -> None:
-    fabrics = [MACVLAN, SHARED, {**SHARED, "name": "other", "resource_name": "other", "network": {"name": "other", "namespace": "test"}}]
+    fabrics = [
+        MACVLAN,
+        SHARED,
+        {**SHARED, "name": "other", "resource_name": "other", "network": {"name": "other", "namespace": "test"}},
+    ]
     seen, ground = OperatorFacts((), (), (), ()), Observed({"worker-1": NodeHcas((NIC,))}, {})
     linted = plan(fabrics, seen, ground)
     # without an RDMA device nothing can be shared
     assert set(linted.lint.held) == {"roce", "other"}
     assert kinds(linted) == ["Namespace", "NetworkAttachmentDefinition"]
-    waived = plan(fabrics, seen, ground, waivers=[{"check": "network.lint_rdma", "subject": "roce*", "reason": "the driver comes later"}])
+    waived = plan(
+        fabrics,
+        seen,
+        ground,
+        waivers=[{"check": "network.lint_rdma", "subject": "roce*", "reason": "the driver comes later"}],
+    )
     assert kinds(waived) == ["Namespace", "NicClusterPolicy", "NetworkAttachmentDefinition", "MacvlanNetwork"]
     config = json.loads(waived.objects[1]["object"]["spec"]["rdmaSharedDevicePlugin"]["config"])
     assert [item["resourceName"] for item in config["configList"]] == ["shared"]
 
 
 def test_targets_of_networks_without_virtual_functions() -> None:
-    applied: typing.List[Data] = [
-        {"kind": "NetworkAttachmentDefinition", "name": "fast", "namespace": "test", "fabric": "fast", "action": "created"},
+    applied: list[Data] = [
+        {
+            "kind": "NetworkAttachmentDefinition",
+            "name": "fast",
+            "namespace": "test",
+            "fabric": "fast",
+            "action": "created",
+        },
         {"kind": "MacvlanNetwork", "name": "roce", "fabric": "roce", "action": "created"},
     ]
     fast, roce, baseline = targets([MACVLAN, SHARED, PODS], applied)
     assert (fast["resource"], fast["attachment"], fast["objects"]) == ("", "test/fast", [])
-    assert fast["plugin"] == {"type": "macvlan", "master": "eth1", "mode": "bridge", "ipam": {"type": "whereabouts", "range": "10.83.0.0/24"}}
-    assert (roce["resource"], roce["objects"]) == ("rdma/shared", ["NicClusterPolicy nic-cluster-policy", "MacvlanNetwork roce"])
+    assert fast["plugin"] == {
+        "type": "macvlan",
+        "master": "eth1",
+        "mode": "bridge",
+        "ipam": {"type": "whereabouts", "range": "10.83.0.0/24"},
+    }
+    assert (roce["resource"], roce["objects"]) == (
+        "rdma/shared",
+        ["NicClusterPolicy nic-cluster-policy", "MacvlanNetwork roce"],
+    )
     assert (baseline["attachment"], baseline["predicates"]) == ("", ["ready"])
     refused = [{**applied[0], "action": "refused"}, applied[1]]
     assert [target["fabric"] for target in targets([MACVLAN, SHARED], refused)] == ["roce"]
@@ -183,8 +235,13 @@ def test_a_wrong_intent_names_its_path() -> None:
         plan([{**FABRIC, "virtual_functions": "four"}])
 
 
-RUNS, LACKS, UNREAD = (ObservedPlatform(NodePlatform("6.1", "x86_64", arguments)) for arguments in (("pci=realloc", "iommu=pt"), ("iommu=on",), None))
-POOLED = dataclasses.replace(operators(8), nodes=(ClusterNode("worker-1", {}, True, machine_config="rendered-worker-1"),))
+RUNS, LACKS, UNREAD = (
+    ObservedPlatform(NodePlatform("6.1", "x86_64", arguments))
+    for arguments in (("pci=realloc", "iommu=pt"), ("iommu=on",), None)
+)
+POOLED = dataclasses.replace(
+    operators(8), nodes=(ClusterNode("worker-1", {}, True, machine_config="rendered-worker-1"),)
+)
 
 
 @pytest.mark.parametrize(
@@ -202,7 +259,7 @@ POOLED = dataclasses.replace(operators(8), nodes=(ClusterNode("worker-1", {}, Tr
     ],
 )
 def test_kernel_arguments_that_run_need_no_machine_config_where_no_node_has_one(
-    seen: OperatorFacts, platforms: typing.Dict[str, ObservedPlatform], made: typing.List[str]
+    seen: OperatorFacts, platforms: dict[str, ObservedPlatform], made: list[str]
 ) -> None:
     intent = parse_intent([FABRIC], None, {"host": {"kernel_arguments": ["iommu=pt"]}})
     planned = network.plan(intent, ["worker-1"], NOTHING, FREE, seen, platforms)

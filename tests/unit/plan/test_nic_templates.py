@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Templates for NVIDIA's operator match no card but those of their fabric, and how far it is with a card is told with the cause."""
+"""Templates for NVIDIA's operator match no card but those of their fabric, and how far it is with a card is told with
+the cause."""
 
 from __future__ import annotations
 
@@ -23,20 +24,34 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware impo
     ObservedFirmware,
     Setting,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import ByOperator, by_operator, of_operator, progress
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import (
+    ByOperator,
+    by_operator,
+    of_operator,
+    progress,
+)
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
 FLEET = healthy(PAIR)
 FACTS = FLEET.of("platform")
 NODES = {name: observed.value for name, observed in FACTS.nodes.items()}
-MEMBERSHIPS = [resolve(fabric, NODES, {name: observed.value for name, observed in FACTS.subnets.items()}) for fabric in FLEET.intent.fabrics]
-HCAS = {node: [member.hca.pci for one in MEMBERSHIPS for member in one.members[node] if member.hca.pci] for node in NODES}
+MEMBERSHIPS = [
+    resolve(fabric, NODES, {name: observed.value for name, observed in FACTS.subnets.items()})
+    for fabric in FLEET.intent.fabrics
+]
+HCAS = {
+    node: [member.hca.pci for one in MEMBERSHIPS for member in one.members[node] if member.hca.pci] for node in NODES
+}
 NAMESPACE = "nvidia-network-operator"
 
 
-def cards() -> typing.List[NicDevice]:
+def cards() -> list[NicDevice]:
     """One of each HCA of the fleet."""
-    return [NicDevice(f"{node}-{pci.address}", node, (pci.address,), namespace=NAMESPACE, type=pci.device) for node, found in HCAS.items() for pci in found]
+    return [
+        NicDevice(f"{node}-{pci.address}", node, (pci.address,), namespace=NAMESPACE, type=pci.device)
+        for node, found in HCAS.items()
+        for pci in found
+    ]
 
 
 def planned(
@@ -47,7 +62,9 @@ def planned(
     firmware: typing.Optional[typing.Mapping[str, ObservedFirmware]] = None,
     **wishes: typing.Any,
 ) -> ByOperator:
-    intent = dataclasses.replace(FLEET.intent, cluster=dataclasses.replace(FLEET.intent.cluster, firmware=FirmwareWishes(**wishes)))
+    intent = dataclasses.replace(
+        FLEET.intent, cluster=dataclasses.replace(FLEET.intent.cluster, firmware=FirmwareWishes(**wishes))
+    )
     told = FACTS.firmware if firmware is None else firmware
     seen = told if tools else {name: ObservedFirmware(NodeFirmware()) for name in told}
     return by_operator(MEMBERSHIPS, FACTS.platforms, compared(intent, MEMBERSHIPS, seen, nics), nics, there, unread)
@@ -69,7 +86,10 @@ def test_what_no_tool_shows_is_asked_of_the_operator() -> None:
 
 
 def test_a_template_that_is_there_is_kept() -> None:
-    (name, *_rest) = [template["metadata"]["name"] for _fabric, template in planned(NicDevices(tuple(cards())), tools=False, ats_enabled=False).objects]
+    name, *_rest = [
+        template["metadata"]["name"]
+        for _fabric, template in planned(NicDevices(tuple(cards())), tools=False, ats_enabled=False).objects
+    ]
     found = planned(NicDevices(tuple(cards())), [NicTemplate(name, ours=True)])
     assert [template["metadata"]["name"] for _fabric, template in found.objects] == [name]
     assert planned(NicDevices(tuple(cards())), [NicTemplate(name, ours=False)]) == ByOperator()
@@ -89,9 +109,14 @@ def _refused(found: ByOperator, text: str) -> None:
         lambda card: [dataclasses.replace(card, dpu=True)],
     ],
 )
-def test_no_template_matches_a_card_that_is_not_of_the_fabric(stranger: typing.Callable[[NicDevice], typing.List[NicDevice]]) -> None:
+def test_no_template_matches_a_card_that_is_not_of_the_fabric(
+    stranger: typing.Callable[[NicDevice], list[NicDevice]],
+) -> None:
     first, *rest = cards()
-    _refused(planned(NicDevices((*stranger(first), *rest)), tools=False, ats_enabled=False), "not of the fabric or of this run")
+    _refused(
+        planned(NicDevices((*stranger(first), *rest)), tools=False, ats_enabled=False),
+        "not of the fabric or of this run",
+    )
 
 
 def test_a_card_of_another_model_at_the_same_address_is_no_stranger() -> None:
@@ -102,12 +127,22 @@ def test_a_card_of_another_model_at_the_same_address_is_no_stranger() -> None:
 
 def test_somebody_else_s_template_is_left_alone() -> None:
     theirs = NicTemplate("tuned-by-hand", cards=(cards()[0].name,))
-    _refused(planned(NicDevices(tuple(cards())), [theirs], tools=False, ats_enabled=False), "NicConfigurationTemplate tuned-by-hand decides on them")
+    _refused(
+        planned(NicDevices(tuple(cards())), [theirs], tools=False, ats_enabled=False),
+        "NicConfigurationTemplate tuned-by-hand decides on them",
+    )
 
 
 def test_what_is_not_known_is_not_matched() -> None:
-    _refused(planned(NicDevices(tuple(cards()), ("GET nicdevices: forbidden",)), tools=False, ats_enabled=False), "forbidden")
-    _refused(planned(NicDevices(tuple(cards())), tools=False, unread="which templates there are is not known", ats_enabled=False), "is not known")
+    _refused(
+        planned(NicDevices(tuple(cards()), ("GET nicdevices: forbidden",)), tools=False, ats_enabled=False), "forbidden"
+    )
+    _refused(
+        planned(
+            NicDevices(tuple(cards())), tools=False, unread="which templates there are is not known", ats_enabled=False
+        ),
+        "is not known",
+    )
 
 
 def test_a_setting_that_is_not_as_wanted_makes_a_template_though_vfs_are_there() -> None:
@@ -139,7 +174,11 @@ def state(**changes: typing.Any) -> NicState:
         (state(reason="PendingReboot"), "waits", "PendingReboot"),
         (state(reason="PendingFirmwareUpdate", firmware="FirmwareUpdateStarted"), "waits", "PendingFirmwareUpdate"),
         (state(reason="PendingFirmwareUpdate", firmware="FirmwareUpdateFailed"), "failed", "FirmwareUpdateFailed"),
-        (state(reason="IncorrectSpec", message="device does not support link type change"), "failed", "link type change): the card does not take"),
+        (
+            state(reason="IncorrectSpec", message="device does not support link type change"),
+            "failed",
+            "link type change): the card does not take",
+        ),
         (state(reason="NonVolatileConfigUpdateFailed"), "failed", "mlxconfig failed"),
         (state(reason="SpecValidationFailed"), "failed", "could not be asked"),
         (state(reason="RuntimeConfigUpdateFailed"), "failed", "while the card runs"),
@@ -154,7 +193,13 @@ def test_how_far_the_operator_is(seen: typing.Optional[NicState], stage: str, te
     assert found == stage and text in why and bool(why) is (stage != "done")
 
 
-@hypothesis.given(some.builds(NicState, template=some.just(TEMPLATE) | some.just({}), reason=some.text(max_size=20) | some.just("UpdateSuccessful")))
+@hypothesis.given(
+    some.builds(
+        NicState,
+        template=some.just(TEMPLATE) | some.just({}),
+        reason=some.text(max_size=20) | some.just("UpdateSuccessful"),
+    )
+)
 def test_done_is_said_of_nothing_but_success(seen: NicState) -> None:
     done = progress(seen, TEMPLATE)[0] == "done"
     assert done == (seen.template == TEMPLATE and seen.seen and seen.reason == "UpdateSuccessful")
@@ -162,7 +207,13 @@ def test_done_is_said_of_nothing_but_success(seen: NicState) -> None:
 
 
 def test_what_became_of_templates() -> None:
-    def of(action: str, why: str = "", left: typing.Optional[typing.Mapping[str, str]] = None, allowed: bool = True, dry: bool = False) -> typing.Any:
+    def of(
+        action: str,
+        why: str = "",
+        left: typing.Optional[typing.Mapping[str, str]] = None,
+        allowed: bool = True,
+        dry: bool = False,
+    ) -> typing.Any:
         return of_operator(["t"], ["card"], {"t": (action, why)} if action else {}, left or {}, allowed, dry)
 
     assert of("unchanged").refusals == of("unchanged").notes == () and "is not known" in of("").refusals[0]
@@ -170,6 +221,11 @@ def test_what_became_of_templates() -> None:
     held = of("created", allowed=False)
     assert "was not applied" in held.refusals[0] and "set rdma_cluster.disruption to reboot" in held.refusals[0]
     assert of("unchanged", allowed=False).refusals == ()
-    assert "drains and reboots it by itself" in of("created", dry=True).notes[0] and of("created", dry=True).refusals == ()
+    assert (
+        "drains and reboots it by itself" in of("created", dry=True).notes[0] and of("created", dry=True).refusals == ()
+    )
     assert "has set its HCAs" in of("changed").notes[0]
-    assert "not through with NicDevice card: PendingReboot." in of("unchanged", left={"card": "PendingReboot", "other": "x"}).refusals[0]
+    assert (
+        "not through with NicDevice card: PendingReboot."
+        in of("unchanged", left={"card": "PendingReboot", "other": "x"}).refusals[0]
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What else restarts or drains a node is in the plan: only where it is due, and never as a reboot that does not come."""
+"""What else restarts or drains a node is in the plan: only where it is due, and never as a reboot that does not
+come."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ NODE = "node-1"
 GIB = 1 << 30
 
 
-def restarts(host: HostNeeds, **rows: str) -> typing.Tuple[str, ...]:
-    readings: typing.Dict[str, typing.Tuple[Reading, ...]] = {
+def restarts(host: HostNeeds, **rows: str) -> tuple[str, ...]:
+    readings: dict[str, tuple[Reading, ...]] = {
         name: (Reading(value, ("containerd",) if name == "memlock" else ()),) for name, value in rows.items()
     }
     intent = dataclasses.replace(FLEET.intent, cluster=dataclasses.replace(FLEET.intent.cluster, host=host))
@@ -47,35 +48,56 @@ def test_containerd_is_restarted_where_its_limit_is_another(memlock: Memlock, va
 
 def test_a_limit_that_nobody_has_seen_may_be_another() -> None:
     assert restarts(HostNeeds(memlock=Memlock("containerd", 8)))
-    intent = dataclasses.replace(FLEET.intent, cluster=dataclasses.replace(FLEET.intent.cluster, host=HostNeeds(memlock=Memlock("containerd", 8))))
+    intent = dataclasses.replace(
+        FLEET.intent,
+        cluster=dataclasses.replace(FLEET.intent.cluster, host=HostNeeds(memlock=Memlock("containerd", 8))),
+    )
     assert of_restarts(ObservedTuning(error="unreachable"), intent)
 
 
 def test_policies_of_the_kubelet_take_a_restart_that_nobody_does() -> None:
     asked = HostNeeds(kubelet=Kubelet(topology_manager_policy="single-numa-node", cpu_manager_policy="static"))
     (note,) = restarts(asked, topology_manager="none", cpu_manager="static")
-    assert "has none as policy of its topology manager, and single-numa-node is wanted" in note and "nothing to reboot" in note and "nobody does" in note
+    assert (
+        "has none as policy of its topology manager, and single-numa-node is wanted" in note
+        and "nothing to reboot" in note
+        and "nobody does" in note
+    )
     assert restarts(asked, topology_manager="single-numa-node", cpu_manager="static") == () == restarts(HostNeeds())
     assert len(restarts(asked)) == 2
 
 
-def functions(current: typing.Optional[int]) -> typing.Tuple[str, ...]:
+def functions(current: typing.Optional[int]) -> tuple[str, ...]:
     """Notes where the first HCA has so many VFs."""
     facts = FLEET.of("platform")
     nodes = {name: observed.value for name, observed in facts.nodes.items()}
-    memberships = [resolve(fabric, nodes, {name: observed.value for name, observed in facts.subnets.items()}) for fabric in FLEET.intent.fabrics]
+    memberships = [
+        resolve(fabric, nodes, {name: observed.value for name, observed in facts.subnets.items()})
+        for fabric in FLEET.intent.fabrics
+    ]
     platform = facts.platforms[NODE].value
     wanted = {fabric.name: fabric.virtual_functions for fabric in FLEET.intent.fabrics}
-    of_hcas = {member.hca.pci.address: wanted[one.fabric] for one in memberships for member in one.members[NODE] if member.hca.pci}
+    of_hcas = {
+        member.hca.pci.address: wanted[one.fabric]
+        for one in memberships
+        for member in one.members[NODE]
+        if member.hca.pci
+    }
     seen = [dataclasses.replace(one, sriov_current=of_hcas.get(one.address)) for one in platform.functions]
     first = next(index for index, one in enumerate(seen) if one.address in of_hcas)
     if current is not None:
         seen[first] = dataclasses.replace(seen[first], sriov_current=current)
-    return of_functions(NODE, memberships, ObservedPlatform(dataclasses.replace(platform, functions=tuple(seen))), FLEET.intent)
+    return of_functions(
+        NODE, memberships, ObservedPlatform(dataclasses.replace(platform, functions=tuple(seen))), FLEET.intent
+    )
 
 
 def test_a_drain_of_the_sriov_operator_is_told_where_vfs_change() -> None:
     assert functions(None) == ()
     (note,) = functions(0)
-    assert "stage network: the SR-IOV network operator drains the node" in note and " 0 -> " in note and "no drain of this plan" in note
+    assert (
+        "stage network: the SR-IOV network operator drains the node" in note
+        and " 0 -> " in note
+        and "no drain of this plan" in note
+    )
     assert of_functions(NODE, [], ObservedPlatform(error="unreachable"), FLEET.intent) == ()

@@ -37,18 +37,27 @@ NOBODY = NicDevices()
 
 
 def seen(
-    setting: typing.Optional[Setting] = None, nics: NicDevices = NOBODY, told: typing.Optional[ObservedFirmwareSet] = None, **changes: typing.Any
+    setting: typing.Optional[Setting] = None,
+    nics: NicDevices = NOBODY,
+    told: typing.Optional[ObservedFirmwareSet] = None,
+    **changes: typing.Any,
 ) -> typing.Optional[Seen]:
-    """Of the first node, with a setting of its first HCA and other changes of that one, where the intent asks for ATS off."""
+    """Of the first node, with a setting of its first HCA and other changes of that one, where the intent asks for ATS
+    off."""
     fleet = healthy(PAIR)
-    intent = dataclasses.replace(fleet.intent, cluster=dataclasses.replace(fleet.intent.cluster, firmware=FirmwareWishes(ats_enabled=False)))
+    intent = dataclasses.replace(
+        fleet.intent, cluster=dataclasses.replace(fleet.intent.cluster, firmware=FirmwareWishes(ats_enabled=False))
+    )
     facts = fleet.of("platform")
     first, *rest = facts.firmware[NODE].value.hcas
     kept = tuple(one for one in first.settings if setting is None or one.name != setting.name)
     first = dataclasses.replace(first, **{"settings": (*kept, *([setting] if setting else [])), **changes})
     firmware = {**facts.firmware, NODE: ObservedFirmware(NodeFirmware((first, *rest)))}
     nodes = {name: observed.value for name, observed in facts.nodes.items()}
-    memberships = [resolve(fabric, nodes, {name: observed.value for name, observed in facts.subnets.items()}) for fabric in intent.fabrics]
+    memberships = [
+        resolve(fabric, nodes, {name: observed.value for name, observed in facts.subnets.items()})
+        for fabric in intent.fabrics
+    ]
     return of_firmware(NODE, memberships, facts.platforms[NODE], compared(intent, memberships, firmware, nics), told)
 
 
@@ -61,7 +70,9 @@ def test_what_is_wanted_and_stored_waits_for_a_power_cycle() -> None:
     found = seen(ATS)
     assert found is not None and found.boots == ("7c4d2f1e",) and found.error == found.blind == ""
     (difference,) = found.differences
-    assert (difference.source, difference.key) == (FIRMWARE, f"{ADDRESS} ATS_ENABLED") and action_of(found.differences) == "power_cycle"
+    assert (difference.source, difference.key) == (FIRMWARE, f"{ADDRESS} ATS_ENABLED") and action_of(
+        found.differences
+    ) == "power_cycle"
     assert "False (now True(1)), waits for a reset" in f"{difference}, {difference.how}"
 
 
@@ -108,7 +119,15 @@ def test_a_node_that_was_not_looked_at_is_not_known(platform: ObservedPlatform) 
 def test_without_a_tool_nothing_is_said() -> None:
     facts = healthy(PAIR).of("platform")
     hcas = NodeFirmware((HcaFirmware(ADDRESS, not_asked=("no mstconfig",)),))
-    assert of_firmware(NODE, [], facts.platforms[NODE], compared(healthy(PAIR).intent, [], {NODE: ObservedFirmware(hcas)}, NicDevices())) is None
+    assert (
+        of_firmware(
+            NODE,
+            [],
+            facts.platforms[NODE],
+            compared(healthy(PAIR).intent, [], {NODE: ObservedFirmware(hcas)}, NicDevices()),
+        )
+        is None
+    )
 
 
 NOT_SET = Setting("ATS_ENABLED", "True(1)", "True(1)")
@@ -116,13 +135,17 @@ NOT_SET = Setting("ATS_ENABLED", "True(1)", "True(1)")
 
 def test_what_nobody_has_set_is_no_reason_for_a_reset() -> None:
     found = seen(NOT_SET)
-    assert found is not None and found.differences == () and [one.key for one in found.unset] == [f"{ADDRESS} ATS_ENABLED"]
+    assert (
+        found is not None and found.differences == () and [one.key for one in found.unset] == [f"{ADDRESS} ATS_ENABLED"]
+    )
 
 
 def test_what_would_be_set_in_check_mode_takes_the_reset() -> None:
     found = seen(NOT_SET, told=made(ATS_ENABLED="0"))
     assert found is not None and found.unset == () and found.refusals == ()
-    assert [(one.key, one.needs, one.how) for one in found.differences] == [(f"{ADDRESS} ATS_ENABLED", "power_cycle", "set on the node")]
+    assert [(one.key, one.needs, one.how) for one in found.differences] == [
+        (f"{ADDRESS} ATS_ENABLED", "power_cycle", "set on the node")
+    ]
 
 
 def test_the_same_difference_before_and_after_it_was_set() -> None:
@@ -132,7 +155,12 @@ def test_the_same_difference_before_and_after_it_was_set() -> None:
 
 
 @pytest.mark.parametrize(
-    "told", [made("an observer changes nothing on its node"), ObservedFirmwareSet(error="failed: mstconfig ended with 3"), ObservedFirmwareSet()]
+    "told",
+    [
+        made("an observer changes nothing on its node"),
+        ObservedFirmwareSet(error="failed: mstconfig ended with 3"),
+        ObservedFirmwareSet(),
+    ],
 )
 def test_what_can_not_be_set_keeps_its_node_out_with_the_reason(told: ObservedFirmwareSet) -> None:
     found = seen(NOT_SET, told=told)
@@ -155,11 +183,15 @@ def test_what_the_next_reset_takes_away_needs_none() -> None:
 
 def test_what_was_set_and_can_not_be_seen_is_unknown() -> None:
     facts = healthy(PAIR).of("platform")
-    found = of_firmware(NODE, [], facts.platforms[NODE], compared(healthy(PAIR).intent, [], {}, NicDevices()), made(ATS_ENABLED="0"))
+    found = of_firmware(
+        NODE, [], facts.platforms[NODE], compared(healthy(PAIR).intent, [], {}, NicDevices()), made(ATS_ENABLED="0")
+    )
     assert found is not None and "not known" in found.error
 
 
 def test_a_bluefield_in_dpu_mode_is_told_and_left() -> None:
     found = seen(None, device="a2dc", settings=(NOT_SET, Setting(DPU_MODE, "ENABLED(0)", "ENABLED(0)")))
     assert found is not None and found.differences == found.unset == () and not found.refusals
-    assert found.notes == (f"{ADDRESS} is a BlueField in DPU mode: its Arm cores set ATS_ENABLED, and the host leaves it alone",)
+    assert found.notes == (
+        f"{ADDRESS} is a BlueField in DPU mode: its Arm cores set ATS_ENABLED, and the host leaves it alone",
+    )

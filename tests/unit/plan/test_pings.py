@@ -9,11 +9,22 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet, SeenTopology, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    ObservedSubnets,
+    ObservedTopologies,
+    SeenSubnet,
+    SeenTopology,
+    SubnetManager,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import SeenForwarding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import PingPlan, PingSchedule, PingTask, PortName
+from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import (
+    PingPlan,
+    PingSchedule,
+    PingTask,
+    PortName,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.observed import Observed, observed, rails
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import ping_schedule
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import coverage
@@ -25,7 +36,9 @@ from tests.unit.fat_tree import guid, parts
 HCAS = {name: ObservedHcas(world.node(number)) for name, number in world.NODES.items()}
 SUBNETS = {name: ObservedSubnets(world.subnets()) for name in world.NODES}
 ERROR = "unreachable: No route to host"
-GROUND = observed({**HCAS, "worker-3": ObservedHcas(error=ERROR)}, {**SUBNETS, "worker-3": ObservedSubnets(error=ERROR)})
+GROUND = observed(
+    {**HCAS, "worker-3": ObservedHcas(error=ERROR)}, {**SUBNETS, "worker-3": ObservedSubnets(error=ERROR)}
+)
 
 
 def planned(intent: Intent, ground: Observed = GROUND) -> PingSchedule:
@@ -34,12 +47,17 @@ def planned(intent: Intent, ground: Observed = GROUND) -> PingSchedule:
 
 def test_node_without_an_answer_takes_part_in_no_plan() -> None:
     assert set(GROUND.hcas) == set(GROUND.subnets) == set(world.NODES)
-    both = observed({"a": ObservedHcas(world.node(1), "half of it")}, {"a": ObservedSubnets(world.subnets(), "half of it")})
+    both = observed(
+        {"a": ObservedHcas(world.node(1), "half of it")}, {"a": ObservedSubnets(world.subnets(), "half of it")}
+    )
     assert both == Observed({}, {}), "what came with an error is no ground for a plan"
 
 
 def test_one_port_looks_at_each_fabric() -> None:
-    assert vantage_points(GROUND.subnets) == {"worker-1": (PortName("mlx5_0", 1), PortName("mlx5_2", 1)), "worker-2": ()}
+    assert vantage_points(GROUND.subnets) == {
+        "worker-1": (PortName("mlx5_0", 1), PortName("mlx5_2", 1)),
+        "worker-2": (),
+    }
 
 
 def test_the_plan_is_what_ibping_takes() -> None:
@@ -75,7 +93,10 @@ def test_a_large_fleet_pings_over_each_link_of_the_fabric() -> None:
     topology, tables, ends = parts([6] * 8, 6)
     seen = SeenTopology("mlx5_0", 1, topology, forwarding=SeenForwarding(tuple(tables)))
     port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", 400.0, 4, "NDR")
-    hcas = {end.node: NodeHcas((Hca("mlx5_0", "mlx5_0", ports=(dataclasses.replace(port, lid=end.lid, guid=end.guid),)),)) for end in ends}
+    hcas = {
+        end.node: NodeHcas((Hca("mlx5_0", "mlx5_0", ports=(dataclasses.replace(port, lid=end.lid, guid=end.guid),)),))
+        for end in ends
+    }
     subnets = {end.node: (SeenSubnet("mlx5_0", 1, SubnetManager(1, guid(9, 1), "MASTER", 15, 100)),) for end in ends}
     wanted = dataclasses.replace(world.fabric(hcas_per_node=1), routing="static")
     asked = []

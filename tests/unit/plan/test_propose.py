@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What there is becomes an intent: the stages take it, each value says why, and what nothing shows is refused until it is filled in."""
+"""What there is becomes an intent: the stages take it, each value says why, and what nothing shows is refused until it
+is filled in."""
 
 from __future__ import annotations
 
@@ -22,9 +23,21 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import DISRUPTION, heed
-from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet, SubnetManager
+from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
+    ObservedSubnets,
+    ObservedTopologies,
+    SeenSubnet,
+    SubnetManager,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import judge
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, ObservedHcas, Port, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    Netdev,
+    NodeHcas,
+    ObservedHcas,
+    Port,
+    Sriov,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import (
     NetdevNeighbours,
@@ -53,7 +66,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.proposal imp
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, MIXED, PAIR, ROCE, Shape, healthy
 
-Data = typing.Dict[str, typing.Any]
+Data = dict[str, typing.Any]
 
 #: small enough for each test, and of several kinds: one fabric, two models, Ethernet, two fabrics
 TWO = Shape("2 nodes of 4 and 2 HCAs", 2, 4, 2)
@@ -121,7 +134,7 @@ def out(proposal: Proposal) -> str:
     return "\n".join(f"{item.what}: {item.why}" for item in proposal.left_out)
 
 
-def values(proposal: Proposal) -> typing.Dict[str, typing.Union[Value, Blank]]:
+def values(proposal: Proposal) -> dict[str, typing.Union[Value, Blank]]:
     return dict(leaves(proposal.variables))
 
 
@@ -143,7 +156,9 @@ def test_validate_refuses_it_until_then_and_names_each_line(shape: Shape) -> Non
     assert {place.rpartition(".")[2] for place in blanks} == {"namespace"}
     with pytest.raises(IntentError) as caught:
         parse_intent(data["rdma_fabrics"], None, data["rdma_cluster"])
-    assert {problem.path: problem.expected for problem in caught.value.problems} == {place: entry.hint for place, entry in blanks.items()}
+    assert {problem.path: problem.expected for problem in caught.value.problems} == {
+        place: entry.hint for place, entry in blanks.items()
+    }
     context = StageContext("validate", "run", "then", "now", False, {})
     facts = to_data(validate.Facts(nodes=shape.names))
     record = judge_stage(context, RawIntent(data["rdma_fabrics"], None, data["rdma_cluster"]), facts)
@@ -168,7 +183,10 @@ def test_a_node_whose_ports_tell_a_fabric_each_is_left_out_beyond_those_that_a_s
     assert value is not None and subnets is not None
     names = [f"mlx5_{number}" for number in range(100, 100 + 2 * MOST_FABRICS)]
     made = tuple(dataclasses.replace(value.hcas[0], name=name, rdma_device=name) for name in names)
-    told = tuple(dataclasses.replace(subnets[0], rdma_device=name, master=SubnetManager(1, f"0x{at:016x}", "MASTER", 1, 1)) for at, name in enumerate(names, 1))
+    told = tuple(
+        dataclasses.replace(subnets[0], rdma_device=name, master=SubnetManager(1, f"0x{at:016x}", "MASTER", 1, 1))
+        for at, name in enumerate(names, 1)
+    )
     hostile = dataclasses.replace(
         seen,
         hcas={node: ObservedHcas(dataclasses.replace(value, hcas=made)), other: seen.hcas[other]},
@@ -179,12 +197,15 @@ def test_a_node_whose_ports_tell_a_fabric_each_is_left_out_beyond_those_that_a_s
     assert len(fabrics) == MOST_FABRICS
     (true,) = [row for row in fabrics if row["select"]["hcas_per_node"] > 1]
     assert subnets[0].master is not None and subnets[0].master.guid in true["select"]["subnet_manager"]
-    assert f"its ports tell one of {2 * MOST_FABRICS + 1} fabrics, and {MOST_FABRICS} are proposed. Add a fabric by hand." in out(proposal)
+    assert (
+        f"its ports tell one of {2 * MOST_FABRICS + 1} fabrics, and {MOST_FABRICS} are proposed. Add a fabric by hand."
+        in out(proposal)
+    )
 
 
 def test_ports_that_see_the_two_managers_of_one_fabric_are_on_one_fabric() -> None:
     seen = seen_of(TWO)
-    (master, standby) = (data_of(propose(seen).fabrics)[0]["select"]["subnet_manager"])[:2]
+    master, standby = (data_of(propose(seen).fabrics)[0]["select"]["subnet_manager"])[:2]
 
     def after(subnet: SeenSubnet) -> SeenSubnet:
         if subnet.master is None or subnet.master.guid != master:
@@ -211,7 +232,11 @@ def test_hcas_that_share_their_leaves_have_no_rails() -> None:
     leaf = next(item for item in topology.topology.nodes if item.description == "leaf-0-1")
     leaves_of = {item.guid for item in topology.topology.nodes if item.description.startswith("leaf-")}
     links = tuple(
-        dataclasses.replace(link, a=dataclasses.replace(link.a, guid=leaf.guid, port=number)) if link.a.guid in leaves_of else link
+        (
+            dataclasses.replace(link, a=dataclasses.replace(link.a, guid=leaf.guid, port=number))
+            if link.a.guid in leaves_of
+            else link
+        )
         for number, link in enumerate(topology.topology.links, 1)
     )
     one = dataclasses.replace(topology, topology=dataclasses.replace(topology.topology, links=links))
@@ -247,12 +272,18 @@ def test_a_slower_nic_a_part_of_a_bond_and_one_without_a_link_are_left_out() -> 
         return dataclasses.replace(hca, ports=tuple(dataclasses.replace(port, rate_gbps=25.0) for port in hca.ports))
 
     def bonded(hca: Hca) -> Hca:
-        return dataclasses.replace(hca, netdevs=tuple(dataclasses.replace(netdev, bond="bond0") for netdev in hca.netdevs))
+        return dataclasses.replace(
+            hca, netdevs=tuple(dataclasses.replace(netdev, bond="bond0") for netdev in hca.netdevs)
+        )
 
     def down(hca: Hca) -> Hca:
         return dataclasses.replace(hca, ports=tuple(dataclasses.replace(port, state="DOWN") for port in hca.ports))
 
-    for change, words in ((slower, "its link runs at 25 Gb/s"), (bonded, "part of the bond bond0"), (down, "its port has no link")):
+    for change, words in (
+        (slower, "its link runs at 25 Gb/s"),
+        (bonded, "part of the bond bond0"),
+        (down, "its port has no link"),
+    ):
         proposal = propose(everywhere(seen_of(ROCE), "mlx5_1", change))
         assert words in out(proposal)
         # others of its model are left out, so that the model does not select them
@@ -273,26 +304,35 @@ def test_one_node_that_claims_a_faster_link_empties_the_fabric_of_no_other() -> 
     proposal = propose(at_rate(seen_of(ROCE), "node-3", 401.0, "mlx5_0"))
     (fabric,) = proposal.fabrics.items
     assert "Ethernet links of 400 Gb/s with RDMA" in fabric.why and len(usual.fabrics.items) == 1
-    told = "its link runs at 401 Gb/s and others at 400, which is the fastest of 2 of 3 nodes. Look at its link, or add a fabric by hand."
+    told = (
+        "its link runs at 401 Gb/s and others at 400, which is the fastest of 2 of 3 nodes. Look at its link, or add a"
+        " fabric by hand."
+    )
     assert f"node-3 mlx5_0 (15b3:101d): {told}" in out(proposal)
     assert not [item.what for item in proposal.left_out if "node-1" in item.what or "node-2" in item.what]
 
 
 def test_of_two_rates_that_as_many_nodes_have_the_faster_one_is_proposed() -> None:
-    seen = dataclasses.replace(seen_of(ROCE), hcas={name: item for name, item in seen_of(ROCE).hcas.items() if name != "node-3"})
+    seen = dataclasses.replace(
+        seen_of(ROCE), hcas={name: item for name, item in seen_of(ROCE).hcas.items() if name != "node-3"}
+    )
     proposal = propose(at_rate(seen, "node-2", 800.0, "mlx5_0", "mlx5_1"))
     assert "Ethernet links of 800 Gb/s with RDMA" in proposal.fabrics.items[0].why
     assert "node-1 mlx5_0, mlx5_1" in out(proposal) and "its link runs at 400 Gb/s and others at 800" in out(proposal)
 
 
 def test_a_nic_for_storage_that_each_node_has_beside_faster_ones_is_none_of_the_fabric() -> None:
-    """Each node has one voice, for its fastest: two speeds of servers with the same slower NIC make no fabric of that."""
+    """Each node has one voice, for its fastest: two speeds of servers with the same slower NIC make no fabric of
+    that."""
     seen = at_rate(seen_of(ROCE), "node-1", 800.0, "mlx5_0")
     for node in ("node-1", "node-2", "node-3"):
         seen = at_rate(seen, node, 100.0, "mlx5_1")
     proposal = propose(seen)
     assert "Ethernet links of 400 Gb/s with RDMA" in proposal.fabrics.items[0].why
-    assert "mlx5_1 (15b3:101d) of all 3 nodes: its link runs at 100 Gb/s and others at 400: mostly it is for storage" in out(proposal)
+    assert (
+        "mlx5_1 (15b3:101d) of all 3 nodes: its link runs at 100 Gb/s and others at 400: mostly it is for storage"
+        in out(proposal)
+    )
     assert "node-1 mlx5_0 (15b3:101d): its link runs at 800 Gb/s and others at 400" in out(proposal)
 
 
@@ -308,10 +348,13 @@ def test_a_node_that_differs_and_one_without_an_answer_are_named() -> None:
 def test_a_port_without_a_subnet_manager_is_named() -> None:
     seen = seen_of(PAIR)
     blind = tuple(
-        dataclasses.replace(item, master=None, error="timeout") if item.rdma_device == "mlx5_2" else item for item in seen.subnets["node-1"].value or ()
+        dataclasses.replace(item, master=None, error="timeout") if item.rdma_device == "mlx5_2" else item
+        for item in seen.subnets["node-1"].value or ()
     )
     proposal = propose(dataclasses.replace(seen, subnets={**seen.subnets, "node-1": ObservedSubnets(blind)}))
-    assert "node-1 mlx5_2 (15b3:1021): no subnet manager answers through its ports, which are ACTIVE and LinkUp" in out(proposal)
+    assert "node-1 mlx5_2 (15b3:1021): no subnet manager answers through its ports, which are ACTIVE and LinkUp" in out(
+        proposal
+    )
 
 
 def test_nothing_to_propose_is_an_empty_list_with_the_reasons() -> None:
@@ -324,13 +367,21 @@ def test_nothing_to_propose_is_an_empty_list_with_the_reasons() -> None:
     ("sriov", "functions", "disruption"),
     [(Sriov(16, 4), 4, "drain"), (Sriov(16, 0), 8, "reboot"), (Sriov(4, 0), 4, "reboot"), (None, None, "reboot")],
 )
-def test_functions_fit_the_firmware_and_disruption_what_is_to_be_made(sriov: typing.Optional[Sriov], functions: typing.Optional[int], disruption: str) -> None:
+def test_functions_fit_the_firmware_and_disruption_what_is_to_be_made(
+    sriov: typing.Optional[Sriov], functions: typing.Optional[int], disruption: str
+) -> None:
     seen = seen_of(PAIR)
     for number in range(4):
         seen = everywhere(seen, f"mlx5_{number}", lambda hca: dataclasses.replace(hca, sriov=sriov))
     found = values(propose(seen))
     proposed = found["rdma_fabrics[0].virtual_functions"]
-    assert isinstance(proposed, Blank) if functions is None else proposed.value == functions if isinstance(proposed, Value) else False
+    assert (
+        isinstance(proposed, Blank)
+        if functions is None
+        else proposed.value == functions
+        if isinstance(proposed, Value)
+        else False
+    )
     assert data_of(found["rdma_cluster.disruption"]) == disruption
 
 
@@ -345,7 +396,11 @@ def test_a_run_may_be_asked_what_may_happen_to_a_node(asked: str) -> None:
 
 
 def test_without_the_cluster_what_it_would_show_is_to_be_filled_in() -> None:
-    proposal = propose(dataclasses.replace(seen_of(PAIR), addresses=None, operators=None, unread=("addresses in use could not be asked for",)))
+    proposal = propose(
+        dataclasses.replace(
+            seen_of(PAIR), addresses=None, operators=None, unread=("addresses in use could not be asked for",)
+        )
+    )
     blanks = {place for place, entry in leaves(proposal.variables) if isinstance(entry, Blank)}
     of_fabric = {f"rdma_fabrics[0].{key}" for key in ("network.namespace", "ipam.type", "ipam.range")}
     assert blanks == of_fabric | {f"rdma_cluster.{key}" for key in ("node_selector", "resource_prefix")}
@@ -358,9 +413,16 @@ def test_without_the_cluster_what_it_would_show_is_to_be_filled_in() -> None:
 
 def test_what_could_not_be_read_is_no_sign_that_nothing_is_there() -> None:
     refused = OperatorFacts((), (), (), (), errors=("Deployment: forbidden",))
-    proposal = propose(dataclasses.replace(seen_of(PAIR), addresses=AddressFacts(errors=("Node: forbidden",)), operators=refused))
+    proposal = propose(
+        dataclasses.replace(seen_of(PAIR), addresses=AddressFacts(errors=("Node: forbidden",)), operators=refused)
+    )
     found = values(proposal)
-    for place in ("rdma_cluster.resource_prefix", "rdma_cluster.node_selector", "rdma_fabrics[0].ipam.range", "rdma_fabrics[0].ipam.type"):
+    for place in (
+        "rdma_cluster.resource_prefix",
+        "rdma_cluster.node_selector",
+        "rdma_fabrics[0].ipam.range",
+        "rdma_fabrics[0].ipam.type",
+    ):
         assert isinstance(found[place], Blank), place
     assert any("Deployment: forbidden" in note for note in proposal.notes)
 
@@ -377,7 +439,8 @@ def test_on_ethernet_the_nodes_own_nic_is_to_be_looked_for() -> None:
 
 
 def cabled(**places: typing.Optional[str]) -> Seen:
-    """The RoCE fleet with what its NICs have seen: ``node_1_mlx5_0="leaf1"`` is a switch by LLDP, ``node_2_mlx5_0="node-1 mlx5_0"`` a neighbour."""
+    """The RoCE fleet with what its NICs have seen: ``node_1_mlx5_0="leaf1"`` is a switch by LLDP,
+    ``node_2_mlx5_0="node-1 mlx5_0"`` a neighbour."""
     seen = seen_of(ROCE)
 
     def address(node: str, name: str) -> str:
@@ -388,22 +451,28 @@ def cabled(**places: typing.Optional[str]) -> Seen:
         assert observed.value is not None
         found, items = [], []
         for hca in observed.value.hcas:
-            found.append(hca if hca.is_virtual else dataclasses.replace(hca, netdevs=(Netdev(f"net_{hca.name}", address(node, hca.name)),)))
+            found.append(
+                hca
+                if hca.is_virtual
+                else dataclasses.replace(hca, netdevs=(Netdev(f"net_{hca.name}", address(node, hca.name)),))
+            )
             place = places.get(f"{node}_{hca.name}".replace("-", "_"))
             who = (address(*place.split()),) if place and " " in place else ()
             ports = (SwitchPort(f"chassis-of-{place}", "swp1", place, 7),) if place and not who else ()
-            items += [] if hca.is_virtual else [NetdevNeighbours(f"net_{hca.name}", address(node, hca.name), ports, who)]
+            items += (
+                [] if hca.is_virtual else [NetdevNeighbours(f"net_{hca.name}", address(node, hca.name), ports, who)]
+            )
         hcas[node] = ObservedHcas(NodeHcas(tuple(found)))
         neighbours[node] = ObservedNeighbours(NodeNeighbours(tuple(items), ("eno1",)))
     return dataclasses.replace(seen, hcas=hcas, neighbours=neighbours)
 
 
-def everywhere_on(*switches: str) -> typing.Dict[str, str]:
+def everywhere_on(*switches: str) -> dict[str, str]:
     """HCA k of each node on the k-th switch."""
     return {f"node_{node}_mlx5_{number}": switch for node in (1, 2, 3) for number, switch in enumerate(switches)}
 
 
-def whys(proposal: Proposal) -> typing.List[str]:
+def whys(proposal: Proposal) -> list[str]:
     return [item.why for item in proposal.fabrics.items]
 
 
@@ -419,7 +488,10 @@ def test_neighbours_show_one_network_as_well_and_who_has_seen_nobody_is_counted(
 
 def test_a_switch_for_each_rail_is_a_fabric_each() -> None:
     proposal = propose(cabled(**everywhere_on("leaf1", "leaf2")))
-    assert [why.partition(":")[0].rpartition(", ")[2] for why in whys(proposal)] == ["on one network by LLDP of leaf1", "on one network by LLDP of leaf2"]
+    assert [why.partition(":")[0].rpartition(", ")[2] for why in whys(proposal)] == [
+        "on one network by LLDP of leaf1",
+        "on one network by LLDP of leaf2",
+    ]
     assert [item["select"] for item in data_of(proposal.fabrics)] == [
         {"vendor": "15b3", "pci": [address], "hcas_per_node": 1} for address in ("0000:10:00.0", "0000:11:00.0")
     ]
@@ -428,14 +500,19 @@ def test_a_switch_for_each_rail_is_a_fabric_each() -> None:
 def test_who_has_seen_nobody_where_there_are_several_networks_is_left_out() -> None:
     places = {**everywhere_on("leaf1", "leaf2"), "node_3_mlx5_1": None}
     proposal = propose(cabled(**places))
-    assert "node-3 mlx5_1 (15b3:101d): neither LLDP nor a neighbour shows to which of the networks it is cabled" in out(proposal)
+    assert "node-3 mlx5_1 (15b3:101d): neither LLDP nor a neighbour shows to which of the networks it is cabled" in out(
+        proposal
+    )
     assert len(proposal.fabrics.items) == 2
 
 
 def test_racks_without_a_node_in_common_are_one_fabric_to_look_at() -> None:
     places = {f"node_{node}_mlx5_{number}": f"rack{node}" for node in (1, 2, 3) for number in (0, 1)}
     (why,) = whys(propose(cabled(**places)))
-    assert "3 networks without a node in common, LLDP of rack1, rack2, rack3: racks of one fabric where they are routed" in why
+    assert (
+        "3 networks without a node in common, LLDP of rack1, rack2, rack3: racks of one fabric where they are routed"
+        in why
+    )
 
 
 def test_cables_that_no_slot_tells_apart_are_said() -> None:
@@ -455,14 +532,21 @@ def test_a_hardware_address_that_two_nics_have_tells_nothing() -> None:
 
 
 def test_why_nobody_was_heard_is_said() -> None:
-    mute = dict.fromkeys(seen_of(ROCE).hcas, ObservedNeighbours(NodeNeighbours((), ("eno1",), ("LLDP on net0: Operation not permitted",))))
+    mute = dict.fromkeys(
+        seen_of(ROCE).hcas,
+        ObservedNeighbours(NodeNeighbours((), ("eno1",), ("LLDP on net0: Operation not permitted",))),
+    )
     (why,) = whys(propose(dataclasses.replace(seen_of(ROCE), neighbours=mute)))
     assert "is not seen (LLDP on net0: Operation not permitted), so look" in why
 
 
 def test_the_nic_of_a_nodes_default_route_is_left_out() -> None:
     seen = cabled(**everywhere_on("leaf1", "leaf1"))
-    own = {name: ObservedNeighbours(dataclasses.replace(item.value, uplinks=("net_mlx5_0",))) for name, item in seen.neighbours.items() if item.value}
+    own = {
+        name: ObservedNeighbours(dataclasses.replace(item.value, uplinks=("net_mlx5_0",)))
+        for name, item in seen.neighbours.items()
+        if item.value
+    }
     proposal = propose(dataclasses.replace(seen, neighbours=own))
     assert "mlx5_0 (15b3:101d) of all 3 nodes: the node's default route leads through net_mlx5_0" in out(proposal)
     assert data_of(proposal.fabrics)[0]["select"]["pci"] == ["0000:11:00.0"]
@@ -477,30 +561,35 @@ def test_the_nic_of_a_nodes_default_route_is_left_out() -> None:
         (["NVIDIA-A10", "Tesla-T4"], "with GPUs such as NVIDIA-A10, Tesla-T4 a network without RDMA may do"),
     ],
 )
-def test_the_profile_says_what_the_gpus_ask_of_a_network(models: typing.List[str], words: str) -> None:
+def test_the_profile_says_what_the_gpus_ask_of_a_network(models: list[str], words: str) -> None:
     seen = seen_of(PAIR)
     assert seen.operators is not None and len(seen.operators.nodes) == 2
     nodes = tuple(
-        dataclasses.replace(node, labels={**node.labels, "nvidia.com/gpu.product": model}) for node, model in zip(seen.operators.nodes, models, strict=True)
+        dataclasses.replace(node, labels={**node.labels, "nvidia.com/gpu.product": model})
+        for node, model in zip(seen.operators.nodes, models, strict=True)
     )
-    said = values(propose(dataclasses.replace(seen, operators=dataclasses.replace(seen.operators, nodes=nodes))))["rdma_fabrics[0].profile"]
+    said = values(propose(dataclasses.replace(seen, operators=dataclasses.replace(seen.operators, nodes=nodes))))[
+        "rdma_fabrics[0].profile"
+    ]
     assert words in said.why
     assert "GPUs" not in values(propose(seen))["rdma_fabrics[0].profile"].why
 
 
 networks = st.builds(
     lambda number, prefix: str(ipaddress.IPv4Network((number >> (32 - prefix) << (32 - prefix), prefix))),
-    st.one_of(st.integers(0x0A000000, 0x0AFFFFFF), st.integers(0xAC100000, 0xAC1FFFFF), st.integers(0xC0A80000, 0xC0A8FFFF)),
+    st.one_of(
+        st.integers(0x0A000000, 0x0AFFFFFF), st.integers(0xAC100000, 0xAC1FFFFF), st.integers(0xC0A80000, 0xC0A8FFFF)
+    ),
     st.integers(9, 32),
 )
 
 
 @settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(["pods", "services", "node", "attachment"]), networks), max_size=12))
-def test_the_range_overlaps_nothing_and_is_large_enough(taken: typing.List[typing.Tuple[typing.Any, str]]) -> None:
+def test_the_range_overlaps_nothing_and_is_large_enough(taken: list[tuple[typing.Any, str]]) -> None:
     addresses = AddressFacts(tuple(Taken(kind, network, "somebody") for kind, network in taken), 1)
     proposal = propose(dataclasses.replace(seen_of(TWO), addresses=addresses))
-    proposed: typing.List[typing.Any] = []
+    proposed: list[typing.Any] = []
     for number, needed in ((0, 2 * 4 * 2), (1, 2 * 2 * 2)):
         entry = values(proposal)[f"rdma_fabrics[{number}].ipam.range"]
         if isinstance(entry, Blank):
@@ -515,7 +604,25 @@ def test_the_range_overlaps_nothing_and_is_large_enough(taken: typing.List[typin
 
 
 texts = st.one_of(
-    st.text(), st.sampled_from(["yes", "No", "null", "1e3", "15b3", "0x1", "# no", "a: b", "{{ x }}", "'", '"', "\\", "\x85\u2028", "\U0001f600"])
+    st.text(),
+    st.sampled_from(
+        [
+            "yes",
+            "No",
+            "null",
+            "1e3",
+            "15b3",
+            "0x1",
+            "# no",
+            "a: b",
+            "{{ x }}",
+            "'",
+            '"',
+            "\\",
+            "\x85\u2028",
+            "\U0001f600",
+        ]
+    ),
 )
 tellers = st.one_of(st.text(max_size=300), st.just("why\nnot: [\u2028# "))
 
@@ -531,22 +638,31 @@ Loader.add_constructor("!unsafe", lambda loader, node: node.value)
 legal = texts.filter(lambda text: not re.search("[\ud800-\udfff]", text))
 scalars: st.SearchStrategy[typing.Any] = st.one_of(legal, st.integers(), st.booleans())
 plain_values: st.SearchStrategy[Entry] = st.one_of(
-    st.builds(Value, st.one_of(scalars, st.lists(scalars, max_size=3).map(tuple)), tellers), st.builds(Blank, legal, tellers)
+    st.builds(Value, st.one_of(scalars, st.lists(scalars, max_size=3).map(tuple)), tellers),
+    st.builds(Blank, legal, tellers),
 )
 
 
 def sections(entries: st.SearchStrategy[Entry]) -> st.SearchStrategy[Section]:
-    return st.builds(Section, st.dictionaries(legal, entries, min_size=1, max_size=3).map(lambda found: tuple(found.items())), tellers)
+    return st.builds(
+        Section,
+        st.dictionaries(legal, entries, min_size=1, max_size=3).map(lambda found: tuple(found.items())),
+        tellers,
+    )
 
 
 trees: st.SearchStrategy[Entry] = st.recursive(
-    plain_values, lambda inner: st.one_of(sections(inner), st.builds(Sections, st.lists(sections(inner), max_size=2).map(tuple), tellers)), max_leaves=12
+    plain_values,
+    lambda inner: st.one_of(
+        sections(inner), st.builds(Sections, st.lists(sections(inner), max_size=2).map(tuple), tellers)
+    ),
+    max_leaves=12,
 )
 
 
 @settings(deadline=None)
 @given(sections(trees), st.lists(sections(trees), max_size=2), tellers)
-def test_yaml_reads_what_the_tree_says(cluster: Section, fabrics: typing.List[Section], words: str) -> None:
+def test_yaml_reads_what_the_tree_says(cluster: Section, fabrics: list[Section], words: str) -> None:
     proposal = Proposal(Sections(tuple(fabrics), words), cluster, (LeftOut(words, words),), (words,))
     assert yaml.load(render(proposal), Loader=Loader) == data_of(proposal.variables)
 
@@ -566,9 +682,19 @@ def test_an_intent_that_is_there_differs_in_what_it_says_otherwise() -> None:
     proposal = propose(seen)
     assert difference(proposal, there["rdma_fabrics"], there["rdma_cluster"]) == ()
     (fabric,) = there["rdma_fabrics"]
-    other = {**fabric, "name": "mine", "virtual_functions": 7, "select": {**fabric["select"], "subnet_manager": ["any"]}}
-    assert difference(proposal, [other], None) == ("rdma_fabrics[0].virtual_functions: 7; proposed is 2: each HCA has so many now; firmware offers 16",)
+    other = {
+        **fabric,
+        "name": "mine",
+        "virtual_functions": 7,
+        "select": {**fabric["select"], "subnet_manager": ["any"]},
+    }
+    assert difference(proposal, [other], None) == (
+        "rdma_fabrics[0].virtual_functions: 7; proposed is 2: each HCA has so many now; firmware offers 16",
+    )
     assert difference(proposal, [fabric, other], {"disruption": "none"})[0] == "rdma_fabrics: 2 fabrics; proposed are 1"
-    assert any(line.startswith("rdma_cluster.disruption: none; proposed is drain") for line in difference(proposal, None, {"disruption": "none"}))
+    assert any(
+        line.startswith("rdma_cluster.disruption: none; proposed is drain")
+        for line in difference(proposal, None, {"disruption": "none"})
+    )
     # what it is wrong in is for stage validate to say
     assert difference(proposal, "{{ nonsense }}", ["no", "mapping"]) == ()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run would have pulled, out of the intent and of what charts name; and the files with which a mirror is filled."""
+"""What a run would have pulled, out of the intent and of what charts name; and the files with which a mirror is
+filled."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan import operato
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pulls import charts, pulls
 from ansible_collections.linerate.rdma.plugins.module_utils._render import pulls as render
 
-SRIOV: typing.Dict[str, typing.Any] = {
+SRIOV: dict[str, typing.Any] = {
     "name": "compute",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 1, "vendor": "15b3", "device": "1021"},
@@ -29,7 +30,14 @@ SRIOV: typing.Dict[str, typing.Any] = {
     "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
     "pods": {"image": "registry.example/tools@sha256:" + "a" * 64},
 }
-SHARED = {**SRIOV, "name": "shared", "profile": "rdma_shared", "virtual_functions": 0, "select": {"hcas_per_node": 1, "netdev": ["ens1np0"]}, "mtu": 9000}
+SHARED = {
+    **SRIOV,
+    "name": "shared",
+    "profile": "rdma_shared",
+    "virtual_functions": 0,
+    "select": {"hcas_per_node": 1, "netdev": ["ens1np0"]},
+    "mtu": 9000,
+}
 NONE = plan.Wishes()
 SEEN = {
     "sriov-network-operator": ChartSeen((ImageSeen("ghcr.io/k8snetworkplumbingwg/sriov-network-operator"),)),
@@ -37,12 +45,12 @@ SEEN = {
 }
 
 
-def listed(*fabrics: typing.Dict[str, typing.Any], olm: bool = False, wishes: plan.Wishes = NONE, **more: typing.Any) -> Pulls:
+def listed(*fabrics: dict[str, typing.Any], olm: bool = False, wishes: plan.Wishes = NONE, **more: typing.Any) -> Pulls:
     intent = parse_intent(list(fabrics) or [SRIOV], None, more.pop("cluster", None))
     return pulls(intent, more.pop("job", None), olm, wishes, more.pop("seen", SEEN), more.pop("named", {}), "4.20")
 
 
-def container(**fields: typing.Any) -> typing.Dict[str, typing.Any]:
+def container(**fields: typing.Any) -> dict[str, typing.Any]:
     return {"kind": "Deployment", "spec": {"template": {"spec": {"containers": [fields]}}}}
 
 
@@ -65,10 +73,23 @@ def test_fields_of_nvidias_policies() -> None:
                 "repository": "nvcr.io/nvidia",
                 "image": "driver",
                 "version": "580.95.05",
-                "manager": {"repository": "nvcr.io/nvidia/cloud-native", "image": "k8s-driver-manager", "version": "v0.9"},
+                "manager": {
+                    "repository": "nvcr.io/nvidia/cloud-native",
+                    "image": "k8s-driver-manager",
+                    "version": "v0.9",
+                },
             },
-            "toolkit": {"repository": "nvcr.io/nvidia/k8s", "image": "container-toolkit", "version": "sha256:" + "b" * 64},
-            "gds": {"enabled": False, "repository": "nvcr.io/nvidia/cloud-native", "image": "nvidia-fs", "version": "2"},
+            "toolkit": {
+                "repository": "nvcr.io/nvidia/k8s",
+                "image": "container-toolkit",
+                "version": "sha256:" + "b" * 64,
+            },
+            "gds": {
+                "enabled": False,
+                "repository": "nvcr.io/nvidia/cloud-native",
+                "image": "nvidia-fs",
+                "version": "2",
+            },
             "vfioManager": {"repository": "nvcr.io/nvidia/cloud-native", "image": "vfio", "version": "1"},
             "dcgm": {"image": "registry.example/dcgm:4"},
         },
@@ -96,7 +117,10 @@ def test_a_definition_names_no_image() -> None:
 
 
 @hypothesis.given(
-    some.recursive(some.none() | some.booleans() | some.text(max_size=8), lambda inner: some.lists(inner) | some.dictionaries(some.text(max_size=8), inner))
+    some.recursive(
+        some.none() | some.booleans() | some.text(max_size=8),
+        lambda inner: some.lists(inner) | some.dictionaries(some.text(max_size=8), inner),
+    )
 )
 def test_whatever_an_object_holds_it_is_read(data: typing.Any) -> None:
     assert all(image.name for image in pulled_images({"kind": "ClusterPolicy", "spec": data}))
@@ -111,7 +135,11 @@ def test_the_image_of_collectives_is_listed_by_its_name_on_the_mirror() -> None:
 
 
 def test_each_image_once_with_all_that_need_it() -> None:
-    found = listed(SRIOV, {**SRIOV, "name": "storage"}, named={"rdma_observers_image": SRIOV["pods"]["image"], "rdma_job.image": ""})
+    found = listed(
+        SRIOV,
+        {**SRIOV, "name": "storage"},
+        named={"rdma_observers_image": SRIOV["pods"]["image"], "rdma_job.image": ""},
+    )
     users = {image.name: image.needed_by for image in found.images}
     assert users[SRIOV["pods"]["image"]] == ("pods of fabric compute", "pods of fabric storage", "rdma_observers_image")
     # a name without a tag is that of latest, and the file needs one
@@ -120,21 +148,33 @@ def test_each_image_once_with_all_that_need_it() -> None:
 
 
 def test_images_that_are_never_pulled_are_not_listed() -> None:
-    assert not any("tools" in image.name for image in listed({**SRIOV, "pods": {**SRIOV["pods"], "image_pull_policy": "Never"}}).images)
+    assert not any(
+        "tools" in image.name
+        for image in listed({**SRIOV, "pods": {**SRIOV["pods"], "image_pull_policy": "Never"}}).images
+    )
 
 
 def test_the_policy_of_the_profiles_is_listed_with_the_repository_of_the_intent() -> None:
     cluster = {"network_operator": {"repository": "registry.example/mellanox", "ofed_driver": "doca3.4.0"}}
-    names = {image.name: image for image in listed(SHARED, cluster=cluster, wishes=plan.wishes({}, {}, ["network-operator"])).images}
+    names = {
+        image.name: image
+        for image in listed(SHARED, cluster=cluster, wishes=plan.wishes({}, {}, ["network-operator"])).images
+    }
     assert "registry.example/mellanox/k8s-rdma-shared-dev-plugin:network-operator-v26.4.1" in names
     assert names["registry.example/mellanox/doca-driver:doca3.4.0"].by_system
 
 
 def test_charts_of_helm_with_their_values() -> None:
     found = charts(parse_intent([SHARED], None, None), None, NONE)
-    assert {name: chart.version for name, (chart, _values) in found.items()} == {"node-feature-discovery": "0.18.3", "network-operator": "26.4.1"}
+    assert {name: chart.version for name, (chart, _values) in found.items()} == {
+        "node-feature-discovery": "0.18.3",
+        "network-operator": "26.4.1",
+    }
     assert found["network-operator"][1]["nfd"] == {"enabled": False}
-    assert {chart.reference for chart in listed(SHARED).charts} == {"oci://registry.k8s.io/nfd/charts/node-feature-discovery", "network-operator"}
+    assert {chart.reference for chart in listed(SHARED).charts} == {
+        "oci://registry.k8s.io/nfd/charts/node-feature-discovery",
+        "network-operator",
+    }
 
 
 def test_a_chart_that_lies_here_is_not_pulled() -> None:
@@ -156,7 +196,12 @@ def test_a_name_that_says_no_image_leaves_the_list_incomplete(image: str) -> Non
 
 def test_no_text_of_a_chart_begins_a_line_of_its_own() -> None:
     """Behind a comment it would be a document of YAML, and the first of the file."""
-    found = listed(seen={**SEEN, "sriov-network-operator": ChartSeen(error="x \nquay.io:\r\n images: \u2028{evil/miner: [latest]}\u202e")})
+    found = listed(
+        seen={
+            **SEEN,
+            "sriov-network-operator": ChartSeen(error="x \nquay.io:\r\n images: \u2028{evil/miner: [latest]}\u202e"),
+        }
+    )
     for told in (*render.heads(found, {}).values(), render.lines(found)):
         assert any("evil/miner" in line for line in told) and all(line.isprintable() for line in told)
 
@@ -174,7 +219,10 @@ def test_packages_of_olm_in_their_catalogs() -> None:
     found = listed(olm=True, cluster=cluster, wishes=wishes)
     assert found.charts == ()
     assert render.image_set(found)["mirror"]["operators"] == [
-        {"catalog": "registry.redhat.io/redhat/redhat-operator-index:v4.20", "packages": [{"name": "nfd"}, {"name": "sriov-network-operator"}]},
+        {
+            "catalog": "registry.redhat.io/redhat/redhat-operator-index:v4.20",
+            "packages": [{"name": "nfd"}, {"name": "sriov-network-operator"}],
+        },
         {
             "catalog": "registry.redhat.io/redhat/certified-operator-index:v4.20",
             "packages": [
@@ -214,10 +262,20 @@ def test_file_of_skopeo() -> None:
 
 
 def test_file_of_oc_mirror_and_the_commands_beside_it() -> None:
-    found = listed(SHARED, seen={**SEEN, "network-operator": ChartSeen((ImageSeen("nvcr.io/nvidia/cloud-native/network-operator:v26.4.1"),))})
+    found = listed(
+        SHARED,
+        seen={
+            **SEEN,
+            "network-operator": ChartSeen((ImageSeen("nvcr.io/nvidia/cloud-native/network-operator:v26.4.1"),)),
+        },
+    )
     mirror = render.image_set(found)["mirror"]
     assert mirror["helm"]["repositories"] == [
-        {"name": "charts-1", "url": "https://helm.ngc.nvidia.com/nvidia", "charts": [{"name": "network-operator", "version": "26.4.1"}]}
+        {
+            "name": "charts-1",
+            "url": "https://helm.ngc.nvidia.com/nvidia",
+            "charts": [{"name": "network-operator", "version": "26.4.1"}],
+        }
     ]
     assert {"name": "nvcr.io/nvidia/cloud-native/network-operator:v26.4.1"} in mirror["additionalImages"]
     assert render.commands(found, {}) == (
@@ -225,18 +283,25 @@ def test_file_of_oc_mirror_and_the_commands_beside_it() -> None:
         "helm push network-operator-26.4.1.tgz oci://MIRROR/helm.ngc.nvidia.com/nvidia",
     )
     assert any(
-        "skopeo copy --all docker://registry.k8s.io/nfd/charts/node-feature-discovery:0.18.3" in line for line in render.heads(found, {})[render.OC_MIRROR]
+        "skopeo copy --all docker://registry.k8s.io/nfd/charts/node-feature-discovery:0.18.3" in line
+        for line in render.heads(found, {})[render.OC_MIRROR]
     )
 
 
 def test_with_a_mirror_the_commands_name_it() -> None:
     found = listed(SHARED, SRIOV, seen={**SEEN, "network-operator": ChartSeen()})
-    everything, mapping = {"*": "mirror.example/m"}, {"helm.ngc.nvidia.com": "mirror.example/n", "registry.example": "mirror.example/r"}
+    everything, mapping = (
+        {"*": "mirror.example/m"},
+        {"helm.ngc.nvidia.com": "mirror.example/n", "registry.example": "mirror.example/r"},
+    )
     assert "oci://mirror.example/m/helm.ngc.nvidia.com/nvidia" in render.commands(found, everything)[1]
     assert render.heads(found, everything)[render.SKOPEO][0].endswith(" skopeo-sync.yml mirror.example/m")
     # skopeo sync knows one layout, so that of oc-mirror takes a command for each image
     name = SRIOV["pods"]["image"]
-    assert f"skopeo copy --all docker://{name} docker://{name.replace('registry.example', 'mirror.example/r')}" in render.commands(found, mapping)
+    assert (
+        f"skopeo copy --all docker://{name} docker://{name.replace('registry.example', 'mirror.example/r')}"
+        in render.commands(found, mapping)
+    )
     assert render.commands(found, mapping)[-1].endswith("oci://mirror.example/n/nvidia")
 
 
@@ -245,5 +310,8 @@ def test_what_the_intent_names_on_the_mirror_is_not_copied() -> None:
     found = listed({**SRIOV, "pods": {"image": "mirror.example/m/site/tools:1"}})
     copied = render.to_copy(found, mirror)
     assert len(found.images) == len(copied.images) + 1 and "mirror.example" not in render.sync(copied)
-    assert render.copied("mirror.example/m/site/tools:1", mirror) == "skopeo copy --all docker://SOURCE docker://mirror.example/m/site/tools:1"
+    assert (
+        render.copied("mirror.example/m/site/tools:1", mirror)
+        == "skopeo copy --all docker://SOURCE docker://mirror.example/m/site/tools:1"
+    )
     assert render.to_copy(found, {}) == found

@@ -11,10 +11,22 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+    Budget,
+    ClusterPod,
+    LabelSelector,
+    MachinePool,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, Mark, Needs, NodeStep, RollPlan, Seen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
+    Difference,
+    Mark,
+    Needs,
+    NodeStep,
+    RollPlan,
+    Seen,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import Cluster, action_of, lines, plan
 
 REBOOT = ClusterIntent(disruption="reboot")
@@ -55,14 +67,15 @@ def step(*arguments: typing.Any, **more: typing.Any) -> NodeStep:
         (["reboot", "power_cycle", "nothing"], "power_cycle"),
     ],
 )
-def test_all_differences_are_one_action(needs: typing.List[Needs], action: str) -> None:
+def test_all_differences_are_one_action(needs: list[Needs], action: str) -> None:
     assert action_of([dataclasses.replace(IOMMU, needs=one) for one in needs]) == action
 
 
 @pytest.mark.parametrize(
     ("mark", "shown", "differences", "phase", "due", "untaken"),
     [
-        # never begun; begun and not reset; reset and still the same boot; reset and not back; reset, back, and as wanted
+        # never begun; begun and not reset; reset and still the same boot; reset and not back; reset, back, and as
+        # wanted
         ((), node(), [IOMMU], "begin", True, 0),
         (BEGUN, node(unschedulable=True), [IOMMU], "begin", True, 0),
         (dataclasses.replace(BEGUN, reset=True), node(unschedulable=True), [IOMMU], "wait", True, 0),
@@ -76,11 +89,20 @@ def test_all_differences_are_one_action(needs: typing.List[Needs], action: str) 
         (dataclasses.replace(BEGUN, reset=True, cordoned=False), node(boot_id="new"), [IOMMU], "begin", False, 1),
         # another difference is another reset, but not while the first one is there
         (dataclasses.replace(BEGUN, reset=True, cordoned=False), node(boot_id="new"), [OTHER], "begin", True, 0),
-        (dataclasses.replace(BEGUN, reset=True, cordoned=False), node(boot_id="new"), [IOMMU, OTHER], "begin", False, 1),
+        (
+            dataclasses.replace(BEGUN, reset=True, cordoned=False),
+            node(boot_id="new"),
+            [IOMMU, OTHER],
+            "begin",
+            False,
+            1,
+        ),
         ((), node(), [], "begin", False, 0),
     ],
 )
-def test_where_a_node_is_taken_up(mark: typing.Any, shown: ClusterNode, differences: typing.Any, phase: str, due: bool, untaken: int) -> None:
+def test_where_a_node_is_taken_up(
+    mark: typing.Any, shown: ClusterNode, differences: typing.Any, phase: str, due: bool, untaken: int
+) -> None:
     found = step(differences, mark=mark, shown=shown)
     assert (found.phase, found.is_due, len(found.untaken)) == (phase, due, untaken)
     assert found.goes == (due and phase != "finish")
@@ -96,10 +118,16 @@ def test_where_a_node_is_taken_up(mark: typing.Any, shown: ClusterNode, differen
         ({"mark": None}, "kubectl annotate node worker-1"),
         ({"pods": (ClusterPod("pet", "jobs", "worker-1"),)}, "jobs/pet"),
         (
-            {"pods": (ClusterPod("web", "jobs", "worker-1", owner="ReplicaSet"),), "budgets": (Budget("web", "jobs", 0, LabelSelector()),)},
+            {
+                "pods": (ClusterPod("web", "jobs", "worker-1", owner="ReplicaSet"),),
+                "budgets": (Budget("web", "jobs", 0, LabelSelector()),),
+            },
             "PodDisruptionBudget jobs/web",
         ),
-        ({"machine_pools": (MachinePool("worker", LabelSelector(), wanted_config="b", current_config="a"),)}, "MachineConfigPool worker"),
+        (
+            {"machine_pools": (MachinePool("worker", LabelSelector(), wanted_config="b", current_config="a"),)},
+            "MachineConfigPool worker",
+        ),
     ],
 )
 def test_what_leaves_a_node_out(arguments: typing.Any, words: str) -> None:
@@ -120,7 +148,10 @@ def test_pods_that_stay_or_may_go() -> None:
 
 
 def test_a_node_that_was_begun_waits_for_a_budget_that_its_own_drain_may_hold() -> None:
-    pods, budgets = (ClusterPod("web", "jobs", "worker-1", owner="ReplicaSet"),), (Budget("web", "jobs", 0, LabelSelector()),)
+    pods, budgets = (
+        (ClusterPod("web", "jobs", "worker-1", owner="ReplicaSet"),),
+        (Budget("web", "jobs", 0, LabelSelector()),),
+    )
     assert step(pods=pods, budgets=budgets, mark=BEGUN).is_due and not step(pods=pods, budgets=budgets).is_due
 
 
@@ -128,7 +159,9 @@ def test_a_node_that_was_begun_waits_for_a_budget_that_its_own_drain_may_hold() 
 def test_only_what_needs_a_reset_is_refused(disruption: typing.Any) -> None:
     intent = ClusterIntent(disruption=disruption)
     refused = planned(intent=intent)
-    assert "worker-1" in refused.refusal and "rdma_cluster.disruption to reboot" in refused.refusal and not refused.waves
+    assert (
+        "worker-1" in refused.refusal and "rdma_cluster.disruption to reboot" in refused.refusal and not refused.waves
+    )
     assert planned([AT_ONCE], intent=intent).refusal == "" and planned([], intent=intent).refusal == ""
     assert lines(refused)[0] == refused.refusal
 
@@ -141,7 +174,13 @@ def test_unread_pods_refuse_a_drain() -> None:
 
 @hypothesis.given(
     some.lists(
-        some.tuples(some.booleans(), some.booleans(), some.booleans(), some.sampled_from([(), BEGUN, dataclasses.replace(BEGUN, reset=True)])), max_size=8
+        some.tuples(
+            some.booleans(),
+            some.booleans(),
+            some.booleans(),
+            some.sampled_from([(), BEGUN, dataclasses.replace(BEGUN, reset=True)]),
+        ),
+        max_size=8,
     ),
     some.integers(1, 4),
 )
@@ -152,11 +191,15 @@ def test_never_more_nodes_away_than_allowed(rows: typing.Any, most: int) -> None
         nodes.append(node(name, ready=is_ready, unschedulable=cordoned))
         seen[name] = Seen((IOMMU,) if differs else ())
         marks.update({name: mark} if mark else {})
-    found = plan(seen, Cluster(nodes=tuple(nodes), marks=marks), ClusterIntent(disruption="reboot", node_pool=DrainPool(most)))
+    found = plan(
+        seen, Cluster(nodes=tuple(nodes), marks=marks), ClusterIntent(disruption="reboot", node_pool=DrainPool(most))
+    )
     assert [one.node for one in found.steps] == list(seen)
     going = {one.node for one in found.steps if one.goes}
     assert {one.node for wave in found.waves for one in wave} == (set() if found.refusal else going)
     away = sum(one.name not in going and (not one.ready or one.unschedulable) for one in nodes)
     assert all(len(wave) + away <= most for wave in found.waves)
     phases = [{one.phase for one in wave} for wave in found.waves]
-    assert not any("begin" in first and "wait" in second for first, second in zip(phases, phases[1:])), "who is away already comes first"
+    assert not any("begin" in first and "wait" in second for first, second in zip(phases, phases[1:])), (
+        "who is away already comes first"
+    )

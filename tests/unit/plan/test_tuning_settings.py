@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is set of the host: one value that fits each rule, nothing that nobody asks for, and nothing about which experts contradict each other."""
+"""What is set of the host: one value that fits each rule, nothing that nobody asks for, and nothing about which experts
+contradict each other."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.t
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import kernel_settings, settings
 
-FABRIC: typing.Dict[str, typing.Any] = {
+FABRIC: dict[str, typing.Any] = {
     "name": "compute",
     "profile": "sriov_infiniband",
     "select": {"subnet_manager": "any", "hcas_per_node": 8},
@@ -83,7 +84,7 @@ def test_experts_that_contradict_each_other_wait_for_a_word_of_the_intent() -> N
         ({"gc_thresh1": "<=4096"}, "net.ipv4.neigh.default.gc_thresh1", "<4096"),
     ],
 )
-def test_one_value_of_each_rule(rows: typing.Dict[str, typing.Any], key: str, value: str) -> None:
+def test_one_value_of_each_rule(rows: dict[str, typing.Any], key: str, value: str) -> None:
     assert only(**rows).sysctl == {key: value}
 
 
@@ -93,7 +94,11 @@ def test_a_module_is_loaded_and_never_taken_out() -> None:
 
 
 _NUMBERS = some.integers(0, 10**17).map(str)
-_OPTIONS = some.one_of(_NUMBERS, some.sampled_from([">=", "<="]).flatmap(lambda sign: _NUMBERS.map(sign.__add__)), some.sampled_from(["always", "madvise"]))
+_OPTIONS = some.one_of(
+    _NUMBERS,
+    some.sampled_from([">=", "<="]).flatmap(lambda sign: _NUMBERS.map(sign.__add__)),
+    some.sampled_from(["always", "madvise"]),
+)
 
 
 @hypothesis.given(some.lists(_OPTIONS, min_size=1, max_size=3).map("|".join), some.one_of(some.just(""), _NUMBERS))
@@ -110,7 +115,13 @@ def test_each_key_is_set_by_one_row() -> None:
     keys = [(row.setting.section, row.setting.key) for row in ROWS if row.setting]
     assert len(keys) == len(set(keys)) and len(keys) > 15
     # what the best value is for must take it
-    assert all(fits(rule, row.setting.best) for row in ROWS if row.setting and row.setting.best for rule in (row.training, row.inference) if rule)
+    assert all(
+        fits(rule, row.setting.best)
+        for row in ROWS
+        if row.setting and row.setting.best
+        for rule in (row.training, row.inference)
+        if rule
+    )
 
 
 def test_options_of_the_module() -> None:

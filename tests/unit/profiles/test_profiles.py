@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each profile from intent to objects: one folder a profile, with an intent and what becomes of it. LINERATE_UPDATE_GOLDEN=1 writes them anew.
+"""Each profile from intent to objects: one folder a profile, with an intent and what becomes of it.
+LINERATE_UPDATE_GOLDEN=1 writes them anew.
 
-Take away or misspell any field of any object, and something refuses it: the schemas here (schemas.yml), or the wait, which compares the attachment.
-What an object may have or not is named in ``optional`` of the folder's intent; the golden file holds it.
+Take away or misspell any field of any object, and something refuses it: the schemas here (schemas.yml), or the wait,
+which compares the attachment. What an object may have or not is named in ``optional`` of the folder's intent; the
+golden file holds it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import profile_keys
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent, Select
-from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import PROFILES, attachment_kind, definitions, traits
+from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import (
+    PROFILES,
+    attachment_kind,
+    definitions,
+    traits,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render import pods
@@ -43,8 +50,8 @@ ADDRESSES = ("gateway", "exclude", "routes", "gw")
 FREE = ("/metadata/labels", "/spec/nodeSelector/", "/spec/nicSelector/")
 
 
-def written(profile: str) -> typing.Dict[str, typing.Any]:
-    found: typing.Dict[str, typing.Any] = yaml.safe_load((HERE / profile / "intent.yml").read_text(encoding="utf-8"))
+def written(profile: str) -> dict[str, typing.Any]:
+    found: dict[str, typing.Any] = yaml.safe_load((HERE / profile / "intent.yml").read_text(encoding="utf-8"))
     return found
 
 
@@ -53,15 +60,17 @@ def intent_of(profile: str) -> Intent:
     return parse_intent(data["fabrics"], None, data.get("cluster"))
 
 
-def objects_of(profile: str) -> typing.List[typing.Dict[str, typing.Any]]:
+def objects_of(profile: str) -> list[dict[str, typing.Any]]:
     intent = intent_of(profile)
     # where it is seen, as a plan has it
-    rendered = render(intent.fabrics, dataclasses.replace(intent.cluster, operator_namespace="sriov-network-operator"), {})
+    rendered = render(
+        intent.fabrics, dataclasses.replace(intent.cluster, operator_namespace="sriov-network-operator"), {}
+    )
     assert rendered.unmade == {}
     return [item for _fabric, item in rendered.objects]
 
 
-def problems(item: typing.Dict[str, typing.Any]) -> typing.List[str]:
+def problems(item: dict[str, typing.Any]) -> list[str]:
     """What speaks against an object: its schema, and those of the texts in it."""
     if set(item) != {"apiVersion", "kind", "metadata", "spec"}:
         return ["the object is no custom resource"]
@@ -69,7 +78,9 @@ def problems(item: typing.Dict[str, typing.Any]) -> typing.List[str]:
     if kind is None:
         return [f"kind {item['kind']} is not known"]
     if item["apiVersion"] not in (
-        path_of(name).removeprefix("/apis/").rpartition("/")[0] for name in (item["kind"], f"{item['kind']}.nv-ipam.nvidia.com") if known(name)
+        path_of(name).removeprefix("/apis/").rpartition("/")[0]
+        for name in (item["kind"], f"{item['kind']}.nv-ipam.nvidia.com")
+        if known(name)
     ):
         return [f"{item['apiVersion']} has no {item['kind']}"]
     found = [error.message for error in jsonschema.Draft202012Validator(kind["spec"]).iter_errors(item["spec"])]
@@ -77,11 +88,21 @@ def problems(item: typing.Dict[str, typing.Any]) -> typing.List[str]:
         text = at(item, path)
         if text is not None:
             try:
-                found += [error.message for error in jsonschema.Draft202012Validator(SCHEMAS["texts"][name]["schema"]).iter_errors(json.loads(text))]
+                found += [
+                    error.message
+                    for error in jsonschema.Draft202012Validator(SCHEMAS["texts"][name]["schema"]).iter_errors(
+                        json.loads(text)
+                    )
+                ]
             except ValueError as error:
                 found.append(str(error))
     metadata = item["metadata"]
-    namespaced = path_of(next(name for name in (item["kind"], f"{item['kind']}.nv-ipam.nvidia.com") if known(name)), "there").count("/namespaces/") == 1
+    namespaced = (
+        path_of(
+            next(name for name in (item["kind"], f"{item['kind']}.nv-ipam.nvidia.com") if known(name)), "there"
+        ).count("/namespaces/")
+        == 1
+    )
     required = {"name", "labels"} | ({"namespace"} if namespaced else set())
     if set(metadata) != required or metadata["labels"].get("app.kubernetes.io/managed-by") != "linerate.rdma":
         found.append(f"metadata has {sorted(metadata)}, and the teardown looks for the collection's label")
@@ -109,7 +130,7 @@ def places(value: typing.Any, path: str = "") -> typing.Iterator[str]:
         yield from places(inner, f"{path}/{key}")
 
 
-def change(value: typing.Dict[str, typing.Any], path: str, act: typing.Callable[..., typing.Any]) -> typing.Dict[str, typing.Any]:
+def change(value: dict[str, typing.Any], path: str, act: typing.Callable[..., typing.Any]) -> dict[str, typing.Any]:
     """The value, with what ``act`` does to the parent of ``path``."""
     value = copy.deepcopy(value)
     keys = path.strip("/").split("/")
@@ -124,11 +145,13 @@ def take(parent: typing.Any, key: typing.Union[int, str]) -> None:
     del parent[key]
 
 
-def misspell(parent: typing.Dict[str, typing.Any], key: str) -> None:
+def misspell(parent: dict[str, typing.Any], key: str) -> None:
     parent[f"{key}x"] = parent.pop(key)
 
 
-def mutants(item: typing.Dict[str, typing.Any]) -> typing.Iterator[typing.Tuple[str, typing.Callable[..., typing.Any], typing.Dict[str, typing.Any]]]:
+def mutants(
+    item: dict[str, typing.Any],
+) -> typing.Iterator[tuple[str, typing.Callable[..., typing.Any], dict[str, typing.Any]]]:
     """Each wrong object: where, what was done there, and the object."""
     for path in places(item):
         if path in TEXTS:
@@ -138,7 +161,11 @@ def mutants(item: typing.Dict[str, typing.Any]) -> typing.Iterator[typing.Tuple[
                     if act is misspell and is_item(inside):
                         continue
                     text = json.dumps(change(inner, inside, act))
-                    yield f"{path}:{inside}", act, change(item, path, lambda parent, key, text=text: parent.update({key: text}))
+                    yield (
+                        f"{path}:{inside}",
+                        act,
+                        change(item, path, lambda parent, key, text=text: parent.update({key: text})),
+                    )
         if not path.startswith(FREE):
             yield path, take, change(item, path, take)
             if not is_item(path):
@@ -150,7 +177,7 @@ def is_item(path: str) -> bool:
 
 
 def test_each_profile_has_a_folder_a_row_of_rules_and_what_it_needs() -> None:
-    assert FOLDERS == sorted(PROFILES)
+    assert sorted(PROFILES) == FOLDERS
     assert sorted(RULES) == sorted(name for name, its in PROFILES.items() if not its.functions)
     assert sorted(RENDERERS) == sorted(name for name, its in PROFILES.items() if its.members)
     for its in PROFILES.values():
@@ -178,8 +205,8 @@ def test_objects_and_pods(profile: str) -> None:
 
 @pytest.mark.parametrize("profile", FOLDERS)
 def test_a_field_that_is_missing_or_misspelt_is_refused(profile: str) -> None:
-    passed: typing.Set[str] = set()
-    misspelt: typing.Set[str] = set()
+    passed: set[str] = set()
+    misspelt: set[str] = set()
     for item in (item for item in objects_of(profile) if item["kind"] != "Namespace"):
         assert problems(item) == []
         for path, act, mutant in mutants(item):
@@ -208,11 +235,18 @@ def test_a_fabric_without_its_one_interface_is_not_made_and_keeps_nobody_back(pr
     bare = [dataclasses.replace(fabric, select=Select(1)) for fabric in intent.fabrics]
     baseline = intent_of("macvlan").fabrics[0]
     rendered = render([*bare, dataclasses.replace(baseline, name="good")], intent.cluster, {})
-    assert {name: "select.netdev names 0 interfaces" in why for name, why in rendered.unmade.items()} == {fabric.name: True for fabric in bare}
+    assert {name: "select.netdev names 0 interfaces" in why for name, why in rendered.unmade.items()} == {
+        fabric.name: True for fabric in bare
+    }
     assert "good" in {name for name, _object in rendered.objects}
 
 
-ETHERNET = {"profile": "sriov_ethernet", "virtual_functions": 2, "resource_name": "r", "select": {"hcas_per_node": 1, "netdev": ["ens1"]}}
+ETHERNET = {
+    "profile": "sriov_ethernet",
+    "virtual_functions": 2,
+    "resource_name": "r",
+    "select": {"hcas_per_node": 1, "netdev": ["ens1"]},
+}
 
 
 @pytest.mark.parametrize(
@@ -231,24 +265,48 @@ ETHERNET = {"profile": "sriov_ethernet", "virtual_functions": 2, "resource_name"
         ({"profile": "macvlan", "resource_name": "r"}, "resource_name", "No device plugin"),
         ({"profile": "macvlan", "virtual_functions": 2}, "virtual_functions", "makes no virtual functions"),
         ({"profile": "macvlan", "select": {"hcas_per_node": 1}}, "select.netdev", "names one interface"),
-        ({"profile": "macvlan", "select": {"hcas_per_node": 2, "netdev": ["ens1"]}}, "select.hcas_per_node", "One interface is one HCA"),
+        (
+            {"profile": "macvlan", "select": {"hcas_per_node": 2, "netdev": ["ens1"]}},
+            "select.hcas_per_node",
+            "One interface is one HCA",
+        ),
         ({"profile": "macvlan", "pods_per_node": 0}, "pods_per_node", "proves nothing"),
         ({"profile": "macvlan", "network": {"mode": "passthru"}}, "pods_per_node", "belongs to one pod"),
         ({"profile": "rdma_shared"}, "resource_name", "name of a resource"),
         ({"profile": "rdma_shared", "resource_name": "r", "rdma": False}, "rdma", "the profile macvlan or ipoib"),
         (
-            {"profile": "rdma_shared", "resource_name": "r", "mtu": 4000, "select": {"hcas_per_node": 1, "netdev": ["ib0"], "subnet_manager": "any"}},
+            {
+                "profile": "rdma_shared",
+                "resource_name": "r",
+                "mtu": 4000,
+                "select": {"hcas_per_node": 1, "netdev": ["ib0"], "subnet_manager": "any"},
+            },
             "mtu",
             "that of the partition",
         ),
-        ({"profile": "ipoib", "network": {"meta_plugins": [{"type": "tuning"}]}}, "network.meta_plugins", "Nothing chains"),
-        ({"profile": "host_device", "select": {"hcas_per_node": 2, "netdev": ["ens1", "ens2"]}}, "select.hcas_per_node", "One interface is one HCA"),
+        (
+            {"profile": "ipoib", "network": {"meta_plugins": [{"type": "tuning"}]}},
+            "network.meta_plugins",
+            "Nothing chains",
+        ),
+        (
+            {"profile": "host_device", "select": {"hcas_per_node": 2, "netdev": ["ens1", "ens2"]}},
+            "select.hcas_per_node",
+            "One interface is one HCA",
+        ),
         ({"profile": "pod_network"}, "ipam", "of the cluster's own network already"),
         ({"profile": "pod_network"}, "select", "No HCA belongs"),
     ],
 )
-def test_a_key_that_does_not_go_with_the_profile_is_refused(changes: typing.Dict[str, typing.Any], key: str, said: str) -> None:
-    data = {"name": "f", "select": {"hcas_per_node": 1, "netdev": ["ens1"]}, "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"}, **changes}
+def test_a_key_that_does_not_go_with_the_profile_is_refused(
+    changes: dict[str, typing.Any], key: str, said: str
+) -> None:
+    data = {
+        "name": "f",
+        "select": {"hcas_per_node": 1, "netdev": ["ens1"]},
+        "ipam": {"type": "whereabouts", "range": "10.0.0.0/16"},
+        **changes,
+    }
     network = changes.get("network", {})
     data["network"] = network if set(network) == {"namespace"} else {"name": "n", "namespace": "t", **network}
     intent = parse_intent([{name: value for name, value in data.items() if value is not None}])

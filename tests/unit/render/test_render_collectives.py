@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A run of nccl-tests: the same words whoever starts its ranks, what its proof needs, and pods that get a node's GPUs and rails and nothing more."""
+"""A run of nccl-tests: the same words whoever starts its ranks, what its proof needs, and pods that get a node's GPUs
+and rails and nothing more."""
 
 from __future__ import annotations
 
@@ -43,14 +44,16 @@ RAIL = CollectiveRun("rail-3", "all_reduce", ("worker-1", "worker-2", "worker-3"
 COMPUTE, CLUSTER = FABRICS[0], ClusterIntent()
 
 
-def words(run: CollectiveRun, hosts: typing.Sequence[str] = ()) -> typing.Tuple[str, ...]:
+def words(run: CollectiveRun, hosts: typing.Sequence[str] = ()) -> tuple[str, ...]:
     return mpirun(run, WANTED, COMPUTE, CLUSTER, hosts or [f"pod-{node}" for node in run.nodes])
 
 
 def test_the_proof_needs_the_log_of_each_process_in_a_file_of_its_own() -> None:
     for run in (ONE, TWO, ALL, RAIL):
         found = environment(run, WANTED)
-        assert found["NCCL_DEBUG"] == "INFO" and {"INIT", "NET", "ENV", "TUNING"} == set(found["NCCL_DEBUG_SUBSYS"].split(","))
+        assert found["NCCL_DEBUG"] == "INFO" and {"INIT", "NET", "ENV", "TUNING"} == set(
+            found["NCCL_DEBUG_SUBSYS"].split(",")
+        )
         assert found["NCCL_DEBUG_FILE"] == f"{LOG_FOLDER}/{run.name}.%h.%p"
         # NVLS connects no ring, and what is not connected is not in the log
         assert (found["NCCL_ALGO"], found["NCCL_NVLS_ENABLE"]) == ("Ring", "0")
@@ -58,7 +61,9 @@ def test_the_proof_needs_the_log_of_each_process_in_a_file_of_its_own() -> None:
 
 
 def test_rail_by_rail_is_a_group_for_each_gpu_and_the_time_of_the_slowest() -> None:
-    assert environment(TWO, WANTED)["NCCL_TESTS_SPLIT"] == "MOD 8" and "NCCL_TESTS_SPLIT" not in environment(ALL, WANTED)
+    assert environment(TWO, WANTED)["NCCL_TESTS_SPLIT"] == "MOD 8" and "NCCL_TESTS_SPLIT" not in environment(
+        ALL, WANTED
+    )
     for run in (ONE, TWO, ALL, RAIL):
         found = ranks_command(run, WANTED, COMPUTE, CLUSTER)
         test = found[found.index("/opt/nccl-tests/build/all_reduce_perf") :]
@@ -79,36 +84,57 @@ def test_the_smallest_message_is_that_of_the_intent() -> None:
 
 def test_ranks_of_a_node_follow_each_other() -> None:
     found = words(TWO, ("pod-1", "pod-2"))
-    assert found[found.index("-np") + 1] == "16" and found[found.index("--host") + 1] == "pod-1:8,pod-2:8" and "ppr:8:node" in found
+    assert (
+        found[found.index("-np") + 1] == "16"
+        and found[found.index("--host") + 1] == "pod-1:8,pod-2:8"
+        and "ppr:8:node" in found
+    )
     assert found[found.index("plm_rsh_agent") + 1] == f"{AGENT_FOLDER}/two-nodes-1"
     found = words(RAIL, ("pod-1", "pod-2", "pod-3"))
-    assert found[found.index("-np") + 1] == "3" and found[found.index("--host") + 1] == "pod-1:1,pod-2:1,pod-3:1" and "CUDA_VISIBLE_DEVICES=3" in found
+    assert (
+        found[found.index("-np") + 1] == "3"
+        and found[found.index("--host") + 1] == "pod-1:1,pod-2:1,pod-3:1"
+        and "CUDA_VISIBLE_DEVICES=3" in found
+    )
 
 
 def test_ranks_over_the_network_find_the_hcas_of_their_pod() -> None:
-    assert ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[:2] == ("sh", "-c") and "NCCL_IB_HCA" in ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[4]
+    assert (
+        ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[:2] == ("sh", "-c")
+        and "NCCL_IB_HCA" in ranks_command(ALL, WANTED, COMPUTE, CLUSTER)[4]
+    )
     assert ranks_command(ONE, WANTED, COMPUTE, CLUSTER)[0] == "/opt/nccl-tests/build/all_reduce_perf"
 
 
 def test_a_pod_of_each_node_gets_its_gpus_and_rails_and_nothing_more() -> None:
     for node in TWO.nodes:
         item = render_pod(node, WANTED, COMPUTE, CLUSTER, "run-1")
-        (term,) = item["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+        (term,) = item["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+            "nodeSelectorTerms"
+        ]
         assert term["matchFields"][0]["values"] == [node]
         assert item["metadata"]["labels"]["linerate.rdma/run"] == "run-1" and item["spec"]["restartPolicy"] == "Never"
         (container,) = item["spec"]["containers"]
         limits = container["resources"]["limits"]
         assert limits == container["resources"]["requests"] and limits["nvidia.com/gpu"] == "8"
         assert limits["openshift.io/mlx_compute"] == str(COMPUTE.select.hcas_per_node)
-        assert item["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"].count("sriov-ib-compute") == COMPUTE.select.hcas_per_node
+        assert (
+            item["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"].count("sriov-ib-compute")
+            == COMPUTE.select.hcas_per_node
+        )
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["IPC_LOCK"]}
         assert item["spec"]["automountServiceAccountToken"] is False and "hostPath" not in str(item)
 
 
 def test_wishes_of_the_fabric_for_pods_are_kept() -> None:
-    fabric = dataclasses.replace(COMPUTE, pods=dataclasses.replace(COMPUTE.pods, service_account="rdma", tolerations=({"operator": "Exists"},)))
+    fabric = dataclasses.replace(
+        COMPUTE, pods=dataclasses.replace(COMPUTE.pods, service_account="rdma", tolerations=({"operator": "Exists"},))
+    )
     pod = render_pod("worker-1", WANTED, fabric, CLUSTER)
-    assert (pod["spec"]["containers"][0]["image"], pod["spec"]["containers"][0]["imagePullPolicy"]) == (WANTED.image, "IfNotPresent")
+    assert (pod["spec"]["containers"][0]["image"], pod["spec"]["containers"][0]["imagePullPolicy"]) == (
+        WANTED.image,
+        "IfNotPresent",
+    )
     assert pod["spec"]["serviceAccountName"] == "rdma" and pod["spec"]["tolerations"] == [{"operator": "Exists"}]
 
 
@@ -130,20 +156,34 @@ def test_runs_that_cannot_be_meant(run: CollectiveRun, said: str) -> None:
 
 def test_pods_have_host_names_that_stay_apart() -> None:
     assert render_pod("worker-1", WANTED, COMPUTE, CLUSTER)["spec"]["hostname"] == "worker-1"
-    names = [host_name(name) for name in ("gpu.a", "gpu.b", "gpu-a", "x" * 80 + "1", "x" * 80 + "2", "worker-1.example.com")]
+    names = [
+        host_name(name) for name in ("gpu.a", "gpu.b", "gpu-a", "x" * 80 + "1", "x" * 80 + "2", "worker-1.example.com")
+    ]
     assert len(set(names)) == len(names) and all(len(name) <= 63 and "." not in name for name in names)
 
 
 def test_what_goes_to_a_pod_is_one_line() -> None:
-    for command in (words(TWO), words(ONE), place_agent(TWO), take_requests(TWO), answer_request(TWO, 7, 0), read_logs(TWO, 1), remove_logs(TWO)):
+    for command in (
+        words(TWO),
+        words(ONE),
+        place_agent(TWO),
+        take_requests(TWO),
+        answer_request(TWO, 7, 0),
+        read_logs(TWO, 1),
+        remove_logs(TWO),
+    ):
         assert all(word.isprintable() for word in command)
 
 
-def test_the_program_in_the_place_of_ssh_asks_and_waits_for_the_answer(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_in_the_place_of_ssh_asks_and_waits_for_the_answer(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(collectives, "AGENT_FOLDER", str(tmp_path))
     assert subprocess.run(place_agent(TWO), check=True, capture_output=True).stdout == b""
     asking = subprocess.Popen([str(tmp_path / "two-nodes-1"), "pod-2", "echo  'a b' \\n;", "exit 3"])
-    (request,) = poll(lambda: parse_requests(subprocess.run(take_requests(TWO), check=True, capture_output=True, text=True).stdout))
+    (request,) = poll(
+        lambda: parse_requests(subprocess.run(take_requests(TWO), check=True, capture_output=True, text=True).stdout)
+    )
     assert (request.host, request.words) == ("pod-2", "echo  'a b' \\n; exit 3")
     # each is given out once
     assert subprocess.run(take_requests(TWO), check=True, capture_output=True).stdout == b""
@@ -166,9 +206,15 @@ def poll(look: typing.Callable[[], typing.Sequence[typing.Any]]) -> typing.Seque
 def test_logs_are_read_in_pieces_and_removed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(collectives, "LOG_FOLDER", str(tmp_path))
     monkeypatch.setattr(collectives, "LOG_PIECE", 4)
-    for name, text in (("two-nodes-1.pod-1.7", "abc\n"), ("two-nodes-1.pod-1.8", "de\n"), ("two-nodes-11.pod-1.9", "other\n")):
+    for name, text in (
+        ("two-nodes-1.pod-1.7", "abc\n"),
+        ("two-nodes-1.pod-1.8", "de\n"),
+        ("two-nodes-11.pod-1.9", "other\n"),
+    ):
         (tmp_path / name).write_text(text, encoding="utf-8")
-    pieces = [subprocess.run(read_logs(TWO, piece), check=True, capture_output=True, text=True).stdout for piece in range(3)]
+    pieces = [
+        subprocess.run(read_logs(TWO, piece), check=True, capture_output=True, text=True).stdout for piece in range(3)
+    ]
     assert pieces == ["abc\n", "de\n", ""]
     subprocess.run(remove_logs(TWO), check=True)
     assert [path.name for path in tmp_path.iterdir()] == ["two-nodes-11.pod-1.9"]

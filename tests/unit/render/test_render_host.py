@@ -19,7 +19,13 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.linerate.rdma.plugins.filter.host import containerd_drop_in, render_host
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import DROP_IN
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+    ClusterIntent,
+    Fabric,
+    Ipam,
+    Network,
+    Select,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host
 from ansible_collections.linerate.rdma.plugins.module_utils._render.memlock import memlock_pod
 
@@ -47,7 +53,11 @@ def test_machine_configs() -> None:
 
 def test_kubelet_configs() -> None:
     whole = Kubelet("single-numa-node", "pod", "static", "0-1,32", {"linerate.rdma/pool": "gpu"})
-    made = [config for needs in (HostNeeds(kubelet=whole, machine_role="gpu"), HostNeeds(kubelet=Kubelet("restricted"))) for config in host.host_configs(needs)]
+    made = [
+        config
+        for needs in (HostNeeds(kubelet=whole, machine_role="gpu"), HostNeeds(kubelet=Kubelet("restricted")))
+        for config in host.host_configs(needs)
+    ]
     same_as_golden("kubelet-configs.golden", yaml.safe_dump_all(made, sort_keys=False))
 
 
@@ -61,7 +71,9 @@ def test_kubelet_configs() -> None:
         ("pool_labels", ({"a": "b"}, {"a": "b", "c": ""})),
     ],
 )
-def test_each_setting_of_the_kubelet_shows_in_its_object_and_nowhere_else(field: str, values: typing.Sequence[typing.Any]) -> None:
+def test_each_setting_of_the_kubelet_shows_in_its_object_and_nowhere_else(
+    field: str, values: typing.Sequence[typing.Any]
+) -> None:
     def made(**settings: typing.Any) -> typing.Any:
         (config,) = host.host_configs(HostNeeds(kubelet=Kubelet(**settings)))
         return config
@@ -70,7 +82,9 @@ def test_each_setting_of_the_kubelet_shows_in_its_object_and_nowhere_else(field:
     assert plain["spec"]["kubeletConfig"] == {} and plain["metadata"] == base["metadata"]
     others = [made(**{field: value}) for value in values]
     assert len({str(config) for config in (plain, *others)}) == 1 + len(values)
-    assert sum(len(config["spec"]["kubeletConfig"]) for config in others) == (0 if field == "pool_labels" else len(values))
+    assert sum(len(config["spec"]["kubeletConfig"]) for config in others) == (
+        0 if field == "pool_labels" else len(values)
+    )
 
 
 def test_files_are_readable_and_in_bytes() -> None:
@@ -90,7 +104,9 @@ def test_the_cluster_policy_is_patched_and_never_made_ours() -> None:
 
 
 def test_the_pod_that_proves_it() -> None:
-    fabric = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
+    fabric = Fabric(
+        "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")
+    )
     made = memlock_pod(fabric, ClusterIntent(), "worker-1", Memlock("containerd", limit_gib=8, proof_mib=64))
     same_as_golden("memlock-pod.golden", yaml.safe_dump(made, sort_keys=False))
 
@@ -113,12 +129,15 @@ def test_any_limit_is_the_same_in_both_runtimes(gib: int) -> None:
         ({"host": {"kubelet": {"cpu_manager_policy": "static"}}}, ["KubeletConfig"], ""),
     ],
 )
-def test_doors(cluster: typing.Any, kinds: typing.List[str], drop_in: str) -> None:
+def test_doors(cluster: typing.Any, kinds: list[str], drop_in: str) -> None:
     assert [item["object"]["kind"] for item in render_host(cluster)] == kinds
     assert containerd_drop_in(cluster) == {"path": DROP_IN, "content": drop_in}
 
 
-@pytest.mark.parametrize(("needs", "path"), [({"memlock": {"by": "docker"}}, "memlock.by"), ({"kubelet": {"cpu_manager_policy": "dynamic"}}, "kubelet.cpu")])
+@pytest.mark.parametrize(
+    ("needs", "path"),
+    [({"memlock": {"by": "docker"}}, "memlock.by"), ({"kubelet": {"cpu_manager_policy": "dynamic"}}, "kubelet.cpu")],
+)
 def test_a_wrong_intent_is_refused_with_its_path(needs: typing.Any, path: str) -> None:
     with pytest.raises(AnsibleFilterError, match=re.escape(f"rdma_cluster.host.{path}")):
         render_host({"host": needs})

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rendered jobs against golden files (LINERATE_UPDATE_GOLDEN=1 writes them anew), and their start scripts, run in a file tree that stands for a pod."""
+"""Rendered jobs against golden files (LINERATE_UPDATE_GOLDEN=1 writes them anew), and their start scripts, run in a
+file tree that stands for a pod."""
 
 from __future__ import annotations
 
@@ -30,18 +31,24 @@ class Dumper(yaml.SafeDumper):
         return True
 
 
-Dumper.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None))
+Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None),
+)
 
 
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
         ("job-pytorch", {"queue": "gpu", "topology_file": "/etc/topology.xml"}),
-        ("job-trainjob-roce", {"kind": "TrainJob", "fabric": "roce", "queue": "gpu", "nic_map": "roce-nic-map", "claim": None}),
+        (
+            "job-trainjob-roce",
+            {"kind": "TrainJob", "fabric": "roce", "queue": "gpu", "nic_map": "roce-nic-map", "claim": None},
+        ),
         ("job-pod-network", {"fabric": None, "namespace": "training", "nodes": 1, "claim": None, "config": None}),
     ],
 )
-def test_golden(name: str, changes: typing.Dict[str, typing.Any]) -> None:
+def test_golden(name: str, changes: dict[str, typing.Any]) -> None:
     text = "---\n" + yaml.dump_all(objects(**changes), Dumper=Dumper, sort_keys=False, width=150)
     path = GOLDEN / f"{name}.golden"
     if os.environ.get("LINERATE_UPDATE_GOLDEN"):
@@ -49,11 +56,11 @@ def test_golden(name: str, changes: typing.Dict[str, typing.Any]) -> None:
     assert text == path.read_text()
 
 
-def containers(item: typing.Dict[str, typing.Any]) -> typing.List[typing.Dict[str, typing.Any]]:
+def containers(item: dict[str, typing.Any]) -> list[dict[str, typing.Any]]:
     return [replica["template"]["spec"]["containers"][0] for replica in item["spec"]["pytorchReplicaSpecs"].values()]
 
 
-def variables(item: typing.Dict[str, typing.Any]) -> typing.Dict[str, str]:
+def variables(item: dict[str, typing.Any]) -> dict[str, str]:
     return {entry["name"]: entry["value"] for entry in containers(item)[0]["env"]}
 
 
@@ -66,7 +73,10 @@ def test_master_and_workers_make_up_the_nodes() -> None:
 def test_one_attachment_and_one_device_for_each_interface() -> None:
     (item,) = objects(interfaces=2)
     template = item["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]
-    assert template["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"] == "training/sriov-ib-compute,training/sriov-ib-compute"
+    assert (
+        template["metadata"]["annotations"]["k8s.v1.cni.cncf.io/networks"]
+        == "training/sriov-ib-compute,training/sriov-ib-compute"
+    )
     assert template["spec"]["containers"][0]["resources"]["limits"]["openshift.io/mlx_compute"] == "2"
     assert variables(item)["NCCL_SOCKET_IFNAME"] == "=net1,net2"
 
@@ -80,11 +90,19 @@ def test_the_user_has_the_last_word_on_variables() -> None:
 def test_wishes_for_a_closed_cluster() -> None:
     wanted = {"tolerations": [{"operator": "Exists"}], "service_account": "rdma", "image_pull_secrets": ["registry"]}
     spec = objects(**wanted)[0]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
-    assert (spec["tolerations"], spec["serviceAccountName"], spec["imagePullSecrets"]) == ([{"operator": "Exists"}], "rdma", [{"name": "registry"}])
+    assert (spec["tolerations"], spec["serviceAccountName"], spec["imagePullSecrets"]) == (
+        [{"operator": "Exists"}],
+        "rdma",
+        [{"name": "registry"}],
+    )
 
 
-OTHERS: typing.Dict[str, typing.Any] = {
-    "shared": {"profile": "rdma_shared", "resource_name": "rdma_shared_device_eth", "select": {"hcas_per_node": 1, "netdev": ["ens1f0"]}},
+OTHERS: dict[str, typing.Any] = {
+    "shared": {
+        "profile": "rdma_shared",
+        "resource_name": "rdma_shared_device_eth",
+        "select": {"hcas_per_node": 1, "netdev": ["ens1f0"]},
+    },
     "whole": {"profile": "host_device", "select": {"hcas_per_node": 1, "netdev": ["ens1f0"]}},
     "plain": {"profile": "macvlan", "select": {"hcas_per_node": 1, "netdev": ["ens1f0"]}},
     "base": {"profile": "pod_network"},
@@ -100,14 +118,27 @@ OTHERS: typing.Dict[str, typing.Any] = {
         ("base", None, None, False),
     ],
 )
-def test_jobs_on_the_other_profiles(name: str, annotation: typing.Optional[str], device: typing.Optional[str], rdma: bool) -> None:
-    network = {} if name == "base" else {"network": {"name": "net", "namespace": "training"}, "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"}}
-    fabric = load(Fabric, {"name": name, "network": {"namespace": "training"}, **OTHERS[name], **network}, "rdma_fabrics[0]")
+def test_jobs_on_the_other_profiles(
+    name: str, annotation: typing.Optional[str], device: typing.Optional[str], rdma: bool
+) -> None:
+    network = (
+        {}
+        if name == "base"
+        else {
+            "network": {"name": "net", "namespace": "training"},
+            "ipam": {"type": "whereabouts", "range": "10.0.0.0/24"},
+        }
+    )
+    fabric = load(
+        Fabric, {"name": name, "network": {"namespace": "training"}, **OTHERS[name], **network}, "rdma_fabrics[0]"
+    )
     (item,) = render(job(fabric=name), (fabric,), ClusterIntent())
     template = item["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
     (container,) = template["spec"]["containers"]
     assert template["metadata"].get("annotations", {}).get("k8s.v1.cni.cncf.io/networks") == annotation
-    assert [key for key in container["resources"]["limits"] if key not in ("cpu", "memory", "nvidia.com/gpu")] == ([device] if device else [])
+    assert [key for key in container["resources"]["limits"] if key not in ("cpu", "memory", "nvidia.com/gpu")] == (
+        [device] if device else []
+    )
     assert ("add" in container["securityContext"]["capabilities"], container["command"][0] == "sh") == (rdma, rdma)
     assert variables(item).get("NCCL_IB_DISABLE") == (None if rdma else "1")
 
@@ -115,8 +146,11 @@ def test_jobs_on_the_other_profiles(name: str, annotation: typing.Optional[str],
 def test_a_fabric_without_rdma_is_used_over_tcp() -> None:
     fabric = dataclasses.replace(FABRICS[1], rdma=False)
     (item,) = render(job(fabric="roce"), (fabric,), ClusterIntent())
-    (container, _worker) = containers(item)
-    assert (container["command"], container["securityContext"]["capabilities"]) == (["torchrun", "/etc/training/train.py"], {"drop": ["ALL"]})
+    container, _worker = containers(item)
+    assert (container["command"], container["securityContext"]["capabilities"]) == (
+        ["torchrun", "/etc/training/train.py"],
+        {"drop": ["ALL"]},
+    )
     assert (variables(item)["NCCL_IB_DISABLE"], variables(item)["NCCL_SOCKET_IFNAME"]) == ("1", "=net1")
 
 
@@ -130,11 +164,14 @@ def test_a_fabric_without_rdma_is_used_over_tcp() -> None:
         ({"gpus_per_node": 0}, "rdma_job.gpus_per_node: 0"),
         ({"command": []}, "rdma_job.command: nothing"),
         ({"interfaces": 33}, "rdma_job.interfaces: 33; expected 1 to 32, the interfaces of a node"),
-        ({"fabric": None, "namespace": "training", "interfaces": 1}, "rdma_job.interfaces: 1; expected nothing without a fabric"),
+        (
+            {"fabric": None, "namespace": "training", "interfaces": 1},
+            "rdma_job.interfaces: 1; expected nothing without a fabric",
+        ),
         ({"fabric": None, "namespace": "training", "nic_map": "map"}, "rdma_job.nic_map: map"),
     ],
 )
-def test_a_job_that_is_nowhere_is_refused(changes: typing.Dict[str, typing.Any], text: str) -> None:
+def test_a_job_that_is_nowhere_is_refused(changes: dict[str, typing.Any], text: str) -> None:
     with pytest.raises(RenderError, match=text):
         objects(**changes)
 
@@ -162,11 +199,18 @@ class Pod:
         self.write(f"{port}/gid_attrs/types/{index}", kind + "\n")
         self.write(f"{port}/gid_attrs/ndevs/{index}", netdev + "\n")
 
-    def run(self, command: typing.Tuple[str, ...], **environment: str) -> subprocess.CompletedProcess[str]:
+    def run(self, command: tuple[str, ...], **environment: str) -> subprocess.CompletedProcess[str]:
         moved = [word.replace("/sys/", f"{self.root}/sys/") for word in command]
-        moved = [word.replace('"/dev/infiniband', f'"{self.root}/dev/infiniband').replace(job_start.MAP_FOLDER, f"{self.root}/map") for word in moved]
+        moved = [
+            word.replace('"/dev/infiniband', f'"{self.root}/dev/infiniband').replace(
+                job_start.MAP_FOLDER, f"{self.root}/map"
+            )
+            for word in moved
+        ]
         path = f"{self.root}/bin:{os.environ['PATH']}"
-        return subprocess.run(moved, capture_output=True, text=True, env={"PATH": path, **environment}, timeout=30, check=False)
+        return subprocess.run(
+            moved, capture_output=True, text=True, env={"PATH": path, **environment}, timeout=30, check=False
+        )
 
 
 @pytest.fixture
@@ -177,7 +221,7 @@ def pod(tmp_path: pathlib.Path) -> Pod:
 SHOW = ("sh", "-c", 'echo "${NCCL_IB_HCA-unset} ${NCCL_IB_GID_INDEX-unset}" "$@"', "show", "an argument", "$HOME")
 
 
-def start(roce: bool = False) -> typing.Tuple[str, ...]:
+def start(roce: bool = False) -> tuple[str, ...]:
     return job_start.start("openshift.io/mlx_compute", roce, SHOW)
 
 
@@ -185,7 +229,11 @@ def test_names_of_the_functions_that_the_plugin_gave(pod: Pod) -> None:
     pod.function("0000:3c:00.2", "mlx5_6")
     pod.function("0000:4d:00.5", "mlx5_17")
     pod.function("0000:bc:00.5", "mlx5_20")
-    done = pod.run(start(), PCIDEVICE_OPENSHIFT_IO_MLX_COMPUTE="0000:3c:00.2,0000:4d:00.5", PCIDEVICE_OPENSHIFT_IO_OTHER="0000:bc:00.5")
+    done = pod.run(
+        start(),
+        PCIDEVICE_OPENSHIFT_IO_MLX_COMPUTE="0000:3c:00.2,0000:4d:00.5",
+        PCIDEVICE_OPENSHIFT_IO_OTHER="0000:bc:00.5",
+    )
     assert (done.returncode, done.stdout, done.stderr) == (0, "=mlx5_6,mlx5_17 unset an argument $HOME\n", "")
 
 
@@ -205,7 +253,7 @@ def test_a_pod_without_a_device_does_not_train_over_tcp_in_silence(pod: Pod, ver
     assert "the pod has no RDMA device; expected one of openshift.io/mlx_compute" in done.stderr
 
 
-def roce_pod(pod: Pod) -> typing.Dict[str, str]:
+def roce_pod(pod: Pod) -> dict[str, str]:
     pod.function("0000:3c:00.2", "mlx5_6")
     pod.function("0000:4d:00.2", "mlx5_7")
     pod.write("sys/class/net/net1/x")

@@ -12,7 +12,13 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool, Fabric, Ipam, Route
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+    ClusterIntent,
+    DrainPool,
+    Fabric,
+    Ipam,
+    Route,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import sriov_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._render import network, pods, sriov
@@ -23,7 +29,7 @@ GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 CLUSTER = ClusterIntent(operator_namespace="sriov-network-operator")
 
 # row S1.7 and S1.9, without the source's mistakes
-COMPUTE: typing.Dict[str, typing.Any] = {
+COMPUTE: dict[str, typing.Any] = {
     "name": "compute",
     "profile": "sriov_infiniband",
     "select": {"subnet_manager": ["any"], "hcas_per_node": 4, "vendor": "15b3", "device": "1021"},
@@ -38,7 +44,7 @@ COMPUTE: typing.Dict[str, typing.Any] = {
         "gateway": "100.100.100.1",
     },
 }
-STORAGE: typing.Dict[str, typing.Any] = {
+STORAGE: dict[str, typing.Any] = {
     "name": "storage",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 1, "vendor": "8086", "device": "10c9", "netdev": ["eth2"]},
@@ -46,7 +52,11 @@ STORAGE: typing.Dict[str, typing.Any] = {
     "resource_name": "igbvf",
     "rdma": False,
     "mtu": 1500,
-    "network": {"name": "storage", "namespace": "test", "meta_plugins": [{"type": "rdma"}, {"type": "tuning", "mtu": 1500}]},
+    "network": {
+        "name": "storage",
+        "namespace": "test",
+        "meta_plugins": [{"type": "rdma"}, {"type": "tuning", "mtu": 1500}],
+    },
     "ipam": {"type": "whereabouts", "range": "10.80.0.0/24"},
     "pods": {
         "image": "localhost/rdma-tools:1",
@@ -60,12 +70,12 @@ STORAGE: typing.Dict[str, typing.Any] = {
 RAILS = ("0000:3c:00.0", "0000:4d:00.0", "0000:bc:00.0", "0000:dc:00.0")
 
 
-def fabric(data: typing.Dict[str, typing.Any], **changes: typing.Union[typing.Dict[str, typing.Any], bool]) -> Fabric:
+def fabric(data: dict[str, typing.Any], **changes: typing.Union[dict[str, typing.Any], bool]) -> Fabric:
     found: Fabric = load(Fabric, {**data, **changes}, "rdma_fabrics[0]")
     return found
 
 
-def same_as_golden(name: str, objects: typing.List[typing.Dict[str, typing.Any]]) -> None:
+def same_as_golden(name: str, objects: list[dict[str, typing.Any]]) -> None:
     text = "---\n" + yaml.safe_dump_all(objects, sort_keys=False, default_flow_style=False, width=150)
     path = GOLDEN / name
     if os.environ.get("LINERATE_UPDATE_GOLDEN"):
@@ -74,7 +84,7 @@ def same_as_golden(name: str, objects: typing.List[typing.Dict[str, typing.Any]]
 
 
 def test_network_of_both_profiles() -> None:
-    members: typing.Dict[str, typing.Dict[str, typing.Tuple[str, ...]]] = {
+    members: dict[str, dict[str, tuple[str, ...]]] = {
         "compute": {"worker-1": RAILS, "worker-2": RAILS},
         "storage": {"worker-1": ("0000:01:00.0",), "worker-2": ("0000:01:00.0",)},
     }
@@ -95,7 +105,11 @@ def test_a_pool_of_nodes_where_the_intent_asks_for_one() -> None:
     rendered = network.render((fabric(STORAGE),), cluster, {"storage": {"worker-1": ("0000:01:00.0",)}})
     (pool,) = [item for _name, item in rendered.objects if item["kind"] == "SriovNetworkPoolConfig"]
     # before the policies, which the operator acts on at once
-    assert [item["kind"] for _name, item in rendered.objects][:3] == ["Namespace", "SriovNetworkPoolConfig", "SriovNetworkNodePolicy"]
+    assert [item["kind"] for _name, item in rendered.objects][:3] == [
+        "Namespace",
+        "SriovNetworkPoolConfig",
+        "SriovNetworkNodePolicy",
+    ]
     same_as_golden("node-pool.golden", [pool])
     read = sriov_operator.node_pool(pool)
     assert (read.max_unavailable, read.rdma_mode, read.selector.labels) == ("2", "exclusive", cluster.node_selector)
@@ -144,11 +158,14 @@ def test_vendor_and_device_alone_do_not_make_an_infiniband_fabric() -> None:
     [
         (Ipam("whereabouts", "10.0.0.0/24", gateway="10.0.0.1"), ["10.0.0.1/32"]),
         (Ipam("whereabouts", "fd00::/64", gateway="fd00::1"), ["fd00::1/128"]),
-        (Ipam("whereabouts", "10.0.0.0/24", gateway="10.0.0.1", exclude=("10.0.0.1/32", "10.0.0.9/32")), ["10.0.0.1/32", "10.0.0.9/32"]),
+        (
+            Ipam("whereabouts", "10.0.0.0/24", gateway="10.0.0.1", exclude=("10.0.0.1/32", "10.0.0.9/32")),
+            ["10.0.0.1/32", "10.0.0.9/32"],
+        ),
         (Ipam("whereabouts", "10.0.0.0/24"), []),
     ],
 )
-def test_the_gateway_is_no_pod_s_address(ipam: Ipam, exclude: typing.List[str]) -> None:
+def test_the_gateway_is_no_pod_s_address(ipam: Ipam, exclude: list[str]) -> None:
     assert ipam_of(ipam).get("exclude", []) == exclude
 
 
@@ -166,10 +183,16 @@ BLOCKS = {
     "routes": [{"dst": "10.82.0.0/16"}],
     "pool": {"name": "compute", "per_node_block_size": 64},
 }
-NETWORKS: typing.Dict[str, typing.Any] = {
+NETWORKS: dict[str, typing.Any] = {
     "type": "nv-ipam",
     "range": "10.84.0.0/16",
-    "pool": {"name": "rails", "kind": "CIDRPool", "namespace": "kube-system", "per_node_network_prefix": 26, "gateway_index": 1},
+    "pool": {
+        "name": "rails",
+        "kind": "CIDRPool",
+        "namespace": "kube-system",
+        "per_node_network_prefix": 26,
+        "gateway_index": 1,
+    },
 }
 
 
@@ -178,17 +201,29 @@ def test_pools_of_nv_ipam() -> None:
     rendered = network.render(fabrics, CLUSTER, {"compute": {"worker-1": RAILS}})
     made = [item for _fabric, item in rendered.objects if item["apiVersion"].startswith("nv-ipam")]
     texts = [item["spec"]["ipam"] for _fabric, item in rendered.objects if "ipam" in item.get("spec", {})]
-    assert texts == ['{"type": "nv-ipam", "poolName": "compute", "poolType": "ippool"}', '{"type": "nv-ipam", "poolName": "rails", "poolType": "cidrpool"}']
+    assert texts == [
+        '{"type": "nv-ipam", "poolName": "compute", "poolType": "ippool"}',
+        '{"type": "nv-ipam", "poolName": "rails", "poolType": "cidrpool"}',
+    ]
     same_as_golden("pools.golden", made)
 
 
 def test_a_pool_that_somebody_else_made_is_left_alone() -> None:
-    rendered = network.render((fabric(STORAGE, ipam={**NETWORKS, "pool": {**NETWORKS["pool"], "create": False}}),), CLUSTER, {})
-    assert [item["kind"] for _fabric, item in rendered.objects] == ["Namespace", "SriovNetworkNodePolicy", "SriovNetwork"]
+    rendered = network.render(
+        (fabric(STORAGE, ipam={**NETWORKS, "pool": {**NETWORKS["pool"], "create": False}}),), CLUSTER, {}
+    )
+    assert [item["kind"] for _fabric, item in rendered.objects] == [
+        "Namespace",
+        "SriovNetworkNodePolicy",
+        "SriovNetwork",
+    ]
 
 
 def test_pods() -> None:
-    same_as_golden("pods.golden", [pods.pod(fabric(COMPUTE), CLUSTER, "worker-1"), pods.pod(fabric(STORAGE), CLUSTER, "worker-2.example.org")])
+    same_as_golden(
+        "pods.golden",
+        [pods.pod(fabric(COMPUTE), CLUSTER, "worker-1"), pods.pod(fabric(STORAGE), CLUSTER, "worker-2.example.org")],
+    )
 
 
 def test_a_pod_is_guaranteed_and_not_privileged() -> None:
@@ -202,7 +237,11 @@ def test_a_pod_is_guaranteed_and_not_privileged() -> None:
 
 
 def test_pods_of_a_tainted_and_closed_cluster() -> None:
-    wanted = {"tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}], "service_account": "rdma", "image_pull_secrets": ["registry"]}
+    wanted = {
+        "tolerations": [{"key": "nvidia.com/gpu", "operator": "Exists"}],
+        "service_account": "rdma",
+        "image_pull_secrets": ["registry"],
+    }
     made = pods.pod(fabric(COMPUTE, pods=wanted), CLUSTER, "worker-1", 3)
     assert made["metadata"]["name"] == "linerate-compute-worker-1-3"
     assert made["spec"]["tolerations"] == wanted["tolerations"]
@@ -217,9 +256,14 @@ def test_the_rendered_policy_is_read_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("parts", "name"), [(("Linerate", "Compute_1", "worker.example"), "linerate-compute-1-worker.example"), (("a", "", "b"), "a-b"), (("x" * 300,), "x" * 253)]
+    ("parts", "name"),
+    [
+        (("Linerate", "Compute_1", "worker.example"), "linerate-compute-1-worker.example"),
+        (("a", "", "b"), "a-b"),
+        (("x" * 300,), "x" * 253),
+    ],
 )
-def test_object_name(parts: typing.Tuple[str, ...], name: str) -> None:
+def test_object_name(parts: tuple[str, ...], name: str) -> None:
     assert object_name(*parts) == name
 
 

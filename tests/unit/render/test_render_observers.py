@@ -14,7 +14,10 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.images import by_digest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import Wanted
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import observer_set, owned_namespace
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.observers import (
+    observer_set,
+    owned_namespace,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
 from ansible_collections.linerate.rdma.plugins.module_utils._render.observers import objects
 from ansible_collections.linerate.rdma.tests.unit.render.test_render_host import same_as_golden
@@ -44,7 +47,7 @@ def test_in_a_prepared_namespace_only_what_is_in_it_is_made() -> None:
     assert [item["kind"] for item in objects(WHOLE, prepared=True)] == ["ServiceAccount", "DaemonSet"]
 
 
-def daemon(wanted: Wanted) -> typing.Dict[str, typing.Any]:
+def daemon(wanted: Wanted) -> dict[str, typing.Any]:
     return objects(wanted)[-1]
 
 
@@ -72,7 +75,9 @@ def test_they_may_do_nothing_in_the_cluster_and_write_nothing_on_the_host(wanted
     mounts = {item["name"]: item for item in spec["containers"][0]["volumeMounts"]}
     for volume in spec["volumes"]:
         assert "hostPath" not in volume or (mounts[volume["name"]]["readOnly"] and "type" not in volume["hostPath"])
-    assert {(rule["resources"][0], *rule["resourceNames"]) for item in made for rule in item.get("rules", [])} <= {("securitycontextconstraints", "privileged")}
+    assert {(rule["resources"][0], *rule["resourceNames"]) for item in made for rule in item.get("rules", [])} <= {
+        ("securitycontextconstraints", "privileged")
+    }
     assert spec["tolerations"] == [{"operator": "Exists"}]
     # what is asked for is read back as it was asked for
     read = observer_set(daemon(wanted))
@@ -89,8 +94,11 @@ def test_the_order_of_names_and_the_run_make_no_other_pods() -> None:
     assert template(PLAIN) == template(dataclasses.replace(PLAIN, nodes=("worker-1", "worker-2"), run="another"))
 
 
-@pytest.mark.parametrize("change", [{"image": IMAGE.replace("ab", "cd")}, {"nodes": ("worker-1",)}, {"lifetime": 60}, {"pull_secrets": ("a",)}])
-def test_other_options_make_other_pods(change: typing.Dict[str, typing.Any]) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [{"image": IMAGE.replace("ab", "cd")}, {"nodes": ("worker-1",)}, {"lifetime": 60}, {"pull_secrets": ("a",)}],
+)
+def test_other_options_make_other_pods(change: dict[str, typing.Any]) -> None:
     assert template(PLAIN) != template(dataclasses.replace(PLAIN, **change))
 
 
@@ -104,11 +112,14 @@ def test_other_options_make_other_pods(change: typing.Dict[str, typing.Any]) -> 
         ({"lifetime": 0}, "60 at least"),
     ],
 )
-def test_what_cannot_be_written_is_named(change: typing.Dict[str, typing.Any], said: str) -> None:
+def test_what_cannot_be_written_is_named(change: dict[str, typing.Any], said: str) -> None:
     with pytest.raises(RenderError, match=said):
         objects(dataclasses.replace(PLAIN, **change))
 
 
-@pytest.mark.parametrize(("image", "exact"), [(IMAGE, True), ("a/b:1", False), ("a/b", False), ("a/b:1@sha256:" + "0" * 64, True), ("a@sha256:12", False)])
+@pytest.mark.parametrize(
+    ("image", "exact"),
+    [(IMAGE, True), ("a/b:1", False), ("a/b", False), ("a/b:1@sha256:" + "0" * 64, True), ("a@sha256:12", False)],
+)
 def test_a_digest_is_told_from_a_tag(image: str, exact: bool) -> None:
     assert by_digest(image) is exact

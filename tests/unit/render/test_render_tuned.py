@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Tuned, against a golden file and against OpenShift's own definition in every field. LINERATE_UPDATE_GOLDEN=1 writes it anew."""
+"""The Tuned, against a golden file and against OpenShift's own definition in every field. LINERATE_UPDATE_GOLDEN=1
+writes it anew."""
 
 from __future__ import annotations
 
@@ -59,12 +60,26 @@ def test_all_labels_must_match() -> None:
 
 def test_without_labels_it_is_for_a_pool() -> None:
     made = tuned(Settings(), {}, "gpu", "openshift-node")["spec"]
-    assert made["recommend"] == [{"profile": "linerate-rdma", "priority": 20, "machineConfigLabels": {"machineconfiguration.openshift.io/role": "gpu"}}]
+    assert made["recommend"] == [
+        {
+            "profile": "linerate-rdma",
+            "priority": 20,
+            "machineConfigLabels": {"machineconfiguration.openshift.io/role": "gpu"},
+        }
+    ]
     jsonschema.validate(made, SCHEMA)
 
 
-@pytest.mark.parametrize("path", [("profile", 0, "data"), ("profile", 0, "name"), ("recommend", 0, "priority"), ("recommend", 0, "match", 0, "label")])
-def test_a_misspelt_field_is_refused(path: typing.Tuple[typing.Any, ...]) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("profile", 0, "data"),
+        ("profile", 0, "name"),
+        ("recommend", 0, "priority"),
+        ("recommend", 0, "match", 0, "label"),
+    ],
+)
+def test_a_misspelt_field_is_refused(path: tuple[typing.Any, ...]) -> None:
     spec = copy.deepcopy(tuned(settings(intent_of()), LABELS, "worker", "openshift-node")["spec"])
     at = spec
     for step in path[:-1]:

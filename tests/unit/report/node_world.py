@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""GPU servers for the world of the report: two sockets with two PCIe switches each, below each of them two GPUs with an HCA each, and what may be wrong."""
+"""GPU servers for the world of the report: two sockets with two PCIe switches each, below each of them two GPUs with an
+HCA each, and what may be wrong."""
 
 from __future__ import annotations
 
@@ -15,17 +16,38 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.platform impo
 from ansible_collections.linerate.rdma.plugins.module_utils._check.tuning import check as tuning
 from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
-from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import HcaFirmware, NodeFirmware, ObservedFirmware, Said, Setting
+from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
+    HcaFirmware,
+    NodeFirmware,
+    ObservedFirmware,
+    Said,
+    Setting,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import NodePlatform, ObservedPlatform, PciEvidence, SriovCapability, VfMemory
+from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
+    NodePlatform,
+    ObservedPlatform,
+    PciEvidence,
+    SriovCapability,
+    VfMemory,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning_rows.table import ROWS
-from ansible_collections.linerate.rdma.tests.unit.report.report_world import FINISHED, RUN, STARTED, Made, World, fabrics, records, seen
+from ansible_collections.linerate.rdma.tests.unit.report.report_world import (
+    FINISHED,
+    RUN,
+    STARTED,
+    Made,
+    World,
+    fabrics,
+    records,
+    seen,
+)
 
-Hcas = typing.Dict[str, ObservedHcas]
-Tunings = typing.Dict[str, ObservedTuning]
-Firmware = typing.Dict[str, ObservedFirmware]
+Hcas = dict[str, ObservedHcas]
+Tunings = dict[str, ObservedTuning]
+Firmware = dict[str, ObservedFirmware]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +69,13 @@ class Servers:
         """The same with one row of a node changed."""
         value = self.tunings[node].value
         assert value is not None
-        return dataclasses.replace(self, tunings={**self.tunings, node: ObservedTuning(dataclasses.replace(value, rows={**value.rows, name: readings}))})
+        return dataclasses.replace(
+            self,
+            tunings={
+                **self.tunings,
+                node: ObservedTuning(dataclasses.replace(value, rows={**value.rows, name: readings})),
+            },
+        )
 
     def unread(self, node: str, name: str, why: str) -> Servers:
         value = self.tunings[node].value
@@ -76,7 +104,7 @@ def gpu(rail: int) -> str:
     return f"0000:{0x40 + rail:02x}:00.0"
 
 
-def bridges(rail: int) -> typing.Tuple[str, str]:
+def bridges(rail: int) -> tuple[str, str]:
     """The ports of the switch that lead to the GPU and to the HCA of a rail."""
     bus = 0x82 + 0x10 * (rail // 2)
     return f"0000:{bus:02x}:{2 * (rail % 2):02x}.0", f"0000:{bus:02x}:{2 * (rail % 2) + 1:02x}.0"
@@ -87,12 +115,18 @@ def _way(rail: int, bridge: str, address: str) -> str:
     return f"pci0000:{bus:02x} 0000:{bus:02x}:01.0 0000:{bus + 1:02x}:00.0 {bridge} {address}"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _tuning(rails: int) -> NodeTuning:
     world, each = World(rails=rails), range(rails)
-    rows: typing.Dict[str, typing.Tuple[Reading, ...]] = {row.name: (Reading(row.training.partition("|")[0].lstrip(">=<") or "none"),) for row in ROWS}
+    rows: dict[str, tuple[Reading, ...]] = {
+        row.name: (Reading(row.training.partition("|")[0].lstrip(">=<") or "none"),) for row in ROWS
+    }
     gpus, hcas = tuple(gpu(rail) for rail in each), tuple(f"mlx5_{rail}" for rail in each)
-    ways = [_way(rail, bridge, end) for rail in each for bridge, end in zip(bridges(rail), (gpu(rail), f"0000:{0x10 + rail:02x}:00.0"))]
+    ways = [
+        _way(rail, bridge, end)
+        for rail in each
+        for bridge, end in zip(bridges(rail), (gpu(rail), f"0000:{0x10 + rail:02x}:00.0"))
+    ]
     names = [name for rail in each for name in (gpu(rail), f"mlx5_{rail}")]
     rows.update(
         cpu_model=(Reading("AMD EPYC 9654 96-Core Processor"),),
@@ -100,7 +134,10 @@ def _tuning(rails: int) -> NodeTuning:
         hca_model=(Reading("1021", hcas),),
         gpus=(Reading(str(rails)),),
         gpu_model=(Reading("10de:2330", gpus),),
-        gpu_numa=tuple(Reading(str(number), tuple(gpu(rail) for rail in each if socket(world, rail) == number)) for number in (0, 1)),
+        gpu_numa=tuple(
+            Reading(str(number), tuple(gpu(rail) for rail in each if socket(world, rail) == number))
+            for number in (0, 1)
+        ),
         gpu_link_width=(Reading("full", gpus),),
         gpu_nic_path=(Reading("PIX", tuple(f"{gpu(rail)} mlx5_{rail}" for rail in each)),),
         gpu_slowed=(Reading("none", gpus),),
@@ -117,18 +154,34 @@ def servers(world: World) -> Servers:
         cards = []
         for rail, hca in enumerate(observed.value.hcas):
             assert hca.pci is not None
-            cards.append(dataclasses.replace(hca, hca_type="MT4129", pci=dataclasses.replace(hca.pci, numa_node=socket(world, rail))))
+            cards.append(
+                dataclasses.replace(
+                    hca, hca_type="MT4129", pci=dataclasses.replace(hca.pci, numa_node=socket(world, rail))
+                )
+            )
         hcas[name] = ObservedHcas(NodeHcas(tuple(cards)))
         tunings[name] = ObservedTuning(_tuning(world.rails))
-        settings = (Setting("SRIOV_EN", "True(1)", "True(1)"), Setting("NUM_OF_VFS", "16", "16"), Setting("ATS_ENABLED", "False(0)", "False(0)"))
-        of_hcas = (HcaFirmware(hca.pci.address, "1021", settings=settings, settings_from="mstconfig", running=Said("28", "sysfs")) for hca in cards if hca.pci)
+        settings = (
+            Setting("SRIOV_EN", "True(1)", "True(1)"),
+            Setting("NUM_OF_VFS", "16", "16"),
+            Setting("ATS_ENABLED", "False(0)", "False(0)"),
+        )
+        of_hcas = (
+            HcaFirmware(
+                hca.pci.address, "1021", settings=settings, settings_from="mstconfig", running=Said("28", "sysfs")
+            )
+            for hca in cards
+            if hca.pci
+        )
         firmware[name] = ObservedFirmware(NodeFirmware(tuple(of_hcas)))
     return Servers(hcas, tunings, firmware)
 
 
 def _function(address: str, rail: int) -> PciEvidence:
     offers = SriovCapability(16, 16, 0, 1, 1, True, (0,))
-    return PciEvidence(address, "mlx5_core", 16, 0, 30 + rail, capability=offers, memory=VfMemory((0,)), last_bus=0x10 + rail)
+    return PciEvidence(
+        address, "mlx5_core", 16, 0, 30 + rail, capability=offers, memory=VfMemory((0,)), last_bus=0x10 + rail
+    )
 
 
 def run(world: World, shown: typing.Optional[Servers] = None) -> Made:
@@ -136,17 +189,25 @@ def run(world: World, shown: typing.Optional[Servers] = None) -> Made:
     shown = shown or servers(world)
     made, subnets = records(world), seen(world)[1]
     functions = {
-        name: tuple(_function(hca.pci.address, rail) for rail, hca in enumerate(observed.value.hcas) if hca.pci) if observed.value else ()
+        name: (
+            tuple(_function(hca.pci.address, rail) for rail, hca in enumerate(observed.value.hcas) if hca.pci)
+            if observed.value
+            else ()
+        )
         for name, observed in shown.hcas.items()
     }
     platforms = {
-        name: ObservedPlatform(NodePlatform("6.12", "x86_64", (), ("dmar0",), 9, ("DMAR",), functions[name]))
-        if shown.hcas[name].value
-        else ObservedPlatform(error="no ssh")
+        name: (
+            ObservedPlatform(NodePlatform("6.12", "x86_64", (), ("dmar0",), 9, ("DMAR",), functions[name]))
+            if shown.hcas[name].value
+            else ObservedPlatform(error="no ssh")
+        )
         for name in shown.hcas
     }
-    facts: typing.Dict[str, typing.Any] = {
-        "discover": discover.Facts(shown.hcas, dict.fromkeys(shown.hcas, ObservedClock(NodeClock(1000.0, True, 0.01, 999.9, 1000.1)))),
+    facts: dict[str, typing.Any] = {
+        "discover": discover.Facts(
+            shown.hcas, dict.fromkeys(shown.hcas, ObservedClock(NodeClock(1000.0, True, 0.01, 999.9, 1000.1)))
+        ),
         "platform": platform.Facts(shown.hcas, subnets, platforms, firmware=shown.firmware),
         "tuning": tuning.Facts(shown.hcas, shown.tunings),
         "fabric": fabric.Facts(shown.hcas, *seen(world)[1:]),
@@ -155,5 +216,7 @@ def run(world: World, shown: typing.Optional[Servers] = None) -> Made:
     for stage, of_stage in facts.items():
         data[stage] = to_data(of_stage)
         context = StageContext(stage, RUN, STARTED, FINISHED, False, {})
-        result[stage] = judge_stage(context, RawIntent(fabrics(world), []), data[stage], (), (FactCount("hcas", world.nodes, 0),))
+        result[stage] = judge_stage(
+            context, RawIntent(fabrics(world), []), data[stage], (), (FactCount("hcas", world.nodes, 0),)
+        )
     return Made(result, data)

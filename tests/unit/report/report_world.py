@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A made-up cluster of any size, as the records that a run on it would leave: rails with leaves and spines, one of them ill if a test wants it.
+"""A made-up cluster of any size, as the records that a run on it would leave: rails with leaves and spines, one of them
+ill if a test wants it.
 
 The findings are those of the real checks, so a report made of it is one that users could get.
 """
@@ -35,7 +36,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, judge, ok
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port, Sriov
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    NodeHcas,
+    ObservedHcas,
+    PcieLink,
+    PciFunction,
+    Port,
+    Sriov,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import (
     ObservedPings,
@@ -52,7 +61,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.seen import 
 RUN = "20260102T030405Z-aaaaaa"
 STARTED, FINISHED = "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:25+00:00"
 RATE = 400.0
-MASTER, STANDBY = SubnetManager(1, "0xe89e491ff5d50001", "MASTER", 15, 100), SubnetManager(2, "0xe89e491ff5d50011", "STANDBY", 3, 9)
+MASTER, STANDBY = (
+    SubnetManager(1, "0xe89e491ff5d50001", "MASTER", 15, 100),
+    SubnetManager(2, "0xe89e491ff5d50011", "STANDBY", 3, 9),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,15 +85,15 @@ class World:
     on_leaf: int = 4
     rounds: int = 7
     slow: int = 0
-    cut: typing.Optional[typing.Tuple[int, int]] = None
+    cut: typing.Optional[tuple[int, int]] = None
     name: str = "node-"
     across: bool = False
 
     @property
-    def names(self) -> typing.Tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         return _names(self.name, self.nodes)
 
-    def pairs(self) -> typing.Iterator[typing.Tuple[int, int]]:
+    def pairs(self) -> typing.Iterator[tuple[int, int]]:
         """Who measures with whom, by number from 0."""
         for step in range(1, min(self.rounds, self.nodes - 1) + 1):
             for client in range(self.nodes):
@@ -98,12 +110,12 @@ class World:
         return (192.0 if self.slow - 1 in (client, server) and rail == 1 else 384.0) + 8 * noise
 
 
-@functools.lru_cache(maxsize=None)
-def _names(name: str, count: int) -> typing.Tuple[str, ...]:
+@functools.cache
+def _names(name: str, count: int) -> tuple[str, ...]:
     return tuple(f"{name}{number:0{len(str(count))}d}" for number in range(1, count + 1))
 
 
-def fabrics(world: World) -> typing.List[typing.Dict[str, typing.Any]]:
+def fabrics(world: World) -> list[dict[str, typing.Any]]:
     """The intent for it, as a user would write it."""
     return [
         {
@@ -155,7 +167,7 @@ def records(world: World, waivers: typing.Sequence[typing.Mapping[str, str]] = (
         result[stage] = Record(stage, RUN, STARTED, FINISHED, False, "open", gate.judged)
     context = StageContext("fabric", RUN, STARTED, FINISHED, False, {})
     hcas, subnets, topologies = _hcas(world), _subnets(world), _topologies(world)
-    facts: typing.Dict[str, typing.Any] = {
+    facts: dict[str, typing.Any] = {
         "fabric": fabric.Facts(hcas, subnets, topologies),
         "reachability": reachability.Facts(hcas, subnets, topologies, **_pings(world)),
         "bandwidth": bandwidth.Facts(world.names, _bandwidth(world), hcas, subnets, topologies),
@@ -175,34 +187,56 @@ def _lid(world: World, node: int, rail: int) -> int:
     return 100 + node * world.rails + rail
 
 
-def _hcas(world: World) -> typing.Dict[str, ObservedHcas]:
+def _hcas(world: World) -> dict[str, ObservedHcas]:
     result = {}
     for node, name in enumerate(world.names):
         hcas = []
         for rail in range(world.rails):
-            pci = PciFunction(f"0000:{0x10 + rail:02x}:00.0", "15b3", "1021", "0207", "mlx5_core", 0, PcieLink(32.0, 16, 32.0, 16))
-            port = Port(1, "ACTIVE", "LinkUp", "InfiniBand", RATE, 4, "NDR", _lid(world, node, rail), 1, _guid(2, node, rail))
+            pci = PciFunction(
+                f"0000:{0x10 + rail:02x}:00.0", "15b3", "1021", "0207", "mlx5_core", 0, PcieLink(32.0, 16, 32.0, 16)
+            )
+            port = Port(
+                1, "ACTIVE", "LinkUp", "InfiniBand", RATE, 4, "NDR", _lid(world, node, rail), 1, _guid(2, node, rail)
+            )
             device = f"mlx5_{rail}"
-            hcas.append(Hca(device, device, (), pci, _guid(1, node, rail), f"{name} {device}", "28.43.1014", "MT_0000000838", None, (port,), Sriov(16, 8)))
+            hcas.append(
+                Hca(
+                    device,
+                    device,
+                    (),
+                    pci,
+                    _guid(1, node, rail),
+                    f"{name} {device}",
+                    "28.43.1014",
+                    "MT_0000000838",
+                    None,
+                    (port,),
+                    Sriov(16, 8),
+                )
+            )
         result[name] = ObservedHcas(NodeHcas(tuple(hcas)))
     return result
 
 
-def _subnets(world: World) -> typing.Dict[str, ObservedSubnets]:
+def _subnets(world: World) -> dict[str, ObservedSubnets]:
     seen = tuple(SeenSubnet(f"mlx5_{rail}", 1, MASTER) for rail in range(world.rails))
     return dict.fromkeys(world.names, ObservedSubnets(seen))
 
 
-def _topologies(world: World) -> typing.Dict[str, ObservedTopologies]:
+def _topologies(world: World) -> dict[str, ObservedTopologies]:
     leaves, spines = -(-world.nodes // world.on_leaf), 2
-    nodes: typing.List[FabricNode] = []
-    links: typing.List[Link] = []
+    nodes: list[FabricNode] = []
+    links: list[Link] = []
     for rail in range(world.rails):
         for spine in range(spines):
-            nodes.append(FabricNode("Switch", _guid(4, rail, spine), f"spine-{rail}-{spine + 1}", 65, 2000 + rail * 100 + spine))
+            nodes.append(
+                FabricNode("Switch", _guid(4, rail, spine), f"spine-{rail}-{spine + 1}", 65, 2000 + rail * 100 + spine)
+            )
         if rail:
             # a discovery walks from link to link
-            links.append(Link(LinkEnd("Switch", _guid(4, rail - 1, 0), 64), LinkEnd("Switch", _guid(4, rail, 0), 63), 4, "NDR"))
+            links.append(
+                Link(LinkEnd("Switch", _guid(4, rail - 1, 0), 64), LinkEnd("Switch", _guid(4, rail, 0), 63), 4, "NDR")
+            )
         for leaf in range(leaves):
             guid = _guid(3, rail, leaf)
             nodes.append(FabricNode("Switch", guid, f"leaf-{rail}-{leaf + 1}", 65, 3000 + rail * 100 + leaf))
@@ -213,26 +247,38 @@ def _topologies(world: World) -> typing.Dict[str, ObservedTopologies]:
         for node, name in enumerate(world.names):
             nodes.append(FabricNode("Ca", _guid(1, node, rail), f"{name} mlx5_{rail}", 1))
             end = LinkEnd("Ca", _guid(1, node, rail), 1, _lid(world, node, rail), _guid(2, node, rail))
-            links.append(Link(LinkEnd("Switch", _guid(3, rail, node // world.on_leaf), 1 + node % world.on_leaf), end, 4, "NDR"))
+            links.append(
+                Link(LinkEnd("Switch", _guid(3, rail, node // world.on_leaf), 1 + node % world.on_leaf), end, 4, "NDR")
+            )
     managers = SeenManagers((ManagerPort(1, MASTER), ManagerPort(2, STANDBY)), None, MASTER.guid, 100, 120, 10.0, True)
     counters = ErrorReport((), 2 * len(links))
     errors = SeenErrors(counters, counters, 10.0)
-    seen = SeenTopology("mlx5_0", 1, Topology(tuple(nodes), tuple(links)), None, managers, SeenCapabilities(links=2 * len(links)), errors)
+    seen = SeenTopology(
+        "mlx5_0",
+        1,
+        Topology(tuple(nodes), tuple(links)),
+        None,
+        managers,
+        SeenCapabilities(links=2 * len(links)),
+        errors,
+    )
     return {name: ObservedTopologies((seen,) if node == 0 else ()) for node, name in enumerate(world.names)}
 
 
-def seen(world: World) -> typing.Tuple[typing.Dict[str, ObservedHcas], typing.Dict[str, ObservedSubnets], typing.Dict[str, ObservedTopologies]]:
+def seen(world: World) -> tuple[dict[str, ObservedHcas], dict[str, ObservedSubnets], dict[str, ObservedTopologies]]:
     """What the nodes, their ports and the fabric show."""
     return _hcas(world), _subnets(world), _topologies(world)
 
 
-def _pings(world: World) -> typing.Dict[str, typing.Any]:
-    partners: typing.Dict[int, typing.List[int]] = {}
+def _pings(world: World) -> dict[str, typing.Any]:
+    partners: dict[int, list[int]] = {}
     for client, server in world.pairs():
         partners.setdefault(client, []).append(server)
     plan, pings = {}, {}
     for node, name in enumerate(world.names):
-        asked = {rail: tuple(_lid(world, server, rail) for server in partners.get(node, ())) for rail in range(world.rails)}
+        asked = {
+            rail: tuple(_lid(world, server, rail) for server in partners.get(node, ())) for rail in range(world.rails)
+        }
         servers = tuple(PortName(f"mlx5_{rail}", 1) for rail in asked)
         plan[name] = PingPlan(servers, tuple(PingTask(f"mlx5_{rail}", 1, lids) for rail, lids in asked.items()))
         answers = [
@@ -251,18 +297,33 @@ def _bandwidth(world: World) -> BandwidthFacts:
     for rail in range(world.rails):
         for node, name in enumerate(world.names):
             address, function = f"100.64.{rail}.{node % 250 + 1}", f"0000:{0x10 + rail:02x}:00.0"
-            pod = RdmaPod("compute", name, f"linerate-{node}-{rail}", "training", f"mlx5_{8 + rail}", address, rate_gbps=RATE, pcie_gbps=504.1)
+            pod = RdmaPod(
+                "compute",
+                name,
+                f"linerate-{node}-{rail}",
+                "training",
+                f"mlx5_{8 + rail}",
+                address,
+                rate_gbps=RATE,
+                pcie_gbps=504.1,
+            )
             pods.append(dataclasses.replace(pod, rail=rail, interface="net1", physical_function=function))
         for client, server in world.pairs():
             names = world.names[client], world.names[server]
             if world.lost(rail, client, server):
                 lost = "rdma_resolve_addr: error -19"
-                pairs.append(PairResult("compute", *names, 0, "no_address", lost, failure="ping", evidence=lost, rail=rail))
+                pairs.append(
+                    PairResult("compute", *names, 0, "no_address", lost, failure="ping", evidence=lost, rail=rail)
+                )
             else:
                 average = world.average(rail, client, server)
                 pairs.append(PairResult("compute", *names, 5, "", "", average, average + 3.5, 1048576, 5000, rail=rail))
     for name in world.names if world.across else ():
         for rail in range(world.rails):
             other = (rail + 1) % world.rails
-            pairs.append(PairResult("compute", name, name, 5, "", "", 380.0 + rail, 384.0, 1048576, 5000, rail=rail, server_rail=other))
+            pairs.append(
+                PairResult(
+                    "compute", name, name, 5, "", "", 380.0 + rail, 384.0, 1048576, 5000, rail=rail, server_rail=other
+                )
+            )
     return BandwidthFacts(tuple(pods), tuple(pairs))

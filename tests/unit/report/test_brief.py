@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report in twenty lines: what is said, that it stays as short however much is wrong, and that text of the world formats and calls nothing."""
+"""The report in twenty lines: what is said, that it stays as short however much is wrong, and that text of the world
+formats and calls nothing."""
 
 from __future__ import annotations
 
@@ -21,14 +22,39 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.brief import
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build
 
 RUN, NOW = "20260102T030405Z-aaaaaa", "2026-01-02T03:10:00+00:00"
-ABOUT = {"Cluster": "kubeconfig k in /h v1.34.4", "Nodes": "12", "Fabrics": "compute, storage", "By": "admin on bastion"}
-MASTER = Finding("fabric.one_master", "compute", "fail", "2 masters", "1 master", "Two subnet managers claim the fabric.", "Stop one.")
+ABOUT = {
+    "Cluster": "kubeconfig k in /h v1.34.4",
+    "Nodes": "12",
+    "Fabrics": "compute, storage",
+    "By": "admin on bastion",
+}
+MASTER = Finding(
+    "fabric.one_master",
+    "compute",
+    "fail",
+    "2 masters",
+    "1 master",
+    "Two subnet managers claim the fabric.",
+    "Stop one.",
+)
 
 
-def record(stage: str, *findings: Finding, waivers: typing.Sequence[Waiver] = (), closed_by: typing.Optional[str] = None) -> Record:
+def record(
+    stage: str, *findings: Finding, waivers: typing.Sequence[Waiver] = (), closed_by: typing.Optional[str] = None
+) -> Record:
     gate = judge(findings or [ok(f"{stage}.fine", "worker-1")], waivers)
     state: typing.Literal["open", "closed"] = "open" if gate.open else "closed"
-    return Record(stage, RUN, "2026-01-02T03:04:05+00:00", NOW, False, state, gate.judged, closed_by=closed_by, waivers=tuple(waivers))
+    return Record(
+        stage,
+        RUN,
+        "2026-01-02T03:04:05+00:00",
+        NOW,
+        False,
+        state,
+        gate.judged,
+        closed_by=closed_by,
+        waivers=tuple(waivers),
+    )
 
 
 def report(*others: Record) -> Report:
@@ -55,25 +81,39 @@ def test_a_green_run_is_its_verdict_and_what_it_is_about() -> None:
 def test_the_head_names_who_began_the_run(tmp_path: pathlib.Path) -> None:
     folder = FactFolder(str(tmp_path), RUN)
     folder.begin(RunStart(RUN, NOW, nodes=("worker-1",), fabrics=[{"name": "compute"}], by="admin on bastion"))
-    assert report_of(folder, {}, {}, {}).head() == {"Nodes": "1", "Fabrics": "compute", "By": "admin on bastion", "Run": f"{RUN}, begun unknown"}
+    assert report_of(folder, {}, {}, {}).head() == {
+        "Nodes": "1",
+        "Fabrics": "compute",
+        "By": "admin on bastion",
+        "Run": f"{RUN}, begun unknown",
+    }
 
 
 def test_a_red_run_names_causes_with_what_to_do_and_where_it_stopped() -> None:
     second = dataclasses.replace(MASTER, subject="storage")
-    skipped = [record(stage, Finding(f"{stage}.run", f"stage {stage}", "skipped", why="x", remedy="y"), closed_by="fabric") for stage in STAGES[3:]]
+    skipped = [
+        record(stage, Finding(f"{stage}.run", f"stage {stage}", "skipped", why="x", remedy="y"), closed_by="fabric")
+        for stage in STAGES[3:]
+    ]
     lines = render_markdown(report(record("fabric", MASTER, second), *skipped)).splitlines()
     assert lines[0] == "**linerate.rdma: NOT GREEN** - stage fabric: 2 fail (fabric.one_master on compute and 1 more)"
     assert lines[-4:] == [
         "",
         "What to do next:",
-        "1. fail fabric.one_master on compute and 1 more: measured 2 masters; expected 1 master. Two subnet managers claim the fabric.",
+        (
+            "1. fail fabric.one_master on compute and 1 more: measured 2 masters; expected 1 master. Two subnet"
+            " managers claim the fabric."
+        ),
         "   Do: Stop one.",
     ]
     assert f"- Stages: 2 passed, stopped at fabric, {len(STAGES) - 3} not run" in lines
 
 
 def test_it_has_twenty_lines_however_much_is_wrong() -> None:
-    many = [Finding(f"fabric.check_{number}", "x" * 5000, "fail", "m" * 5000, "e" * 5000, "w\n" * 500, f"do {number}") for number in range(50)]
+    many = [
+        Finding(f"fabric.check_{number}", "x" * 5000, "fail", "m" * 5000, "e" * 5000, "w\n" * 500, f"do {number}")
+        for number in range(50)
+    ]
     many.append(Finding("fabric.later", "x", "skipped", why="not tried", remedy="z"))
     text = render_markdown(report(record("fabric", *many)))
     lines = text.splitlines()
@@ -101,7 +141,8 @@ def test_text_of_the_world_stays_text(text: str, shown: str) -> None:
     assert f"1. fail fabric.one_master on {shown}. {shown}\n   Do: {shown}\n" in made
 
 
-#: what readers make a link, a call or a picture of in text that is no code: the extension of CommonMark, GitHub and GitLab
+#: what readers make a link, a call or a picture of in text that is no code: the extension of CommonMark, GitHub and
+#: GitLab
 LINKED = re.compile(
     r"[a-z]://|www\.|(?i:mailto|xmpp):|[\w.+-]@[\w-]+\.\w|(?<!\w)@\w|[#!%~&$]\d|GH-\d|:[a-z+-][a-z0-9_+-]*:|:[0-9]{3,}:|\$[^$]*\$",
 )
@@ -110,10 +151,37 @@ LINKED = re.compile(
 @pytest.mark.parametrize(
     "text",
     [
-        *("https://evil.example", "x`https://evil.example", "`https://evil.example`", "``` https://evil.example ```", "\\`www.evil.example\\`"),
-        *("a|www.evil.example|b", "<https://evil.example>", '[x](https://evil.example "y")', "![x](http://evil.example/p.png)", "[x]: http://evil.example"),
-        *("http://evil.example/`a`b", "$`https://evil.example`$", "*https://evil.example*", "_www.evil.example_", "~~admin@evil.example~~"),
-        *("(admin@evil.example)", "xmpp:a@b.c/d", "@all,@team/x", "GH-1 a/b#2 !3 &4 %5 ~6", "$a b$ $\\href{x}{y}$", ":x::tada:", "1:100:2", "a:de:b"),
+        *(
+            "https://evil.example",
+            "x`https://evil.example",
+            "`https://evil.example`",
+            "``` https://evil.example ```",
+            "\\`www.evil.example\\`",
+        ),
+        *(
+            "a|www.evil.example|b",
+            "<https://evil.example>",
+            '[x](https://evil.example "y")',
+            "![x](http://evil.example/p.png)",
+            "[x]: http://evil.example",
+        ),
+        *(
+            "http://evil.example/`a`b",
+            "$`https://evil.example`$",
+            "*https://evil.example*",
+            "_www.evil.example_",
+            "~~admin@evil.example~~",
+        ),
+        *(
+            "(admin@evil.example)",
+            "xmpp:a@b.c/d",
+            "@all,@team/x",
+            "GH-1 a/b#2 !3 &4 %5 ~6",
+            "$a b$ $\\href{x}{y}$",
+            ":x::tada:",
+            "1:100:2",
+            "a:de:b",
+        ),
         *(
             "https://evil.example\nwww.x.y",
             "\u202ehttps://evil.example",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stage collectives has proven, in the report: a table with pictures, metrics, the sheet to sign; and a site that asks for nothing."""
+"""What stage collectives has proven, in the report: a table with pictures, metrics, the sheet to sign; and a site that
+asks for nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +19,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.page import 
 from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import render_signature
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
 from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, FABRIC, NcclApi
-from ansible_collections.linerate.rdma.tests.unit.report.report_world import FINISHED, RUN, STARTED, Made, World, records
+from ansible_collections.linerate.rdma.tests.unit.report.report_world import (
+    FINISHED,
+    RUN,
+    STARTED,
+    Made,
+    World,
+    records,
+)
 from ansible_collections.linerate.rdma.tests.unit.report.test_metrics import key, report, samples
 from ansible_collections.linerate.rdma.tests.unit.report.test_signature import EVIDENCE, words
 from ansible_collections.linerate.rdma.tests.unit.run.test_collectives import measured, run
@@ -27,7 +35,7 @@ CONTEXT = StageContext("collectives", RUN, STARTED, FINISHED, False, {})
 SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)
 
 
-def made(slow: typing.Collection[typing.Tuple[str, int]] = (), cluster: typing.Any = None) -> Made:
+def made(slow: typing.Collection[tuple[str, int]] = (), cluster: typing.Any = None) -> Made:
     """Return a run whose stage collectives is that of a fleet that is played."""
     api = NcclApi()
     api.slow = set(slow)
@@ -46,7 +54,9 @@ def test_the_page_has_each_group_with_its_floor_and_its_sizes() -> None:
 
 
 def test_a_slow_group_comes_first_and_says_so() -> None:
-    text = render_html(build(made({("d", 1)}).records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=made({("d", 1)}).source))
+    text = render_html(
+        build(made({("d", 1)}).records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=made({("d", 1)}).source)
+    )
     table = text[text.index("Collectives that are proven") :]
     assert "too slow" in table and table.index("c, d") < table.index("a, b")
 
@@ -75,7 +85,11 @@ def test_a_site_that_asks_for_nothing_is_told_by_name_and_not_counted() -> None:
     whole = records(SMALL)
     unasked = dataclasses.replace(whole, records={**whole.records, "collectives": record})
     shown = report(unasked)
-    assert shown.green and len(shown.asked) == len(shown.stages) - 1 and shown.summary.startswith(f"GREEN - {len(shown.stages) - 1} stages")
+    assert (
+        shown.green
+        and len(shown.asked) == len(shown.stages) - 1
+        and shown.summary.startswith(f"GREEN - {len(shown.stages) - 1} stages")
+    )
     text = render_html(build(unasked.records, {}, RUN, "2026-01-02T03:10:00+00:00", facts=unasked.source))
     assert "not asked for" in text and "Collectives that are proven" not in text
     assert not [name for name, _labels in samples(render_metrics(shown)) if "collective" in name]

@@ -13,8 +13,17 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, Port
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.difference import MOST_OF_NODE, Difference, Snapshot, differences, show
-from ansible_collections.linerate.rdma.plugins.module_utils._report.difference_page import difference_html, difference_json
+from ansible_collections.linerate.rdma.plugins.module_utils._report.difference import (
+    MOST_OF_NODE,
+    Difference,
+    Snapshot,
+    differences,
+    show,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._report.difference_page import (
+    difference_html,
+    difference_json,
+)
 
 HCAS = NodeHcas(
     (
@@ -27,14 +36,21 @@ HCAS = NodeHcas(
         Hca("mlx5_1", physical_function="0000:01:00.0", vf_index=0),
     )
 )
-SUBNETS = [{"rdma_device": "mlx5_0", "port": 1, "master": {"lid": 1, "guid": "0x1", "state": "MASTER", "priority": 14, "activity": 100}, "error": None}]
+SUBNETS = [
+    {
+        "rdma_device": "mlx5_0",
+        "port": 1,
+        "master": {"lid": 1, "guid": "0x1", "state": "MASTER", "priority": 14, "activity": 100},
+        "error": None,
+    }
+]
 TOPOLOGY = {
     "nodes": [{"guid": "0x1", "description": "leaf-1"}, {"guid": "0x2", "description": "worker-1 mlx5_0"}],
     "links": [{"a": {"guid": "0x1", "port": 3}, "b": {"guid": "0x2", "port": 1}, "width": 4, "speed": "NDR"}],
 }
 
 
-def seen(value: typing.Any, error: typing.Optional[str] = None) -> typing.Dict[str, typing.Any]:
+def seen(value: typing.Any, error: typing.Optional[str] = None) -> dict[str, typing.Any]:
     return {"value": value, "error": error}
 
 
@@ -42,13 +58,19 @@ def run(name: str = "run-1", nodes: typing.Sequence[str] = ("worker-1", "worker-
     facts = {
         "hcas": {node: seen(to_data(HCAS)) for node in nodes},
         "subnets": {node: seen(copy.deepcopy(SUBNETS)) for node in nodes},
-        "topologies": {"worker-1": seen([{"rdma_device": "mlx5_0", "topology": copy.deepcopy(TOPOLOGY), "errors": {"seconds": 1.5}}])},
+        "topologies": {
+            "worker-1": seen(
+                [{"rdma_device": "mlx5_0", "topology": copy.deepcopy(TOPOLOGY), "errors": {"seconds": 1.5}}]
+            )
+        },
     }
     return Snapshot(RunStart(name, f"time of {name}", nodes=tuple(nodes), **start), facts, {})
 
 
 def record(gate: str, *findings: Finding, waivers: typing.Sequence[Waiver] = ()) -> Record:
-    return Record("fabric", "run", "then", "later", False, typing.cast(typing.Any, gate), judge(findings, waivers).judged)
+    return Record(
+        "fabric", "run", "then", "later", False, typing.cast(typing.Any, gate), judge(findings, waivers).judged
+    )
 
 
 def finding(status: typing.Any, subject: str = "compute") -> Finding:
@@ -82,7 +104,7 @@ def test_firmware_link_and_vf_by_node() -> None:
 
 def test_nodes_that_come_go_or_fall_silent() -> None:
     before, after = run(nodes=("worker-1", "worker-2")), run(nodes=("worker-1", "worker-3"))
-    hcas, subnets = (typing.cast(typing.Dict[str, typing.Any], after.facts[kind]) for kind in ("hcas", "subnets"))
+    hcas, subnets = (typing.cast(dict[str, typing.Any], after.facts[kind]) for kind in ("hcas", "subnets"))
     hcas["worker-1"] = seen(None, "unreachable: no route")
     del subnets["worker-1"]
     assert differences(before, after) == [
@@ -96,7 +118,9 @@ def test_nodes_that_come_go_or_fall_silent() -> None:
 def test_the_look_after_the_network_counts_where_both_have_it() -> None:
     before, after = run(), run()
     for snapshot in (before, after):
-        typing.cast(typing.Any, snapshot.facts)["hcas_after_network"] = {node: seen(to_data(HCAS)) for node in snapshot.start.nodes}
+        typing.cast(typing.Any, snapshot.facts)["hcas_after_network"] = {
+            node: seen(to_data(HCAS)) for node in snapshot.start.nodes
+        }
     after.facts["hcas"]["worker-1"]["value"]["hcas"][0]["firmware"] = "now"
     assert differences(before, after) == []
     after.facts["hcas_after_network"]["worker-1"]["value"]["hcas"][0]["firmware"] = "now"
@@ -109,24 +133,44 @@ def test_cables() -> None:
     links[0].update(a=links[0]["b"], b=links[0]["a"])
     assert differences(before, after) == [], "a link has no direction"
     links[0]["speed"] = "HDR"
-    assert differences(before, after) == [Difference("fabric", "link leaf-1 port 3 - worker-1 mlx5_0 port 1", "4x NDR", "4x HDR")]
+    assert differences(before, after) == [
+        Difference("fabric", "link leaf-1 port 3 - worker-1 mlx5_0 port 1", "4x NDR", "4x HDR")
+    ]
     links[0]["b"]["port"] = 4
-    assert [(item.before, item.after) for item in differences(before, after)] == [("4x NDR", "not there"), ("not there", "4x HDR")]
+    assert [(item.before, item.after) for item in differences(before, after)] == [
+        ("4x NDR", "not there"),
+        ("not there", "4x HDR"),
+    ]
 
 
-def clos(*hosts: int) -> typing.Dict[str, typing.Any]:
+def clos(*hosts: int) -> dict[str, typing.Any]:
     """Two leaves of one description, each with an uplink, and hosts by the leaf (1 or 2) that each is cabled to."""
-    nodes = [{"guid": "0x9", "description": "spine"}, *({"guid": f"0x{leaf}", "description": "Quantum Mellanox Technologies"} for leaf in (1, 2))]
+    nodes = [
+        {"guid": "0x9", "description": "spine"},
+        *({"guid": f"0x{leaf}", "description": "Quantum Mellanox Technologies"} for leaf in (1, 2)),
+    ]
     nodes += [{"guid": f"0xa{number}", "description": f"worker-{number} mlx5_0"} for number in range(len(hosts))]
-    links = [{"a": {"guid": f"0x{leaf}", "port": 40}, "b": {"guid": "0x9", "port": leaf}, "width": 4, "speed": "NDR"} for leaf in (1, 2)]
+    links = [
+        {"a": {"guid": f"0x{leaf}", "port": 40}, "b": {"guid": "0x9", "port": leaf}, "width": 4, "speed": "NDR"}
+        for leaf in (1, 2)
+    ]
     for number, leaf in enumerate(hosts):
-        links.append({"a": {"guid": f"0x{leaf}", "port": 1 + number // 2}, "b": {"guid": f"0xa{number}", "port": 1}, "width": 4, "speed": "NDR"})
+        links.append(
+            {
+                "a": {"guid": f"0x{leaf}", "port": 1 + number // 2},
+                "b": {"guid": f"0xa{number}", "port": 1},
+                "width": 4,
+                "speed": "NDR",
+            }
+        )
     return {"nodes": nodes, "links": links}
 
 
-def cabled(topology: typing.Optional[typing.Dict[str, typing.Any]], error: typing.Optional[str] = None) -> Snapshot:
+def cabled(topology: typing.Optional[dict[str, typing.Any]], error: typing.Optional[str] = None) -> Snapshot:
     made = run()
-    typing.cast(typing.Any, made.facts)["topologies"] = {"worker-1": seen([{"rdma_device": "mlx5_0", "port": 1, "topology": topology, "error": error}])}
+    typing.cast(typing.Any, made.facts)["topologies"] = {
+        "worker-1": seen([{"rdma_device": "mlx5_0", "port": 1, "topology": topology, "error": error}])
+    }
     return made
 
 
@@ -170,8 +214,17 @@ def test_bios_and_switch_ports_are_compared() -> None:
     for snapshot, value in ((before, "Enabled"), (after, "Disabled")):
         settings = [{"key": "sriov", "attributes": [{**attribute, "current": value}], "looked_for": []}]
         facts = typing.cast(typing.Any, snapshot.facts)
-        facts["bios"] = {"worker-1": seen({"version": "1.8.2", "settings": settings}), "worker-2": seen(None, "HTTP 401")}
-        netdevs = [{"name": "eth2", "switch_ports": [{"chassis": f"leaf of {value}", "port": "1"}], "hardware_addresses": [value]}]
+        facts["bios"] = {
+            "worker-1": seen({"version": "1.8.2", "settings": settings}),
+            "worker-2": seen(None, "HTTP 401"),
+        }
+        netdevs = [
+            {
+                "name": "eth2",
+                "switch_ports": [{"chassis": f"leaf of {value}", "port": "1"}],
+                "hardware_addresses": [value],
+            }
+        ]
         facts["neighbours"] = {"worker-1": seen({"netdevs": netdevs})}
     ports = [f'{{"chassis": "leaf of {value}", "port": "1"}}' for value in ("Enabled", "Disabled")]
     assert differences(before, after) == [
@@ -185,7 +238,9 @@ def test_bios_and_switch_ports_are_compared() -> None:
 
 def test_intent_and_versions() -> None:
     before = run(fabrics=[{"name": "compute", "virtual_functions": 8}], versions={"linerate.rdma": "1.0.0"})
-    after = run(fabrics=[{"name": "compute", "virtual_functions": 4}], versions={"linerate.rdma": "1.1.0"}, check_mode=True)
+    after = run(
+        fabrics=[{"name": "compute", "virtual_functions": 4}], versions={"linerate.rdma": "1.1.0"}, check_mode=True
+    )
     assert differences(before, after) == [
         Difference("cluster", "rdma_fabrics compute virtual_functions", "8", "4"),
         Difference("cluster", "versions linerate.rdma", "1.0.0", "1.1.0"),
@@ -196,14 +251,18 @@ def test_intent_and_versions() -> None:
 def test_findings_appear_vanish_and_change_their_status() -> None:
     before = Snapshot(RunStart("a", ""), {}, {"fabric": record("closed", finding("fail"), finding("pass", "spare"))})
     waiver = Waiver("fabric.*", "so")
-    after = Snapshot(RunStart("b", ""), {}, {"fabric": record("open", finding("fail"), finding("pass", "storage"), waivers=[waiver])})
+    after = Snapshot(
+        RunStart("b", ""), {}, {"fabric": record("open", finding("fail"), finding("pass", "storage"), waivers=[waiver])}
+    )
     assert differences(before, after) == [
         Difference("stage fabric", "gate", "closed", "open"),
         Difference("stage fabric", "fabric.one_master on compute", "fail", "fail, waived"),
         Difference("stage fabric", "fabric.one_master on spare", "pass", "not there"),
         Difference("stage fabric", "fabric.one_master on storage", "not there", "pass"),
     ]
-    assert differences(after, Snapshot(RunStart("c", ""), {}, {}))[0] == Difference("stage fabric", "gate", "open", "no record")
+    assert differences(after, Snapshot(RunStart("c", ""), {}, {}))[0] == Difference(
+        "stage fabric", "gate", "open", "no record"
+    )
 
 
 def test_the_files() -> None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the page draws of a cluster, and that it stays readable and harmless whatever the cluster is called and however large it is."""
+"""What the page draws of a cluster, and that it stays readable and harmless whatever the cluster is called and however
+large it is."""
 
 from __future__ import annotations
 
@@ -16,7 +17,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable, charts, fleet, matrices
-from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix import Cell, Matrix, by_number, fold, rows_of_nodes
+from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix import (
+    Cell,
+    Matrix,
+    by_number,
+    fold,
+    rows_of_nodes,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.seen import Seen, no_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
@@ -31,7 +38,7 @@ def page(made: Made) -> str:
     return render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=made.source))
 
 
-def drawn(made: Made, stage: str) -> typing.Tuple[Matrix, ...]:
+def drawn(made: Made, stage: str) -> tuple[Matrix, ...]:
     return matrices(made.records[stage], made.seen, charts(made.records["fabric"], made.seen))
 
 
@@ -41,46 +48,87 @@ def test_each_rail_has_its_matrix_with_all_that_was_asked(stage: str) -> None:
     assert [matrix.title for matrix in made] == ["compute, rail 0", "compute, rail 1"]
     for matrix in made:
         assert matrix.names == SMALL.names
-        assert set(matrix.cells) == {(client, server) for client in SMALL.names for server in SMALL.names if client != server}
+        assert set(matrix.cells) == {
+            (client, server) for client in SMALL.names for server in SMALL.names if client != server
+        }
         assert {cell.level for cell in matrix.cells.values()} == {"pass"}
         leaf = f"leaf-{matrix.title[-1]}"
-        assert matrix.leaves == {"node-1": f"{leaf}-1", "node-2": f"{leaf}-1", "node-3": f"{leaf}-2", "node-4": f"{leaf}-2"}
+        assert matrix.leaves == {
+            "node-1": f"{leaf}-1",
+            "node-2": f"{leaf}-1",
+            "node-3": f"{leaf}-2",
+            "node-4": f"{leaf}-2",
+        }
 
 
 def test_what_hosts_measure_between_their_rails_has_a_matrix_of_its_own_behind_the_others() -> None:
     made = records(dataclasses.replace(SMALL, across=True))
     *within, between = drawn(made, "bandwidth")
-    assert [matrix.title for matrix in within] == ["compute, rail 0", "compute, rail 1"] and between.title == "compute, between rails"
-    assert set(between.cells) == {(name, name) for name in SMALL.names} and {cell.level for cell in between.cells.values()} == {"pass"}
+    assert [matrix.title for matrix in within] == [
+        "compute, rail 0",
+        "compute, rail 1",
+    ] and between.title == "compute, between rails"
+    assert set(between.cells) == {(name, name) for name in SMALL.names} and {
+        cell.level for cell in between.cells.values()
+    } == {"pass"}
     cell = between.cells["node-2", "node-2"]
-    assert cell.value == 380.0 and "rail 0 \u2192 1: average 380" in cell.words and "rail 1 \u2192 0: average 381" in cell.words
+    assert (
+        cell.value == 380.0
+        and "rail 0 \u2192 1: average 380" in cell.words
+        and "rail 1 \u2192 0: average 381" in cell.words
+    )
     assert "of the best pair between rails" in cell.words and "compute, between rails: average in Gb/s" in page(made)
 
 
 def test_slow_node_and_cut_leaf_are_seen() -> None:
     made = records(dataclasses.replace(SMALL, slow=3, cut=(0, 1)))
     lost = {pair for pair, cell in drawn(made, "reachability")[0].cells.items() if cell.level == "fail"}
-    assert lost == {(client, server) for client in SMALL.names for server in SMALL.names if (client > "node-2") != (server > "node-2")}
+    assert lost == {
+        (client, server)
+        for client in SMALL.names
+        for server in SMALL.names
+        if (client > "node-2") != (server > "node-2")
+    }
     cut, slow = drawn(made, "bandwidth")
     assert {pair for pair, cell in cut.cells.items() if cell.level == "fail"} == lost
-    assert {pair for pair, cell in slow.cells.items() if cell.level == "fail"} == {pair for pair in slow.cells if "node-3" in pair}
+    assert {pair for pair, cell in slow.cells.items() if cell.level == "fail"} == {
+        pair for pair in slow.cells if "node-3" in pair
+    }
     assert rows_of_nodes(slow)[0].name == "node-3"
     words = slow.cells["node-3", "node-1"].words
-    for said in ("node-3 \u2192 node-1", "average 19", "peak", "0.92 x 400 Gb/s", "PCIe of node-3 414.82", "0.93 of the best pair"):
+    for said in (
+        "node-3 \u2192 node-1",
+        "average 19",
+        "peak",
+        "0.92 x 400 Gb/s",
+        "PCIe of node-3 414.82",
+        "0.93 of the best pair",
+    ):
         assert said in words, said
 
 
 @pytest.mark.parametrize(
-    ("figure", "why", "said"), [(391.5, "", "average 391.5 Gb/s"), (None, "memlock: Couldn't allocate MR", "not measured: memlock: Couldn't allocate MR")]
+    ("figure", "why", "said"),
+    [
+        (391.5, "", "average 391.5 Gb/s"),
+        (None, "memlock: Couldn't allocate MR", "not measured: memlock: Couldn't allocate MR"),
+    ],
 )
-def test_a_pair_that_was_measured_once_more_shows_both_figures(figure: typing.Optional[float], why: str, said: str) -> None:
+def test_a_pair_that_was_measured_once_more_shows_both_figures(
+    figure: typing.Optional[float], why: str, said: str
+) -> None:
     made = records(SMALL)
     facts = made.facts["bandwidth"]
     wider = {"queue_pairs": 16, "message_bytes": 4194304, "average_gbps": figure, "why": why}
     first, *others = facts["bandwidth"]["pairs"]
     given = {**facts, "bandwidth": {**facts["bandwidth"], "pairs": [{**first, "wider": wider}, *others]}}
-    cell = next(matrix for matrix in drawn(made.change("bandwidth", given), "bandwidth")).cells[first["client"], first["server"]]
-    assert f"average {first['average_gbps']:g}" in cell.words and f"with 16 queue pairs of 4194304 bytes: {said}" in cell.words
+    cell = next(matrix for matrix in drawn(made.change("bandwidth", given), "bandwidth")).cells[
+        first["client"], first["server"]
+    ]
+    assert (
+        f"average {first['average_gbps']:g}" in cell.words
+        and f"with 16 queue pairs of 4194304 bytes: {said}" in cell.words
+    )
 
 
 def test_waived_and_unmeasured_pairs_are_no_passes() -> None:
@@ -90,7 +138,9 @@ def test_waived_and_unmeasured_pairs_are_no_passes() -> None:
     silent = drawn(made.change("reachability", {**made.facts["reachability"], "pings": {}}, judged=()), "reachability")
     assert {cell.level for matrix in silent for cell in matrix.cells.values()} == {"unknown"}
     unjudged = drawn(made.change("bandwidth", judged=()), "bandwidth")
-    assert {cell.level for matrix in unjudged for cell in matrix.cells.values()} == {"seen"}, "without a finding nothing is a pass"
+    assert {cell.level for matrix in unjudged for cell in matrix.cells.values()} == {"seen"}, (
+        "without a finding nothing is a pass"
+    )
 
 
 def test_facts_that_do_not_load_are_not_drawn_and_the_page_says_so() -> None:
@@ -120,8 +170,15 @@ def test_facts_that_nobody_can_read_are_not_drawn_and_the_page_says_so() -> None
 def test_plan_of_the_network_is_a_table() -> None:
     made = records(SMALL)
     same = [NodePlan(f"node-{number}", "drain", ("numVfs 0 -> 8",), pool="gpu") for number in range(1, 41)]
-    nodes = (NodePlan("node-0", "nothing"), *same, NodePlan("node-99", "reboot", ("firmware",), blockers=("PodDisruptionBudget a/b",)))
-    pools = (PoolPlan("gpu", tuple(node.node for node in same), 2, 20, "maxUnavailable 2"), PoolPlan("", ("node-99",), 0, None, "maxUnavailable 5%"))
+    nodes = (
+        NodePlan("node-0", "nothing"),
+        *same,
+        NodePlan("node-99", "reboot", ("firmware",), blockers=("PodDisruptionBudget a/b",)),
+    )
+    pools = (
+        PoolPlan("gpu", tuple(node.node for node in same), 2, 20, "maxUnavailable 2"),
+        PoolPlan("", ("node-99",), 0, None, "maxUnavailable 5%"),
+    )
     facts = {"plan": to_data(DisruptionPlan(nodes, pools))}
     made = made.change("network", facts, intent=made.records["fabric"].intent)
     said = " ".join(Page(page(made)).text)
@@ -136,23 +193,31 @@ def test_plan_of_the_network_is_a_table() -> None:
 
 def test_comparison_is_a_table_with_its_alarms_and_advice() -> None:
     made = records(SMALL)
-    figures = [{"network": "pod <network>", "nodes": 2, "value": 3.46, "kind": "pod_network"}, {"network": "compute", "nodes": 2, "value": 40.58}]
+    figures = [
+        {"network": "pod <network>", "nodes": 2, "value": 3.46, "kind": "pod_network"},
+        {"network": "compute", "nodes": 2, "value": 40.58},
+    ]
     measures = [{"name": "fine-tuning", "unit": "samples/s", "single_node": 21.34, "figures": figures}]
     wanted = made.records["fabric"].intent
-    made = made.change("compare", {"bandwidth": None}, intent={**wanted, "cluster": {**wanted["cluster"], "measures": measures}})
+    made = made.change(
+        "compare", {"bandwidth": None}, intent={**wanted, "cluster": {**wanted["cluster"], "measures": measures}}
+    )
     said = " ".join(Page(page(made)).text)
     assert "pod <network> pod network 2 3.46 0.16 8.1 % 8.5 % negative scaling : slower than 1" in said
     assert "compute sriov rdma 2 40.58 1.90 95.1 % 100.0 % \u2013" in said
     assert "Never use the pod network for training on several nodes." in said
     assert said.index("one node") < said.index("pod <network> pod") < said.index("compute sriov rdma")
-    assert "The facts of this stage can't be drawn: compare_facts.bandwidth" in page(made.change("compare", {"bandwidth": 7}))
+    assert "The facts of this stage can't be drawn: compare_facts.bandwidth" in page(
+        made.change("compare", {"bandwidth": 7})
+    )
 
 
 def test_fleet_tells_its_versions_and_how_many_have_them() -> None:
     made = records(SMALL)
     seen = [made.facts["fabric"]["nodes"][name] for name in SMALL.names]
-    nodes: typing.Dict[str, typing.Any] = {
-        name: {"value": {"hcas": [dict(hca) for hca in item["value"]["hcas"]], "errors": []}, "error": None} for name, item in zip(SMALL.names, seen)
+    nodes: dict[str, typing.Any] = {
+        name: {"value": {"hcas": [dict(hca) for hca in item["value"]["hcas"]], "errors": []}, "error": None}
+        for name, item in zip(SMALL.names, seen)
     }
     nodes["node-4"]["value"]["hcas"][0]["firmware"] = "28.39.2048"
     made = made.change("discover", {"nodes": nodes}).change("platform", {"platforms": "broken"})
@@ -165,7 +230,7 @@ def test_fleet_tells_its_versions_and_how_many_have_them() -> None:
 
 def test_what_several_stages_were_judged_by_is_read_once() -> None:
     made = records(SMALL)
-    asked: typing.List[str] = []
+    asked: list[str] = []
 
     def source(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typing.Any]:
         asked.extend(parts)
@@ -173,7 +238,16 @@ def test_what_several_stages_were_judged_by_is_read_once() -> None:
 
     text = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=source))
     assert text == page(made) and "compute, rail 1: loss in %" in text
-    assert sorted(asked) == ["bandwidth", "earlier", "nodes", "nodes", "pings", "plan", "subnets", "topologies"], "nodes: HCAs, and the names of who takes part"
+    assert sorted(asked) == [
+        "bandwidth",
+        "earlier",
+        "nodes",
+        "nodes",
+        "pings",
+        "plan",
+        "subnets",
+        "topologies",
+    ], "nodes: HCAs, and the names of who takes part"
 
 
 def test_without_facts_nothing_is_drawn() -> None:
@@ -195,14 +269,22 @@ def test_small_matrix_is_not_folded() -> None:
 def test_large_matrix_is_folded_by_leaf_and_shows_its_worst() -> None:
     bad = Cell("fail", 190.0, "", 1, 1)
     folded = fold(matrix(8, {f"n{number}": f"leaf{number // 4}" for number in range(8)}, n1_n6=bad), 4)
-    assert folded.folded == {"leaf0": 4, "leaf1": 4} and set(folded.cells) == {(a, b) for a in folded.names for b in folded.names}
+    assert folded.folded == {"leaf0": 4, "leaf1": 4} and set(folded.cells) == {
+        (a, b) for a in folded.names for b in folded.names
+    }
     cell = folded.cells["leaf0", "leaf1"]
-    assert cell == Cell("fail", 190.0, "16 directions, 1 not proven; average 390 Gb/s in the middle\nworst: n1 \u2192 n6, 190 Gb/s", 16, 1)
+    assert cell == Cell(
+        "fail",
+        190.0,
+        "16 directions, 1 not proven; average 390 Gb/s in the middle\nworst: n1 \u2192 n6, 190 Gb/s",
+        16,
+        1,
+    )
     assert folded.cells["leaf1", "leaf0"].level == "pass"
 
 
 @pytest.mark.parametrize("leaves", [{}, {"n1": "leaf0"}, {f"n{number}": "the only leaf" for number in range(9)}])
-def test_without_leaves_that_help_it_is_folded_in_order(leaves: typing.Dict[str, str]) -> None:
+def test_without_leaves_that_help_it_is_folded_in_order(leaves: dict[str, str]) -> None:
     folded = fold(matrix(9, leaves), 4)
     assert list(folded.folded.items()) == [("n0 \u2026 n2", 3), ("n3 \u2026 n5", 3), ("n6 \u2026 n8", 3)]
 
@@ -212,7 +294,7 @@ def test_nodes_are_in_the_order_of_their_numbers() -> None:
 
 
 @hypothesis.given(some.lists(some.text(max_size=30), max_size=8))
-def test_any_name_has_a_place_in_the_order(names: typing.List[str]) -> None:
+def test_any_name_has_a_place_in_the_order(names: list[str]) -> None:
     assert sorted(sorted(names, key=by_number)) == sorted(names)
 
 
@@ -232,7 +314,15 @@ def test_page_of_a_large_cluster_is_small() -> None:
 
 
 # each as a node's name: into the page, its attributes, its drawings
-HOSTILE = ("</title><script>alert(1)</script>", "\"' onmouseover=alert(1) x='", "a\u202eb\u2066c", "two\nlines\x00\x1b[2J", "x" * 300, "]]>&lt;&#60;", "\ud800")
+HOSTILE = (
+    "</title><script>alert(1)</script>",
+    "\"' onmouseover=alert(1) x='",
+    "a\u202eb\u2066c",
+    "two\nlines\x00\x1b[2J",
+    "x" * 300,
+    "]]>&lt;&#60;",
+    "\ud800",
+)
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -255,7 +345,15 @@ def test_the_operators_that_are_needed_stand_in_their_order() -> None:
     made = records(SMALL)
     found = (
         ok("operators.needed", "node-feature-discovery", "nfd/nfd-master v0.18.3", "one that serves, for label x"),
-        Finding("operators.needed", "gpu-operator", "fail", "no <Deployment> runs it", "one that serves, for rdma_job", "Nobody does.", "Install it."),
+        Finding(
+            "operators.needed",
+            "gpu-operator",
+            "fail",
+            "no <Deployment> runs it",
+            "one that serves, for rdma_job",
+            "Nobody does.",
+            "Install it.",
+        ),
         ok("operators.read", "cluster", "everything was read", "everything"),
     )
     record = dataclasses.replace(made.records["fabric"], stage="operators", judged=judge(found).judged)
@@ -264,4 +362,6 @@ def test_the_operators_that_are_needed_stand_in_their_order() -> None:
     assert table.index("node-feature-discovery") < table.index("gpu-operator")
     assert "rdma_job" in table and "no &lt;Deployment&gt; runs it" in table and "everything was read" not in table
     without = dataclasses.replace(record, judged=judge(found[2:]).judged)
-    assert "Operators that are needed" not in render_html(build({"operators": without}, {}, "", "2026-01-02T03:10:00+00:00", facts=no_facts))
+    assert "Operators that are needed" not in render_html(
+        build({"operators": without}, {}, "", "2026-01-02T03:10:00+00:00", facts=no_facts)
+    )

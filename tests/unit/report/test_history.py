@@ -22,14 +22,29 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.records imp
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 
 MOMENT = "2026-01-02T03:04:05+00:00"
-FAIL = Finding("fabric.one_master", "compute", "fail", "2 masters", "1 master", "Two subnet managers claim the fabric.", "Stop one.")
+FAIL = Finding(
+    "fabric.one_master",
+    "compute",
+    "fail",
+    "2 masters",
+    "1 master",
+    "Two subnet managers claim the fabric.",
+    "Stop one.",
+)
 
 
 def run_of(number: int) -> str:
     return f"20260102T0304{number:02d}Z-aaaaaa"
 
 
-def a_run(folder: pathlib.Path, number: int, firmware: str = "28.39.1002", *findings: Finding, check_mode: bool = False, keep: int = 3) -> typing.Any:
+def a_run(
+    folder: pathlib.Path,
+    number: int,
+    firmware: str = "28.39.1002",
+    *findings: Finding,
+    check_mode: bool = False,
+    keep: int = 3,
+) -> typing.Any:
     """A run in the folder of the report, up to its report; its answer."""
     run = run_of(number)
     facts = FactFolder(str(folder), run)
@@ -40,7 +55,10 @@ def a_run(folder: pathlib.Path, number: int, firmware: str = "28.39.1002", *find
     facts.write("hcas", "worker-1", {"hcas": [{"name": "mlx5_0", "firmware": firmware}], "errors": []})
     for stage in STAGES:
         gate = judge(findings if stage == "fabric" and findings else [ok(f"{stage}.fine", "worker-1", "1", "1")])
-        write_record(str(folder / "stages"), Record(stage, run, MOMENT, MOMENT, check_mode, "open" if gate.open else "closed", gate.judged))
+        write_record(
+            str(folder / "stages"),
+            Record(stage, run, MOMENT, MOMENT, check_mode, "open" if gate.open else "closed", gate.judged),
+        )
     return write_report({"run": run, "report_dir": str(folder), "keep": keep}, "2.19.4")
 
 
@@ -50,7 +68,9 @@ def since(folder: pathlib.Path) -> typing.Any:
 
 def test_a_first_run_has_none_before_it(tmp_path: pathlib.Path) -> None:
     assert a_run(tmp_path, 1)["removed"] == []
-    assert since(tmp_path) is None and "Since the run before" not in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert since(tmp_path) is None and "Since the run before" not in (tmp_path / "report.html").read_text(
+        encoding="utf-8"
+    )
     assert kept(str(tmp_path)) == [run_of(1)] and os.readlink(tmp_path / "runs" / "latest") == run_of(1)
 
 
@@ -66,10 +86,16 @@ def test_what_changed_is_said_and_the_oldest_goes(tmp_path: pathlib.Path) -> Non
     assert "worker-1: mlx5_0 firmware: 28.39.1002 -> 28.41.1000" in told["lines"]
     assert "stage fabric: fabric.one_master on compute: not there -> fail" in told["lines"]
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "28.39.1002 -&gt; 28.41.1000" in page and 'href="difference.html"' in page and (tmp_path / "difference.html").is_file()
+    assert (
+        "28.39.1002 -&gt; 28.41.1000" in page
+        and 'href="difference.html"' in page
+        and (tmp_path / "difference.html").is_file()
+    )
 
     assert a_run(tmp_path, 4)["removed"] == [run_of(1)]
-    assert kept(str(tmp_path)) == [run_of(2), run_of(3), run_of(4)] and os.readlink(tmp_path / "runs" / "latest") == run_of(4)
+    assert kept(str(tmp_path)) == [run_of(2), run_of(3), run_of(4)] and os.readlink(
+        tmp_path / "runs" / "latest"
+    ) == run_of(4)
 
 
 def test_a_kept_run_stays_as_it_was(tmp_path: pathlib.Path) -> None:
@@ -121,7 +147,11 @@ def test_a_run_that_goes_on_takes_its_own_place(tmp_path: pathlib.Path) -> None:
     a_run(tmp_path, 1)
     a_run(tmp_path, 2, "28.39.1002", FAIL)
     a_run(tmp_path, 2)
-    assert kept(str(tmp_path)) == [run_of(1), run_of(2)] and since(tmp_path)["run"] == run_of(1) and since(tmp_path)["count"] == 0
+    assert (
+        kept(str(tmp_path)) == [run_of(1), run_of(2)]
+        and since(tmp_path)["run"] == run_of(1)
+        and since(tmp_path)["count"] == 0
+    )
     assert json.loads((tmp_path / "runs" / run_of(2) / "report.json").read_text(encoding="utf-8"))["verdict"] == "GREEN"
 
 
@@ -148,7 +178,12 @@ def test_what_else_lies_there_stays(tmp_path: pathlib.Path) -> None:
     (tmp_path / "runs" / run_of(0)).symlink_to(outside)
     for number in range(1, 4):
         a_run(tmp_path, number, keep=1)
-    assert kept(str(tmp_path)) == [run_of(3)] and (tmp_path / "runs" / "mine").is_dir() and outside.is_dir() and (tmp_path / "runs" / run_of(0)).is_symlink()
+    assert (
+        kept(str(tmp_path)) == [run_of(3)]
+        and (tmp_path / "runs" / "mine").is_dir()
+        and outside.is_dir()
+        and (tmp_path / "runs" / run_of(0)).is_symlink()
+    )
 
 
 def test_a_file_system_without_links(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +193,9 @@ def test_a_file_system_without_links(tmp_path: pathlib.Path, monkeypatch: pytest
     monkeypatch.setattr(os, "link", refuse)
     a_run(tmp_path, 1)
     first = tmp_path / "runs" / run_of(1) / "report.html"
-    assert first.read_bytes() == (tmp_path / "report.html").read_bytes() and not first.samefile(tmp_path / "report.html")
+    assert first.read_bytes() == (tmp_path / "report.html").read_bytes() and not first.samefile(
+        tmp_path / "report.html"
+    )
 
 
 def test_no_room_is_told_with_the_way_out(tmp_path: pathlib.Path) -> None:

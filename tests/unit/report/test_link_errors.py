@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Errors of links over the kept runs: what grew is drawn, what was cleared or replaced is no negative growth, and what nobody read is not known."""
+"""Errors of links over the kept runs: what grew is drawn, what was cleared or replaced is no negative growth, and what
+nobody read is not known."""
 
 from __future__ import annotations
 
@@ -27,12 +28,23 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     UnreadPort,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.link_errors import EarlierErrors, ErrorReading, growth, reading_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.link_errors import (
+    EarlierErrors,
+    ErrorReading,
+    growth,
+    reading_of,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.history import folder_of, keep
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.records import write_record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.link_errors import ErrorHistory, LinkErrors, figure, history, picture
+from ansible_collections.linerate.rdma.plugins.module_utils._report.link_errors import (
+    ErrorHistory,
+    LinkErrors,
+    figure,
+    history,
+    picture,
+)
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, fabrics, records, seen
@@ -46,10 +58,14 @@ LEAF, HCA = sorted((LINK.a, LINK.b), key=lambda end: end.kind != "Switch")
 SYMBOLS = "SymbolErrorCounter"
 
 
-def shown(counters: typing.Mapping[str, int], place: typing.Tuple[str, int] = LEAF.place, **report: typing.Any) -> SeenTopology:
+def shown(
+    counters: typing.Mapping[str, int], place: tuple[str, int] = LEAF.place, **report: typing.Any
+) -> SeenTopology:
     """What a run saw whose port counted this."""
     assert SEEN.errors is not None
-    later = ErrorReport((PortErrors(*place, dict(counters), True),) if counters else (), 2 * len(TOPOLOGY.links), **report)
+    later = ErrorReport(
+        (PortErrors(*place, dict(counters), True),) if counters else (), 2 * len(TOPOLOGY.links), **report
+    )
     return dataclasses.replace(SEEN, errors=dataclasses.replace(SEEN.errors, later=later))
 
 
@@ -93,8 +109,13 @@ def test_congestion_and_multicast_are_no_errors_of_a_link() -> None:
 
 def test_an_hca_that_replaced_another_begins_without_errors() -> None:
     other = dataclasses.replace(HCA, port_guid="0x00000000000000aa", guid="0x00000000000000a9")
-    links = [dataclasses.replace(link, a=other if link.a == HCA else link.a, b=other if link.b == HCA else link.b) for link in TOPOLOGY.links]
-    new = dataclasses.replace(shown({SYMBOLS: 900}, other.place), topology=dataclasses.replace(TOPOLOGY, links=tuple(links)))
+    links = [
+        dataclasses.replace(link, a=other if link.a == HCA else link.a, b=other if link.b == HCA else link.b)
+        for link in TOPOLOGY.links
+    ]
+    new = dataclasses.replace(
+        shown({SYMBOLS: 900}, other.place), topology=dataclasses.replace(TOPOLOGY, links=tuple(links))
+    )
     assert over(5, new).links == ()
     more = dataclasses.replace(shown({SYMBOLS: 901}, other.place), topology=new.topology)
     assert over(5, new, more).links[0].steps == (None, 1)
@@ -105,7 +126,13 @@ def test_an_hca_that_replaced_another_begins_without_errors() -> None:
     [
         {"failures": 1, "unread": (UnreadPort(HCA.lid or 0, 1),)},
         {"failures": 1, "unread": (UnreadPort(HCA.lid or 0, 255),)},
-        {"failures": 2, "unread": (UnreadPort(next(node.lid or 0 for node in TOPOLOGY.nodes if node.guid == LEAF.guid), 255), UnreadPort(9, 9))},
+        {
+            "failures": 2,
+            "unread": (
+                UnreadPort(next(node.lid or 0 for node in TOPOLOGY.nodes if node.guid == LEAF.guid), 255),
+                UnreadPort(9, 9),
+            ),
+        },
         {"failures": 2},
     ],
 )
@@ -127,8 +154,11 @@ def test_a_fabric_that_two_ports_see_has_its_links_once() -> None:
     assert len(twice.links) == 1 and twice.quiet == len(TOPOLOGY.links) - 1
 
 
-@given(some.dictionaries(some.sampled_from("ab"), some.integers(0, 99)), some.dictionaries(some.sampled_from("ab"), some.integers(0, 99)))
-def test_growth_is_never_below_nothing_nor_above_what_is_counted(before: typing.Dict[str, int], later: typing.Dict[str, int]) -> None:
+@given(
+    some.dictionaries(some.sampled_from("ab"), some.integers(0, 99)),
+    some.dictionaries(some.sampled_from("ab"), some.integers(0, 99)),
+)
+def test_growth_is_never_below_nothing_nor_above_what_is_counted(before: dict[str, int], later: dict[str, int]) -> None:
     found = growth(before, later, "ab")
     assert 0 <= found <= sum(later.values()) and growth(before, before, "ab") == 0
 
@@ -149,17 +179,22 @@ def test_it_is_open_only_where_a_link_counted_errors_since_the_run_before() -> N
 def test_many_links_are_counted_and_the_worst_shown() -> None:
     many = ErrorHistory(tuple(LinkErrors(f"link-{number}", (number,)) for number in range(40, 0, -1)), 0, 1)
     drawn = figure(many)
-    assert drawn.count("<svg") == 12 and "and 28 more links" in drawn and "link-29<" in drawn and "link-28<" not in drawn
+    assert (
+        drawn.count("<svg") == 12 and "and 28 more links" in drawn and "link-29<" in drawn and "link-28<" not in drawn
+    )
 
 
 def test_names_of_a_topology_are_made_once() -> None:
     count = 16_000
     nodes = tuple(FabricNode("Switch", f"0x{number:016x}", f"S{number}", 64, 1 + number) for number in range(count + 1))
     first = nodes[0].guid
-    ends = [(LinkEnd("Switch", first, 1 + number, 1), LinkEnd("Switch", node.guid, 1, 2 + number)) for number, node in enumerate(nodes[1:])]
+    ends = [
+        (LinkEnd("Switch", first, 1 + number, 1), LinkEnd("Switch", node.guid, 1, 2 + number))
+        for number, node in enumerate(nodes[1:])
+    ]
     topology = Topology(nodes, tuple(Link(one, other, 4, "NDR") for one, other in ends), 0)
 
-    def at(counted: int) -> typing.Tuple[SeenTopology, ...]:
+    def at(counted: int) -> tuple[SeenTopology, ...]:
         reports = ErrorReport(tuple(PortErrors(node.guid, 1, {SYMBOLS: counted}) for node in nodes[1:]), 2 * count)
         return (SeenTopology("mlx5_0", 1, topology, errors=SeenErrors(reports, reports, 1.0)),)
 
@@ -191,7 +226,11 @@ def test_the_page_shows_what_the_kept_runs_counted_and_names_a_torn_one(tmp_path
     assert "Errors of links" not in a_run(tmp_path, 1, 3)
     assert "Errors of links from run to run, 1 before this one: none</summary>" in a_run(tmp_path, 2, 3)
     page = a_run(tmp_path, 3, 8)
-    assert "node-1 mlx5_0 - leaf-0-1 port 1" in page and 'aria-label="0, 5 errors"' in page and "Kept runs that can" not in page
+    assert (
+        "node-1 mlx5_0 - leaf-0-1 port 1" in page
+        and 'aria-label="0, 5 errors"' in page
+        and "Kept runs that can" not in page
+    )
     torn = pathlib.Path(FactFolder(folder_of(str(tmp_path), name(2)), name(2)).path("topologies", WORLD.names[0]))
     torn.unlink()
     torn.write_text("{", encoding="utf-8")
@@ -202,4 +241,6 @@ def test_the_page_shows_what_the_kept_runs_counted_and_names_a_torn_one(tmp_path
 
 
 def test_a_reading_without_counters_is_none() -> None:
-    assert reading_of("run", (dataclasses.replace(SEEN, errors=None), dataclasses.replace(SEEN, topology=None))) == ErrorReading("run", {})
+    assert reading_of(
+        "run", (dataclasses.replace(SEEN, errors=None), dataclasses.replace(SEEN, topology=None))
+    ) == ErrorReading("run", {})

@@ -16,16 +16,27 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict impo
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import RUN, Made, World, records
 
 SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)
-Sample = typing.Tuple[str, typing.FrozenSet[typing.Tuple[str, str]]]
+Sample = tuple[str, frozenset[tuple[str, str]]]
 
 
 def report(made: Made, run: str = RUN) -> Report:
-    return build(made.records, {}, run, "2026-01-02T03:10:00+00:00", {"linerate.rdma": "1.0.0", "ansible-core": "2.19.0"}, made.source)
+    return build(
+        made.records,
+        {},
+        run,
+        "2026-01-02T03:10:00+00:00",
+        {"linerate.rdma": "1.0.0", "ansible-core": "2.19.0"},
+        made.source,
+    )
 
 
-def samples(text: str, parse: typing.Callable[[str], typing.Iterable[typing.Any]] = text_string_to_metric_families) -> typing.Dict[Sample, float]:
+def samples(
+    text: str, parse: typing.Callable[[str], typing.Iterable[typing.Any]] = text_string_to_metric_families
+) -> dict[Sample, float]:
     """As a reader of its own sees it."""
-    return {(item.name, frozenset(item.labels.items())): item.value for family in parse(text) for item in family.samples}
+    return {
+        (item.name, frozenset(item.labels.items())): item.value for family in parse(text) for item in family.samples
+    }
 
 
 def key(name: str, **labels: str) -> Sample:
@@ -48,7 +59,8 @@ def test_the_figures_of_each_rail() -> None:
     found = samples(render_metrics(report(records(dataclasses.replace(SMALL, slow=3)))))
     assert found[key("green")] == 0 and found[key("gate_open", stage="bandwidth")] == 0
     lowest, median, best = (
-        [found[key("bandwidth_bits_per_second", fabric="compute", rail=rail, figure=figure)] for rail in "01"] for figure in ("lowest", "median", "best")
+        [found[key("bandwidth_bits_per_second", fabric="compute", rail=rail, figure=figure)] for rail in "01"]
+        for figure in ("lowest", "median", "best")
     )
     assert lowest[1] < 2.0e11 < 3.8e11 < lowest[0]
     assert all(low <= middle <= high < 4.0e11 for low, middle, high in zip(lowest, median, best))
@@ -57,12 +69,16 @@ def test_the_figures_of_each_rail() -> None:
 
 
 def test_pairs_between_rails_are_of_no_rail() -> None:
-    found, plain = (samples(render_metrics(report(records(dataclasses.replace(SMALL, across=across))))) for across in (True, False))
+    found, plain = (
+        samples(render_metrics(report(records(dataclasses.replace(SMALL, across=across))))) for across in (True, False)
+    )
     assert found[key("pairs", fabric="compute", rail="between", measured="yes")] == SMALL.nodes * SMALL.rails
     assert found[key("bandwidth_bits_per_second", fabric="compute", rail="between", figure="best")] == 3.81e11
-    assert {name: value for name, value in found.items() if ("rail", "between") not in name[1] and name[0].endswith(("pairs", "second"))} == {
-        name: value for name, value in plain.items() if name[0].endswith(("pairs", "second"))
-    }
+    assert {
+        name: value
+        for name, value in found.items()
+        if ("rail", "between") not in name[1] and name[0].endswith(("pairs", "second"))
+    } == {name: value for name, value in plain.items() if name[0].endswith(("pairs", "second"))}
 
 
 def test_a_pair_without_a_figure_is_no_figure_of_zero() -> None:
@@ -73,9 +89,19 @@ def test_a_pair_without_a_figure_is_no_figure_of_zero() -> None:
 
 def test_a_stage_that_did_not_run_is_not_open_and_has_no_figures() -> None:
     whole = records(SMALL)
-    found = samples(render_metrics(report(dataclasses.replace(whole, records={name: item for name, item in whole.records.items() if name != "bandwidth"}))))
+    found = samples(
+        render_metrics(
+            report(
+                dataclasses.replace(
+                    whole, records={name: item for name, item in whole.records.items() if name != "bandwidth"}
+                )
+            )
+        )
+    )
     assert found[key("green")] == 0 and found[key("gate_open", stage="bandwidth")] == 0
-    assert not [name for name, labels in found if name in ("linerate_rdma_pairs", "linerate_rdma_bandwidth_bits_per_second")]
+    assert not [
+        name for name, labels in found if name in ("linerate_rdma_pairs", "linerate_rdma_bandwidth_bits_per_second")
+    ]
     assert key("findings", stage="bandwidth", status="pass") not in found
 
 
@@ -106,14 +132,19 @@ def test_waived_findings_count_as_waived() -> None:
     made = records(SMALL)
     judged = judge([finding], [Waiver("platform.bios", "no BMC")]).judged
     found = samples(render_metrics(report(made.change("platform", judged=judged))))
-    assert (found[key("findings", stage="platform", status="waived")], found[key("findings", stage="platform", status="unknown")]) == (1, 0)
+    assert (
+        found[key("findings", stage="platform", status="waived")],
+        found[key("findings", stage="platform", status="unknown")],
+    ) == (1, 0)
 
 
 @hypothesis.given(some.text(max_size=40))
 def test_any_text_stays_text(text: str) -> None:
     made = build({}, {}, "run", "2026-01-02T03:10:00+00:00", {"linerate.rdma": text})
     harmless = build({}, {}, "run", "2026-01-02T03:10:00+00:00", {"linerate.rdma": "1.0.0"})
-    assert [name for name, _labels in samples(render_metrics(made))] == [name for name, _labels in samples(render_metrics(harmless))]
+    assert [name for name, _labels in samples(render_metrics(made))] == [
+        name for name, _labels in samples(render_metrics(harmless))
+    ]
 
 
 def test_it_ends_as_the_format_wants_it() -> None:

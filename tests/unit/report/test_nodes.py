@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Sheets of nodes, and groups with their odd ones: what is in the way is marked and said, what nobody knows never looks healthy; checks say who is odd."""
+"""Sheets of nodes, and groups with their odd ones: what is in the way is marked and said, what nobody knows never looks
+healthy; checks say who is odd."""
 
 from __future__ import annotations
 
@@ -16,14 +17,29 @@ import jsonschema
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged, Waiver
-from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, NodeHcas, ObservedHcas, PcieLink, PciFunction, Port
+from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
+    Hca,
+    NodeHcas,
+    ObservedHcas,
+    PcieLink,
+    PciFunction,
+    Port,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, Reading
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable
 from ansible_collections.linerate.rdma.plugins.module_utils._report.node_page import MOST_SHEETS, section
 from ansible_collections.linerate.rdma.plugins.module_utils._report.nodes import Nodes, nodes
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.sheet import MOST_GPUS, Block, Item, Said, Seen, Sheet, sheet
+from ansible_collections.linerate.rdma.plugins.module_utils._report.sheet import (
+    MOST_GPUS,
+    Block,
+    Item,
+    Said,
+    Seen,
+    Sheet,
+    sheet,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._report.tree import picture
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
@@ -43,7 +59,7 @@ def found(made: Made) -> Nodes:
     return seen
 
 
-def sheets(change: Change = lambda shown: shown, world: World = WORLD) -> typing.Dict[str, Sheet]:
+def sheets(change: Change = lambda shown: shown, world: World = WORLD) -> dict[str, Sheet]:
     return {one.node: one for one in found(run(world, change(servers(world)))).sheets}
 
 
@@ -64,7 +80,9 @@ def items(blocks: typing.Iterable[typing.Union[Block, Item]]) -> typing.Iterator
 
 
 def port(**changes: typing.Any) -> Change:
-    return lambda shown: shown.hca(ILL, 0, lambda hca: dataclasses.replace(hca, ports=(dataclasses.replace(hca.ports[0], **changes),)))
+    return lambda shown: shown.hca(
+        ILL, 0, lambda hca: dataclasses.replace(hca, ports=(dataclasses.replace(hca.ports[0], **changes),))
+    )
 
 
 def link(*values: typing.Any) -> Change:
@@ -88,9 +106,14 @@ def test_a_healthy_node_is_drawn_whole_by_its_numa_nodes() -> None:
     assert [one.node for one in drawn.values()] == list(WORLD.names)
     healthy = drawn[ILL]
     assert (healthy.wrong, healthy.unknown, healthy.odd, healthy.rank) == ((), (), (), 3)
-    assert [(block.name, block.cpus.text) for block in healthy.blocks] == [("NUMA node 0", "CPUs 0-95,192-287"), ("NUMA node 1", "CPUs 96-191,288-383")]
+    assert [(block.name, block.cpus.text) for block in healthy.blocks] == [
+        ("NUMA node 0", "CPUs 0-95,192-287"),
+        ("NUMA node 1", "CPUs 96-191,288-383"),
+    ]
     ends = [[item.name for item in items([block]) if item.kind in ("gpu", "hca")] for block in healthy.blocks]
-    assert ends == [[f"GPU {gpu(first)}", f"HCA mlx5_{first}", f"GPU {gpu(first + 1)}", f"HCA mlx5_{first + 1}"] for first in (0, 2)]
+    assert ends == [
+        [f"GPU {gpu(first)}", f"HCA mlx5_{first}", f"GPU {gpu(first + 1)}", f"HCA mlx5_{first + 1}"] for first in (0, 2)
+    ]
     # from host bridge by root port, switch and its port downward to the HCA
     (host_bridge,) = healthy.blocks[0].items
     (root_port,) = host_bridge.below
@@ -98,25 +121,54 @@ def test_a_healthy_node_is_drawn_whole_by_its_numa_nodes() -> None:
     assert [item.name for item in switch.below] == [f"bridge {address}" for rail in (0, 1) for address in bridges(rail)]
     assert [item.name for item in switch.below[1].below] == ["HCA mlx5_0"]
     cells = {device.name: [said.text for said in device.cells] for device in (*healthy.hcas, *healthy.gpus)}
-    hca = ["MT4129", "MT_0000000838", "28.43.1014", "0", "compute rail 0", "port 1 ACTIVE, 400 Gb/s", "104", "0000:10:00.0: PCIe 32 GT/s x16"]
+    hca = [
+        "MT4129",
+        "MT_0000000838",
+        "28.43.1014",
+        "0",
+        "compute rail 0",
+        "port 1 ACTIVE, 400 Gb/s",
+        "104",
+        "0000:10:00.0: PCIe 32 GT/s x16",
+    ]
     assert cells["mlx5_0 port 1"] == hca
     assert cells[gpu(3)] == ["10de:2330", "1", "all lanes", "PIX to mlx5_3"]
 
 
 REDIRECT, DIRECT = bridges(1)
-FAULTS: typing.Dict[str, typing.Tuple[Change, str, str]] = {
+FAULTS: dict[str, tuple[Change, str, str]] = {
     "port down": (port(state="DOWN", physical_state="Polling"), "HCA mlx5_0", "port 1 DOWN, Polling"),
     "no subnet manager": (port(state="INIT", sm_lid=None), "HCA mlx5_0", "port 1 INIT, LinkUp, no subnet manager"),
-    "link narrower": (link(32.0, 8, 32.0, 16, 32.0, 16), "HCA mlx5_1", "PCIe 32 GT/s x8, below what card (32 GT/s x16) and slot can"),
-    "link slower": (link(16.0, 16, 32.0, 16, 32.0, 16), "HCA mlx5_1", "PCIe 16 GT/s x16, below what card (32 GT/s x16) and slot can"),
-    "slot too small": (link(16.0, 16, 32.0, 16, 16.0, 16), "HCA mlx5_1", "PCIe 16 GT/s x16, all that its slot gives; the card can 32 GT/s x16"),
+    "link narrower": (
+        link(32.0, 8, 32.0, 16, 32.0, 16),
+        "HCA mlx5_1",
+        "PCIe 32 GT/s x8, below what card (32 GT/s x16) and slot can",
+    ),
+    "link slower": (
+        link(16.0, 16, 32.0, 16, 32.0, 16),
+        "HCA mlx5_1",
+        "PCIe 16 GT/s x16, below what card (32 GT/s x16) and slot can",
+    ),
+    "slot too small": (
+        link(16.0, 16, 32.0, 16, 16.0, 16),
+        "HCA mlx5_1",
+        "PCIe 16 GT/s x16, all that its slot gives; the card can 32 GT/s x16",
+    ),
     "ACS": (
-        row("acs", Reading("redirect", (REDIRECT,)), Reading("direct", tuple(end for rail in range(4) for end in bridges(rail) if end != REDIRECT))),
+        row(
+            "acs",
+            Reading("redirect", (REDIRECT,)),
+            Reading("direct", tuple(end for rail in range(4) for end in bridges(rail) if end != REDIRECT)),
+        ),
         f"bridge {REDIRECT}",
         "ACS redirect: packets between GPU and HCA go up to the host",
     ),
     "across sockets": (
-        row("gpu_nic_path", Reading("PIX", tuple(f"{gpu(rail)} mlx5_{rail}" for rail in (1, 2, 3))), Reading("SYS", (f"{gpu(0)} mlx5_3",))),
+        row(
+            "gpu_nic_path",
+            Reading("PIX", tuple(f"{gpu(rail)} mlx5_{rail}" for rail in (1, 2, 3))),
+            Reading("SYS", (f"{gpu(0)} mlx5_3",)),
+        ),
         f"GPU {gpu(0)}",
         "way to its nearest HCA mlx5_3 crosses the sockets (SYS)",
     ),
@@ -134,7 +186,9 @@ def test_what_is_in_the_way_is_marked_where_it_is_and_said(name: str) -> None:
     drawn = sheets(change)
     assert f"{where}: {text}" in drawn[ILL].wrong
     assert {item.name for item in items(drawn[ILL].blocks) if item.tone == "bad"} == {where}
-    assert all(drawn[other].wrong == () for other in WORLD.names if other != ILL), "the others have nothing to do with it"
+    assert all(drawn[other].wrong == () for other in WORLD.names if other != ILL), (
+        "the others have nothing to do with it"
+    )
     shown = picture(drawn[ILL])
     assert shown is not None
     root = ElementTree.fromstring(shown)
@@ -173,14 +227,24 @@ def test_a_node_without_facts_says_what_is_missing_and_the_next_step() -> None:
     drawn = {one.node: one for one in found(made).sheets}[ILL]
     assert (drawn.blocks, drawn.hcas, drawn.gpus, drawn.rank) == ((), (), (), 1)
     assert drawn.unknown[:2] == ("HCAs: ssh: no route to host", "GPUs, NUMA nodes and PCI: ssh: no route to host")
-    assert drawn.steps == (f"Make {ILL} answer (ssh as root), with Python 3.9 or later, or take it out of the group rdma_nodes.",)
+    assert drawn.steps == (
+        f"Make {ILL} answer (ssh as root), with Python 3.9 or later, or take it out of the group rdma_nodes.",
+    )
     assert found(made).notes == (f"In no group, since nothing is known of how they are tuned: {ILL}.",)
     unlooked = sheet(Seen("node-9", ObservedHcas(), ObservedTuning(), {}, ()))
-    assert unlooked.steps == ("Let stages discover and tuning look at node-9: run site.yml again with --tags discover,tuning.",)
+    assert unlooked.steps == (
+        "Let stages discover and tuning look at node-9: run site.yml again with --tags discover,tuning.",
+    )
 
 
 def test_a_port_that_the_intent_does_not_ask_for_is_in_nobodys_way() -> None:
-    down = Hca("mlx5_9", "mlx5_9", (), PciFunction("0000:99:00.0", "15b3", "1017", "0200"), ports=(Port(1, "DOWN", "Disabled", "Ethernet"),))
+    down = Hca(
+        "mlx5_9",
+        "mlx5_9",
+        (),
+        PciFunction("0000:99:00.0", "15b3", "1017", "0200"),
+        ports=(Port(1, "DOWN", "Disabled", "Ethernet"),),
+    )
 
     def more(shown: Servers) -> Servers:
         value = shown.hcas[ILL].value
@@ -190,18 +254,29 @@ def test_a_port_that_the_intent_does_not_ask_for_is_in_nobodys_way() -> None:
     drawn = sheets(more)[ILL]
     assert drawn.wrong == () and drawn.unknown == ("NUMA node unknown: CPUs unknown",)
     (item,) = [item for item in items(drawn.blocks) if item.name == "HCA mlx5_9"]
-    assert item.tone == "" and [said.text for said in item.said][:2] == ["on no fabric of the intent", "port 1 DOWN, Disabled"]
+    assert item.tone == "" and [said.text for said in item.said][:2] == [
+        "on no fabric of the intent",
+        "port 1 DOWN, Disabled",
+    ]
 
 
 @pytest.mark.parametrize(("members", "tone"), [(4, ""), (3, "bad")])
 def test_an_infiniband_port_that_is_down_counts_where_members_are_missing(members: int, tone: str) -> None:
     """Which fabric it would be on nobody knows; with all members there it is one too many."""
-    down = Hca("mlx5_9", "mlx5_9", (), PciFunction("0000:99:00.0", "15b3", "1021", "0207", numa_node=1), ports=(Port(1, "DOWN", "Polling", "InfiniBand"),))
+    down = Hca(
+        "mlx5_9",
+        "mlx5_9",
+        (),
+        PciFunction("0000:99:00.0", "15b3", "1021", "0207", numa_node=1),
+        ports=(Port(1, "DOWN", "Polling", "InfiniBand"),),
+    )
 
     def spare(shown: Servers) -> Servers:
         value = shown.hcas[ILL].value
         assert value is not None
-        return dataclasses.replace(shown, hcas={**shown.hcas, ILL: ObservedHcas(NodeHcas((*value.hcas[:members], down)))})
+        return dataclasses.replace(
+            shown, hcas={**shown.hcas, ILL: ObservedHcas(NodeHcas((*value.hcas[:members], down)))}
+        )
 
     (item,) = [item for item in items(sheets(spare)[ILL].blocks) if item.name == "HCA mlx5_9"]
     assert item.tone == tone and "port 1 DOWN, Polling" in [said.text for said in item.said]
@@ -209,9 +284,15 @@ def test_an_infiniband_port_that_is_down_counts_where_members_are_missing(member
 
 def test_where_there_is_one_numa_node_all_is_on_it() -> None:
     def single(shown: Servers) -> Servers:
-        shown = shown.row(ILL, "numa_cpus", Reading("0-3", ("node 0",))).row(ILL, "gpu_numa", Reading("none", tuple(map(gpu, range(4)))))
+        shown = shown.row(ILL, "numa_cpus", Reading("0-3", ("node 0",))).row(
+            ILL, "gpu_numa", Reading("none", tuple(map(gpu, range(4))))
+        )
         for number in range(WORLD.rails):
-            shown = shown.hca(ILL, number, lambda hca: dataclasses.replace(hca, pci=hca.pci and dataclasses.replace(hca.pci, numa_node=None)))
+            shown = shown.hca(
+                ILL,
+                number,
+                lambda hca: dataclasses.replace(hca, pci=hca.pci and dataclasses.replace(hca.pci, numa_node=None)),
+            )
         return shown
 
     drawn = sheets(single)[ILL]
@@ -241,7 +322,12 @@ def test_failed_findings_are_on_the_sheet_of_the_node_that_they_name() -> None:
 
 
 def test_who_is_odd_say_the_checks_and_the_table_says_the_same() -> None:
-    shown = servers(WORLD).row(ILL, "thp", Reading("never")).runs("node-3", "0000:12:00.0", "28.40.0").row("node-4", "governor", Reading("powersave"))
+    shown = (
+        servers(WORLD)
+        .row(ILL, "thp", Reading("never"))
+        .runs("node-3", "0000:12:00.0", "28.40.0")
+        .row("node-4", "governor", Reading("powersave"))
+    )
     made = run(WORLD, shown)
     of_nodes, of_hcas = found(made).groups
     assert (of_nodes.members, of_hcas.members[:2]) == (WORLD.names, ("node-1 mlx5_0", "node-1 mlx5_1"))
@@ -249,8 +335,18 @@ def test_who_is_odd_say_the_checks_and_the_table_says_the_same() -> None:
     # advice tells of it as well, and the table has all
     assert (governor.members, governor.value, governor.others) == (("node-4",), "powersave", "performance on 3 of 4")
     assert (thp.members, thp.value, thp.others) == ((ILL,), "never", "none on 3 of 4")
-    assert (version.members, version.what, version.value, version.others) == (("node-3 mlx5_2",), "firmware", "28.40.0", "28.43.1014 on 15 of 16")
-    findings = [item.finding for record in made.records.values() for item in record.judged if item.finding.check in ("tuning.alike", "platform.firmware")]
+    assert (version.members, version.what, version.value, version.others) == (
+        ("node-3 mlx5_2",),
+        "firmware",
+        "28.40.0",
+        "28.43.1014 on 15 of 16",
+    )
+    findings = [
+        item.finding
+        for record in made.records.values()
+        for item in record.judged
+        if item.finding.check in ("tuning.alike", "platform.firmware")
+    ]
     told = [(finding.subject, finding.measured) for finding in findings if finding.status == "warn"]
     assert told == [("node-3 mlx5_2", "firmware 28.40.0"), (f"thp of {ILL}", "never")]
     drawn = {one.node: one for one in found(made).sheets}
@@ -265,16 +361,26 @@ def test_programs_get_the_groups_and_why_there_are_none(root: pathlib.Path) -> N
     data = json.loads(render_json(build(made.records, {}, RUN, NOW, facts=made.source)))
     jsonschema.validate(data, json.loads((root / "docs" / "report.schema.json").read_text(encoding="utf-8")))
     of_nodes, of_hcas = data["groups"]
-    assert (of_nodes["what"], of_nodes["members"], of_hcas["what"], len(of_hcas["members"])) == ("nodes", list(WORLD.names), "HCAs", 16)
+    assert (of_nodes["what"], of_nodes["members"], of_hcas["what"], len(of_hcas["members"])) == (
+        "nodes",
+        list(WORLD.names),
+        "HCAs",
+        16,
+    )
     assert of_nodes["odd"] == [
         {"members": [ILL], "row": "thp", "what": "transparent hugepages", "value": "never", "others": "none on 3 of 4"},
     ]
-    assert [(odd["members"], odd["row"], odd["value"]) for odd in of_hcas["odd"]] == [(["node-3 mlx5_2"], "firmware", "28.40.0")]
+    assert [(odd["members"], odd["row"], odd["value"]) for odd in of_hcas["odd"]] == [
+        (["node-3 mlx5_2"], "firmware", "28.40.0")
+    ]
     assert data["groups_unknown"] == []
     for stage in ("tuning", "platform"):
         made = made.change(stage, facts={})
     data = json.loads(render_json(build(made.records, {}, RUN, NOW, facts=made.source)))
-    assert data["groups"] == [] and [note.split(" has")[0] for note in data["groups_unknown"]] == ["Stage tuning", "Stage platform"]
+    assert data["groups"] == [] and [note.split(" has")[0] for note in data["groups_unknown"]] == [
+        "Stage tuning",
+        "Stage platform",
+    ]
 
 
 def test_where_as_many_show_one_thing_as_another_neither_is_called_usual() -> None:
@@ -288,7 +394,9 @@ def test_without_the_facts_of_a_stage_nobody_is_called_alike() -> None:
     seen = found(made.change("tuning", facts={}).change("platform", facts={}))
     assert seen.groups == () and all(one.rank == 1 for one in seen.sheets)
     assert [note.split(" has")[0] for note in seen.notes] == ["Stage tuning", "Stage platform"]
-    assert nodes({stage: record for stage, record in made.records.items() if stage != "discover"}, made.seen, {}) is None
+    assert (
+        nodes({stage: record for stage, record in made.records.items() if stage != "discover"}, made.seen, {}) is None
+    )
     broken = {"nodes": {"a": {"hcas": 7}}}
     with pytest.raises(Undrawable, match="stage discover can't be drawn"):
         nodes(made.records, made.change("discover", facts=broken).seen, {})
@@ -307,7 +415,11 @@ def test_of_a_large_fleet_those_that_show_the_same_are_drawn_once() -> None:
     root = well_formed(html)
     drawn = list(root.iter("details"))
     # the first of 40 narrow ones, the silent one, and one that is as it should be
-    assert ["".join(one.find("summary").itertext()).partition(":")[0] for one in drawn] == ["node-11", "node-55", "node-01"]  # type: ignore[union-attr]
+    assert ["".join(one.find("summary").itertext()).partition(":")[0] for one in drawn] == [
+        "node-11",
+        "node-55",
+        "node-01",
+    ]  # type: ignore[union-attr]
     text = "".join(root.itertext())
     assert "40 node-11, node-12" in text and "and 28 more" in text and "57 nodes have no sheet here" in text
     assert root.find(f".//a[@href='#{drawn[0].get('id')}']") is not None
@@ -326,14 +438,20 @@ def test_the_page_has_the_sheets_and_is_the_same_each_time() -> None:
     made = run(WORLD, FAULTS["ACS"][0](servers(WORLD)))
     html = page(made)
     assert html == page(run(WORLD, FAULTS["ACS"][0](servers(WORLD))))
-    assert 'id="nodes"' in html and "Groups, and the odd ones in them" in html and html.count('class="tree"') == WORLD.nodes
+    assert (
+        'id="nodes"' in html
+        and "Groups, and the odd ones in them" in html
+        and html.count('class="tree"') == WORLD.nodes
+    )
     links = {link for link in Page(html).links if link.startswith("#sheet-")}
     assert links and all(f'id="{link[1:]}"' in html for link in links)
 
 
 def test_golden() -> None:
     world = World(nodes=2, rails=2, on_leaf=2, rounds=1)
-    shown = servers(world).hca("node-1", 1, lambda hca: dataclasses.replace(hca, ports=(Port(1, "DOWN", "Polling", "InfiniBand"),)))
+    shown = servers(world).hca(
+        "node-1", 1, lambda hca: dataclasses.replace(hca, ports=(Port(1, "DOWN", "Polling", "InfiniBand"),))
+    )
     shown = shown.row("node-1", "acs", Reading("redirect", bridges(0)[:1])).silent("node-2", "ssh: timed out")
     html = section(found(run(world, shown)))
     well_formed(html)
@@ -346,14 +464,45 @@ def anything(text: str) -> Nodes:
     pci = PciFunction(text, text, text, text, text, 0, PcieLink(1.0, 1, 2.0, 2, 2.0, 2))
     hca = Hca(text, text, (), pci, text, text, text, text, text, (ill,))
     names = ("gpu_model", "gpu_numa", "gpu_link_width", "gpu_nic_path", "acs", "pci_way", "numa_cpus", "gpus")
-    rows: typing.Dict[str, typing.Tuple[Reading, ...]] = {name: (Reading(text, (text, f"{text} {text}", f"node {text}")),) for name in names}
-    seen = Seen(text, ObservedHcas(NodeHcas((hca,), (text,))), ObservedTuning(NodeTuning(rows, {text: text})), {text: text}, {text})
+    rows: dict[str, tuple[Reading, ...]] = {
+        name: (Reading(text, (text, f"{text} {text}", f"node {text}")),) for name in names
+    }
+    seen = Seen(
+        text,
+        ObservedHcas(NodeHcas((hca,), (text,))),
+        ObservedTuning(NodeTuning(rows, {text: text})),
+        {text: text},
+        {text},
+    )
     silent = Seen(f"{text}!", ObservedHcas(error=text), ObservedTuning(error=text), {}, ())
-    told = dataclasses.replace(seen, judged=[says("a.b", text, "fail"), says("a.b", text, "unknown")], kind=text, odd=(text,))
+    told = dataclasses.replace(
+        seen, judged=[says("a.b", text, "fail"), says("a.b", text, "unknown")], kind=text, odd=(text,)
+    )
     return Nodes((sheet(told), sheet(silent)), (), (text,))
 
 
-TAGS = {"section", "h2", "h3", "h4", "ul", "li", "figure", "figcaption", "b", "bdi", "span", "div", "table", "thead", "tbody", "tr", "th", "td", "a", "p"}
+TAGS = {
+    "section",
+    "h2",
+    "h3",
+    "h4",
+    "ul",
+    "li",
+    "figure",
+    "figcaption",
+    "b",
+    "bdi",
+    "span",
+    "div",
+    "table",
+    "thead",
+    "tbody",
+    "tr",
+    "th",
+    "td",
+    "a",
+    "p",
+}
 SVG = {"details", "summary", "svg", "title", "rect", "path", "text"}
 
 
@@ -384,21 +533,27 @@ def test_no_secret_is_on_a_sheet() -> None:
 def test_facts_of_another_form_are_told_and_not_drawn() -> None:
     made = run(WORLD)
     seen = found(made.change("tuning", facts={"tunings": {"a": 7}}))
-    assert any("facts of stage tuning can't be read" in note for note in seen.notes) and all(one.rank == 1 for one in seen.sheets)
+    assert any("facts of stage tuning can't be read" in note for note in seen.notes) and all(
+        one.rank == 1 for one in seen.sheets
+    )
 
 
 def test_gpus_that_a_node_claims_beyond_what_a_machine_has_are_counted() -> None:
     many = tuple(f"g{number:06d}" for number in range(200_000))
-    claimed = ObservedTuning(NodeTuning({"gpu_model": (Reading("10de:2330", many),), "gpus": (Reading(str(len(many))),)}))
+    claimed = ObservedTuning(
+        NodeTuning({"gpu_model": (Reading("10de:2330", many),), "gpus": (Reading(str(len(many))),)})
+    )
     with limited("the sheet"):
         made = sheet(Seen("node-1", ObservedHcas(NodeHcas(())), claimed, {}, ()))
     (block,) = made.blocks
-    assert [item.name for item in block.items] == [f"GPU {name}" for name in many[:MOST_GPUS]] and len(made.gpus) == MOST_GPUS
+    assert [item.name for item in block.items] == [f"GPU {name}" for name in many[:MOST_GPUS]] and len(
+        made.gpus
+    ) == MOST_GPUS
     assert made.unknown[0] == f"GPUs: 200000 told, more than a machine has; {200_000 - MOST_GPUS} of them not shown"
     assert not any("on PCI, and" in text for text in made.unknown), "all that are on PCI have a model"
 
 
-def drawn_lines(*blocks: Block) -> typing.Tuple[typing.List[str], typing.List[str]]:
+def drawn_lines(*blocks: Block) -> tuple[list[str], list[str]]:
     """The lines of a picture, and those of them in the colour of harm."""
     shown = picture(Sheet("node-1", blocks=blocks))
     assert shown is not None
@@ -415,7 +570,11 @@ def test_a_picture_goes_down_as_far_as_there_is_room_and_says_what_is_below() ->
     for number in range(63):
         deep = Item("bridge", f"bridge {number}", (), (deep,))
     lines, bad = drawn_lines(Block("NUMA node 0", CPUS, (deep,)))
-    assert lines == ["\u2715 NUMA node 0, CPUs 0-7", *(f"bridge {number}" for number in range(62, 38, -1)), "\u2715 and what is below; the tables have all"]
+    assert lines == [
+        "\u2715 NUMA node 0, CPUs 0-7",
+        *(f"bridge {number}" for number in range(62, 38, -1)),
+        "\u2715 and what is below; the tables have all",
+    ]
     assert bad == lines[-1:]
 
 
@@ -433,9 +592,17 @@ def test_marks_are_in_the_order_of_the_tree() -> None:
     one, other = "0000:18:00.0", "0000:19:00.0"
     rows = {
         "gpu_model": (Reading("10de:2330", (one, other)),),
-        "pci_way": (Reading(f"pci0000:17 0000:17:01.0 {one}", (one,)), Reading(f"pci0000:17 0000:17:02.0 {other}", (other,))),
+        "pci_way": (
+            Reading(f"pci0000:17 0000:17:01.0 {one}", (one,)),
+            Reading(f"pci0000:17 0000:17:02.0 {other}", (other,)),
+        ),
         "acs": (Reading("redirect", ("0000:17:01.0", "0000:17:02.0")),),
         "gpu_link_width": (Reading("x8 of x16", (one, other)),),
     }
     shown = sheet(Seen("node-1", ObservedHcas(NodeHcas(())), ObservedTuning(NodeTuning(rows)), {}, ()))
-    assert [text.partition(":  ")[0][:19] for text in shown.wrong] == ["bridge 0000:17:01.0", f"GPU {one}: l", "bridge 0000:17:02.0", f"GPU {other}: l"]
+    assert [text.partition(":  ")[0][:19] for text in shown.wrong] == [
+        "bridge 0000:17:01.0",
+        f"GPU {one}: l",
+        "bridge 0000:17:02.0",
+        f"GPU {other}: l",
+    ]

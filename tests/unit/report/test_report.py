@@ -22,7 +22,14 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import address_of
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, NodePlan, PoolPlan
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount, RunStart
-from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Judged, Waiver, judge, ok
+from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import (
+    STAGES,
+    Finding,
+    Judged,
+    Waiver,
+    judge,
+    ok,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder, now
@@ -36,7 +43,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.metrics impo
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.style import STYLE
 from ansible_collections.linerate.rdma.plugins.module_utils._report.text import plain
-from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build, stats, times, verdict_line
+from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import (
+    Report,
+    build,
+    stats,
+    times,
+    verdict_line,
+)
 from ansible_collections.linerate.rdma.plugins.modules.report import write_report
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
@@ -44,8 +57,18 @@ from ansible_collections.linerate.rdma.tests.unit.report.report_world import Wor
 RUN = "20260102T030405Z-aaaaaa"
 OLD = "20260101T030405Z-bbbbbb"
 NOW = "2026-01-02T03:10:00+00:00"
-FAIL = Finding("fabric.one_master", "compute", "fail", "2 masters", "1 master", "Two subnet managers claim the fabric.", "Stop one.")
-UNKNOWN = Finding("platform.bios", "worker-1", "unknown", "not read", "SR-IOV on", "The node has no BMC.", "Ask the BMC.")
+FAIL = Finding(
+    "fabric.one_master",
+    "compute",
+    "fail",
+    "2 masters",
+    "1 master",
+    "Two subnet managers claim the fabric.",
+    "Stop one.",
+)
+UNKNOWN = Finding(
+    "platform.bios", "worker-1", "unknown", "not read", "SR-IOV on", "The node has no BMC.", "Ask the BMC."
+)
 WARN = Finding("network.route", "storage", "warn", "default route", "none", "It steals traffic.", "Remove it.")
 WAIVER = Waiver("platform.bios", "the lab has no BMC")
 HCAS = (FactCount("hcas", 1, 0),)
@@ -54,7 +77,7 @@ HOSTILE = "<script>alert('x')</script>\"&\x00\x1b[31m\ud800 {{ 1 }} ]]>"
 
 def record(stage: str, *findings: Finding, waivers: typing.Sequence[Waiver] = (), **rest: typing.Any) -> Record:
     gate = judge(findings or [ok(f"{stage}.fine", "worker-1", "1", "1")], waivers)
-    values: typing.Dict[str, typing.Any] = {
+    values: dict[str, typing.Any] = {
         "stage": stage,
         "run": RUN,
         "started": "2026-01-02T03:04:05+00:00",
@@ -67,11 +90,16 @@ def record(stage: str, *findings: Finding, waivers: typing.Sequence[Waiver] = ()
     return Record(**{**values, **rest})
 
 
-def all_open(*others: Record) -> typing.Dict[str, Record]:
+def all_open(*others: Record) -> dict[str, Record]:
     return {**{stage: record(stage) for stage in STAGES}, **{other.stage: other for other in others}}
 
 
-def report(*others: Record, unreadable: typing.Optional[typing.Dict[str, str]] = None, without: typing.Sequence[str] = (), run: str = RUN) -> Report:
+def report(
+    *others: Record,
+    unreadable: typing.Optional[dict[str, str]] = None,
+    without: typing.Sequence[str] = (),
+    run: str = RUN,
+) -> Report:
     records = {stage: item for stage, item in all_open(*others).items() if stage not in without}
     return build(records, unreadable or {}, run, NOW)
 
@@ -79,11 +107,16 @@ def report(*others: Record, unreadable: typing.Optional[typing.Dict[str, str]] =
 def test_green_needs_every_stage() -> None:
     whole = report()
     assert (whole.verdict, whole.success) == ("GREEN", True)
-    assert verdict_line(whole, "/x/report.html") == f"linerate.rdma: GREEN - {len(STAGES)} stages, {len(STAGES)} findings pass - report: /x/report.html"
+    assert (
+        verdict_line(whole, "/x/report.html")
+        == f"linerate.rdma: GREEN - {len(STAGES)} stages, {len(STAGES)} findings pass - report: /x/report.html"
+    )
 
 
 def test_green_names_waivers_and_warnings() -> None:
-    waived = report(record("platform", UNKNOWN, waivers=[WAIVER]), record("network", WARN, ok("network.made", "storage")))
+    waived = report(
+        record("platform", UNKNOWN, waivers=[WAIVER]), record("network", WARN, ok("network.made", "storage"))
+    )
     assert waived.summary == f"GREEN, 1 WAIVED - {len(STAGES)} stages, {len(STAGES) - 1} findings pass, 1 warn"
     assert (waived.verdict, waived.green, waived.success, waived.waived) == ("GREEN, 1 WAIVED", True, True, 1)
 
@@ -97,16 +130,40 @@ def test_green_is_the_word_of_a_run_that_waived_nothing_alone() -> None:
     closed = json.loads(render_json(report(record("fabric", FAIL), record("platform", UNKNOWN, waivers=[WAIVER]))))
     assert (closed["verdict"], closed["green"], closed["waived"]) == ("NOT GREEN", False, 1)
     suites = ElementTree.fromstring(render_junit(waived))
-    said = {suite.get("name"): {item.get("name"): item.get("value") for item in suite.iter("property")} for suite in suites}
-    assert (said["platform"]["waived"], said["fabric"]["waived"], said["fabric"]["verdict"]) == ("2", "0", "GREEN, 2 WAIVED")
-    tones = {made.verdict: re.search(r'<header class="(\w+)"', render_html(made)) for made in (report(), waived, report(record("fabric", FAIL)))}
-    assert {verdict: tone and tone.group(1) for verdict, tone in tones.items()} == {"GREEN": "good", "GREEN, 2 WAIVED": "waived", "NOT GREEN": "bad"}
+    said = {
+        suite.get("name"): {item.get("name"): item.get("value") for item in suite.iter("property")} for suite in suites
+    }
+    assert (said["platform"]["waived"], said["fabric"]["waived"], said["fabric"]["verdict"]) == (
+        "2",
+        "0",
+        "GREEN, 2 WAIVED",
+    )
+    tones = {
+        made.verdict: re.search(r'<header class="(\w+)"', render_html(made))
+        for made in (report(), waived, report(record("fabric", FAIL)))
+    }
+    assert {verdict: tone and tone.group(1) for verdict, tone in tones.items()} == {
+        "GREEN": "good",
+        "GREEN, 2 WAIVED": "waived",
+        "NOT GREEN": "bad",
+    }
     assert "<h1>GREEN, 2 WAIVED</h1>" in render_html(waived)
 
 
 def test_the_head_says_what_was_looked_at_and_a_cause_comes_with_measured_and_expected() -> None:
-    typo = Finding("validate.intent", "rdma_fabrics[0].mut", "fail", "unknown key", "mtu (did you mean 'mtu'?)", "why", "correct it")
-    made = dataclasses.replace(report(record("validate", typo)), about={"Cluster": "kubeconfig k v1.34.4", "Nodes": "12", "Fabrics": "compute, storage"})
+    typo = Finding(
+        "validate.intent",
+        "rdma_fabrics[0].mut",
+        "fail",
+        "unknown key",
+        "mtu (did you mean 'mtu'?)",
+        "why",
+        "correct it",
+    )
+    made = dataclasses.replace(
+        report(record("validate", typo)),
+        about={"Cluster": "kubeconfig k v1.34.4", "Nodes": "12", "Fabrics": "compute, storage"},
+    )
     head = render_html(made).partition("<main")[0]
     for name, value in made.about.items():
         assert f"<dt>{name}</dt><dd>{value}</dd>" in head
@@ -127,7 +184,9 @@ def test_a_stage_that_did_not_run_is_never_green(stage: str) -> None:
     assert not report(record(stage, run=OLD)).success
     assert not report(unreadable={stage: "x.json can't be read"}).success
     assert not report(record(stage, gate="closed", judged=())).success
-    assert not report(record(stage, gate="pending")).success, "a pending gate outside check mode is a mistake, not a pass"
+    assert not report(record(stage, gate="pending")).success, (
+        "a pending gate outside check mode is a mistake, not a pass"
+    )
 
 
 def test_nothing_at_all_is_not_green() -> None:
@@ -150,7 +209,7 @@ def test_suspect_is_named_before_the_pairs_that_it_explains() -> None:
     assert 0 < text.index("<code>fabric.suspect</code>") < text.index("<code>fabric.pair</code>")
 
 
-def next_steps(made: Report) -> typing.Tuple[str, str]:
+def next_steps(made: Report) -> tuple[str, str]:
     """The numbered steps, and what follows them in their section."""
     section = render_html(made).partition("What to do next")[2].partition("</section>")[0]
     steps, _end, after = section.partition("</ol>")
@@ -159,7 +218,12 @@ def next_steps(made: Report) -> typing.Tuple[str, str]:
 
 def test_pairs_that_a_suspect_explains_are_no_steps_of_their_own() -> None:
     suspect = Finding("fabric.suspect", "worker-3 mlx5_1", "fail", why="All of it failed.", remedy="Seat its cable.")
-    pairs = [Finding("fabric.pair", f"worker-{number}", "fail", why="Slow.", remedy="See fabric.suspect for the end at fault.") for number in range(3)]
+    pairs = [
+        Finding(
+            "fabric.pair", f"worker-{number}", "fail", why="Slow.", remedy="See fabric.suspect for the end at fault."
+        )
+        for number in range(3)
+    ]
     steps, after = next_steps(report(record("fabric", *pairs, suspect)))
     assert steps.count("<li>") == 1 and "Seat its cable." in steps and "fabric.pair" not in steps
     assert "3 that follow from these" in after and "fabric.pair" in after
@@ -169,7 +233,13 @@ def test_pairs_that_a_suspect_explains_are_no_steps_of_their_own() -> None:
 
 def test_what_leads_to_another_finding_is_no_step_of_its_own() -> None:
     pair = Finding("reachability.pair", "node-1 -> node-2", "fail", why="Lost.", remedy="Trace the route.")
-    port = Finding("reachability.port", "node-1", "fail", why="Packets are lost.", remedy="See the findings reachability.pair of this port.")
+    port = Finding(
+        "reachability.port",
+        "node-1",
+        "fail",
+        why="Packets are lost.",
+        remedy="See the findings reachability.pair of this port.",
+    )
     steps, after = next_steps(report(record("reachability", pair, port)))
     assert "reachability.pair" in steps and "reachability.port" not in steps and "1 that follow from these" in after
     circle = dataclasses.replace(pair, remedy="See reachability.port.")
@@ -179,14 +249,19 @@ def test_what_leads_to_another_finding_is_no_step_of_its_own() -> None:
 
 def test_a_remedy_leads_to_a_check_by_its_whole_name() -> None:
     pair = Finding("reachability.pair", "node-1 -> node-2", "fail", why="Lost.", remedy="Trace the route.")
-    port = Finding("reachability.port", "node-1", "fail", why="Packets are lost.", remedy="See the finding reachability.pairs.")
+    port = Finding(
+        "reachability.port", "node-1", "fail", why="Packets are lost.", remedy="See the finding reachability.pairs."
+    )
     steps, _after = next_steps(report(record("reachability", pair, port)))
     assert steps.count("<li>") == 2, "reachability.pairs is not reachability.pair"
 
 
 def test_causes_of_very_many_checks_cost_no_more_than_there_are() -> None:
     count = 20_000
-    found = [Finding(f"fabric.x{number}", "compute", "fail", why="w", remedy=f"See fabric.x{number + 1}.") for number in range(count)]
+    found = [
+        Finding(f"fabric.x{number}", "compute", "fail", why="w", remedy=f"See fabric.x{number + 1}.")
+        for number in range(count)
+    ]
     with limited("the list of next steps"):
         text = listing.next_steps({"fabric": listing.groups(map(Judged, found))})
     assert text.count("Do: ") == 1 and f"See fabric.x{count}." in text and f"{count - 1} that follow from these" in text
@@ -209,14 +284,19 @@ def test_a_closed_stage_says_what_is_wrong_before_its_pictures() -> None:
 
 
 def test_a_remedy_is_said_once_whatever_asks_for_it() -> None:
-    one, other = (Finding(f"fabric.{name}", name, "fail", why=f"{name} is wrong.", remedy="Seat the cable of worker-1.") for name in ("link", "errors"))
+    one, other = (
+        Finding(f"fabric.{name}", name, "fail", why=f"{name} is wrong.", remedy="Seat the cable of worker-1.")
+        for name in ("link", "errors")
+    )
     steps, _after = next_steps(report(record("fabric", one, other, FAIL)))
     assert steps.count("Seat the cable of worker-1.") == 1 and steps.count("<li>") == 2
     assert "link is wrong." in steps and "errors is wrong." in steps and FAIL.remedy in steps
 
 
 def test_what_was_not_tried_is_folded_under_what_is_wrong() -> None:
-    skipped = Finding("fabric.errors", "compute", "skipped", why="There is no topology.", remedy="Mend the subnet manager first.")
+    skipped = Finding(
+        "fabric.errors", "compute", "skipped", why="There is no topology.", remedy="Mend the subnet manager first."
+    )
     steps, after = next_steps(report(record("fabric", FAIL, skipped)))
     assert "fabric.errors" not in steps and "1 not tried because of these" in after and "There is no topology." in after
     alone, after = next_steps(report(record("fabric", skipped), record("platform", UNKNOWN)))
@@ -224,7 +304,10 @@ def test_what_was_not_tried_is_folded_under_what_is_wrong() -> None:
 
 
 def test_findings_of_one_cause_are_one_entry_and_boxes_filter_without_a_script() -> None:
-    same = [Finding("fabric.node", f"node-{number}", "unknown", "no answer", why="No ssh.", remedy="Make it answer.") for number in range(250)]
+    same = [
+        Finding("fabric.node", f"node-{number}", "unknown", "no answer", why="No ssh.", remedy="Make it answer.")
+        for number in range(250)
+    ]
     text = render_html(report(record("fabric", *same)))
     page = Page(text)
     said = " ".join(page.text)
@@ -253,7 +336,10 @@ def test_check_mode_is_never_green() -> None:
     records["operators"] = record("operators", check_mode=True, changes=("a",))
     records["network"] = record("network", FAIL, check_mode=True, changes=("b", "c"), gate="pending")
     pending = build(records, {}, RUN, NOW)
-    assert pending.success and pending.summary == "check mode: 3 changes would be made (operators 1, network 2), nothing is proven"
+    assert (
+        pending.success
+        and pending.summary == "check mode: 3 changes would be made (operators 1, network 2), nothing is proven"
+    )
     records["fabric"] = record("fabric", FAIL, check_mode=True)
     assert not build(records, {}, RUN, NOW).success
 
@@ -261,18 +347,18 @@ def test_check_mode_is_never_green() -> None:
 class Page(html.parser.HTMLParser):
     """Elements and text of a page; refuses what is not closed."""
 
-    VOID: typing.ClassVar[typing.Set[str]] = {"meta", "input"}
+    VOID: typing.ClassVar[set[str]] = {"meta", "input"}
 
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.tags: typing.List[str] = []
-        self.text: typing.List[str] = []
-        self.open: typing.List[str] = []
-        self.links: typing.List[str] = []
+        self.tags: list[str] = []
+        self.text: list[str] = []
+        self.open: list[str] = []
+        self.links: list[str] = []
         self.feed(text)
         self.close()
 
-    def handle_starttag(self, tag: str, attrs: typing.List[typing.Tuple[str, typing.Optional[str]]]) -> None:
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, typing.Optional[str]]]) -> None:
         self.tags.append(tag)
         self.links += [value or "" for name, value in attrs if name in ("src", "href")]
         if tag not in self.VOID:
@@ -290,13 +376,25 @@ def test_html_shows_the_verdict_the_cause_and_the_way_on() -> None:
     page = Page(render_html(report(record("fabric", FAIL, facts=HCAS), record("platform", UNKNOWN, waivers=[WAIVER]))))
     text = " ".join(page.text)
     assert page.open == []
-    for said in ("NOT GREEN", "2 masters", "1 master", FAIL.why, FAIL.remedy, "What this run does not prove", WAIVER.reason, "waived"):
+    for said in (
+        "NOT GREEN",
+        "2 masters",
+        "1 master",
+        FAIL.why,
+        FAIL.remedy,
+        "What this run does not prove",
+        WAIVER.reason,
+        "waived",
+    ):
         assert said in text, said
     assert text.index("NOT GREEN") < text.index(FAIL.remedy)
 
 
 def test_stages_that_were_not_run_for_one_reason_are_one_line() -> None:
-    skipped = [record(name, Finding(f"{name}.run", name, "skipped", why="x", remedy="y"), closed_by="fabric") for name in ("compare", "training")]
+    skipped = [
+        record(name, Finding(f"{name}.run", name, "skipped", why="x", remedy="y"), closed_by="fabric")
+        for name in ("compare", "training")
+    ]
     text = " ".join(Page(render_html(report(record("fabric", FAIL), *skipped))).text)
     assert "compare, training : Not run: the run stopped at stage fabric." in text, text
 
@@ -308,7 +406,9 @@ def test_html_is_one_file_and_runs_nothing() -> None:
     assert not {"script", "link", "img", "iframe", "object", "form"} & set(page.tags)
     text = render_html(report())
     digest = base64.b64encode(hashlib.sha256(STYLE.encode()).digest()).decode()
-    assert html.escape(f"default-src 'none'; style-src 'sha256-{digest}'") in text, "the browser must take the style sheet, and nothing else"
+    assert html.escape(f"default-src 'none'; style-src 'sha256-{digest}'") in text, (
+        "the browser must take the style sheet, and nothing else"
+    )
     assert f"<style>{STYLE}</style>" in text and " style=" not in text
 
 
@@ -336,7 +436,7 @@ def hostile(text: str) -> Report:
     )
 
 
-def tags(text: str) -> typing.List[str]:
+def tags(text: str) -> list[str]:
     return Page(render_html(hostile(text))).tags
 
 
@@ -358,7 +458,12 @@ def test_any_text_stays_text(text: str) -> None:
 def test_no_secret_in_any_format() -> None:
     token = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl"
     leaky = report(
-        record("fabric", Finding("fabric.sm", token, "fail", token, token, token, token), facts=(FactCount(token, 1, 0),), changes=("client-key-data: QUJD",))
+        record(
+            "fabric",
+            Finding("fabric.sm", token, "fail", token, token, token, token),
+            facts=(FactCount(token, 1, 0),),
+            changes=("client-key-data: QUJD",),
+        )
     )
     for render in (render_html, render_json, render_junit, render_metrics, render_markdown):
         assert token not in render(leaky) and "QUJD" not in render(leaky)
@@ -379,21 +484,46 @@ def test_what_a_reader_would_not_see_is_made_visible(text: str, seen: str) -> No
 
 
 def test_whoever_runs_next_is_told_the_verdict_and_its_first_cause() -> None:
-    told = stats(report(record("validate"), record("fabric", FAIL, dataclasses.replace(FAIL, subject="storage"))), "/x/report.html")
-    assert told["verdict"] == "NOT GREEN" and told["green"] is False and told["report"] == "/x/report.html" and told["run"] == RUN
-    assert told["first"] == {"check": "fabric.one_master", "subject": "compute", "status": "fail", "why": FAIL.why, "remedy": "Stop one."}
+    told = stats(
+        report(record("validate"), record("fabric", FAIL, dataclasses.replace(FAIL, subject="storage"))),
+        "/x/report.html",
+    )
+    assert (
+        told["verdict"] == "NOT GREEN"
+        and told["green"] is False
+        and told["report"] == "/x/report.html"
+        and told["run"] == RUN
+    )
+    assert told["first"] == {
+        "check": "fabric.one_master",
+        "subject": "compute",
+        "status": "fail",
+        "why": FAIL.why,
+        "remedy": "Stop one.",
+    }
     assert told["counts"]["fail"] == 2 and "fabric.one_master" in told["summary"]
     green = stats(report(*(record(stage) for stage in STAGES)), "/x/report.html")
     assert green["first"] is None and green["green"] is True and green["counts"]["pass"] == len(STAGES)
 
 
 def test_what_it_is_told_has_no_secret_and_does_not_grow() -> None:
-    told = stats(report(record("fabric", dataclasses.replace(FAIL, why="Authorization: Bearer abcdefghijklmnopqrstuvwxyz " + "x" * 9000))), "/x/report.html")
+    told = stats(
+        report(
+            record(
+                "fabric",
+                dataclasses.replace(FAIL, why="Authorization: Bearer abcdefghijklmnopqrstuvwxyz " + "x" * 9000),
+            )
+        ),
+        "/x/report.html",
+    )
     assert "abcdefghijklmnop" not in str(told) and len(str(told)) < 3000
 
 
 def test_verdict_line_is_one_line_and_drives_no_terminal() -> None:
-    line = verdict_line(report(record("fabric", Finding("fabric.sm", "a\nb\x1b[2J\u202e" + "x" * 9000, "fail", why="x", remedy="y"))), "/x/report.html")
+    line = verdict_line(
+        report(record("fabric", Finding("fabric.sm", "a\nb\x1b[2J\u202e" + "x" * 9000, "fail", why="x", remedy="y"))),
+        "/x/report.html",
+    )
     assert "\n" not in line and "\x1b" not in line and "\u202e" not in line and len(line) < 3000
     assert line.startswith("linerate.rdma: NOT GREEN - stage fabric: 1 fail (fabric.sm on a\\nb\\x1b[2J")
 
@@ -410,9 +540,19 @@ def test_page_counts_facts_and_leads_to_where_they_lie(tmp_path: pathlib.Path) -
     write_report({"run": RUN, "report_dir": str(tmp_path), "keep": 0}, "2.19.4")
     page = Page((tmp_path / "report.html").read_text(encoding="utf-8"))
     said = " ".join(page.text)
-    assert "facts/hcas : 1 seen, 1 missing" in said and "facts/subnets: 0 seen, 2 missing" in said and "facts/bandwidth : 1 seen" in said
+    assert (
+        "facts/hcas : 1 seen, 1 missing" in said
+        and "facts/subnets: 0 seen, 2 missing" in said
+        and "facts/bandwidth : 1 seen" in said
+    )
     links = [link for link in page.links if not link.startswith("#")]
-    assert {"facts/hcas/", "facts/bandwidth/cluster.json", "stages/fabric.jsonl", "stages/validate.jsonl", "report.json"} <= set(links)
+    assert {
+        "facts/hcas/",
+        "facts/bandwidth/cluster.json",
+        "stages/fabric.jsonl",
+        "stages/validate.jsonl",
+        "report.json",
+    } <= set(links)
     assert all((tmp_path / link).exists() for link in links)
     assert (tmp_path / "report.html").stat().st_size < 50_000, "facts are not repeated"
 
@@ -421,13 +561,18 @@ def test_junit_maps_every_status() -> None:
     skipped = Finding("bandwidth.run", "stage bandwidth", "skipped", why="closed", remedy="open")
     made = report(
         record("fabric", FAIL, ok("fabric.topology", "compute")),
-        record("platform", UNKNOWN, Finding("platform.iommu", "worker-1", "unknown", why="x", remedy="y"), waivers=[WAIVER]),
+        record(
+            "platform", UNKNOWN, Finding("platform.iommu", "worker-1", "unknown", why="x", remedy="y"), waivers=[WAIVER]
+        ),
         record("network", WARN),
         record("bandwidth", skipped, closed_by="fabric"),
         without=["reachability"],
     )
     root = ElementTree.fromstring(render_junit(made))
-    numbers = {suite.get("name"): tuple(int(suite.get(name) or 0) for name in ("tests", "failures", "errors", "skipped")) for suite in root}
+    numbers = {
+        suite.get("name"): tuple(int(suite.get(name) or 0) for name in ("tests", "failures", "errors", "skipped"))
+        for suite in root
+    }
     assert numbers["fabric"] == (2, 1, 0, 0)
     assert numbers["platform"] == (2, 0, 1, 1)
     assert numbers["network"] == (1, 0, 0, 0)
@@ -454,7 +599,9 @@ JUNIT = {
 
 def test_junit_is_what_its_readers_allow() -> None:
     waived = record("platform", UNKNOWN, waivers=[WAIVER])
-    root = ElementTree.fromstring(render_junit(report(record("fabric", FAIL), waived, record("network", WARN), without=["bandwidth"])))
+    root = ElementTree.fromstring(
+        render_junit(report(record("fabric", FAIL), waived, record("network", WARN), without=["bandwidth"]))
+    )
     for item in root.iter():
         attributes, children = JUNIT[item.tag]
         assert set(item.attrib) <= attributes and {child.tag for child in item} <= children
@@ -465,28 +612,42 @@ def test_junit_is_what_its_readers_allow() -> None:
 
 
 def test_stage_that_checked_nothing_is_an_error_in_junit() -> None:
-    suite = ElementTree.fromstring(render_junit(report(record("fabric", gate="closed", judged=())))).find("testsuite[@name='fabric']")
+    suite = ElementTree.fromstring(render_junit(report(record("fabric", gate="closed", judged=())))).find(
+        "testsuite[@name='fabric']"
+    )
     assert suite is not None and suite.get("errors") == "1"
 
 
 def strict(schema: typing.Any) -> typing.Any:
-    """The schema with all keys closed: a reader must live with new ones, and we must not write what it does not describe."""
+    """The schema with all keys closed: a reader must live with new ones, and we must not write what it does not
+    describe."""
     if isinstance(schema, list):
         return [strict(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
     closed = {key: strict(value) for key, value in schema.items()}
-    return {**closed, "additionalProperties": schema.get("additionalProperties", False)} if isinstance(schema.get("properties"), dict) else closed
+    return (
+        {**closed, "additionalProperties": schema.get("additionalProperties", False)}
+        if isinstance(schema.get("properties"), dict)
+        else closed
+    )
 
 
 def test_json_is_as_its_schema_says(root: pathlib.Path) -> None:
     schema = json.loads((root / "docs" / "report.schema.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(strict(schema))
-    broken = report(record("fabric", FAIL), record("platform", UNKNOWN, waivers=[WAIVER]), unreadable={"network": "torn"}, without=["bandwidth"])
+    broken = report(
+        record("fabric", FAIL),
+        record("platform", UNKNOWN, waivers=[WAIVER]),
+        unreadable={"network": "torn"},
+        without=["bandwidth"],
+    )
     skipped = Finding("bandwidth.run", "stage bandwidth", "skipped", why="closed", remedy="open")
     late = report(record("fabric", FAIL), record("bandwidth", skipped, closed_by="fabric"), record("network", run=OLD))
-    checked = build({stage: record(stage, check_mode=True, changes=("a",)) for stage in STAGES}, {}, RUN, NOW, {"python": "3.11"})
+    checked = build(
+        {stage: record(stage, check_mode=True, changes=("a",)) for stage in STAGES}, {}, RUN, NOW, {"python": "3.11"}
+    )
     for made in (report(), broken, late, checked, build({}, {}, "", NOW), hostile(HOSTILE)):
         validator.validate(json.loads(render_json(made)))
 
@@ -495,20 +656,38 @@ def test_json_holds_the_findings_and_names_the_record() -> None:
     data = json.loads(render_json(report(record("fabric", FAIL), record("platform", UNKNOWN, waivers=[WAIVER]))))
     assert data["schema"] == 2 and data["green"] is False
     stage = data["stages"][2]
-    assert stage["seconds"] == 20.0 and stage["record"] == "stages/fabric.jsonl" and stage["findings"][0]["measured"] == "2 masters"
+    assert (
+        stage["seconds"] == 20.0
+        and stage["record"] == "stages/fabric.jsonl"
+        and stage["findings"][0]["measured"] == "2 masters"
+    )
     covered = [{"check": "platform.bios", "subject": "worker-1", "status": "unknown"}]
-    assert data["waivers"] == [{"check": "platform.bios", "subject": "*", "reason": "the lab has no BMC", "covers": 1, "covered": covered, "idle": []}]
+    assert data["waivers"] == [
+        {
+            "check": "platform.bios",
+            "subject": "*",
+            "reason": "the lab has no BMC",
+            "covers": 1,
+            "covered": covered,
+            "idle": [],
+        }
+    ]
     assert stage["passes"] == {}
 
 
 def test_passes_are_counted_and_what_is_no_pass_is_kept() -> None:
     fine = [ok(f"fabric.{check}", f"node-{number}", "1", "1") for number in range(4000) for check in ("rate", "width")]
     waived = [dataclasses.replace(UNKNOWN, subject=f"worker-{number}") for number in range(250)]
-    made = report(record("fabric", *fine, WARN), record("platform", ok("platform.iommu", "worker-1"), *waived, waivers=[WAIVER]))
+    made = report(
+        record("fabric", *fine, WARN), record("platform", ok("platform.iommu", "worker-1"), *waived, waivers=[WAIVER])
+    )
     text, junit = render_json(made), render_junit(made)
     assert len(text) < 130_000 and len(junit) < 130_000
     data = json.loads(text)
-    assert data["stages"][2]["passes"] == {"fabric.rate": 4000, "fabric.width": 4000} and data["stages"][2]["counts"]["pass"] == 8000
+    assert (
+        data["stages"][2]["passes"] == {"fabric.rate": 4000, "fabric.width": 4000}
+        and data["stages"][2]["counts"]["pass"] == 8000
+    )
     assert [finding["status"] for finding in data["stages"][2]["findings"]] == ["warn"]
     assert data["stages"][4]["passes"] == {"platform.iommu": 1} and len(data["stages"][4]["findings"]) == 250
     assert data["waivers"][0]["covers"] == 250
@@ -516,7 +695,10 @@ def test_passes_are_counted_and_what_is_no_pass_is_kept() -> None:
     suite = ElementTree.fromstring(junit).find("testsuite[@name='fabric']")
     assert suite is not None and suite.get("tests") == "3" and suite.get("skipped") == "0"
     cases = {case.get("name"): case.findtext("system-out") for case in suite.iter("testcase")}
-    assert cases["fabric.rate"] == "4000 passed; each of them is in stages/fabric.jsonl" and "network.route on storage" in cases
+    assert (
+        cases["fabric.rate"] == "4000 passed; each of them is in stages/fabric.jsonl"
+        and "network.route on storage" in cases
+    )
     assert "and 3975 more, all of them in stages/fabric.jsonl" in " ".join(Page(render_html(made)).text)
 
 
@@ -526,16 +708,26 @@ def test_large_report_is_small_and_what_it_leaves_out_is_in_the_records(tmp_path
     data = json.loads(render_json(whole))
     for stage, item in made.records.items():
         write_record(str(tmp_path), item)
-        kept = [json.loads(line)["finding"] for line in (tmp_path / f"{stage}.jsonl").read_text(encoding="utf-8").splitlines()[1:]]
+        kept = [
+            json.loads(line)["finding"]
+            for line in (tmp_path / f"{stage}.jsonl").read_text(encoding="utf-8").splitlines()[1:]
+        ]
         said = next(found for found in data["stages"] if found["name"] == stage)
-        assert said["counts"]["pass"] == sum(said["passes"].values()) == sum(finding["status"] == "pass" for finding in kept)
+        assert (
+            said["counts"]["pass"]
+            == sum(said["passes"].values())
+            == sum(finding["status"] == "pass" for finding in kept)
+        )
         assert len(said["findings"]) == sum(finding["status"] != "pass" for finding in kept)
     assert sum(said["counts"]["pass"] for said in data["stages"]) > 5_000
     assert len(render_json(whole)) < 20_000 and len(render_junit(whole)) < 20_000
 
 
 def test_waiver_that_covered_nothing_can_be_removed_only_where_its_stage_looked() -> None:
-    removable, unknown = "It covered nothing in this run and can be removed.", "This run can't say whether it is needed: stage platform did not run"
+    removable, unknown = (
+        "It covered nothing in this run and can be removed.",
+        "This run can't say whether it is needed: stage platform did not run",
+    )
     validated = record("validate", waivers=[WAIVER])
     for platform, said in (
         (record("platform", intent={}), removable),
@@ -558,12 +750,17 @@ def test_waiver_that_covered_nothing_can_be_removed_only_where_its_stage_looked(
     [
         (lambda text: text[: len(text) // 2], "can't be read"),
         (lambda text: text.replace('"schema":2', '"schema":3'), "of a newer version of linerate.rdma"),
-        (lambda text: text.replace('"gate":"open"', '"gate":"closed"'), "its gate says closed, and its findings do not"),
+        (
+            lambda text: text.replace('"gate":"open"', '"gate":"closed"'),
+            "its gate says closed, and its findings do not",
+        ),
         (lambda text: text[: text.index("\n") + 1], "expected 1, as its head says"),
         (lambda text: "", "no mapping in the first line"),
     ],
 )
-def test_report_is_written_over_a_damaged_record_and_is_not_green(change: typing.Callable[[str], str], said: str, tmp_path: pathlib.Path) -> None:
+def test_report_is_written_over_a_damaged_record_and_is_not_green(
+    change: typing.Callable[[str], str], said: str, tmp_path: pathlib.Path
+) -> None:
     for item in all_open().values():
         write_record(str(tmp_path / "stages"), item)
     params = {"run": RUN, "report_dir": str(tmp_path), "keep": 0}
@@ -580,23 +777,34 @@ def test_report_is_written_over_a_damaged_record_and_is_not_green(change: typing
 
 
 def test_where_the_time_went_is_a_line_a_stage_and_their_sum() -> None:
-    fine: typing.Dict[str, typing.Any] = {"started": "2026-01-02T03:04:05.250+00:00", "finished": "2026-01-02T03:05:57.625+00:00"}
+    fine: dict[str, typing.Any] = {
+        "started": "2026-01-02T03:04:05.250+00:00",
+        "finished": "2026-01-02T03:05:57.625+00:00",
+    }
     made = report(record("bandwidth", **fine), record("network", started="yesterday"))
     spent = {line.split()[0]: line.split()[1:] for line in times(made)}
     # older records have whole seconds
-    assert spent == {**{stage: ["20.0", "s"] for stage in STAGES if stage != "network"}, "bandwidth": ["112.4", "s"], "total": ["352.4", "s"]}
+    assert spent == {
+        **{stage: ["20.0", "s"] for stage in STAGES if stage != "network"},
+        "bandwidth": ["112.4", "s"],
+        "total": ["352.4", "s"],
+    }
     assert len({len(line) for line in times(made)}) == 1, "in columns"
     assert json.loads(render_json(made))["seconds"] == 352.375
     assert "passed, 112.4 s" in " ".join(Page(render_html(made)).text)
     assert times(build({}, {}, "", NOW))[-1].split() == ["total", "0.0", "s"]
-    skipped = record("compare", Finding("compare.run", "stage compare", "skipped", why="x", remedy="y"), closed_by="bandwidth")
+    skipped = record(
+        "compare", Finding("compare.run", "stage compare", "skipped", why="x", remedy="y"), closed_by="bandwidth"
+    )
     assert "compare" not in "".join(times(report(skipped))), "it took none"
 
 
 def test_now_is_utc_to_the_millisecond() -> None:
     before = datetime.datetime.now(datetime.timezone.utc)
     moment = datetime.datetime.fromisoformat(now())
-    assert moment.utcoffset() == datetime.timedelta(0) and re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", now())
+    assert moment.utcoffset() == datetime.timedelta(0) and re.fullmatch(
+        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", now()
+    )
     assert abs((moment - before).total_seconds()) < 5
 
 
@@ -621,9 +829,18 @@ def test_the_plan_names_the_worst_first_and_what_is_in_the_way() -> None:
         NodePlan("worker-2", "reboot", ("firmware changes",), blockers=("pod training/db has no room elsewhere",)),
     )
     planned = DisruptionPlan(nodes, (PoolPlan("", ("worker-1", "worker-2"), 1, 2, "the operator's default"),))
-    pending = dataclasses.replace(record("network"), check_mode=True, facts=(FactCount("disruption", 1, 0),), intent={"fabrics": []})
-    seen = dataclasses.replace(report(record("validate"), pending), facts=lambda stage, parts: {"plan": to_data(planned)})
+    pending = dataclasses.replace(
+        record("network"), check_mode=True, facts=(FactCount("disruption", 1, 0),), intent={"fabrics": []}
+    )
+    seen = dataclasses.replace(
+        report(record("validate"), pending), facts=lambda stage, parts: {"plan": to_data(planned)}
+    )
     lines = plan_text(seen).splitlines()
-    reboots, nothing = (next(index for index, line in enumerate(lines) if line.startswith(word)) for word in ("reboot: 2 nodes", "nothing: 1 node "))
-    assert reboots < nothing and "worker-1, worker-2" in lines[reboots] and "IN THE WAY: pod training/db" in lines[reboots]
+    reboots, nothing = (
+        next(index for index, line in enumerate(lines) if line.startswith(word))
+        for word in ("reboot: 2 nodes", "nothing: 1 node ")
+    )
+    assert (
+        reboots < nothing and "worker-1, worker-2" in lines[reboots] and "IN THE WAY: pod training/db" in lines[reboots]
+    )
     assert any("2 waves" in line for line in lines)

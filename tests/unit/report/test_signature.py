@@ -15,13 +15,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._again import sign
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart, intent_checksum
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack, unpack
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
-from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import MOST_WAIVERS, Evidence, figures, render_signature
+from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import (
+    MOST_WAIVERS,
+    Evidence,
+    figures,
+    render_signature,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, build
 
 from . import test_history
 from .report_world import World, fabrics, records
 
-EVIDENCE = Evidence("rdma-evidence-x.tar.gz", "ab" * 32, "cd" * 32, 8, "Example University", "training-1", "Example Systems")
+EVIDENCE = Evidence(
+    "rdma-evidence-x.tar.gz", "ab" * 32, "cd" * 32, 8, "Example University", "training-1", "Example Systems"
+)
 
 
 def report(world: World, waivers: typing.Sequence[typing.Mapping[str, str]] = ()) -> Report:
@@ -37,7 +44,17 @@ def words(page: str) -> str:
 
 def test_a_sheet_says_what_is_accepted() -> None:
     shown = words(render_signature(report(World()), EVIDENCE))
-    for part in ("GREEN", "Example University", "training-1", "Example Systems", "Nodes 8", "14 of 14", "linerate.rdma 1.0.0", "ab" * 32, "cd" * 32):
+    for part in (
+        "GREEN",
+        "Example University",
+        "training-1",
+        "Example Systems",
+        "Nodes 8",
+        "14 of 14",
+        "linerate.rdma 1.0.0",
+        "ab" * 32,
+        "cd" * 32,
+    ):
         assert part in shown, part
     assert "Measured 2026-01-02 03:04 to 03:04 UTC" in shown and "Nothing is waived." in shown
     assert shown.count("name, place, date, signature") == 2
@@ -46,7 +63,9 @@ def test_a_sheet_says_what_is_accepted() -> None:
 def test_figures_are_those_of_the_pairs_and_their_floor() -> None:
     world = World(slow=3)
     (found,) = figures(report(world))
-    averages = sorted(world.average(rail, client, server) for rail in range(world.rails) for client, server in world.pairs())
+    averages = sorted(
+        world.average(rail, client, server) for rail in range(world.rails) for client, server in world.pairs()
+    )
     assert sorted(found.figures) == averages and found.pairs == len(averages)
     assert found.floors and min(found.floors) > min(averages), "the slow node is below its floor"
     shown = words(render_signature(report(world), EVIDENCE))
@@ -60,13 +79,18 @@ def test_a_run_that_is_not_green_is_nothing_to_accept() -> None:
 
 
 def test_waivers_are_there_with_their_reasons_and_many_are_counted() -> None:
-    many = [{"check": "bandwidth.*", "subject": f"*node-{number}*", "reason": f"reason {number} {'long ' * 99}"} for number in (1, 2, 4, 5, 6, 7, 8)]
+    many = [
+        {"check": "bandwidth.*", "subject": f"*node-{number}*", "reason": f"reason {number} {'long ' * 99}"}
+        for number in (1, 2, 4, 5, 6, 7, 8)
+    ]
     one = report(World(slow=3), many)
     used = [item for item in one.waivers if item.covered]
     assert len(used) > MOST_WAIVERS
     shown = words(render_signature(one, EVIDENCE))
     assert f"waived: {one.waived} findings" in shown
-    assert len(re.findall(r"reason \d", shown)) == MOST_WAIVERS and f"and {len(used) - MOST_WAIVERS} more waivers" in shown
+    assert (
+        len(re.findall(r"reason \d", shown)) == MOST_WAIVERS and f"and {len(used) - MOST_WAIVERS} more waivers" in shown
+    )
 
 
 def test_what_nobody_gave_is_a_line_to_fill_in() -> None:
@@ -100,8 +124,14 @@ def test_the_archive_is_the_one_that_was_signed(tmp_path: pathlib.Path) -> None:
 def test_the_checksum_of_an_intent_is_of_what_was_asked_for() -> None:
     asked = fabrics(World())
     one = RunStart("run", "", fabrics=asked, waivers=[], cluster={"disruption": "none", "tuning": {}})
-    same = RunStart("another", "later", nodes=("worker-1",), fabrics=asked, waivers=[], cluster={"tuning": {}, "disruption": "none"})
+    same = RunStart(
+        "another", "later", nodes=("worker-1",), fabrics=asked, waivers=[], cluster={"tuning": {}, "disruption": "none"}
+    )
     assert intent_checksum(one) == intent_checksum(same) and re.fullmatch("[0-9a-f]{64}", intent_checksum(one))
-    wishes: typing.Tuple[typing.Dict[str, typing.Any], ...] = ({"waivers": [{}]}, {"cluster": None}, {"fabrics": fabrics(World(rails=2))})
+    wishes: tuple[dict[str, typing.Any], ...] = (
+        {"waivers": [{}]},
+        {"cluster": None},
+        {"fabrics": fabrics(World(rails=2))},
+    )
     others = [dataclasses.replace(one, **wish) for wish in wishes]
     assert len({intent_checksum(one), *map(intent_checksum, others)}) == 4

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import typing
 
 import pytest
 from hypothesis import given
@@ -17,7 +16,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._report.drawing import figure
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Chart, charts
 from ansible_collections.linerate.rdma.plugins.module_utils._report.mentions import Mentions
-from ansible_collections.linerate.rdma.plugins.module_utils._report.topology import MOST_SWITCHES, Drawing, Edge, drawing
+from ansible_collections.linerate.rdma.plugins.module_utils._report.topology import (
+    MOST_SWITCHES,
+    Drawing,
+    Edge,
+    drawing,
+)
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import World, records
 from ansible_collections.linerate.rdma.tests.unit.report.test_report import Page
@@ -34,11 +38,11 @@ def says(check: str, subject: str, status: str = "fail") -> Judged:
     return Judged(Finding(check, subject, status, "bad", "good", "why", "remedy"))  # type: ignore[arg-type]
 
 
-def bad(shown: Drawing) -> typing.List[Edge]:
+def bad(shown: Drawing) -> list[Edge]:
     return [edge for edge in shown.edges if edge.bad]
 
 
-def marked(shown: Drawing) -> typing.List[str]:
+def marked(shown: Drawing) -> list[str]:
     return [item.name for row in shown.rows for item in row if item.marks]
 
 
@@ -70,7 +74,7 @@ def test_switches_are_above_the_nodes_and_every_link_counts() -> None:
         (says("fabric.hcas", "node-12 compute"), [], 0),
     ],
 )
-def test_what_a_finding_points_at_is_marked(judged: Judged, names: typing.List[str], edges: int) -> None:
+def test_what_a_finding_points_at_is_marked(judged: Judged, names: list[str], edges: int) -> None:
     shown = drawing(chart(), [judged])
     assert marked(shown) == names and len(bad(shown)) == edges
 
@@ -82,21 +86,32 @@ def test_waived_findings_mark_nothing() -> None:
 
 def test_cut_leaf_and_slow_hca_of_a_run_are_marked() -> None:
     made = records(World(nodes=8, rails=2, on_leaf=2, rounds=7, slow=6, cut=(0, 1)))
-    shown = drawing(charts(made.records["fabric"], made.seen)["compute"], [item for record in made.records.values() for item in record.judged])
+    shown = drawing(
+        charts(made.records["fabric"], made.seen)["compute"],
+        [item for record in made.records.values() for item in record.judged],
+    )
     assert marked(shown) == ["leaf-0-2", "node-6"]
     assert [edge.below for edge in bad(shown) if edge.rail is not None] == ["node-6"]
 
 
 def test_large_fabric_is_folded_and_what_is_marked_stands_alone() -> None:
-    shown = drawing(chart(World(nodes=72, rails=2, on_leaf=4)), [says("bandwidth.suspect", "compute node-07 mlx5_0"), says("fabric.uplinks", "leaf-1-3")])
-    assert [[item.name for item in row] for row in shown.rows[1:]] == [["18 switches", "17 switches", "leaf-1-3"], ["71 nodes", "node-07"]]
+    shown = drawing(
+        chart(World(nodes=72, rails=2, on_leaf=4)),
+        [says("bandwidth.suspect", "compute node-07 mlx5_0"), says("fabric.uplinks", "leaf-1-3")],
+    )
+    assert [[item.name for item in row] for row in shown.rows[1:]] == [
+        ["18 switches", "17 switches", "leaf-1-3"],
+        ["71 nodes", "node-07"],
+    ]
     assert sum(edge.links for edge in shown.edges) == 2 * 72 + 36 * 4 + 1, "folded links are still counted"
     assert len(figure(shown)) < 8000
 
 
 def test_switches_without_a_way_to_a_node_are_drawn() -> None:
     whole = chart()
-    alone = Topology(whole.topology.nodes, tuple(link for link in whole.topology.links if "Ca" in (link.a.kind, link.b.kind)))
+    alone = Topology(
+        whole.topology.nodes, tuple(link for link in whole.topology.links if "Ca" in (link.a.kind, link.b.kind))
+    )
     shown = drawing(dataclasses.replace(whole, topology=alone), ())
     assert [len(row) for row in shown.rows] == [4, 4, 4]
 
@@ -122,13 +137,17 @@ def test_names_are_found_as_a_whole(subject: str, name: str, expected: bool) -> 
     assert (name in Mentions([name]).of(subject)) is expected
 
 
-_PIECES = st.lists(st.sampled_from(["a", "b", "a-1", "a-10", "a.b", "MF0;a:b/U1", "[a]", " ", ", ", " - ", "#"]), max_size=6).map("".join)
+_PIECES = st.lists(
+    st.sampled_from(["a", "b", "a-1", "a-10", "a.b", "MF0;a:b/U1", "[a]", " ", ", ", " - ", "#"]), max_size=6
+).map("".join)
 
 
 @given(_PIECES, st.lists(_PIECES, max_size=6))
-def test_names_are_found_as_a_reader_finds_them(subject: str, names: typing.List[str]) -> None:
+def test_names_are_found_as_a_reader_finds_them(subject: str, names: list[str]) -> None:
     def mentions(name: str) -> bool:
-        return bool(re.search(r"\w", name)) and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", subject) is not None
+        return (
+            bool(re.search(r"\w", name)) and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w.-])", subject) is not None
+        )
 
     sought = [name.strip() for name in names]
     assert Mentions(sought).of(subject) == {name for name in sought if mentions(name)}
@@ -138,17 +157,28 @@ def made_up(switches: int, name: str = "S{:06d}", chained: bool = False) -> Char
     """A fabric in which a node claims many switches: all on one leaf, or one on the other."""
     whole = chart()
     leaf = next(node for node in whole.topology.nodes if node.description == "leaf-0-1")
-    nodes = [FabricNode("Switch", f"0x{0xABC << 52 | number:016x}", name.format(number), 64, 5000 + number) for number in range(switches)]
+    nodes = [
+        FabricNode("Switch", f"0x{0xABC << 52 | number:016x}", name.format(number), 64, 5000 + number)
+        for number in range(switches)
+    ]
     places = [(leaf, node) for node in nodes] if not chained else [*zip([leaf, *nodes], nodes)]
-    cables = [Link(LinkEnd("Switch", one.guid, 1000 + number, 1), LinkEnd("Switch", other.guid, 1, 2), 4, None) for number, (one, other) in enumerate(places)]
-    topology = dataclasses.replace(whole.topology, nodes=(*whole.topology.nodes, *nodes), links=(*whole.topology.links, *cables))
+    cables = [
+        Link(LinkEnd("Switch", one.guid, 1000 + number, 1), LinkEnd("Switch", other.guid, 1, 2), 4, None)
+        for number, (one, other) in enumerate(places)
+    ]
+    topology = dataclasses.replace(
+        whole.topology, nodes=(*whole.topology.nodes, *nodes), links=(*whole.topology.links, *cables)
+    )
     return dataclasses.replace(whole, topology=topology)
 
 
 @pytest.mark.parametrize("name", ["S{:06d}", "S {}", "S"])
 def test_findings_about_each_of_many_switches_cost_no_more_than_there_are(name: str) -> None:
     count = MOST_SWITCHES - 8
-    judged = [says("fabric.rate", f"leaf-0-1 port {1000 + number} - {name.format(number)} port 1") for number in range(0, count, 2)]
+    judged = [
+        says("fabric.rate", f"leaf-0-1 port {1000 + number} - {name.format(number)} port 1")
+        for number in range(0, count, 2)
+    ]
     with limited("the drawing"):
         shown = drawing(made_up(count, name), [*judged, says("fabric.uplinks", "leaf-0-1")])
     assert marked(shown) and sum(edge.links for edge in shown.edges) == 25 + count
@@ -171,7 +201,11 @@ def test_a_fabric_that_no_drawing_shows_is_told_in_words(made: Chart, why: str) 
     switches = len(made.topology.nodes) - 8
     assert (shown.rows, shown.edges, shown.why_not) == ((), (), f"Not drawn: {why}. All of it is in facts/topologies.")
     text = figure(shown)
-    assert shown.why_not in text and f"4 nodes, {switches} switches, {len(made.topology.links)} links" in text and "<svg" not in text
+    assert (
+        shown.why_not in text
+        and f"4 nodes, {switches} switches, {len(made.topology.links)} links" in text
+        and "<svg" not in text
+    )
 
 
 def test_a_long_text_of_a_finding_is_cut() -> None:
@@ -183,7 +217,9 @@ def test_a_long_text_of_a_finding_is_cut() -> None:
 
 def test_name_of_a_managed_switch_is_what_a_box_shows() -> None:
     whole = chart()
-    nodes = tuple(dataclasses.replace(node, description=f"MF0;{node.description}:MQM9700/U1") for node in whole.topology.nodes)
+    nodes = tuple(
+        dataclasses.replace(node, description=f"MF0;{node.description}:MQM9700/U1") for node in whole.topology.nodes
+    )
     text = figure(drawing(dataclasses.replace(whole, topology=Topology(nodes, whole.topology.links)), ()))
     assert ">leaf-0-1</text>" in text and "<title>MF0;leaf-0-1:MQM9700/U1</title>" in text
 

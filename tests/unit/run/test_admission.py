@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pods that measure are admitted by an account of ours in the namespace of the measurement, which is there while they are made. Elsewhere nothing is bound."""
+"""Pods that measure are admitted by an account of ours in the namespace of the measurement, which is there while they
+are made. Elsewhere nothing is bound."""
 
 from __future__ import annotations
 
@@ -22,14 +23,21 @@ from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
 
 #: without the namespace
-MANIFEST = yaml.safe_load((pathlib.Path(__file__).parents[3] / "docs/rbac/measuring-openshift.yml").read_text(encoding="utf-8"))["items"][1:]
+MANIFEST = yaml.safe_load(
+    (pathlib.Path(__file__).parents[3] / "docs/rbac/measuring-openshift.yml").read_text(encoding="utf-8")
+)["items"][1:]
 #: kinds in the order in which they are made, each with its namespace
-MADE = (("SecurityContextConstraints", ""), ("ServiceAccount", NAMESPACE), ("Role", NAMESPACE), ("RoleBinding", NAMESPACE))
+MADE = (
+    ("SecurityContextConstraints", ""),
+    ("ServiceAccount", NAMESPACE),
+    ("Role", NAMESPACE),
+    ("RoleBinding", NAMESPACE),
+)
 #: the same where earlier releases made them: in a namespace of jobs
 FORMER = (("ServiceAccount", "test"), ("Role", "test"), ("RoleBinding", "test"))
 
 
-def fabrics(**pods: typing.Any) -> typing.Tuple[Fabric, ...]:
+def fabrics(**pods: typing.Any) -> tuple[Fabric, ...]:
     intent = parse_intent([{**FABRIC, "pods": {**FABRIC.get("pods", {}), **pods}}])
     return intent.fabrics
 
@@ -44,25 +52,32 @@ class OpenShift(FakeApi):
         for kind, namespace in (*MADE, *FORMER):
             self.serve(kind, [], namespace)
 
-    def object(self, path: str) -> typing.Optional[typing.Dict[str, typing.Any]]:
+    def object(self, path: str) -> typing.Optional[dict[str, typing.Any]]:
         if path == "/apis/security.openshift.io":
             return {"kind": "APIGroup"} if self._group else None
         return super().object(path)
 
-    def write(self, method: str, path: str, body: typing.Dict[str, typing.Any], dry_run: bool = False) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
+    def write(
+        self, method: str, path: str, body: dict[str, typing.Any], dry_run: bool = False
+    ) -> tuple[int, dict[str, typing.Any]]:
         if method == "PATCH" and body["kind"] == self.refused:
-            return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": f"may not make a {self.refused}"}
+            return 403, {
+                "kind": "Status",
+                "code": 403,
+                "reason": "Forbidden",
+                "message": f"may not make a {self.refused}",
+            }
         return super().write(method, path, body, dry_run)
 
     @property
-    def kinds(self) -> typing.List[str]:
+    def kinds(self) -> list[str]:
         return self._there(MADE)
 
     @property
-    def former(self) -> typing.List[str]:
+    def former(self) -> list[str]:
         return self._there(FORMER)
 
-    def _there(self, made: typing.Iterable[typing.Tuple[str, str]]) -> typing.List[str]:
+    def _there(self, made: typing.Iterable[tuple[str, str]]) -> list[str]:
         return [kind for kind, namespace in made if self.object(path_of(kind, namespace, "linerate-rdma")) is not None]
 
 
@@ -95,7 +110,9 @@ def test_an_interrupt_takes_it_back_too(openshift: OpenShift) -> None:
 
 
 @pytest.mark.parametrize("host_paths", [True, False])
-def test_what_a_killed_run_has_left_in_a_namespace_of_jobs_is_removed_before_anything_is_bound(openshift: OpenShift, host_paths: bool) -> None:
+def test_what_a_killed_run_has_left_in_a_namespace_of_jobs_is_removed_before_anything_is_bound(
+    openshift: OpenShift, host_paths: bool
+) -> None:
     for definition in objects(["test"], host_paths, run="run-0"):
         assert cluster(openshift).apply(definition, "linerate.rdma", dry_run=False)
     with admitted(cluster(openshift), fabrics(), "run-1", former=["test"]):
@@ -120,7 +137,9 @@ def test_a_teardown_takes_back_what_a_killed_run_has_left(openshift: OpenShift) 
     assert len(openshift.kinds) == 3
     done = take_back(cluster(openshift), ["test", "elsewhere"], check_mode=False)
     kinds = ["Role", "ServiceAccount", "SecurityContextConstraints"]
-    assert [[(item.applied.kind, item.applied.action) for item in found] for found in (shown, done)] == [[(kind, "deleted") for kind in kinds]] * 2
+    assert [[(item.applied.kind, item.applied.action) for item in found] for found in (shown, done)] == [
+        [(kind, "deleted") for kind in kinds]
+    ] * 2
     assert openshift.kinds == []
     assert take_back(cluster(openshift), ["test"], check_mode=False) == ()
 
@@ -150,7 +169,10 @@ def test_a_teardown_that_may_not_look_says_so(openshift: OpenShift, monkeypatch:
 
 
 def test_what_an_admin_has_prepared_is_used_and_stays(openshift: OpenShift) -> None:
-    prepared = [{**item, "metadata": {**item["metadata"], "namespace": NAMESPACE}} if "namespace" in item["metadata"] else item for item in MANIFEST]
+    prepared = [
+        {**item, "metadata": {**item["metadata"], "namespace": NAMESPACE}} if "namespace" in item["metadata"] else item
+        for item in MANIFEST
+    ]
     for definition in prepared:
         assert cluster(openshift).apply(definition, "admin", dry_run=False)
     openshift.refused = "SecurityContextConstraints"
@@ -184,7 +206,11 @@ def test_who_may_not_make_it_is_told_what_to_ask_for_and_nothing_stays(openshift
     with pytest.raises(ApiError) as caught, admitted(cluster(openshift), fabrics(), "run-1"):
         pytest.fail("pods would be made that nobody admits")
     assert f"may not make a {kind}" in str(caught.value)
-    assert caught.value.remedy and "docs/rbac/measuring-openshift.yml" in caught.value.remedy and "linerate.rdma/measure=prepared" in caught.value.remedy
+    assert (
+        caught.value.remedy
+        and "docs/rbac/measuring-openshift.yml" in caught.value.remedy
+        and "linerate.rdma/measure=prepared" in caught.value.remedy
+    )
     assert openshift.kinds == []
 
 
@@ -211,7 +237,10 @@ def test_in_a_namespace_that_an_admin_has_prepared_elsewhere_nothing_is_made(pla
 
 
 def test_the_manifest_for_admins_is_what_a_run_makes() -> None:
-    made = [{**item, "metadata": {key: value for key, value in item["metadata"].items() if key != "labels"}} for item in objects([NAMESPACE])]
+    made = [
+        {**item, "metadata": {key: value for key, value in item["metadata"].items() if key != "labels"}}
+        for item in objects([NAMESPACE])
+    ]
     assert made == MANIFEST
 
 

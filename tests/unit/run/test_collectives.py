@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The stage collectives from its pods to its findings: steps, daemons, logs, halving, failures, and that no pod stays. API server and pods are played."""
+"""The stage collectives from its pods to its findings: steps, daemons, logs, halving, failures, and that no pod stays.
+API server and pods are played."""
 
 from __future__ import annotations
 
@@ -26,39 +27,74 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import N
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives import AGENT_LIMIT, host_name
-from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import LOGS, LOOK, SHORT, CollectivesBench, own_lines, unstarted
+from ansible_collections.linerate.rdma.plugins.module_utils._run.collectives import (
+    LOGS,
+    LOOK,
+    SHORT,
+    CollectivesBench,
+    own_lines,
+    unstarted,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
-from ansible_collections.linerate.rdma.tests.unit.collectives_world import CLUSTER, COLLECTIVES, DEVICES, FABRIC, Mpirun, NcclApi, functions_of
+from ansible_collections.linerate.rdma.tests.unit.collectives_world import (
+    CLUSTER,
+    COLLECTIVES,
+    DEVICES,
+    FABRIC,
+    Mpirun,
+    NcclApi,
+    functions_of,
+)
 
 from .test_pairs import Clock
 
-Found = typing.Tuple[CollectivesFacts, typing.List[str], typing.Tuple[Finding, ...]]
+Found = tuple[CollectivesFacts, list[str], tuple[Finding, ...]]
 
 
 def measured(nodes: typing.Sequence[str]) -> BandwidthFacts:
     """Return what stage bandwidth has measured: each rail of each node at 392 Gb/s."""
-    pairs = [PairResult("compute", one, other, 5, average_gbps=392.0, rail=rail) for rail in (0, 1) for one, other in zip(nodes, (*nodes[1:], nodes[0]))]
+    pairs = [
+        PairResult("compute", one, other, 5, average_gbps=392.0, rail=rail)
+        for rail in (0, 1)
+        for one, other in zip(nodes, (*nodes[1:], nodes[0]))
+    ]
     return BandwidthFacts((), tuple(pairs))
 
 
 def run(api: NcclApi, bandwidth: bool = True, refused: typing.Optional[Refusal] = None, **wishes: typing.Any) -> Found:
     """Run the stage, and judge it by its facts as they are kept."""
-    lines: typing.List[str] = []
+    lines: list[str] = []
     intent = parse_intent([FABRIC], None, {**CLUSTER, "collectives": {**COLLECTIVES, **wishes}})
-    rails = {"compute": {node: {function: rail for rail, (_vf, function, _device) in enumerate(functions_of(0))} for node in api.nodes}}
-    plan = Plan(intent.fabrics, intent.cluster, api.nodes, rails, parallel=8, pod_seconds=60.0, run="run-1", refused={"compute": refused} if refused else {})
+    rails = {
+        "compute": {
+            node: {function: rail for rail, (_vf, function, _device) in enumerate(functions_of(0))}
+            for node in api.nodes
+        }
+    }
+    plan = Plan(
+        intent.fabrics,
+        intent.cluster,
+        api.nodes,
+        rails,
+        parallel=8,
+        pod_seconds=60.0,
+        run="run-1",
+        refused={"compute": refused} if refused else {},
+    )
     seen = Facts(api.nodes, bandwidth=measured(api.nodes) if bandwidth else None)
     assert intent.cluster.collectives is not None
-    bench = CollectivesBench(typing.cast(Cluster, api), plan, intent.cluster.collectives, Clock(), lambda seconds: None, lines.append, seen)
+    bench = CollectivesBench(
+        typing.cast(Cluster, api), plan, intent.cluster.collectives, Clock(), lambda seconds: None, lines.append, seen
+    )
     facts = load(CollectivesFacts, to_data(bench.run()), "collectives")
     return facts, lines, check(intent, dataclasses.replace(seen, collectives=facts))
 
 
-def of(findings: typing.Iterable[Finding], check_id: str) -> typing.List[typing.Tuple[str, str]]:
+def of(findings: typing.Iterable[Finding], check_id: str) -> list[tuple[str, str]]:
     return [(item.status, item.subject) for item in findings if item.check == check_id]
 
 
-def bad(findings: typing.Iterable[Finding]) -> typing.Set[str]:
+def bad(findings: typing.Iterable[Finding]) -> set[str]:
     return {item.check for item in findings if item.status in (FAIL, UNKNOWN)}
 
 
@@ -66,7 +102,11 @@ def test_a_sound_fleet_is_proven_from_one_node_to_all_and_no_pod_stays() -> None
     api = NcclApi()
     facts, lines, findings = run(api)
     assert {item.status for item in findings} == {PASS}, [item for item in findings if item.status != PASS]
-    assert [(ran.kind, len(ran.nodes)) for ran in facts.runs] == [*[("one node", 1)] * 4, *[("two nodes", 2)] * 2, ("all", 4)]
+    assert [(ran.kind, len(ran.nodes)) for ran in facts.runs] == [
+        *[("one node", 1)] * 4,
+        *[("two nodes", 2)] * 2,
+        ("all", 4),
+    ]
     assert api.pods == {} and facts.remaining == () and facts.announced == 7
     assert "all_reduce: 4 of one node, 2 of two nodes, 1 of all;" in " ".join(lines)
     assert "all_reduce, all: a, b, c, d: 94.1 GB/s, as it should be" in " ".join(lines)
@@ -80,12 +120,15 @@ def test_pods_that_share_the_hcas_of_their_node_are_told_which_they_are() -> Non
     facts, _lines, findings = run(api)
     assert (
         bad(findings) == set()
-        and [[(hca.device, hca.rail, hca.numa_node) for hca in pod.hcas] for pod in facts.pods] == [[("mlx5_21", 0, None), ("mlx5_22", 1, None)]] * 2
+        and [[(hca.device, hca.rail, hca.numa_node) for hca in pod.hcas] for pod in facts.pods]
+        == [[("mlx5_21", 0, None), ("mlx5_22", 1, None)]] * 2
     )
 
 
 def test_nodes_with_long_names_stay_apart() -> None:
-    nodes = tuple(f"gpu-{number}.a-region-of-a-cloud.with-a-rather-long-name.compute.example.com" for number in range(3))
+    nodes = tuple(
+        f"gpu-{number}.a-region-of-a-cloud.with-a-rather-long-name.compute.example.com" for number in range(3)
+    )
     facts, _lines, findings = run(NcclApi(nodes))
     assert bad(findings) == set() and len({pod.host for pod in facts.pods}) == 3 and facts.runs[-1].nodes == nodes
 
@@ -94,36 +137,61 @@ def test_each_daemon_runs_in_the_pod_of_its_host_and_each_log_is_removed() -> No
     api = NcclApi()
     run(api)
     started = {pod for pod, _words in api.executed}
-    assert started == {"linerate-collectives-compute-b", "linerate-collectives-compute-c", "linerate-collectives-compute-d"}
+    assert started == {
+        "linerate-collectives-compute-b",
+        "linerate-collectives-compute-c",
+        "linerate-collectives-compute-d",
+    }
     assert len(api.removed_logs) == 4 + 2 * 2 + 4 and len(set(api.removed_logs)) == 7
 
 
 @pytest.mark.parametrize("leaf_of_h", ["", "leaf-0"])
-def test_a_node_whose_leaf_is_not_known_takes_the_steps_by_leaves_from_no_other_node(monkeypatch: pytest.MonkeyPatch, leaf_of_h: str) -> None:
+def test_a_node_whose_leaf_is_not_known_takes_the_steps_by_leaves_from_no_other_node(
+    monkeypatch: pytest.MonkeyPatch, leaf_of_h: str
+) -> None:
     """A GUID that no switch has made of all nodes one group, without a word."""
     nodes = tuple("abcdefgh")
     leaves = {**{node: f"leaf-{place // 4}" for place, node in enumerate(nodes)}, "h": leaf_of_h}
     # a switch may have any name
     leaves = {node: leaf.replace("leaf-1", "leaf of h not known") for node, leaf in leaves.items()}
-    seen = {(node, device): Place(node, device, rail, leaf) for node, leaf in leaves.items() for rail, device in enumerate(DEVICES)}
+    seen = {
+        (node, device): Place(node, device, rail, leaf)
+        for node, leaf in leaves.items()
+        for rail, device in enumerate(DEVICES)
+    }
     monkeypatch.setattr(collectives_check, "places", lambda membership, topologies: seen)
     facts, _lines, findings = run(NcclApi(nodes))
     by_leaves = [run.nodes for run in facts.runs if run.kind in ("a leaf", "across leaves")]
-    assert ("e", "f", "g") in by_leaves and ("a", "e") in by_leaves and {node for run in facts.runs for node in run.nodes} == set(nodes)
+    assert (
+        ("e", "f", "g") in by_leaves
+        and ("a", "e") in by_leaves
+        and {node for run in facts.runs for node in run.nodes} == set(nodes)
+    )
     assert facts.runs[-1].kind == "all" and set(facts.runs[-1].nodes) == set(nodes)
     if leaf_of_h:
         assert bad(findings) == set()
     else:
         assert all("h" not in names for names in by_leaves)
         (found,) = [item for item in findings if item.status != PASS]
-        assert (found.check, found.status, found.subject) == ("collectives.steps", UNKNOWN, "compute h") and "stage fabric" in found.remedy
+        assert (found.check, found.status, found.subject) == (
+            "collectives.steps",
+            UNKNOWN,
+            "compute h",
+        ) and "stage fabric" in found.remedy
 
 
 def test_a_slow_port_whose_leaf_is_not_known_is_named_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its node runs with that of another leaf, which is left out of no step for it."""
     nodes = tuple("abcdefgh")
     seen = {(node, "mlx5_0"): Place(node, "mlx5_0", 0, f"leaf-{place // 4}") for place, node in enumerate(nodes)}
-    both = {**seen, **{(node, "mlx5_1"): dataclasses.replace(place, hca="mlx5_1", rail=1) for (node, _hca), place in seen.items() if node != "h"}}
+    both = {
+        **seen,
+        **{
+            (node, "mlx5_1"): dataclasses.replace(place, hca="mlx5_1", rail=1)
+            for (node, _hca), place in seen.items()
+            if node != "h"
+        },
+    }
     monkeypatch.setattr(collectives_check, "places", lambda membership, topologies: both)
     api = NcclApi(nodes)
     api.slow = {("h", 1)}
@@ -138,7 +206,9 @@ def test_a_pod_of_each_node_has_all_gpus_and_rails() -> None:
     assert len(api.definitions) == 4
     for item in api.definitions:
         limits = item["spec"]["containers"][0]["resources"]["limits"]
-        assert (limits["nvidia.com/gpu"], limits["openshift.io/rails"]) == ("2", "2") and item["metadata"]["labels"]["linerate.rdma/run"] == "run-1"
+        assert (limits["nvidia.com/gpu"], limits["openshift.io/rails"]) == ("2", "2") and item["metadata"]["labels"][
+            "linerate.rdma/run"
+        ] == "run-1"
 
 
 def test_a_slow_port_is_halved_and_named_and_the_others_are_proven() -> None:
@@ -158,9 +228,16 @@ def test_a_node_that_falls_back_to_tcp_proves_nothing_and_is_named() -> None:
     api = NcclApi()
     api.tcp = {"c"}
     _facts, _lines, findings = run(api)
-    assert any(item.check == "collectives.way" and item.status == FAIL and "TCP (NET/Socket)" in item.why for item in findings)
+    assert any(
+        item.check == "collectives.way" and item.status == FAIL and "TCP (NET/Socket)" in item.why for item in findings
+    )
     assert any("c" in subject for status, subject in of(findings, "collectives.suspect") if status == FAIL)
-    assert not any(item.status == PASS and item.check == "collectives.bandwidth" and "c" in item.subject.partition(": ")[2].split(", ") for item in findings)
+    assert not any(
+        item.status == PASS
+        and item.check == "collectives.bandwidth"
+        and "c" in item.subject.partition(": ")[2].split(", ")
+        for item in findings
+    )
 
 
 def test_a_log_that_is_lost_is_unknown_and_never_a_figure() -> None:
@@ -184,8 +261,12 @@ def test_a_program_that_dies_is_told_with_its_last_lines() -> None:
     api.dies = {2}
     facts, _lines, findings = run(api)
     assert any("signal 11" in ran.evidence for ran in facts.runs)
-    (dead, *_more) = [item for item in findings if item.check == "collectives.started"]
-    assert dead.status == UNKNOWN and "signal 11" in dead.why and (UNKNOWN, "all_reduce, two nodes") in of(findings, "collectives.steps")
+    dead, *_more = [item for item in findings if item.check == "collectives.started"]
+    assert (
+        dead.status == UNKNOWN
+        and "signal 11" in dead.why
+        and (UNKNOWN, "all_reduce, two nodes") in of(findings, "collectives.steps")
+    )
     assert api.pods == {}
 
 
@@ -201,7 +282,9 @@ def test_a_connection_that_breaks_again_is_told() -> None:
     api = NcclApi(("a", "b"))
     api.breaks = set(range(2, 99))
     facts, _lines, findings = run(api)
-    assert next(ran.failure for ran in facts.runs if ran.kind == "two nodes") == "exec_lost" and "collectives.started" in bad(findings)
+    assert next(
+        ran.failure for ran in facts.runs if ran.kind == "two nodes"
+    ) == "exec_lost" and "collectives.started" in bad(findings)
 
 
 def test_a_pod_that_is_lost_meanwhile_ends_its_tests_alone() -> None:
@@ -215,7 +298,10 @@ def test_a_pod_that_is_lost_meanwhile_ends_its_tests_alone() -> None:
     api = Lost()
     facts, _lines, findings = run(api)
     assert any(ran.failure and "b" in ran.nodes for ran in facts.runs)
-    assert any(status == FAIL and subject.startswith("all_reduce, b") for status, subject in of(findings, "collectives.suspect"))
+    assert any(
+        status == FAIL and subject.startswith("all_reduce, b")
+        for status, subject in of(findings, "collectives.suspect")
+    )
     assert facts.runs[-1].nodes == ("a", "c", "d") and not facts.runs[-1].failure
 
 
@@ -224,7 +310,11 @@ def test_the_inside_of_a_node_that_is_slow_keeps_it_from_the_network() -> None:
     api.slow = {("b", -1)}
     facts, _lines, findings = run(api)
     assert (FAIL, "all_reduce, b") in of(findings, "collectives.inside")
-    assert all("b" not in ran.nodes for ran in facts.runs if len(ran.nodes) > 1) and facts.runs[-1].nodes == ("a", "c", "d")
+    assert all("b" not in ran.nodes for ran in facts.runs if len(ran.nodes) > 1) and facts.runs[-1].nodes == (
+        "a",
+        "c",
+        "d",
+    )
 
 
 def test_a_host_that_is_none_of_the_group_gets_no_daemon() -> None:
@@ -240,7 +330,11 @@ def test_a_pod_without_a_function_of_each_rail_is_named() -> None:
     api.one_rail = {"c"}
     facts, _lines, findings = run(api)
     (pod,) = [item for item in findings if item.check == "collectives.pod" and item.status != PASS]
-    assert (pod.status, pod.subject) == (FAIL, "compute c") and "no HCA of rail 1" in pod.why and "function of each rail" in pod.remedy
+    assert (
+        (pod.status, pod.subject) == (FAIL, "compute c")
+        and "no HCA of rail 1" in pod.why
+        and "function of each rail" in pod.remedy
+    )
     assert facts.runs[-1].nodes == ("a", "b", "d")
 
 
@@ -250,7 +344,10 @@ def test_without_the_rates_of_the_rails_nothing_is_a_pass_but_what_the_intent_ex
     wished = [{"test": "all_reduce", "gbs": 90.0, "reason": "measured at hand-over"}]
     _facts, _lines, findings = run(NcclApi(), bandwidth=False, expected_busbw=wished)
     found = {item.subject: item for item in findings if item.check == "collectives.bandwidth"}
-    assert found["all_reduce, all: a, b, c, d"].status == PASS and "by the intent: measured at hand-over" in found["all_reduce, all: a, b, c, d"].expected
+    assert (
+        found["all_reduce, all: a, b, c, d"].status == PASS
+        and "by the intent: measured at hand-over" in found["all_reduce, all: a, b, c, d"].expected
+    )
 
 
 def test_collectives_run_one_after_the_other() -> None:
@@ -266,8 +363,14 @@ def test_one_node_alone_proves_no_network() -> None:
 
 def test_a_network_that_is_refused_starts_nothing() -> None:
     api = NcclApi()
-    facts, _lines, findings = run(api, refused=Refusal("no_network", "NetworkAttachmentDefinition test/net is not there."))
-    assert api.made == [] and facts.runs == () and {status for status, _subject in of(findings, "collectives.pod")} == {UNKNOWN}
+    facts, _lines, findings = run(
+        api, refused=Refusal("no_network", "NetworkAttachmentDefinition test/net is not there.")
+    )
+    assert (
+        api.made == []
+        and facts.runs == ()
+        and {status for status, _subject in of(findings, "collectives.pod")} == {UNKNOWN}
+    )
 
 
 def test_pods_of_an_interrupted_run_are_removed_first_and_told() -> None:
@@ -276,7 +379,9 @@ def test_pods_of_an_interrupted_run_are_removed_first_and_told() -> None:
     (old,) = [item for item in api.definitions if item["metadata"]["name"].endswith("-a")]
     api.create({**old, "metadata": {**old["metadata"], "name": "linerate-old"}})
     facts, _lines, findings = run(api)
-    assert [name.partition("/")[2] for name in facts.leftovers] == ["linerate-old"] and of(findings, "collectives.cleanup") == [(WARN, "pods")]
+    assert [name.partition("/")[2] for name in facts.leftovers] == ["linerate-old"] and of(
+        findings, "collectives.cleanup"
+    ) == [(WARN, "pods")]
 
 
 def test_an_interrupt_leaves_no_pod(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,7 +421,10 @@ def test_facts_of_fewer_tests_than_the_intent_needs_are_unknown() -> None:
     facts, _lines, _findings = run(api)
     intent = parse_intent([FABRIC], None, {"collectives": {**COLLECTIVES, "tests": ["all_reduce", "all_gather"]}})
     findings = check(intent, Facts(api.nodes, facts, measured(api.nodes)))
-    assert {item.subject for item in findings if item.check == "collectives.started"} >= {"all_gather, one node: a", "all_gather, one node: b"}
+    assert {item.subject for item in findings if item.check == "collectives.started"} >= {
+        "all_gather, one node: a",
+        "all_gather, one node: b",
+    }
 
 
 def test_a_pod_that_writes_the_lines_of_another_host_proves_nothing_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -330,7 +438,11 @@ def test_a_pod_that_writes_the_lines_of_another_host_proves_nothing_of_it(monkey
     monkeypatch.setattr(api, "log", forged)
     _facts, _lines, findings = run(api)
     assert not [
-        item for item in findings if item.status == PASS and item.check == "collectives.bandwidth" and "b" in item.subject.partition(": ")[2].split(", ")
+        item
+        for item in findings
+        if item.status == PASS
+        and item.check == "collectives.bandwidth"
+        and "b" in item.subject.partition(": ")[2].split(", ")
     ]
     assert any(item.status in (FAIL, UNKNOWN) and "b" in item.subject for item in findings)
 
@@ -350,7 +462,7 @@ def test_a_pod_that_answers_slowly_holds_a_test_for_its_time_alone(monkeypatch: 
     api = NcclApi()
     made, log = api.shell, api.log
 
-    def shell(namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: typing.Any) -> typing.Any:
+    def shell(namespace: str, pod: str, container: str, command: tuple[str, ...], clock: typing.Any) -> typing.Any:
         found = made(namespace, pod, container, command, clock)
         wait = found.wait
 
@@ -374,8 +486,13 @@ def test_a_log_of_more_ranks_than_a_run_has_is_none(monkeypatch: pytest.MonkeyPa
     honest = api.log
 
     def flooded(run_: Mpirun, host: str) -> str:
-        forged = "{0}:{1}:{1} [0] NCCL INFO comm 0x{1:x} rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId 0x{1:x} - Init START\n"
-        return honest(run_, host) + "".join(forged.format(host, number) for number in range(1000, 3000 if host == host_name("b") else 1000))
+        forged = (
+            "{0}:{1}:{1} [0] NCCL INFO comm 0x{1:x} rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId 0x{1:x} -"
+            " Init START\n"
+        )
+        return honest(run_, host) + "".join(
+            forged.format(host, number) for number in range(1000, 3000 if host == host_name("b") else 1000)
+        )
 
     monkeypatch.setattr(api, "log", flooded)
     facts, _lines, findings = run(api)
@@ -383,7 +500,9 @@ def test_a_log_of_more_ranks_than_a_run_has_is_none(monkeypatch: pytest.MonkeyPa
     assert any(item.status in (FAIL, UNKNOWN) for item in findings)
 
 
-def test_a_pod_that_tells_more_than_its_gpus_explain_is_not_proven_and_its_log_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_that_tells_more_than_its_gpus_explain_is_not_proven_and_its_log_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     api = NcclApi(("a", "b"))
     honest = api.log
 
@@ -396,7 +515,9 @@ def test_a_pod_that_tells_more_than_its_gpus_explain_is_not_proven_and_its_log_n
     facts, _lines, findings = run(api)
     logs = [ran.log for ran in facts.runs if ran.nodes == ("b",)]
     assert logs and all(log is not None and log.processes == () == log.communicators for log in logs)
-    assert ("collectives.inside", PASS, "all_reduce, a") in {(item.check, item.status, item.subject) for item in findings}
+    assert ("collectives.inside", PASS, "all_reduce, a") in {
+        (item.check, item.status, item.subject) for item in findings
+    }
     assert not [item for item in findings if item.status == PASS and item.subject == "all_reduce, b"]
 
 
@@ -406,12 +527,17 @@ def test_a_table_of_more_ranks_than_run_is_no_figure(monkeypatch: pytest.MonkeyP
 
     def longer(ran: Mpirun) -> CommandResult:
         told = printed(ran)
-        lines = "".join(f"#  Rank {number:2d} Group  0 Pid {number:6d} on evil device  0 [0000:06:00] NVIDIA H100\n" for number in range(50, 5000))
+        lines = "".join(
+            f"#  Rank {number:2d} Group  0 Pid {number:6d} on evil device  0 [0000:06:00] NVIDIA H100\n"
+            for number in range(50, 5000)
+        )
         return dataclasses.replace(told, output=told.output.replace("# Using devices\n", f"# Using devices\n{lines}"))
 
     monkeypatch.setattr(api, "printed", longer)
     facts, _lines, _findings = run(api)
-    assert facts.runs and all(ran.figures is None and ran.failure == "no_measurement" and "ranks" in ran.evidence for ran in facts.runs)
+    assert facts.runs and all(
+        ran.figures is None and ran.failure == "no_measurement" and "ranks" in ran.evidence for ran in facts.runs
+    )
 
 
 def test_a_host_has_one_voice_for_the_gpu_of_a_rail() -> None:
@@ -427,8 +553,13 @@ def test_a_host_has_one_voice_for_the_gpu_of_a_rail() -> None:
     def of_rail(rail: int, gpu: int, name: str, hosts_: typing.Container[str]) -> NcclCommunicator:
         """Return what a run of one rail has, with one rank a node."""
         mine = [rank for rank in job.ranks if rank.gpu == rail and rank.host in hosts_]
-        routes = {rank.rank: tuple(route for route in rank.routes if (route.transport, route.device) == ("NET", rail)) for rank in mine}
-        return dataclasses.replace(job, name=name, ranks=tuple(dataclasses.replace(rank, gpu=gpu, routes=routes[rank.rank]) for rank in mine))
+        routes = {
+            rank.rank: tuple(route for route in rank.routes if (route.transport, route.device) == ("NET", rail))
+            for rank in mine
+        }
+        return dataclasses.replace(
+            job, name=name, ranks=tuple(dataclasses.replace(rank, gpu=gpu, routes=routes[rank.rank]) for rank in mine)
+        )
 
     honest = tuple(of_rail(rail, 1 - rail, f"0x{rail}", hosts.values()) for rail in (0, 1))
     assert learn_gpus(dataclasses.replace(log, communicators=honest), ground, 2) == {0: 1, 1: 0}
@@ -447,12 +578,20 @@ def test_rows_that_another_rank_prints_into_those_of_a_run_are_no_figure(monkeyp
         result = printed(run_)
         rows = [line for line in result.output.splitlines() if line.strip() and not line.startswith("#")]
         twice = result.output.replace(rows[-1], "\n".join((rows[-1], *rows)))
-        return dataclasses.replace(result, output=twice) if host_name("d") in run_.hosts and len(run_.hosts) > 1 else result
+        return (
+            dataclasses.replace(result, output=twice)
+            if host_name("d") in run_.hosts and len(run_.hosts) > 1
+            else result
+        )
 
     monkeypatch.setattr(api, "printed", forged)
     facts, _lines, findings = run(api)
     assert any("more than once" in lack for ran in facts.runs if ran.figures is not None for lack in ran.figures.lacks)
-    fast = [item.subject.partition(": ")[2].split(", ") for item in findings if item.status == PASS and item.check == "collectives.bandwidth"]
+    fast = [
+        item.subject.partition(": ")[2].split(", ")
+        for item in findings
+        if item.status == PASS and item.check == "collectives.bandwidth"
+    ]
     assert fast and not [names for names in fast if "d" in names and len(names) > 1]
 
 
@@ -461,10 +600,14 @@ def test_a_pod_that_shows_too_many_functions_is_an_error_of_its_own(monkeypatch:
     probe_of = api.probe_of
 
     def many(node: str, asked: typing.Sequence[str]) -> str:
-        names = ",".join(f"0000:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}" for number in range(MOST_HCAS + 1))
+        names = ",".join(
+            f"0000:{number >> 8:02x}:{number >> 3 & 31:02x}.{number & 7}" for number in range(MOST_HCAS + 1)
+        )
         return probe_of(node, asked) + (f"env PCIDEVICE_X_Y={names}\n" if node == "c" else "")
 
     monkeypatch.setattr(api, "probe_of", many)
     facts, _lines, findings = run(api)
     assert ["functions of this fabric" in pod.error for pod in facts.pods] == [pod.node == "c" for pod in facts.pods]
-    assert (FAIL, "compute c") in of(findings, "collectives.pod") and (PASS, "compute a") in of(findings, "collectives.pod")
+    assert (FAIL, "compute c") in of(findings, "collectives.pod") and (PASS, "compute a") in of(
+        findings, "collectives.pod"
+    )

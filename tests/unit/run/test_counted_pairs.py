@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the figures name no link, the counters of the ports are read before and after a test: what is asked through the observer, and what is made of it. The
-fabric is played, with counters that rise by what each test sends over each of its links."""
+"""Where the figures name no link, the counters of the ports are read before and after a test: what is asked through the
+observer, and what is made of it. The fabric is played, with counters that rise by what each test sends over each of its
+links."""
 
 from __future__ import annotations
 
@@ -29,13 +30,18 @@ from tests.unit.fat_tree import guid
 from tests.unit.run.test_pairs import Clock, Shell
 from tests.unit.run.test_pairs_by_links import HOSTS, LINE, NAMES, SPINES, World
 
-OBSERVERS = ObserversFacts("linerate-observers", "registry.example/tools", (Observer(NAMES[0], "ready", pod="observer-1", container="observer"),))
+OBSERVERS = ObserversFacts(
+    "linerate-observers",
+    "registry.example/tools",
+    (Observer(NAMES[0], "ready", pod="observer-1", container="observer"),),
+)
 #: of a test, in units of 4 octets
 SENT = 1_000_000_000
-Port = typing.Tuple[int, int]
+Port = tuple[int, int]
 ERRORS = (
-    "SymbolErrorCounter LinkErrorRecoveryCounter LinkDownedCounter PortRcvErrors PortRcvRemotePhysicalErrors PortRcvSwitchRelayErrors PortXmitDiscards "
-    "PortXmitConstraintErrors PortRcvConstraintErrors LocalLinkIntegrityErrors ExcessiveBufferOverrunErrors QP1Dropped VL15Dropped"
+    "SymbolErrorCounter LinkErrorRecoveryCounter LinkDownedCounter PortRcvErrors PortRcvRemotePhysicalErrors"
+    " PortRcvSwitchRelayErrors PortXmitDiscards PortXmitConstraintErrors PortRcvConstraintErrors"
+    " LocalLinkIntegrityErrors ExcessiveBufferOverrunErrors QP1Dropped VL15Dropped"
 ).split()
 
 
@@ -48,21 +54,25 @@ class Counting(World):
     :ivar takes: by which spines the data goes, and its share; empty: by the tables
     """
 
-    def __init__(self, shares: typing.Dict[typing.Tuple[str, str], float], **changes: typing.Any) -> None:
+    def __init__(self, shares: dict[tuple[str, str], float], **changes: typing.Any) -> None:
         super().__init__(shares, **{"bandwidth": {"layers": "none"}, **changes})
-        self.counters: typing.Dict[Port, typing.Dict[str, int]] = {}
-        self.rises: typing.Dict[Port, typing.Dict[str, int]] = {}
-        self.before: typing.Dict[Port, typing.Dict[str, int]] = {}
-        self.mute: typing.Set[int] = set()
-        self.takes: typing.Dict[int, float] = {}
-        self.asked: typing.List[typing.Tuple[str, ...]] = []
+        self.counters: dict[Port, dict[str, int]] = {}
+        self.rises: dict[Port, dict[str, int]] = {}
+        self.before: dict[Port, dict[str, int]] = {}
+        self.mute: set[int] = set()
+        self.takes: dict[int, float] = {}
+        self.asked: list[tuple[str, ...]] = []
         self.observers: typing.Optional[ObserversFacts] = OBSERVERS
-        self.opened: typing.List[Shell] = []
+        self.opened: list[Shell] = []
         (seen,) = self.facts.topologies[NAMES[0]].value or ()
         assert seen.topology is not None
         lids = {1: 101, 2: 201}
         nodes = tuple(
-            dataclasses.replace(node, lid=lids[int(node.guid[2:10], 16)] + int(node.guid[10:], 16)) if node.kind == "Switch" else node
+            (
+                dataclasses.replace(node, lid=lids[int(node.guid[2:10], 16)] + int(node.guid[10:], 16))
+                if node.kind == "Switch"
+                else node
+            )
             for node in seen.topology.nodes
         )
         self.lids = {node.guid: node.lid for node in nodes}
@@ -77,7 +87,15 @@ class Counting(World):
 
     def run(self) -> BandwidthFacts:
         plan = Plan(self.intent.fabrics, self.intent.cluster, self.names, self.rails, parallel=1, pod_seconds=60.0)
-        bench = Bench(typing.cast(Cluster, self.api), plan, Clock(), lambda seconds: None, self.lines.append, self.facts, self.observers)
+        bench = Bench(
+            typing.cast(Cluster, self.api),
+            plan,
+            Clock(),
+            lambda seconds: None,
+            self.lines.append,
+            self.facts,
+            self.observers,
+        )
         facts = bench.run()
         assert not any(shell.open for shell in self.opened)
         # as it is written and read
@@ -85,18 +103,18 @@ class Counting(World):
         return found
 
     def suspect(self) -> Finding:
-        (found, *_more) = self.findings(self.run(), "suspect")
+        found, *_more = self.findings(self.run(), "suspect")
         assert found.status == "fail"
         return found
 
-    def _open(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: Clock) -> Shell:
+    def _open(self, namespace: str, pod: str, container: str, command: tuple[str, ...], clock: Clock) -> Shell:
         if namespace != OBSERVERS.namespace:
             return self._shell(namespace, pod, container, command, clock)
         assert (pod, container) == ("observer-1", "observer")
         self.opened.append(Shell(CommandResult("shell", 0, "allowed 0-3"), self._perfquery))
         return self.opened[-1]
 
-    def _perfquery(self, command: typing.Tuple[str, ...]) -> CommandResult:
+    def _perfquery(self, command: tuple[str, ...]) -> CommandResult:
         assert "\n" not in " ".join(command) and command[:4] == ("timeout", "--kill-after=5", "120", "sh")
         name, device, port, _limit, *nodes = command[6:]
         assert (name, device, port) == ("counters", "mlx5_0", "1")
@@ -105,13 +123,19 @@ class Counting(World):
         for node in nodes:
             lid, ports = int(node.split(":")[0]), [int(one) for one in node.split(":")[1].split(",")]
             said += f"{ASKED} {lid}\n"
-            said += "perfquery: iberror: failed: classportinfo query\n" if lid in self.mute else "".join(self._print(lid, port) for port in ports)
+            said += (
+                "perfquery: iberror: failed: classportinfo query\n"
+                if lid in self.mute
+                else "".join(self._print(lid, port) for port in ports)
+            )
         return CommandResult("perfquery", 0, said)
 
     def _print(self, lid: int, port: int) -> str:
         has = (self.before if len(self.asked) % 2 else {}).get((lid, port)) or self.counters.get((lid, port), {})
         narrow = [f"{name}:....{has.get(name, 0)}" for name in (*ERRORS, "PortXmitWait")]
-        data = [f"{name}:....{has.get(name, 0)}" for name in ("PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts")]
+        data = [
+            f"{name}:....{has.get(name, 0)}" for name in ("PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts")
+        ]
         first = f"PortSelect:....{port}"
         return "\n".join(
             (
@@ -125,7 +149,7 @@ class Counting(World):
             )
         )
 
-    def _send(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
+    def _send(self, node: str, command: tuple[str, ...]) -> CommandResult:
         result = self._bandwidth(node, command)
         source, target = (self._number[name, 0] for name in self.api.tests[-1][:2])
         near, far = self.ways.leaf(source), self.ways.leaf(target)
@@ -165,12 +189,18 @@ def test_the_answer_that_stops_at_two_leaves_is_measured_once_more_between_two_r
     world.rises = {(102, HOSTS + 3): {"PortXmitWait": 5000}}
     measured = world.run()
     # the suspect, and a good one to see how the switches route
-    assert [pair.average_gbps for pair in measured.counted] == [195.0, LINE] and {pair.node for pair in measured.counted} == {NAMES[0]}
+    assert [pair.average_gbps for pair in measured.counted] == [195.0, LINE] and {
+        pair.node for pair in measured.counted
+    } == {NAMES[0]}
     # one shell for all, and each is read twice
     assert len(world.opened) == 1 and len(world.asked) == 2 * len(measured.counted)
     first = measured.counted[0]
     # two cables, and the uplinks of two leaves, each with both ends
-    assert len(first.ports) == 2 * (2 + 2 * SPINES) and world.asked[0] == world.asked[1] and not any(port.why for port in first.ports)
+    assert (
+        len(first.ports) == 2 * (2 + 2 * SPINES)
+        and world.asked[0] == world.asked[1]
+        and not any(port.why for port in first.ports)
+    )
     found = next(one for one in world.findings(measured, "suspect") if "between leaf-1" in one.subject)
     assert f"counters of {len(first.ports)} ports read before and after" in found.why
     assert "leaf-1 port 9 (to spine-2 port 2) +5000, 100 % of all" in found.why.replace("100%", "100 %")
@@ -180,11 +210,22 @@ def test_the_answer_that_stops_at_two_leaves_is_measured_once_more_between_two_r
 
 def test_errors_that_rise_name_the_port_before_one_that_waits() -> None:
     world = between()
-    world.rises = {(202, 2): {"SymbolErrorCounter": 7, "PortRcvErrors": 2}, (102, HOSTS + 2): {"PortXmitWait": 900}, (101, 1): {"SymbolErrorCounter": 50}}
+    world.rises = {
+        (202, 2): {"SymbolErrorCounter": 7, "PortRcvErrors": 2},
+        (102, HOSTS + 2): {"PortXmitWait": 900},
+        (101, 1): {"SymbolErrorCounter": 50},
+    }
     found = world.suspect()
-    assert "Errors were counted meanwhile: spine-1 port 2 (to leaf-1 port 8): SymbolErrorCounter +7, PortRcvErrors +2." in found.why
+    assert (
+        "Errors were counted meanwhile: spine-1 port 2 (to leaf-1 port 8): SymbolErrorCounter +7, PortRcvErrors +2."
+        in found.why
+    )
     assert "leaf-1 port 8 (to spine-1 port 2) +900" in found.why and "+50" not in found.why
-    assert found.remedy == "Clean and seat the cable at spine-1 port 2 (to leaf-1 port 8) at both ends, then swap it; if the errors stay, it is the port."
+    assert (
+        found.remedy
+        == "Clean and seat the cable at spine-1 port 2 (to leaf-1 port 8) at both ends, then swap it; if the errors"
+        " stay, it is the port."
+    )
 
 
 def test_ports_that_count_nothing_are_told_and_the_usual_step_stays() -> None:
@@ -201,11 +242,17 @@ def test_what_does_not_concern_the_data_is_not_named() -> None:
 
 def test_counters_that_somebody_clears_meanwhile_are_told() -> None:
     world = between()
-    world.before = {(102, HOSTS + spine + 1): {"SymbolErrorCounter": 500, "PortXmitWait": 10_000, "PortXmitData": 10**13} for spine in range(SPINES)}
+    world.before = {
+        (102, HOSTS + spine + 1): {"SymbolErrorCounter": 500, "PortXmitWait": 10_000, "PortXmitData": 10**13}
+        for spine in range(SPINES)
+    }
     world.rises = {(102, HOSTS + 1): {"SymbolErrorCounter": 1}}
     world.mute = set(range(201, 201 + SPINES))
     found = world.suspect()
-    assert "Somebody cleared these counters meanwhile" in found.why and "leaf-1 port 7 (to spine-0 port 2)" in found.why.partition("Somebody")[2]
+    assert (
+        "Somebody cleared these counters meanwhile" in found.why
+        and "leaf-1 port 7 (to spine-0 port 2)" in found.why.partition("Somebody")[2]
+    )
     # how much the uplinks carried is not known, so nothing is said of the way; what they counted since is
     assert "The data left" not in found.why and "leaf-1 port 7 (to spine-0 port 2): SymbolErrorCounter +" in found.why
 
@@ -220,11 +267,16 @@ def test_a_port_that_can_t_be_read_is_told_by_name() -> None:
     world = between()
     world.mute = {202}
     found = world.suspect()
-    assert "Not read, so not known: spine-1 port 2 (to leaf-1 port 8) (perfquery: iberror: failed: classportinfo query)" in found.why
+    assert (
+        "Not read, so not known: spine-1 port 2 (to leaf-1 port 8) (perfquery: iberror: failed: classportinfo query)"
+        in found.why
+    )
     world = between()
     (seen,) = world.facts.topologies[NAMES[0]].value or ()
     assert seen.topology is not None
-    nodes = tuple(dataclasses.replace(node, lid=None) if node.guid == guid(2, 1) else node for node in seen.topology.nodes)
+    nodes = tuple(
+        dataclasses.replace(node, lid=None) if node.guid == guid(2, 1) else node for node in seen.topology.nodes
+    )
     world.seen(topology=dataclasses.replace(seen.topology, nodes=nodes))
     assert "spine-1 port 2 (to leaf-1 port 8) (the topology shows no LID of it)" in world.suspect().why
 
@@ -233,10 +285,19 @@ def test_a_link_at_less_than_its_peers_or_than_it_could_is_named() -> None:
     world = between()
     (seen,) = world.facts.topologies[NAMES[0]].value or ()
     assert seen.topology is not None
-    links = tuple(dataclasses.replace(link, width=2) if (link.a.guid, link.a.port) == (guid(1, 1), HOSTS + 4) else link for link in seen.topology.links)
-    world.seen(topology=dataclasses.replace(seen.topology, links=links), capabilities=SeenCapabilities((SlowPort(guid(1, 1), HOSTS + 4, "4X"),), 96))
+    links = tuple(
+        dataclasses.replace(link, width=2) if (link.a.guid, link.a.port) == (guid(1, 1), HOSTS + 4) else link
+        for link in seen.topology.links
+    )
+    world.seen(
+        topology=dataclasses.replace(seen.topology, links=links),
+        capabilities=SeenCapabilities((SlowPort(guid(1, 1), HOSTS + 4, "4X"),), 96),
+    )
     found = world.suspect()
-    assert "Of the uplinks of leaf-1, which run at 400 Gb/s, these run at less: leaf-1 port 10 to spine-3 port 2 at 200 Gb/s." in found.why
+    assert (
+        "Of the uplinks of leaf-1, which run at 400 Gb/s, these run at less: leaf-1 port 10 to spine-3 port 2 at 200"
+        " Gb/s." in found.why
+    )
     assert "Below what both of its ends can: leaf-1 port 10 to spine-3 port 2, could be 4X." in found.why
     assert found.remedy.startswith("See with iblinkinfo why these links run at less")
 
@@ -246,7 +307,10 @@ def test_a_link_at_less_than_its_peers_or_than_it_could_is_named() -> None:
     [
         (None, "this run has no observers, through which alone a host is measured"),
         (dataclasses.replace(OBSERVERS, nodes=()), "node-1 has no observer: the node is reached by ssh"),
-        (dataclasses.replace(OBSERVERS, nodes=(Observer(NAMES[0], "failed", reason="ImagePull", detail="denied"),)), "no observer: ImagePull: denied"),
+        (
+            dataclasses.replace(OBSERVERS, nodes=(Observer(NAMES[0], "failed", reason="ImagePull", detail="denied"),)),
+            "no observer: ImagePull: denied",
+        ),
     ],
 )
 def test_without_an_observer_where_the_fabric_was_seen_nothing_is_measured_and_the_reason_is_told(
@@ -257,22 +321,33 @@ def test_without_an_observer_where_the_fabric_was_seen_nothing_is_measured_and_t
     measured = world.run()
     number = len(world.api.tests)
     once_more = sum(pair.wider is not None and bool(pair.wider.commands) for pair in measured.pairs)
-    assert number == sum(not pair.why for pair in measured.counted) + len(measured.pairs) + once_more and not world.asked
+    assert (
+        number == sum(not pair.why for pair in measured.counted) + len(measured.pairs) + once_more and not world.asked
+    )
     found = next(one for one in world.findings(measured, "suspect") if "between leaf-1" in one.subject)
-    assert said in found.why and found.remedy.startswith("Read them by hand before and after a test: perfquery -l LID PORTS")
+    assert said in found.why and found.remedy.startswith(
+        "Read them by hand before and after a test: perfquery -l LID PORTS"
+    )
 
 
 def test_switches_that_no_node_can_ask_are_told_with_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
     world = between()
     monkeypatch.setattr(measure_pairs, "seat_of", lambda *_given: None)
     measured = world.run()
-    assert [(pair.client, pair.server, pair.why) for pair in measured.counted] == [("node-7", "node-20", NO_COUNTERS)] and not world.asked
+    assert [(pair.client, pair.server, pair.why) for pair in measured.counted] == [
+        ("node-7", "node-20", NO_COUNTERS)
+    ] and not world.asked
     (fabric,) = world.intent.fabrics
     test = world.ways.test(0, "node-7", "node-20")
     assert test is not None
     # those of Ethernet have steps of their own, by the names that LLDP tells
-    for profile, step in (("sriov_infiniband", "Read them by hand before and after a test: perfquery -l LID PORTS"), ("sriov_ethernet", "")):
-        told = Counted(dataclasses.replace(fabric, profile=typing.cast(typing.Any, profile)), world.ways, measured.counted, {}).of_test(test)
+    for profile, step in (
+        ("sriov_infiniband", "Read them by hand before and after a test: perfquery -l LID PORTS"),
+        ("sriov_ethernet", ""),
+    ):
+        told = Counted(
+            dataclasses.replace(fabric, profile=typing.cast(typing.Any, profile)), world.ways, measured.counted, {}
+        ).of_test(test)
         assert NO_COUNTERS in told.text and told.remedy.startswith(step) and bool(told.remedy) == bool(step)
 
 
@@ -280,9 +355,17 @@ def test_where_the_figures_name_the_link_two_good_tests_show_how_the_switches_ro
     world = Counting({("leaf-0", "spine-3"): 0.5})
     measured = world.run()
     assert [one.subject for one in world.findings(measured, "suspect")] == ["compute leaf-0 port 10 to spine-3 port 1"]
-    assert len(measured.counted) == PROBES and all(pair.average_gbps == LINE for pair in measured.counted) and len(world.asked) == 2 * PROBES
+    assert (
+        len(measured.counted) == PROBES
+        and all(pair.average_gbps == LINE for pair in measured.counted)
+        and len(world.asked) == 2 * PROBES
+    )
     (found,) = world.findings(measured, "routing")
-    assert (found.status, found.measured, found.expected) == ("pass", "2 tests took one uplink each", "routing: static, as the intent says")
+    assert (found.status, found.measured, found.expected) == (
+        "pass",
+        "2 tests took one uplink each",
+        "routing: static, as the intent says",
+    )
 
 
 def test_without_observers_nothing_is_measured_to_see_how_the_switches_route() -> None:
@@ -305,12 +388,18 @@ def test_uplinks_that_share_the_data_are_told_and_nobody_is_asked_to_call_that_s
     world = between()
     world.takes = {0: 0.5, 4: 0.3, 5: 0.2}
     found = world.suspect()
-    assert "left leaf-1 by port 7 (50%), port 11 (30%), port 12 (20%)" in found.why and "routing: static" not in found.why
+    assert (
+        "left leaf-1 by port 7 (50%), port 11 (30%), port 12 (20%)" in found.why and "routing: static" not in found.why
+    )
     (seen,) = world.findings(world.run(), "routing")
-    assert seen.status == "pass" and "tests took several uplinks" in seen.measured and "the intent does not say it" in seen.expected
+    assert (
+        seen.status == "pass"
+        and "tests took several uplinks" in seen.measured
+        and "the intent does not say it" in seen.expected
+    )
 
 
-def routing(world: Counting, pairs: typing.Sequence[typing.Tuple[str, str]]) -> typing.List[Finding]:
+def routing(world: Counting, pairs: typing.Sequence[tuple[str, str]]) -> list[Finding]:
     """What is said of the routing where these pairs were counted."""
     (fabric,) = world.intent.fabrics
     seat = seat_of(fabric, world.ways, world.facts)
@@ -340,7 +429,10 @@ def test_data_over_several_uplinks_is_not_the_static_routing_of_the_intent() -> 
     world.takes = {0: 0.5, 1: 0.45}
     (found,) = routing(world, FAR)
     assert (found.check, found.status, found.subject) == ("bandwidth.routing", "fail", "compute")
-    assert "The intent says routing: static" in found.why and "node-1 -> node-10 by leaf-0 port 7 (50%), leaf-0 port 8 (45%)" in found.why
+    assert (
+        "The intent says routing: static" in found.why
+        and "node-1 -> node-10 by leaf-0 port 7 (50%), leaf-0 port 8 (45%)" in found.why
+    )
     world.takes = dict.fromkeys(range(SPINES), 1 / SPINES)
     assert routing(world, FAR)[0].status == "fail"
     # what somebody else sends beside a test that took one uplink
@@ -358,11 +450,16 @@ def test_data_over_another_uplink_than_the_tables_have_means_that_they_are_old()
 def test_data_over_one_uplink_alone_is_not_the_adaptive_routing_of_the_intent() -> None:
     world = Counting({}, routing="adaptive")
     (found,) = routing(world, FAR)
-    assert (found.status, found.measured) == ("warn", "one uplink in 2 tests") and "The intent says routing: adaptive" in found.why
+    assert (found.status, found.measured) == (
+        "warn",
+        "one uplink in 2 tests",
+    ) and "The intent says routing: adaptive" in found.why
     # one test may have had one way by chance
     assert routing(world, FAR[:1]) == []
     world.takes = {0: 0.5, 1: 0.5}
-    assert [(one.status, one.measured) for one in routing(world, FAR)] == [("pass", "2 of 2 tests took several uplinks")]
+    assert [(one.status, one.measured) for one in routing(world, FAR)] == [
+        ("pass", "2 of 2 tests took several uplinks")
+    ]
     # where less arrived than was sent, nothing is proven
     world.takes = {0: 0.3, 1: 0.1}
     assert routing(world, FAR) == []
@@ -385,7 +482,9 @@ def test_ports_with_several_lids_are_told_and_the_tables_stay_trusted() -> None:
     world.seen(topology=dataclasses.replace(seen.topology, lmc=2))
     measured = world.run()
     found = world.findings(measured, "routing")[-1]
-    assert (found.status, found.subject) == ("warn", "compute LMC") and found.measured.startswith("LMC 2: 4 LIDs a port")
+    assert (found.status, found.subject) == ("warn", "compute LMC") and found.measured.startswith(
+        "LMC 2: 4 LIDs a port"
+    )
     assert [one.subject for one in world.findings(measured, "suspect")] == ["compute leaf-0 port 10 to spine-3 port 1"]
     for lmc in (0, None):
         world.seen(topology=dataclasses.replace(seen.topology, lmc=lmc))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pods that keep a virtual function while somebody looks: they are there afterwards, but not when that was interrupted."""
+"""Pods that keep a virtual function while somebody looks: they are there afterwards, but not when that was
+interrupted."""
 
 from __future__ import annotations
 
@@ -52,4 +53,6 @@ def test_a_node_without_virtual_functions_has_no_pod() -> None:
 
 
 def test_what_check_mode_does_not_start() -> None:
-    assert [(pod.fabric, pod.node, pod.error) for pod in unstarted(PLAN, NOT_CHECKED)] == [("storage", node, NOT_CHECKED) for node in ("a", "b")]
+    assert [(pod.fabric, pod.node, pod.error) for pod in unstarted(PLAN, NOT_CHECKED)] == [
+        ("storage", node, NOT_CHECKED) for node in ("a", "b")
+    ]

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""NCCL's log as facts of stage collectives keep it: all of it can be made again, a large fleet fits, and no pod fills it."""
+"""NCCL's log as facts of stage collectives keep it: all of it can be made again, a large fleet fits, and no pod fills
+it."""
 
 from __future__ import annotations
 
 import dataclasses
 import pathlib
-import typing
 
 import pytest
 
@@ -35,7 +35,11 @@ HCAS = tuple(f"mlx5_{number}" for number in range(8))
 
 
 def job(hosts: int) -> NcclLog:
-    return parse(Job(hosts=hosts, gpus=8, hcas=HCAS, channels=16, more=("NCCL_IB_HCA set by environment to =mlx5_0,mlx5_1",)).lines())
+    return parse(
+        Job(
+            hosts=hosts, gpus=8, hcas=HCAS, channels=16, more=("NCCL_IB_HCA set by environment to =mlx5_0,mlx5_1",)
+        ).lines()
+    )
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FIXTURES.glob("*.txt")))
@@ -46,7 +50,7 @@ def test_a_captured_log_is_made_again_of_what_is_kept(name: str) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_log_of_each_release_is_made_again_of_what_is_kept(release: typing.Tuple[int, int, int]) -> None:
+def test_a_log_of_each_release_is_made_again_of_what_is_kept(release: tuple[int, int, int]) -> None:
     log = parse(Job(release=release, hosts=3).lines())
     assert keep_log(log, 2).restore() == log
 
@@ -57,7 +61,10 @@ def test_ranks_that_send_through_another_one_of_their_node_are_alike() -> None:
 
     log = job(4)
     (whole,) = log.communicators
-    ranks = tuple(dataclasses.replace(rank, routes=tuple(through(route, rank.rank) for route in rank.routes)) for rank in whole.ranks)
+    ranks = tuple(
+        dataclasses.replace(rank, routes=tuple(through(route, rank.rank) for route in rank.routes))
+        for rank in whole.ranks
+    )
     log = dataclasses.replace(log, communicators=(dataclasses.replace(whole, ranks=ranks),))
     kept = keep_log(log, 8)
     assert kept.restore() == log and len(kept.rank_kinds) == len(keep_log(job(4), 8).rank_kinds)
@@ -73,7 +80,10 @@ def test_the_logs_of_1024_nodes_with_three_collectives_fit_into_a_fact() -> None
 
 
 def test_warnings_beyond_a_number_are_told_by_it_those_of_known_kinds_last() -> None:
-    made = [NcclProblem(kind, f"warning {number}", "", ("a",), 1, number) for number, kind in enumerate([""] * 500 + ["memlock"])]
+    made = [
+        NcclProblem(kind, f"warning {number}", "", ("a",), 1, number)
+        for number, kind in enumerate([""] * 500 + ["memlock"])
+    ]
     kept = keep_log(NcclLog(problems=tuple(made), untold=3), 8)
     assert len(kept.shared.problems) == MOST_PROBLEMS and kept.shared.untold == 3 + 501 - MOST_PROBLEMS
     assert "memlock" in {item.kind for item in kept.shared.problems}
@@ -84,7 +94,9 @@ def test_numbers_of_nothing_leave_a_rank_unknown() -> None:
     (whole,) = kept.communicators
     wrong = (KeptRank(0, 999, 0, "", 0), KeptRank(1, 0, 0, "", 999), *whole.ranks[2:])
     processes = (dataclasses.replace(kept.processes[0], kind=999), *kept.processes[1:])
-    log = dataclasses.replace(kept, processes=processes, communicators=(dataclasses.replace(whole, ranks=wrong),)).restore()
+    log = dataclasses.replace(
+        kept, processes=processes, communicators=(dataclasses.replace(whole, ranks=wrong),)
+    ).restore()
     assert [rank.rank for rank in log.communicators[0].ranks] == list(range(2, 16)) and len(log.processes) == 15
 
 
@@ -95,8 +107,12 @@ def test_a_folder_that_makes_much_of_little_is_not_judged(monkeypatch: pytest.Mo
     kept = keep_log(job(1), 8)
     (whole,) = kept.communicators
     many = dataclasses.replace(kept, communicators=(dataclasses.replace(whole, ranks=whole.ranks * 20),))
-    deep = dataclasses.replace(kept, rank_kinds=tuple(dataclasses.replace(kind, channels=10**9) for kind in kept.rank_kinds))
-    wide = dataclasses.replace(kept, processes=(*kept.processes, *(KeptProcess("a", number, "", 0) for number in range(1000))))
+    deep = dataclasses.replace(
+        kept, rank_kinds=tuple(dataclasses.replace(kind, channels=10**9) for kind in kept.rank_kinds)
+    )
+    wide = dataclasses.replace(
+        kept, processes=(*kept.processes, *(KeptProcess("a", number, "", 0) for number in range(1000)))
+    )
     for log, judged in ((kept, True), (many, False), (deep, False), (wide, False)):
         facts = Facts(("a",), CollectivesFacts("compute", runs=(RanTest("all_reduce", "one node", ("a",), log=log),)))
         findings = [item for item in check(intent, facts) if item.check == "collectives.log"]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Suspects layer by layer: what runs in observers and pods, what keeps a step from its figure, and that nothing stays. All of the cluster is played."""
+"""Suspects layer by layer: what runs in observers and pods, what keeps a step from its figure, and that nothing stays.
+All of the cluster is played."""
 
 from __future__ import annotations
 
@@ -29,9 +30,21 @@ PF, IN_POD, FREE = "0000:01:00.0", "0000:01:10.0", "0000:01:10.2"
 #: below and above the floor of the intent, in Gb/s
 SLOW, GOOD = TABLE.format("0.004000"), TABLE.format("0.080000")
 OBSERVERS = ObserversFacts(
-    "linerate-observers", "registry.example/tools", tuple(Observer(node, "ready", pod=f"observer-{node}", container="observer") for node in "ab")
+    "linerate-observers",
+    "registry.example/tools",
+    tuple(Observer(node, "ready", pod=f"observer-{node}", container="observer") for node in "ab"),
 )
-SETTINGS = json.dumps([{"ifname": "eth1", "vfinfo_list": [{"vf": 0, "rate": {"max_tx": 4, "min_tx": 0}}, {"vf": 1, "rate": {"max_tx": 0, "min_tx": 0}}]}])
+SETTINGS = json.dumps(
+    [
+        {
+            "ifname": "eth1",
+            "vfinfo_list": [
+                {"vf": 0, "rate": {"max_tx": 4, "min_tx": 0}},
+                {"vf": 1, "rate": {"max_tx": 0, "min_tx": 0}},
+            ],
+        }
+    ]
+)
 HOST = "\n".join(
     (
         f"vf 0 {IN_POD}",
@@ -57,18 +70,29 @@ class Cloud(Api):
     def __init__(self, host: str = HOST, **figures: str) -> None:
         super().__init__(probe=f"env PCIDEVICE_X={IN_POD}\nphysfn {IN_POD} {PF}\n")
         self.host, self.figures = host, {"siw": SLOW, "mlx5_0": GOOD, "mlx5_2": GOOD, **figures}
-        self.opened: typing.List[Shell] = []
+        self.opened: list[Shell] = []
         self.interrupted = ""
-        self.looks: typing.Dict[str, typing.List[str]] = {"cpu.stat": ["nr_throttled 2"], "use_cuda": [""]}
+        self.looks: dict[str, list[str]] = {"cpu.stat": ["nr_throttled 2"], "use_cuda": [""]}
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
+    def list(
+        self,
+        kind: str,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+        most: int = 0,
+        only: typing.Any = None,
+    ) -> Listing:
         found = super().list(kind, namespace, selector)
         for item in found.items if kind == "Node" else ():
             name = item["metadata"]["name"]
-            item["status"]["addresses"] = [{"type": "Hostname", "address": name}, {"type": "InternalIP", "address": f"10.1.0.{ord(name)}"}]
+            item["status"]["addresses"] = [
+                {"type": "Hostname", "address": name},
+                {"type": "InternalIP", "address": f"10.1.0.{ord(name)}"},
+            ]
         return found
 
-    def shell(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: typing.Any) -> Shell:
+    def shell(self, namespace: str, pod: str, container: str, command: tuple[str, ...], clock: typing.Any) -> Shell:
         if namespace != "linerate-observers":
             return super().shell(namespace, pod, container, command, clock)
         assert command[-1] == PF and container == "observer"
@@ -76,7 +100,7 @@ class Cloud(Api):
         self.opened.append(made)
         return made
 
-    def ran_by(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
+    def ran_by(self, node: str, command: tuple[str, ...]) -> CommandResult:
         if command[0] == "sh":
             answers = self.looks["cpu.stat" if "cpu.stat" in command[2] else "use_cuda"]
             return CommandResult("sh", 0, answers.pop(0) if len(answers) > 1 else answers[0])
@@ -88,17 +112,25 @@ class Cloud(Api):
         if device == self.interrupted:
             raise KeyboardInterrupt
         figure = self.figures["gpu" if "--use_cuda=0" in command else "siw" if device.startswith("siw") else device]
-        return CommandResult(" ".join(command), 0 if figure else 1, (figure or "Port number 1 state is Down") if client or not figure else "")
+        return CommandResult(
+            " ".join(command),
+            0 if figure else 1,
+            (figure or "Port number 1 state is Down") if client or not figure else "",
+        )
 
 
-def run(api: typing.Any, observers: typing.Optional[ObserversFacts] = OBSERVERS, **changes: typing.Any) -> BandwidthFacts:
+def run(
+    api: typing.Any, observers: typing.Optional[ObserversFacts] = OBSERVERS, **changes: typing.Any
+) -> BandwidthFacts:
     fabric = {**FABRIC, "bandwidth": {"directions": "one"}, **changes}
     intent = parse_intent([fabric])
     plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), {}, parallel=2, pod_seconds=60.0)
-    return Bench(typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lambda line: None, observers=observers).run()
+    return Bench(
+        typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lambda line: None, observers=observers
+    ).run()
 
 
-def steps(facts: BandwidthFacts) -> typing.Dict[str, LayerStep]:
+def steps(facts: BandwidthFacts) -> dict[str, LayerStep]:
     (found,) = facts.layers
     assert (found.client, found.server) == ("a", "b") and list(found.steps)
     return {step.layer: step for step in found.steps}
@@ -107,8 +139,17 @@ def steps(facts: BandwidthFacts) -> typing.Dict[str, LayerStep]:
 def test_a_suspect_is_measured_from_the_cable_up_and_nothing_stays() -> None:
     api = Cloud()
     found = steps(run(api))
-    assert {layer: step.average_gbps for layer, step in found.items()} == {"pf_host": 0.08, "vf_host": 0.08, "vf_pod": 0.004, "gpu_pod": None}
-    assert [(step.client.function, step.server.device) for step in found.values()][:3] == [(PF, "mlx5_0"), (FREE, "mlx5_2"), (IN_POD, "siw-b")]
+    assert {layer: step.average_gbps for layer, step in found.items()} == {
+        "pf_host": 0.08,
+        "vf_host": 0.08,
+        "vf_pod": 0.004,
+        "gpu_pod": None,
+    }
+    assert [(step.client.function, step.server.device) for step in found.values()][:3] == [
+        (PF, "mlx5_0"),
+        (FREE, "mlx5_2"),
+        (IN_POD, "siw-b"),
+    ]
     assert found["gpu_pod"].absent and "no GPU" in found["gpu_pod"].why
     assert api.pods == {} and len(api.opened) == 2 and not any(shell.open for shell in api.opened)
 
@@ -116,10 +157,17 @@ def test_a_suspect_is_measured_from_the_cable_up_and_nothing_stays() -> None:
 def test_on_the_host_both_ends_meet_at_the_node_s_own_address_by_the_same_command() -> None:
     api = Cloud()
     run(api)
-    (server,), (client,) = ([item for item in api.ran if item[0] == "mlx5_0" and item[1] == role] for role in ("server", "client"))
+    (server,), (client,) = (
+        [item for item in api.ran if item[0] == "mlx5_0" and item[1] == role] for role in ("server", "client")
+    )
     assert (client[2], server[2]) == ("observer-a", "observer-b") and client[3][-1] == f"10.1.0.{ord('b')}"
     # no address on these functions is needed, whatever pods need
-    assert "-R" not in client[3] and client[3][:-1] == server[3] and "timeout" in server[3] and str(FIRST_PORT) in server[3]
+    assert (
+        "-R" not in client[3]
+        and client[3][:-1] == server[3]
+        and "timeout" in server[3]
+        and str(FIRST_PORT) in server[3]
+    )
 
 
 def test_each_layer_of_a_pair_that_was_measured_once_more_has_as_many_queue_pairs() -> None:
@@ -130,12 +178,14 @@ def test_each_layer_of_a_pair_that_was_measured_once_more_has_as_many_queue_pair
     of_pods = [item[3] for item in api.ran if item[0] == "siw-a" and item[1] == "client"]
     # in pods first as the intent has it, then once more, then as a layer
     assert [("-q", "16") in zip(command, command[1:]) for command in of_pods] == [False, True, True]
-    assert len(of_host) == 4 and all({("-q", "16"), ("-s", "65536"), ("-n", "6")} <= set(zip(command, command[1:])) for command in of_host)
+    assert len(of_host) == 4 and all(
+        {("-q", "16"), ("-s", "65536"), ("-n", "6")} <= set(zip(command, command[1:])) for command in of_host
+    )
 
 
 def test_where_so_many_queue_pairs_do_not_work_the_layers_have_as_many_as_the_intent() -> None:
     class Few(Cloud):
-        def ran_by(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
+        def ran_by(self, node: str, command: tuple[str, ...]) -> CommandResult:
             if ("-q", "16") in zip(command, command[1:]):
                 return CommandResult(" ".join(command), 1, "Couldn't allocate MR")
             return super().ran_by(node, command)
@@ -165,7 +215,11 @@ def test_the_intent_says_who_is_looked_at(wanted: str, number: int) -> None:
 def test_without_observers_nothing_more_is_started_unless_it_is_asked_for() -> None:
     assert run(Cloud(), None).layers == ()
     found = steps(run(Cloud(), None, bandwidth={"directions": "one", "layers": "suspects"}))
-    assert "no observers" in found["pf_host"].why and "no observers" in found["vf_host"].why and found["vf_pod"].average_gbps == 0.004
+    assert (
+        "no observers" in found["pf_host"].why
+        and "no observers" in found["vf_host"].why
+        and found["vf_pod"].average_gbps == 0.004
+    )
 
 
 def test_a_node_by_ssh_and_one_whose_observer_did_not_start_say_so() -> None:
@@ -183,7 +237,11 @@ def test_without_a_free_function_the_step_has_that_reason_and_the_others_go_on()
 
 def test_a_step_that_fails_has_the_words_of_the_tool() -> None:
     found = steps(run(Cloud(mlx5_2="")))
-    assert "state is Down" in found["vf_host"].why and found["vf_host"].average_gbps is None and found["vf_pod"].average_gbps == 0.004
+    assert (
+        "state is Down" in found["vf_host"].why
+        and found["vf_host"].average_gbps is None
+        and found["vf_pod"].average_gbps == 0.004
+    )
 
 
 def test_an_image_without_the_tool_is_the_reason() -> None:
@@ -210,7 +268,9 @@ def test_iwarp_needs_an_address_on_the_host_by_which_the_function_is_reached() -
     assert found["pf_host"].average_gbps == 0.08 and "needs an address" in found["vf_host"].why
     assert next(item[3][-1] for item in api.ran if item[0] == "mlx5_0" and item[1] == "client") == "10.9.0.1"
     twice = [*own, {"ifname": "eth0", "addr_info": [{"local": "10.9.0.7", "prefixlen": 24}]}]
-    assert "not only" in steps(run(Cloud(iwarp.replace("addresses []", f"addresses {json.dumps(twice)}"))))["pf_host"].why
+    assert (
+        "not only" in steps(run(Cloud(iwarp.replace("addresses []", f"addresses {json.dumps(twice)}"))))["pf_host"].why
+    )
 
 
 def test_the_memory_of_a_gpu_is_measured_where_there_is_one_and_the_tool_can() -> None:

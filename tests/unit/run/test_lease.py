@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One run at a time: who may take the Lease, who waits, who is refused, and that nothing is written without it. The API server is played over HTTP."""
+"""One run at a time: who may take the Lease, who waits, who is refused, and that nothing is written without it. The API
+server is played over HTTP."""
 
 from __future__ import annotations
 
@@ -80,7 +81,12 @@ def held(seconds: int = WORKING, renewed: int = 0, holder: Holder = ONE) -> Leas
     ],
 )
 def test_who_may_take_it(
-    lease: typing.Optional[Lease], me: Holder, now: typing.Optional[datetime.datetime], unchanged: float, alive: typing.Optional[bool], verdict: str
+    lease: typing.Optional[Lease],
+    me: Holder,
+    now: typing.Optional[datetime.datetime],
+    unchanged: float,
+    alive: typing.Optional[bool],
+    verdict: str,
 ) -> None:
     assert decide(lease, me, now, unchanged, alive) == verdict
 
@@ -89,11 +95,21 @@ def test_a_new_holder_begins_and_the_same_one_renews() -> None:
     new = taken(held(), TWO, NOON, WORKING, "vf_pods")
     assert (new.holder, new.since, new.renewed, new.transitions, new.version) == (TWO, NOON, NOON, 4, "7")
     again = taken(new, TWO, at(15), BETWEEN, "custom_resources")
-    assert (again.since, again.renewed, again.transitions, again.seconds, again.doing) == (NOON, at(15), 4, BETWEEN, "custom_resources")
+    assert (again.since, again.renewed, again.transitions, again.seconds, again.doing) == (
+        NOON,
+        at(15),
+        4,
+        BETWEEN,
+        "custom_resources",
+    )
 
 
 def test_it_reads_back_as_it_was_written() -> None:
-    for lease in (held(), taken(None, TWO, at(0.25), BETWEEN, "vf_pods"), held(holder=Holder("custom_resources-a1b2c3"))):
+    for lease in (
+        held(),
+        taken(None, TWO, at(0.25), BETWEEN, "vf_pods"),
+        held(holder=Holder("custom_resources-a1b2c3")),
+    ):
         assert parse.lease(json.loads(json.dumps(render.lease(lease)))) == lease
     assert render.lease(held())["spec"] == {
         "holderIdentity": "run-1@control-1",
@@ -106,12 +122,27 @@ def test_it_reads_back_as_it_was_written() -> None:
 
 def test_what_nobody_of_us_wrote_is_never_taken_for_free() -> None:
     # as client-go's leader election writes it, and with what no field of it may be
-    spec = {"holderIdentity": "host_6f1d", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T12:00:00Z", "acquireTime": "soon", "leaseTransitions": "x"}
+    spec = {
+        "holderIdentity": "host_6f1d",
+        "leaseDurationSeconds": 15,
+        "renewTime": "2026-01-02T12:00:00Z",
+        "acquireTime": "soon",
+        "leaseTransitions": "x",
+    }
     lease = parse.lease({"metadata": {"uid": "u"}, "spec": spec})
-    assert (lease.holder, lease.seconds, lease.renewed, lease.since, lease.transitions) == (Holder("host_6f1d"), 15, NOON, None, 0)
+    assert (lease.holder, lease.seconds, lease.renewed, lease.since, lease.transitions) == (
+        Holder("host_6f1d"),
+        15,
+        NOON,
+        None,
+        0,
+    )
     assert parse.lease({"spec": {"holderIdentity": "x", "leaseDurationSeconds": -1}}).seconds == BETWEEN
     # as client-go gives it back
-    assert parse.lease({"metadata": {"annotations": {parse.RUN: "run-1"}}, "spec": {"holderIdentity": ""}}).holder.run == ""
+    assert (
+        parse.lease({"metadata": {"annotations": {parse.RUN: "run-1"}}, "spec": {"holderIdentity": ""}}).holder.run
+        == ""
+    )
     assert parse.lease({}).holder.run == ""
 
 
@@ -122,15 +153,19 @@ def test_dates_of_answers() -> None:
 
 def test_a_refusal_names_the_holder_and_the_way_out() -> None:
     text = str(LeaseHeld(held(), at(12)))
-    assert text == (
-        "run run-1 on host control-1 (process 42), since 2026-01-02 11:50:00 UTC, last seen 12 s ago in rdma_bandwidth, holds this cluster, and nothing "
-        "was changed. Wait until it ends, or end it there. If it is dead, its hold runs out within 58 s; at once with: kubectl delete lease linerate-rdma "
-        "-n default"
+    assert (
+        text == "run run-1 on host control-1 (process 42), since 2026-01-02 11:50:00 UTC, last seen 12 s ago in"
+        " rdma_bandwidth, holds this cluster, and nothing was changed. Wait until it ends, or end it there. If it is"
+        " dead, its hold runs out within 58 s; at once with: kubectl delete lease linerate-rdma -n default"
     )
     assert "60 s after its last sign of life" in str(LeaseHeld(held(), None))
     assert describe(Lease(Holder("x")), NOON) == "run x"
     lost = str(LeaseLost(TWO, held(), at(12)))
-    assert "run run-2 lost its hold on this cluster" in lost and "run run-1 on host control-1" in lost and "run all stages again" in lost
+    assert (
+        "run run-2 lost its hold on this cluster" in lost
+        and "run run-1 on host control-1" in lost
+        and "run all stages again" in lost
+    )
     assert "nobody has it now" in str(LeaseLost(TWO, None))
 
 
@@ -140,7 +175,7 @@ class Clock:
     def __init__(self, api: FakeApi) -> None:
         self.api = api
         self.now = 0.0
-        self.pauses: typing.List[float] = []
+        self.pauses: list[float] = []
         self.set()
 
     def __call__(self) -> float:
@@ -172,21 +207,29 @@ def clock(api: FakeApi) -> Clock:
 
 
 def keeper(
-    api: FakeApi, clock: Clock, me: Holder = ONE, alive: typing.Callable[..., typing.Any] = lambda identity: None, **rest: typing.Callable[..., typing.Any]
+    api: FakeApi,
+    clock: Clock,
+    me: Holder = ONE,
+    alive: typing.Callable[..., typing.Any] = lambda identity: None,
+    **rest: typing.Callable[..., typing.Any],
 ) -> Keeper:
     return Keeper(api.client(api.url), me, "rdma_bandwidth", clock, alive, **rest)
 
 
-def take(kept: Keeper, clock: Clock, continues: bool = False, said: typing.Optional[typing.List[str]] = None) -> None:
+def take(kept: Keeper, clock: Clock, continues: bool = False, said: typing.Optional[list[str]] = None) -> None:
     kept.take(continues, clock.pause, (said if said is not None else []).append, WAIT)
 
 
-def seen(api: FakeApi) -> typing.Optional[typing.Tuple[str, int, int]]:
+def seen(api: FakeApi) -> typing.Optional[tuple[str, int, int]]:
     found = api.object(PATH)
-    return (found["spec"]["holderIdentity"], found["spec"]["leaseDurationSeconds"], found["spec"]["leaseTransitions"]) if found else None
+    return (
+        (found["spec"]["holderIdentity"], found["spec"]["leaseDurationSeconds"], found["spec"]["leaseTransitions"])
+        if found
+        else None
+    )
 
 
-def spec(api: FakeApi) -> typing.Tuple[str, int, int]:
+def spec(api: FakeApi) -> tuple[str, int, int]:
     found = seen(api)
     assert found is not None
     return found
@@ -224,7 +267,7 @@ def test_a_second_run_is_refused_by_name_while_the_first_one_renews(api: FakeApi
         clock.pause(seconds)
         first.renew(WORKING)
 
-    said: typing.List[str] = []
+    said: list[str] = []
     with pytest.raises(LeaseHeld, match="run run-1 on host control-1"):
         keeper(api, clock, TWO).take(False, pause, said.append, WAIT)
     assert WAIT <= clock.now < WAIT + 10
@@ -255,7 +298,9 @@ def test_a_dead_run_is_taken_over_after_its_time(api: FakeApi, clock: Clock, dat
     assert seen(api) == ("run-2@control-2", WORKING, 1)
 
 
-def test_a_run_that_died_between_two_modules_is_taken_over_without_a_wait_when_its_time_is_over(api: FakeApi, clock: Clock) -> None:
+def test_a_run_that_died_between_two_modules_is_taken_over_without_a_wait_when_its_time_is_over(
+    api: FakeApi, clock: Clock
+) -> None:
     mine = keeper(api, clock)
     take(mine, clock)
     with mine.working(stays=True):
@@ -272,7 +317,9 @@ def test_clocks_of_the_hosts_do_not_matter(api: FakeApi, clock: Clock) -> None:
     other = Clock(api)
     other.now, other.set = 86400.0, lambda: None  # type: ignore[method-assign]
     with pytest.raises(LeaseHeld):
-        keeper(api, other, TWO).take(False, lambda seconds: setattr(other, "now", other.now + 50), lambda line: None, wait=50)
+        keeper(api, other, TWO).take(
+            False, lambda seconds: setattr(other, "now", other.now + 50), lambda line: None, wait=50
+        )
 
 
 def test_a_run_of_this_machine_that_was_killed_is_taken_over_at_once(api: FakeApi, clock: Clock) -> None:
@@ -289,12 +336,14 @@ def test_the_run_that_lost_it_writes_nothing_more(api: FakeApi, clock: Clock) ->
     # it hangs, and another run takes over
     clock.pause(WORKING + SKEW + 1)
     take(keeper(api, clock, TWO), clock)
-    writes: typing.List[typing.Callable[[], typing.Any]] = [
+    writes: list[typing.Callable[[], typing.Any]] = [
         lambda: cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "b", "namespace": "test"}}),
         lambda: cluster.delete("Pod", "test", "a"),
         lambda: cluster.patch("Pod", "test", "a", {}),
         lambda: cluster.replace({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "test"}}),
-        lambda: cluster.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "test"}}, "us", dry_run=False),
+        lambda: cluster.apply(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "test"}}, "us", dry_run=False
+        ),
     ]
     for write in writes:
         with pytest.raises(LeaseLost, match="run run-2 on host control-2"):
@@ -342,13 +391,13 @@ def test_a_run_whose_hold_was_another_one_s_in_between_does_not_go_on(api: FakeA
     take(keeper(api, clock), clock, continues=True)
 
 
-Look = typing.Callable[[], typing.Tuple[typing.Optional[Lease], typing.Optional[datetime.datetime]]]
+Look = typing.Callable[[], tuple[typing.Optional[Lease], typing.Optional[datetime.datetime]]]
 
 
-def late(look: Look, raced: typing.List[bool], act: typing.Callable[[], None]) -> Look:
+def late(look: Look, raced: list[bool], act: typing.Callable[[], None]) -> Look:
     """What looks, and is overtaken by another one, once."""
 
-    def overtaken() -> typing.Tuple[typing.Optional[Lease], typing.Optional[datetime.datetime]]:
+    def overtaken() -> tuple[typing.Optional[Lease], typing.Optional[datetime.datetime]]:
         found = look()
         if not raced:
             raced.append(True)
@@ -362,7 +411,7 @@ def test_of_two_that_want_it_the_server_takes_one(api: FakeApi, clock: Clock) ->
     """Another one writes between the look and the write: first when there is none, then when the old one is dead."""
     for expected in ("post", "put"):
         mine, other = keeper(api, clock, TWO), keeper(api, clock, Holder("run-3", "control-3"))
-        raced: typing.List[bool] = []
+        raced: list[bool] = []
         mine._look = late(mine._look, raced, functools.partial(take, other, clock))  # type: ignore[method-assign]
         with pytest.raises(LeaseHeld, match="run-3 on host control-3"):
             mine.take(False, clock.pause, lambda line: None, wait=0)
@@ -421,7 +470,9 @@ def test_a_module_works_under_a_thread_that_renews(api: FakeApi, clock: Clock, m
     take(mine, clock)
     renewed, put = threading.Event(), api.write
 
-    def write(method: str, path: str, body: typing.Dict[str, typing.Any], dry_run: bool = False) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
+    def write(
+        method: str, path: str, body: dict[str, typing.Any], dry_run: bool = False
+    ) -> tuple[int, dict[str, typing.Any]]:
         renewed.set()
         return put(method, path, body, dry_run)
 
@@ -431,9 +482,14 @@ def test_a_module_works_under_a_thread_that_renews(api: FakeApi, clock: Clock, m
     assert spec(api)[1] == BETWEEN
 
 
-@pytest.mark.parametrize(("error", "left"), [(KeyboardInterrupt, None), (SystemExit, BETWEEN), (ApiError(500, "", "x", "y"), BETWEEN)])
+@pytest.mark.parametrize(
+    ("error", "left"), [(KeyboardInterrupt, None), (SystemExit, BETWEEN), (ApiError(500, "", "x", "y"), BETWEEN)]
+)
 def test_an_interrupted_module_frees_the_cluster_and_a_failed_one_does_not(
-    api: FakeApi, clock: Clock, error: typing.Union[ApiError, typing.Type[KeyboardInterrupt], typing.Type[SystemExit]], left: typing.Optional[int]
+    api: FakeApi,
+    clock: Clock,
+    error: typing.Union[ApiError, type[KeyboardInterrupt], type[SystemExit]],
+    left: typing.Optional[int],
 ) -> None:
     mine = keeper(api, clock)
     take(mine, clock)
@@ -451,7 +507,9 @@ def test_a_module_whose_ansible_playbook_is_gone_ends(api: FakeApi, clock: Clock
 
 
 def test_a_refused_right_is_no_wait(api: FakeApi, clock: Clock) -> None:
-    def refuse(method: str, path: str, body: typing.Dict[str, typing.Any], dry_run: bool = False) -> typing.Tuple[int, typing.Dict[str, typing.Any]]:
+    def refuse(
+        method: str, path: str, body: dict[str, typing.Any], dry_run: bool = False
+    ) -> tuple[int, dict[str, typing.Any]]:
         return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "may not create leases"}
 
     api.write = refuse  # type: ignore[method-assign]
@@ -465,9 +523,13 @@ def test_processes_of_this_machine() -> None:
     assert process.alive(mine) is True
     boot, namespace, _pid, start = mine.split("/")
     assert process.alive("/".join((boot, namespace, str(os.getpid()), "1"))) is False, "its number was used again"
-    assert process.alive("/".join(("other", namespace, str(os.getpid()), start))) is None, "another machine, or another boot of it"
+    assert process.alive("/".join(("other", namespace, str(os.getpid()), start))) is None, (
+        "another machine, or another boot of it"
+    )
     assert process.alive("/".join((boot, "1", str(os.getpid()), start))) is None, "another container"
-    assert [process.alive(name) for name in ("", "///", "a/b", f"{boot}/{namespace}/x/1", f"{boot}/{namespace}/{10**30}/1")] == [None] * 5
+    assert [
+        process.alive(name) for name in ("", "///", "a/b", f"{boot}/{namespace}/x/1", f"{boot}/{namespace}/{10**30}/1")
+    ] == [None] * 5
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
         other = process.identity(child.pid)
         assert process.alive(other) is True

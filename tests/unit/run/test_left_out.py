@@ -26,7 +26,7 @@ class Held(Api):
         super().__init__(NODES, answers={("ib_write_bw", "client"): self.measured})
         self.clock, self.hostile, self.held = clock, hostile, 0
 
-    def measured(self, node: str, command: typing.Tuple[str, ...]) -> typing.Optional[CommandResult]:
+    def measured(self, node: str, command: tuple[str, ...]) -> typing.Optional[CommandResult]:
         address = command[-1]
         server = self.pods[self.made[int(address.rpartition(".")[2]) - 1]]["node"]
         if self.hostile not in (node, server):
@@ -38,19 +38,24 @@ class Held(Api):
 
 def test_a_node_that_holds_its_pairs_up_is_left_out_of_later_rounds_and_named() -> None:
     clock = Clock()
-    lines: typing.List[str] = []
+    lines: list[str] = []
     api, intent = Held(clock, "n05"), parse_intent([FABRIC])
     (fabric,) = intent.fabrics
     # one pair after the other, since all share the clock
     plan = Plan(intent.fabrics, intent.cluster, NODES, {}, parallel=1, pod_seconds=60.0)
     facts = Bench(typing.cast(Cluster, api), plan, clock, lambda seconds: None, lines.append).run()
     (planned,) = facts.plans
-    assert api.held == 2 * (PARTNERS + 1), "each pair in both directions, until the last of the partners has passed with another one"
+    assert api.held == 2 * (PARTNERS + 1), (
+        "each pair in both directions, until the last of the partners has passed with another one"
+    )
     assert clock.now < 2 * (PARTNERS + 1) * most_seconds_of_a_pair(fabric) < planned.most_seconds / 3
     its = [pair for pair in facts.pairs if "n05" in (pair.client, pair.server)]
     assert len(facts.pairs) == 16 * 15 and len(its) == 2 * 15
     assert [pair.failure for pair in its[:8]] == ["peer_gone"] * 8
-    assert {pair.failure: pair.client == "n05" for pair in its[8:]} == {"client_left_out": True, "server_left_out": False}
+    assert {pair.failure: pair.client == "n05" for pair in its[8:]} == {
+        "client_left_out": True,
+        "server_left_out": False,
+    }
     assert all(pair.evidence.startswith("n05 rail 0 is left out, since its pairs with n") for pair in its[8:])
     assert sum("n05 rail 0 is left out" in line for line in lines) == 1
     findings = check(intent, Facts(nodes=NODES, bandwidth=facts))
@@ -58,8 +63,14 @@ def test_a_node_that_holds_its_pairs_up_is_left_out_of_later_rounds_and_named() 
     assert [item.status for item in about].count("unknown") == 22 and [item.status for item in about].count("fail") == 8
     untold = next(item for item in about if item.status == "unknown")
     assert "was left out" in untold.why and "bandwidth.suspect" in untold.remedy
-    (named,) = [item for item in findings if item.check == "bandwidth.suspect" and item.subject == "storage n05, left out"]
-    assert named.status == "fail" and "(peer_gone) failed" in named.measured and "22 later ones were not made" in named.measured
+    (named,) = [
+        item for item in findings if item.check == "bandwidth.suspect" and item.subject == "storage n05, left out"
+    ]
+    assert (
+        named.status == "fail"
+        and "(peer_gone) failed" in named.measured
+        and "22 later ones were not made" in named.measured
+    )
     assert "held up the rounds of all" in named.why and "kubelet of n05" in named.remedy and "dmesg" in named.remedy
     others = [item for item in findings if item.check == "bandwidth.measured" and "n05" not in item.subject]
     assert {item.status for item in others} == {"pass"}, others[0]

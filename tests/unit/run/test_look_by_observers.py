@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Many nodes through their observers, which are processes of this machine behind an API server that speaks exec: each has its facts, or says why not."""
+"""Many nodes through their observers, which are processes of this machine behind an API server that speaks exec: each
+has its facts, or says why not."""
 
 from __future__ import annotations
 
@@ -52,11 +53,20 @@ def test_each_node_has_its_facts_or_the_reason_and_the_others_go_on(asked: Asked
         clock = mine["clock"].value
         assert clock["asked"] <= clock["seconds"] + 0.5 <= clock["answered"] + 1.0
     for number, words in ((1, "bytes of stdout"), (2, "pods is forbidden")):
-        assert all((one.value, (one.error or "")[:13]) == (None, "unreachable: ") and words in (one.error or "") for one in found[f"node-{number}"].values())
-    assert found["node-8"]["hcas"].error == ("unreachable: node node-8 has no observer (image): ErrImagePull: no such host. kubectl describe pod observer-8")
+        assert all(
+            (one.value, (one.error or "")[:13]) == (None, "unreachable: ") and words in (one.error or "")
+            for one in found[f"node-{number}"].values()
+        )
+    assert (
+        found["node-8"]["hcas"].error
+        == "unreachable: node node-8 has no observer (image): ErrImagePull: no such host. kubectl describe pod"
+        " observer-8"
+    )
 
 
-def test_a_slow_look_is_asked_for_the_time_again_and_the_shortest_way_counts(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_slow_look_is_asked_for_the_time_again_and_the_shortest_way_counts(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(closer_time, "SLOW_SECONDS", 0.0)
     with ExecServer() as server:
         began = time.time()
@@ -64,7 +74,9 @@ def test_a_slow_look_is_asked_for_the_time_again_and_the_shortest_way_counts(ask
         took = time.time() - began
         assert server.asked["observer-0"] == 1 + closer_time.ATTEMPTS
         clock = found["clock"].value
-        assert began < clock["asked"] <= clock["seconds"] <= clock["answered"] and clock["answered"] - clock["asked"] <= took / (1 + closer_time.ATTEMPTS)
+        assert began < clock["asked"] <= clock["seconds"] <= clock["answered"] and clock["answered"] - clock[
+            "asked"
+        ] <= took / (1 + closer_time.ATTEMPTS)
         # a look without a clock asks for no time
         list(look(FakeApi.client(server.url), "observers", observers(1), dataclasses.replace(asked, kinds=("hcas",))))
         assert server.asked["observer-0"] == 2 + closer_time.ATTEMPTS
@@ -78,7 +90,9 @@ def test_a_slow_look_is_asked_for_the_time_again_and_the_shortest_way_counts(ask
         ("echo '[]'", "is not a value or an error of hcas"),
     ],
 )
-def test_an_answer_that_is_none_is_an_error_of_each_kind(asked: Asked, tmp_path: pathlib.Path, script: str, words: str) -> None:
+def test_an_answer_that_is_none_is_an_error_of_each_kind(
+    asked: Asked, tmp_path: pathlib.Path, script: str, words: str
+) -> None:
     broken = tmp_path / "python"
     broken.write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n")
     broken.chmod(0o755)
@@ -86,7 +100,10 @@ def test_an_answer_that_is_none_is_an_error_of_each_kind(asked: Asked, tmp_path:
         wanted = Asked(KINDS, asked.sysfs, (), str(broken), 30.0)
         ((_node, found),) = look(FakeApi.client(server.url), "observers", observers(1), wanted)
     assert set(found) == set(KINDS)
-    assert all(one.value is None and one.error is not None and one.error.startswith("failed: ") and words in one.error for one in found.values())
+    assert all(
+        one.value is None and one.error is not None and one.error.startswith("failed: ") and words in one.error
+        for one in found.values()
+    )
 
 
 def test_an_image_without_python_is_named(asked: Asked) -> None:
@@ -98,10 +115,14 @@ def test_an_image_without_python_is_named(asked: Asked) -> None:
 
 def test_without_an_observer_nobody_is_asked(asked: Asked) -> None:
     gone = Observer("node-1", "failed", "no_pod", "nobody made one", "look at it")
-    assert [node for node, _found in look(FakeApi.client("http://127.0.0.1:9"), "observers", [gone], asked)] == ["node-1"]
+    assert [node for node, _found in look(FakeApi.client("http://127.0.0.1:9"), "observers", [gone], asked)] == [
+        "node-1"
+    ]
 
 
-@pytest.mark.parametrize("item", [None, {}, {"value": None}, {"error": ""}, {"value": 1, "error": "x"}, {"error": 7}, "x"])
+@pytest.mark.parametrize(
+    "item", [None, {}, {"value": None}, {"error": ""}, {"value": 1, "error": "x"}, {"error": 7}, "x"]
+)
 def test_an_answer_is_a_value_or_an_error(item: typing.Any) -> None:
     with pytest.raises(ParseError):
         seen(json.dumps({"hcas": item}), ["hcas"])

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Pods measure in a namespace of the collection, which comes and goes with the measurement. The API server is played."""
+"""Pods measure in a namespace of the collection, which comes and goes with the measurement. The API server is
+played."""
 
 from __future__ import annotations
 
@@ -17,7 +18,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.measuring import namespace
 from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import ForeignNamespace, Place, Seats, measuring
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import (
+    ForeignNamespace,
+    Place,
+    Seats,
+    measuring,
+)
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
 
@@ -27,17 +33,40 @@ COPIES = f"/apis/k8s.cni.cncf.io/v1/namespaces/{NAMESPACE}/network-attachment-de
 CLUSTER = ClusterIntent()
 
 
-def fabrics(*changes: typing.Mapping[str, typing.Any]) -> typing.Tuple[Fabric, ...]:
+def fabrics(*changes: typing.Mapping[str, typing.Any]) -> tuple[Fabric, ...]:
     return parse_intent([{**FABRIC, **change} for change in changes or ({},)]).fabrics
 
 
 def network(name: str = "net", namespace: str = "test", **changes: typing.Any) -> Resource:
     """What the operator makes of FABRIC."""
     ipam = {"type": "whereabouts", "range": "10.0.0.0/24"}
-    config = {"cniVersion": "1.0.0", "name": name, "type": "sriov", "vlan": 0, "vlanQoS": 0, "logLevel": "info", "ipam": ipam, **changes}
-    annotations = {"k8s.v1.cni.cncf.io/resourceName": "openshift.io/igb", "sriovnetwork.openshift.io/owner-ref": "SriovNetwork operator/net"}
-    metadata = {"name": name, "namespace": namespace, "annotations": annotations, "uid": f"uid-{namespace}-{name}", "labels": {"theirs": "1"}}
-    return {"apiVersion": "k8s.cni.cncf.io/v1", "kind": PLAIN, "metadata": metadata, "spec": {"config": json.dumps(config, indent=2)}}
+    config = {
+        "cniVersion": "1.0.0",
+        "name": name,
+        "type": "sriov",
+        "vlan": 0,
+        "vlanQoS": 0,
+        "logLevel": "info",
+        "ipam": ipam,
+        **changes,
+    }
+    annotations = {
+        "k8s.v1.cni.cncf.io/resourceName": "openshift.io/igb",
+        "sriovnetwork.openshift.io/owner-ref": "SriovNetwork operator/net",
+    }
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "annotations": annotations,
+        "uid": f"uid-{namespace}-{name}",
+        "labels": {"theirs": "1"},
+    }
+    return {
+        "apiVersion": "k8s.cni.cncf.io/v1",
+        "kind": PLAIN,
+        "metadata": metadata,
+        "spec": {"config": json.dumps(config, indent=2)},
+    }
 
 
 class Api(FakeApi):
@@ -48,8 +77,8 @@ class Api(FakeApi):
     def __init__(self) -> None:
         super().__init__()
         self.lingers: typing.Optional[int] = 0
-        self.forbidden: typing.Tuple[str, ...] = ()
-        self.written: typing.List[str] = []
+        self.forbidden: tuple[str, ...] = ()
+        self.written: list[str] = []
         self.serve("Namespace", [])
         self.serve("ServiceAccount", [], NAMESPACE)
         self.serve(PLAIN, [network()], "test")
@@ -65,21 +94,31 @@ class Api(FakeApi):
             self.lingers = None if self.lingers is None else self.lingers - 1
         return found
 
-    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
         if body.get("kind") in self.forbidden:
-            return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": f"may not make a {body['kind']}"}
+            return 403, {
+                "kind": "Status",
+                "code": 403,
+                "reason": "Forbidden",
+                "message": f"may not make a {body['kind']}",
+            }
         self.written.append(f"{method} {path}")
         return super().write(method, path, body, dry_run)
 
     def remove(self, path: str, item: Resource) -> None:
         if path == NAMESPACES:
-            self.put("Namespace", {**item, "metadata": {**item["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+            self.put(
+                "Namespace", {**item, "metadata": {**item["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+            )
         else:
             super().remove(path, item)
 
     def have(self, **labels: str) -> Resource:
         """A namespace of that name, with these labels."""
-        item = {"kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": labels, "uid": "before", "resourceVersion": "1"}}
+        item = {
+            "kind": "Namespace",
+            "metadata": {"name": NAMESPACE, "labels": labels, "uid": "before", "resourceVersion": "1"},
+        }
         self.put("Namespace", item)
         return item
 
@@ -89,7 +128,7 @@ class Api(FakeApi):
         return found if found and not found["metadata"].get("deletionTimestamp") else None
 
     @property
-    def copies(self) -> typing.List[Resource]:
+    def copies(self) -> list[Resource]:
         return list(json.loads(self.listing(COPIES) or b"{}").get("items", []))
 
 
@@ -136,13 +175,19 @@ def test_pods_and_networks_are_in_a_namespace_of_the_run_and_it_goes_with_it(api
         (copy,) = api.copies
         assert json.loads(copy["spec"]["config"]) == json.loads(network()["spec"]["config"])
         assert copy["metadata"]["annotations"] == {"k8s.v1.cni.cncf.io/resourceName": "openshift.io/igb"}
-        assert copy["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "linerate.rdma", "linerate.rdma/fabric": "storage", "linerate.rdma/run": "run-1"}
+        assert copy["metadata"]["labels"] == {
+            "app.kubernetes.io/managed-by": "linerate.rdma",
+            "linerate.rdma/fabric": "storage",
+            "linerate.rdma/run": "run-1",
+        }
     assert api.there is None
 
 
 def test_nothing_is_written_into_a_namespace_of_jobs_and_nothing_binds_a_right(api: Api) -> None:
     with measure(api):
-        assert not [line for line in api.written if "/namespaces/test/" in line or "rbac.authorization" in line], api.written
+        assert not [line for line in api.written if "/namespaces/test/" in line or "rbac.authorization" in line], (
+            api.written
+        )
         assert not any(key.startswith("rbac") for key in (api.there or {})["metadata"]["labels"])
 
 
@@ -197,17 +242,25 @@ def test_a_prepared_namespace_is_used_and_stays_without_the_copies(api: Api) -> 
 def test_copies_that_a_killed_run_has_left_in_a_prepared_namespace_are_made_anew(api: Api) -> None:
     api.have(**{"linerate.rdma/measure": "prepared"})
     left = network(namespace=NAMESPACE, ipam={"type": "old"})
-    api.put(PLAIN, {**left, "metadata": {**left["metadata"], "labels": {"app.kubernetes.io/managed-by": "linerate.rdma"}}}, NAMESPACE)
+    api.put(
+        PLAIN,
+        {**left, "metadata": {**left["metadata"], "labels": {"app.kubernetes.io/managed-by": "linerate.rdma"}}},
+        NAMESPACE,
+    )
     with measure(api) as seats:
         assert not seats.refused
         assert [json.loads(item["spec"]["config"])["ipam"]["type"] for item in api.copies] == ["whereabouts"]
 
 
 @pytest.mark.parametrize("pods", [{"image_pull_secrets": ["registry"]}, {"service_account": "measure"}])
-def test_what_an_empty_namespace_does_not_have_is_refused_by_name(api: Api, pods: typing.Dict[str, typing.Any]) -> None:
+def test_what_an_empty_namespace_does_not_have_is_refused_by_name(api: Api, pods: dict[str, typing.Any]) -> None:
     with measure(api, fabrics({"pods": pods})) as seats:
         refusal = seats.refused["storage"]
-    assert refusal.cause == "unprepared" and f"pods.{next(iter(pods))}" in refusal.text and "linerate.rdma/measure=prepared" in refusal.told
+    assert (
+        refusal.cause == "unprepared"
+        and f"pods.{next(iter(pods))}" in refusal.text
+        and "linerate.rdma/measure=prepared" in refusal.told
+    )
     assert not [request for request in api.requests if "secrets" in request]
 
 
@@ -224,11 +277,16 @@ def test_who_may_not_make_the_namespace_is_told_how_an_admin_prepares_it(api: Ap
     with pytest.raises(ApiError) as caught, measure(api):
         pytest.fail("there is no namespace")
     assert "may not make a Namespace" in str(caught.value)
-    assert "linerate.rdma/measure=prepared" in str(caught.value.remedy) and "docs/rbac/measuring.yml" in str(caught.value.remedy)
+    assert "linerate.rdma/measure=prepared" in str(caught.value.remedy) and "docs/rbac/measuring.yml" in str(
+        caught.value.remedy
+    )
 
 
 def test_a_webhook_that_refuses_the_copy_is_a_cause_of_its_own(api: Api) -> None:
     api.forbidden = (PLAIN,)
     with measure(api) as seats:
-        assert seats.refused["storage"].cause == "network_refused" and "may not make a NetworkAttachmentDefinition" in seats.refused["storage"].text
+        assert (
+            seats.refused["storage"].cause == "network_refused"
+            and "may not make a NetworkAttachmentDefinition" in seats.refused["storage"].text
+        )
     assert set(REFUSALS) == {"no_network", "foreign_network", "network_refused", "unprepared"}

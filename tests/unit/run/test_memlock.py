@@ -10,24 +10,40 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host import MemlockProof
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import Memlock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric, Ipam, Network, Select
+from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import (
+    ClusterIntent,
+    Fabric,
+    Ipam,
+    Network,
+    Select,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
 
-FABRIC = Fabric("compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24"))
+FABRIC = Fabric(
+    "compute", "sriov_infiniband", Network("test", "net"), Select(1), 8, "mlx", Ipam("whereabouts", "10.0.0.0/24")
+)
 LOG = "user 65532\nsoft 8192\nhard 8192\nasked 67108864\ndevice mlx5_4\nCouldn't register MR\ncode 1\n"
 
 
 class Api:
-    def __init__(self, log: str = LOG, phase: str = "Succeeded", refuses: bool = False, left: typing.Sequence[str] = ()) -> None:
-        self.pods: typing.Dict[str, typing.Any] = {name: {} for name in left}
+    def __init__(
+        self, log: str = LOG, phase: str = "Succeeded", refuses: bool = False, left: typing.Sequence[str] = ()
+    ) -> None:
+        self.pods: dict[str, typing.Any] = {name: {} for name in left}
         self.log_text, self.phase, self.refuses, self.now = log, phase, refuses, 0.0
-        self.made: typing.List[typing.Any] = []
+        self.made: list[typing.Any] = []
 
     def list(self, kind: str) -> Listing:
         assert kind == "Node"
         nodes = (("a", "1"), ("b", "0"))
-        return Listing(tuple({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"openshift.io/mlx": most}}} for name, most in nodes), "1")
+        return Listing(
+            tuple(
+                {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"openshift.io/mlx": most}}}
+                for name, most in nodes
+            ),
+            "1",
+        )
 
     def create(self, definition: typing.Any) -> typing.Any:
         name = definition["metadata"]["name"]
@@ -61,7 +77,7 @@ class Api:
             pod["status"]["phase"] = self.phase
 
 
-def prove(api: typing.Any, *nodes: str) -> typing.Tuple[MemlockProof, ...]:
+def prove(api: typing.Any, *nodes: str) -> tuple[MemlockProof, ...]:
     task = Task((FABRIC,), ClusterIntent(), Memlock("containerd", limit_gib=8, proof_mib=64), nodes or ("a",), limit=5)
     return Prover(api, task, api.clock, api.sleep).run()
 
@@ -86,7 +102,10 @@ def test_the_pod_is_not_root_and_its_log_is_the_answer() -> None:
 
 def test_a_node_that_offers_nothing_gets_no_pod() -> None:
     api = Api()
-    assert [proof.error for proof in prove(api, "b", "c")] == ["the node offers no openshift.io/mlx", "the cluster knows no such node"]
+    assert [proof.error for proof in prove(api, "b", "c")] == [
+        "the node offers no openshift.io/mlx",
+        "the cluster knows no such node",
+    ]
     assert api.made == []
 
 
@@ -107,7 +126,7 @@ def test_what_keeps_a_pod_from_its_proof_is_said(api: Api, words: str) -> None:
 
 def test_a_server_that_goes_away_is_an_error_and_the_pods_are_tried_to_be_removed() -> None:
     api = Api()
-    deleted: typing.List[str] = []
+    deleted: list[str] = []
 
     def away(*_arguments: typing.Any) -> typing.Any:
         raise ApiError(0, "Unreachable", "refused", "GET")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Operators by OLM against an API server over HTTP behind which OLM is played: what is asked for is installed and no more, and each fault has its cause."""
+"""Operators by OLM against an API server over HTTP behind which OLM is played: what is asked for is installed and no
+more, and each fault has its cause."""
 
 from __future__ import annotations
 
@@ -16,7 +17,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._run.olm import AGAIN, Installer
 
 from ..fake_api import Resource
-from ..olm_world import CATALOGS, OURS, SPACE, OlmWorld, catalog, condition, group, named, package, plan, subscription, version
+from ..olm_world import (
+    CATALOGS,
+    OURS,
+    SPACE,
+    OlmWorld,
+    catalog,
+    condition,
+    group,
+    named,
+    package,
+    plan,
+    subscription,
+    version,
+)
 
 WISH = OperatorWish("nfd", SPACE)
 #: far more than any step takes; a wait that gets there has failed
@@ -27,7 +41,7 @@ HASTE = 120.0
 
 @pytest.fixture
 def served() -> typing.Iterator[typing.Callable[..., OlmWorld]]:
-    worlds: typing.List[OlmWorld] = []
+    worlds: list[OlmWorld] = []
 
     def start(*packages: Resource, **given: typing.Any) -> OlmWorld:
         worlds.append(OlmWorld(*packages, **given))
@@ -43,9 +57,9 @@ Served = typing.Callable[..., OlmWorld]
 
 
 class Answer(typing.NamedTuple):
-    stands: typing.Tuple[OperatorStand, ...]
-    outcomes: typing.Tuple[Outcome, ...]
-    said: typing.List[str]
+    stands: tuple[OperatorStand, ...]
+    outcomes: tuple[Outcome, ...]
+    said: list[str]
 
     @property
     def only(self) -> OperatorStand:
@@ -53,14 +67,18 @@ class Answer(typing.NamedTuple):
         return stand
 
     @property
-    def changed(self) -> typing.List[str]:
-        return [f"{item.applied.action} {item.applied.kind} {item.applied.name}" for item in self.outcomes if item.changed]
+    def changed(self) -> list[str]:
+        return [
+            f"{item.applied.action} {item.applied.kind} {item.applied.name}" for item in self.outcomes if item.changed
+        ]
 
 
 def run(world: OlmWorld, *wishes: OperatorWish, check_mode: bool = False, limit: float = LIMIT) -> Answer:
-    said: typing.List[str] = []
+    said: list[str] = []
     stamps = iter(range(1000))
-    installer = Installer(world.client(world.url), time.monotonic, lambda seconds: None, said.append, lambda: str(next(stamps)), HASTE)
+    installer = Installer(
+        world.client(world.url), time.monotonic, lambda seconds: None, said.append, lambda: str(next(stamps)), HASTE
+    )
     facts, outcomes = installer.run(wishes or (WISH,), check_mode, limit)
     return Answer(facts.operators, outcomes, said)
 
@@ -79,11 +97,27 @@ def test_it_is_installed_and_a_second_run_changes_nothing(served: Served) -> Non
     world = served()
     answer = run(world)
     assert answer.only.phase == "ready", answer.said
-    assert (answer.only.wanted, answer.only.installed, answer.only.upgrade, answer.only.ours) == ("nfd.v1.0.0", "nfd.v1.0.0", "", True)
+    assert (answer.only.wanted, answer.only.installed, answer.only.upgrade, answer.only.ours) == (
+        "nfd.v1.0.0",
+        "nfd.v1.0.0",
+        "",
+        True,
+    )
     (made,) = world.names("InstallPlan")
-    assert answer.changed == [f"created Namespace {SPACE}", "created OperatorGroup linerate-rdma", "created Subscription nfd", f"changed InstallPlan {made}"]
+    assert answer.changed == [
+        f"created Namespace {SPACE}",
+        "created OperatorGroup linerate-rdma",
+        "created Subscription nfd",
+        f"changed InstallPlan {made}",
+    ]
     spec = world.at("Subscription", "nfd")["spec"]
-    assert spec == {"name": "nfd", "source": "lab", "sourceNamespace": CATALOGS, "installPlanApproval": "Manual", "channel": "stable"}
+    assert spec == {
+        "name": "nfd",
+        "source": "lab",
+        "sourceNamespace": CATALOGS,
+        "installPlanApproval": "Manual",
+        "channel": "stable",
+    }
     assert answer.said[-1].endswith("nfd ready: nfd.v1.0.0 Succeeded")
     again = run(world)
     assert again.only == answer.only and again.changed == []
@@ -99,7 +133,9 @@ def test_check_mode_tells_it_and_writes_nothing(served: Served) -> None:
     title = world.plans({"nfd": "nfd.v1.0.0"})
     answer = run(world, check_mode=True)
     assert answer.only.phase == "planned" and f"InstallPlan {SPACE}/{title} would be approved" in answer.only.detail
-    assert f"changed InstallPlan {title}" in answer.changed and world.at("InstallPlan", title)["spec"]["approved"] is False
+    assert (
+        f"changed InstallPlan {title}" in answer.changed and world.at("InstallPlan", title)["spec"]["approved"] is False
+    )
 
 
 def test_check_mode_on_what_is_there_finds_what_a_run_finds(served: Served) -> None:
@@ -134,7 +170,11 @@ def test_the_version_that_is_asked_for_and_no_later_one(served: Served) -> None:
     # without a version what is there stays
     assert run(world).only.installed == "nfd.v1.0.0"
     answer = run(world, OperatorWish("nfd", SPACE, version="nfd.v1.1.0"))
-    assert answer.only.phase == "ready" and answer.only.installed == "nfd.v1.1.0" and f"changed InstallPlan {title}" in answer.changed
+    assert (
+        answer.only.phase == "ready"
+        and answer.only.installed == "nfd.v1.1.0"
+        and f"changed InstallPlan {title}" in answer.changed
+    )
 
 
 def test_an_upgrade_by_another_version_is_named(served: Served) -> None:
@@ -148,7 +188,9 @@ def test_an_upgrade_by_another_version_is_named(served: Served) -> None:
 def test_an_older_version_is_not_gone_back_to(served: Served) -> None:
     world = served(package(channels={"stable": ["1.1.0", "1.0.0"]}))
     run(world)
-    stand = failed(run(world, OperatorWish("nfd", SPACE, version="1.0.0")), "nfd.v1.1.0 is installed", "nfd.v1.0.0 is asked for")
+    stand = failed(
+        run(world, OperatorWish("nfd", SPACE, version="1.0.0")), "nfd.v1.1.0 is installed", "nfd.v1.0.0 is asked for"
+    )
     assert "OLM never goes back" in stand.remedy
 
 
@@ -165,7 +207,10 @@ def test_a_default_channel_that_changes_is_no_wish(served: Served) -> None:
 
 def test_a_subscription_of_somebody_else_is_used_and_not_touched(served: Served) -> None:
     world = served()
-    world.have(subscription("theirs", spec={"name": "nfd"}, currentCSV="nfd.v1.0.0", installedCSV="nfd.v1.0.0"), version("nfd.v1.0.0"))
+    world.have(
+        subscription("theirs", spec={"name": "nfd"}, currentCSV="nfd.v1.0.0", installedCSV="nfd.v1.0.0"),
+        version("nfd.v1.0.0"),
+    )
     answer = run(world, OperatorWish("nfd", "elsewhere"))
     assert (answer.only.phase, answer.only.ours, answer.only.subscription) == ("ready", False, f"{SPACE}/theirs")
     assert world.writes() == []
@@ -173,7 +218,9 @@ def test_a_subscription_of_somebody_else_is_used_and_not_touched(served: Served)
 
 @pytest.mark.parametrize("marks", [{}, OURS])
 @pytest.mark.parametrize("before", [False, True])
-def test_a_subscription_of_a_tenant_that_installed_nothing_does_not_count(served: Served, marks: typing.Mapping[str, str], before: bool) -> None:
+def test_a_subscription_of_a_tenant_that_installed_nothing_does_not_count(
+    served: Served, marks: typing.Mapping[str, str], before: bool
+) -> None:
     """The role edit lets make one in any namespace, with any label; without an OperatorGroup OLM does nothing by it."""
     world = served()
     if before:
@@ -197,7 +244,10 @@ def test_a_plan_of_somebody_else_is_not_approved(served: Served) -> None:
 def test_another_version_of_somebody_else_is_named(served: Served) -> None:
     world = served(package(channels={"stable": ["1.1.0", "1.0.0"]}))
     world.have(subscription(currentCSV="nfd.v1.0.0", installedCSV="nfd.v1.0.0"), version("nfd.v1.0.0"))
-    failed(run(world, OperatorWish("nfd", SPACE, version="1.1.0")), "nfd.v1.0.0 is installed by Subscription ops/nfd of somebody else")
+    failed(
+        run(world, OperatorWish("nfd", SPACE, version="1.1.0")),
+        "nfd.v1.0.0 is installed by Subscription ops/nfd of somebody else",
+    )
 
 
 def test_an_operator_group_that_fits_is_used(served: Served) -> None:
@@ -227,7 +277,9 @@ def test_an_operator_of_ours_is_not_moved(served: Served) -> None:
         ((WISH, OperatorWish("gpu", SPACE, target_namespaces=("a",))), "a namespace has one OperatorGroup"),
     ],
 )
-def test_wishes_that_contradict_each_other_are_refused(wishes: typing.Sequence[OperatorWish], words: str, served: Served) -> None:
+def test_wishes_that_contradict_each_other_are_refused(
+    wishes: typing.Sequence[OperatorWish], words: str, served: Served
+) -> None:
     world = served()
     assert all(stand.phase == "failed" and words in stand.detail for stand in run(world, *wishes).stands)
     assert world.writes() == []
@@ -244,7 +296,11 @@ def test_one_that_cannot_be_had_keeps_no_other_back(served: Served) -> None:
 
 def test_a_catalog_that_is_gone(served: Served) -> None:
     world = served()
-    stand = failed(run(world, OperatorWish("nfd", SPACE, source="gone", source_namespace=CATALOGS)), "CatalogSource olm/gone is not there", "olm/lab")
+    stand = failed(
+        run(world, OperatorWish("nfd", SPACE, source="gone", source_namespace=CATALOGS)),
+        "CatalogSource olm/gone is not there",
+        "olm/lab",
+    )
     assert "source" in stand.remedy and world.writes() == []
 
 
@@ -260,7 +316,12 @@ def test_a_catalog_that_does_not_answer(served: Served) -> None:
     world.subscribed = lambda item: None
     words = 'ImagePullBackOff: Back-off pulling image "quay.io/x": manifest unknown'
     world.have(_pod("lab-x7", words, CATALOGS))
-    stand = failed(run(world), "catalog olm/lab does not answer: TRANSIENT_FAILURE", "pod lab-x7: ImagePullBackOff", "no image of this name")
+    stand = failed(
+        run(world),
+        "catalog olm/lab does not answer: TRANSIENT_FAILURE",
+        "pod lab-x7: ImagePullBackOff",
+        "no image of this name",
+    )
     assert "spec.image of CatalogSource lab" in stand.remedy
 
 
@@ -276,15 +337,23 @@ def test_a_catalog_that_somebody_else_serves(served: Served) -> None:
 
 def test_the_package_s_absence_is_told_before_anything_is_made(served: Served) -> None:
     world = served()
-    failed(run(world, OperatorWish("absent", SPACE, source="lab", source_namespace=CATALOGS)), "catalog olm/lab has no package absent")
-    failed(run(world, OperatorWish("absent", SPACE)), "no catalog of the cluster offers package absent", "olm/lab (READY)")
+    failed(
+        run(world, OperatorWish("absent", SPACE, source="lab", source_namespace=CATALOGS)),
+        "catalog olm/lab has no package absent",
+    )
+    failed(
+        run(world, OperatorWish("absent", SPACE)), "no catalog of the cluster offers package absent", "olm/lab (READY)"
+    )
     assert world.writes() == []
 
 
 def test_the_channel_s_absence_is_told_before_anything_is_made(served: Served) -> None:
     world = served()
     failed(run(world, OperatorWish("nfd", SPACE, channel="beta")), "package nfd has no channel beta; it has: stable")
-    failed(run(world, OperatorWish("nfd", SPACE, version="9.9.9")), "channel stable of package nfd has no nfd.v9.9.9; it has: nfd.v1.0.0")
+    failed(
+        run(world, OperatorWish("nfd", SPACE, version="9.9.9")),
+        "channel stable of package nfd has no nfd.v9.9.9; it has: nfd.v1.0.0",
+    )
     assert world.writes() == []
 
 
@@ -306,14 +375,19 @@ def test_a_cluster_that_does_not_tell_what_catalogs_offer(served: Served) -> Non
 def test_a_channel_that_was_wrong_is_forgotten_with_the_wish_for_it(served: Served) -> None:
     """Nothing was installed from it, and OLM alone told that it is not there."""
     world = served(tells=False)
-    said = "constraints not satisfiable: no operators found in channel nightly of package nfd in the catalog referenced by subscription nfd"
+    said = (
+        "constraints not satisfiable: no operators found in channel nightly of package nfd in the catalog referenced by"
+        " subscription nfd"
+    )
 
     def look(item: Resource) -> None:
         if item["spec"].get("channel") != "nightly":
             world.have({**item, "status": {}})
             world.resolve(world.at("Subscription", "nfd"))
         else:
-            world.have({**item, "status": {"conditions": [condition("ResolutionFailed", "ConstraintsNotSatisfiable", said)]}})
+            world.have(
+                {**item, "status": {"conditions": [condition("ResolutionFailed", "ConstraintsNotSatisfiable", said)]}}
+            )
 
     world.subscribed = look
     failed(run(world, OperatorWish("nfd", SPACE, channel="nightly")), "no operators found in channel nightly")
@@ -324,8 +398,17 @@ def test_a_channel_that_was_wrong_is_forgotten_with_the_wish_for_it(served: Serv
     ("said", "remedy"),
     [
         ("no operators found in package nfd in the catalog referenced by subscription nfd", "Correct package"),
-        ("no operators found in channel beta of package nfd in the catalog referenced by subscription nfd", "packagemanifest nfd"),
-        ("no operators found with name nfd.v9 in channel stable of package nfd in the catalog referenced by subscription nfd", "Correct version"),
+        (
+            "no operators found in channel beta of package nfd in the catalog referenced by subscription nfd",
+            "packagemanifest nfd",
+        ),
+        (
+            (
+                "no operators found with name nfd.v9 in channel stable of package nfd in the catalog referenced by"
+                " subscription nfd"
+            ),
+            "Correct version",
+        ),
         (
             "clusterserviceversion nfd.v0 exists and is not referenced by a subscription",
             "kubectl -n ops delete clusterserviceversions.operators.coreos.com nfd.v0",
@@ -336,7 +419,18 @@ def test_a_resolution_that_fails(said: str, remedy: str, served: Served) -> None
     world = served(tells=False)
 
     def refuse(item: Resource) -> None:
-        world.have({**item, "status": {"conditions": [condition("ResolutionFailed", "ConstraintsNotSatisfiable", f"constraints not satisfiable: {said}")]}})
+        world.have(
+            {
+                **item,
+                "status": {
+                    "conditions": [
+                        condition(
+                            "ResolutionFailed", "ConstraintsNotSatisfiable", f"constraints not satisfiable: {said}"
+                        )
+                    ]
+                },
+            }
+        )
 
     world.subscribed = refuse
     stand = failed(run(world), said)
@@ -351,8 +445,13 @@ def test_a_resolution_that_failed_before_the_catalog_answered_is_looked_at_again
         if AGAIN in item["metadata"].get("annotations", {}):
             world.resolve(item)
         else:
-            said = "constraints not satisfiable: no operators found from catalog lab in namespace olm referenced by subscription nfd"
-            world.have({**item, "status": {"conditions": [condition("ResolutionFailed", "ConstraintsNotSatisfiable", said)]}})
+            said = (
+                "constraints not satisfiable: no operators found from catalog lab in namespace olm referenced by"
+                " subscription nfd"
+            )
+            world.have(
+                {**item, "status": {"conditions": [condition("ResolutionFailed", "ConstraintsNotSatisfiable", said)]}}
+            )
 
     world.subscribed = olm
     answer = run(world)
@@ -363,7 +462,13 @@ def test_a_resolution_that_failed_before_the_catalog_answered_is_looked_at_again
 
 def test_a_subscription_of_somebody_else_is_not_looked_at_again(served: Served) -> None:
     world = served()
-    world.have(subscription(conditions=[condition("ResolutionFailed", "ConstraintsNotSatisfiable", "no operators found from catalog lab in x")]))
+    world.have(
+        subscription(
+            conditions=[
+                condition("ResolutionFailed", "ConstraintsNotSatisfiable", "no operators found from catalog lab in x")
+            ]
+        )
+    )
     failed(run(world), "no operators found from catalog lab")
     assert world.writes() == []
 
@@ -374,7 +479,11 @@ def test_a_subscription_of_somebody_else_is_not_looked_at_again(served: Served) 
 def _pod(name: str, words: str, namespace: str = SPACE) -> Resource:
     reason, _colon, message = words.partition(": ")
     waiting = [{"state": {"waiting": {"reason": reason, "message": message}}}]
-    status = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}], "containerStatuses": waiting}
+    status = {
+        "phase": "Pending",
+        "conditions": [{"type": "PodScheduled", "status": "True"}],
+        "containerStatuses": waiting,
+    }
     return {"kind": "Pod", "metadata": {"name": name, "namespace": namespace}, "status": status}
 
 
@@ -391,9 +500,23 @@ def _approved_into(world: OlmWorld, *made: Resource) -> None:
 
 def test_a_version_that_waits_for_a_requirement(served: Served) -> None:
     world = served()
-    requirement = {"kind": "CustomResourceDefinition", "name": "widgets.example.org", "status": "NotPresent", "message": "CRD is not present"}
+    requirement = {
+        "kind": "CustomResourceDefinition",
+        "name": "widgets.example.org",
+        "status": "NotPresent",
+        "message": "CRD is not present",
+    }
     present = {"kind": "ServiceAccount", "name": "nfd", "status": "Present", "message": ""}
-    _approved_into(world, version("nfd.v1.0.0", "Pending", "RequirementsNotMet", "one or more requirements", requirementStatus=[requirement, present]))
+    _approved_into(
+        world,
+        version(
+            "nfd.v1.0.0",
+            "Pending",
+            "RequirementsNotMet",
+            "one or more requirements",
+            requirementStatus=[requirement, present],
+        ),
+    )
     stand = failed(run(world), "CustomResourceDefinition widgets.example.org: NotPresent, CRD is not present")
     assert "ServiceAccount" not in stand.detail
 
@@ -409,7 +532,11 @@ def test_a_second_operator_group_that_comes_later(served: Served) -> None:
     world = served()
 
     def olm(item: Resource) -> None:
-        world.have(group("second"), {**item, "status": {"phase": "Complete"}}, version("nfd.v1.0.0", "Failed", "TooManyOperatorGroups", "can't pick one"))
+        world.have(
+            group("second"),
+            {**item, "status": {"phase": "Complete"}},
+            version("nfd.v1.0.0", "Failed", "TooManyOperatorGroups", "can't pick one"),
+        )
 
     world.approved = olm
     failed(run(world), "2 OperatorGroups (linerate-rdma, second)")
@@ -450,14 +577,18 @@ def test_a_plan_of_two_operators_that_were_both_asked_for_is_approved(served: Se
 
     world.subscribed = olm
     answer = run(world, WISH, OperatorWish("gpu", SPACE))
-    assert {stand.phase for stand in answer.stands} == {"ready"} and len([line for line in answer.changed if "InstallPlan" in line]) == 1
+    assert {stand.phase for stand in answer.stands} == {"ready"} and len(
+        [line for line in answer.changed if "InstallPlan" in line]
+    ) == 1
 
 
 def test_an_image_that_cannot_be_pulled(served: Served) -> None:
     world = served()
     world.have(_pod("nfd-operator-7f", "ErrImagePull: lookup quay.io: no such host"))
     _approved_into(world, version("nfd.v1.0.0", "Installing", "InstallWaiting", "waiting for deployment nfd-operator"))
-    stand = failed(run(world), "pod nfd-operator-7f: ErrImagePull: lookup quay.io: no such host", "does not reach the registry")
+    stand = failed(
+        run(world), "pod nfd-operator-7f: ErrImagePull: lookup quay.io: no such host", "does not reach the registry"
+    )
     assert "spec.noProxy" in stand.remedy
 
 
@@ -472,11 +603,19 @@ def test_a_bundle_that_cannot_be_unpacked(served: Served) -> None:
     assert "kubectl -n olm get jobs" in failed(run(world), "OLM could not unpack the bundle", "DeadlineExceeded").remedy
 
 
-WEBHOOK = {"webhookdefinitions": [{"type": "ValidatingAdmissionWebhook", "generateName": "v.example.org", "deploymentName": "nfd.operator"}]}
+WEBHOOK = {
+    "webhookdefinitions": [
+        {"type": "ValidatingAdmissionWebhook", "generateName": "v.example.org", "deploymentName": "nfd.operator"}
+    ]
+}
 
 
 def _slice(ready: bool) -> Resource:
-    return {"kind": "EndpointSlice", "metadata": {"name": "s", "namespace": SPACE}, "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}]}
+    return {
+        "kind": "EndpointSlice",
+        "metadata": {"name": "s", "namespace": SPACE},
+        "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": ready}}],
+    }
 
 
 @pytest.mark.parametrize("slices", [[], [_slice(False)]])
@@ -484,7 +623,9 @@ def test_a_webhook_without_endpoints(slices: typing.Sequence[Resource], served: 
     world = served()
     world.have(*slices)
     _approved_into(world, version("nfd.v1.0.0", spec=WEBHOOK))
-    stand = failed(run(world), "its webhook does not serve: Service ops/nfd-operator-service has no address that is ready")
+    stand = failed(
+        run(world), "its webhook does not serve: Service ops/nfd-operator-service has no address that is ready"
+    )
     assert "endpointslices" in stand.remedy
     # and it is proven once it does
     world.have(_slice(True))
@@ -495,17 +636,31 @@ def test_a_webhook_of_another_operator_in_the_way_of_a_plan(served: Served) -> N
     world = served()
 
     def olm(item: Resource) -> None:
-        said = 'retrying execution due to error: failed calling webhook "v.kb.io": no endpoints available for service "old-webhook"'
+        said = (
+            'retrying execution due to error: failed calling webhook "v.kb.io": no endpoints available for service'
+            ' "old-webhook"'
+        )
         world.have({**item, "status": {"phase": "Installing", "message": said}})
 
     world.approved = olm
-    assert "Service old-webhook" in failed(run(world), "a webhook does not serve: Service old-webhook", 'failed calling webhook "v.kb.io"').remedy
+    assert (
+        "Service old-webhook"
+        in failed(
+            run(world), "a webhook does not serve: Service old-webhook", 'failed calling webhook "v.kb.io"'
+        ).remedy
+    )
 
 
 def test_a_version_that_is_replaced(served: Served) -> None:
     world = served(package(channels={"stable": ["1.1.0", "1.0.0"]}))
-    _approved_into(world, version("nfd.v1.0.0", "Replacing", "BeingReplaced"), version("nfd.v1.1.0", "Installing", spec={"replaces": "nfd.v1.0.0"}))
-    stand = failed(run(world, OperatorWish("nfd", SPACE, version="1.0.0")), "nfd.v1.0.0 is being replaced by nfd.v1.1.0")
+    _approved_into(
+        world,
+        version("nfd.v1.0.0", "Replacing", "BeingReplaced"),
+        version("nfd.v1.1.0", "Installing", spec={"replaces": "nfd.v1.0.0"}),
+    )
+    stand = failed(
+        run(world, OperatorWish("nfd", SPACE, version="1.0.0")), "nfd.v1.0.0 is being replaced by nfd.v1.1.0"
+    )
     assert "Set version to nfd.v1.1.0" in stand.remedy
 
 
@@ -520,19 +675,29 @@ def test_a_version_that_is_gone_from_under_its_subscription(served: Served) -> N
 @pytest.mark.parametrize(
     ("said", "words", "remedy"),
     [
-        ('risk of data loss updating "widgets.example.org": new CRD removes version v1alpha1', "older version", "status.storedVersions"),
+        (
+            'risk of data loss updating "widgets.example.org": new CRD removes version v1alpha1',
+            "older version",
+            "status.storedVersions",
+        ),
         (
             'error validating existing CRs against new CRD\'s schema for "widgets.example.org": spec.x is required',
             "objects of it do not fit",
             "widgets.example.org",
         ),
-        ('error updating CRD "widgets.example.org": is invalid', "is there already", "helm uninstall keeps definitions"),
+        (
+            'error updating CRD "widgets.example.org": is invalid',
+            "is there already",
+            "helm uninstall keeps definitions",
+        ),
     ],
 )
 def test_a_definition_of_an_older_version_in_the_way(said: str, words: str, remedy: str, served: Served) -> None:
     world = served()
     failure = {"type": "Installed", "status": "False", "reason": "InstallComponentFailed", "message": said}
-    world.approved = lambda item: world.have({**item, "status": {"phase": "Failed", "message": said, "conditions": [failure]}})
+    world.approved = lambda item: world.have(
+        {**item, "status": {"phase": "Failed", "message": said, "conditions": [failure]}}
+    )
     assert remedy in failed(run(world), "definition widgets.example.org", words).remedy
 
 
@@ -558,11 +723,14 @@ def test_a_failure_that_passes_is_none(served: Served) -> None:
     world = served()
 
     def olm(item: Resource) -> None:
-        world.have({**item, "status": {"phase": "Complete"}}, version("nfd.v1.0.0", "Failed", "InstallCheckFailed", "deployment not ready before timeout"))
+        world.have(
+            {**item, "status": {"phase": "Complete"}},
+            version("nfd.v1.0.0", "Failed", "InstallCheckFailed", "deployment not ready before timeout"),
+        )
         world.installed("nfd.v1.0.0")
 
     world.approved = olm
-    said: typing.List[str] = []
+    said: list[str] = []
 
     def say(line: str) -> None:
         said.append(line)
@@ -587,7 +755,7 @@ def test_without_olm_it_is_said(served: Served, monkeypatch: pytest.MonkeyPatch)
 def test_a_server_that_goes_away_is_waited_for(served: Served) -> None:
     world = served()
     world.approved = lambda item: None
-    said: typing.List[str] = []
+    said: list[str] = []
 
     def say(line: str) -> None:
         said.append(line)
@@ -612,7 +780,7 @@ def test_an_approval_that_is_refused(served: Served, monkeypatch: pytest.MonkeyP
     world = served()
     real = world.write
 
-    def write(method: str, path: str, body: Resource, **more: typing.Any) -> typing.Tuple[int, Resource]:
+    def write(method: str, path: str, body: Resource, **more: typing.Any) -> tuple[int, Resource]:
         if method == "PATCH" and "/installplans/" in path:
             return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "installplans is forbidden"}
         return real(method, path, body, **more)
@@ -625,7 +793,7 @@ def test_an_object_that_is_refused_names_its_operator(served: Served, monkeypatc
     world = served()
     real = world.write
 
-    def write(method: str, path: str, body: Resource, **more: typing.Any) -> typing.Tuple[int, Resource]:
+    def write(method: str, path: str, body: Resource, **more: typing.Any) -> tuple[int, Resource]:
         if method == "PATCH" and "/operatorgroups/" in path:
             return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not allowed"}
         return real(method, path, body, **more)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Measurements between pods: order, retries, failures, and that no pod stays. The API server and the pods are played."""
+"""Measurements between pods: order, retries, failures, and that no pod stays. The API server and the pods are
+played."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs i
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import GONE_SECONDS, Plan, Pods, sweep, workers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
 
-FABRIC: typing.Dict[str, typing.Any] = {
+FABRIC: dict[str, typing.Any] = {
     "name": "storage",
     "profile": "sriov_ethernet",
     "select": {"hcas_per_node": 1},
@@ -34,7 +35,8 @@ FABRIC: typing.Dict[str, typing.Any] = {
 }
 PINGS = "".join(f"ping data: rdma-ping-{number}: ABC\n" for number in range(5))
 TABLE = (
-    " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100           0.084767            {}            0.000066\n"
+    " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n 65536      100          "
+    " 0.084767            {}            0.000066\n"
 )
 GOOD = TABLE.format("0.034819")
 HEADS = TABLE[: TABLE.index("\n") + 1]
@@ -55,7 +57,7 @@ class Shell:
         self.answer = answer
         self.open = True
 
-    def start(self, command: typing.Tuple[str, ...]) -> None:
+    def start(self, command: tuple[str, ...]) -> None:
         self.result = self.answer(command)
 
     @property
@@ -81,9 +83,9 @@ class Api:
 
     def __init__(
         self,
-        nodes: typing.Tuple[str, ...] = ("a", "b"),
+        nodes: tuple[str, ...] = ("a", "b"),
         offered: str = "4",
-        answers: typing.Optional[typing.Dict[typing.Tuple[str, str], typing.Any]] = None,
+        answers: typing.Optional[dict[tuple[str, str], typing.Any]] = None,
         refuse: typing.Optional[ApiError] = None,
         probe: str = "",
         refused_shell: None = None,
@@ -94,18 +96,34 @@ class Api:
         self.resource = resource
         self.answers = answers or {}
         self.refuse = refuse
-        self.pods: typing.Dict[str, typing.Dict[str, typing.Any]] = {}
-        self.made: typing.List[str] = []
-        self.ran: typing.List[typing.Any] = []
+        self.pods: dict[str, dict[str, typing.Any]] = {}
+        self.made: list[str] = []
+        self.ran: list[typing.Any] = []
         self.probe = probe
         self.refused_shell = refused_shell
-        self.shells: typing.List[typing.Any] = []
-        self.gone: typing.Set[str] = set()
+        self.shells: list[typing.Any] = []
+        self.gone: set[str] = set()
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
+    def list(
+        self,
+        kind: str,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+        most: int = 0,
+        only: typing.Any = None,
+    ) -> Listing:
         if kind == "Node":
             return Listing(
-                tuple({"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {self.resource: self.offered}}} for name in self.nodes), "1"
+                tuple(
+                    {
+                        "kind": "Node",
+                        "metadata": {"name": name},
+                        "status": {"allocatable": {self.resource: self.offered}},
+                    }
+                    for name in self.nodes
+                ),
+                "1",
             )
         if kind == "Pod":
             assert selector == "app.kubernetes.io/managed-by=linerate.rdma,linerate.rdma/fabric"
@@ -117,7 +135,7 @@ class Api:
         threading.Event().wait()
         yield {}
 
-    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
         if self.refuse:
             raise self.refuse
         name = definition["metadata"]["name"]
@@ -128,9 +146,9 @@ class Api:
         self.pods[name] = {
             "kind": "Pod",
             "metadata": {**definition["metadata"], "annotations": annotations, "uid": f"uid-{number}"},
-            "node": definition["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"][0]["matchFields"][0][
-                "values"
-            ][0],
+            "node": definition["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][
+                "nodeSelectorTerms"
+            ][0]["matchFields"][0]["values"][0],
             "status": {"conditions": [{"type": "PodScheduled", "status": "True"}, {"type": "Ready", "status": "True"}]},
         }
         return self.pods[name]
@@ -142,7 +160,7 @@ class Api:
         name: str,
         grace_seconds: typing.Optional[int] = None,
         dry_run: bool = False,
-        only: typing.Optional[typing.Dict[str, str]] = None,
+        only: typing.Optional[dict[str, str]] = None,
     ) -> bool:
         # a pod that somebody else made since under this name is another one
         if name not in self.pods or only != {"uid": self.pods[name]["metadata"]["uid"]}:
@@ -152,12 +170,12 @@ class Api:
     def version(self) -> str:
         return "v1.34.4"
 
-    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
+    def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
         if name not in self.pods or name in self.gone:
             raise ApiError(404, "NotFound", f"pods {name} not found", "GET")
         return self.pods[name]
 
-    def shell(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: Clock) -> Shell:
+    def shell(self, namespace: str, pod: str, container: str, command: tuple[str, ...], clock: Clock) -> Shell:
         self.shells.append(pod)
         if self.refused_shell:
             raise self.refused_shell
@@ -168,9 +186,13 @@ class Api:
         text = f'rdma [{{"ifname":"siw-{node}","netdev":"net1"}}]\nrate siw-{node} 2.5 Gb/sec\n'
         return CommandResult("shell", 0, text + self.probe.format(number=self.made.index(pod)))
 
-    def ran_by(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
+    def ran_by(self, node: str, command: tuple[str, ...]) -> CommandResult:
         tool = next(word for word in command if word in ("rping", "ib_write_bw", "iperf3"))
-        client = command[-1].startswith(("10.", "fd00:")) or ("-c" in command[: command.index("-p")] and tool == "rping") or "-J" in command
+        client = (
+            command[-1].startswith(("10.", "fd00:"))
+            or ("-c" in command[: command.index("-p")] and tool == "rping")
+            or "-J" in command
+        )
         self.ran.append((tool, "client" if client else "server", node, command))
         answer = self.answers.get((tool, "client" if client else "server"))
         if callable(answer):
@@ -179,7 +201,11 @@ class Api:
             answer = answer.pop(0)
         if isinstance(answer, BaseException):
             raise answer
-        return answer or CommandResult(" ".join(command), 0, {"rping": PINGS, "ib_write_bw": GOOD, "iperf3": TCP}[tool] if client or tool == "rping" else "")
+        return answer or CommandResult(
+            " ".join(command),
+            0,
+            {"rping": PINGS, "ib_write_bw": GOOD, "iperf3": TCP}[tool] if client or tool == "rping" else "",
+        )
 
 
 class Clock:
@@ -192,12 +218,12 @@ class Clock:
 
 def run(
     api: typing.Union[typing.Any, Api, Plain],
-    nodes: typing.Tuple[str, ...] = ("a", "b"),
-    rails: typing.Optional[typing.Dict[str, typing.Any]] = None,
+    nodes: tuple[str, ...] = ("a", "b"),
+    rails: typing.Optional[dict[str, typing.Any]] = None,
     pod_seconds: float = 60.0,
     **changes: typing.Any,
-) -> typing.Tuple[BandwidthFacts, typing.List[str]]:
-    lines: typing.List[str] = []
+) -> tuple[BandwidthFacts, list[str]]:
+    lines: list[str] = []
     intent = parse_intent([{**FABRIC, **changes}])
     plan = Plan(intent.fabrics, intent.cluster, nodes, rails or {}, parallel=2, pod_seconds=pod_seconds)
     return Bench(typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lines.append).run(), lines
@@ -206,8 +232,14 @@ def run(
 def test_each_ordered_pair_is_measured_once_and_no_pod_stays() -> None:
     api = Api()
     facts, lines = run(api)
-    assert [(pair.client, pair.server, pair.pings, pair.average_gbps) for pair in facts.pairs] == [("a", "b", 5, 0.034819), ("b", "a", 5, 0.034819)]
-    assert [(pod.node, pod.device, pod.interface, pod.rate_gbps) for pod in facts.pods] == [("a", "siw-a", "net1", 2.5), ("b", "siw-b", "net1", 2.5)]
+    assert [(pair.client, pair.server, pair.pings, pair.average_gbps) for pair in facts.pairs] == [
+        ("a", "b", 5, 0.034819),
+        ("b", "a", 5, 0.034819),
+    ]
+    assert [(pod.node, pod.device, pod.interface, pod.rate_gbps) for pod in facts.pods] == [
+        ("a", "siw-a", "net1", 2.5),
+        ("b", "siw-b", "net1", 2.5),
+    ]
     assert api.pods == {}
     assert (facts.leftovers, facts.remaining) == ((), ())
     assert "storage a -> b: 5 pings, 0.0348 Gb/s" in lines
@@ -216,7 +248,7 @@ def test_each_ordered_pair_is_measured_once_and_no_pod_stays() -> None:
 class _Fast(Api):
     """Both ports have this rate."""
 
-    def __init__(self, rate: str, nodes: typing.Tuple[str, ...] = ("a", "b")) -> None:
+    def __init__(self, rate: str, nodes: tuple[str, ...] = ("a", "b")) -> None:
         super().__init__(nodes)
         self.rate = rate
 
@@ -237,23 +269,30 @@ class _Fast(Api):
         ("100 Gb/sec (4X EDR)", {"queue_pairs": 2}, 2),
     ],
 )
-def test_fast_ports_are_measured_with_several_queue_pairs_at_both_ends(rate: str, asked: typing.Dict[str, typing.Any], pairs: int) -> None:
+def test_fast_ports_are_measured_with_several_queue_pairs_at_both_ends(
+    rate: str, asked: dict[str, typing.Any], pairs: int
+) -> None:
     api = _Fast(rate)
     facts, _lines = run(api, pods={"message_bytes": 65536, "iterations": 100, **asked})
     assert {pair.queue_pairs for pair in facts.pairs} == {pairs}
     of_tool = [command for tool, _end, _node, command in api.ran if tool == "ib_write_bw"]
-    assert len(of_tool) == 4 and all((("-q", str(pairs)) in zip(command, command[1:])) == (pairs > 1) for command in of_tool), of_tool
+    assert len(of_tool) == 4 and all(
+        (("-q", str(pairs)) in zip(command, command[1:])) == (pairs > 1) for command in of_tool
+    ), of_tool
 
 
 def _of_queue_pairs(few: str, many: typing.Callable[[str, str], typing.Any]) -> typing.Callable[..., typing.Any]:
-    """What the client of ib_write_bw says: ``few`` of 8 queue pairs, and of 16 what ``many`` says of its node and its server's address."""
+    """What the client of ib_write_bw says: ``few`` of 8 queue pairs, and of 16 what ``many`` says of its node and its
+    server's address."""
 
-    def answer(node: str, command: typing.Tuple[str, ...]) -> typing.Any:
+    def answer(node: str, command: tuple[str, ...]) -> typing.Any:
         words = dict(zip(command, command[1:]))
         gbps = few if words["-q"] == "8" else many(node, command[-1])
         if isinstance(gbps, CommandResult):
             return gbps
-        return CommandResult(" ".join(command), 0, f"{HEADS} {words['-s']} {words['-n']} {float(gbps) + 1} {gbps} 0.1\n")
+        return CommandResult(
+            " ".join(command), 0, f"{HEADS} {words['-s']} {words['-n']} {float(gbps) + 1} {gbps} 0.1\n"
+        )
 
     return answer
 
@@ -283,7 +322,11 @@ def test_a_pair_that_reaches_its_floor_is_measured_once() -> None:
 
 def test_a_second_measurement_without_a_figure_keeps_the_first_and_says_why() -> None:
     api = _Fast("400 Gb/sec (4X NDR)")
-    api.answers = {("ib_write_bw", "client"): _of_queue_pairs("218.000000", lambda node, server: CommandResult("", 1, "Couldn't allocate MR\n"))}
+    api.answers = {
+        ("ib_write_bw", "client"): _of_queue_pairs(
+            "218.000000", lambda node, server: CommandResult("", 1, "Couldn't allocate MR\n")
+        )
+    }
     facts, _lines = run(api, line_rate={"floor_gbps": 368, "reason": "NDR"})
     for pair in facts.pairs:
         assert pair.average_gbps == 218.0 and not pair.failure
@@ -295,9 +338,15 @@ def test_of_an_end_whose_pairs_stay_slow_two_are_measured_once_more() -> None:
     nodes = ("a", "b", "c", "d", "e", "f")
     api = _Fast("400 Gb/sec (4X NDR)", nodes)
 
-    def answer(node: str, command: typing.Tuple[str, ...]) -> typing.Any:
-        to = next(pod["node"] for number, pod in enumerate(map(api.pods.get, api.made), 1) if pod and command[-1] == f"10.0.0.{number}")
-        return _of_queue_pairs("218.000000" if "f" in (node, to) else "391.500000", lambda node, server: "219.0")(node, command)
+    def answer(node: str, command: tuple[str, ...]) -> typing.Any:
+        to = next(
+            pod["node"]
+            for number, pod in enumerate(map(api.pods.get, api.made), 1)
+            if pod and command[-1] == f"10.0.0.{number}"
+        )
+        return _of_queue_pairs("218.000000" if "f" in (node, to) else "391.500000", lambda node, server: "219.0")(
+            node, command
+        )
 
     api.answers = {("ib_write_bw", "client"): answer}
     facts, _lines = run(api, nodes, line_rate={"floor_gbps": 368, "reason": "NDR"})
@@ -305,24 +354,34 @@ def test_of_an_end_whose_pairs_stay_slow_two_are_measured_once_more() -> None:
     assert all("f" in (pair.client, pair.server) for pair in found) and len(found) == 10
     assert sum(pair.wider is not None and pair.wider.average_gbps == 219.0 for pair in found) == 4
     told = {pair.wider.why for pair in found if pair.wider is not None and pair.wider.average_gbps is None}
-    assert told == {f"2 other pairs with f as the {role} were measured so, and stayed too slow or failed" for role in ("client", "server")}
+    assert told == {
+        f"2 other pairs with f as the {role} were measured so, and stayed too slow or failed"
+        for role in ("client", "server")
+    }
 
 
 def test_an_end_whose_second_measurement_fails_is_measured_no_more_than_one_that_stays_slow() -> None:
     nodes = ("a", "b", "c", "d", "e", "f")
     api = _Fast("400 Gb/sec (4X NDR)", nodes)
 
-    def answer(node: str, command: typing.Tuple[str, ...]) -> typing.Any:
-        to = next(pod["node"] for number, pod in enumerate(map(api.pods.get, api.made), 1) if pod and command[-1] == f"10.0.0.{number}")
+    def answer(node: str, command: tuple[str, ...]) -> typing.Any:
+        to = next(
+            pod["node"]
+            for number, pod in enumerate(map(api.pods.get, api.made), 1)
+            if pod and command[-1] == f"10.0.0.{number}"
+        )
         failed = CommandResult("", 1, "Couldn't allocate MR\n")
-        return _of_queue_pairs("218.000000" if "f" in (node, to) else "391.500000", lambda node, server: failed)(node, command)
+        return _of_queue_pairs("218.000000" if "f" in (node, to) else "391.500000", lambda node, server: failed)(
+            node, command
+        )
 
     api.answers = {("ib_write_bw", "client"): answer}
     facts, _lines = run(api, nodes, line_rate={"floor_gbps": 368, "reason": "NDR"})
     said = [pair.wider.why for pair in facts.pairs if pair.wider is not None]
     assert len(said) == 10 and sum("Couldn't allocate MR" in why for why in said) == 4
     assert {why for why in said if "MR" not in why} == {
-        f"2 other pairs with f as the {role} were measured so, and stayed too slow or failed" for role in ("client", "server")
+        f"2 other pairs with f as the {role} were measured so, and stayed too slow or failed"
+        for role in ("client", "server")
     }
 
 
@@ -330,7 +389,7 @@ def test_the_pods_of_one_fabric_go_before_those_of_the_next_come() -> None:
     most = []
 
     class Counting(Api):
-        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
             made = super().create(definition)
             most.append(len(self.pods))
             return made
@@ -344,8 +403,18 @@ def test_the_pods_of_one_fabric_go_before_those_of_the_next_come() -> None:
         lambda seconds: None,
         lambda line: None,
     ).run()
-    assert [(pair.fabric, pair.client) for pair in facts.pairs] == [("storage", "a"), ("storage", "b"), ("other", "a"), ("other", "b")]
-    assert [(pod.node, pod.fabric) for pod in facts.pods] == [("a", "storage"), ("a", "other"), ("b", "storage"), ("b", "other")]
+    assert [(pair.fabric, pair.client) for pair in facts.pairs] == [
+        ("storage", "a"),
+        ("storage", "b"),
+        ("other", "a"),
+        ("other", "b"),
+    ]
+    assert [(pod.node, pod.fabric) for pod in facts.pods] == [
+        ("a", "storage"),
+        ("a", "other"),
+        ("b", "storage"),
+        ("b", "other"),
+    ]
     assert len(api.made) == 4 and max(most) == 2 and api.pods == {}
 
 
@@ -393,7 +462,13 @@ def test_a_refused_pod_keeps_the_server_s_words() -> None:
 
 
 def test_a_pod_that_will_not_go_is_told_from_one_that_is_refused() -> None:
-    facts, _lines = run(Api(refuse=ApiError(409, "AlreadyExists", 'object is being deleted: pods "linerate-storage-a" already exists', "POST")))
+    facts, _lines = run(
+        Api(
+            refuse=ApiError(
+                409, "AlreadyExists", 'object is being deleted: pods "linerate-storage-a" already exists', "POST"
+            )
+        )
+    )
     assert [pod.cause for pod in facts.pods] == ["stuck"] * 2
 
 
@@ -417,12 +492,18 @@ def test_a_tool_that_crashed_once_is_asked_anew_and_the_crash_is_told() -> None:
 
 
 def test_a_port_of_another_process_is_left_for_other_ports() -> None:
-    taken = CommandResult("", 1, "Couldn't listen to port 18601\n Unable to open file descriptor for socket connection\n")
+    taken = CommandResult(
+        "", 1, "Couldn't listen to port 18601\n Unable to open file descriptor for socket connection\n"
+    )
     api = Api(answers={("ib_write_bw", "server"): [taken, None, None]})
     facts, lines = run(api)
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
     assert any("port_in_use: Couldn't listen to port 18601; once more" in line for line in lines)
-    ports = [command[command.index("-p") + 1] for tool, side, _node, command in api.ran if (tool, side) == ("ib_write_bw", "server")]
+    ports = [
+        command[command.index("-p") + 1]
+        for tool, side, _node, command in api.ran
+        if (tool, side) == ("ib_write_bw", "server")
+    ]
     assert len(ports) == len(set(ports)) == 3
 
 
@@ -458,7 +539,9 @@ def test_failures_are_no_measurements(side: str, answer: typing.Union[ApiError, 
 def test_a_failed_ping_spares_the_bandwidth() -> None:
     api = Api(answers={("rping", "client"): CommandResult("", 255, "cma event RDMA_CM_EVENT_ADDR_ERROR, error -110\n")})
     facts, _lines = run(api)
-    assert [(pair.ping_failure, pair.failure, pair.average_gbps) for pair in facts.pairs] == [("no_address", "ping", None)] * 2
+    assert [(pair.ping_failure, pair.failure, pair.average_gbps) for pair in facts.pairs] == [
+        ("no_address", "ping", None)
+    ] * 2
     assert not any(tool == "ib_write_bw" for tool, _side, _node, _command in api.ran)
 
 
@@ -477,15 +560,28 @@ def test_leftovers_are_removed_first_and_named() -> None:
 
 
 def test_pods_carry_their_run_and_those_of_others_under_their_names_are_left_alone() -> None:
-    """While a run hangs, another one takes over, removes its pods and makes its own: what has the same names now is not the first one's to delete."""
+    """While a run hangs, another one takes over, removes its pods and makes its own: what has the same names now is not
+    the first one's to delete."""
 
     class TakenOver(Api):
-        def ran_by(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
+        def ran_by(self, node: str, command: tuple[str, ...]) -> CommandResult:
             for name, pod in self.pods.items():
-                pod["metadata"] = {**pod["metadata"], "uid": f"of-the-other-{name}", "labels": {**pod["metadata"]["labels"], "linerate.rdma/run": "run-2"}}
+                pod["metadata"] = {
+                    **pod["metadata"],
+                    "uid": f"of-the-other-{name}",
+                    "labels": {**pod["metadata"]["labels"], "linerate.rdma/run": "run-2"},
+                }
             return super().ran_by(node, command)
 
-        def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
+        def list(
+            self,
+            kind: str,
+            namespace: str = "",
+            selector: str = "",
+            fields: str = "",
+            most: int = 0,
+            only: typing.Any = None,
+        ) -> Listing:
             # one that has lost the Lease gets no further than this; see test_lease.py
             return super().list(kind, namespace, selector) if kind != "Pod" or not self.ran else Listing((), "1")
 
@@ -498,12 +594,12 @@ def test_pods_carry_their_run_and_those_of_others_under_their_names_are_left_alo
     assert {pod["metadata"]["labels"]["linerate.rdma/run"] for pod in api.pods.values()} == {"run-2"}
 
 
-def made_by(api: typing.Any, plan: Plan) -> typing.List[typing.Dict[str, typing.Any]]:
+def made_by(api: typing.Any, plan: Plan) -> list[dict[str, typing.Any]]:
     """Definitions of the pods of a whole run."""
-    made: typing.List[typing.Dict[str, typing.Any]] = []
+    made: list[dict[str, typing.Any]] = []
     create = api.create
 
-    def noted(definition: typing.Dict[str, typing.Any]) -> typing.Any:
+    def noted(definition: dict[str, typing.Any]) -> typing.Any:
         made.append(definition)
         return create(definition)
 
@@ -523,7 +619,7 @@ def test_an_interrupt_leaves_no_pod() -> None:
 def test_an_api_server_that_is_away_at_the_end_does_not_hide_the_figures() -> None:
     api = Api()
 
-    def away(*arguments: str, **options: typing.Union[typing.Dict[str, str], int]) -> None:
+    def away(*arguments: str, **options: typing.Union[dict[str, str], int]) -> None:
         raise ApiError(0, "Unreachable", "refused", "DELETE")
 
     api.delete = away  # type: ignore[assignment, method-assign]
@@ -548,7 +644,8 @@ def test_an_api_server_that_comes_back_at_the_end_is_asked_again_for_the_pods() 
 
 
 class Restarting(Api):
-    """The API server goes away while the pods are made. ``arrived``: what it was asked for last before that is there all the same.
+    """The API server goes away while the pods are made. ``arrived``: what it was asked for last before that is there
+    all the same.
 
     :ivar down: requests, beginning with the second pod, that nobody answers
     """
@@ -558,7 +655,7 @@ class Restarting(Api):
     def __init__(self, arrived: bool, **options: typing.Any) -> None:
         super().__init__(**options)
         self.arrived = arrived
-        self.asked: typing.List[str] = []
+        self.asked: list[str] = []
 
     def _away(self) -> None:
         if self.made and self.down:
@@ -569,7 +666,7 @@ class Restarting(Api):
         self._away()
         return super().version()
 
-    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
         name = definition["metadata"]["name"]
         self.asked.append(name)
         if self.arrived and self.made and self.down == Restarting.down:
@@ -579,7 +676,7 @@ class Restarting(Api):
             raise ApiError(409, "AlreadyExists", f'pods "{name}" already exists', "POST")
         return super().create(definition)
 
-    def there(self, made: typing.Dict[str, typing.Any]) -> None:
+    def there(self, made: dict[str, typing.Any]) -> None:
         """What a request made whose answer got lost."""
 
 
@@ -595,7 +692,9 @@ def test_an_api_server_that_goes_away_while_pods_are_made_ends_no_run(arrived: b
     api = Restarting(arrived)
     facts = restarted(api)
     assert (api.down, len(api.made), len(api.asked)) == (0, 2, 3)
-    assert [pod.error for pod in facts.pods] == ["", ""] and [pair.average_gbps for pair in facts.pairs] == [0.034819] * 2
+    assert [pod.error for pod in facts.pods] == ["", ""] and [pair.average_gbps for pair in facts.pairs] == [
+        0.034819
+    ] * 2
     # one that arrived is ours to remove
     assert (api.pods, facts.remaining) == ({}, ())
 
@@ -609,9 +708,11 @@ def test_an_api_server_that_goes_away_while_pods_are_made_ends_no_run(arrived: b
         {"labels": {"linerate.rdma/run": "run-1"}, "deletionTimestamp": "2026-01-02T03:04:05Z"},
     ],
 )
-def test_another_s_pod_of_the_same_name_stays_an_error_also_after_a_broken_request(change: typing.Dict[str, typing.Any]) -> None:
+def test_another_s_pod_of_the_same_name_stays_an_error_also_after_a_broken_request(
+    change: dict[str, typing.Any],
+) -> None:
     class Foreign(Restarting):
-        def there(self, made: typing.Dict[str, typing.Any]) -> None:
+        def there(self, made: dict[str, typing.Any]) -> None:
             made["metadata"].update(change)
 
     facts = restarted(Foreign(True))
@@ -620,7 +721,7 @@ def test_another_s_pod_of_the_same_name_stays_an_error_also_after_a_broken_reque
 
 def test_a_pod_of_this_run_that_no_request_was_lost_for_is_an_error() -> None:
     class There(Api):
-        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
             super().create(definition)
             raise ApiError(409, "AlreadyExists", "already exists", "POST")
 
@@ -646,7 +747,7 @@ def test_an_api_server_that_goes_away_while_pods_are_looked_into_costs_no_pod() 
     class Cut(Api):
         broken = 3
 
-        def shell(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: typing.Any) -> Shell:
+        def shell(self, namespace: str, pod: str, container: str, command: tuple[str, ...], clock: typing.Any) -> Shell:
             shell = super().shell(namespace, pod, container, command, clock)
             self.broken -= 1
             if self.broken == 2:
@@ -661,7 +762,7 @@ def test_an_api_server_that_goes_away_while_pods_are_looked_into_costs_no_pod() 
 
 def test_a_pod_that_cannot_be_looked_into_is_not_asked_forever() -> None:
     class Cut(Api):
-        def shell(self, namespace: str, pod: str, container: str, command: typing.Tuple[str, ...], clock: typing.Any) -> Shell:
+        def shell(self, namespace: str, pod: str, container: str, command: tuple[str, ...], clock: typing.Any) -> Shell:
             self.shells.append(pod)
             raise ApiError(0, "Unreachable", "the connection broke", "exec")
 
@@ -674,12 +775,20 @@ def test_a_pod_that_cannot_be_looked_into_is_not_asked_forever() -> None:
 class Lossy(Api):
     """Nodes ``lost`` are not ready once something has run: no kubelet ends their pods."""
 
-    def __init__(self, lost: typing.Tuple[str, ...]) -> None:
+    def __init__(self, lost: tuple[str, ...]) -> None:
         super().__init__()
         self.lost = lost
-        self.forced: typing.List[str] = []
+        self.forced: list[str] = []
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
+    def list(
+        self,
+        kind: str,
+        namespace: str = "",
+        selector: str = "",
+        fields: str = "",
+        most: int = 0,
+        only: typing.Any = None,
+    ) -> Listing:
         found = super().list(kind, namespace, selector)
         if kind == "Node":
             for node in found.items:
@@ -687,7 +796,7 @@ class Lossy(Api):
                 node["status"]["conditions"] = [{"type": "Ready", "status": "True" if living else "Unknown"}]
         return found
 
-    def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+    def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
         made = super().create(definition)
         made["spec"] = {"nodeName": made["node"]}
         return made
@@ -699,7 +808,7 @@ class Lossy(Api):
         name: str,
         grace_seconds: typing.Optional[int] = None,
         dry_run: bool = False,
-        only: typing.Optional[typing.Dict[str, str]] = None,
+        only: typing.Optional[dict[str, str]] = None,
     ) -> bool:
         if name in self.pods and self.pods[name]["node"] == "b" and grace_seconds != 0:
             self.pods[name]["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
@@ -719,14 +828,22 @@ def test_a_pod_of_a_lost_node_is_let_go() -> None:
 def test_a_living_node_that_never_ends_its_pod_is_named_and_holds_nobody_up() -> None:
     api = Lossy(())
     facts, lines = run(api)
-    told = "test/linerate-storage-b (deleted after 60 s without the word of its node b, where it may still run and hold its virtual function)"
+    told = (
+        "test/linerate-storage-b (deleted after 60 s without the word of its node b, where it may still run and hold"
+        " its virtual function)"
+    )
     assert (facts.remaining, api.forced, api.pods) == ((told,), ["linerate-storage-b"], {})
     assert told in lines
 
 
 def test_what_a_living_node_kept_of_an_earlier_run_does_not_end_this_one() -> None:
     api = Lossy(())
-    metadata = {"name": "old", "namespace": "linerate-measure", "uid": "uid-old", "deletionTimestamp": "2026-01-02T03:04:05Z"}
+    metadata = {
+        "name": "old",
+        "namespace": "linerate-measure",
+        "uid": "uid-old",
+        "deletionTimestamp": "2026-01-02T03:04:05Z",
+    }
     api.pods["old"] = {"kind": "Pod", "node": "b", "metadata": metadata, "spec": {"nodeName": "b"}}
     swept = sweep(typing.cast(Cluster, api), 60.0, Clock(), lambda seconds: None)
     assert len(swept) == 1 and "without the word of its node b" in swept[0]
@@ -749,12 +866,12 @@ def test_a_long_wait_for_images_gives_no_node_as_long_to_end_its_pod() -> None:
 
 def test_a_wait_for_pods_names_the_nodes_whose_pods_are_late(monkeypatch: pytest.MonkeyPatch) -> None:
     class Late(Api):
-        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
             made = super().create(definition)
             made["status"]["conditions"][1]["status"] = str(made["node"] != "b")
             return made
 
-    api, clock, lines = Late(), Clock(), typing.cast("typing.List[str]", [])
+    api, clock, lines = Late(), Clock(), typing.cast("list[str]", [])
 
     class News:
         """All pods at once, and then nothing more."""
@@ -779,7 +896,11 @@ def test_a_wait_for_pods_names_the_nodes_whose_pods_are_late(monkeypatch: pytest
     monkeypatch.setattr(pods, "_feed", News)
     monkeypatch.setattr(pods, "_listen", lambda: None)
     with workers(2) as pool:
-        started = pods.start_whole(pool, intent.fabrics[0], {node: render_pod(intent.fabrics[0], intent.cluster, node, 0, "run-1", 60) for node in ("a", "b")})
+        started = pods.start_whole(
+            pool,
+            intent.fabrics[0],
+            {node: render_pod(intent.fabrics[0], intent.cluster, node, 0, "run-1", 60) for node in ("a", "b")},
+        )
     assert [bool(item.error) for item, _found in started] == [False, True] and clock.now < 151
     waits = [line for line in lines if "waits for the pods of b, " in line]
     assert len(waits) == 2 and waits[0].endswith(" s at most")
@@ -816,13 +937,19 @@ def test_a_connection_that_is_lost_is_made_anew_once() -> None:
 
 
 def test_a_last_handshake_that_was_missed_is_measured_anew_and_told() -> None:
-    words = " Bad wc status 2\n Unable to write to socket/rdma_cm\nFailed to close connection between server and client\n"
+    words = (
+        " Bad wc status 2\n Unable to write to socket/rdma_cm\nFailed to close connection between server and client\n"
+    )
     missed = CommandResult("ib_write_bw", 1, GOOD + words, False, 4.4)
     facts, lines = run(Api(answers={("ib_write_bw", "client"): [missed, missed, None, None]}))
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
     assert [line.endswith("; once more") for line in lines if "a -> b" in line] == [True, True, False]
     # the report shows each of them
-    assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "ib_write_bw" in command] == ["1 in 4.4 s", "1 in 4.4 s", "0 in 0.0 s"]
+    assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "ib_write_bw" in command] == [
+        "1 in 4.4 s",
+        "1 in 4.4 s",
+        "0 in 0.0 s",
+    ]
 
 
 def test_a_last_handshake_that_is_always_missed_is_a_failure() -> None:
@@ -838,8 +965,13 @@ def test_a_figure_of_zero_at_exit_code_0_is_measured_anew_and_told() -> None:
     zero = CommandResult("ib_write_bw", 0, TABLE.format("0.000000"), False, 5.5)
     facts, lines = run(Api(answers={("ib_write_bw", "client"): [zero, None, None]}))
     assert [(pair.failure, pair.average_gbps) for pair in facts.pairs] == [("", 0.034819)] * 2
-    assert [line.endswith("; once more") for line in lines if "a -> b" in line] == [True, False] and "0.000000" in str(lines)
-    assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "ib_write_bw" in command] == ["0 in 5.5 s", "0 in 0.0 s"]
+    assert [line.endswith("; once more") for line in lines if "a -> b" in line] == [True, False] and "0.000000" in str(
+        lines
+    )
+    assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "ib_write_bw" in command] == [
+        "0 in 5.5 s",
+        "0 in 0.0 s",
+    ]
 
 
 LEFT = CommandResult("rping -c", 0, "client DISCONNECT EVENT...\nwait for RDMA_WRITE_ADV state 10\n", False, 0.2)
@@ -849,22 +981,31 @@ def test_a_server_of_rping_that_left_is_asked_anew_and_told() -> None:
     facts, lines = run(Api(answers={("rping", "client"): [LEFT, LEFT, None, None]}))
     assert [(pair.pings, pair.ping_failure, pair.average_gbps) for pair in facts.pairs] == [(5, "", 0.034819)] * 2
     assert [line.endswith("; once more") for line in lines if "a -> b" in line] == [True, True, False]
-    assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "rping" in command] == ["0 in 0.2 s", "0 in 0.2 s", "0 in 0.0 s"]
+    assert [command.split(" -> ")[1] for command in facts.pairs[0].commands if "rping" in command] == [
+        "0 in 0.2 s",
+        "0 in 0.2 s",
+        "0 in 0.0 s",
+    ]
 
 
 def test_a_server_of_rping_that_always_leaves_is_a_failure_with_its_last_words() -> None:
-    over = CommandResult("rping -s", 137, "rdma_listen\ncq completion failed status 4\nrping server failed: -1\n", False, 30.0)
+    over = CommandResult(
+        "rping -s", 137, "rdma_listen\ncq completion failed status 4\nrping server failed: -1\n", False, 30.0
+    )
     facts, _lines = run(Api(answers={("rping", "client"): LEFT, ("rping", "server"): over}))
-    assert [(pair.ping_failure, pair.failure, pair.average_gbps) for pair in facts.pairs] == [("disconnected", "ping", None)] * 2
+    assert [(pair.ping_failure, pair.failure, pair.average_gbps) for pair in facts.pairs] == [
+        ("disconnected", "ping", None)
+    ] * 2
     assert facts.pairs[0].ping_evidence.endswith(
-        "; the server ended with exit code 137 after 30 s: rdma_listen | cq completion failed status 4 | rping server failed: -1"
+        "; the server ended with exit code 137 after 30 s: rdma_listen | cq completion failed status 4 | rping server"
+        " failed: -1"
     )
 
 
 def test_a_pod_that_is_gone_is_named_and_not_what_its_absence_looks_like() -> None:
     api = Api(("a", "b", "c"))
 
-    def evicted(node: str, command: typing.Tuple[str, ...]) -> typing.Optional[CommandResult]:
+    def evicted(node: str, command: tuple[str, ...]) -> typing.Optional[CommandResult]:
         if node != "c":
             return None
         api.gone.add("linerate-storage-c")
@@ -872,29 +1013,35 @@ def test_a_pod_that_is_gone_is_named_and_not_what_its_absence_looks_like() -> No
 
     api.answers = {("ib_write_bw", "client"): evicted}
     facts, _lines = run(api, ("a", "b", "c"))
-    failed = {(pair.client, pair.server): (pair.failure, pair.evidence) for pair in facts.pairs if pair.failure and not pair.again}
+    failed = {
+        (pair.client, pair.server): (pair.failure, pair.evidence)
+        for pair in facts.pairs
+        if pair.failure and not pair.again
+    }
     assert ("pod_gone", "the pod linerate-storage-c on c was deleted") in failed.values()
     assert all("c" in pair for pair in failed)
 
 
 def test_a_node_that_dies_is_heard_of_at_once_and_asked_no_more() -> None:
     class Dies(Api):
-        watchers: typing.ClassVar[typing.List["queue.Queue[typing.Any]"]] = []
+        watchers: typing.ClassVar[list[queue.Queue[typing.Any]]] = []
 
-        def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
-            mine: "queue.Queue[typing.Any]" = queue.Queue()
+        def watch(
+            self, kind: str, version: str, namespace: str = "", selector: str = ""
+        ) -> typing.Iterator[typing.Any]:
+            mine: queue.Queue[typing.Any] = queue.Queue()
             self.watchers.append(mine)
             # what came between its list and this
             yield from map(self.event, tuple(self.pods.values()))
             yield from iter(mine.get, None)
 
         @staticmethod
-        def event(pod: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        def event(pod: dict[str, typing.Any]) -> dict[str, typing.Any]:
             return {"type": "MODIFIED", "object": {**pod, "metadata": {**pod["metadata"], "resourceVersion": "2"}}}
 
     api = Dies(("a", "b", "c"))
 
-    def dies(node: str, command: typing.Tuple[str, ...]) -> typing.Optional[CommandResult]:
+    def dies(node: str, command: tuple[str, ...]) -> typing.Optional[CommandResult]:
         lost = api.pods["linerate-storage-c"]
         alive = lost["status"]["conditions"][1]["status"] == "True"
         assert alive or node != "c"
@@ -922,7 +1069,9 @@ def test_a_pod_whose_shell_says_nothing_is_not_accused_of_dropped_packets(pod_se
             return CommandResult("shell", None, "", True, 30.0) if node == "b" else super().greeting(pod, node)
 
     facts, _lines = run(Silent(), pod_seconds=pod_seconds)
-    assert [(pod.cause, pod.error) for pod in facts.pods if pod.error] == [("silent", f"no look into the pod: its shell said nothing for {seconds} s")]
+    assert [(pod.cause, pod.error) for pod in facts.pods if pod.error] == [
+        ("silent", f"no look into the pod: its shell said nothing for {seconds} s")
+    ]
 
 
 def test_a_pod_that_goes_while_it_is_looked_into_is_named_as_gone() -> None:
@@ -934,7 +1083,9 @@ def test_a_pod_that_goes_while_it_is_looked_into_is_named_as_gone() -> None:
             return CommandResult("shell", 137, "", False, 0.1)
 
     facts, _lines = run(Evicts())
-    assert [(pod.cause, pod.error) for pod in facts.pods if pod.error] == [("pod_gone", "no look into the pod: the pod linerate-storage-b on b was deleted")]
+    assert [(pod.cause, pod.error) for pod in facts.pods if pod.error] == [
+        ("pod_gone", "no look into the pod: the pod linerate-storage-b on b was deleted")
+    ]
 
 
 def test_an_image_without_the_tools_is_told_before_anything_is_measured() -> None:
@@ -946,7 +1097,9 @@ def test_an_image_without_the_tools_is_told_before_anything_is_measured() -> Non
 def test_an_image_without_a_shell() -> None:
     class NoShell(Api):
         def greeting(self, pod: str, node: str) -> CommandResult:
-            return CommandResult("shell", None, "", False, 0.1, 'no exit code: exec: "sh": executable file not found in $PATH')
+            return CommandResult(
+                "shell", None, "", False, 0.1, 'no exit code: exec: "sh": executable file not found in $PATH'
+            )
 
     facts, _lines = run(NoShell())
     assert [pod.cause for pod in facts.pods] == ["no_tool"] * 2
@@ -958,14 +1111,16 @@ def test_tools_are_bound_to_the_numa_node_of_the_hca() -> None:
     api = Api(probe=probe)
     facts, _lines = run(api)
     assert [pod.binding for pod in facts.pods] == ["on CPUs 4-5 of NUMA node 1"] * 2
-    assert all(command[5:8] == ("taskset", "-c", "4-5") for tool, _side, _node, command in api.ran if tool == "ib_write_bw")
+    assert all(
+        command[5:8] == ("taskset", "-c", "4-5") for tool, _side, _node, command in api.ran if tool == "ib_write_bw"
+    )
 
 
-TWO_RAILS: typing.Dict[str, typing.Any] = {"select": {"hcas_per_node": 2}, "virtual_functions": 3}
+TWO_RAILS: dict[str, typing.Any] = {"select": {"hcas_per_node": 2}, "virtual_functions": 3}
 RAILS = {"storage": {node: {"0000:01:00.0": 0, "0000:02:00.0": 1} for node in ("a", "b")}}
 
 
-def rail_probe(numbers: typing.Tuple[int, ...]) -> typing.Type[Api]:
+def rail_probe(numbers: tuple[int, ...]) -> type[Api]:
     """Which HCA the pod of each number gets a function of, as the device plugin would choose."""
 
     class Drawing(Api):
@@ -985,7 +1140,12 @@ def test_pods_are_drawn_until_each_rail_has_one() -> None:
         (node, rail, f"0000:0{rail + 1}:00.0", "") for node in ("a", "b") for rail in (0, 1)
     ]
     assert len(api.made) == 8
-    assert [(pair.rail, pair.client, pair.server) for pair in facts.pairs] == [(0, "a", "b"), (0, "b", "a"), (1, "a", "b"), (1, "b", "a")]
+    assert [(pair.rail, pair.client, pair.server) for pair in facts.pairs] == [
+        (0, "a", "b"),
+        (0, "b", "a"),
+        (1, "a", "b"),
+        (1, "b", "a"),
+    ]
     assert api.pods == {}
 
 
@@ -1003,25 +1163,30 @@ def test_a_rail_that_no_function_is_of_is_named() -> None:
 
 def test_rails_of_a_node_whose_hcas_are_not_known() -> None:
     facts, _lines = run(rail_probe((1, 2))(), rails={}, **TWO_RAILS)
-    assert {pod.error for pod in facts.pods} == {"its virtual function 0000:01:10.0 is of 0000:01:00.0; HCAs of this fabric on the node: none known"}
+    assert {pod.error for pod in facts.pods} == {
+        "its virtual function 0000:01:10.0 is of 0000:01:00.0; HCAs of this fabric on the node: none known"
+    }
     assert facts.pairs == ()
 
 
 def test_a_function_of_another_fabric_s_hca_is_no_rail() -> None:
     facts, _lines = run(rail_probe((3,))(), rails={"storage": {"a": {"0000:01:00.0": 0}, "b": {"0000:01:00.0": 0}}})
-    assert facts.pods[0].error == "its virtual function 0000:03:10.0 is of 0000:03:00.0; HCAs of this fabric on the node: 0000:01:00.0"
+    assert (
+        facts.pods[0].error
+        == "its virtual function 0000:03:10.0 is of 0000:03:00.0; HCAs of this fabric on the node: 0000:01:00.0"
+    )
 
 
 def test_quick_rounds_and_what_a_suspect_is_measured_with_afterwards() -> None:
     nodes = ("a", "b", "c", "d", "e", "f")
 
-    def slow(node: str, command: typing.Tuple[str, ...]) -> typing.Optional[CommandResult]:
+    def slow(node: str, command: tuple[str, ...]) -> typing.Optional[CommandResult]:
         to = api.address_of[command[-1]]
         return CommandResult("", 0, TABLE.format("0.001000")) if "f" in (node, to) else None
 
     class Known(Api):
         @property
-        def address_of(self) -> typing.Dict[str, str]:
+        def address_of(self) -> dict[str, str]:
             return {f"10.0.0.{number}": self.pods[name]["node"] for number, name in enumerate(self.made, 1)}
 
     api = Known(nodes, answers={("ib_write_bw", "client"): slow})
@@ -1029,9 +1194,13 @@ def test_quick_rounds_and_what_a_suspect_is_measured_with_afterwards() -> None:
     once = [pair for pair in facts.pairs if not pair.again]
     more = [pair for pair in facts.pairs if pair.again]
     assert len(once) == 6
-    assert {frozenset((pair.client, pair.server)) for pair in once if "f" in (pair.client, pair.server)} == {frozenset("af")}
+    assert {frozenset((pair.client, pair.server)) for pair in once if "f" in (pair.client, pair.server)} == {
+        frozenset("af")
+    }
     # a is a suspect as well until it passes; f fails with two that pass with others
-    assert {frozenset((pair.client, pair.server)): bool(typing.cast(float, pair.average_gbps) > 0.01) for pair in more} == {
+    assert {
+        frozenset((pair.client, pair.server)): bool(typing.cast(float, pair.average_gbps) > 0.01) for pair in more
+    } == {
         frozenset("ab"): True,
         frozenset("cf"): False,
     }
@@ -1048,16 +1217,26 @@ def test_both_directions_at_once_are_one_measurement() -> None:
 def test_a_sweep_is_kept_and_its_failure_spoils_nothing_else() -> None:
     rows = GOOD + " 131072     100           0.084767            0.044819            0.000066\n"
     facts, _lines = run(
-        Api(answers={("ib_write_bw", "client"): [None, CommandResult("", 0, rows), None, CommandResult("", 124, "", True)]}), bandwidth={"sweep": True}
+        Api(
+            answers={
+                ("ib_write_bw", "client"): [None, CommandResult("", 0, rows), None, CommandResult("", 124, "", True)]
+            }
+        ),
+        bandwidth={"sweep": True},
     )
-    assert [[(row.message_bytes, row.average_gbps) for row in pair.sweep] for pair in facts.pairs] == [[(65536, 0.034819), (131072, 0.044819)], []]
+    assert [[(row.message_bytes, row.average_gbps) for row in pair.sweep] for pair in facts.pairs] == [
+        [(65536, 0.034819), (131072, 0.044819)],
+        [],
+    ]
     assert [pair.sweep_failure.split(":")[0] for pair in facts.pairs] == ["", "hang"]
     assert [pair.average_gbps for pair in facts.pairs] == [0.034819] * 2
 
 
 def test_a_server_that_was_killed_is_named_and_not_what_the_client_makes_of_it() -> None:
     answers = {
-        ("ib_write_bw", "client"): CommandResult("", 1, f"{GOOD} Completion with error at client\n Failed status 5: wr_id 0 syndrom 0x0\n"),
+        ("ib_write_bw", "client"): CommandResult(
+            "", 1, f"{GOOD} Completion with error at client\n Failed status 5: wr_id 0 syndrom 0x0\n"
+        ),
         ("ib_write_bw", "server"): CommandResult("", 137, "Waiting for client to connect", True, 3.0),
     }
     facts, _lines = run(Api(answers=answers))
@@ -1074,13 +1253,21 @@ def test_a_server_that_was_killed_is_named_and_not_what_the_client_makes_of_it()
             "the server said: Completion with error at server: Failed status 4: wr_id 0 syndrom 0x51",
         ),
         # flushed requests are a consequence there as well
-        ("Failed status 5: wr_id 0 syndrom 0xf9", "remote_operation", "Completion with error at client: Failed status 11: wr_id 0 syndrom 0x89"),
+        (
+            "Failed status 5: wr_id 0 syndrom 0xf9",
+            "remote_operation",
+            "Completion with error at client: Failed status 11: wr_id 0 syndrom 0x89",
+        ),
     ],
 )
 def test_an_error_of_the_peer_is_named_by_the_peer_s_own_status(server: str, kind: str, evidence: str) -> None:
     answers = {
-        ("ib_write_bw", "client"): CommandResult("", 1, " Completion with error at client\n Failed status 11: wr_id 0 syndrom 0x89\n"),
-        ("ib_write_bw", "server"): CommandResult("", 1, f"Waiting for client to connect\n Completion with error at server\n {server}\n", False, 1.0),
+        ("ib_write_bw", "client"): CommandResult(
+            "", 1, " Completion with error at client\n Failed status 11: wr_id 0 syndrom 0x89\n"
+        ),
+        ("ib_write_bw", "server"): CommandResult(
+            "", 1, f"Waiting for client to connect\n Completion with error at server\n {server}\n", False, 1.0
+        ),
     }
     facts, _lines = run(Api(answers=answers))
     assert [pair.failure for pair in facts.pairs] == [kind] * 2
@@ -1089,7 +1276,7 @@ def test_an_error_of_the_peer_is_named_by_the_peer_s_own_status(server: str, kin
 
 def test_an_image_that_cannot_even_sleep() -> None:
     class Pause(Api):
-        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
             made = super().create(definition)
             text = 'exec: "sleep": executable file not found in $PATH: unknown'
             terminated = {"terminated": {"reason": "StartError", "message": text}}
@@ -1098,20 +1285,36 @@ def test_an_image_that_cannot_even_sleep() -> None:
 
     facts, _lines = run(Pause())
     assert [pod.cause for pod in facts.pods] == ["no_tool"] * 2
-    assert facts.pods[0].error == ('the pod did not become ready: it ended: Failed; StartError: exec: "sleep": executable file not found in $PATH: unknown')
+    assert (
+        facts.pods[0].error
+        == 'the pod did not become ready: it ended: Failed; StartError: exec: "sleep": executable file not found in'
+        " $PATH: unknown"
+    )
 
 
 def test_an_image_that_cannot_be_pulled_keeps_the_cause_and_not_what_the_kubelet_said_last() -> None:
     class NoImage(Api):
-        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
             made = super().create(definition)
             waiting = {"waiting": {"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x"'}}
             made["status"] = {"phase": "Pending", "containerStatuses": [{"state": waiting}]}
             return made
 
-        def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", most: int = 0, only: typing.Any = None) -> Listing:
-            said = ("Failed to pull image: unauthorized: authentication required", "Error: ErrImagePull", "Error: ImagePullBackOff")
-            events: typing.List[typing.Dict[str, typing.Any]] = [
+        def list(
+            self,
+            kind: str,
+            namespace: str = "",
+            selector: str = "",
+            fields: str = "",
+            most: int = 0,
+            only: typing.Any = None,
+        ) -> Listing:
+            said = (
+                "Failed to pull image: unauthorized: authentication required",
+                "Error: ErrImagePull",
+                "Error: ImagePullBackOff",
+            )
+            events: list[dict[str, typing.Any]] = [
                 {
                     "type": "Warning",
                     "reason": "Failed",
@@ -1127,7 +1330,11 @@ def test_an_image_that_cannot_be_pulled_keeps_the_cause_and_not_what_the_kubelet
                 return super().list(kind, namespace, selector)
             # of thousands of pods each that fails is asked about
             assert 0 < most <= 500 and fields.startswith("involvedObject.kind=Pod,")
-            mine = [event for event in events if f"involvedObject.name={event['involvedObject']['name']}" in fields.split(",")]
+            mine = [
+                event
+                for event in events
+                if f"involvedObject.name={event['involvedObject']['name']}" in fields.split(",")
+            ]
             return Listing(tuple(mine), "1")
 
     class Leaps(Clock):
@@ -1139,22 +1346,39 @@ def test_an_image_that_cannot_be_pulled_keeps_the_cause_and_not_what_the_kubelet
     plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), parallel=2, pod_seconds=60.0)
     facts = Bench(typing.cast(Cluster, NoImage()), plan, Leaps(), lambda seconds: None, lambda line: None).run()
     assert [pod.cause for pod in facts.pods] == ["image"] * 2
-    words = 'ImagePullBackOff: Back-off pulling image "x"; Failed: Failed to pull image: unauthorized: authentication required'
+    words = (
+        'ImagePullBackOff: Back-off pulling image "x"; Failed: Failed to pull image: unauthorized: authentication'
+        " required"
+    )
     assert facts.pods[0].error == f"the pod did not become ready: {words}"
 
 
 def test_a_pod_waits_for_room_while_pods_of_ours_leave_its_node() -> None:
-    """Those of an earlier fabric, which a busy kubelet takes its time to end: what they hold is free soon. Elsewhere nothing will change by itself."""
+    """Those of an earlier fabric, which a busy kubelet takes its time to end: what they hold is free soon. Elsewhere
+    nothing will change by itself."""
 
     class Full(Api):
-        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
             made = super().create(definition)
-            condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "Insufficient cpu"}
+            condition = {
+                "type": "PodScheduled",
+                "status": "False",
+                "reason": "Unschedulable",
+                "message": "Insufficient cpu",
+            }
             made["status"] = {"phase": "Pending", "conditions": [condition]}
             return made
 
-        def watch(self, kind: str, version: str, namespace: str = "", selector: str = "") -> typing.Iterator[typing.Any]:
-            old = {"name": "old", "namespace": namespace, "uid": "uid-old", "resourceVersion": "1", "deletionTimestamp": "2026-01-02T03:04:05Z"}
+        def watch(
+            self, kind: str, version: str, namespace: str = "", selector: str = ""
+        ) -> typing.Iterator[typing.Any]:
+            old = {
+                "name": "old",
+                "namespace": namespace,
+                "uid": "uid-old",
+                "resourceVersion": "1",
+                "deletionTimestamp": "2026-01-02T03:04:05Z",
+            }
             while not ended.wait(0.01):
                 yield {"type": "MODIFIED", "object": {"kind": "Pod", "metadata": old, "spec": {"nodeName": "a"}}}
 
@@ -1163,7 +1387,7 @@ def test_a_pod_waits_for_room_while_pods_of_ours_leave_its_node() -> None:
             self.now += 5.0
             return self.now
 
-    clock, told, ended = Steps(), typing.cast(typing.Dict[str, float], {}), threading.Event()
+    clock, told, ended = Steps(), typing.cast(dict[str, float], {}), threading.Event()
 
     def say(line: str) -> None:
         if "did not become ready" in line:
@@ -1177,7 +1401,7 @@ def test_a_pod_waits_for_room_while_pods_of_ours_leave_its_node() -> None:
     assert 60 <= told["storage b"] < 150 and told["storage a"] >= 300
 
 
-def profile(name: str, **changes: typing.Union[typing.Dict[str, typing.Any], str]) -> typing.Dict[str, typing.Any]:
+def profile(name: str, **changes: typing.Union[dict[str, typing.Any], str]) -> dict[str, typing.Any]:
     """Changes that make another profile of FABRIC."""
     return {"profile": name, "virtual_functions": 0, "resource_name": "", **changes}
 
@@ -1190,7 +1414,7 @@ def test_pods_that_ask_for_no_resource_start_where_none_is_offered() -> None:
 
 def test_the_pod_network_is_measured_over_the_pods_own_interface() -> None:
     class Own(Api):
-        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
             assert definition["metadata"]["annotations"] == {}
             pod = super().create(definition)
             pod["metadata"]["annotations"] = {}
@@ -1200,12 +1424,23 @@ def test_the_pod_network_is_measured_over_the_pods_own_interface() -> None:
         def greeting(self, pod: str, node: str) -> CommandResult:
             return CommandResult("shell", 0, f'rdma [{{"ifname":"siw-{node}","netdev":"eth0"}}]\n')
 
-    data = {key: value for key, value in FABRIC.items() if key not in ("select", "ipam", "virtual_functions", "resource_name")}
+    data = {
+        key: value
+        for key, value in FABRIC.items()
+        if key not in ("select", "ipam", "virtual_functions", "resource_name")
+    }
     intent = parse_intent([{**data, "profile": "pod_network", "network": {"namespace": "test"}}])
     facts = Bench(
-        typing.cast(Cluster, Own(offered="0")), Plan(intent.fabrics, intent.cluster, ("a", "b"), {}), Clock(), lambda seconds: None, lambda line: None
+        typing.cast(Cluster, Own(offered="0")),
+        Plan(intent.fabrics, intent.cluster, ("a", "b"), {}),
+        Clock(),
+        lambda seconds: None,
+        lambda line: None,
     ).run()
-    assert [(pod.device, pod.interface, pod.address) for pod in facts.pods] == [("siw-a", "eth0", "10.244.0.1"), ("siw-b", "eth0", "10.244.0.2")]
+    assert [(pod.device, pod.interface, pod.address) for pod in facts.pods] == [
+        ("siw-a", "eth0", "10.244.0.1"),
+        ("siw-b", "eth0", "10.244.0.2"),
+    ]
     assert len(facts.pairs) == 2
 
 
@@ -1213,11 +1448,17 @@ def test_a_shared_device_is_that_of_the_function_which_the_fabric_selects() -> N
     class Shared(Api):
         def greeting(self, pod: str, node: str) -> CommandResult:
             # no device is on the pod's own interface: all pods see those of the node
-            return CommandResult("shell", 0, 'rdma [{"ifname":"mlx5_0"},{"ifname":"mlx5_1"}]\npci 0000:3c:00.0 mlx5_0\npci 0000:4d:00.0 mlx5_1\n')
+            return CommandResult(
+                "shell",
+                0,
+                'rdma [{"ifname":"mlx5_0"},{"ifname":"mlx5_1"}]\npci 0000:3c:00.0 mlx5_0\npci 0000:4d:00.0 mlx5_1\n',
+            )
 
     rails = {"storage": {node: {"0000:4d:00.0": 0} for node in ("a", "b")}}
     facts, _lines = run(
-        Shared(resource="rdma/igb"), rails=rails, **profile("rdma_shared", resource_name="igb", select={"hcas_per_node": 1, "netdev": ["ens1"]})
+        Shared(resource="rdma/igb"),
+        rails=rails,
+        **profile("rdma_shared", resource_name="igb", select={"hcas_per_node": 1, "netdev": ["ens1"]}),
     )
     assert [(pod.device, pod.error) for pod in facts.pods] == [("mlx5_1", ""), ("mlx5_1", "")]
 
@@ -1228,10 +1469,22 @@ def test_a_whole_function_is_the_hca_of_its_rail() -> None:
     class Whole(drawing):  # type: ignore[misc, valid-type]
         def greeting(self, pod: str, node: str) -> CommandResult:
             text = super().greeting(pod, node).output
-            return CommandResult("shell", 0, "\n".join(line.replace(":10.0", ":00.0") for line in text.splitlines() if not line.startswith("physfn")) + "\n")
+            return CommandResult(
+                "shell",
+                0,
+                "\n".join(line.replace(":10.0", ":00.0") for line in text.splitlines() if not line.startswith("physfn"))
+                + "\n",
+            )
 
-    facts, _lines = run(Whole(offered="2", resource="nvidia.com/igb"), rails=RAILS, **profile("host_device", resource_name="igb", select={"hcas_per_node": 2}))
-    assert [(pod.node, pod.rail, pod.pci, pod.error) for pod in facts.pods if pod.node == "a"] == [("a", 0, "0000:01:00.0", ""), ("a", 1, "0000:02:00.0", "")]
+    facts, _lines = run(
+        Whole(offered="2", resource="nvidia.com/igb"),
+        rails=RAILS,
+        **profile("host_device", resource_name="igb", select={"hcas_per_node": 2}),
+    )
+    assert [(pod.node, pod.rail, pod.pci, pod.error) for pod in facts.pods if pod.node == "a"] == [
+        ("a", 0, "0000:01:00.0", ""),
+        ("a", 1, "0000:02:00.0", ""),
+    ]
 
 
 class Plain(Api):
@@ -1245,7 +1498,9 @@ def test_where_pods_have_no_rdma_device_tcp_is_measured() -> None:
     api = Plain()
     facts, lines = run(api, rdma=False, pods={**FABRIC["pods"], "message_bytes": 1048576})
     assert [(pod.device, pod.interface, pod.error) for pod in facts.pods] == [(None, "net1", "")] * 2
-    assert [(pair.transport, pair.average_gbps, pair.streams, pair.pings, pair.failure) for pair in facts.pairs] == [("TCP", 21.5, 4, None, "")] * 2
+    assert [(pair.transport, pair.average_gbps, pair.streams, pair.pings, pair.failure) for pair in facts.pairs] == [
+        ("TCP", 21.5, 4, None, "")
+    ] * 2
     assert "storage a -> b: TCP, 21.5000 Gb/s" in lines
     addresses = {pod.node: pod.address for pod in facts.pods}
     for tool, side, node, command in api.ran:
@@ -1253,7 +1508,9 @@ def test_where_pods_have_no_rdma_device_tcp_is_measured() -> None:
         # both ends stay on the network
         assert (tool, command[command.index("-B") + 1]) == ("iperf3", addresses[node])
         assert command[:2] == ("timeout", "--kill-after=5")
-        assert (other in command, "-n" in command and command[command.index("-n") + 1] == "104857600") == ((True, True) if side == "client" else (False, False))
+        assert (other in command, "-n" in command and command[command.index("-n") + 1] == "104857600") == (
+            (True, True) if side == "client" else (False, False)
+        )
     assert api.pods == {}
 
 
@@ -1271,7 +1528,8 @@ def test_a_network_that_promises_rdma_is_never_measured_by_tcp() -> None:
 
 
 @pytest.mark.parametrize(
-    ("missing", "rdma", "lacks"), [("iperf3", False, "iperf3"), ("rping", False, ""), ("ib_write_bw", True, "ib_write_bw"), ("iperf3", True, "")]
+    ("missing", "rdma", "lacks"),
+    [("iperf3", False, "iperf3"), ("rping", False, ""), ("ib_write_bw", True, "ib_write_bw"), ("iperf3", True, "")],
 )
 def test_the_image_needs_the_tools_of_its_network(missing: str, rdma: bool, lacks: str) -> None:
     facts, _lines = run((Api if rdma else Plain)(probe=f"missing {missing}\n"), rdma=rdma)
@@ -1283,7 +1541,10 @@ def test_the_image_needs_the_tools_of_its_network(missing: str, rdma: bool, lack
 @pytest.mark.parametrize(
     ("answer", "failure"),
     [
-        (CommandResult("", 0, '{\n"error": "unable to write to stream socket: Connection reset by peer"}'), "peer_gone"),
+        (
+            CommandResult("", 0, '{\n"error": "unable to write to stream socket: Connection reset by peer"}'),
+            "peer_gone",
+        ),
         (CommandResult("", 1, '{\n"error": "unable to connect to server: No route to host"}'), "no_address"),
         (CommandResult("", 0, TCP.replace("21.5e9", "0")), "no_measurement"),
         (CommandResult("", 0, ""), "no_measurement"),
@@ -1304,7 +1565,7 @@ def test_a_tcp_client_that_came_too_early_is_tried_again() -> None:
 
 def test_a_network_of_ipv6_addresses() -> None:
     class Six(Api):
-        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
             made = super().create(definition)
             annotations = made["metadata"]["annotations"]
             status = annotations["k8s.v1.cni.cncf.io/network-status"].replace("10.0.0.", "fd00::")
@@ -1335,20 +1596,25 @@ def test_the_plan_is_told_before_anything_is_started_and_kept() -> None:
     lives = []
 
     class Timed(Api):
-        def create(self, definition: typing.Dict[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+        def create(self, definition: dict[str, typing.Any]) -> dict[str, typing.Any]:
             lives.append(definition["spec"]["activeDeadlineSeconds"])
             return super().create(definition)
 
     nodes = ("a", "b", "c", "d")
     facts, lines = run(Timed(nodes), nodes, bandwidth={"rounds": 2})
     assert lines[0] == "storage: 2 of 3 rounds of pairs, about 1 min, 65 at most"
-    assert lines[1] == "storage: a pair that is too slow is measured once more with more queue pairs, which takes about 15 s"
+    assert (
+        lines[1]
+        == "storage: a pair that is too slow is measured once more with more queue pairs, which takes about 15 s"
+    )
     assert [(plan.fabric, plan.rounds, plan.all_rounds) for plan in facts.plans] == [("storage", 2, 3)]
     assert set(lives) == {14400}
     # each round is a few hours, as one pair at a time is measured
     many = tuple(f"n{number}" for number in range(6))
     lives.clear()
-    facts, _lines = run(Timed(many), many, pods={**FABRIC["pods"], "iterations": None, "seconds": 3600, "limit_seconds": 7200})
+    facts, _lines = run(
+        Timed(many), many, pods={**FABRIC["pods"], "iterations": None, "seconds": 3600, "limit_seconds": 7200}
+    )
     assert (facts.plans[0].rounds, facts.plans[0].all_rounds) == (1, 5)
     assert len({frozenset((pair.client, pair.server)) for pair in facts.pairs}) == 3
     assert set(lives) == {int(facts.plans[0].most_seconds + 60)} and lives[0] > 4 * 7200
@@ -1356,11 +1622,15 @@ def test_the_plan_is_told_before_anything_is_started_and_kept() -> None:
 
 def test_a_pod_at_the_end_of_its_life_is_not_called_evicted() -> None:
     class Late(Api):
-        def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
+        def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
             pod = super().get(kind, namespace, name)
             return {
                 **pod,
-                "status": {"phase": "Failed", "reason": "DeadlineExceeded", "message": "Pod was active on the node longer than the deadline"},
+                "status": {
+                    "phase": "Failed",
+                    "reason": "DeadlineExceeded",
+                    "message": "Pod was active on the node longer than the deadline",
+                },
             }
 
     late = CommandResult("", 137, "")
@@ -1372,4 +1642,6 @@ def test_a_pod_at_the_end_of_its_life_is_not_called_evicted() -> None:
 def test_fewer_streams_than_were_asked_for_are_no_measurement() -> None:
     two = CommandResult("", 0, TCP.replace("[{}, {}, {}, {}]", "[{}, {}]"))
     facts, _lines = run(Plain(answers={("iperf3", "client"): two}), rdma=False)
-    assert [(pair.failure, pair.evidence) for pair in facts.pairs] == [("no_measurement", "2 streams ran, and 4 were asked for")] * 2
+    assert [(pair.failure, pair.evidence) for pair in facts.pairs] == [
+        ("no_measurement", "2 streams ran, and 4 were asked for")
+    ] * 2

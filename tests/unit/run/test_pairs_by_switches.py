@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rounds on an Ethernet fabric whose leaves are known by LLDP, and whose switches send each flow over one of their links by a hash."""
+"""Rounds on an Ethernet fabric whose leaves are known by LLDP, and whose switches send each flow over one of their
+links by a hash."""
 
 from __future__ import annotations
 
@@ -32,12 +33,13 @@ TABLE = (
     " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
     " 65536      100           {figure:.2f}            {figure:.2f}            0.7\n"
 )
-Shares = typing.Dict[typing.Tuple[str, str], float]
+Shares = dict[tuple[str, str], float]
 PODS = {"message_bytes": 65536, "iterations": 100}
 
 
 class World:
-    """Leaves and spines, each leaf with a link to each spine. ``shares``: of the line rate, by the two ends of a link, in this direction.
+    """Leaves and spines, each leaf with a link to each spine. ``shares``: of the line rate, by the two ends of a link,
+    in this direction.
 
     :ivar labels: whether perftest in the pods knows --flow_label
     """
@@ -47,7 +49,7 @@ class World:
         self.shares, self.labels = shares, labels
         seen = roce_fabric.fabric(LEAVES, HOSTS)
         self.facts = Facts(nodes=NAMES, hcas=seen.hcas, neighbours=seen.neighbours)
-        self.lines: typing.List[str] = []
+        self.lines: list[str] = []
         self.api = _Api(self)
         self.number = 0
 
@@ -55,7 +57,7 @@ class World:
         """The hash of all switches: without a flow label each queue pair has another port."""
         return f"spine-{zlib.crc32(key.encode()) % SPINES}"
 
-    def way(self, source: str, target: str, label: typing.Optional[int]) -> typing.List[typing.Tuple[str, str]]:
+    def way(self, source: str, target: str, label: typing.Optional[int]) -> list[tuple[str, str]]:
         near, far = (f"leaf-{NAMES.index(name) // HOSTS}" for name in (source, target))
         self.number += 1
         spine = self.spine(f"{source} {target} {udp_port(label) if label is not None else self.number}")
@@ -64,27 +66,35 @@ class World:
 
     def run(self) -> BandwidthFacts:
         plan = Plan(self.intent.fabrics, self.intent.cluster, NAMES, {}, parallel=1, pod_seconds=60.0)
-        return Bench(typing.cast(Cluster, self.api), plan, Clock(), lambda seconds: None, self.lines.append, self.facts).run()
+        return Bench(
+            typing.cast(Cluster, self.api), plan, Clock(), lambda seconds: None, self.lines.append, self.facts
+        ).run()
 
-    def findings(self, measured: BandwidthFacts, name: str) -> typing.List[Finding]:
-        return [one for one in check(self.intent, dataclasses.replace(self.facts, bandwidth=measured)) if one.check == f"bandwidth.{name}"]
+    def findings(self, measured: BandwidthFacts, name: str) -> list[Finding]:
+        return [
+            one
+            for one in check(self.intent, dataclasses.replace(self.facts, bandwidth=measured))
+            if one.check == f"bandwidth.{name}"
+        ]
 
 
 class _Api(Api):
     def __init__(self, world: World) -> None:
         super().__init__(NAMES, resource="openshift.io/roce", answers={("ib_write_bw", "client"): self.bandwidth})
         self.world = world
-        self.tests: typing.List[typing.Tuple[str, str, typing.Optional[int]]] = []
+        self.tests: list[tuple[str, str, typing.Optional[int]]] = []
 
     def greeting(self, pod: str, node: str) -> CommandResult:
-        return CommandResult("shell", 0, 'rdma [{"ifname":"mlx5_2","netdev":"net1"}]\nrate mlx5_2 400 Gb/sec (4X NDR)\n')
+        return CommandResult(
+            "shell", 0, 'rdma [{"ifname":"mlx5_2","netdev":"net1"}]\nrate mlx5_2 400 Gb/sec (4X NDR)\n'
+        )
 
-    def ran_by(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
+    def ran_by(self, node: str, command: tuple[str, ...]) -> CommandResult:
         if any("--help" in word for word in command):
             return CommandResult("", 0, "label\n" if self.world.labels else "")
         return super().ran_by(node, command)
 
-    def bandwidth(self, node: str, command: typing.Tuple[str, ...]) -> CommandResult:
+    def bandwidth(self, node: str, command: tuple[str, ...]) -> CommandResult:
         nodes = {f"10.0.0.{number}": self.pods[name]["node"] for number, name in enumerate(self.made, 1)}
         label = next((int(word.partition("=")[2]) for word in command if word.startswith("--flow_label=")), None)
         self.tests.append((node, nodes[command[-1]], label))
@@ -96,8 +106,14 @@ def test_a_sound_fabric_is_proven_by_the_cables_of_its_nodes() -> None:
     world = World({})
     measured = world.run()
     (plan,) = measured.plans
-    assert plan.cover is not None and plan.cover.covered == plan.cover.directions == 2 * len(NAMES) and "hash of their own" in plan.cover.spread
-    assert [finding.status for name in ("rounds", "coverage", "suspect") for finding in world.findings(measured, name)] == ["pass"] * 3
+    assert (
+        plan.cover is not None
+        and plan.cover.covered == plan.cover.directions == 2 * len(NAMES)
+        and "hash of their own" in plan.cover.spread
+    )
+    assert [
+        finding.status for name in ("rounds", "coverage", "suspect") for finding in world.findings(measured, name)
+    ] == ["pass"] * 3
     (coverage,) = world.findings(measured, "coverage")
     assert "100 % of 48 directions of links of the nodes' cables" in coverage.measured
     assert "the same UDP source port and the same way whenever it is measured" in coverage.measured
@@ -108,7 +124,11 @@ def test_no_two_flows_leave_a_leaf_at_once_and_each_end_has_one_out_of_it() -> N
     """A hash may send two flows over one link, and both would be slow."""
     world = World({})
     measured = world.run()
-    crossing = [(pair.client, pair.server) for pair in measured.pairs if NAMES.index(pair.client) // HOSTS != NAMES.index(pair.server) // HOSTS]
+    crossing = [
+        (pair.client, pair.server)
+        for pair in measured.pairs
+        if NAMES.index(pair.client) // HOSTS != NAMES.index(pair.server) // HOSTS
+    ]
     assert {one for one, _other in crossing} == {other for _one, other in crossing} == set(NAMES)
     assert f"storage: between leaves, {len(NAMES)} tests" in world.lines
     ways, why = ways_between(world.intent.fabrics[0], world.facts)
@@ -133,13 +153,23 @@ def test_a_slow_uplink_ends_at_the_two_leaves_and_nobody_else_is_accused() -> No
         world = World({("leaf-0", f"spine-{spine}"): 0.5})
         measured = world.run()
         found = world.findings(measured, "suspect")
-        slow = {pair.server for pair in measured.pairs if not pair.again and pair.average_gbps is not None and pair.average_gbps < 0.9 * LINE}
-        assert ({finding.subject for finding in found} == {"storage between leaf-0 and leaf-2, on the way there"}) == bool(slow), spine
+        slow = {
+            pair.server
+            for pair in measured.pairs
+            if not pair.again and pair.average_gbps is not None and pair.average_gbps < 0.9 * LINE
+        }
+        assert (
+            {finding.subject for finding in found} == {"storage between leaf-0 and leaf-2, on the way there"}
+        ) == bool(slow), spine
         for finding in found:
             assert f"{len(slow)} of {HOSTS} flows between them carry 50% of what is usual" in finding.measured
             assert "It is one of the links between these leaves" in finding.why and "UDP source port" in finding.why
-            assert re.search(r"As other flows, by another flow label, [0-9] of [0-9] of these pairs carry what is usual", finding.why)
-            assert "Look at the ports between leaf-0 and leaf-2" in finding.remedy and "ib" not in re.findall(r"\bib\w*", finding.remedy)
+            assert re.search(
+                r"As other flows, by another flow label, [0-9] of [0-9] of these pairs carry what is usual", finding.why
+            )
+            assert "Look at the ports between leaf-0 and leaf-2" in finding.remedy and "ib" not in re.findall(
+                r"\bib\w*", finding.remedy
+            )
 
 
 def test_at_least_one_of_the_uplinks_is_found() -> None:
@@ -171,21 +201,33 @@ def test_a_suspect_is_measured_again_over_the_way_that_it_took() -> None:
     ("labels", "changes", "words"),
     [
         (False, {}, "flows are not pinned, for perftest in the pods knows no --flow_label (23.10 and newer do)"),
-        (True, {"pods": {**PODS, "connection": "rdma_cm"}}, "flows are not pinned, for rdma_cm (pods.connection) takes no flow label"),
+        (
+            True,
+            {"pods": {**PODS, "connection": "rdma_cm"}},
+            "flows are not pinned, for rdma_cm (pods.connection) takes no flow label",
+        ),
     ],
 )
-def test_where_flows_can_not_be_pinned_the_finding_says_so(labels: bool, changes: typing.Dict[str, typing.Any], words: str) -> None:
+def test_where_flows_can_not_be_pinned_the_finding_says_so(
+    labels: bool, changes: dict[str, typing.Any], words: str
+) -> None:
     world = World({("node-8", "leaf-1"): 0.5, ("leaf-1", "node-8"): 0.5}, labels, **changes)
     measured = world.run()
-    assert not any(label is not None for _one, _other, label in world.api.tests) and not any(pair.flow_label for pair in measured.pairs)
+    assert not any(label is not None for _one, _other, label in world.api.tests) and not any(
+        pair.flow_label for pair in measured.pairs
+    )
     (coverage,) = world.findings(measured, "coverage")
     assert words in coverage.measured and "a slow one between leaves may be missed" in coverage.measured
-    assert [finding.subject for finding in world.findings(measured, "suspect")] == ["storage node-8 rail 0 <-> leaf-1 port Ethernet1/2"]
+    assert [finding.subject for finding in world.findings(measured, "suspect")] == [
+        "storage node-8 rail 0 <-> leaf-1 port Ethernet1/2"
+    ]
 
 
 def test_of_a_driver_that_is_not_known_nothing_is_claimed() -> None:
     world = World({})
-    world.facts = dataclasses.replace(world.facts, hcas={**world.facts.hcas, "node-3": roce_fabric.node(driver="bnxt_en")})
+    world.facts = dataclasses.replace(
+        world.facts, hcas={**world.facts.hcas, "node-3": roce_fabric.node(driver="bnxt_en")}
+    )
     (coverage,) = world.findings(world.run(), "coverage")
     assert "whether bnxt_en makes a UDP source port of it is not known" in coverage.measured
 
@@ -200,11 +242,20 @@ def test_ports_without_lldp_are_told_by_name_whether_few_or_all_and_nobody_is_ac
     switches = [finding for finding in world.findings(measured, "coverage") if finding.subject == "storage switches"]
     assert [finding.status for finding in switches] == ["warn"] * bool(deaf)
     for finding in switches:
-        assert finding.measured == f"not known of {deaf} of 24 ports" and f"{NAMES[-deaf]} rail 0: ens1 heard no switch" in finding.why
-        assert finding.remedy is not None and "Switch LLDP on" in finding.remedy and "tcpdump -nn -i ens1 ether proto 0x88cc" in finding.remedy
+        assert (
+            finding.measured == f"not known of {deaf} of 24 ports"
+            and f"{NAMES[-deaf]} rail 0: ens1 heard no switch" in finding.why
+        )
+        assert (
+            finding.remedy is not None
+            and "Switch LLDP on" in finding.remedy
+            and "tcpdump -nn -i ens1 ether proto 0x88cc" in finding.remedy
+        )
         assert ("rounds of pairs were measured" in finding.why) == (measured.plans[0].cover is None)
     assert {finding.status for finding in world.findings(measured, "coverage")} <= {"pass", "warn"}
-    assert {pair.client for pair in measured.pairs} <= set(NAMES) and {finding.status for finding in world.findings(measured, "suspect")} == {"pass"}
+    assert {pair.client for pair in measured.pairs} <= set(NAMES) and {
+        finding.status for finding in world.findings(measured, "suspect")
+    } == {"pass"}
 
 
 def test_who_asks_for_no_rounds_by_links_is_not_told_of_switches() -> None:
@@ -225,12 +276,21 @@ def test_without_lldp_there_are_rounds_of_pairs_and_the_plan_says_why() -> None:
 def test_few_nodes_meet_everybody_as_before() -> None:
     world = World({}, bandwidth={"rounds": "all"})
     (plan,) = world.run().plans
-    assert (plan.cover, plan.rounds) == (None, 23) and not any(label is not None for _one, _other, label in world.api.tests)
+    assert (plan.cover, plan.rounds) == (None, 23) and not any(
+        label is not None for _one, _other, label in world.api.tests
+    )
 
 
 def test_labels_make_the_ports_that_linux_makes_of_them() -> None:
     """rdma_flow_label_to_udp_sport: the low 14 bits with the high 6 exclusive or, above 0xc000."""
-    assert [udp_port(label) for label in (1, 0x3FFF, 0x4000, 0xFFFFF)] == [0xC001, 0xFFFF, 0xC001, 0xC000 | (0x3FFF ^ 0x3F)]
-    labels = {flow_label(rail, one, other, flow) for rail in (0, 1) for flow in (0, 1) for one in NAMES for other in NAMES}
+    assert [udp_port(label) for label in (1, 0x3FFF, 0x4000, 0xFFFFF)] == [
+        0xC001,
+        0xFFFF,
+        0xC001,
+        0xC000 | (0x3FFF ^ 0x3F),
+    ]
+    labels = {
+        flow_label(rail, one, other, flow) for rail in (0, 1) for flow in (0, 1) for one in NAMES for other in NAMES
+    }
     assert all(0 < label < 1 << 20 for label in labels) and len(labels) > 0.99 * 4 * len(NAMES) ** 2
     assert not_of_label(["mlx5_core", "bnxt_en", "ice"]) == ["bnxt_en"]

@@ -11,7 +11,11 @@ import typing
 import pytest
 import yaml
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, LabelSelector, NodePool
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+    DisruptionPlan,
+    LabelSelector,
+    NodePool,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import Policy
@@ -25,14 +29,14 @@ from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 
 
-def resources(name: str) -> typing.Tuple[typing.Dict[str, typing.Any], ...]:
+def resources(name: str) -> tuple[dict[str, typing.Any], ...]:
     data = yaml.safe_load((FIXTURES / name).read_text())
     return tuple(data.get("items", [data]))
 
 
 POLICIES = tuple(item for item in resources("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy")
-CONFIG: typing.Dict[str, typing.Any] = {"kind": "SriovOperatorConfig", "metadata": {"name": "default"}, "spec": {}}
-OBJECTS: typing.Dict[str, typing.Any] = {
+CONFIG: dict[str, typing.Any] = {"kind": "SriovOperatorConfig", "metadata": {"name": "default"}, "spec": {}}
+OBJECTS: dict[str, typing.Any] = {
     "Node": resources("node-worker-sriov.yaml"),
     "SriovNetworkNodeState": resources("sriovnetworknodestates-igb-succeeded.yaml"),
     "SriovNetworkNodePolicy": POLICIES,
@@ -47,9 +51,9 @@ MORE = dataclasses.replace(NOW, vfs_count=5)
 
 
 class Cluster(Paged):
-    def __init__(self, **changes: typing.Union[ApiError, typing.Tuple[typing.Dict[str, typing.Any], ...]]) -> None:
+    def __init__(self, **changes: typing.Union[ApiError, tuple[dict[str, typing.Any], ...]]) -> None:
         self.objects = {**OBJECTS, **changes}
-        self.asked: typing.List[typing.Tuple[str, str]] = []
+        self.asked: list[tuple[str, str]] = []
 
     def list(self, kind: str, namespace: str = "", selector: str = "") -> Listing:
         self.asked.append((kind, namespace))
@@ -63,7 +67,9 @@ class Cluster(Paged):
 
 
 def read(cluster: Cluster, policy: Policy, *pools: NodePool) -> DisruptionPlan:
-    return read_plan(typing.cast(kubernetes.Cluster, cluster), "ops", Rendered((policy,), pools), ("kl-a",), ClusterIntent())
+    return read_plan(
+        typing.cast(kubernetes.Cluster, cluster), "ops", Rendered((policy,), pools), ("kl-a",), ClusterIntent()
+    )
 
 
 def test_pods_are_read_only_when_a_node_loses_something() -> None:
@@ -90,7 +96,10 @@ def test_a_cluster_without_machine_config_pools_is_no_openshift() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [(ApiError(403, "Forbidden", "cannot list", "GET"), "cannot list"), (ApiError(404, "NotFound", "x", "GET"), "the API server does not know the kind")],
+    [
+        (ApiError(403, "Forbidden", "cannot list", "GET"), "cannot list"),
+        (ApiError(404, "NotFound", "x", "GET"), "the API server does not know the kind"),
+    ],
 )
 def test_a_kind_that_cannot_be_read_is_kept_with_the_reason(answer: ApiError, reason: str) -> None:
     assert read(Cluster(SriovNetworkPoolConfig=answer), NOW).unread == {"SriovNetworkPoolConfig": reason}
@@ -106,38 +115,52 @@ def test_a_server_that_does_not_answer_is_an_error() -> None:
 
 
 CONFIG = host_configs(HostNeeds(kernel_arguments=("iommu=pt",)))[0]
-KUBELET = host_configs(HostNeeds(kubelet=Kubelet("single-numa-node", cpu_manager_policy="static", reserved_system_cpus="0-1")))[0]
-POOL: typing.Dict[str, typing.Any] = {
+KUBELET = host_configs(
+    HostNeeds(kubelet=Kubelet("single-numa-node", cpu_manager_policy="static", reserved_system_cpus="0-1"))
+)[0]
+POOL: dict[str, typing.Any] = {
     "kind": "MachineConfigPool",
     "metadata": {"name": "worker", "labels": {"pools.operator.machineconfiguration.openshift.io/worker": ""}},
-    "spec": {"nodeSelector": {}, "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}}, "maxUnavailable": 2},
+    "spec": {
+        "nodeSelector": {},
+        "machineConfigSelector": {"matchLabels": {"machineconfiguration.openshift.io/role": "worker"}},
+        "maxUnavailable": 2,
+    },
 }
 
 
 class OpenShift(Cluster):
     def __init__(
         self,
-        there: typing.Optional[typing.Union[typing.Dict[str, typing.Any], ApiError]] = None,
-        **changes: typing.Union[ApiError, typing.Tuple[typing.Dict[str, typing.Any], ...]],
+        there: typing.Optional[typing.Union[dict[str, typing.Any], ApiError]] = None,
+        **changes: typing.Union[ApiError, tuple[dict[str, typing.Any], ...]],
     ) -> None:
         super().__init__(MachineConfigPool=(POOL,), **changes)
         self.there = there
 
-    def get(self, kind: str, namespace: str, name: str) -> typing.Dict[str, typing.Any]:
+    def get(self, kind: str, namespace: str, name: str) -> dict[str, typing.Any]:
         if isinstance(self.there, dict):
             return self.there
         raise self.there or ApiError(404, "NotFound", "x", "GET")
 
 
-def read_config(cluster: OpenShift, *configs: typing.Dict[str, typing.Any]) -> DisruptionPlan:
-    return read_plan(typing.cast(kubernetes.Cluster, cluster), "ops", Rendered((NOW,), (), configs or (CONFIG,)), ("kl-a",), ClusterIntent())
+def read_config(cluster: OpenShift, *configs: dict[str, typing.Any]) -> DisruptionPlan:
+    return read_plan(
+        typing.cast(kubernetes.Cluster, cluster),
+        "ops",
+        Rendered((NOW,), (), configs or (CONFIG,)),
+        ("kl-a",),
+        ClusterIntent(),
+    )
 
 
 def test_a_machine_config_that_is_new_or_other_rolls_its_pool_and_one_that_is_there_does_not() -> None:
     other = {**CONFIG, "spec": {**CONFIG["spec"], "kernelArguments": ["iommu=off"]}}
     for there in (None, other):
         planned = read_config(OpenShift(there))
-        assert planned.nodes[0].reasons == ("MachineConfig 99-worker-linerate-kernel-arguments (kernel arguments iommu=pt)",)
+        assert planned.nodes[0].reasons == (
+            "MachineConfig 99-worker-linerate-kernel-arguments (kernel arguments iommu=pt)",
+        )
         assert [(pool.name, pool.at_once) for pool in planned.pools] == [("worker", 2)]
     cluster = OpenShift({**CONFIG, "metadata": {"name": "x", "generation": 3}})
     assert read_config(cluster).nodes[0].action == "nothing"
@@ -147,12 +170,16 @@ def test_a_machine_config_that_is_new_or_other_rolls_its_pool_and_one_that_is_th
 def test_a_pool_that_was_left_paused_is_seen_although_nothing_is_new() -> None:
     cluster = OpenShift(CONFIG)
     left = {**POOL["spec"], "paused": True, "configuration": {"name": "rendered-2"}}
-    cluster.objects["MachineConfigPool"] = ({**POOL, "metadata": {"name": "worker", "annotations": {"linerate.rdma/paused": "true"}}, "spec": left},)
+    cluster.objects["MachineConfigPool"] = (
+        {**POOL, "metadata": {"name": "worker", "annotations": {"linerate.rdma/paused": "true"}}, "spec": left},
+    )
     assert "paused before rendered-2" in read_config(cluster).nodes[0].reasons[0]
 
 
 def test_a_machine_config_that_cannot_be_read_or_that_nothing_would_take_is_unknown() -> None:
-    assert read_config(OpenShift(ApiError(403, "Forbidden", "cannot get", "GET"))).unread == {"MachineConfig": "cannot get"}
+    assert read_config(OpenShift(ApiError(403, "Forbidden", "cannot get", "GET"))).unread == {
+        "MachineConfig": "cannot get"
+    }
     plain = OpenShift()
     plain.objects["MachineConfigPool"] = ApiError(404, "NotFound", "x", "GET")
     assert "no MachineConfigPool can be seen" in read_config(plain).unread["MachineConfig"]
@@ -168,7 +195,9 @@ def test_a_kubelet_config_is_in_the_same_roll_and_says_what_it_sets() -> None:
     )
     assert [(pool.name, pool.blockers) for pool in planned.pools] == [("worker", ())]
     there = OpenShift({**KUBELET, "metadata": {"name": "x"}})
-    assert read_config(there, KUBELET).nodes[0].action == "nothing" and "KubeletConfig" not in [kind for kind, _namespace in there.asked]
+    assert read_config(there, KUBELET).nodes[0].action == "nothing" and "KubeletConfig" not in [
+        kind for kind, _namespace in there.asked
+    ]
 
 
 def test_another_kubelet_config_of_the_pool_is_in_the_way() -> None:
@@ -176,11 +205,20 @@ def test_another_kubelet_config_of_the_pool_is_in_the_way() -> None:
     (pool,) = read_config(OpenShift(KubeletConfig=(KUBELET, other)), KUBELET).pools
     (blocker,) = pool.blockers
     assert "takes KubeletConfig performance-gpu as well" in blocker
-    elsewhere = {**other, "spec": {"machineConfigPoolSelector": {"matchLabels": {"pools.operator.machineconfiguration.openshift.io/master": ""}}}}
+    elsewhere = {
+        **other,
+        "spec": {
+            "machineConfigPoolSelector": {
+                "matchLabels": {"pools.operator.machineconfiguration.openshift.io/master": ""}
+            }
+        },
+    }
     assert read_config(OpenShift(KubeletConfig=(elsewhere,)), KUBELET).pools[0].blockers == ()
 
 
 def test_kubelet_configs_that_cannot_be_read_close_the_gate() -> None:
     cluster = OpenShift(KubeletConfig=ApiError(403, "Forbidden", "cannot list", "GET"))
     assert read_config(cluster, KUBELET).unread == {"KubeletConfig": "cannot list"}
-    assert read_config(OpenShift(ApiError(403, "Forbidden", "cannot get", "GET"), KubeletConfig=()), KUBELET).unread == {"KubeletConfig": "cannot get"}
+    assert read_config(
+        OpenShift(ApiError(403, "Forbidden", "cannot get", "GET"), KubeletConfig=()), KUBELET
+    ).unread == {"KubeletConfig": "cannot get"}

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""BIOS and MachineConfigs with one reboot of each node, by the machine config operator: real BMCs, a real client of an API server, and an operator that
-renders, drains and reboots one node after the other. Killed at each point, held by others, degraded: no BMC ever resets a node beside it."""
+"""BIOS and MachineConfigs with one reboot of each node, by the machine config operator: real BMCs, a real client of an
+API server, and an operator that renders, drains and reboots one node after the other. Killed at each point, held by
+others, degraded: no BMC ever resets a node beside it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.roll import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import KernelArguments, ObservedKernelArguments
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import (
+    KernelArguments,
+    ObservedKernelArguments,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, NodeRoll, Seen, proven
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.machine_config import PAUSED_ANNOTATION
@@ -25,7 +30,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources i
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
-from ansible_collections.linerate.rdma.tests.unit.roll_world import ATTRIBUTE, NODES, Killed, Server, Site, World, kill_at_once, merged, of, only, ready, states
+from ansible_collections.linerate.rdma.tests.unit.roll_world import (
+    ATTRIBUTE,
+    NODES,
+    Killed,
+    Server,
+    Site,
+    World,
+    kill_at_once,
+    merged,
+    of,
+    only,
+    ready,
+    states,
+)
 from lab.bmc.server import Fault
 
 WANTED = ("iommu=pt",)
@@ -38,7 +56,8 @@ BY_OPERATOR = "reset by the machine config operator (MachineConfigPool worker)"
 
 
 class Operated(World):
-    """A cluster with a machine config operator, whose pool ``worker`` has all nodes but those of no pool. Each pause is a step of its.
+    """A cluster with a machine config operator, whose pool ``worker`` has all nodes but those of no pool. Each pause is
+    a step of its.
 
     :ivar servers: BMCs of the nodes, whose BIOS takes at any reboot what waits in it
     :ivar reboots: how often the operator rebooted each node
@@ -48,9 +67,9 @@ class Operated(World):
 
     def __init__(self) -> None:
         super().__init__()
-        self.servers: typing.Dict[str, Server] = {}
-        self.reboots: typing.Dict[str, int] = {}
-        self.sticks: typing.Tuple[str, ...] = ()
+        self.servers: dict[str, Server] = {}
+        self.reboots: dict[str, int] = {}
+        self.sticks: tuple[str, ...] = ()
         self.soft = False
         self.serve("MachineConfig", [])
         self.serve("MachineConfigPool", [pool()])
@@ -61,7 +80,10 @@ class Operated(World):
         self.at(name, config, config, "Done")
 
     def at(self, name: str, has: str, wanted: str, state: str) -> None:
-        told = {f"{ANNOTATIONS}{key}": value for key, value in (("currentConfig", has), ("desiredConfig", wanted), ("state", state))}
+        told = {
+            f"{ANNOTATIONS}{key}": value
+            for key, value in (("currentConfig", has), ("desiredConfig", wanted), ("state", state))
+        }
         self.put("Node", merged(self.seen(name), {"metadata": {"labels": {"role": "worker"}, "annotations": told}}))
 
     @property
@@ -74,7 +96,7 @@ class Operated(World):
         """Somebody changes the pool."""
         self.put("MachineConfigPool", merged(self.pool, change))
 
-    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+    def write(self, method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
         if path.startswith(POOLS):
             self.change(body)
             self.do("pause" if body["spec"]["paused"] else "release")
@@ -88,7 +110,9 @@ class Operated(World):
     def boot(self, name: str) -> None:
         """By a BMC."""
         found, wanted = self.seen(name)["metadata"]["annotations"], self.pool["spec"]["configuration"]["name"]
-        idle = found.get(f"{ANNOTATIONS}state") == "Done" and (self.pool["spec"]["paused"] or found[f"{ANNOTATIONS}currentConfig"] == wanted)
+        idle = found.get(f"{ANNOTATIONS}state") == "Done" and (
+            self.pool["spec"]["paused"] or found[f"{ANNOTATIONS}currentConfig"] == wanted
+        )
         assert idle or f"{ANNOTATIONS}state" not in found, f"a BMC has reset {name} beside the machine config operator"
         super().boot(name)
 
@@ -101,10 +125,14 @@ class Operated(World):
         wanted = f"rendered-{len(names)}"
         if self.pool["spec"]["configuration"]["name"] != wanted:
             source = [{"name": name} for name in names]
-            self.change({"spec": {"configuration": {"name": wanted, "source": source}}, "status": {"updatedMachineCount": 0}})
+            self.change(
+                {"spec": {"configuration": {"name": wanted, "source": source}}, "status": {"updatedMachineCount": 0}}
+            )
             return
         has = {name: self.seen(name)["metadata"]["annotations"].get(f"{ANNOTATIONS}currentConfig") for name in NODES}
-        going = [name for name in NODES if self.seen(name)["metadata"]["annotations"].get(f"{ANNOTATIONS}state") == "Working"]
+        going = [
+            name for name in NODES if self.seen(name)["metadata"]["annotations"].get(f"{ANNOTATIONS}state") == "Working"
+        ]
         if going:
             name = going[0]
             if name not in self.away and name not in self.sticks:
@@ -117,7 +145,9 @@ class Operated(World):
         done = sum(config == wanted for config in has.values())
         members = sum(config is not None for config in has.values())
         current = wanted if done == members else self.pool["status"]["configuration"]["name"]
-        self.change({"status": {"updatedMachineCount": done, "machineCount": members, "configuration": {"name": current}}})
+        self.change(
+            {"status": {"updatedMachineCount": done, "machineCount": members, "configuration": {"name": current}}}
+        )
 
     def go(self, name: str, wanted: str) -> None:
         """A node's turn: cordoned, and rebooted."""
@@ -220,7 +250,10 @@ def test_the_plan_says_one_reboot_of_each_node_by_whom_and_why(site: Pooled) -> 
     told = lines(site.plan())
     assert len(told) == 4 and told[3].startswith("MachineConfigPool worker: rolled once, 1 at a time"), told
     for number, text in enumerate(told[:3], 1):
-        assert text.startswith(f"worker-{number}: ") and "one reboot by the machine config operator (MachineConfigPool worker)" in text
+        assert (
+            text.startswith(f"worker-{number}: ")
+            and "one reboot by the machine config operator (MachineConfigPool worker)" in text
+        )
         assert f"MachineConfig {CONFIG} (kernel arguments iommu=pt)" in text and ("BIOS sriov" in text) == (number < 3)
         assert "its BMC" not in text.partition(": BIOS")[0]
     assert site.world.did == []
@@ -230,13 +263,26 @@ def test_bios_and_machine_configs_take_one_reboot_of_the_operator_s(site: Pooled
     only(site, "worker-1", "worker-2")
     site.world.add("web-1", "worker-1")
     done = site.settle()
-    assert states(done) == dict.fromkeys(NODES, "done") and {one.status for one in check(done.plan, done.outcomes, done.error)} == {"pass"}
+    assert states(done) == dict.fromkeys(NODES, "done") and {
+        one.status for one in check(done.plan, done.outcomes, done.error)
+    } == {"pass"}
     assert site.resets() == {} and site.world.reboots == dict.fromkeys(NODES, 1)
     assert [server.value for server in site.servers.values()] == ["Enabled"] * 3
-    assert all(BY_OPERATOR in outcome.did for outcome in done.outcomes) and any("BIOS" in text for text in of(done, "worker-1").did)
+    assert all(BY_OPERATOR in outcome.did for outcome in done.outcomes) and any(
+        "BIOS" in text for text in of(done, "worker-1").did
+    )
     did = site.world.did
-    assert max(did.index(f"note {name} reset") for name in NODES) < did.index("pause") < did.index("apply") < did.index("release")
-    assert did.index("release") < did.index("operator takes worker-1") and did.count("release") == 1 and not any("evict" in what for what in did)
+    assert (
+        max(did.index(f"note {name} reset") for name in NODES)
+        < did.index("pause")
+        < did.index("apply")
+        < did.index("release")
+    )
+    assert (
+        did.index("release") < did.index("operator takes worker-1")
+        and did.count("release") == 1
+        and not any("evict" in what for what in did)
+    )
     clean(site)
     before = list(did)
     again = site.settle()
@@ -251,13 +297,19 @@ def test_nothing_is_proven_before_somebody_has_looked(site: Pooled) -> None:
     assert states(shown) == {"worker-1": "done", "worker-2": "failed", "worker-3": "done"}
     assert "did not take at the reset: kernel argument iommu=pt" in of(shown, "worker-2").why
     again = site.run()
-    assert of(again, "worker-2").state == "failed" and site.resets() == {} and site.world.reboots == dict.fromkeys(NODES, 1)
+    assert (
+        of(again, "worker-2").state == "failed"
+        and site.resets() == {}
+        and site.world.reboots == dict.fromkeys(NODES, 1)
+    )
 
 
 def test_check_mode_changes_nothing(site: Pooled) -> None:
     done = site.run(check_mode=True)
     assert set(states(done).values()) == {"planned"} and len(done.changes) == 3 and site.world.did == []
-    assert not any(server.written for server in site.servers.values()) and site.world.object(f"{CONFIGS}/{CONFIG}") is None
+    assert (
+        not any(server.written for server in site.servers.values()) and site.world.object(f"{CONFIGS}/{CONFIG}") is None
+    )
 
 
 @pytest.mark.parametrize("disruption", ["none", "drain"])
@@ -279,7 +331,10 @@ def test_a_bios_alone_is_reset_by_the_bmc_and_a_machine_config_alone_is_left_to_
 def test_a_setting_that_does_not_take_is_told_and_never_tried_by_a_second_reset(site: Pooled) -> None:
     site.servers["worker-1"].bios.stubborn = frozenset({ATTRIBUTE})
     done = site.settle()
-    assert states(done) == {"worker-1": "failed", "worker-2": "done", "worker-3": "done"} and "did not take" in of(done, "worker-1").why
+    assert (
+        states(done) == {"worker-1": "failed", "worker-2": "done", "worker-3": "done"}
+        and "did not take" in of(done, "worker-1").why
+    )
     for _run in range(2):
         again = site.run()
         assert of(again, "worker-1").state == "failed" and "did not take" in of(again, "worker-1").why
@@ -321,16 +376,30 @@ def test_a_pool_that_is_under_way_is_waited_for_and_its_nodes_are_never_reset_by
     assert {(step.phase, step.pool, step.wave) for step in planned.steps} == {("wait", "worker", 0)}
     assert "wait until it is back from its reboot by the machine config operator" in line(planned.steps[0])
     done = site.run()
-    assert of(done, "worker-2").state == "failed" and "MachineConfigPool worker has not rebooted it" in of(done, "worker-2").why
+    assert (
+        of(done, "worker-2").state == "failed"
+        and "MachineConfigPool worker has not rebooted it" in of(done, "worker-2").why
+    )
     assert site.resets() == {} and site.world.note("worker-2")["reset"]
     site.world.sticks = ()
     site.look()
-    assert of(site.settle(), "worker-2").state == "done" and site.resets() == {} and site.world.reboots == dict.fromkeys(NODES, 1)
+    assert (
+        of(site.settle(), "worker-2").state == "done"
+        and site.resets() == {}
+        and site.world.reboots == dict.fromkeys(NODES, 1)
+    )
     clean(site)
 
 
 BEHIND = {"spec": {"configuration": {"name": "rendered-9"}}}
-DEGRADED = {"status": {"conditions": [{"type": "Degraded", "status": "True"}, {"type": "NodeDegraded", "status": "True", "message": "disk is full"}]}}
+DEGRADED = {
+    "status": {
+        "conditions": [
+            {"type": "Degraded", "status": "True"},
+            {"type": "NodeDegraded", "status": "True", "message": "disk is full"},
+        ]
+    }
+}
 
 
 @pytest.mark.parametrize("new", [True, False], ids=["with MachineConfigs", "BIOS alone"])
@@ -339,13 +408,18 @@ DEGRADED = {"status": {"conditions": [{"type": "Degraded", "status": "True"}, {"
     ("change", "words"),
     [
         ({"spec": {"paused": True}}, "paused by somebody else"),
-        ({"spec": {"paused": True}, "metadata": {"annotations": {"sriovnetwork.openshift.io/state": "Paused"}}}, "paused by the SR-IOV operator"),
+        (
+            {"spec": {"paused": True}, "metadata": {"annotations": {"sriovnetwork.openshift.io/state": "Paused"}}},
+            "paused by the SR-IOV operator",
+        ),
         (DEGRADED, "disk is full"),
         (BEHIND, "may reboot the node"),
     ],
     ids=["paused", "paused by an operator", "degraded", "rolling"],
 )
-def test_a_pool_that_others_hold_keeps_the_bmc_away(site: Pooled, change: Resource, words: str, noted: bool, new: bool) -> None:
+def test_a_pool_that_others_hold_keeps_the_bmc_away(
+    site: Pooled, change: Resource, words: str, noted: bool, new: bool
+) -> None:
     only(site, "worker-1")
     site.hosts = HOSTS if new else ()
     if noted:
@@ -356,7 +430,12 @@ def test_a_pool_that_others_hold_keeps_the_bmc_away(site: Pooled, change: Resour
     done = site.run()
     first = of(done, "worker-1")
     assert (first.state in ("blocked", "failed") and words in first.why) or "has not rebooted it" in first.why, first
-    assert site.resets() == {} and site.world.reboots == {} and "release" not in site.world.did and "apply" not in site.world.did
+    assert (
+        site.resets() == {}
+        and site.world.reboots == {}
+        and "release" not in site.world.did
+        and "apply" not in site.world.did
+    )
     assert not site.world.cordoned("worker-1")
 
 
@@ -376,8 +455,14 @@ def test_a_node_of_no_pool_goes_the_usual_way(site: Pooled) -> None:
     site.world.put("Node", {**plain, "metadata": {**plain["metadata"], "labels": {}}})
     site.facts.clear()
     planned = site.plan()
-    assert [(step.node, step.pool, step.wave) for step in planned.steps] == [("worker-1", "worker", 0), ("worker-2", "worker", 0), ("worker-3", "", 1)]
-    assert any(text.startswith("worker-3 (wave 1): set, drain, reset by its BMC: BIOS sriov") for text in lines(planned))
+    assert [(step.node, step.pool, step.wave) for step in planned.steps] == [
+        ("worker-1", "worker", 0),
+        ("worker-2", "worker", 0),
+        ("worker-3", "", 1),
+    ]
+    assert any(
+        text.startswith("worker-3 (wave 1): set, drain, reset by its BMC: BIOS sriov") for text in lines(planned)
+    )
     done = site.run()
     assert states(done) == dict.fromkeys(NODES, "done"), done
     assert site.resets() == {"worker-3": 1} and site.world.reboots == {"worker-1": 1, "worker-2": 1}
@@ -388,7 +473,11 @@ def test_pools_that_can_not_be_read_keep_the_bmc_from_the_nodes_of_the_operator(
     original = site.world.listing
     site.world.listing = lambda path: b"{" if path == POOLS else original(path)  # type: ignore[method-assign]
     done = site.run()
-    assert of(done, "worker-1").state == "blocked" and "MachineConfigPool:" in of(done, "worker-1").why and site.world.did == []
+    assert (
+        of(done, "worker-1").state == "blocked"
+        and "MachineConfigPool:" in of(done, "worker-1").why
+        and site.world.did == []
+    )
 
 
 def test_a_power_cycle_is_the_bmc_s_once_before_the_roll(site: Pooled) -> None:
@@ -403,11 +492,20 @@ def test_a_power_cycle_is_the_bmc_s_once_before_the_roll(site: Pooled) -> None:
     planned = roller.plan(NODES, ClusterIntent(disruption="reboot"))
     (text,) = (text for text in lines(planned) if text.startswith("worker-2"))
     assert text.startswith("worker-2 (wave 1): set, drain, power cycle by its BMC: BIOS sriov")
-    assert "after that, rebooted by the machine config operator (MachineConfigPool worker) as well" in text and "its reboot is no power cycle" in text
+    assert (
+        "after that, rebooted by the machine config operator (MachineConfigPool worker) as well" in text
+        and "its reboot is no power cycle" in text
+    )
     done = roller.roll(planned)
     assert states(done) == {"worker-1": "unproven", "worker-2": "unproven", "worker-3": "unproven"}
-    assert site.servers["worker-2"].resets == ["PowerCycle"] and site.resets() == {"worker-2": 1} and site.world.reboots == dict.fromkeys(NODES, 1)
-    assert BY_OPERATOR in of(done, "worker-2").did and site.world.did.index("reset worker-2") < site.world.did.index("pause")
+    assert (
+        site.servers["worker-2"].resets == ["PowerCycle"]
+        and site.resets() == {"worker-2": 1}
+        and site.world.reboots == dict.fromkeys(NODES, 1)
+    )
+    assert BY_OPERATOR in of(done, "worker-2").did and site.world.did.index("reset worker-2") < site.world.did.index(
+        "pause"
+    )
     site.look()
     site.more = ()
     assert states(proven(done, site.prove())) == dict.fromkeys(NODES, "done") and site.resets() == {"worker-2": 1}
@@ -422,7 +520,7 @@ class _Shown:
     def __init__(self, seen: typing.Mapping[str, Seen]) -> None:
         self._seen = seen
 
-    def look(self, nodes: typing.Iterable[str]) -> typing.Dict[str, Seen]:
+    def look(self, nodes: typing.Iterable[str]) -> dict[str, Seen]:
         return {node: self._seen[node] for node in nodes if node in self._seen}
 
     def set(self, node: str) -> str:
@@ -432,14 +530,20 @@ class _Shown:
 def test_a_node_that_can_not_be_done_holds_its_pool_so_that_none_is_rebooted_twice(site: Pooled) -> None:
     site.servers["worker-2"].faults["/redfish/v1/Systems"] = Fault(status=500)
     done = site.run()
-    assert states(done) == {"worker-1": "blocked", "worker-2": "unknown", "worker-3": "blocked"} and site.world.did == []
+    assert (
+        states(done) == {"worker-1": "blocked", "worker-2": "unknown", "worker-3": "blocked"} and site.world.did == []
+    )
     assert "so that no node is rebooted twice: worker-2: " in of(done, "worker-1").why
 
 
 def test_a_bios_that_is_not_set_ends_it_before_any_pool_is_touched(site: Pooled) -> None:
     site.servers["worker-2"].faults[site.servers["worker-2"].bios.path + "/Settings"] = Fault(status=403)
     done = site.run()
-    assert of(done, "worker-2").state == "failed" and of(done, "worker-1").state == "left" and "worker-2 failed" in of(done, "worker-1").why
+    assert (
+        of(done, "worker-2").state == "failed"
+        and of(done, "worker-1").state == "left"
+        and "worker-2 failed" in of(done, "worker-1").why
+    )
     assert not {"pause", "apply", "release"} & set(site.world.did) and site.world.reboots == {}
     clean(site)
     site.servers["worker-2"].faults.clear()
@@ -449,14 +553,23 @@ def test_a_bios_that_is_not_set_ends_it_before_any_pool_is_touched(site: Pooled)
 def test_what_the_api_server_refuses_is_seen_before_a_bios_is_set(site: Pooled) -> None:
     original = site.world.write
 
-    def write(method: str, path: str, body: Resource, dry_run: bool = False) -> typing.Tuple[int, Resource]:
+    def write(method: str, path: str, body: Resource, dry_run: bool = False) -> tuple[int, Resource]:
         if path.startswith(CONFIGS):
-            return 403, {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "may not patch machineconfigs"}
+            return 403, {
+                "kind": "Status",
+                "code": 403,
+                "reason": "Forbidden",
+                "message": "may not patch machineconfigs",
+            }
         return original(method, path, body, dry_run)
 
     site.world.write = write  # type: ignore[method-assign]
     done = site.run()
-    assert set(states(done).values()) == {"failed"} and "may not patch machineconfigs" in of(done, "worker-1").why and site.world.did == []
+    assert (
+        set(states(done).values()) == {"failed"}
+        and "may not patch machineconfigs" in of(done, "worker-1").why
+        and site.world.did == []
+    )
 
 
 def test_a_roll_without_a_reboot_is_told_and_then_the_bmc_resets(site: Pooled) -> None:
@@ -464,7 +577,10 @@ def test_a_roll_without_a_reboot_is_told_and_then_the_bmc_resets(site: Pooled) -
     site.facts.clear()
     site.world.soft = True
     done = site.run()
-    assert states(done) == {"worker-1": "failed", "worker-2": "done", "worker-3": "done"} and "without a reboot" in of(done, "worker-1").why
+    assert (
+        states(done) == {"worker-1": "failed", "worker-2": "done", "worker-3": "done"}
+        and "without a reboot" in of(done, "worker-1").why
+    )
     assert of(site.run(), "worker-1").state == "done" and site.resets() == {"worker-1": 1} and site.world.reboots == {}
 
 
@@ -472,9 +588,16 @@ def test_told_to_stop_it_leaves_the_pool_to_the_operator_and_the_next_run_waits(
     site.facts.clear()
     site.stop = lambda: "operator takes worker-2" in site.world.did
     done = site.run()
-    assert states(done) == {"worker-1": "done", "worker-2": "left", "worker-3": "left"} and not site.world.pool["spec"]["paused"]
+    assert (
+        states(done) == {"worker-1": "done", "worker-2": "left", "worker-3": "left"}
+        and not site.world.pool["spec"]["paused"]
+    )
     site.stop = lambda: False
-    assert set(states(site.run()).values()) <= {"done", "nothing"} and site.world.reboots == dict.fromkeys(NODES, 1) and site.resets() == {}
+    assert (
+        set(states(site.run()).values()) <= {"done", "nothing"}
+        and site.world.reboots == dict.fromkeys(NODES, 1)
+        and site.resets() == {}
+    )
     clean(site)
 
 
@@ -496,4 +619,8 @@ def test_a_node_that_breaks_at_its_reboot_is_told_with_the_words_of_the_pool(sit
         and "oc describe machineconfigpool" in of(done, "worker-1").remedy
     )
     again = site.run()
-    assert set(states(again).values()) <= {"failed", "blocked"} and site.resets() == {} and site.world.reboots == {"worker-1": 1}
+    assert (
+        set(states(again).values()) <= {"failed", "blocked"}
+        and site.resets() == {}
+        and site.world.reboots == {"worker-1": 1}
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The BIOS of a node by its BMC: each vendor's answers over TLS, what goes wrong with BMCs, and many of them at once."""
+"""The BIOS of a node by its BMC: each vendor's answers over TLS, what goes wrong with BMCs, and many of them at
+once."""
 
 from __future__ import annotations
 
@@ -18,7 +19,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosSetting, NodeBios
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError, address_of, fingerprint_of
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import (
+    Bmc,
+    BmcError,
+    address_of,
+    fingerprint_of,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.session import Session
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import Registry
@@ -50,7 +56,9 @@ def trusted(certificates: Certificates) -> pathlib.Path:
 def serve(trusted: pathlib.Path) -> typing.Iterator[Serve]:
     """Starts a BMC, which ends with the test."""
     with contextlib.ExitStack() as servers:
-        yield lambda vendor="dell", certificate=trusted, latency=0.0: servers.enter_context(BmcServer(tree(vendor), certificate, latency))
+        yield lambda vendor="dell", certificate=trusted, latency=0.0: servers.enter_context(
+            BmcServer(tree(vendor), certificate, latency)
+        )
 
 
 @pytest.fixture
@@ -59,7 +67,9 @@ def trust(certificates: Certificates) -> Trust:
 
 
 def bmc(server: BmcServer, **other: typing.Any) -> Bmc:
-    return Bmc(**{"node": "worker-1", "address": "localhost", "port": server.port, "user": USER, "password": PASSWORD, **other})
+    return Bmc(
+        **{"node": "worker-1", "address": "localhost", "port": server.port, "user": USER, "password": PASSWORD, **other}
+    )
 
 
 def seen(server: BmcServer, trust: Trust, **other: typing.Any) -> NodeBios:
@@ -74,9 +84,13 @@ def failed(server: BmcServer, trust: Trust, seconds: float = 20.0, **other: typi
     return caught.value
 
 
-def values(bios: NodeBios) -> typing.Dict[str, typing.Dict[str, typing.Any]]:
+def values(bios: NodeBios) -> dict[str, dict[str, typing.Any]]:
     """By key the attributes with their values; keys without one are left out."""
-    return {one.key: {attribute.name: attribute.current for attribute in one.attributes} for one in bios.settings if one.attributes}
+    return {
+        one.key: {attribute.name: attribute.current for attribute in one.attributes}
+        for one in bios.settings
+        if one.attributes
+    }
 
 
 def setting(bios: NodeBios, key: str) -> BiosSetting:
@@ -110,7 +124,7 @@ def test_dell_registry_of_another_name_and_version(serve: Serve, trust: Trust) -
 
 def test_dell_follows_what_depends_on_the_values_of_this_node(serve: Serve, trust: Trust) -> None:
     server = serve()
-    (_c1e, c_states) = setting(seen(server, trust), "c_states").attributes
+    _c1e, c_states = setting(seen(server, trust), "c_states").attributes
     assert c_states.read_only == "dependency: it can't be written while SysProfile is PerfOptimized"
     server.answers[f"{SYSTEM}/Bios"]["Attributes"]["SysProfile"] = "Custom"
     # the registry still calls it read-only, as it did on the node that it was read from
@@ -120,7 +134,11 @@ def test_dell_follows_what_depends_on_the_values_of_this_node(serve: Serve, trus
 def test_hpe_without_a_body_of_its_registry(serve: Serve, trust: Trust) -> None:
     server = serve("hpe")
     bios = seen(server, trust)
-    assert bios.registry == "" and "404 (Base.1.12.ResourceMissingAtURI)" in bios.registry_error and "worker-1" not in bios.registry_error
+    assert (
+        bios.registry == ""
+        and "404 (Base.1.12.ResourceMissingAtURI)" in bios.registry_error
+        and "worker-1" not in bios.registry_error
+    )
     assert bios.settings_uri == "/redfish/v1/systems/1/bios/settings/" and bios.settings_uri in server.asked
     assert values(bios) == {
         "sriov": {"Sriov": "Enabled"},
@@ -150,7 +168,10 @@ def test_lenovo_pending_is_another_resource(serve: Serve, trust: Trust) -> None:
     }
     assert setting(bios, "sriov").attributes[0].pending == "Disabled"
     (against,) = states(bios, wanted_of({"sriov": True}))
-    assert (against.state, against.why) == ("wrong", "DevicesandIOPorts_SRIOV: Disabled waits for a reset, and is not on")
+    assert (against.state, against.why) == (
+        "wrong",
+        "DevicesandIOPorts_SRIOV: Disabled waits for a reset, and is not on",
+    )
 
 
 def test_supermicro_values_by_their_display_names(serve: Serve, trust: Trust) -> None:
@@ -169,7 +190,10 @@ def test_supermicro_values_by_their_display_names(serve: Serve, trust: Trust) ->
         "max_read_request": {"PCIeMaxReadRequestSize_00AE": "Auto"},
     }
     # what GET shows is what is written; in the registry '0' is Enable here
-    assert [(one.value, one.label) for one in setting(bios, "smt").attributes[0].allowed] == [("Enable", "0"), ("Disable", "1")]
+    assert [(one.value, one.label) for one in setting(bios, "smt").attributes[0].allowed] == [
+        ("Enable", "0"),
+        ("Disable", "1"),
+    ]
     assert state(bios, smt=True) == "ok" and state(bios, smt=False) == state(bios, smt=0) == "wrong"
     assert state(bios, max_read_request=4096) == state(bios, numa_per_socket=1) == "unknown"
     assert state(bios, acs=False) == "ok" and state(bios, relaxed_ordering=True) == "wrong"
@@ -200,7 +224,9 @@ def test_gb200_names_no_registry_and_has_a_switch_for_each_root_port(serve: Serv
     server = serve("gb200")
     bios = seen(server, trust)
     assert (bios.vendor, bios.model, bios.version) == ("", "", "")
-    assert list(values(bios)) == ["acs"] and len(values(bios)["acs"]) == 20 and set(values(bios)["acs"].values()) == {True}
+    assert (
+        list(values(bios)) == ["acs"] and len(values(bios)["acs"]) == 20 and set(values(bios)["acs"].values()) == {True}
+    )
     assert state(bios, acs=True) == "ok" and state(bios, acs=False) == "wrong"
     (missing,) = states(bios, wanted_of({"sriov": True}))
     assert missing.state == "unknown" and missing.measured == "not found" and "Looked for: SR-?IOV" in missing.why
@@ -218,7 +244,9 @@ def test_names_take_the_place_of_a_registry_on_each_vendor(serve: Serve, trust: 
         by_registry = values(seen(server, trust))
         del server.answers[body]
         by_names = values(seen(server, trust))
-        assert {key: set(found) for key, found in by_names.items()} == {key: set(found) for key, found in by_registry.items()}, vendor
+        assert {key: set(found) for key, found in by_names.items()} == {
+            key: set(found) for key, found in by_registry.items()
+        }, vendor
 
 
 def test_a_job_holds_the_bios(serve: Serve, trust: Trust) -> None:
@@ -231,12 +259,18 @@ def test_a_job_holds_the_bios(serve: Serve, trust: Trust) -> None:
         row["ReadOnly"] = True
     for server.expands in (False, True):
         bios = seen(server, trust)
-        assert bios.jobs is not None and [(one.id, one.state) for one in bios.jobs] == [("JID_1", "Scheduled")], "the one that is over holds nothing"
+        assert bios.jobs is not None and [(one.id, one.state) for one in bios.jobs] == [("JID_1", "Scheduled")], (
+            "the one that is over holds nothing"
+        )
         (held,) = states(bios, wanted_of({"sriov": True}))
         assert (held.state, held.job) == ("read_only", "JID_1") and "job scheduled: JID_1 (Scheduled)" in held.why
     server.answers[f"{SYSTEM}/Bios/Settings"]["Attributes"] = {"SriovGlobalEnable": "Enabled"}
     (waits,) = states(seen(server, trust), wanted_of({"sriov": True}))
-    assert (waits.state, waits.job, waits.measured) == ("pending", "JID_1", "SriovGlobalEnable Disabled (Enabled after a reset)")
+    assert (waits.state, waits.job, waits.measured) == (
+        "pending",
+        "JID_1",
+        "SriovGlobalEnable Disabled (Enabled after a reset)",
+    )
     assert waits.why == "SriovGlobalEnable: Enabled waits for a reset by the job JID_1 (Scheduled)"
     server.answers[f"{JOBS}/JID_1"] = {**JOB, "JobState": "Completed"}
     bios = seen(server, trust)
@@ -253,9 +287,13 @@ def test_a_queue_of_jobs_in_pages(serve: Serve, trust: Trust) -> None:
     server.faults[second] = Fault(body=json.dumps({"Members": [scheduled]}).encode())
     assert [one.id for one in seen(server, trust).jobs or ()] == ["JID_2"]
     for following in (second, "https://example.com/jobs"):
-        server.faults[second] = Fault(body=json.dumps({"Members": [over], "Members@odata.nextLink": following}).encode())
+        server.faults[second] = Fault(
+            body=json.dumps({"Members": [over], "Members@odata.nextLink": following}).encode()
+        )
         bios = seen(server, trust)
-        assert bios.jobs is None and bios.errors[0].startswith("jobs could not be read"), "who did not see all of them does not know that there is none"
+        assert bios.jobs is None and bios.errors[0].startswith("jobs could not be read"), (
+            "who did not see all of them does not know that there is none"
+        )
     del server.faults[first]
     server.answers[JOBS]["Members"] *= 33
     assert "33 jobs and tells them one by one only" in seen(server, trust).errors[0]
@@ -270,11 +308,16 @@ def test_a_queue_of_jobs_in_pages(serve: Serve, trust: Trust) -> None:
             {"Attributes": {"Lockdown.1.SystemLockdown": "Enabled"}},
             ("System.Embedded.1", "SriovGlobalEnable"),
         ),
-        ("supermicro", "/redfish/v1/Managers/1/Oem/Supermicro/SysLockdown", {"SysLockdownEnabled": True}, ("1", "SR_IOVSupport_0047")),
+        (
+            "supermicro",
+            "/redfish/v1/Managers/1/Oem/Supermicro/SysLockdown",
+            {"SysLockdownEnabled": True},
+            ("1", "SR_IOVSupport_0047"),
+        ),
     ],
 )
 def test_a_bmc_that_is_locked_down(
-    vendor: str, path: str, change: typing.Dict[str, typing.Any], attribute: typing.Tuple[str, str], serve: Serve, trust: Trust
+    vendor: str, path: str, change: dict[str, typing.Any], attribute: tuple[str, str], serve: Serve, trust: Trust
 ) -> None:
     server = serve(vendor)
     server.answers[path].update(change)
@@ -306,7 +349,9 @@ def test_parts_that_cannot_be_read_are_named_and_pass_for_nothing(serve: Serve, 
 def test_system_of_the_node(serve: Serve, trust: Trust) -> None:
     server = serve("dgx_h100")
     assert seen(server, trust, system="DGX").model == "DGXH100"
-    assert "no system GB" in str(failed(server, trust, system="GB")) and "DGX, HGX_Baseboard_0" in str(failed(server, trust, system="GB"))
+    assert "no system GB" in str(failed(server, trust, system="GB")) and "DGX, HGX_Baseboard_0" in str(
+        failed(server, trust, system="GB")
+    )
     assert failed(server, trust, system="HGX_Baseboard_0").cause == "not_found"
     server.answers["/redfish/v1/Systems/HGX_Baseboard_0"]["Bios"] = {"@odata.id": "/x"}
     assert "several of its systems have a Bios: DGX, HGX_Baseboard_0" in str(failed(server, trust))
@@ -316,7 +361,12 @@ def test_several_registries_and_one_for_this_model(serve: Serve, trust: Trust) -
     server = serve()
     other = "/redfish/v1/Registries/BiosAttributeRegistry.v1_0_9"
     server.answers["/redfish/v1/Registries"]["Members"].insert(0, {"@odata.id": other})
-    server.answers[other] = {"Location": [{"Language": "de", "Uri": "/de"}, {"Language": "en", "PublicationUri": "https://example.com/", "Uri": "/other"}]}
+    server.answers[other] = {
+        "Location": [
+            {"Language": "de", "Uri": "/de"},
+            {"Language": "en", "PublicationUri": "https://example.com/", "Uri": "/other"},
+        ]
+    }
     server.answers["/other"] = {**server.answers[REGISTRY], "SupportedSystems": [{"ProductName": "PowerEdge R650"}]}
     assert seen(server, trust).registry == REGISTRY and "/de" not in server.asked
     server.answers[REGISTRY]["SupportedSystems"] = []
@@ -373,7 +423,7 @@ def test_a_redirection_on_the_same_bmc_is_followed(serve: Serve, trust: Trust) -
 
 def test_a_connection_that_breaks_and_a_bmc_that_is_busy_are_asked_again(serve: Serve, trust: Trust) -> None:
     server = serve()
-    pauses: typing.List[float] = []
+    pauses: list[float] = []
     server.faults["/redfish/v1/Systems"] = Fault(times=1, drop=True)
     server.faults[SYSTEM] = Fault(times=2, status=503)
     server.faults[f"{SYSTEM}/Bios"] = Fault(times=1, status=200, body=b'{"Attributes": {}}', cut=5)
@@ -396,13 +446,22 @@ def test_one_connection_serves_all(serve: Serve, trust: Trust) -> None:
     assert server.connections == 1 and len(server.asked) == 11 == len(set(server.asked))
 
 
-def test_certificates_that_are_not_believed(certificates: Certificates, trusted: pathlib.Path, serve: Serve, trust: Trust) -> None:
+def test_certificates_that_are_not_believed(
+    certificates: Certificates, trusted: pathlib.Path, serve: Serve, trust: Trust
+) -> None:
     expired, other, own = certificates.of(days=-1), certificates.of("bmc.example.com"), certificates.of(signed=False)
     for certificate, cause in ((expired, "tls_expired"), (other, "tls_name"), (own, "tls_authority")):
         server = serve(certificate=certificate)
         error = failed(server, trust)
-        assert error.cause == cause and f"openssl s_client -connect localhost:{server.port}" in error.remedy and server.asked == []
-        assert seen(server, Trust(), fingerprint=fingerprint_of(bmc_server.fingerprint(certificate))).model == "PowerEdge R750"
+        assert (
+            error.cause == cause
+            and f"openssl s_client -connect localhost:{server.port}" in error.remedy
+            and server.asked == []
+        )
+        assert (
+            seen(server, Trust(), fingerprint=fingerprint_of(bmc_server.fingerprint(certificate))).model
+            == "PowerEdge R750"
+        )
         assert seen(server, Trust(validate=False)).model == "PowerEdge R750"
         # the pin is checked whatever else is not
         pinned = failed(server, Trust(validate=False), fingerprint=fingerprint_of(bmc_server.fingerprint(trusted)))
@@ -420,7 +479,11 @@ def test_nobody_answers(trust: Trust, monkeypatch: pytest.MonkeyPatch) -> None:
         quiet.listen()
         assert cause_of(target, trust, 0.2) == "timeout"
     assert cause_of(dataclasses.replace(target, address="bmc.invalid"), trust) == "address"
-    for error, cause in ((OSError(113, "No route to host"), "no_route"), (TimeoutError(), "timeout"), (OSError(24, "Too many open files"), "controller")):
+    for error, cause in (
+        (OSError(113, "No route to host"), "no_route"),
+        (TimeoutError(), "timeout"),
+        (OSError(24, "Too many open files"), "controller"),
+    ):
 
         def fail(*_arguments: typing.Any, error: OSError = error) -> typing.NoReturn:
             raise error
@@ -499,7 +562,10 @@ def test_a_registry_that_takes_long_keeps_only_those_that_have_the_same() -> Non
     assert ended and parsed == ["slow"]
 
 
-@pytest.mark.parametrize(("name", "display", "count"), [("Sriov", "SR-IOV" + " " * 250, 1), ("Sriov", "SR-IOV" + " " * 251, 0), ("S" * 257, "SR-IOV", 0)])
+@pytest.mark.parametrize(
+    ("name", "display", "count"),
+    [("Sriov", "SR-IOV" + " " * 250, 1), ("Sriov", "SR-IOV" + " " * 251, 0), ("S" * 257, "SR-IOV", 0)],
+)
 def test_an_attribute_with_an_endless_name_is_none(name: str, display: str, count: int) -> None:
     found = parse_registry({"RegistryEntries": {"Attributes": [{"AttributeName": name, "DisplayName": display}]}}, "/a")
     assert [entry.display_name for entry in found.entries] == [display] * count
@@ -509,7 +575,9 @@ def test_each_bmc_is_asked_for_its_own_registry(serve: Serve, trust: Trust) -> N
     server = serve()
     bmcs = [bmc(server, node=f"worker-{number}") for number in range(8)]
     found = {one.node: outcome for one, outcome in read(bmcs, trust, Asked(), 8)}
-    assert set(found) == {one.node for one in bmcs} and all(isinstance(outcome, NodeBios) and outcome.registry for outcome in found.values())
+    assert set(found) == {one.node for one in bmcs} and all(
+        isinstance(outcome, NodeBios) and outcome.registry for outcome in found.values()
+    )
     assert server.asked.count(REGISTRY) == server.asked.count(f"{SYSTEM}/Bios") == 8
 
 
@@ -551,10 +619,14 @@ def test_facts_hold_no_secret_and_come_back_as_they_were(serve: Serve, trust: Tr
     data = to_data(bios)
     assert load(NodeBios, data) == bios
     assert PASSWORD not in str(data) and USER not in str(data)
-    assert PASSWORD not in repr(Bmc("a", "b", 1, USER, PASSWORD, TOKEN)) and TOKEN not in repr(Bmc("a", "b", 1, USER, PASSWORD, TOKEN))
+    assert PASSWORD not in repr(Bmc("a", "b", 1, USER, PASSWORD, TOKEN)) and TOKEN not in repr(
+        Bmc("a", "b", 1, USER, PASSWORD, TOKEN)
+    )
 
 
-@pytest.mark.parametrize("address", ["https://bmc.example.com", "root:calvin@10.0.0.1", "", "10.0.0.1/redfish", "a b", "bmc\r\n"])
+@pytest.mark.parametrize(
+    "address", ["https://bmc.example.com", "root:calvin@10.0.0.1", "", "10.0.0.1/redfish", "a b", "bmc\r\n"]
+)
 def test_an_address_is_a_name_or_an_address(address: str) -> None:
     with pytest.raises(RdmaError) as caught:
         address_of(address)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""MachineConfigs and a KubeletConfig in one roll, against a small machine config operator: it renders a while after a change, makes MachineConfigs of
-KubeletConfigs meanwhile, and rolls one node at each look."""
+"""MachineConfigs and a KubeletConfig in one roll, against a small machine config operator: it renders a while after a
+change, makes MachineConfigs of KubeletConfigs meanwhile, and rolls one node at each look."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import No
 from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import Gate
 from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import RENDER, Roller
 
-CONFIGS = host_configs(HostNeeds(Memlock("machine_config", limit_gib=8), ("iommu=pt",), Kubelet("single-numa-node", cpu_manager_policy="static")))
+CONFIGS = host_configs(
+    HostNeeds(
+        Memlock("machine_config", limit_gib=8), ("iommu=pt",), Kubelet("single-numa-node", cpu_manager_policy="static")
+    )
+)
 OTHERS = host_configs(HostNeeds(Memlock("machine_config", limit_gib=9), ("iommu=pt",), Kubelet("restricted")))
 GENERATED = "99-worker-generated-kubelet"
 NAMES = [*(config["metadata"]["name"] for config in CONFIGS if config["kind"] == "MachineConfig"), GENERATED]
@@ -50,20 +54,26 @@ class Operator:
         slow: int = 1,
         refusal: typing.Optional[str] = "",
     ) -> None:
-        self.configs: typing.Dict[str, typing.Any] = {}
-        self.kubelets: typing.Dict[str, typing.Any] = {}
-        self.nodes, self.renders, self.breaks_at, self.refuses, self.restless = ["rendered-0"] * nodes, renders, breaks_at, refuses, restless
+        self.configs: dict[str, typing.Any] = {}
+        self.kubelets: dict[str, typing.Any] = {}
+        self.nodes, self.renders, self.breaks_at, self.refuses, self.restless = (
+            ["rendered-0"] * nodes,
+            renders,
+            breaks_at,
+            refuses,
+            restless,
+        )
         self.lag, self.slow, self.refusal, self.stale, self.asked, self.contents = lag, slow, refusal, 0, 0, "{}"
         self.wanted, self.paused, self.number, self.now, self.gone = "rendered-0", False, 0, 0.0, False
-        self.sources: typing.Tuple[str, ...] = ()
-        self.annotations: typing.Dict[str, typing.Any] = {}
-        self.away: typing.List[int] = []
-        self.drained: typing.Tuple[typing.Any, ...] = ()
-        self.log: typing.List[str] = []
+        self.sources: tuple[str, ...] = ()
+        self.annotations: dict[str, typing.Any] = {}
+        self.away: list[int] = []
+        self.drained: tuple[typing.Any, ...] = ()
+        self.log: list[str] = []
         self.recounts = 0
-        self.courses: typing.List[typing.List[str]] = []
-        self.cordoned: typing.Set[int] = set()
-        self.checks: typing.Dict[str, typing.Any] = {}
+        self.courses: list[list[str]] = []
+        self.cordoned: set[int] = set()
+        self.checks: dict[str, typing.Any] = {}
 
     def clock(self) -> float:
         return self.now
@@ -74,7 +84,9 @@ class Operator:
         self.stale += str(self.configs) != self.contents
         if self.renders and self.stale >= self.lag:
             self._render()
-        self.asked += any("deletionTimestamp" in item["metadata"] or not self._served(item) for item in self.kubelets.values())
+        self.asked += any(
+            "deletionTimestamp" in item["metadata"] or not self._served(item) for item in self.kubelets.values()
+        )
         for name in tuple(self.kubelets) if self.asked >= self.slow else ():
             self._serve(name)
         behind = [place for place, config in enumerate(self.nodes) if config != self.wanted]
@@ -91,7 +103,8 @@ class Operator:
         self.wanted, self.sources = f"rendered-{self.number}", tuple(self.configs)
 
     def _serve(self, name: str) -> None:
-        """Make a MachineConfig of a KubeletConfig, or take it back. [machine-config-operator pkg/controller/kubelet-config syncKubeletConfig]"""
+        """Make a MachineConfig of a KubeletConfig, or take it back. [machine-config-operator
+        pkg/controller/kubelet-config syncKubeletConfig]"""
         self.asked, config = 0, self.kubelets[name]
         metadata, status = config["metadata"], config.setdefault("status", {"conditions": []})
         if "deletionTimestamp" in metadata:
@@ -100,17 +113,21 @@ class Operator:
         elif self.refusal is not None and not self._served(config):
             status["observedGeneration"] = metadata["generation"]
             status["conditions"].append(
-                {"type": "Failure", "status": "False", "message": self.refusal} if self.refusal else {"type": "Success", "status": "True"}
+                {"type": "Failure", "status": "False", "message": self.refusal}
+                if self.refusal
+                else {"type": "Success", "status": "True"}
             )
             if not self.refusal:
                 self.configs[GENERATED] = copy.deepcopy(config["spec"]["kubeletConfig"])
-                metadata.update(finalizers=[GENERATED], annotations={"machineconfiguration.openshift.io/mc-name-suffix": ""})
+                metadata.update(
+                    finalizers=[GENERATED], annotations={"machineconfiguration.openshift.io/mc-name-suffix": ""}
+                )
 
     @staticmethod
     def _served(config: typing.Any) -> bool:
         return bool(config.get("status", {}).get("observedGeneration") == config["metadata"]["generation"])
 
-    def _objects(self, kind: str) -> typing.Dict[str, typing.Any]:
+    def _objects(self, kind: str) -> dict[str, typing.Any]:
         return self.kubelets if kind == "KubeletConfig" else self.configs
 
     def pages(self, kind: str, fields: str = "") -> typing.Iterator[typing.Any]:
@@ -128,7 +145,14 @@ class Operator:
         assert kind == "MachineConfigPool"
         counted = self.courses[-self.recounts] if self.recounts and len(self.courses) >= self.recounts else self.nodes
         done = sum(config == self.wanted for config in counted)
-        broken = not self.gone and not self.drained and self.breaks_at >= 0 and not self.paused and done == self.breaks_at and self.wanted != "rendered-0"
+        broken = (
+            not self.gone
+            and not self.drained
+            and self.breaks_at >= 0
+            and not self.paused
+            and done == self.breaks_at
+            and self.wanted != "rendered-0"
+        )
         pool = {
             "kind": kind,
             "metadata": {
@@ -173,13 +197,18 @@ class Operator:
             raise ApiError(404, "NotFound", "not found", "GET")
         return copy.deepcopy(self._objects(kind)[name])
 
-    def apply(self, definition: typing.Any, manager: str, dry_run: bool) -> typing.Tuple[typing.Any, typing.Tuple[str, ...]]:
+    def apply(self, definition: typing.Any, manager: str, dry_run: bool) -> tuple[typing.Any, tuple[str, ...]]:
         if self.refuses:
             raise ApiError(403, "Forbidden", "may not patch machineconfigs", "PATCH")
         objects, name = self._objects(definition["kind"]), definition["metadata"]["name"]
         live = objects.get(name, {"metadata": {"generation": 0}})
         changed = live.get("spec") != definition["spec"]
-        metadata = {**live["metadata"], **definition["metadata"], "generation": live["metadata"]["generation"] + changed, "uid": f"uid-{name}"}
+        metadata = {
+            **live["metadata"],
+            **definition["metadata"],
+            "generation": live["metadata"]["generation"] + changed,
+            "uid": f"uid-{name}",
+        }
         result = copy.deepcopy({**live, **definition, "metadata": metadata})
         if not dry_run:
             assert self.paused, "a MachineConfig was applied while its pool could roll"
@@ -197,7 +226,9 @@ class Operator:
     def patch(self, kind: str, namespace: str, name: str, change: typing.Any) -> typing.Any:
         if kind == "NodeHealthCheck":
             self.checks[name]["spec"]["pauseRequests"] = change["spec"]["pauseRequests"] or []
-            self.log.append(f"{name}: {len(self.checks[name]['spec']['pauseRequests'])} pauses, {len(self.away)} nodes rolled")
+            self.log.append(
+                f"{name}: {len(self.checks[name]['spec']['pauseRequests'])} pauses, {len(self.away)} nodes rolled"
+            )
             return {}
         self.paused = change["spec"]["paused"]
         self.annotations = {key: value for key, value in change["metadata"]["annotations"].items() if value is not None}
@@ -206,7 +237,11 @@ class Operator:
 
 def roller(operator: typing.Any, intent: typing.Optional[ClusterIntent] = None) -> Roller:
     """:param intent: by which the gate is asked; None for who has asked it"""
-    gate = Gate(operator, intent, [f"n{place}" for place in range(len(operator.nodes))], operator.log.append) if intent is not None else None
+    gate = (
+        Gate(operator, intent, [f"n{place}" for place in range(len(operator.nodes))], operator.log.append)
+        if intent is not None
+        else None
+    )
     return Roller(operator, operator.clock, operator.sleep, operator.log.append, gate)
 
 
@@ -223,7 +258,8 @@ def test_all_machine_configs_come_in_one_roll_and_each_node_goes_away_once() -> 
 
 
 def test_a_pool_that_counts_its_nodes_some_seconds_late_is_waited_for() -> None:
-    """As the real controller does: with all nodes done by their own annotations, the pool has not counted the last one yet."""
+    """As the real controller does: with all nodes done by their own annotations, the pool has not counted the last one
+    yet."""
     operator = Operator()
     operator.recounts = 2
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
@@ -264,7 +300,9 @@ def test_a_second_run_pauses_nothing_and_rolls_nothing() -> None:
 
 def test_check_mode_and_a_refusal_pause_nothing() -> None:
     operator = Operator()
-    assert [item.applied.action for item in roller(operator).prepare(CONFIGS, check_mode=True).outcomes] == ["created"] * 3
+    assert [item.applied.action for item in roller(operator).prepare(CONFIGS, check_mode=True).outcomes] == [
+        "created"
+    ] * 3
     refused = roller(Operator(refuses=True)).prepare(CONFIGS, check_mode=False)
     assert (refused.paused, refused.outcomes[0].applied.refusal) == ((), "may not patch machineconfigs")
     assert not operator.paused and operator.configs == {}
@@ -325,21 +363,36 @@ def test_a_node_that_does_not_come_back_is_named() -> None:
     operator.gone = True
     (rolled,) = roller(operator).release(prepared.paused, 60)
     (finding,) = machine_config.findings((rolled,), "")
-    assert finding.status == "fail" and "node n1 is NotReady and does not come back" in finding.why and "see its console" in finding.why
+    assert (
+        finding.status == "fail"
+        and "node n1 is NotReady and does not come back" in finding.why
+        and "see its console" in finding.why
+    )
     assert "n2" not in finding.why, "it waits for its turn"
 
 
 def test_a_drain_that_a_budget_blocks_names_pod_and_budget() -> None:
     labels = {"app": "db"}
-    pod = {"kind": "Pod", "metadata": {"name": "db-0", "namespace": "prod", "labels": labels}, "spec": {"nodeName": "n1"}}
-    budget = {"metadata": {"name": "db", "namespace": "prod"}, "spec": {"selector": {"matchLabels": labels}}, "status": {"disruptionsAllowed": 0}}
+    pod = {
+        "kind": "Pod",
+        "metadata": {"name": "db-0", "namespace": "prod", "labels": labels},
+        "spec": {"nodeName": "n1"},
+    }
+    budget = {
+        "metadata": {"name": "db", "namespace": "prod"},
+        "spec": {"selector": {"matchLabels": labels}},
+        "status": {"disruptionsAllowed": 0},
+    }
     operator = Operator(breaks_at=1)
     operator.drained = (pod, {"kind": "PodDisruptionBudget", **budget})
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     (rolled,) = roller(operator).release(prepared.paused, 60)
     (finding,) = machine_config.findings((rolled,), "")
     assert finding.status == "fail"
-    assert "node n1 is not drained: pod prod/db-0 is held by PodDisruptionBudget prod/db, which allows no eviction now: let it allow one" in finding.why
+    assert (
+        "node n1 is not drained: pod prod/db-0 is held by PodDisruptionBudget prod/db, which allows no eviction now:"
+        " let it allow one" in finding.why
+    )
 
 
 def test_a_second_roll_is_counted_and_fails() -> None:
@@ -360,7 +413,9 @@ def test_a_pool_that_vanishes_is_an_error() -> None:
 def test_the_way_back_is_one_roll_too() -> None:
     operator = Operator()
     roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
-    assert [item.applied.action for item in roller(operator).remove(CONFIGS, check_mode=True).outcomes] == ["deleted"] * 3
+    assert [item.applied.action for item in roller(operator).remove(CONFIGS, check_mode=True).outcomes] == [
+        "deleted"
+    ] * 3
     assert set(operator.configs) == set(NAMES)
     removed = roller(operator).remove(CONFIGS, check_mode=False)
     assert (removed.paused, removed.error, operator.configs, operator.kubelets) == (("worker",), "", {}, {})
@@ -382,21 +437,32 @@ def test_another_wish_for_both_is_one_roll_although_the_kubelet_comes_later() ->
     operator = Operator(lag=2, slow=2)
     roller(operator).release(roller(operator).prepare(CONFIGS, check_mode=False).paused, 600)
     prepared = roller(operator).prepare(OTHERS, check_mode=False)
-    assert (prepared.error, [item.applied.action for item in prepared.outcomes]) == ("", ["changed", "unchanged", "changed"])
-    assert operator.configs[GENERATED] == {"topologyManagerPolicy": "restricted"} and operator.contents == str(operator.configs)
+    assert (prepared.error, [item.applied.action for item in prepared.outcomes]) == (
+        "",
+        ["changed", "unchanged", "changed"],
+    )
+    assert operator.configs[GENERATED] == {"topologyManagerPolicy": "restricted"} and operator.contents == str(
+        operator.configs
+    )
     assert [item.rolls for item in roller(operator).release(prepared.paused, 600)] == [1]
 
 
 def test_a_machine_config_with_other_contents_is_waited_for_however_long_it_takes() -> None:
     operator = Operator(lag=4)
     roller(operator).release(roller(operator).prepare(CONFIGS[:1], check_mode=False).paused, 600)
-    assert roller(operator).prepare(OTHERS[:1], check_mode=False).error == "" and operator.contents == str(operator.configs)
+    assert roller(operator).prepare(OTHERS[:1], check_mode=False).error == "" and operator.contents == str(
+        operator.configs
+    )
 
 
 def test_a_kubelet_config_that_is_refused_is_an_error_in_the_operator_s_words_and_is_not_waited_out() -> None:
     operator = Operator(refusal="Error: max number of supported kubelet config (10) has been reached")
     prepared = roller(operator).prepare(CONFIGS[-1:], check_mode=False)
-    assert prepared.error == "KubeletConfig linerate-worker was not accepted: Error: max number of supported kubelet config (10) has been reached"
+    assert (
+        prepared.error
+        == "KubeletConfig linerate-worker was not accepted: Error: max number of supported kubelet config (10) has been"
+        " reached"
+    )
     assert operator.now < RENDER
     assert [item.rolls for item in roller(operator).release(prepared.paused, 600)] == [0]
 
@@ -424,19 +490,25 @@ def test_a_kubelet_config_that_was_never_accepted_goes_without_a_roll() -> None:
     assert [item.rolls for item in roller(operator).release(removed.paused, 600)] == [0]
 
 
-def judged(operator: typing.Any, check_mode: bool = False) -> typing.Tuple[str, str]:
+def judged(operator: typing.Any, check_mode: bool = False) -> tuple[str, str]:
     (finding,) = machine_config.kubelet(kubelet_stand(typing.cast(Cluster, operator), CONFIGS), check_mode)
     return finding.status, f"{finding.measured} {finding.why}"
 
 
 def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
     operator = Operator()
-    assert judged(operator, check_mode=True) == ("unknown", "not there, or with other settings Check mode: it would be applied.")
+    assert judged(operator, check_mode=True) == (
+        "unknown",
+        "not there, or with other settings Check mode: it would be applied.",
+    )
     prepared = roller(operator).prepare(CONFIGS, check_mode=False)
     status, said = judged(operator)
     assert status == "unknown" and "MachineConfigPool worker has 0 of 3 machines on rendered-" in said
     roller(operator).release(prepared.paused, 600)
-    assert judged(operator) == ("pass", "topology manager single-numa-node, CPU manager static: on all machines of worker ")
+    assert judged(operator) == (
+        "pass",
+        "topology manager single-numa-node, CPU manager static: on all machines of worker ",
+    )
     config = next(iter(operator.kubelets.values()))
     other = {"kind": "KubeletConfig", "metadata": {"name": "performance-gpu", "generation": 1}, "spec": config["spec"]}
     operator.kubelets["performance-gpu"] = other
@@ -477,14 +549,24 @@ class Beside(Operator):
     def __init__(self, checked: bool = False) -> None:
         super().__init__()
         self.lost = False
-        self.checks = {"workers": {"metadata": {"name": "workers", "resourceVersion": "1"}, "spec": {"selector": {}}}} if checked else {}
+        self.checks = (
+            {"workers": {"metadata": {"name": "workers", "resourceVersion": "1"}, "spec": {"selector": {}}}}
+            if checked
+            else {}
+        )
 
     def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "") -> Listing:
         found = super().list(kind, namespace, selector, fields)
         if kind != "Node":
             return found
         status = {"conditions": [{"type": "Ready", "status": str(not self.lost)}]}
-        return Listing((*found.items, {"metadata": {"name": "beside", "labels": ClusterIntent().node_selector}, "spec": {}, "status": status}), "1")
+        return Listing(
+            (
+                *found.items,
+                {"metadata": {"name": "beside", "labels": ClusterIntent().node_selector}, "spec": {}, "status": status},
+            ),
+            "1",
+        )
 
 
 def test_no_pool_is_touched_while_the_budget_has_no_room() -> None:

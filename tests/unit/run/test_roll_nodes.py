@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Nodes brought to what is wanted with one reset of each: real BMCs and a real client of an API server, a clock of the test's own. Killed at each point and
-taken up again, held by a budget, a setting that does not take, a node that never comes back, BMCs that do not answer."""
+"""Nodes brought to what is wanted with one reset of each: real BMCs and a real client of an API server, a clock of the
+test's own. Killed at each point and taken up again, held by a budget, a setting that does not take, a node that never
+comes back, BMCs that do not answer.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,11 @@ def test_check_mode_says_what_would_be_done_and_does_nothing(site: Site) -> None
     only(site, "worker-2")
     done = site.run(check_mode=True)
     assert states(done) == {"worker-1": "nothing", "worker-2": "planned", "worker-3": "nothing"}
-    assert len(done.changes) == 1 and "worker-2 (wave 1): set, drain, reset" in done.changes[0] and ATTRIBUTE in done.changes[0]
+    assert (
+        len(done.changes) == 1
+        and "worker-2 (wave 1): set, drain, reset" in done.changes[0]
+        and ATTRIBUTE in done.changes[0]
+    )
     assert site.world.did == [] and site.resets() == {}
 
 
@@ -116,7 +122,9 @@ def test_a_budget_holds_a_pod_for_a_while(site: Site) -> None:
     site.world.add("web-1", "worker-1")
     site.world.held["web-1"] = 3
     done = site.run()
-    assert of(done, "worker-1").state == "done" and any("is held" in line and "disruption budget" in line for line in site.said)
+    assert of(done, "worker-1").state == "done" and any(
+        "is held" in line and "disruption budget" in line for line in site.said
+    )
 
 
 def test_a_budget_that_never_lets_go_leaves_the_node_as_it_was(site: Site) -> None:
@@ -132,10 +140,17 @@ def test_a_budget_that_never_lets_go_leaves_the_node_as_it_was(site: Site) -> No
 
 def test_a_budget_that_allows_nothing_is_seen_before(site: Site) -> None:
     site.world.add("web-1", "worker-1", labels={"app": "web"})
-    budget = {"metadata": {"name": "web", "namespace": "jobs"}, "spec": {"selector": {"matchLabels": {"app": "web"}}}, "status": {"disruptionsAllowed": 0}}
+    budget = {
+        "metadata": {"name": "web", "namespace": "jobs"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}},
+        "status": {"disruptionsAllowed": 0},
+    }
     site.world.put("PodDisruptionBudget", budget)
     done = site.run()
-    assert states(done) == {"worker-1": "blocked", "worker-2": "done", "worker-3": "done"} and "jobs/web" in of(done, "worker-1").why
+    assert (
+        states(done) == {"worker-1": "blocked", "worker-2": "done", "worker-3": "done"}
+        and "jobs/web" in of(done, "worker-1").why
+    )
 
 
 def test_a_pod_that_nothing_makes_again_stays_unless_it_may_go(site: Site) -> None:
@@ -152,7 +167,11 @@ def test_what_did_not_take_is_a_finding_and_never_a_second_reset(site: Site) -> 
     site.servers["worker-1"].bios.stubborn = frozenset({ATTRIBUTE})
     done = site.run()
     first = of(done, "worker-1")
-    assert first.state == "failed" and "did not take" in first.why and f"kubectl annotate node worker-1 {ANNOTATION}-" in first.remedy
+    assert (
+        first.state == "failed"
+        and "did not take" in first.why
+        and f"kubectl annotate node worker-1 {ANNOTATION}-" in first.remedy
+    )
     assert of(done, "worker-2").state == "left" and site.resets() == {"worker-1": 1}
     assert not site.world.cordoned("worker-1"), "the node works"
     again = site.run()
@@ -160,7 +179,9 @@ def test_what_did_not_take_is_a_finding_and_never_a_second_reset(site: Site) -> 
     assert site.resets() == {"worker-1": 1, "worker-2": 1}, "the others go on; this one is not reset again"
     site.servers["worker-1"].bios.stubborn = frozenset()
     site.servers["worker-1"].bios.answers[site.servers["worker-1"].bios.path]["Attributes"][ATTRIBUTE] = "Enabled"
-    assert of(site.run(), "worker-1").state == "done" and site.world.note("worker-1") is None, "set on its setup screen: the note goes"
+    assert of(site.run(), "worker-1").state == "done" and site.world.note("worker-1") is None, (
+        "set on its setup screen: the note goes"
+    )
     assert of(site.run(), "worker-1").state == "nothing"
 
 
@@ -184,7 +205,11 @@ def test_a_node_that_never_comes_back_ends_the_roll(site: Site) -> None:
     done = site.run()
     first = of(done, "worker-1")
     assert states(done) == {"worker-1": "failed", "worker-2": "left", "worker-3": "left"}
-    assert "not back 300 s after its reset" in first.why and "Kubelet stopped posting" in first.why and "kubectl uncordon worker-1" in first.remedy
+    assert (
+        "not back 300 s after its reset" in first.why
+        and "Kubelet stopped posting" in first.why
+        and "kubectl uncordon worker-1" in first.remedy
+    )
     assert site.world.cordoned("worker-1") and site.resets() == {"worker-1": 1}
     # it is back: it is taken up again, and not reset again
     site.world.away["worker-1"], site.world.boot_pauses = 2, 3
@@ -211,16 +236,25 @@ def test_interrupted_the_other_nodes_of_the_wave_go_no_further(site: Site) -> No
 def test_stopped_between_two_nodes(site: Site) -> None:
     site.stop = lambda: "reset worker-1" in site.world.did
     done = site.run()
-    assert states(done) == {"worker-1": "done", "worker-2": "left", "worker-3": "left"} and not site.world.cordoned("worker-1")
+    assert states(done) == {"worker-1": "done", "worker-2": "left", "worker-3": "left"} and not site.world.cordoned(
+        "worker-1"
+    )
     site.stop = lambda: False
-    assert states(site.run()) == {"worker-1": "nothing", "worker-2": "done", "worker-3": "done"} and site.resets() == dict.fromkeys(NODES, 1)
+    assert states(site.run()) == {
+        "worker-1": "nothing",
+        "worker-2": "done",
+        "worker-3": "done",
+    } and site.resets() == dict.fromkeys(NODES, 1)
 
 
 def test_a_bmc_that_does_not_answer_is_unknown_and_the_others_go_on(site: Site) -> None:
     server = site.servers["worker-2"]
     server.faults["/redfish/v1/Systems"] = Fault(status=500)
     done = site.run()
-    assert states(done) == {"worker-1": "done", "worker-2": "unknown", "worker-3": "done"} and "BMC of worker-2" in of(done, "worker-2").why
+    assert (
+        states(done) == {"worker-1": "done", "worker-2": "unknown", "worker-3": "done"}
+        and "BMC of worker-2" in of(done, "worker-2").why
+    )
 
 
 def test_a_bmc_that_refuses_the_reset_leaves_the_node_as_it_was(site: Site) -> None:
@@ -242,7 +276,11 @@ def test_a_connection_that_breaks_as_the_reset_is_ordered(site: Site, late: bool
     if late:
         assert of(done, "worker-1").state == "done" and site.resets() == {"worker-1": 1}
     else:
-        assert of(done, "worker-1").state == "failed" and "did not take the reset" in of(done, "worker-1").why and site.resets() == {}
+        assert (
+            of(done, "worker-1").state == "failed"
+            and "did not take the reset" in of(done, "worker-1").why
+            and site.resets() == {}
+        )
         assert not site.world.cordoned("worker-1") and site.world.note("worker-1") is None
 
 
@@ -264,14 +302,21 @@ def test_a_node_that_is_not_ready_is_left_out(site: Site) -> None:
     only(site, "worker-1", "worker-2")
     site.world.put("Node", ready(site.world.seen("worker-2"), False))
     done = site.run(ClusterIntent(disruption="reboot", node_pool=DrainPool(2)))
-    assert states(done) == {"worker-1": "done", "worker-2": "blocked", "worker-3": "nothing"} and "not Ready" in of(done, "worker-2").why
+    assert (
+        states(done) == {"worker-1": "done", "worker-2": "blocked", "worker-3": "nothing"}
+        and "not Ready" in of(done, "worker-2").why
+    )
 
 
 def test_what_the_bios_can_not_be_is_refused_before_anything_is_touched(site: Site) -> None:
     only(site, "worker-1")
     site.wanted = {"sriov": True, "numa_per_socket": 77}
     done = site.run()
-    assert set(states(done).values()) == {"blocked"} and "numa_per_socket" in of(done, "worker-1").why and site.world.did == []
+    assert (
+        set(states(done).values()) == {"blocked"}
+        and "numa_per_socket" in of(done, "worker-1").why
+        and site.world.did == []
+    )
 
 
 def test_a_note_that_can_not_be_read_is_not_guessed(site: Site) -> None:
@@ -294,13 +339,19 @@ def test_a_note_that_can_not_be_read_is_not_guessed(site: Site) -> None:
 def test_the_reset_that_a_bmc_offers(site: Site, kinds: typing.Any, info: typing.Any, taken: str) -> None:
     only(site, "worker-1")
     server = site.servers["worker-1"]
-    reset = {"target": RESET, **({"ResetType@Redfish.AllowableValues": kinds} if kinds else {}), **({"@Redfish.ActionInfo": f"{SYSTEM}/Info"} if info else {})}
+    reset = {
+        "target": RESET,
+        **({"ResetType@Redfish.AllowableValues": kinds} if kinds else {}),
+        **({"@Redfish.ActionInfo": f"{SYSTEM}/Info"} if info else {}),
+    }
     server.answers[SYSTEM]["Actions"] = {"#ComputerSystem.Reset": reset}
     server.answers[f"{SYSTEM}/Info"] = {"Parameters": [{"Name": "ResetType", "AllowableValues": info}]}
     assert of(site.run(), "worker-1").state == "done" and server.resets == [taken]
 
 
-@pytest.mark.parametrize("actions", [None, {"#ComputerSystem.Reset": {"target": RESET, "ResetType@Redfish.AllowableValues": ["On", "Nmi"]}}])
+@pytest.mark.parametrize(
+    "actions", [None, {"#ComputerSystem.Reset": {"target": RESET, "ResetType@Redfish.AllowableValues": ["On", "Nmi"]}}]
+)
 def test_a_bmc_without_a_reset_leaves_the_node_as_it_was(site: Site, actions: typing.Any) -> None:
     only(site, "worker-1")
     site.servers["worker-1"].answers[SYSTEM]["Actions"] = actions

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What only a look at the nodes shows, beside the BIOS: one reset for all of it, and what came of it is known when somebody has looked again, never before."""
+"""What only a look at the nodes shows, beside the BIOS: one reset for all of it, and what came of it is known when
+somebody has looked again, never before."""
 
 from __future__ import annotations
 
@@ -12,7 +13,10 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.roll import check
 from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
-from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import KernelArguments, ObservedKernelArguments
+from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import (
+    KernelArguments,
+    ObservedKernelArguments,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, NodeRoll, Seen, proven
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LOOKS_ONLY
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
@@ -53,7 +57,9 @@ def site(certificates: Certificates) -> typing.Iterator[Site]:
         yield found
 
 
-def look(site: Site, missing: typing.Sequence[str] = (), *names: str, refusal: str = "", error: typing.Optional[str] = None) -> None:
+def look(
+    site: Site, missing: typing.Sequence[str] = (), *names: str, refusal: str = "", error: typing.Optional[str] = None
+) -> None:
     """The look at all nodes: those named run without some arguments."""
     for name in NODES:
         boot = site.world.seen(name)["status"]["nodeInfo"]["bootID"]
@@ -73,7 +79,7 @@ def power_cycle(site: Site, name: str) -> None:
     site.facts[name] = dataclasses.replace(site.facts[name], differences=(*site.facts[name].differences, extra))
 
 
-def findings(done: NodeRoll) -> typing.Dict[str, str]:
+def findings(done: NodeRoll) -> dict[str, str]:
     return {finding.subject: finding.status for finding in check(done.plan, done.outcomes, done.error)}
 
 
@@ -82,16 +88,25 @@ def test_one_reset_for_three_differences_and_the_look_after_it_proves_them(site:
     look(site, WANTED, "worker-1")
     planned = site.plan()
     (step,) = (step for step in planned.steps if step.is_due)
-    assert [one.source for one in step.differences] == ["BIOS", "kernel argument", "kernel argument"] and step.action == "reboot"
+    assert [one.source for one in step.differences] == [
+        "BIOS",
+        "kernel argument",
+        "kernel argument",
+    ] and step.action == "reboot"
     done = site.run()
-    assert states(done) == {"worker-1": "unproven", "worker-2": "nothing", "worker-3": "nothing"} and site.resets() == {"worker-1": 1}
+    assert states(done) == {"worker-1": "unproven", "worker-2": "nothing", "worker-3": "nothing"} and site.resets() == {
+        "worker-1": 1
+    }
     assert findings(done)["worker-1"] == "unknown", "nobody has looked yet"
     assert not site.world.cordoned("worker-1") and site.world.note("worker-1")["reset"]
     look(site)
     shown = site.prove()
     assert site.world.note("worker-1") is None and site.resets() == {"worker-1": 1}
     merged_roll = proven(done, shown)
-    assert states(merged_roll) == {"worker-1": "done", "worker-2": "nothing", "worker-3": "nothing"} and findings(merged_roll)["worker-1"] == "pass"
+    assert (
+        states(merged_roll) == {"worker-1": "done", "worker-2": "nothing", "worker-3": "nothing"}
+        and findings(merged_roll)["worker-1"] == "pass"
+    )
     assert "reset (ForceRestart)" in of(merged_roll, "worker-1").did
     before = list(site.world.did)
     assert set(states(site.run()).values()) == {"nothing"} and site.world.did == before
@@ -102,10 +117,21 @@ def test_what_did_not_take_is_a_finding_and_never_a_second_reset(site: Site) -> 
     done = site.run()
     look(site, WANTED[:1], "worker-1")
     shown = proven(done, site.prove())
-    assert of(shown, "worker-1").state == "failed" and "did not take at the reset: kernel argument intel_iommu=on" in of(shown, "worker-1").why
-    assert findings(shown)["worker-1"] == "fail" and "/proc/cmdline" in of(shown, "worker-1").remedy and "BMC" not in of(shown, "worker-1").remedy
+    assert (
+        of(shown, "worker-1").state == "failed"
+        and "did not take at the reset: kernel argument intel_iommu=on" in of(shown, "worker-1").why
+    )
+    assert (
+        findings(shown)["worker-1"] == "fail"
+        and "/proc/cmdline" in of(shown, "worker-1").remedy
+        and "BMC" not in of(shown, "worker-1").remedy
+    )
     again = site.run()
-    assert of(again, "worker-1").state == "failed" and site.resets() == {"worker-1": 1} and not site.world.cordoned("worker-1")
+    assert (
+        of(again, "worker-1").state == "failed"
+        and site.resets() == {"worker-1": 1}
+        and not site.world.cordoned("worker-1")
+    )
     # set by hand and rebooted: the note goes
     look(site)
     assert of(site.run(), "worker-1").state == "done" and site.world.note("worker-1") is None
@@ -117,7 +143,11 @@ def test_nobody_looked_after_the_reset(site: Site) -> None:
     # what is known is of the boot before
     late = site.prove()
     assert of(late, "worker-1").state == "unknown" and "booted since it was looked at" in of(late, "worker-1").why
-    assert findings(proven(done, late))["worker-1"] == "unknown" and site.resets() == {"worker-1": 1} and site.world.note("worker-1") is not None
+    assert (
+        findings(proven(done, late))["worker-1"] == "unknown"
+        and site.resets() == {"worker-1": 1}
+        and site.world.note("worker-1") is not None
+    )
     look(site, WANTED, "worker-1", error="unreachable")
     assert of(site.run(), "worker-1").state == "unknown" and site.resets() == {"worker-1": 1}
     look(site)
@@ -125,7 +155,16 @@ def test_nobody_looked_after_the_reset(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "point", ["note worker-1 begun", "set worker-1", "cordon worker-1", "evict web-1", "note worker-1 reset", "reset worker-1", "uncordon worker-1"]
+    "point",
+    [
+        "note worker-1 begun",
+        "set worker-1",
+        "cordon worker-1",
+        "evict web-1",
+        "note worker-1 reset",
+        "reset worker-1",
+        "uncordon worker-1",
+    ],
 )
 def test_killed_at_each_point_and_taken_up_again(site: Site, point: str) -> None:
     differ(site)
@@ -162,7 +201,9 @@ def test_a_proof_begins_nothing(site: Site) -> None:
 
 def test_a_power_cycle_where_any_difference_needs_it(site: Site) -> None:
     for server in site.servers.values():
-        server.answers["/redfish/v1/Systems/System.Embedded.1"]["Actions"]["#ComputerSystem.Reset"]["ResetType@Redfish.AllowableValues"] = [
+        server.answers["/redfish/v1/Systems/System.Embedded.1"]["Actions"]["#ComputerSystem.Reset"][
+            "ResetType@Redfish.AllowableValues"
+        ] = [
             "ForceRestart",
             "PowerCycle",
         ]
@@ -175,7 +216,9 @@ def test_a_power_cycle_where_any_difference_needs_it(site: Site) -> None:
 
 
 def test_a_power_cycle_that_was_noted_and_not_ordered(site: Site) -> None:
-    resets = site.servers["worker-1"].answers["/redfish/v1/Systems/System.Embedded.1"]["Actions"]["#ComputerSystem.Reset"]
+    resets = site.servers["worker-1"].answers["/redfish/v1/Systems/System.Embedded.1"]["Actions"][
+        "#ComputerSystem.Reset"
+    ]
     resets["ResetType@Redfish.AllowableValues"] = ["ForceRestart", "PowerCycle"]
     look(site, WANTED, "worker-1")
     power_cycle(site, "worker-1")
@@ -191,7 +234,11 @@ def test_a_power_cycle_that_was_noted_and_not_ordered(site: Site) -> None:
 def test_a_boot_loader_that_nobody_can_set_is_refused_and_nothing_reboots(site: Site) -> None:
     look(site, WANTED, "worker-1", refusal="an observer changes nothing on its node.")
     done = site.run()
-    assert of(done, "worker-1").state == "blocked" and "an observer changes nothing" in of(done, "worker-1").why and site.world.did == []
+    assert (
+        of(done, "worker-1").state == "blocked"
+        and "an observer changes nothing" in of(done, "worker-1").why
+        and site.world.did == []
+    )
 
 
 def test_a_node_without_a_bmc_is_told_before_it_is_drained(site: Site, certificates: Certificates) -> None:
@@ -199,14 +246,19 @@ def test_a_node_without_a_bmc_is_told_before_it_is_drained(site: Site, certifica
     roller = site.roller()
     roller._power = Bioses([], {"worker-1": "no password for the BMC."}, {}, Trust(True, ""), MAY, 30)
     done = roller.roll(roller.plan(NODES, REBOOT))
-    assert of(done, "worker-1").state == "blocked" and "no password" in of(done, "worker-1").why and site.world.did == []
+    assert (
+        of(done, "worker-1").state == "blocked" and "no password" in of(done, "worker-1").why and site.world.did == []
+    )
     roller._power = Bioses([], {}, {}, Trust(True, ""), MAY, 30)
     assert "rdma_bmc_address" in of(roller.roll(roller.plan(NODES, REBOOT)), "worker-1").why
 
 
 def test_a_node_of_a_machine_config_pool_has_them_by_its_machine_config(site: Site) -> None:
     look(site, WANTED, "worker-1", refusal="the node's system is an image.")
-    annotations = {f"machineconfiguration.openshift.io/{name}": value for name, value in (("currentConfig", "a"), ("desiredConfig", "a"), ("state", "Done"))}
+    annotations = {
+        f"machineconfiguration.openshift.io/{name}": value
+        for name, value in (("currentConfig", "a"), ("desiredConfig", "a"), ("state", "Done"))
+    }
     site.world.put("Node", merged(site.world.seen("worker-1"), {"metadata": {"annotations": annotations}}))
     assert set(states(site.run()).values()) == {"nothing"} and site.world.did == []
 
@@ -228,7 +280,11 @@ def test_a_tool_that_fails_after_the_reset_is_no_proof(site: Site) -> None:
     look(site)
     site.facts["worker-1"] += Seen(blind="mstconfig ended with 3")
     shown = site.prove()
-    assert of(shown, "worker-1").state == "unknown" and "ended with 3" in of(shown, "worker-1").why and site.world.note("worker-1") is not None
+    assert (
+        of(shown, "worker-1").state == "unknown"
+        and "ended with 3" in of(shown, "worker-1").why
+        and site.world.note("worker-1") is not None
+    )
     look(site)
     assert of(proven(done, site.prove()), "worker-1").state == "done" and site.resets() == {"worker-1": 1}
 
@@ -251,10 +307,16 @@ def test_bios_kernel_and_firmware_are_one_power_cycle(site: Site) -> None:
     look(site, WANTED[:1], "worker-1")
     power_cycle(site, "worker-1")
     (step,) = (step for step in site.plan().steps if step.is_due)
-    assert [one.source for one in step.differences] == ["BIOS", "kernel argument", "firmware"] and step.action == "power_cycle"
+    assert [one.source for one in step.differences] == [
+        "BIOS",
+        "kernel argument",
+        "firmware",
+    ] and step.action == "power_cycle"
     done = site.run()
     look(site)
-    assert of(proven(done, site.prove()), "worker-1").state == "done" and site.servers["worker-1"].resets == ["PowerCycle"]
+    assert of(proven(done, site.prove()), "worker-1").state == "done" and site.servers["worker-1"].resets == [
+        "PowerCycle"
+    ]
 
 
 def test_a_setting_that_the_firmware_dropped_at_the_reset_is_a_failure_and_never_a_second_reset(site: Site) -> None:
@@ -268,11 +330,16 @@ def test_a_setting_that_the_firmware_dropped_at_the_reset_is_a_failure_and_never
     shown = proven(done, site.prove())
     assert (
         of(shown, "worker-1").state == "failed"
-        and "did not take at the reset: firmware 0000:10:00.0 NUM_OF_VFS 16 or more (now 8)" in of(shown, "worker-1").why
+        and "did not take at the reset: firmware 0000:10:00.0 NUM_OF_VFS 16 or more (now 8)"
+        in of(shown, "worker-1").why
     )
     assert "mstconfig" in of(shown, "worker-1").remedy and findings(shown)["worker-1"] == "fail"
     again = site.run()
-    assert of(again, "worker-1").state == "failed" and site.servers["worker-1"].resets == ["PowerCycle"] and not site.world.cordoned("worker-1")
+    assert (
+        of(again, "worker-1").state == "failed"
+        and site.servers["worker-1"].resets == ["PowerCycle"]
+        and not site.world.cordoned("worker-1")
+    )
     look(site)
     assert of(site.run(), "worker-1").state == "done" and site.world.note("worker-1") is None
 
@@ -287,9 +354,15 @@ def test_what_else_happens_to_a_node_is_in_the_plan(site: Site) -> None:
     for name in ("worker-1", "worker-2"):
         site.facts[name] += Seen(notes=("stage host restarts containerd",))
     first, second = lines(site.plan())
-    assert first.startswith("worker-1 (wave 1): set, drain, reset") and first.endswith("; stage host restarts containerd")
+    assert first.startswith("worker-1 (wave 1): set, drain, reset") and first.endswith(
+        "; stage host restarts containerd"
+    )
     assert second == "worker-2: nothing to reset; stage host restarts containerd"
     site.facts["worker-3"] = Seen(refusals=("The operator ended with IncorrectSpec.",))
     done = site.run()
-    assert of(done, "worker-2").state == "nothing" and of(done, "worker-3").state == "blocked" and findings(done)["worker-3"] == "fail"
+    assert (
+        of(done, "worker-2").state == "nothing"
+        and of(done, "worker-3").state == "blocked"
+        and findings(done)["worker-3"] == "fail"
+    )
     assert "IncorrectSpec" in of(done, "worker-3").why and "worker-2" not in "".join(done.changes)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The BIOS of a node, set through its BMC: each vendor's own way, again before and after the reset, what is refused before anything is written, and BMCs that
-say yes and mean no."""
+"""The BIOS of a node, set through its BMC: each vendor's own way, again before and after the reset, what is refused
+before anything is written, and BMCs that say yes and mean no."""
 
 from __future__ import annotations
 
@@ -24,7 +24,15 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read_one
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_all, set_one
-from ansible_collections.linerate.rdma.tests.unit.bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
+from ansible_collections.linerate.rdma.tests.unit.bmc_server import (
+    BASIC,
+    PASSWORD,
+    TOKEN,
+    USER,
+    BmcServer,
+    Certificates,
+    tree,
+)
 from lab.bmc import server
 from lab.bmc.server import Fault
 
@@ -38,7 +46,7 @@ UUID = "4c4c4544-0035-3510-8054-c6c04f503347"
 MAY = May(Claims({"worker-1": UUID}), Guard(lambda: 60.0))
 
 #: vendor: what SR-IOV is called there, and the word for off
-SWITCHES: typing.Dict[str, typing.Dict[str, str]] = {
+SWITCHES: dict[str, dict[str, str]] = {
     "dell": {"SriovGlobalEnable": "Disabled"},
     "hpe": {"Sriov": "Disabled"},
     "lenovo": {"DevicesandIOPorts_SRIOV": "Disabled"},
@@ -79,7 +87,9 @@ def serve(trusted: pathlib.Path) -> typing.Iterator[Serve]:
 
 
 def bmc(server: BmcServer, **other: typing.Any) -> Bmc:
-    return Bmc(**{"node": "worker-1", "address": "localhost", "port": server.port, "user": USER, "password": PASSWORD, **other})
+    return Bmc(
+        **{"node": "worker-1", "address": "localhost", "port": server.port, "user": USER, "password": PASSWORD, **other}
+    )
 
 
 def put(server: BmcServer, trust: Trust, check_mode: bool = False, **wanted: typing.Any) -> BiosChange:
@@ -109,7 +119,9 @@ def test_set_again_before_the_reset_and_again_after_it(vendor: str, serve: Serve
     done = put(server, trust)
     assert done.writes == would.writes and done.reset_required, "check mode says what is done"
     assert {write.attribute: write.before for write in done.writes} == SWITCHES[vendor]
-    assert {write.after for write in done.writes} <= {"Enabled", "Enable"} and {write.key for write in done.writes} == {"sriov"}
+    assert {write.after for write in done.writes} <= {"Enabled", "Enable"} and {write.key for write in done.writes} == {
+        "sriov"
+    }
     assert bool(done.job) == (vendor == "dell")
     again = put(server, trust)
     assert again == BiosChange((), True, done.job) and len(server.written) == 1 and state(server, trust) == "pending"
@@ -127,12 +139,17 @@ def test_what_is_sent_to_each_vendor(serve: Serve, trust: Trust) -> None:
     on_reset = {"@Redfish.SettingsApplyTime": {"ApplyTime": "OnReset"}}
     assert sent["dell"] == {"Attributes": {"SriovGlobalEnable": "Enabled"}, **on_reset}
     assert sent["lenovo"] == {"Attributes": {"DevicesandIOPorts_SRIOV": "Enabled"}, **on_reset}
-    assert sent["dgx_h100"]["Attributes"] == {"SriovSupport": "Enabled", "SRIOVEnable": "Enable"}, "each in the words that it shows"
+    assert sent["dgx_h100"]["Attributes"] == {
+        "SriovSupport": "Enabled",
+        "SRIOVEnable": "Enable",
+    }, "each in the words that it shows"
     assert sent["supermicro"]["Attributes"] == {"SR_IOVSupport_0047": "Enabled"}
 
 
 def test_values_in_the_words_of_each_bios(serve: Serve, trust: Trust) -> None:
-    supermicro = put(serve("supermicro"), trust, max_read_request=4096, numa_per_socket=1, smt=False, relaxed_ordering=True, acs=True)
+    supermicro = put(
+        serve("supermicro"), trust, max_read_request=4096, numa_per_socket=1, smt=False, relaxed_ordering=True, acs=True
+    )
     assert {write.attribute: write.after for write in supermicro.writes} == {
         "PCIeMaxReadRequestSize_00AE": "4096B",
         "SNC_F300": "Disable",
@@ -160,13 +177,18 @@ def test_values_in_the_words_of_each_bios(serve: Serve, trust: Trust) -> None:
     [
         ("dell", {"sriov": True, "ari": True}, "attribute", "ari: No such attribute in the registry"),
         ("hpe", {"sriov": True, "relaxed_ordering": True}, "attribute", "whose registry is missing"),
-        ("dell", {"sriov": True, "c_states": True}, "read_only", "ProcCStates is Disabled, not on; dependency: it can't be written while SysProfile"),
+        (
+            "dell",
+            {"sriov": True, "c_states": True},
+            "read_only",
+            "ProcCStates is Disabled, not on; dependency: it can't be written while SysProfile",
+        ),
         ("dell", {"sriov": True, "profile": "Turbo"}, "value", "SysProfile can't be Turbo: allowed are"),
         ("hpe", {"sriov": True, "numa_per_socket": 2}, "value", "no registry says which words it takes"),
     ],
 )
 def test_one_thing_that_is_not_to_be_had_keeps_all_from_being_written(
-    vendor: str, wanted: typing.Dict[str, typing.Any], cause: str, said: str, serve: Serve, trust: Trust
+    vendor: str, wanted: dict[str, typing.Any], cause: str, said: str, serve: Serve, trust: Trust
 ) -> None:
     server = serve(vendor)
     error = refused(server, trust, **wanted)
@@ -207,9 +229,14 @@ def test_values_that_no_job_would_apply_are_written_again(serve: Serve, trust: T
 
 @pytest.mark.parametrize(
     ("vendor", "path", "change"),
-    [("dell", DELL_LOCKDOWN, {"Attributes": {"Lockdown.1.SystemLockdown": "Enabled"}}), ("supermicro", SUPERMICRO_LOCKDOWN, {"SysLockdownEnabled": True})],
+    [
+        ("dell", DELL_LOCKDOWN, {"Attributes": {"Lockdown.1.SystemLockdown": "Enabled"}}),
+        ("supermicro", SUPERMICRO_LOCKDOWN, {"SysLockdownEnabled": True}),
+    ],
 )
-def test_lockdown_is_seen_before_anything_is_written(vendor: str, path: str, change: typing.Dict[str, typing.Any], serve: Serve, trust: Trust) -> None:
+def test_lockdown_is_seen_before_anything_is_written(
+    vendor: str, path: str, change: dict[str, typing.Any], serve: Serve, trust: Trust
+) -> None:
     server = serve(vendor)
     server.answers[path].update(change)
     error = refused(server, trust)
@@ -222,14 +249,18 @@ def test_a_bmc_that_says_yes_and_keeps_nothing(vendor: str, serve: Serve, trust:
     server.bios.forgets = True
     error = refused(server, trust)
     (name,) = SWITCHES[vendor]
-    assert error.cause == "not_kept" and f"the BMC said yes, and nothing waits of {name} (it stays Disabled)" in str(error)
+    assert error.cause == "not_kept" and f"the BMC said yes, and nothing waits of {name} (it stays Disabled)" in str(
+        error
+    )
 
 
 def test_what_waits_can_t_be_read(serve: Serve, trust: Trust) -> None:
     server = serve("lenovo")
     server.faults[server.bios.settings] = Fault(status=500, method="GET")
     error = refused(server, trust)
-    assert error.cause == "not_understood" and "what waits for a reset is not known" in str(error) and server.written == []
+    assert (
+        error.cause == "not_understood" and "what waits for a reset is not known" in str(error) and server.written == []
+    )
 
 
 def test_a_setting_that_does_not_take_is_wrong_after_the_reset(serve: Serve, trust: Trust) -> None:
@@ -294,13 +325,20 @@ def test_a_busy_bmc_is_asked_again(serve: Serve, trust: Trust) -> None:
 
 
 def extended(text: str) -> bytes:
-    return json.dumps({"error": {"@Message.ExtendedInfo": [{"MessageId": "IDRAC.2.8.SYS428", "Message": text}]}}).encode()
+    return json.dumps(
+        {"error": {"@Message.ExtendedInfo": [{"MessageId": "IDRAC.2.8.SYS428", "Message": text}]}}
+    ).encode()
 
 
 @pytest.mark.parametrize(
     ("status", "words", "cause", "said"),
     [
-        (400, "Unable to set the value of SR-IOV.", "not_taken", "400 (IDRAC.2.8.SYS428); it says: Unable to set the value of SR-IOV."),
+        (
+            400,
+            "Unable to set the value of SR-IOV.",
+            "not_taken",
+            "400 (IDRAC.2.8.SYS428); it says: Unable to set the value of SR-IOV.",
+        ),
         (400, f"denied: {PASSWORD}", "not_taken", "400 (IDRAC.2.8.SYS428)"),
         (400, f"denied: {BASIC}", "not_taken", "400 (IDRAC.2.8.SYS428)"),
         (403, "Insufficient privilege.", "rights", "it says: Insufficient privilege."),
@@ -309,7 +347,9 @@ def extended(text: str) -> bytes:
         (500, "Internal.", "not_taken", "it says: Internal."),
     ],
 )
-def test_a_refusal_is_told_in_the_words_of_the_bmc(status: int, words: str, cause: str, said: str, serve: Serve, trust: Trust) -> None:
+def test_a_refusal_is_told_in_the_words_of_the_bmc(
+    status: int, words: str, cause: str, said: str, serve: Serve, trust: Trust
+) -> None:
     server = serve()
     server.faults[DELL_SETTINGS] = Fault(status=status, body=extended(words), method="PATCH")
     error = refused(server, trust)
@@ -327,15 +367,21 @@ def test_many_at_once_and_one_that_is_dead(serve: Serve, trust: Trust) -> None:
 
 
 def ask(port: int, authority: pathlib.Path, path: str, body: typing.Any = None, method: str = "GET") -> typing.Any:
-    request = urllib.request.Request(f"https://localhost:{port}{path}", json.dumps(body).encode() if body else None, method=method)
+    request = urllib.request.Request(
+        f"https://localhost:{port}{path}", json.dumps(body).encode() if body else None, method=method
+    )
     request.add_header("Authorization", BASIC)
     request.add_header("Content-Type", "application/json")
-    with urllib.request.urlopen(request, context=ssl.create_default_context(cafile=str(authority)), timeout=20) as answer:
+    with urllib.request.urlopen(
+        request, context=ssl.create_default_context(cafile=str(authority)), timeout=20
+    ) as answer:
         read = answer.read()
         return json.loads(read) if read else None
 
 
-def test_as_a_program_it_keeps_its_bios_and_resets_the_node(tmp_path: pathlib.Path, certificates: Certificates, trusted: pathlib.Path, trust: Trust) -> None:
+def test_as_a_program_it_keeps_its_bios_and_resets_the_node(
+    tmp_path: pathlib.Path, certificates: Certificates, trusted: pathlib.Path, trust: Trust
+) -> None:
     """What waits outlives the program; the reset applies it and calls whoever really restarts the node."""
     credentials, state_folder, marks = tmp_path / "credentials.json", tmp_path / "state", tmp_path / "marks"
     credentials.write_text(json.dumps({"user": USER, "password": PASSWORD}), encoding="utf-8")
@@ -345,7 +391,15 @@ def test_as_a_program_it_keeps_its_bios_and_resets_the_node(tmp_path: pathlib.Pa
     answers = tree("dell")
     server.Bios(answers).call(UUID, "SN-1")
     (tmp_path / "tree.json").write_text(json.dumps(answers), encoding="utf-8")
-    command = [sys.executable, "-m", "lab.bmc.server", "--tree", str(tmp_path / "tree.json"), "--certificate", str(trusted)]
+    command = [
+        sys.executable,
+        "-m",
+        "lab.bmc.server",
+        "--tree",
+        str(tmp_path / "tree.json"),
+        "--certificate",
+        str(trusted),
+    ]
     command += ["--credentials", str(credentials), "--state", str(state_folder), "--reset", *mark]
 
     @contextlib.contextmanager
@@ -361,8 +415,20 @@ def test_as_a_program_it_keeps_its_bios_and_resets_the_node(tmp_path: pathlib.Pa
     with running() as one:
         assert set_one(one, wanted, trust, Registries(), MAY).job
     with running() as one:
-        assert [entry.state for entry in states(read_one(one, trust, Asked(), Registries()), wanted)] == ["pending", "pending"]
-        ask(one.port, certificates.authority, f"{DELL}/Actions/ComputerSystem.Reset", {"ResetType": "ForceRestart"}, "POST")
+        assert [entry.state for entry in states(read_one(one, trust, Asked(), Registries()), wanted)] == [
+            "pending",
+            "pending",
+        ]
+        ask(
+            one.port,
+            certificates.authority,
+            f"{DELL}/Actions/ComputerSystem.Reset",
+            {"ResetType": "ForceRestart"},
+            "POST",
+        )
         assert marks.read_text() == "ForceRestart"
     with running() as one:
-        assert [entry.state for entry in states(read_one(one, trust, Asked(), Registries()), wanted)] == ["ok", "wrong"], "one of them does not take"
+        assert [entry.state for entry in states(read_one(one, trust, Asked(), Registries()), wanted)] == [
+            "ok",
+            "wrong",
+        ], "one of them does not take"

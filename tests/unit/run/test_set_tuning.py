@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The Tuned is applied before a played operator, or refused before anything is written; the wait names what is in the way of each node, and ends for it."""
+"""The Tuned is applied before a played operator, or refused before anything is written; the wait names what is in the
+way of each node, and ends for it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,12 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NAMESPACE, TUNED, NodeSetting, TuningSet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import (
+    NAMESPACE,
+    TUNED,
+    NodeSetting,
+    TuningSet,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import settings
@@ -20,7 +26,7 @@ from ..plan.test_tuning_settings import intent_of
 
 LABELS = {"feature.node.kubernetes.io/network-sriov.capable": "true", "node-role.kubernetes.io/worker": ""}
 NODES = ("worker-1", "worker-2")
-Resource = typing.Dict[str, typing.Any]
+Resource = dict[str, typing.Any]
 
 
 def node(name: str, **labels: str) -> Resource:
@@ -35,11 +41,19 @@ def pod(name: str) -> Resource:
 
 def profile(name: str, wanted: str, active: str, data: str = "", degraded: str = "", applied: bool = True) -> Resource:
     conditions = [
-        {"type": "Applied", "status": str(applied), "message": "TuneD profile applied." if applied else "not yet applied, or application failed."},
+        {
+            "type": "Applied",
+            "status": str(applied),
+            "message": "TuneD profile applied." if applied else "not yet applied, or application failed.",
+        },
         {"type": "Degraded", "status": str(bool(degraded)), "message": degraded},
     ]
     spec = {"config": {"tunedProfile": wanted}, "profile": [{"name": wanted, "data": data}]}
-    return {"metadata": {"name": name, "generation": 2}, "spec": spec, "status": {"tunedProfile": active, "observedGeneration": 2, "conditions": conditions}}
+    return {
+        "metadata": {"name": name, "generation": 2},
+        "spec": spec,
+        "status": {"tunedProfile": active, "observedGeneration": 2, "conditions": conditions},
+    }
 
 
 class World(FakeApi):
@@ -49,7 +63,9 @@ class World(FakeApi):
     :ivar bends: what the operator makes of a node instead
     """
 
-    def __init__(self, slow: float = 4.0, bends: typing.Optional[typing.Mapping[str, typing.Callable[[str], Resource]]] = None) -> None:
+    def __init__(
+        self, slow: float = 4.0, bends: typing.Optional[typing.Mapping[str, typing.Callable[[str], Resource]]] = None
+    ) -> None:
         super().__init__()
         self.now, self.slow, self.bends = 0.0, slow, bends or {}
         self.serve("Node", [node(name) for name in NODES])
@@ -74,12 +90,16 @@ class World(FakeApi):
             return
         text = made["spec"]["profile"][0]["data"]
         for name in NODES:
-            self.put("Profile", self.bends[name](text) if name in self.bends else profile(name, TUNED, TUNED, text), NAMESPACE)
+            self.put(
+                "Profile",
+                self.bends[name](text) if name in self.bends else profile(name, TUNED, TUNED, text),
+                NAMESPACE,
+            )
 
 
 @pytest.fixture
 def served(request: pytest.FixtureRequest) -> typing.Iterator[typing.Callable[..., World]]:
-    worlds: typing.List[World] = []
+    worlds: list[World] = []
 
     def start(**given: typing.Any) -> World:
         worlds.append(World(**given))
@@ -91,17 +111,23 @@ def served(request: pytest.FixtureRequest) -> typing.Iterator[typing.Callable[..
         world.stop()
 
 
-Answer = typing.Tuple[TuningSet, typing.Tuple[Outcome, ...], typing.Tuple[str, ...], typing.List[str]]
+Answer = tuple[TuningSet, tuple[Outcome, ...], tuple[str, ...], list[str]]
 
 
-def run(world: World, check_mode: bool = False, limit: float = 300.0, nodes: typing.Sequence[str] = NODES, **tuning: typing.Any) -> Answer:
-    said: typing.List[str] = []
+def run(
+    world: World,
+    check_mode: bool = False,
+    limit: float = 300.0,
+    nodes: typing.Sequence[str] = NODES,
+    **tuning: typing.Any,
+) -> Answer:
+    said: list[str] = []
     intent = intent_of(**tuning)
     setter = TuningSetter(world.client(world.url), intent, nodes, lambda: world.now, world.pause, said.append)
     return (*setter.run(settings(intent), check_mode, limit), said)
 
 
-def writes(world: World) -> typing.List[str]:
+def writes(world: World) -> list[str]:
     return [name for name in world.requests if name.partition(" ")[0] in ("patch", "post", "put", "delete")]
 
 
@@ -110,7 +136,9 @@ def test_it_is_set_and_waited_for_and_a_second_run_changes_nothing(served: typin
     found, (outcome,), look, said = run(world)
     assert found == TuningSet("tuned", dict.fromkeys(NODES, NodeSetting("set")))
     assert outcome.applied.action == "created" and look == NODES
-    assert "0 of 2 nodes have it; worker-1: the operator has chosen profile openshift-node" in said[0] and said[-1].endswith("2 of 2 nodes have it")
+    assert "0 of 2 nodes have it; worker-1: the operator has chosen profile openshift-node" in said[0] and said[
+        -1
+    ].endswith("2 of 2 nodes have it")
     made = copy.deepcopy(world.tuned())
     again, (outcome,), look, _said = run(world)
     assert again == found and outcome.applied.action == "unchanged" and look == ()
@@ -131,7 +159,11 @@ def test_a_change_is_waited_for_by_its_lines(served: typing.Callable[..., World]
 def test_check_mode_writes_nothing(served: typing.Callable[..., World]) -> None:
     world = served()
     found, (outcome,), look, _said = run(world, check_mode=True)
-    assert found.nodes == dict.fromkeys(NODES, NodeSetting("planned")) and outcome.applied.action == "created" and look == ()
+    assert (
+        found.nodes == dict.fromkeys(NODES, NodeSetting("planned"))
+        and outcome.applied.action == "created"
+        and look == ()
+    )
     assert outcome.before is None and outcome.after is not None and "force_latency" in str(outcome.after)
     assert world.tuned() is None
 
@@ -160,7 +192,10 @@ def test_without_the_operator_it_is_the_role_s(served: typing.Callable[..., Worl
 
 def test_a_performance_profile_is_named_before_anything_is_written(served: typing.Callable[..., World]) -> None:
     world = served()
-    world.put("PerformanceProfile", {"metadata": {"name": "gpu"}, "spec": {"nodeSelector": {"node-role.kubernetes.io/worker": ""}}})
+    world.put(
+        "PerformanceProfile",
+        {"metadata": {"name": "gpu"}, "spec": {"nodeSelector": {"node-role.kubernetes.io/worker": ""}}},
+    )
     found = run(world)[0]
     assert "PerformanceProfile gpu tunes worker-1 and 1 more" in found.refusal
     assert "include=openshift-node-performance-gpu" in found.remedy
@@ -169,7 +204,10 @@ def test_a_performance_profile_is_named_before_anything_is_written(served: typin
 
 def test_a_performance_profile_of_other_nodes_is_none_of_ours(served: typing.Callable[..., World]) -> None:
     world = served()
-    world.put("PerformanceProfile", {"metadata": {"name": "cnf"}, "spec": {"nodeSelector": {"node-role.kubernetes.io/worker-cnf": ""}}})
+    world.put(
+        "PerformanceProfile",
+        {"metadata": {"name": "cnf"}, "spec": {"nodeSelector": {"node-role.kubernetes.io/worker-cnf": ""}}},
+    )
     assert run(world)[0].refusal == ""
 
 
@@ -207,20 +245,40 @@ def test_a_control_plane_that_works_keeps_its_profile(served: typing.Callable[..
 @pytest.mark.parametrize(
     ("made", "state", "why"),
     [
-        (lambda text: profile("worker-2", TUNED, TUNED, text, degraded="Failed to set sysctl vm.x"), "stuck", "degraded: Failed to set sysctl vm.x"),
-        (lambda text: profile("worker-2", "theirs", "theirs"), "stuck", "the operator has chosen profile theirs of Tuned theirs, priority 5"),
-        (lambda text: profile("worker-2", TUNED, "openshift-node", text), "coming", "TuneD on it has not taken it yet, it has openshift-node"),
-        (lambda text: profile("worker-2", TUNED, TUNED, text, applied=False), "coming", "TuneD has not applied it: not yet applied, or application failed."),
+        (
+            lambda text: profile("worker-2", TUNED, TUNED, text, degraded="Failed to set sysctl vm.x"),
+            "stuck",
+            "degraded: Failed to set sysctl vm.x",
+        ),
+        (
+            lambda text: profile("worker-2", "theirs", "theirs"),
+            "stuck",
+            "the operator has chosen profile theirs of Tuned theirs, priority 5",
+        ),
+        (
+            lambda text: profile("worker-2", TUNED, "openshift-node", text),
+            "coming",
+            "TuneD on it has not taken it yet, it has openshift-node",
+        ),
+        (
+            lambda text: profile("worker-2", TUNED, TUNED, text, applied=False),
+            "coming",
+            "TuneD has not applied it: not yet applied, or application failed.",
+        ),
         (lambda text: profile("worker-2", TUNED, TUNED, "[main]\n"), "stuck", "has not handed our lines to it yet"),
     ],
 )
-def test_a_node_that_does_not_get_it_has_a_cause(made: typing.Callable[[str], Resource], state: str, why: str, served: typing.Callable[..., World]) -> None:
+def test_a_node_that_does_not_get_it_has_a_cause(
+    made: typing.Callable[[str], Resource], state: str, why: str, served: typing.Callable[..., World]
+) -> None:
     world = served(bends={"worker-2": made})
     recommend = [{"profile": "theirs", "priority": 5}]
     world.put("Tuned", {"metadata": {"name": "theirs"}, "spec": {"profile": [], "recommend": recommend}}, NAMESPACE)
     found = run(world)[0]
     assert found.nodes["worker-1"].state == "set"
-    assert found.nodes["worker-2"].state == state and why in found.nodes["worker-2"].why and found.nodes["worker-2"].remedy
+    assert (
+        found.nodes["worker-2"].state == state and why in found.nodes["worker-2"].why and found.nodes["worker-2"].remedy
+    )
     # what does not come by itself is not waited for
     assert (world.now < 70) == (state == "stuck")
 
@@ -230,7 +288,8 @@ def test_a_node_without_the_label_is_not_waited_for(served: typing.Callable[...,
     world.put("Node", {**node("worker-2"), "metadata": {"name": "worker-2", "labels": {}}})
     found = run(world)[0]
     assert (
-        found.nodes["worker-2"].state == "stuck" and "it lacks the label feature.node.kubernetes.io/network-sriov.capable=true" in found.nodes["worker-2"].why
+        found.nodes["worker-2"].state == "stuck"
+        and "it lacks the label feature.node.kubernetes.io/network-sriov.capable=true" in found.nodes["worker-2"].why
     )
     assert world.now < 10
 
@@ -239,7 +298,10 @@ def test_a_node_without_a_pod_of_tuned_is_named(served: typing.Callable[..., Wor
     world = served()
     world.drop("Pod", pod("worker-2"), NAMESPACE)
     found = run(world)[0]
-    assert "no pod of DaemonSet tuned runs on it" in found.nodes["worker-2"].why and found.nodes["worker-2"].state == "stuck"
+    assert (
+        "no pod of DaemonSet tuned runs on it" in found.nodes["worker-2"].why
+        and found.nodes["worker-2"].state == "stuck"
+    )
 
 
 def test_a_node_of_another_name_is_named(served: typing.Callable[..., World]) -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import builtins
 import copy
 import dataclasses
 import pathlib
@@ -17,15 +18,31 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.wait.
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import ClusterPod
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import NIC_LABEL
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Choice, Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import (
+    ApiError,
+    Choice,
+    Cluster,
+    Listing,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pod_state import PodState
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import KINDS, ROLLED_SECONDS, STEADY_SECONDS, kinds_of, take, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import (
+    KINDS,
+    ROLLED_SECONDS,
+    STEADY_SECONDS,
+    kinds_of,
+    take,
+    wait,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import REQUIRED, Change, Parts, WatchFeed
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures/kubernetes"
 POD = ClusterPod("db-0", "shop", "kl-a", {"app": "db"}, ("openshift.io/igbvf",), "StatefulSet")
-BUDGET = {"metadata": {"name": "db", "namespace": "shop"}, "spec": {"selector": {}}, "status": {"disruptionsAllowed": 0}}
+BUDGET = {
+    "metadata": {"name": "db", "namespace": "shop"},
+    "spec": {"selector": {}},
+    "status": {"disruptionsAllowed": 0},
+}
 DAEMON = {
     "metadata": {"name": "config-daemon-x", "namespace": "ops"},
     "spec": {"nodeName": "kl-a", "containers": []},
@@ -34,18 +51,20 @@ DAEMON = {
 TARGET = Target("storage", ("pol1",), "openshift.io/igbvf", "default/op-net", ("kl-a",), 1)
 
 
-def resources(name: str) -> typing.List[typing.Dict[str, typing.Any]]:
+def resources(name: str) -> list[dict[str, typing.Any]]:
     data = yaml.safe_load((FIXTURES / name).read_text())
-    found: typing.List[typing.Dict[str, typing.Any]] = data.get("items", [data])
+    found: list[dict[str, typing.Any]] = data.get("items", [data])
     return found
 
 
 NODE = resources("node-worker-sriov.yaml")[0]
-STATE = next(item for item in resources("sriovnetworknodestates-igb-succeeded.yaml") if item["metadata"]["name"] == "kl-a")
+STATE = next(
+    item for item in resources("sriovnetworknodestates-igb-succeeded.yaml") if item["metadata"]["name"] == "kl-a"
+)
 POLICY = next(item for item in resources("sriov-crs.yaml") if item["kind"] == "SriovNetworkNodePolicy")
 
 
-def changed(resource: typing.Dict[str, typing.Any], **paths: typing.Any) -> typing.Dict[str, typing.Any]:
+def changed(resource: dict[str, typing.Any], **paths: typing.Any) -> dict[str, typing.Any]:
     """A copy with values at dotted paths (two underscores stand for the dot)."""
     result = copy.deepcopy(resource)
     for path, value in paths.items():
@@ -63,9 +82,9 @@ class Script:
     error = ""
     stands: Parts = ()
 
-    def __init__(self, *steps: typing.Tuple[float, Change]) -> None:
+    def __init__(self, *steps: tuple[float, Change]) -> None:
         self.now = 0.0
-        self.looks: typing.List[typing.Tuple[float, typing.Sequence[str]]] = []
+        self.looks: list[tuple[float, typing.Sequence[str]]] = []
         self.steps = list(steps)
 
     def get(self, timeout: float) -> typing.Optional[Change]:
@@ -76,13 +95,13 @@ class Script:
         self.now += timeout
         return None
 
-    def gather(self, seconds: float) -> typing.List[Change]:
+    def gather(self, seconds: float) -> list[Change]:
         self.now += seconds
         due = [change for second, change in self.steps if second <= self.now]
         del self.steps[: len(due)]
         return due
 
-    def pods(self, nodes: typing.Sequence[str]) -> typing.Dict[str, typing.Tuple[ClusterPod, ...]]:
+    def pods(self, nodes: typing.Sequence[str]) -> dict[str, tuple[ClusterPod, ...]]:
         self.looks.append((self.now, tuple(nodes)))
         return dict.fromkeys(nodes, (POD,))
 
@@ -90,31 +109,39 @@ class Script:
         self.looks.append((self.now, pod))
         return self.error
 
-    def parts(self, nodes: typing.Sequence[str]) -> typing.Dict[str, Parts]:
+    def parts(self, nodes: typing.Sequence[str]) -> dict[str, Parts]:
         self.looks.append((self.now, tuple(nodes)))
         return dict.fromkeys(nodes, self.stands)
 
 
-def start(state: typing.Dict[str, typing.Any] = STATE, node: typing.Dict[str, typing.Any] = NODE) -> typing.List[typing.Tuple[int, Change]]:
+def start(state: dict[str, typing.Any] = STATE, node: dict[str, typing.Any] = NODE) -> list[tuple[int, Change]]:
     return [
         (0, Change("Node", "replace", (node,))),
         (0, Change("SriovNetworkNodeState", "replace", (state,))),
         (0, Change("SriovNetworkNodePolicy", "replace", (POLICY,))),
         (0, Change("NetworkAttachmentDefinition", "replace", tuple(resources("networkattachmentdefinitions.yaml")))),
-        *((0, Change(kind, "replace")) for kind in ("SriovNetworkPoolConfig", "MachineConfigPool", "PodDisruptionBudget")),
+        *(
+            (0, Change(kind, "replace"))
+            for kind in ("SriovNetworkPoolConfig", "MachineConfigPool", "PodDisruptionBudget")
+        ),
         (0, Change("Pod", "error", error="pods is forbidden")),
     ]
 
 
-def run(*steps: typing.Tuple[int, Change], limit: float = 100.0, error: str = "", **options: typing.Any) -> typing.Tuple[SyncFacts, typing.List[str]]:
+def run(
+    *steps: tuple[int, Change], limit: float = 100.0, error: str = "", **options: typing.Any
+) -> tuple[SyncFacts, list[str]]:
     script = Script(*steps)
-    lines: typing.List[str] = []
+    lines: list[str] = []
     script.error = error
     facts = wait(script, (TARGET,), limit, lambda: script.now, lines.append, settle=0.0, **options)
     return facts, lines
 
 
-BARE = changed(changed(STATE, spec__interfaces=[]), status__interfaces=[{**STATE["status"]["interfaces"][0], "numVfs": 0, "Vfs": []}])
+BARE = changed(
+    changed(STATE, spec__interfaces=[]),
+    status__interfaces=[{**STATE["status"]["interfaces"][0], "numVfs": 0, "Vfs": []}],
+)
 
 
 def test_all_in_place_ends_at_once() -> None:
@@ -165,11 +192,16 @@ def test_a_failed_sync_ends_early_with_its_text() -> None:
     failed["status"]["lastSyncError"] = "device or resource busy"
     facts, _lines = run(*start(failed), limit=1800.0)
     assert (facts.finished, facts.timed_out, facts.waited_seconds) == (True, False, 20.0)
-    assert (facts.nodes[0].phase, facts.nodes[0].detail) == ("failed", "the config daemon failed: device or resource busy")
+    assert (facts.nodes[0].phase, facts.nodes[0].detail) == (
+        "failed",
+        "the config daemon failed: device or resource busy",
+    )
 
 
 def test_a_failed_sync_that_heals_is_no_failure() -> None:
-    facts, _lines = run(*start(changed(STATE, status__syncStatus="Failed")), (15, Change("SriovNetworkNodeState", "put", (STATE,))))
+    facts, _lines = run(
+        *start(changed(STATE, status__syncStatus="Failed")), (15, Change("SriovNetworkNodeState", "put", (STATE,)))
+    )
     assert facts.nodes[0].phase == "ready"
 
 
@@ -186,7 +218,11 @@ def test_an_api_server_that_never_answers() -> None:
 
 
 def test_an_api_server_that_goes_away_meanwhile() -> None:
-    facts, _lines = run(*start(BARE), (2, Change("SriovNetworkNodeState", "error", error="refused")), (9, Change("SriovNetworkNodeState", "replace", (STATE,))))
+    facts, _lines = run(
+        *start(BARE),
+        (2, Change("SriovNetworkNodeState", "error", error="refused")),
+        (9, Change("SriovNetworkNodeState", "replace", (STATE,))),
+    )
     assert facts.nodes[0].phase == "ready"
 
 
@@ -196,15 +232,23 @@ def test_a_node_that_vanishes_is_a_failure() -> None:
     assert "no node kl-a" in facts.nodes[0].detail
 
 
-def drained() -> typing.Dict[str, typing.Any]:
+def drained() -> dict[str, typing.Any]:
     state = changed(STATE, status__syncStatus="InProgress")
-    wish = {"sriovnetwork.openshift.io/current-state": "Draining", "sriovnetwork.openshift.io/desired-state": "Drain_Required"}
+    wish = {
+        "sriovnetwork.openshift.io/current-state": "Draining",
+        "sriovnetwork.openshift.io/desired-state": "Drain_Required",
+    }
     state["metadata"]["annotations"].update(wish)
     return state
 
 
 def test_a_blocked_drain_names_pod_and_budget_and_ends() -> None:
-    facts, lines = run(*start(drained()), (1, Change("PodDisruptionBudget", "replace", (BUDGET,))), limit=1800.0, grace={"drain_held": 60.0})
+    facts, lines = run(
+        *start(drained()),
+        (1, Change("PodDisruptionBudget", "replace", (BUDGET,))),
+        limit=1800.0,
+        grace={"drain_held": 60.0},
+    )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (61.0, "failed")
     assert "pod shop/db-0 is held by PodDisruptionBudget shop/db, which allows no eviction now" in facts.nodes[0].detail
     assert "held by" in lines[-1]
@@ -213,7 +257,9 @@ def test_a_blocked_drain_names_pod_and_budget_and_ends() -> None:
 def test_a_drain_that_is_let_go_goes_on() -> None:
     free = changed(BUDGET, status__disruptionsAllowed=1)
     budgets = [(second, Change("PodDisruptionBudget", "put", (item,))) for second, item in ((1, BUDGET), (40, free))]
-    facts, _lines = run(*start(drained()), *budgets, (90, Change("SriovNetworkNodeState", "put", (STATE,))), limit=1800.0)
+    facts, _lines = run(
+        *start(drained()), *budgets, (90, Change("SriovNetworkNodeState", "put", (STATE,))), limit=1800.0
+    )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0 + STEADY_SECONDS, "ready")
 
 
@@ -221,12 +267,27 @@ def test_news_is_judged_together_while_a_node_without_news_waits_and_at_once_whe
     nodes, working = ("kl-a", "kl-b", "kl-c"), changed(STATE, status__syncStatus="InProgress")
     first = start()
     first[0] = (0, Change("Node", "replace", tuple(changed(NODE, metadata__name=name) for name in nodes)))
-    first[1] = (0, Change("SriovNetworkNodeState", "replace", tuple(changed(working, metadata__name=name) for name in nodes)))
+    first[1] = (
+        0,
+        Change("SriovNetworkNodeState", "replace", tuple(changed(working, metadata__name=name) for name in nodes)),
+    )
     done = [Change("SriovNetworkNodeState", "put", (changed(STATE, metadata__name=name),)) for name in nodes]
     script, told = Script(*first, (10.0, done[0]), (10.75, done[1]), (20.0, done[2])), []
     targets = (dataclasses.replace(TARGET, nodes=nodes),)
-    facts = wait(script, targets, 100.0, lambda: script.now, lambda line: told.append((script.now, line.split()[3:5])), settle=0.125, steady=0.0)
-    assert [(now, words[0]) for now, words in told if words[1] == "ready:"] == [(11.125, "kl-a"), (11.125, "kl-b"), (20.125, "kl-c")]
+    facts = wait(
+        script,
+        targets,
+        100.0,
+        lambda: script.now,
+        lambda line: told.append((script.now, line.split()[3:5])),
+        settle=0.125,
+        steady=0.0,
+    )
+    assert [(now, words[0]) for now, words in told if words[1] == "ready:"] == [
+        (11.125, "kl-a"),
+        (11.125, "kl-b"),
+        (20.125, "kl-c"),
+    ]
     assert facts.finished and facts.waited_seconds == 20.1
 
 
@@ -238,17 +299,27 @@ def test_a_drain_is_explained_without_asking_all_the_time() -> None:
 
 def test_a_sync_that_fails_again_and_again_ends_with_the_daemon_s_words() -> None:
     working = changed(STATE, status__syncStatus="InProgress")
-    facts, _lines = run(*start(working), (0, Change("Pod", "replace", (DAEMON,))), limit=1800.0, error="cannot allocate memory")
+    facts, _lines = run(
+        *start(working), (0, Change("Pod", "replace", (DAEMON,))), limit=1800.0, error="cannot allocate memory"
+    )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (90.0, "failed")
-    assert facts.nodes[0].detail == "the config daemon works (syncStatus InProgress); its log says: cannot allocate memory"
+    assert (
+        facts.nodes[0].detail == "the config daemon works (syncStatus InProgress); its log says: cannot allocate memory"
+    )
 
 
 def test_the_log_of_a_failed_sync_is_read_before_the_wait_ends() -> None:
     failed = changed(STATE, status__syncStatus="Failed", status__lastSyncError="cannot configure sriov interfaces")
-    log = "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs: no space left on device"
+    log = (
+        "cannot configure sriov interfaces: write /sys/bus/pci/devices/0000:01:00.0/sriov_numvfs: no space left on"
+        " device"
+    )
     facts, _lines = run(*start(failed), (0, Change("Pod", "replace", (DAEMON,))), limit=1800.0, error=log)
     assert (facts.waited_seconds, facts.nodes[0].phase) == (20.0, "failed")
-    assert f"its log says: {log}. The function has no interrupt vectors" in facts.nodes[0].detail and "msix_vec_per_pf_max" in facts.nodes[0].remedy
+    assert (
+        f"its log says: {log}. The function has no interrupt vectors" in facts.nodes[0].detail
+        and "msix_vec_per_pf_max" in facts.nodes[0].remedy
+    )
 
 
 def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure() -> None:
@@ -264,19 +335,25 @@ def test_a_config_daemon_that_is_killed_and_comes_back_is_no_failure() -> None:
         (20, Change("SriovNetworkNodeState", "put", (STATE,))),
     )
     assert (facts.nodes[0].phase, facts.waited_seconds) == ("ready", 20.0 + STEADY_SECONDS)
-    assert [line.split(";")[-1].strip() for line in lines if "pod is not ready" in line] == ["the config daemon's pod is not ready: there is none on the node"]
+    assert [line.split(";")[-1].strip() for line in lines if "pod is not ready" in line] == [
+        "the config daemon's pod is not ready: there is none on the node"
+    ]
 
 
 def test_a_config_daemon_that_stays_away_ends_early() -> None:
-    facts, _lines = run(*start(changed(STATE, status__syncStatus="InProgress")), (5, Change("Pod", "replace")), limit=1800.0)
+    facts, _lines = run(
+        *start(changed(STATE, status__syncStatus="InProgress")), (5, Change("Pod", "replace")), limit=1800.0
+    )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (125.0, "failed")
     assert "DaemonSet sriov-network-config-daemon" in facts.nodes[0].remedy
 
 
-def booted(identity: str, ready: str = "True") -> typing.Dict[str, typing.Any]:
+def booted(identity: str, ready: str = "True") -> dict[str, typing.Any]:
     """The node after a boot."""
     node = changed(NODE, status__nodeInfo={"bootID": identity})
-    node["status"]["conditions"] = [{"type": "Ready", "status": ready, "message": "Kubelet stopped posting node status."}]
+    node["status"]["conditions"] = [
+        {"type": "Ready", "status": ready, "message": "Kubelet stopped posting node status."}
+    ]
     return node
 
 
@@ -302,13 +379,20 @@ def test_a_boot_for_each_wish_is_no_loop() -> None:
 
 
 def test_a_node_that_is_lost_ends_with_what_the_control_plane_says() -> None:
-    facts, _lines = run(*start(changed(STATE, status__syncStatus="InProgress")), (7, Change("Node", "put", (booted("0", "Unknown"),))), limit=1800.0)
+    facts, _lines = run(
+        *start(changed(STATE, status__syncStatus="InProgress")),
+        (7, Change("Node", "put", (booted("0", "Unknown"),))),
+        limit=1800.0,
+    )
     assert (facts.waited_seconds, facts.nodes[0].phase) == (127.0, "failed")
     assert facts.nodes[0].detail.endswith("the node is NotReady: Kubelet stopped posting node status.")
 
 
 def test_a_node_that_comes_and_goes_ends() -> None:
-    flaps = [(10 * number, Change("Node", "put", (booted("0", "False" if number % 2 else "True"),))) for number in range(1, 8)]
+    flaps = [
+        (10 * number, Change("Node", "put", (booted("0", "False" if number % 2 else "True"),)))
+        for number in range(1, 8)
+    ]
     facts, _lines = run(*start(changed(STATE, status__syncStatus="InProgress"), booted("0")), *flaps, limit=1800.0)
     assert (facts.waited_seconds, facts.nodes[0].phase) == (50.0, "failed")
     assert "from Ready to NotReady 3 times" in facts.nodes[0].detail
@@ -322,7 +406,9 @@ def test_a_server_that_is_away_at_the_end_is_named_beside_the_last_state() -> No
 
 
 def test_a_server_that_answers_again_is_told() -> None:
-    _facts, lines = run(*start(BARE), (2, Change("Node", "error", error="no answer")), (5, Change("Node", "put")), limit=30.0)
+    _facts, lines = run(
+        *start(BARE), (2, Change("Node", "error", error="no answer")), (5, Change("Node", "put")), limit=30.0
+    )
     assert [line for line in lines if "API server" in line] == [
         "2 s  the API server does not answer; what it said last stays, and it is asked again",
         "5 s  the API server answers again",
@@ -364,13 +450,16 @@ class Api:
     """Plays answers: of lists, of watches, and errors."""
 
     def __init__(
-        self, events: typing.List[typing.Union[typing.List[typing.Dict[str, typing.Any]], ApiError, typing.Tuple[typing.Dict[str, typing.Any], ...]]]
+        self,
+        events: builtins.list[
+            typing.Union[builtins.list[dict[str, typing.Any]], ApiError, tuple[dict[str, typing.Any], ...]]
+        ],
     ) -> None:
         self.events = events
-        self.lists: typing.List[typing.Tuple[str, str]] = []
-        self.watches: typing.List[str] = []
+        self.lists: list[tuple[str, str]] = []
+        self.watches: list[str] = []
 
-    def _next(self) -> typing.Union[typing.List[typing.Dict[str, typing.Any]], typing.Tuple[typing.Dict[str, typing.Any], ...]]:
+    def _next(self) -> typing.Union[builtins.list[dict[str, typing.Any]], tuple[dict[str, typing.Any], ...]]:
         step = self.events.pop(0) if self.events else ApiError(0, "Unreachable", "refused", "GET")
         if isinstance(step, Exception):
             raise step
@@ -386,13 +475,13 @@ class Api:
 
 
 def follow(
-    events: typing.List[typing.Union[typing.List[typing.Dict[str, typing.Any]], ApiError, typing.Tuple[typing.Dict[str, typing.Any], ...]]],
+    events: list[typing.Union[list[dict[str, typing.Any]], ApiError, tuple[dict[str, typing.Any], ...]]],
     count: int,
     kind: str = "SriovNetworkNodePolicy",
     pauses: int = 1,
-) -> typing.Tuple[Api, typing.List[Change], typing.List[float]]:
+) -> tuple[Api, list[Change], list[float]]:
     api = Api(events)
-    waited: typing.List[float] = []
+    waited: list[float] = []
     feed = WatchFeed(typing.cast(Cluster, api), {kind: "ops"}, KINDS)
 
     def pause(seconds: float) -> None:
@@ -417,7 +506,15 @@ def test_watch_events_become_changes() -> None:
 
 
 def test_a_version_that_is_too_old_lists_again_without_a_word() -> None:
-    api, found, _waited = follow([(POLICY,), ApiError(410, "Expired", "too old resource version", "WATCH"), (POLICY,), ApiError(0, "", "refused", "")], 3)
+    api, found, _waited = follow(
+        [
+            (POLICY,),
+            ApiError(410, "Expired", "too old resource version", "WATCH"),
+            (POLICY,),
+            ApiError(0, "", "refused", ""),
+        ],
+        3,
+    )
     assert [change.action for change in found] == ["replace", "replace", "error"]
     assert len(api.lists) == 2
 
@@ -483,7 +580,7 @@ def test_only_what_targets_need_is_watched() -> None:
     assert set(kinds_of([TARGET, SHARED])) == {*KINDS, "IPPool.nv-ipam.nvidia.com", "MacvlanNetwork"}
 
 
-def network(state: str) -> typing.Dict[str, typing.Any]:
+def network(state: str) -> dict[str, typing.Any]:
     return {"kind": "MacvlanNetwork", "metadata": {"name": "net"}, "status": {"state": state} if state else {}}
 
 
@@ -494,7 +591,11 @@ def test_a_network_of_another_operator_is_followed_to_its_end() -> None:
         "metadata": {"name": "net", "namespace": "training"},
         "spec": {"config": '{"type": "macvlan", "master": "ens1"}'},
     }
-    pool = {"kind": "IPPool.nv-ipam.nvidia.com", "metadata": {"name": "pool", "namespace": "ops"}, "status": {"allocations": [{"nodeName": "kl-a"}]}}
+    pool = {
+        "kind": "IPPool.nv-ipam.nvidia.com",
+        "metadata": {"name": "pool", "namespace": "ops"},
+        "status": {"allocations": [{"nodeName": "kl-a"}]},
+    }
     said = []
     for change in (
         Change("Node", "replace", (NODE,)),
@@ -530,11 +631,11 @@ POLICY_STATE = {"kind": "NicClusterPolicy", "metadata": {"name": "nic-cluster-po
     ],
 )
 def test_why_a_nic_policy_is_not_ready_is_told_and_ends_the_wait_unless_a_driver_is_built(
-    labels: typing.Dict[str, str], stands: Parts, said: str, seconds: float, phase: str
+    labels: dict[str, str], stands: Parts, said: str, seconds: float, phase: str
 ) -> None:
     node = changed(NODE, metadata__labels={**NODE["metadata"]["labels"], **labels})
     script = Script((0, Change("Node", "replace", (node,))), (0, Change("NetworkAttachmentDefinition", "replace")))
-    lines: typing.List[str] = []
+    lines: list[str] = []
     script.steps.append((0, Change("NicClusterPolicy", "replace", (POLICY_STATE,))))
     script.stands = stands
     facts = wait(script, (POLICED,), 3600.0, lambda: script.now, lines.append, settle=0.0)
@@ -544,19 +645,36 @@ def test_why_a_nic_policy_is_not_ready_is_told_and_ends_the_wait_unless_a_driver
 
 
 class Operator(Paged):
-    """An API server with a DaemonSet of a NicClusterPolicy and one of somebody else in its namespace, each with a pod on two nodes."""
+    """An API server with a DaemonSet of a NicClusterPolicy and one of somebody else in its namespace, each with a pod
+    on two nodes."""
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", fields: str = "", only: typing.Optional[Choice] = None) -> Listing:
+    def list(
+        self, kind: str, namespace: str = "", selector: str = "", fields: str = "", only: typing.Optional[Choice] = None
+    ) -> Listing:
         if kind == "DaemonSet":
             owner = {"kind": "NicClusterPolicy", "name": "nic-cluster-policy", "controller": True}
             mine = {"metadata": {"name": "rdma", "namespace": "nvidia", "ownerReferences": [owner]}}
-            return Listing((mine, {"metadata": {"name": "other", "namespace": "nvidia"}}, {"metadata": {"name": "rdma", "namespace": "shop"}}), "1")
+            return Listing(
+                (
+                    mine,
+                    {"metadata": {"name": "other", "namespace": "nvidia"}},
+                    {"metadata": {"name": "rdma", "namespace": "shop"}},
+                ),
+                "1",
+            )
         assert (kind, namespace) == ("Pod", "nvidia")
         waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off"}}
-        status = {"initContainerStatuses": [{"state": waiting}], "containerStatuses": [{"state": {"waiting": {"reason": "PodInitializing"}}}]}
+        status = {
+            "initContainerStatuses": [{"state": waiting}],
+            "containerStatuses": [{"state": {"waiting": {"reason": "PodInitializing"}}}],
+        }
         pods = [
             {
-                "metadata": {"name": f"{name}-{node}", "namespace": namespace, "ownerReferences": [{"kind": "DaemonSet", "name": name, "controller": True}]},
+                "metadata": {
+                    "name": f"{name}-{node}",
+                    "namespace": namespace,
+                    "ownerReferences": [{"kind": "DaemonSet", "name": name, "controller": True}],
+                },
                 "spec": {"nodeName": node},
                 "status": status,
             }
@@ -568,18 +686,27 @@ class Operator(Paged):
 
 def test_the_pods_of_a_nic_policy_are_those_of_its_daemon_sets() -> None:
     feed = WatchFeed(typing.cast(Cluster, Operator()), {}, ())
-    assert feed.parts(["kl-a", "kl-c"]) == {"kl-a": (("rdma-kl-a", PodState("waiting", "ImagePullBackOff: Back-off", "image")),), "kl-c": ()}
+    assert feed.parts(["kl-a", "kl-c"]) == {
+        "kl-a": (("rdma-kl-a", PodState("waiting", "ImagePullBackOff: Back-off", "image")),),
+        "kl-c": (),
+    }
 
 
 def test_a_kind_that_may_not_be_read_is_said_and_what_was_known_stays() -> None:
-    blind = take(ClusterState(unread={"MacvlanNetwork": "no answer yet"}), Change("MacvlanNetwork", "error", error="Forbidden"))
+    blind = take(
+        ClusterState(unread={"MacvlanNetwork": "no answer yet"}), Change("MacvlanNetwork", "error", error="Forbidden")
+    )
     assert blind.blind == {"MacvlanNetwork": "Forbidden"}
-    stale = take(take(ClusterState(), Change("MacvlanNetwork", "replace", (network("ready"),))), Change("MacvlanNetwork", "error", error="away"))
+    stale = take(
+        take(ClusterState(), Change("MacvlanNetwork", "replace", (network("ready"),))),
+        Change("MacvlanNetwork", "error", error="away"),
+    )
     assert stale.stale == {"MacvlanNetwork": "away"} and stale.reports["MacvlanNetwork"]["net"].state == "ready"
 
 
 def test_nodes_that_were_rolled_a_moment_ago_prove_nothing_at_the_first_look() -> None:
-    """Seen: a node that was Ready again showed what its config daemon had reported, and its kubelet offered, before it booted."""
+    """Seen: a node that was Ready again showed what its config daemon had reported, and its kubelet offered, before it
+    booted."""
     at_once, _lines = run(*start(), steady=STEADY_SECONDS)
     assert (at_once.waited_seconds, at_once.nodes[0].phase) == (0.0, "ready")
     daemon_starts = (30, Change("SriovNetworkNodeState", "put", (changed(STATE, status__syncStatus="InProgress"),)))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wait against an API server over HTTP, with the real client: news, restarts, and a history that is gone. Each step answers a line of its progress."""
+"""The wait against an API server over HTTP, with the real client: news, restarts, and a history that is gone. Each step
+answers a line of its progress."""
 
 from __future__ import annotations
 
@@ -11,7 +12,13 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.wait import SyncFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._run import wait_for_network
-from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import IN_NAMESPACE, KINDS, SELECTORS, only_of, wait
+from ansible_collections.linerate.rdma.plugins.module_utils._run.wait_for_network import (
+    IN_NAMESPACE,
+    KINDS,
+    SELECTORS,
+    only_of,
+    wait,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
 
 from ..fake_api import FakeApi
@@ -36,7 +43,7 @@ def api() -> typing.Iterator[FakeApi]:
     server.stop()
 
 
-def run(api: FakeApi, *steps: typing.Tuple[str, typing.Callable[..., typing.Any]]) -> typing.Tuple[SyncFacts, typing.List[str]]:
+def run(api: FakeApi, *steps: tuple[str, typing.Callable[..., typing.Any]]) -> tuple[SyncFacts, list[str]]:
     """Wait; when a line has the text of the next step, do what the step says."""
     rest, lines = list(steps), []
 
@@ -45,7 +52,9 @@ def run(api: FakeApi, *steps: typing.Tuple[str, typing.Callable[..., typing.Any]
         if rest and rest[0][0] in line:
             rest.pop(0)[1]()
 
-    feed = WatchFeed(api.client(api.url), dict.fromkeys(IN_NAMESPACE, "ops"), KINDS, selectors=SELECTORS, only=only_of((TARGET,)))
+    feed = WatchFeed(
+        api.client(api.url), dict.fromkeys(IN_NAMESPACE, "ops"), KINDS, selectors=SELECTORS, only=only_of((TARGET,))
+    )
     feed.start()
     try:
         facts = wait(feed, (TARGET,), LIMIT, time.monotonic, say, steady=0.0)
@@ -55,7 +64,7 @@ def run(api: FakeApi, *steps: typing.Tuple[str, typing.Callable[..., typing.Any]
     return facts, lines
 
 
-def lists(api: FakeApi) -> typing.Dict[str, int]:
+def lists(api: FakeApi) -> dict[str, int]:
     return {name.rsplit("/", 1)[-1]: count for name, count in api.requests.items() if name.startswith("list ")}
 
 
@@ -111,11 +120,17 @@ def test_on_the_way_back_kinds_that_are_gone_leave_nothing_to_wait_for() -> None
     server.serve("Node", [changed(NODE, status__allocatable={})])
     server.serve("Pod", [], "ops")
     server.start()
-    feed = WatchFeed(server.client(server.url), dict.fromkeys(IN_NAMESPACE, "ops"), KINDS, selectors=SELECTORS, needed=())
+    feed = WatchFeed(
+        server.client(server.url), dict.fromkeys(IN_NAMESPACE, "ops"), KINDS, selectors=SELECTORS, needed=()
+    )
     feed.start()
     try:
         facts = wait(feed, (TARGET,), LIMIT, time.monotonic, lambda line: None, release=True)
     finally:
         feed.stop()
         server.stop()
-    assert (facts.finished, facts.nodes[0].phase, facts.nodes[0].detail) == (True, "ready", "no virtual function and no openshift.io/igbvf")
+    assert (facts.finished, facts.nodes[0].phase, facts.nodes[0].detail) == (
+        True,
+        "ready",
+        "no virtual function and no openshift.io/igbvf",
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The wait for NVIDIA's NIC configuration operator ends when cards have what they must, or have failed for a while, and says why. The server is played."""
+"""The wait for NVIDIA's NIC configuration operator ends when cards have what they must, or have failed for a while, and
+says why. The server is played."""
 
 from __future__ import annotations
 
@@ -36,12 +37,18 @@ class Operator(FakeApi):
         self.now += seconds
         self.tell()
 
-    def wait(self, limit: float = 3600.0) -> typing.Dict[str, str]:
+    def wait(self, limit: float = 3600.0) -> dict[str, str]:
         return wait_for_nics(self.client(self.url), {"card": TEMPLATE}, limit, lambda: self.now, self.pause)
 
 
 def card(reason: str, generation: int = 2, message: str = "", template: typing.Optional[Resource] = None) -> Resource:
-    condition = {"type": "ConfigUpdateInProgress", "reason": reason, "status": "True", "observedGeneration": generation, "message": message}
+    condition = {
+        "type": "ConfigUpdateInProgress",
+        "reason": reason,
+        "status": "True",
+        "observedGeneration": generation,
+        "message": message,
+    }
     return {
         "metadata": {"name": "card", "namespace": "nic", "generation": 2},
         "spec": {"configuration": {"template": TEMPLATE if template is None else template}},
@@ -51,7 +58,7 @@ def card(reason: str, generation: int = 2, message: str = "", template: typing.O
 
 @pytest.fixture
 def play() -> typing.Iterator[typing.Callable[..., Operator]]:
-    made: typing.List[Operator] = []
+    made: list[Operator] = []
 
     def begin(*story: typing.Optional[Resource]) -> Operator:
         made.append(Operator(*story))
@@ -68,7 +75,13 @@ Play = typing.Callable[..., Operator]
 
 def test_through_after_a_reboot(play: Play) -> None:
     old = card("UpdateSuccessful", generation=1, template={"numVfs": 4})
-    api = play(old, card("UpdateSuccessful", generation=1), card("UpdateStarted"), card("PendingReboot"), card("UpdateSuccessful"))
+    api = play(
+        old,
+        card("UpdateSuccessful", generation=1),
+        card("UpdateStarted"),
+        card("PendingReboot"),
+        card("UpdateSuccessful"),
+    )
     assert api.wait() == {} and api.now == 20.0
 
 

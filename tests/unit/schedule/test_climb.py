@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Groups of collectives in their order: each step with proven nodes alone, what is slow named in the first step that shows it, and the tests counted before."""
+"""Groups of collectives in their order: each step with proven nodes alone, what is slow named in the first step that
+shows it, and the tests counted before."""
 
 from __future__ import annotations
 
@@ -10,12 +11,21 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import Climb, Group, Test, announce, group_by_leaves, plan_steps
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import (
+    Climb,
+    Group,
+    Test,
+    announce,
+    group_by_leaves,
+    plan_steps,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Named, Trial
 from ansible_collections.linerate.rdma.tests.unit.schedule.test_halving import Fleet, fleet
 
 
-def climb(world: Fleet, inside: typing.Container[str] = (), shared: typing.Container[str] = ()) -> typing.Tuple[Climb, typing.Counter[str]]:
+def climb(
+    world: Fleet, inside: typing.Container[str] = (), shared: typing.Container[str] = ()
+) -> tuple[Climb, typing.Counter[str]]:
     """Run all steps on a fleet.
 
     :param inside: nodes that are slow alone
@@ -28,7 +38,9 @@ def climb(world: Fleet, inside: typing.Container[str] = (), shared: typing.Conta
             return world.run(test)
         if len(test.nodes) == 1:
             return test.nodes[0] not in inside
-        return all(world.run(Trial(rail, "part", test.nodes, test.nodes)) for rail in range(world.rails)) and not any(node in shared for node in test.nodes)
+        return all(world.run(Trial(rail, "part", test.nodes, test.nodes)) for rail in range(world.rails)) and not any(
+            node in shared for node in test.nodes
+        )
 
     while tests := made.next():
         nodes = [node for test in tests for node in test.nodes if isinstance(test, Group)]
@@ -41,13 +53,17 @@ def climb(world: Fleet, inside: typing.Container[str] = (), shared: typing.Conta
 def test_the_steps_of_a_fleet() -> None:
     steps = {step.kind: step.rounds for step in plan_steps(fleet(2, 3, 8).leaves)}
     assert list(steps) == ["one node", "two nodes", "a leaf", "across leaves", "all"]
-    assert [group.nodes for group in steps["one node"][0]] == [(f"node-0{leaf}-0{node}",) for leaf in range(2) for node in range(3)]
+    assert [group.nodes for group in steps["one node"][0]] == [
+        (f"node-0{leaf}-0{node}",) for leaf in range(2) for node in range(3)
+    ]
     assert [[group.nodes for group in turn] for turn in steps["two nodes"]] == [
         [("node-00-00", "node-00-01"), ("node-01-00", "node-01-01")],
         [("node-00-02", "node-00-00"), ("node-01-02", "node-01-00")],
     ]
     assert [len(group.nodes) for group in steps["a leaf"][0]] == [3, 3]
-    assert [group.nodes for group in steps["across leaves"][0]] == [(f"node-00-0{node}", f"node-01-0{node}") for node in range(3)]
+    assert [group.nodes for group in steps["across leaves"][0]] == [
+        (f"node-00-0{node}", f"node-01-0{node}") for node in range(3)
+    ]
     assert [len(group.nodes) for group in steps["all"][0]] == [6]
 
 
@@ -63,18 +79,28 @@ def test_the_steps_of_a_fleet() -> None:
         ({"a": ["x", "y"], "b": ["z"]}, ["one node", "two nodes", "across leaves", "all"]),
     ],
 )
-def test_no_step_is_the_same_as_another(leaves: typing.Dict[str, typing.List[str]], kinds: typing.List[str]) -> None:
+def test_no_step_is_the_same_as_another(leaves: dict[str, list[str]], kinds: list[str]) -> None:
     steps = plan_steps(leaves)
     assert [step.kind for step in steps] == kinds
-    paired = {node for step in steps if step.kind == "two nodes" for turn in step.rounds for group in turn for node in group.nodes}
+    paired = {
+        node
+        for step in steps
+        if step.kind == "two nodes"
+        for turn in step.rounds
+        for group in turn
+        for node in group.nodes
+    }
     assert paired == {node for nodes in leaves.values() for node in nodes} or len(kinds) < 2
 
 
 def test_leaves_of_a_fabric_optimised_for_rails() -> None:
     places = {f"node-{number}": {rail: f"leaf-{number // 2}-{rail}" for rail in range(2)} for number in range(4)}
-    assert group_by_leaves(places) == {"leaf-0-0 + leaf-0-1": ("node-0", "node-1"), "leaf-1-0 + leaf-1-1": ("node-2", "node-3")}
+    assert group_by_leaves(places) == {
+        "leaf-0-0 + leaf-0-1": ("node-0", "node-1"),
+        "leaf-1-0 + leaf-1-1": ("node-2", "node-3"),
+    }
     assert group_by_leaves({"x": {0: "a", 1: "a"}, "y": {0: "a", 1: "a"}}) == {"a": ("x", "y")}
-    mistakes: typing.Tuple[typing.Dict[str, typing.Dict[int, str]], ...] = ({"x": {}}, {"x": {0: ""}})
+    mistakes: tuple[dict[str, dict[int, str]], ...] = ({"x": {}}, {"x": {0: ""}})
     for wrong in mistakes:
         with pytest.raises(ValueError, match="leaf of x is not known"):
             group_by_leaves(wrong)
@@ -91,13 +117,21 @@ def test_what_is_announced_is_what_a_sound_fleet_takes() -> None:
     world = fleet(4, 5, 8)
     said = announce(world.leaves, 8)
     made, counts = climb(world)
-    assert dict(counts) == said.tests == {"one node": 20, "two nodes": 12, "a leaf": 4, "across leaves": 5, "all": 1} and said.rounds == 6
-    assert made.proven == list(said.tests) and made.unproven == () and not (made.named or made.together or made.left_out)
+    assert (
+        dict(counts) == said.tests == {"one node": 20, "two nodes": 12, "a leaf": 4, "across leaves": 5, "all": 1}
+        and said.rounds == 6
+    )
+    assert (
+        made.proven == list(said.tests) and made.unproven == () and not (made.named or made.together or made.left_out)
+    )
 
 
 def test_1024_nodes_take_few_tests() -> None:
     said = announce(fleet(32, 32, 8).leaves, 8)
-    assert said.tests == {"one node": 1024, "two nodes": 512, "a leaf": 32, "across leaves": 32, "all": 1} and said.rounds == 5
+    assert (
+        said.tests == {"one node": 1024, "two nodes": 512, "a leaf": 32, "across leaves": 32, "all": 1}
+        and said.rounds == 5
+    )
     # all pairs would be 523,776
     assert said.for_a_fault < 150
 
@@ -111,18 +145,29 @@ def test_a_node_that_is_slow_alone_takes_no_further_part() -> None:
 
 def test_a_slow_port_is_named_by_its_pair_and_a_third_node() -> None:
     made, _counts = climb(fleet(2, 4, 2, ports=frozenset({("node-01-02", 1)})))
-    assert made.named == {"two nodes": Named(ports=(("node-01-02", 1),))} and made.left_out == {"node-01-02": "two nodes"} and made.unproven == ()
+    assert (
+        made.named == {"two nodes": Named(ports=(("node-01-02", 1),))}
+        and made.left_out == {"node-01-02": "two nodes"}
+        and made.unproven == ()
+    )
 
 
 def test_a_slow_uplink_is_named_between_leaves() -> None:
     made, _counts = climb(fleet(4, 4, 2, uplinks=frozenset({("leaf-02", 1)})))
     assert made.named == {"across leaves": Named(uplinks=(("leaf-02", 1),))}
-    assert made.left_out == dict.fromkeys(fleet(4, 4, 2).leaves["leaf-02"], "across leaves") and made.proven[-1] == "all"
+    assert (
+        made.left_out == dict.fromkeys(fleet(4, 4, 2).leaves["leaf-02"], "across leaves") and made.proven[-1] == "all"
+    )
 
 
 def test_a_slow_rail_ends_the_climb() -> None:
     made, _counts = climb(fleet(4, 8, 2, bad_rails=frozenset({1})))
-    assert made.named == {"two nodes": Named(rails=(1,))} and made.unproven == ("two nodes", "a leaf", "across leaves", "all")
+    assert made.named == {"two nodes": Named(rails=(1,))} and made.unproven == (
+        "two nodes",
+        "a leaf",
+        "across leaves",
+        "all",
+    )
 
 
 def test_rails_that_are_slow_only_together_are_never_proven() -> None:

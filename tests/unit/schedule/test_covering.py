@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ways by the forwarding tables, and the rounds that cover all links of a fabric: on fat trees that are made up, with the tables that min hop would compute."""
+"""Ways by the forwarding tables, and the rounds that cover all links of a fabric: on fat trees that are made up, with
+the tables that min hop would compute."""
 
 from __future__ import annotations
 
 import collections
 import random
-import typing
 
 import hypothesis
 import hypothesis.strategies as some
@@ -27,7 +27,9 @@ def assert_fair(ways: Ways, found: Cover) -> None:
     for turn in (turn for item in found.rounds for turn in item.turns):
         used = [end for test in turn for end in test]
         assert len(used) == len(set(used)), turn
-        carried = collections.Counter(link for test in turn for link in ways.way(*test) or () if not ways.directions[link].between)
+        carried = collections.Counter(
+            link for test in turn for link in ways.way(*test) or () if not ways.directions[link].between
+        )
         assert not carried or max(carried.values()) == 1, turn
 
 
@@ -68,7 +70,12 @@ def test_a_link_that_nothing_is_sent_over_is_named_and_not_counted() -> None:
 def test_the_way_is_that_of_the_tables() -> None:
     ways = fat_tree(3, 2, 2)
     names = [ways.name(link) for link in ways.way(0, 3) or ()]
-    assert names == ["node-1 rail 0 to leaf-0 port 1", "leaf-0 port 4 to spine-1 port 1", "spine-1 port 2 to leaf-1 port 4", "leaf-1 port 2 to node-4 rail 0"]
+    assert names == [
+        "node-1 rail 0 to leaf-0 port 1",
+        "leaf-0 port 4 to spine-1 port 1",
+        "spine-1 port 2 to leaf-1 port 4",
+        "leaf-1 port 2 to node-4 rail 0",
+    ]
     assert [ways.directions[link].gbps for link in ways.way(0, 3) or ()] == [400.0] * 4
     assert (0, 3) in set(ways.over((ways.way(0, 3) or ())[1]))
 
@@ -91,7 +98,8 @@ def test_where_switches_choose_the_way_links_between_leaves_are_not_told_apart(t
 
 @pytest.mark.parametrize("across", [True, False])
 def test_ends_of_different_rails_are_paired_only_where_that_is_allowed(across: bool) -> None:
-    """One leaf a rail: no way of one rail leads over a spine. No node has two rails here, so that what is left is measured between nodes."""
+    """One leaf a rail: no way of one rail leads over a spine. No node has two rails here, so that what is left is
+    measured between nodes."""
     ways = tree([4, 4], 4, rails=2, across=across)
     found = cover(ways)
     assert_fair(ways, found)
@@ -100,7 +108,7 @@ def test_ends_of_different_rails_are_paired_only_where_that_is_allowed(across: b
     assert bool(use_of(ways, found).unused) == (not across) and not use_of(ways, found).missing
 
 
-def crossing(ways: Ways, found: Cover) -> typing.List[typing.Tuple[int, int]]:
+def crossing(ways: Ways, found: Cover) -> list[tuple[int, int]]:
     """Tests between rails."""
     return [test for item in found.rounds for test in item.tests if ways.ends[test[0]].rail != ways.ends[test[1]].rail]
 
@@ -124,9 +132,17 @@ def test_where_rails_share_spines_there_is_a_round_between_the_rails_of_each_hos
     assert len(use_of(plain, without).unused) == (2 * 8 * 4 if units == 1 else 0)
 
 
-@hypothesis.given(hosts=some.integers(2, 5), rails=some.integers(2, 8), spines=some.integers(1, 5), units=some.integers(1, 3), seed=some.integers(0, 99))
+@hypothesis.given(
+    hosts=some.integers(2, 5),
+    rails=some.integers(2, 8),
+    spines=some.integers(1, 5),
+    units=some.integers(1, 3),
+    seed=some.integers(0, 99),
+)
 @hypothesis.settings(max_examples=examples(40), deadline=None)
-def test_no_direction_is_used_twice_in_a_turn_whatever_the_tables(hosts: int, rails: int, spines: int, units: int, seed: int) -> None:
+def test_no_direction_is_used_twice_in_a_turn_whatever_the_tables(
+    hosts: int, rails: int, spines: int, units: int, seed: int
+) -> None:
     """What goes up takes a spine that a draw chose, so that flows meet."""
     topology, tables, ends = rail_parts(hosts, rails, spines, units)
     draw = random.Random(seed)
@@ -139,7 +155,13 @@ def test_no_direction_is_used_twice_in_a_turn_whatever_the_tables(hosts: int, ra
     ways = Ways(topology, tables, ends, across=True)
     found = cover(ways)
     assert_fair(ways, found)
-    usable = {link for source in range(len(ends)) for target in range(len(ends)) if source != target for link in ways.way(source, target) or ()}
+    usable = {
+        link
+        for source in range(len(ends))
+        for target in range(len(ends))
+        if source != target
+        for link in ways.way(source, target) or ()
+    }
     assert found.covered == usable or len([item for item in found.rounds if item.why.startswith("links")]) == 8
     used = use_of(ways, found)
     assert used.covered == found.covered and used.usable == len(usable)
@@ -147,7 +169,10 @@ def test_no_direction_is_used_twice_in_a_turn_whatever_the_tables(hosts: int, ra
 
 @pytest.mark.parametrize("spread", ["", "adaptive routing is on"])
 def test_rails_that_nothing_is_routed_between_are_left_alone(spread: str) -> None:
-    ways, plain = rail_tree(4, 8, 4, 2, apart=True, spread=spread), rail_tree(4, 8, 4, 2, apart=True, spread=spread, across=False)
+    ways, plain = (
+        rail_tree(4, 8, 4, 2, apart=True, spread=spread),
+        rail_tree(4, 8, 4, 2, apart=True, spread=spread, across=False),
+    )
     assert apart(ways) and not apart(plain)
     assert not crossing(ways, cover(ways)) and cover(ways).rounds == cover(plain).rounds
     assert use_of(ways, cover(ways)) == use_of(plain, cover(plain))
@@ -156,14 +181,22 @@ def test_rails_that_nothing_is_routed_between_are_left_alone(spread: str) -> Non
 def test_rails_on_one_leaf_have_nothing_to_tell_that_a_round_inside_of_it_does_not() -> None:
     """All HCAs of a host on one leaf: what goes from one to the other passes no spine."""
     topology, tables, ends = parts([8, 8], 4)
-    ways = Ways(topology, tables, [End(f"host-{number // 2}", number % 2, end.guid, end.lid) for number, end in enumerate(ends)], across=True)
+    ways = Ways(
+        topology,
+        tables,
+        [End(f"host-{number // 2}", number % 2, end.guid, end.lid) for number, end in enumerate(ends)],
+        across=True,
+    )
     assert "between the rails of each host" not in [item.why for item in cover(ways).rounds] and not apart(ways)
 
 
 def test_rails_that_share_leaves_by_twos_are_paired_with_those_of_the_other_leaf() -> None:
     """Even rails on one leaf, odd ones on the other: half of all pairings would stay inside."""
     topology, tables, ends = parts([8, 8], 4)
-    made = [End(f"host-{number % 8 // 4}", 2 * (number % 4) + number // 8, end.guid, end.lid) for number, end in enumerate(ends)]
+    made = [
+        End(f"host-{number % 8 // 4}", 2 * (number % 4) + number // 8, end.guid, end.lid)
+        for number, end in enumerate(ends)
+    ]
     ways = Ways(topology, tables, made, across=True)
     (between,) = [item for item in cover(ways).rounds if item.why == "between the rails of each host"]
     assert between.tests and all(ways.leaf(source) != ways.leaf(target) for source, target in between.tests)
@@ -183,12 +216,19 @@ def test_three_levels_are_covered_where_the_tables_lead() -> None:
     assert_fair(ways, found)
     assert len(ways.pods) == 2 and [len(pod) for pod in ways.pods] == [4, 4]
     assert any(item.why == "between pods" for item in found.rounds)
-    usable = {link for source in range(len(ways.ends)) for target in range(len(ways.ends)) if source != target for link in ways.way(source, target) or ()}
+    usable = {
+        link
+        for source in range(len(ways.ends))
+        for target in range(len(ways.ends))
+        if source != target
+        for link in ways.way(source, target) or ()
+    }
     assert found.covered == usable
 
 
 def test_where_switches_choose_the_cables_of_the_ends_are_covered_and_nobody_looks_for_more() -> None:
-    """A link between two switches is on no way that is known: to look for one through each pair of ends took longer than to measure all."""
+    """A link between two switches is on no way that is known: to look for one through each pair of ends took longer
+    than to measure all."""
     ways = fat_tree(16, 16, 16, spread="adaptive routing is on")
     first = cover(ways)
     used = use_of(ways, first)
@@ -204,9 +244,13 @@ def test_a_topology_that_tells_each_link_many_times_is_no_longer_way() -> None:
     row = [FabricNode("Switch", f"0x{number:016x}", f"switch-{number}", 65, 100 + number) for number in range(1, 1500)]
     near, far = End("host-1", 0, "0xa1", 1), End("host-2", 0, "0xa2", 2)
     cables = [
-        Link(LinkEnd("Ca", end.guid, 1, end.lid, end.guid), LinkEnd("Switch", top.guid, 3, top.lid), 4, "NDR") for end, top in ((near, row[0]), (far, row[-1]))
+        Link(LinkEnd("Ca", end.guid, 1, end.lid, end.guid), LinkEnd("Switch", top.guid, 3, top.lid), 4, "NDR")
+        for end, top in ((near, row[0]), (far, row[-1]))
     ]
-    links = [Link(LinkEnd("Switch", one.guid, 1, one.lid), LinkEnd("Switch", other.guid, 2, other.lid), 4, "NDR") for one, other in zip(row, row[1:])]
+    links = [
+        Link(LinkEnd("Switch", one.guid, 1, one.lid), LinkEnd("Switch", other.guid, 2, other.lid), 4, "NDR")
+        for one, other in zip(row, row[1:])
+    ]
     tables = [ForwardingTable(node.guid, bytes((UNTOLD, 2, 1))) for node in row]
     ways = Ways(Topology(tuple(row), (*cables, *links, *links)), tables, (near, far))
     assert ways.feeders(row[30].guid, 1) == (0,)
@@ -215,10 +259,14 @@ def test_a_topology_that_tells_each_link_many_times_is_no_longer_way() -> None:
 
 
 def test_an_end_has_one_cable_whatever_a_node_tells() -> None:
-    """A node that tells of a cable from its HCA to each of thousands of switches would have rounds planned for each of them."""
+    """A node that tells of a cable from its HCA to each of thousands of switches would have rounds planned for each of
+    them."""
     topology, tables, ends = parts([4, 4], 2)
     known = Ways(topology, tables, ends)
     made_up = [FabricNode("Switch", f"0x{0xF00000 + number:016x}", "made up", 65, 900) for number in range(5000)]
-    cables = [Link(LinkEnd("Ca", ends[0].guid, 2 + number, 1, ends[0].guid), LinkEnd("Switch", node.guid, 1), 4, "NDR") for number, node in enumerate(made_up)]
+    cables = [
+        Link(LinkEnd("Ca", ends[0].guid, 2 + number, 1, ends[0].guid), LinkEnd("Switch", node.guid, 1), 4, "NDR")
+        for number, node in enumerate(made_up)
+    ]
     ways = Ways(Topology((*topology.nodes, *made_up), (*topology.links, *cables)), tables, ends)
     assert len(ways.directions) == len(known.directions) and ways.leaves == known.leaves

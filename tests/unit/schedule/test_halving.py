@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Halving a slow group until what is slow has a name: faults that are drawn are all found, nothing else is named, and no more tests are made than was said."""
+"""Halving a slow group until what is slow has a name: faults that are drawn are all found, nothing else is named, and
+no more tests are made than was said."""
 
 from __future__ import annotations
 
@@ -17,19 +18,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving im
 
 @dataclasses.dataclass
 class Fleet:
-    """Nodes on leaves, and what is slow: a collective is slow where one of its ports, its leaf or its rail is, or where it leaves a leaf by a slow uplink.
+    """Nodes on leaves, and what is slow: a collective is slow where one of its ports, its leaf or its rail is, or where
+    it leaves a leaf by a slow uplink.
 
     :ivar noise: of all tests are slow without a reason
     """
 
-    leaves: typing.Dict[str, typing.List[str]]
+    leaves: dict[str, list[str]]
     rails: int
-    ports: typing.FrozenSet[typing.Tuple[str, int]] = frozenset()
-    nodes: typing.FrozenSet[str] = frozenset()
-    bad_leaves: typing.FrozenSet[typing.Tuple[str, int]] = frozenset()
-    uplinks: typing.FrozenSet[typing.Tuple[str, int]] = frozenset()
-    bad_rails: typing.FrozenSet[int] = frozenset()
-    dead: typing.FrozenSet[typing.Tuple[str, int]] = frozenset()
+    ports: frozenset[tuple[str, int]] = frozenset()
+    nodes: frozenset[str] = frozenset()
+    bad_leaves: frozenset[tuple[str, int]] = frozenset()
+    uplinks: frozenset[tuple[str, int]] = frozenset()
+    bad_rails: frozenset[int] = frozenset()
+    dead: frozenset[tuple[str, int]] = frozenset()
     noise: float = 0.0
     chance: random.Random = dataclasses.field(default_factory=lambda: random.Random(1))
     tests: int = 0
@@ -43,7 +45,10 @@ class Fleet:
         if any((node, rail) in self.dead for node in trial.nodes):
             return None
         slow = rail in self.bad_rails or any((node, rail) in self.ports or node in self.nodes for node in trial.nodes)
-        slow = slow or any((leaf, rail) in self.bad_leaves and sum(self.leaf_of[node] == leaf for node in trial.nodes) > 1 for leaf in seen)
+        slow = slow or any(
+            (leaf, rail) in self.bad_leaves and sum(self.leaf_of[node] == leaf for node in trial.nodes) > 1
+            for leaf in seen
+        )
         slow = slow or (len(seen) > 1 and any((leaf, rail) in self.uplinks for leaf in seen))
         return not slow and self.chance.random() >= self.noise
 
@@ -67,7 +72,11 @@ class Fleet:
 
 
 def fleet(leaves: int, each: int, rails: int, **faults: typing.Any) -> Fleet:
-    return Fleet({f"leaf-{leaf:02d}": [f"node-{leaf:02d}-{node:02d}" for node in range(each)] for leaf in range(leaves)}, rails, **faults)
+    return Fleet(
+        {f"leaf-{leaf:02d}": [f"node-{leaf:02d}-{node:02d}" for node in range(each)] for leaf in range(leaves)},
+        rails,
+        **faults,
+    )
 
 
 def test_all_are_fast() -> None:
@@ -133,7 +142,10 @@ def test_two_nodes_beside_a_third_that_is_fast() -> None:
 
 def test_two_leaves_that_are_slow_to_each_other_accuse_nobody() -> None:
     named = fleet(2, 4, 1, uplinks=frozenset({("leaf-00", 0)})).search()
-    assert named.uplinks == () and {node[:7] for _rail, nodes in named.undecided for node in nodes} == {"node-00", "node-01"}
+    assert named.uplinks == () and {node[:7] for _rail, nodes in named.undecided for node in nodes} == {
+        "node-00",
+        "node-01",
+    }
 
 
 def test_nodes_that_are_alone_at_their_leaves() -> None:
@@ -156,7 +168,8 @@ def test_what_cannot_be_halved() -> None:
 
 
 def draw(chance: random.Random, leaves: int, nodes: int, rails: int, most: int) -> Fleet:
-    """Few faults of each kind, and none that hides another one: not all nodes of a leaf, and no more than a third of the leaves."""
+    """Few faults of each kind, and none that hides another one: not all nodes of a leaf, and no more than a third of
+    the leaves."""
     world = fleet(leaves, nodes, rails)
     names = list(world.leaf_of)
     ports = frozenset((chance.choice(names), chance.randrange(rails)) for _number in range(chance.randint(0, most)))
@@ -166,7 +179,9 @@ def draw(chance: random.Random, leaves: int, nodes: int, rails: int, most: int) 
     uplinks = frozenset((leaf, chance.randrange(rails)) for leaf in chosen[1:] if chance.random() < 0.5)
     whole = frozenset({chance.randrange(rails)} if rails > 1 and chance.random() < 0.1 else ())
     dead = frozenset(((chance.choice(names), chance.randrange(rails)),) if chance.random() < 0.3 else ())
-    return dataclasses.replace(world, ports=ports, nodes=slow, bad_leaves=bad, uplinks=uplinks, bad_rails=whole, dead=dead)
+    return dataclasses.replace(
+        world, ports=ports, nodes=slow, bad_leaves=bad, uplinks=uplinks, bad_rails=whole, dead=dead
+    )
 
 
 def check(world: Fleet) -> None:
@@ -181,7 +196,9 @@ def check(world: Fleet) -> None:
     assert set(named.rails) == world.bad_rails
     leaves = {item for item in world.bad_leaves if item[1] not in world.bad_rails}
     assert set(named.leaves) == leaves
-    assert set(named.uplinks) == {item for item in world.uplinks if item[1] not in world.bad_rails and item not in leaves}
+    assert set(named.uplinks) == {
+        item for item in world.uplinks if item[1] not in world.bad_rails and item not in leaves
+    }
     assert named.undecided == ()
     assert world.tests <= most_tests(len(world.leaf_of), len(world.leaves), world.rails, world.faults)
 
@@ -204,14 +221,16 @@ def test_many_drawn_faults_of_1024_nodes_and_8_rails(seed: int) -> None:
 
 
 @hypothesis.given(some.lists(some.booleans() | some.none(), max_size=60), some.integers(1, 5), some.integers(1, 5))
-def test_it_ends_whatever_tests_say(answers: typing.List[typing.Optional[bool]], leaves: int, nodes: int) -> None:
+def test_it_ends_whatever_tests_say(answers: list[typing.Optional[bool]], leaves: int, nodes: int) -> None:
     hypothesis.assume(leaves * nodes > 1)
     halving, number = Halving(fleet(leaves, nodes, 1).leaves, [0]), 0
     for _round in range(400):
         trials = halving.next()
         if not trials:
             break
-        halving.take({trial: answers[(number + place) % len(answers)] for place, trial in enumerate(trials)} if answers else {})
+        halving.take(
+            {trial: answers[(number + place) % len(answers)] for place, trial in enumerate(trials)} if answers else {}
+        )
         number += len(trials)
     assert not halving.next()
     # a group that is slow is never left without a word

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Localisation where switches send each flow over one of their links by a hash, flows that meet on a link share it, and figures scatter."""
+"""Localisation where switches send each flow over one of their links by a hash, flows that meet on a link share it, and
+figures scatter."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ from tests.unit.check.test_ethernet_ways import made
 
 LEAVES, HOSTS, SPINES = 4, 8, 8
 #: of a host or a leaf: its number, the spine of an uplink, and whether it is the direction down from the fabric
-Link = typing.Tuple[str, int, int, bool]
+Link = tuple[str, int, int, bool]
 
 
 class Draw:
@@ -30,33 +31,43 @@ class Draw:
     :ivar taken: links that any flow of the rounds took
     """
 
-    def __init__(self, seed: int, noise: float, slow: typing.Callable[[random.Random], typing.Set[Link]], pinned: bool = True) -> None:
+    def __init__(
+        self, seed: int, noise: float, slow: typing.Callable[[random.Random], set[Link]], pinned: bool = True
+    ) -> None:
         self._random, self._noise, self._pinned = random.Random(seed), noise, pinned
         self._salt, self._count = self._random.random(), itertools.count()
         ways, why = made(roce_fabric.fabric(LEAVES, HOSTS))
         assert ways is not None, why
         self.ways: Ways = ways
         self.slow = slow(self._random)
-        self.taken: typing.Set[Link] = set()
+        self.taken: set[Link] = set()
 
-    def _links(self, source: int, target: int) -> typing.List[Link]:
+    def _links(self, source: int, target: int) -> list[Link]:
         near, far = source // HOSTS, target // HOSTS
         links = [("host", source, 0, False), ("host", target, 0, True)]
         if near != far:
-            spine = zlib.crc32(f"{self._salt} {source} {target} {0 if self._pinned else next(self._count)}".encode()) % SPINES
+            spine = (
+                zlib.crc32(f"{self._salt} {source} {target} {0 if self._pinned else next(self._count)}".encode())
+                % SPINES
+            )
             links += [("leaf", near, spine, False), ("leaf", far, spine, True)]
         return links
 
-    def measured(self, turn: Turn) -> typing.List[Reading]:
+    def measured(self, turn: Turn) -> list[Reading]:
         """All tests of a turn at once."""
         paths = {test: self._links(*test) for test in turn}
         flows = collections.Counter(link for path in paths.values() for link in path)
         self.taken |= flows.keys()
-        shares = {test: min((0.5 if link in self.slow else 1.0) / flows[link] for link in path) for test, path in paths.items()}
+        shares = {
+            test: min((0.5 if link in self.slow else 1.0) / flows[link] for link in path)
+            for test, path in paths.items()
+        }
         return [Reading(test, 390.0 * share * self._random.gauss(1.0, self._noise)) for test, share in shares.items()]
 
     def evidence(self) -> Evidence:
-        readings = [reading for item in cover(self.ways).rounds for turn in item.turns for reading in self.measured(turn)]
+        readings = [
+            reading for item in cover(self.ways).rounds for turn in item.turns for reading in self.measured(turn)
+        ]
         narrowing = Narrowing(self.ways)
         while True:
             found = weigh(self.ways, readings)
@@ -65,13 +76,19 @@ class Draw:
                 return found
             readings += [reading for turn in further.turns for reading in self.measured(turn)]
 
-    def accused(self, found: Evidence) -> typing.Set[typing.FrozenSet[Link]]:
+    def accused(self, found: Evidence) -> set[frozenset[Link]]:
         """For each accusation, the links that it may mean."""
         result = set()
         for number in found.slow:
             if number in self.ways.flows:
                 source, target = (end // HOSTS for end in self.ways.flows[number])
-                result.add(frozenset(("leaf", leaf, spine, down) for spine in range(SPINES) for leaf, down in ((source, False), (target, True))))
+                result.add(
+                    frozenset(
+                        ("leaf", leaf, spine, down)
+                        for spine in range(SPINES)
+                        for leaf, down in ((source, False), (target, True))
+                    )
+                )
             else:
                 end = self.ways.end_of(number)
                 down = self.ways.directions[number].source in self.ways.switches
@@ -80,22 +97,24 @@ class Draw:
         return result
 
 
-def none(_random: random.Random) -> typing.Set[Link]:
+def none(_random: random.Random) -> set[Link]:
     return set()
 
 
-def host(chance: random.Random) -> typing.Set[Link]:
+def host(chance: random.Random) -> set[Link]:
     number = chance.randrange(LEAVES * HOSTS)
     return {("host", number, 0, False), ("host", number, 0, True)}
 
 
-def uplinks(chance: random.Random) -> typing.Set[Link]:
+def uplinks(chance: random.Random) -> set[Link]:
     return {("leaf", chance.randrange(LEAVES), chance.randrange(SPINES), chance.random() < 0.5) for _number in range(2)}
 
 
 @pytest.mark.parametrize("noise", [0.03, 0.08])
 @pytest.mark.parametrize("slow", [none, host, uplinks])
-def test_what_a_pinned_flow_met_is_found_and_nobody_else_is_accused(slow: typing.Callable[[random.Random], typing.Set[Link]], noise: float) -> None:
+def test_what_a_pinned_flow_met_is_found_and_nobody_else_is_accused(
+    slow: typing.Callable[[random.Random], set[Link]], noise: float
+) -> None:
     found_at_all = 0
     for seed in range(6):
         draw = Draw(seed, noise, slow)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which ends are left out of later rounds: those that lose one pair after the other, and never both ends of a path that is bad."""
+"""Which ends are left out of later rounds: those that lose one pair after the other, and never both ends of a path that
+is bad."""
 
 from __future__ import annotations
 
@@ -20,11 +21,17 @@ def result(client: str, server: str, lost: bool, seconds: float = 120.0, rail: i
     return PairResult("compute", client, server, average_gbps=390.0, seconds=12.0, rail=rail)
 
 
-def measured(names: typing.Sequence[str], lost: typing.Callable[[str, str], bool], seconds: float = 120.0) -> typing.Tuple[LostPairs, typing.List[int]]:
+def measured(
+    names: typing.Sequence[str], lost: typing.Callable[[str, str], bool], seconds: float = 120.0
+) -> tuple[LostPairs, list[int]]:
     """What is left out when all meet all, and how many pairs each round lost."""
     known, numbers = LostPairs(), []
     for pairs in rounds(names):
-        its = [result(one, other, lost(one, other), seconds) for one, other in pairs if not {(0, one), (0, other)} & known.out.keys()]
+        its = [
+            result(one, other, lost(one, other), seconds)
+            for one, other in pairs
+            if not {(0, one), (0, other)} & known.out.keys()
+        ]
         numbers.append(sum(bool(item.failure) for item in its))
         known.note(its, USUAL)
     return known, numbers
@@ -67,7 +74,11 @@ def test_a_pair_that_passes_in_between_ends_the_row() -> None:
 def test_one_direction_that_is_lost_is_a_lost_pair_and_another_rail_is_another_end() -> None:
     known = LostPairs()
     for number, name in enumerate("abca"):
-        others = [result(one, other, False, rail=rail) for rail in (0, 1) for one, other in itertools.combinations("abc", 2)]
-        found = known.note([result("x", name, False), result(name, "x", True), result("x", name, False, rail=1), *others], USUAL)
+        others = [
+            result(one, other, False, rail=rail) for rail in (0, 1) for one, other in itertools.combinations("abc", 2)
+        ]
+        found = known.note(
+            [result("x", name, False), result(name, "x", True), result("x", name, False, rail=1), *others], USUAL
+        )
         assert found == (((0, "x"),) if number == 3 else ())
     assert known.out == {(0, "x"): ("a", "b", "c")}

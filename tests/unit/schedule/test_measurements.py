@@ -13,14 +13,27 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Bandwidth, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import STAGE_SECONDS, Task, again, orders, round_plan, steps
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import (
+    STAGE_SECONDS,
+    Task,
+    again,
+    orders,
+    round_plan,
+    steps,
+)
 
 NODES = st.integers(0, 9).map(lambda number: [f"n{name}" for name in range(number)])
 
 
-@given(st.lists(NODES, min_size=1, max_size=3), st.sampled_from(["parallel", "serial"]), st.sampled_from(["one", "both", "at_once"]))
+@given(
+    st.lists(NODES, min_size=1, max_size=3),
+    st.sampled_from(["parallel", "serial"]),
+    st.sampled_from(["one", "both", "at_once"]),
+)
 def test_everybody_meets_everybody_of_its_rail_and_nobody_is_asked_twice_at_once(
-    rails: typing.List[typing.List[str]], order: typing.Literal["parallel", "serial"], directions: typing.Literal["one", "both", "at_once"]
+    rails: list[list[str]],
+    order: typing.Literal["parallel", "serial"],
+    directions: typing.Literal["one", "both", "at_once"],
 ) -> None:
     made = list(steps(dict(enumerate(rails)), Bandwidth(rails=order, directions=directions)))
     for step in made:
@@ -31,22 +44,31 @@ def test_everybody_meets_everybody_of_its_rail_and_nobody_is_asked_twice_at_once
     wanted = [(rail, pair) for rail, nodes in enumerate(rails) for pair in itertools.combinations(nodes, 2)]
     assert sorted(tasks, key=str) == sorted(set(tasks), key=str)
     assert len(tasks) == len(wanted) * (2 if directions == "both" else 1)
-    assert {(task.rail, *sorted((task.client, task.server))) for task in tasks} == {(rail, *sorted(pair)) for rail, pair in wanted}
+    assert {(task.rail, *sorted((task.client, task.server))) for task in tasks} == {
+        (rail, *sorted(pair)) for rail, pair in wanted
+    }
 
 
 def test_quick_is_so_many_rounds() -> None:
     assert len(list(steps({0: ["a", "b", "c", "d"]}, Bandwidth(directions="one"), 1))) == 1
 
 
-def pair(one: str, other: str, rail: int = 0) -> typing.FrozenSet[typing.Tuple[int, str]]:
+def pair(one: str, other: str, rail: int = 0) -> frozenset[tuple[int, str]]:
     return frozenset(((rail, one), (rail, other)))
 
 
 def test_a_pair_between_rails_has_both_of_them_in_each_direction() -> None:
     task = Task.between((0, "a"), (4, "a"))
-    assert orders(task, Bandwidth(directions="both")) == (task, Task(4, "a", "a", 0)) and task.pair == {(0, "a"), (4, "a")}
+    assert orders(task, Bandwidth(directions="both")) == (task, Task(4, "a", "a", 0)) and task.pair == {
+        (0, "a"),
+        (4, "a"),
+    }
     # of one rail there is one way to say it
-    assert Task.between((1, "a"), (1, "b")) == Task(1, "a", "b") and not Task(1, "a", "b").between_rails and Task(1, "a", "b").server_end == (1, "b")
+    assert (
+        Task.between((1, "a"), (1, "b")) == Task(1, "a", "b")
+        and not Task(1, "a", "b").between_rails
+        and Task(1, "a", "b").server_end == (1, "b")
+    )
     # an end that failed with its own host is tried with one of its rail
     assert again({pair("b", "c", 4)}, {task.pair}, Bandwidth()) == ((Task(4, "a", "b"),),)
 
@@ -61,7 +83,8 @@ def test_a_suspect_gets_a_partner_that_passed_and_that_it_has_not_met() -> None:
 @pytest.mark.parametrize(
     ("passed", "failed"),
     [
-        # nobody failed; nobody passed, as with two nodes; a suspect that failed with two that pass is clear; so is a path between two that pass
+        # nobody failed; nobody passed, as with two nodes; a suspect that failed with two that pass is clear; so is a
+        # path between two that pass
         ({pair("a", "b")}, set()),
         (set(), {pair("a", "b")}),
         ({pair("a", "b"), pair("a", "d")}, {pair("c", "a"), pair("c", "b")}),
@@ -71,17 +94,17 @@ def test_a_suspect_gets_a_partner_that_passed_and_that_it_has_not_met() -> None:
     ],
 )
 def test_when_no_more_can_be_told(
-    passed: typing.Set[typing.FrozenSet[typing.Tuple[int, str]]], failed: typing.Set[typing.FrozenSet[typing.Tuple[int, str]]]
+    passed: set[frozenset[tuple[int, str]]], failed: set[frozenset[tuple[int, str]]]
 ) -> None:
     assert again(passed, failed, Bandwidth()) == ()
 
 
 @given(st.sets(st.sampled_from("abcdefg"), max_size=3))
-def test_it_ends_with_each_broken_node_told_as_far_as_partners_go(broken: typing.Set[str]) -> None:
+def test_it_ends_with_each_broken_node_told_as_far_as_partners_go(broken: set[str]) -> None:
     nodes = "abcdefg"
     passed, failed = {pair("a", "b")} - {pair("a", "b")}, {pair("a", "b")} - {pair("a", "b")}
 
-    def measure(tasks: typing.Tuple[Task, ...]) -> None:
+    def measure(tasks: tuple[Task, ...]) -> None:
         for task in tasks:
             (failed if {task.client, task.server} & broken else passed).add(task.pair)
 
@@ -101,7 +124,7 @@ def test_it_ends_with_each_broken_node_told_as_far_as_partners_go(broken: typing
         assert end[1] in broken or not good
 
 
-def fabric(hcas: int = 1, **changes: typing.Dict[str, typing.Any]) -> Fabric:
+def fabric(hcas: int = 1, **changes: dict[str, typing.Any]) -> Fabric:
     return parse_intent(
         [
             {
@@ -118,8 +141,16 @@ def fabric(hcas: int = 1, **changes: typing.Dict[str, typing.Any]) -> Fabric:
     ).fabrics[0]
 
 
-@given(st.integers(0, 3000), st.integers(1, 8), st.sampled_from(["parallel", "serial"]), st.sampled_from(["one", "both"]), st.integers(1, 600))
-def test_rounds_that_fit_a_stage_and_a_life_that_lasts_longer(nodes: int, hcas: int, rails: str, directions: str, parallel: int) -> None:
+@given(
+    st.integers(0, 3000),
+    st.integers(1, 8),
+    st.sampled_from(["parallel", "serial"]),
+    st.sampled_from(["one", "both"]),
+    st.integers(1, 600),
+)
+def test_rounds_that_fit_a_stage_and_a_life_that_lasts_longer(
+    nodes: int, hcas: int, rails: str, directions: str, parallel: int
+) -> None:
     wanted = {"rails": rails, "directions": directions}
     plan = round_plan(fabric(hcas, bandwidth=wanted), nodes, parallel)
     assert plan.all_rounds == (nodes - 1 + nodes % 2 if nodes > 1 else 0)

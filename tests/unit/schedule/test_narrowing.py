@@ -37,14 +37,20 @@ SHAPES: typing.Mapping[str, typing.Callable[[], Ways]] = {
 }
 
 
-def found(ways: Ways, slow: typing.Mapping[int, float], noise: float, draw: random.Random, floor: typing.Optional[float] = None) -> typing.Tuple[Evidence, int]:
+def found(
+    ways: Ways,
+    slow: typing.Mapping[int, float],
+    noise: float,
+    draw: random.Random,
+    floor: typing.Optional[float] = None,
+) -> tuple[Evidence, int]:
     """What all rounds together say of a fabric with these slow directions, and how many rounds these were.
 
     :param slow: what they carry, as a share
     """
-    readings: typing.List[Reading] = []
+    readings: list[Reading] = []
 
-    def measure(tests: typing.Iterable[typing.Tuple[int, int]]) -> None:
+    def measure(tests: typing.Iterable[tuple[int, int]]) -> None:
         for test in tests:
             share = min(slow.get(link, 1.0) for link in ways.way(*test) or ())
             readings.append(Reading(test, RATE * share * max(0.0, draw.gauss(1, noise))))
@@ -63,20 +69,22 @@ def found(ways: Ways, slow: typing.Mapping[int, float], noise: float, draw: rand
         measure(more.tests)
 
 
-def directions_of(ways: Ways, switch: str) -> typing.Set[int]:
+def directions_of(ways: Ways, switch: str) -> set[int]:
     return {number for number, it in enumerate(ways.directions) if switch in (it.source, it.target)}
 
 
-def cables_of_hosts(ways: Ways) -> typing.List[int]:
+def cables_of_hosts(ways: Ways) -> list[int]:
     """The first direction of each."""
     return sorted(ways.up(end) & ~1 for end in range(len(ways.ends)))
 
 
-def cables_of_switches(ways: Ways) -> typing.List[int]:
+def cables_of_switches(ways: Ways) -> list[int]:
     return sorted(set(range(0, ways.real, 2)) - set(cables_of_hosts(ways)))
 
 
-def assert_nobody_is_wronged(ways: Ways, evidence: Evidence, slow: typing.AbstractSet[int], switches: typing.AbstractSet[str] = frozenset()) -> None:
+def assert_nobody_is_wronged(
+    ways: Ways, evidence: Evidence, slow: typing.AbstractSet[int], switches: typing.AbstractSet[str] = frozenset()
+) -> None:
     assert set(evidence.slow) <= slow, [ways.name(link) for link in set(evidence.slow) - slow]
     assert set(evidence.switches) <= switches, [ways.name_of(switch) for switch in evidence.switches]
     # what is not named is in a set that has the slow one
@@ -86,18 +94,25 @@ def assert_nobody_is_wronged(ways: Ways, evidence: Evidence, slow: typing.Abstra
 @pytest.mark.parametrize("noise", [0.0, 0.03, 0.08])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_in_no_shape_is_anybody_wronged(shape: str, noise: float) -> None:
-    """Faults of each kind, which carry what a draw says; where they can be named, most are, and where not, all are told of."""
+    """Faults of each kind, which carry what a draw says; where they can be named, most are, and where not, all are told
+    of."""
     ways = SHAPES[shape]()
     covered = cover(ways).covered
     told = drawn = 0
     for seed in range(16):
         draw = random.Random(f"{shape} {noise} {seed}")
-        switches: typing.Set[str] = set()
-        slow: typing.Dict[int, float] = {}
+        switches: set[str] = set()
+        slow: dict[int, float] = {}
         if seed % 4 < 3:
             for _number in range(1 + 2 * (seed % 4 == 2)):
-                cable = draw.choice({0: cables_of_hosts, 1: cables_of_switches}.get(seed % 4, draw.choice([cables_of_hosts, cables_of_switches]))(ways))
-                slow.update(dict.fromkeys(draw.choice([(cable,), (cable + 1,), (cable, cable + 1)]), draw.uniform(0.25, 0.8)))
+                cable = draw.choice(
+                    {0: cables_of_hosts, 1: cables_of_switches}.get(
+                        seed % 4, draw.choice([cables_of_hosts, cables_of_switches])
+                    )(ways)
+                )
+                slow.update(
+                    dict.fromkeys(draw.choice([(cable,), (cable + 1,), (cable, cable + 1)]), draw.uniform(0.25, 0.8))
+                )
         else:
             switches = {draw.choice(sorted(ways.switches))}
             slow = dict.fromkeys(directions_of(ways, *switches), draw.uniform(0.25, 0.8))
@@ -165,7 +180,9 @@ def test_of_many_slow_links_none_makes_its_switch_slow(kind: str) -> None:
     ways = fat_tree(SIZE, SIZE, SIZE)
     for seed in range(6):
         draw = random.Random(seed)
-        slow = dict.fromkeys(draw.sample(cables_of_hosts(ways) if kind == "host" else cables_of_switches(ways), 10), SLOW_SHARE)
+        slow = dict.fromkeys(
+            draw.sample(cables_of_hosts(ways) if kind == "host" else cables_of_switches(ways), 10), SLOW_SHARE
+        )
         evidence, _rounds = found(ways, slow, 0.08, draw)
         assert_nobody_is_wronged(ways, evidence, set(slow))
 
@@ -205,7 +222,12 @@ def test_what_is_slow_everywhere_is_told_by_the_floor_and_blamed_on_nobody() -> 
     slow = dict.fromkeys(directions_of(ways, guid(2, 0)), 0.6)
     assert not found(ways, slow, 0.0, random.Random(1))[0].sets
     evidence, _rounds = found(ways, slow, 0.0, random.Random(1), FLOOR)
-    assert not evidence.slow and not evidence.switches and evidence.sets and all(one & slow.keys() for one in evidence.sets)
+    assert (
+        not evidence.slow
+        and not evidence.switches
+        and evidence.sets
+        and all(one & slow.keys() for one in evidence.sets)
+    )
 
 
 def test_links_that_came_up_slower_do_not_become_usual() -> None:

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import itertools
-import typing
 
 import pytest
 from hypothesis import given
@@ -25,7 +24,9 @@ def test_everybody_meets_everybody_once_and_nobody_twice_in_a_round(count: int) 
     for pairs in made:
         taking_part = [item for pair in pairs for item in pair]
         assert len(taking_part) == len(set(taking_part)) == 2 * (count // 2)
-    assert sorted(tuple(sorted(pair)) for pairs in made for pair in pairs) == list(itertools.combinations(range(count), 2))
+    assert sorted(tuple(sorted(pair)) for pairs in made for pair in pairs) == list(
+        itertools.combinations(range(count), 2)
+    )
 
 
 @given(st.integers(min_value=2, max_value=33), st.integers(min_value=0, max_value=40))
@@ -37,7 +38,9 @@ def test_a_limit_takes_some_of_the_rounds(count: int, most: int) -> None:
 
 def test_a_limit_lets_a_node_meet_others_from_everywhere() -> None:
     """Neighbours by name hang on one leaf: with 32 nodes a leaf, 31 partners are spread over all 32 leaves."""
-    partners = [other for pairs in rounds(range(1024), 31) for pair in pairs if 500 in pair for other in pair if other != 500]
+    partners = [
+        other for pairs in rounds(range(1024), 31) for pair in pairs if 500 in pair for other in pair if other != 500
+    ]
     assert len({partner // 32 for partner in partners}) > 24
 
 
@@ -46,7 +49,9 @@ def test_it_is_the_same_each_time() -> None:
 
 
 def test_a_limit_of_rounds_gives_every_port_as_many_partners() -> None:
-    rails = [{f"node{node}": Endpoint(f"mlx5_{rail}", 1, 1 + node * 8 + rail) for node in range(100)} for rail in range(8)]
+    rails = [
+        {f"node{node}": Endpoint(f"mlx5_{rail}", 1, 1 + node * 8 + rail) for node in range(100)} for rail in range(8)
+    ]
     planned = plan(rails, most_rounds=31)
     assert all(len(task.lids) == 31 for part in planned.values() for task in part.clients)
 
@@ -74,7 +79,9 @@ def test_each_port_has_so_many_partners_at_most(most: int, expected: int) -> Non
 
 
 def test_the_servers_outlive_what_the_pings_can_take() -> None:
-    rails = [{f"node{node}": Endpoint(f"mlx5_{rail}", 1, 1 + node * 8 + rail) for node in range(100)} for rail in range(8)]
+    rails = [
+        {f"node{node}": Endpoint(f"mlx5_{rail}", 1, 1 + node * 8 + rail) for node in range(100)} for rail in range(8)
+    ]
     made = schedule(plan(rails, most_rounds=31), parallel=8, limit_seconds=30, forks=50)
     assert made.pairs == 100 * 8 * 31 and len(made.nodes) == 100
     # 31 turns of 8 destinations, for 50 nodes and then for the other 50
@@ -84,7 +91,7 @@ def test_the_servers_outlive_what_the_pings_can_take() -> None:
 
 
 @pytest.mark.parametrize("nodes", [{}, {"a": PingPlan()}])
-def test_nothing_to_ping_takes_no_time(nodes: typing.Dict[str, PingPlan]) -> None:
+def test_nothing_to_ping_takes_no_time(nodes: dict[str, PingPlan]) -> None:
     made = schedule(nodes, parallel=8, limit_seconds=30, forks=5)
     assert (made.pairs, made.seconds) == (0, 0) and made.most_seconds == 30 * len(nodes)
 
@@ -92,7 +99,11 @@ def test_nothing_to_ping_takes_no_time(nodes: typing.Dict[str, PingPlan]) -> Non
 def test_one_port_looks_at_each_fabric() -> None:
     one, two = (SubnetManager(1, f"0x{index:016x}", "MASTER", 1, 1) for index in (1, 2))
     subnets = {
-        "a": (SeenSubnet("mlx5_0", 1, error="no link"), SeenSubnet("mlx5_1", 1, master=one), SeenSubnet("mlx5_2", 1, master=one)),
+        "a": (
+            SeenSubnet("mlx5_0", 1, error="no link"),
+            SeenSubnet("mlx5_1", 1, master=one),
+            SeenSubnet("mlx5_2", 1, master=one),
+        ),
         "b": (SeenSubnet("mlx5_0", 1, master=one), SeenSubnet("mlx5_3", 1, master=two)),
         "c": (),
     }
@@ -104,4 +115,7 @@ def test_a_port_that_lost_its_way_shows_the_part_that_was_cut_off() -> None:
     away = [SeenSubnet(f"mlx5_{index}", 1, error="query", silent=True, lost=LostManager(7)) for index in range(8)]
     hung = SeenSubnet("mlx5_8", 1, error="query", silent=True, lost=LostManager(7, "sm-1 mlx5_0", True))
     planned = vantage_points({"a": (SeenSubnet("mlx5_9", 1, master=one), away[1], hung), "b": (away[1], *away[2:])})
-    assert planned == {"a": (PortName("mlx5_9", 1), PortName("mlx5_1", 1)), "b": tuple(PortName(f"mlx5_{index}", 1) for index in (2, 3, 4))}
+    assert planned == {
+        "a": (PortName("mlx5_9", 1), PortName("mlx5_1", 1)),
+        "b": tuple(PortName(f"mlx5_{index}", 1) for index in (2, 3, 4)),
+    }

@@ -49,7 +49,9 @@ MIB = 2**20
     ],
 )
 def test_more_queue_pairs_and_larger_messages_as_far_as_there_is_room(
-    pods: typing.Dict[str, typing.Any], first: typing.Optional[int], amount: typing.Optional[typing.Tuple[int, int, typing.Optional[int]]]
+    pods: dict[str, typing.Any],
+    first: typing.Optional[int],
+    amount: typing.Optional[tuple[int, int, typing.Optional[int]]],
 ) -> None:
     fabric = dataclasses.replace(FABRIC, pods=dataclasses.replace(FABRIC.pods, **pods))
     assert wider(fabric, first) == amount

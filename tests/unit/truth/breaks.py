@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every way to break one fact of a fleet: found by walking the dataclasses of the facts, so that a new field is broken as soon as it is there."""
+"""Every way to break one fact of a fleet: found by walking the dataclasses of the facts, so that a new field is broken
+as soon as it is there."""
 
 from __future__ import annotations
 
@@ -9,7 +10,14 @@ import functools
 import random
 import typing
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, Joined, OfCluster, OfNodes, OfRun, Source
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import (
+    SOURCES,
+    Joined,
+    OfCluster,
+    OfNodes,
+    OfRun,
+    Source,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import Taken
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
@@ -25,7 +33,7 @@ HOWS = ("broken", "more", "less", "another's", "unread", "left out")
 How = typing.Literal["broken", "more", "less", "another's", "unread", "left out"]
 
 #: what a field can say that is bad, where any other text would be no answer of its observer
-SAYS: typing.Mapping[str, typing.Tuple[str, ...]] = {
+SAYS: typing.Mapping[str, tuple[str, ...]] = {
     "Port.state": ("DOWN", "INIT", "ARMED"),
     "Port.physical_state": ("Polling", "Disabled", "LinkErrorRecovery"),
     "Port.link_layer": ("Ethernet", "InfiniBand"),
@@ -81,8 +89,8 @@ class Break:
 
 
 #: a field, an index or a key
-_Step = typing.Tuple[str, typing.Any]
-_Path = typing.Tuple[_Step, ...]
+_Step = tuple[str, typing.Any]
+_Path = tuple[_Step, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,10 +113,13 @@ def kind_of(source: Source) -> str:
     return f"run.{source.field}" if isinstance(source, OfRun) else str(getattr(source, "kind", source))
 
 
-def cases(fleet: Fleet, places: str = "some", hints: typing.Optional[typing.Mapping[Source, typing.Any]] = None) -> typing.Iterator[Break]:
+def cases(
+    fleet: Fleet, places: str = "some", hints: typing.Optional[typing.Mapping[Source, typing.Any]] = None
+) -> typing.Iterator[Break]:
     """Each fact that the stages are judged by, broken in each way.
 
-    :param places: of what there is much of alike: ``some``, the first, one in the middle and the last, or ``one``, taken at random, the same each time
+    :param places: of what there is much of alike: ``some``, the first, one in the middle and the last, or ``one``,
+        taken at random, the same each time
     :param hints: the facts that are broken, with their types; None: all that stages are judged by
     """
     chance, roce = random.Random(fleet.shape.name), not fleet.shape.infiniband
@@ -120,7 +131,7 @@ def cases(fleet: Fleet, places: str = "some", hints: typing.Optional[typing.Mapp
             rest = {other: seen for other, seen in fleet.facts.items() if other != source}
             yield Break(Case(kind, "", "left out", roce), source, rest, f"{kind} left out")
         leaves = list(_walk(value, hint, (), "", kind, places, chance))
-        others: typing.Dict[str, typing.List[typing.Any]] = {}
+        others: dict[str, list[typing.Any]] = {}
         for leaf in leaves:
             if not leaf.entry and isinstance(leaf.value, (str, int, float)) and not isinstance(leaf.value, bool):
                 seen = others.setdefault(leaf.fact, [])
@@ -128,17 +139,25 @@ def cases(fleet: Fleet, places: str = "some", hints: typing.Optional[typing.Mapp
                     seen.append(leaf.value)
         for leaf in leaves:
             for how, new in _ways(leaf, others.get(leaf.fact, ())):
-                words = f"{kind} {_said(leaf.path)}: {_short(leaf.value)} -> {'left out' if how == 'left out' else _short(new)}"
+                words = (
+                    f"{kind} {_said(leaf.path)}: {_short(leaf.value)} ->"
+                    f" {'left out' if how == 'left out' else _short(new)}"
+                )
                 # whoever reads the folder makes an entry for each node
                 if how == "left out" and isinstance(source, OfNodes) and len(leaf.path) == 1:
                     continue
-                yield Break(Case(kind, leaf.fact, how, roce), source, {**fleet.facts, source: _changed(value, leaf.path, new, how == "left out")}, words)
+                yield Break(
+                    Case(kind, leaf.fact, how, roce),
+                    source,
+                    {**fleet.facts, source: _changed(value, leaf.path, new, how == "left out")},
+                    words,
+                )
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _fields() -> typing.Mapping[Source, typing.Any]:
     """Type of the field of the stages' ``Facts``, by where it comes from."""
-    found: typing.Dict[Source, typing.Any] = {}
+    found: dict[Source, typing.Any] = {}
     for stage, (facts, _check) in TABLE.items():
         hints = typing.get_type_hints(facts)
         for field, source in SOURCES[stage].items():
@@ -163,7 +182,9 @@ def _role(value: typing.Any) -> str:
     if isinstance(value, (Hca, PciEvidence)):
         return "VF" if value.physical_function else "PF"
     if isinstance(value, FabricNode):
-        return {"Switch": value.description.partition("-")[0]}.get(value.kind, "manager" if value.description.startswith("sm-") else "HCA")
+        return {"Switch": value.description.partition("-")[0]}.get(
+            value.kind, "manager" if value.description.startswith("sm-") else "HCA"
+        )
     if isinstance(value, Link):
         return "uplink" if value.b.kind == "Switch" else "manager" if value.b.guid.startswith("0x08") else "HCA"
     if isinstance(value, SubnetManager):
@@ -173,7 +194,9 @@ def _role(value: typing.Any) -> str:
     return value.transport if isinstance(value, NcclRoute) else ""
 
 
-def _walk(value: typing.Any, hint: typing.Any, path: _Path, fact: str, says: str, places: str, chance: random.Random) -> typing.Iterator[_Leaf]:
+def _walk(
+    value: typing.Any, hint: typing.Any, path: _Path, fact: str, says: str, places: str, chance: random.Random
+) -> typing.Iterator[_Leaf]:
     """All places below, first those that are whole."""
     yield _Leaf(path, fact, says, hint, value, bool(path) and path[-1][0] in ("item", "key"))
     inner = _inner(hint)
@@ -186,7 +209,15 @@ def _walk(value: typing.Any, hint: typing.Any, path: _Path, fact: str, says: str
         for field in dataclasses.fields(value):
             name = fact if skipped and field.name == "value" else f"{fact}.{field.name}".lstrip(".")
             at = (*path, ("field", field.name))
-            yield from _walk(getattr(value, field.name), hints[field.name], at, name, f"{type(value).__name__}.{field.name}", places, chance)
+            yield from _walk(
+                getattr(value, field.name),
+                hints[field.name],
+                at,
+                name,
+                f"{type(value).__name__}.{field.name}",
+                places,
+                chance,
+            )
     elif isinstance(value, dict):
         for key in _chosen(list(value), lambda key: _asked(value[key]) if path == () else str(key), places, chance):
             name = _asked(value[key]) if path == () else f"{fact}[{key.rpartition('/')[2]}]"
@@ -195,16 +226,24 @@ def _walk(value: typing.Any, hint: typing.Any, path: _Path, fact: str, says: str
         for index in _chosen(list(range(len(value))), lambda index: _role(value[index]), places, chance):
             role = _role(value[index])
             name = f"{fact}({role})" if role else f"{fact}[]"
-            yield from _walk(value[index], typing.get_args(inner)[0], (*path, ("item", index)), name, says, places, chance)
+            yield from _walk(
+                value[index], typing.get_args(inner)[0], (*path, ("item", index)), name, says, places, chance
+            )
 
 
-def _chosen(keys: typing.Sequence[typing.Any], role: typing.Callable[[typing.Any], str], places: str, chance: random.Random) -> typing.Iterator[typing.Any]:
+def _chosen(
+    keys: typing.Sequence[typing.Any], role: typing.Callable[[typing.Any], str], places: str, chance: random.Random
+) -> typing.Iterator[typing.Any]:
     """Of each role the first, one in the middle and the last, or any one."""
-    groups: typing.Dict[str, typing.List[typing.Any]] = {}
+    groups: dict[str, list[typing.Any]] = {}
     for key in keys:
         groups.setdefault(role(key), []).append(key)
     for group in groups.values():
-        yield from dict.fromkeys((group[0], group[len(group) // 3], group[-1])) if places == "some" else (chance.choice(group),)
+        yield from (
+            dict.fromkeys((group[0], group[len(group) // 3], group[-1]))
+            if places == "some"
+            else (chance.choice(group),)
+        )
 
 
 def _inner(hint: typing.Any) -> typing.Any:
@@ -217,7 +256,7 @@ def _optional(hint: typing.Any) -> bool:
     return typing.get_origin(hint) is typing.Union and type(None) in typing.get_args(hint)
 
 
-def _ways(leaf: _Leaf, others: typing.Sequence[typing.Any]) -> typing.Iterator[typing.Tuple[How, typing.Any]]:
+def _ways(leaf: _Leaf, others: typing.Sequence[typing.Any]) -> typing.Iterator[tuple[How, typing.Any]]:
     """What a fact can say instead."""
     value, inner = leaf.value, _inner(leaf.hint)
     if leaf.entry:
@@ -229,7 +268,12 @@ def _ways(leaf: _Leaf, others: typing.Sequence[typing.Any]) -> typing.Iterator[t
         return
     if _optional(leaf.hint):
         yield "unread", None
-    elif value and not leaf.entry and isinstance(value, (str, tuple, dict)) and typing.get_origin(inner) is not typing.Literal:
+    elif (
+        value
+        and not leaf.entry
+        and isinstance(value, (str, tuple, dict))
+        and typing.get_origin(inner) is not typing.Literal
+    ):
         yield "unread", type(value)()
     if isinstance(value, bool):
         yield "broken", not value
@@ -238,14 +282,22 @@ def _ways(leaf: _Leaf, others: typing.Sequence[typing.Any]) -> typing.Iterator[t
         if value:
             yield "less", value / 2 if isinstance(value, float) else value // 2
     elif isinstance(value, str):
-        known = SAYS.get(leaf.says) or (typing.get_args(inner) if typing.get_origin(inner) is typing.Literal else (f"{value}x",))
+        known = SAYS.get(leaf.says) or (
+            typing.get_args(inner) if typing.get_origin(inner) is typing.Literal else (f"{value}x",)
+        )
         yield from (("broken", item) for item in known if item != value)
     elif isinstance(value, (tuple, dict)) and not value and typing.get_args(inner):
         item = _invented(typing.get_args(inner)[-1 if isinstance(value, dict) else 0], 0)
         if item not in (None, ()):
             yield "broken", (item,) if isinstance(value, tuple) else {"x": item}
     other = next((item for item in others if item != value), None)
-    if not leaf.entry and other is not None and not isinstance(value, bool) and isinstance(value, (str, int)) and leaf.says not in SAYS:
+    if (
+        not leaf.entry
+        and other is not None
+        and not isinstance(value, bool)
+        and isinstance(value, (str, int))
+        and leaf.says not in SAYS
+    ):
         yield "another's", other
 
 
@@ -263,7 +315,11 @@ def _invented(hint: typing.Any, depth: int) -> typing.Any:
         return {}
     if dataclasses.is_dataclass(inner) and isinstance(inner, type) and depth < 3:
         hints = typing.get_type_hints(inner)
-        needed = [field.name for field in dataclasses.fields(inner) if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING]
+        needed = [
+            field.name
+            for field in dataclasses.fields(inner)
+            if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        ]
         return inner(**{name: _invented(hints[name], depth + 1) for name in needed})
     return None
 
@@ -274,7 +330,9 @@ def _changed(value: typing.Any, path: _Path, new: typing.Any, gone: bool) -> typ
         return new
     (step, name), rest = path[0], path[1:]
     if step == "field":
-        return dataclasses.replace(value, **{name: new if not rest else _changed(getattr(value, name), rest, new, gone)})
+        return dataclasses.replace(
+            value, **{name: new if not rest else _changed(getattr(value, name), rest, new, gone)}
+        )
     if isinstance(value, dict):
         if gone and not rest:
             return {key: item for key, item in value.items() if key != name}

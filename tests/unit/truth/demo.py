@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The two fleets that ``linerate.rdma.demo`` judges, made up and of no hardware: ``python -m tests.unit.truth.demo`` packs them.
+"""The two fleets that ``linerate.rdma.demo`` judges, made up and of no hardware: ``python -m tests.unit.truth.demo``
+packs them.
 
-Both are one fleet. In the second one four things are not as they should be, each in the facts alone: what they are called is for the checks to say.
+Both are one fleet. In the second one four things are not as they should be, each in the facts alone: what they are
+called is for the checks to say.
 """
 
 from __future__ import annotations
@@ -35,18 +37,28 @@ class _Shape(Shape):
     """Its nodes have names that no reader of a report takes for theirs."""
 
     @functools.cached_property
-    def names(self) -> typing.Tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         return tuple(f"demo-{number:02d}" for number in range(1, self.nodes + 1))
 
 
 SHAPE = _Shape("32 nodes of 8 HCAs", 32, 8, functions=1, partners=3)
 
-#: node and HCA of a cable at half its width, the leaf and the spine whose link is gone, the node whose BIOS has SR-IOV off, node and HCA of a narrow slot
-CABLE, LEAF, SPINE, BIOS, SLOT = ("demo-12", "mlx5_3"), "demo-leaf-5-2", "demo-spine-3", "demo-23", ("demo-07", "mlx5_6")
+#: node and HCA of a cable at half its width, the leaf and the spine whose link is gone, the node whose BIOS has SR-IOV
+#: off, node and HCA of a narrow slot
+CABLE, LEAF, SPINE, BIOS, SLOT = (
+    ("demo-12", "mlx5_3"),
+    "demo-leaf-5-2",
+    "demo-spine-3",
+    "demo-23",
+    ("demo-07", "mlx5_6"),
+)
 #: what the run waived, so that it went on to the next fault; the demonstration waives nothing
-WAIVERS = tuple({"check": f"fabric.{name}", "reason": "to be corrected when the run has seen the rest"} for name in ("rate", "uplinks"))
+WAIVERS = tuple(
+    {"check": f"fabric.{name}", "reason": "to be corrected when the run has seen the rest"}
+    for name in ("rate", "uplinks")
+)
 
-Facts = typing.Dict[Source, typing.Any]
+Facts = dict[Source, typing.Any]
 Change = typing.Callable[[typing.Any], typing.Any]
 
 
@@ -56,7 +68,10 @@ def whole() -> Fleet:
     facts = dict(fleet.facts)
 
     def named(seen: typing.Any) -> typing.Any:
-        nodes = tuple(dataclasses.replace(node, description=f"demo-{node.description}") if node.kind == "Switch" else node for node in seen.topology.nodes)
+        nodes = tuple(
+            dataclasses.replace(node, description=f"demo-{node.description}") if node.kind == "Switch" else node
+            for node in seen.topology.nodes
+        )
         return dataclasses.replace(seen, topology=Topology(nodes, seen.topology.links))
 
     _on_topology(facts, named)
@@ -87,7 +102,12 @@ def _halve_cable(facts: Facts) -> None:
 
     _on(facts, "hcas", node, _hca(device, halved))
     _relink(facts, lambda link: dataclasses.replace(link, width=2) if link.b.port_guid == guid else link)
-    _on_topology(facts, lambda seen: dataclasses.replace(seen, capabilities=dataclasses.replace(seen.capabilities, slow=(SlowPort(guid, 1, "4X"),))))
+    _on_topology(
+        facts,
+        lambda seen: dataclasses.replace(
+            seen, capabilities=dataclasses.replace(seen.capabilities, slow=(SlowPort(guid, 1, "4X"),))
+        ),
+    )
 
 
 def _cut_uplink(facts: Facts) -> None:
@@ -99,7 +119,11 @@ def _cut_uplink(facts: Facts) -> None:
     def counted(seen: typing.Any) -> typing.Any:
         ports = 2 * len(seen.topology.links)
         reports = {name: dataclasses.replace(getattr(seen.errors, name), checked=ports) for name in ("first", "later")}
-        return dataclasses.replace(seen, capabilities=dataclasses.replace(seen.capabilities, links=ports), errors=dataclasses.replace(seen.errors, **reports))
+        return dataclasses.replace(
+            seen,
+            capabilities=dataclasses.replace(seen.capabilities, links=ports),
+            errors=dataclasses.replace(seen.errors, **reports),
+        )
 
     _on_topology(facts, counted)
 
@@ -108,11 +132,17 @@ def _switch_sriov_off(facts: Facts) -> None:
     """The BIOS gave virtual functions no memory, and its BMC shows the setting."""
 
     def without_memory(platform: NodePlatform) -> NodePlatform:
-        functions = tuple(dataclasses.replace(item, memory=VfMemory((), (0,))) if item.capability else item for item in platform.functions)
+        functions = tuple(
+            dataclasses.replace(item, memory=VfMemory((), (0,))) if item.capability else item
+            for item in platform.functions
+        )
         return dataclasses.replace(platform, functions=functions)
 
     def off(bios: typing.Any) -> typing.Any:
-        settings = [dataclasses.replace(item, attributes=tuple(_disabled(item.attributes))) if item.key == "sriov" else item for item in bios.settings]
+        settings = [
+            dataclasses.replace(item, attributes=tuple(_disabled(item.attributes))) if item.key == "sriov" else item
+            for item in bios.settings
+        ]
         return dataclasses.replace(bios, settings=tuple(settings))
 
     _on(facts, "platform", BIOS, without_memory)
@@ -167,20 +197,24 @@ def _relink(facts: Facts, change: typing.Callable[[Link], typing.Optional[Link]]
 
 
 def _hca(device: str, change: typing.Callable[[Hca], Hca]) -> Change:
-    return lambda node: dataclasses.replace(node, hcas=tuple(change(hca) if hca.name == device else hca for hca in node.hcas))
+    return lambda node: dataclasses.replace(
+        node, hcas=tuple(change(hca) if hca.name == device else hca for hca in node.hcas)
+    )
 
 
 def _without_functions(node: NodeHcas) -> NodeHcas:
-    hcas = tuple(dataclasses.replace(hca, sriov=dataclasses.replace(hca.sriov, current=0)) for hca in node.hcas if hca.sriov)
+    hcas = tuple(
+        dataclasses.replace(hca, sriov=dataclasses.replace(hca.sriov, current=0)) for hca in node.hcas if hca.sriov
+    )
     return dataclasses.replace(node, hcas=hcas)
 
 
 def _without_their_evidence(platform: NodePlatform) -> NodePlatform:
-    functions: typing.Tuple[PciEvidence, ...] = tuple(item for item in platform.functions if item.capability)
+    functions: tuple[PciEvidence, ...] = tuple(item for item in platform.functions if item.capability)
     return dataclasses.replace(platform, functions=functions)
 
 
-def make(folder: pathlib.Path) -> typing.List[pathlib.Path]:
+def make(folder: pathlib.Path) -> list[pathlib.Path]:
     """Pack both fleets.
 
     :returns: the archives

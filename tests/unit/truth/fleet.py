@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Healthy fleets of several shapes: an intent, and all facts that a run on them would leave, by where each stage takes them from.
+"""Healthy fleets of several shapes: an intent, and all facts that a run on them would leave, by where each stage takes
+them from.
 
 Everything in them is as it should be: each finding passes, and nothing is waived. Tests bend one fact of it.
 """
@@ -19,10 +20,27 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate.check import VARIABLES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, SharedPool, Taken
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject, Leftovers
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult, RdmaPod, SweepRow
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosAttribute, BiosSetting, BiosValue, NodeBios, ObservedBios
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import (
+    BandwidthFacts,
+    PairResult,
+    RdmaPod,
+    SweepRow,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import (
+    BiosAttribute,
+    BiosSetting,
+    BiosValue,
+    NodeBios,
+    ObservedBios,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.clock import NodeClock, ObservedClock
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import DisruptionPlan, LabelSelector, MachinePool, NodePlan, PoolPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
+    DisruptionPlan,
+    LabelSelector,
+    MachinePool,
+    NodePlan,
+    PoolPlan,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ErrorReport,
     FabricNode,
@@ -40,7 +58,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SubnetManager,
     Topology,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import FeatureDiscovery, WorkerConfig
+from ansible_collections.linerate.rdma.plugins.module_utils._model.feature_discovery import (
+    FeatureDiscovery,
+    WorkerConfig,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
     HcaFirmware,
     NicDevice,
@@ -75,7 +96,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.images import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric, Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode, Workload
 from ansible_collections.linerate.rdma.plugins.module_utils._model.nccl import NcclLog, PodFunction, TrainingPod
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import NodeSetting, ObservedSettings, TuningSet
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import (
+    NodeSetting,
+    ObservedSettings,
+    TuningSet,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OlmFacts, OperatorStand
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
@@ -88,7 +113,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.platform impo
     VfMemory,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import attachment_kind, definitions
-from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import ObservedPings, ObservedServers, Ping, PingPlan, PingServer
+from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability import (
+    ObservedPings,
+    ObservedServers,
+    Ping,
+    PingPlan,
+    PingServer,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
     NodeState,
@@ -142,8 +173,20 @@ _BIOS = NodeBios(
     "PowerEdge R750",
     "1.8.2",
     (
-        BiosSetting("sriov", (BiosAttribute("SriovGlobalEnable", "Enabled", "SR-IOV Global Enable", allowed=_ON_OFF, reset_required=True),), ("SR-?IOV",)),
-        BiosSetting("iommu", (BiosAttribute("ProcVirtualization", "Enabled", "Virtualization Technology", allowed=_ON_OFF),), ("VT-d",)),
+        BiosSetting(
+            "sriov",
+            (
+                BiosAttribute(
+                    "SriovGlobalEnable", "Enabled", "SR-IOV Global Enable", allowed=_ON_OFF, reset_required=True
+                ),
+            ),
+            ("SR-?IOV",),
+        ),
+        BiosSetting(
+            "iommu",
+            (BiosAttribute("ProcVirtualization", "Enabled", "Virtualization Technology", allowed=_ON_OFF),),
+            ("VT-d",),
+        ),
     ),
     "/redfish/v1/Systems/System.Embedded.1/Bios/BiosRegistry",
     settings_uri="/redfish/v1/Systems/System.Embedded.1/Bios/Settings",
@@ -154,29 +197,84 @@ _BIOS = NodeBios(
 
 #: how the nodes are tuned, by row: of a node as a whole, of its CPUs, GPUs and HCAs
 _NODE_ROWS = {
-    "cpu_model": "AMD EPYC 9654", "cpus_online": "0-255", "turbo": "on", "smt": "on", "held_latency": "none", "idle_arguments": "none", "isolated": "none",
-    "nohz_full": "none", "numa_cpus": "0-255", "irqbalance": "runs", "swap_kib": "0", "swappiness": "10", "dirty_ratio": "10", "dirty_background_ratio": "3",
+    "cpu_model": "AMD EPYC 9654",
+    "cpus_online": "0-255",
+    "turbo": "on",
+    "smt": "on",
+    "held_latency": "none",
+    "idle_arguments": "none",
+    "isolated": "none",
+    "nohz_full": "none",
+    "numa_cpus": "0-255",
+    "irqbalance": "runs",
+    "swap_kib": "0",
+    "swappiness": "10",
+    "dirty_ratio": "10",
+    "dirty_background_ratio": "3",
     "thp": "always",
-    "thp_defrag": "madvise", "numa_balancing": "0", "zone_reclaim_mode": "0", "min_free_kbytes": "135168", "kernel": "6.12.95", "pci_realloc": "unset",
-    "ib_umad": "loaded", "rdma_shared": "on", "tuned": "hpc-compute", "kernel_log": "none", "gpus": "2", "cpu_manager": "static", "memory_manager": "none",
-    "topology_manager": "single-numa-node", "reserved_cpus": "none", "gc_thresh1": "4096", "gc_thresh2": "8192", "gc_thresh3": "16384",
-    "rmem_max": "536870912", "wmem_max": "536870912", "hugepages": "0", "memlock": "unlimited", "p2pdma": "on",
-}  # fmt: skip
+    "thp_defrag": "madvise",
+    "numa_balancing": "0",
+    "zone_reclaim_mode": "0",
+    "min_free_kbytes": "135168",
+    "kernel": "6.12.95",
+    "pci_realloc": "unset",
+    "ib_umad": "loaded",
+    "rdma_shared": "on",
+    "tuned": "hpc-compute",
+    "kernel_log": "none",
+    "gpus": "2",
+    "cpu_manager": "static",
+    "memory_manager": "none",
+    "topology_manager": "single-numa-node",
+    "reserved_cpus": "none",
+    "gc_thresh1": "4096",
+    "gc_thresh2": "8192",
+    "gc_thresh3": "16384",
+    "rmem_max": "536870912",
+    "wmem_max": "536870912",
+    "hugepages": "0",
+    "memlock": "unlimited",
+    "p2pdma": "on",
+}
 _CPU_ROWS = {"governor": "performance", "cpu_driver": "amd-pstate-epp", "idle_latency": "1"}
 _GPUS = ("0000:18:00.0", "0000:2a:00.0")
 _GPU_ROWS = {
-    "gpu_model": "10de:2330", "gpu_link_width": "full", "gpu_nic_path": "PIX", "gpu_numa": "0", "acs": "direct", "gpu_driver": "570.86.15",
-    "gpu_persistence": "Enabled", "gpu_ecc": "Enabled", "gpu_mig": "Disabled", "gpu_max_clock": "1980 MHz", "gpu_slowed": "none",
+    "gpu_model": "10de:2330",
+    "gpu_link_width": "full",
+    "gpu_nic_path": "PIX",
+    "gpu_numa": "0",
+    "acs": "direct",
+    "gpu_driver": "570.86.15",
+    "gpu_persistence": "Enabled",
+    "gpu_ecc": "Enabled",
+    "gpu_mig": "Disabled",
+    "gpu_max_clock": "1980 MHz",
+    "gpu_slowed": "none",
     "relaxed_ordering_gpu": "on",
-}  # fmt: skip
+}
 _HCA_ROWS = {
-    "hca_numa": "0", "numa_told": "yes", "irq_locality": "local", "irq_isolated": "apart",
-    "max_read_request": "4096", "max_payload": "512", "relaxed_ordering": "on", "relaxed_ordering_root": "on", "iommu": "identity",
-    "arp_announce": "2", "arp_ignore": "1", "rp_filter": "2",
-}  # fmt: skip
+    "hca_numa": "0",
+    "numa_told": "yes",
+    "irq_locality": "local",
+    "irq_isolated": "apart",
+    "max_read_request": "4096",
+    "max_payload": "512",
+    "relaxed_ordering": "on",
+    "relaxed_ordering_root": "on",
+    "iommu": "identity",
+    "arp_announce": "2",
+    "arp_ignore": "1",
+    "rp_filter": "2",
+}
 _ROCE_ROWS = {
-    "roce_trust": "dscp", "roce_pfc": "3", "roce_dscp": "26:3", "roce_ecn": "3", "roce_traffic_class": "106", "roce_tos": "106", "mtu": "9000",
-}  # fmt: skip
+    "roce_trust": "dscp",
+    "roce_pfc": "3",
+    "roce_dscp": "26:3",
+    "roce_ecn": "3",
+    "roce_traffic_class": "106",
+    "roce_tos": "106",
+    "mtu": "9000",
+}
 
 Facts = typing.Mapping[Source, typing.Any]
 
@@ -205,7 +303,7 @@ class Shape:
     partners: typing.Optional[int] = None
 
     @functools.cached_property
-    def names(self) -> typing.Tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:
         return tuple(f"node-{number:0{len(str(self.nodes))}d}" for number in range(1, self.nodes + 1))
 
 
@@ -234,7 +332,7 @@ class Fleet:
         return TABLE[stage][0](**{field: seen[source] for field, source in SOURCES[stage].items() if source in seen})
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def healthy(shape: Shape) -> Fleet:
     """Made once: nobody changes it."""
     intent = parse_intent(fabrics_of(shape), [], cluster_of(shape))
@@ -243,14 +341,18 @@ def healthy(shape: Shape) -> Fleet:
     facts = {}
     for sources in SOURCES.values():
         for source in sources.values():
-            key = (source.kind, source.key) if isinstance(source, OfCluster) else getattr(source, "kind", None) or getattr(source, "field", None)
+            key = (
+                (source.kind, source.key)
+                if isinstance(source, OfCluster)
+                else getattr(source, "kind", None) or getattr(source, "field", None)
+            )
             if key in by_kind:
                 facts[source] = by_kind[key]
     return Fleet(shape, intent, facts)
 
 
-def fabrics_of(shape: Shape) -> typing.List[typing.Dict[str, typing.Any]]:
-    compute: typing.Dict[str, typing.Any] = {
+def fabrics_of(shape: Shape) -> list[dict[str, typing.Any]]:
+    compute: dict[str, typing.Any] = {
         "name": "compute",
         "profile": "sriov_infiniband",
         "select": {"subnet_manager": "any", "hcas_per_node": shape.rails},
@@ -286,19 +388,30 @@ def fabrics_of(shape: Shape) -> typing.List[typing.Dict[str, typing.Any]]:
     return [compute, storage]
 
 
-def cluster_of(shape: Shape) -> typing.Dict[str, typing.Any]:
+def cluster_of(shape: Shape) -> dict[str, typing.Any]:
     memlock = {"limit_gib": 8, "proof_mib": 64}
-    host: typing.Dict[str, typing.Any] = {"memlock": {"by": "containerd", **memlock}, "gpudirect": "peermem"}
+    host: dict[str, typing.Any] = {"memlock": {"by": "containerd", **memlock}, "gpudirect": "peermem"}
     # without a wish for it, a BIOS only explains what nodes show
     asked = {} if shape.infiniband else {"bios": {"sriov": True, "iommu": True}}
     if not shape.infiniband:
-        host = {"memlock": {"by": "machine_config", **memlock}, "gpudirect": "dma_buf", "kubelet": {"topology_manager_policy": "single-numa-node"}}
+        host = {
+            "memlock": {"by": "machine_config", **memlock},
+            "gpudirect": "dma_buf",
+            "kubelet": {"topology_manager_policy": "single-numa-node"},
+        }
     # only what can be reached over the network of the fabric: the log is one job's
-    return {"disruption": "reboot", "host": host, "tuning": {"set": True}, "training": {"fabric": "compute", "ranks": JOB_HOSTS * shape.rails}, **asked}
+    return {
+        "disruption": "reboot",
+        "host": host,
+        "tuning": {"set": True},
+        "training": {"fabric": "compute", "ranks": JOB_HOSTS * shape.rails},
+        **asked,
+    }
 
 
 class _Hca(typing.NamedTuple):
-    """Where an HCA is: on which node, on which rail of which fabric (0 compute, 1 storage), and how many of its node come before it."""
+    """Where an HCA is: on which node, on which rail of which fabric (0 compute, 1 storage), and how many of its node
+    come before it."""
 
     node: int
     fabric: int
@@ -324,11 +437,11 @@ class _Made:
         self.fabrics = intent.fabrics
         self.nodes = [self._node(number) for number in range(shape.nodes)]
 
-    def facts(self) -> typing.Dict[typing.Any, typing.Any]:
+    def facts(self) -> dict[typing.Any, typing.Any]:
         shape, names = self.shape, self.shape.names
         hcas = {name: ObservedHcas(self.nodes[number]) for number, name in enumerate(names)}
         operators, bandwidth = self._operators(), self._bandwidth()
-        facts: typing.Dict[typing.Any, typing.Any] = {
+        facts: dict[typing.Any, typing.Any] = {
             "nodes": names,
             "variables": VARIABLES[:3],
             "images": {},
@@ -340,11 +453,19 @@ class _Made:
             "hcas": hcas,
             "clock": {name: ObservedClock(NodeClock(1000.0, True, 0.01, 999.9, 1000.1)) for name in names},
             "tuning": {name: ObservedTuning(self._tuning(number)) for number, name in enumerate(names)},
-            "platform": {name: ObservedPlatform(dataclasses.replace(self._platform(hcas[name].value), identity=identity_of_node(name))) for name in names},
+            "platform": {
+                name: ObservedPlatform(
+                    dataclasses.replace(self._platform(hcas[name].value), identity=identity_of_node(name))
+                )
+                for name in names
+            },
             "bios": {name: ObservedBios(dataclasses.replace(_BIOS, identity=identity_of_node(name))) for name in names},
             "firmware": {name: ObservedFirmware(self._firmware(hcas[name].value)) for name in names},
             "subnets": dict.fromkeys(names, ObservedSubnets(self._subnets())),
-            "topologies": {name: ObservedTopologies(self._topologies() if name == names[0] and shape.infiniband else ()) for name in names},
+            "topologies": {
+                name: ObservedTopologies(self._topologies() if name == names[0] and shape.infiniband else ())
+                for name in names
+            },
             "hcas_after_network": hcas,
             ("operators", "operators"): operators,
             ("operators", "images"): _IMAGES,
@@ -359,12 +480,18 @@ class _Made:
         if shape.infiniband:
             facts.update(self._pings())
         else:
-            facts["nic_devices", "nics"] = NicDevices(tuple(self._card(name, hca) for name in names for hca in _physical(hcas[name].value)))
+            facts["nic_devices", "nics"] = NicDevices(
+                tuple(self._card(name, hca) for name in names for hca in _physical(hcas[name].value))
+            )
             # only a network that sets something for the VF of a pod is looked at with pods
             facts["vf_pods", "pods"] = self._vf_pods()
             # its operators are OLM's
-            facts["olm", "olm"] = OlmFacts((OperatorStand("nfd", "nfd", "ready", "nfd.v1 Succeeded", "", "nfd/nfd", True, "nfd.v1", "nfd.v1"),))
-            facts["hcas_in_use"] = {name: ObservedHcas(self._node(number, in_use=True)) for number, name in enumerate(names)}
+            facts["olm", "olm"] = OlmFacts(
+                (OperatorStand("nfd", "nfd", "ready", "nfd.v1 Succeeded", "", "nfd/nfd", True, "nfd.v1", "nfd.v1"),)
+            )
+            facts["hcas_in_use"] = {
+                name: ObservedHcas(self._node(number, in_use=True)) for number, name in enumerate(names)
+            }
         facts.update(self._settings())
         facts.update(self._network())
         facts.update(self._host())
@@ -393,7 +520,9 @@ class _Made:
         for at in self._hcas(node):
             device = f"mlx5_{at.place}"
             model = ("1023" if other else "1021") if infiniband else "101d"
-            pci = PciFunction(self._address(at), "15b3", model, "0207" if infiniband else "0200", "mlx5_core", at.place // 4, _PCIE)
+            pci = PciFunction(
+                self._address(at), "15b3", model, "0207" if infiniband else "0200", "mlx5_core", at.place // 4, _PCIE
+            )
             hcas.append(
                 Hca(
                     device,
@@ -410,7 +539,9 @@ class _Made:
                 )
             )
         for at in self._hcas(node):
-            hcas += [self._virtual(at, index, in_use and not index and not at.rail) for index in range(self.shape.functions)]
+            hcas += [
+                self._virtual(at, index, in_use and not index and not at.rail) for index in range(self.shape.functions)
+            ]
         return NodeHcas(tuple(hcas))
 
     def _port(self, at: _Hca, index: typing.Optional[int] = None) -> Port:
@@ -421,13 +552,23 @@ class _Made:
 
     def _netdev(self, name: str, port: Port) -> Netdev:
         if not self.shape.infiniband:
-            return Netdev(name, "94:6d:ae:00:00:01", 4092, "up", port=1, speed_gbps=RATE, supported_gbps=RATE, partner_gbps=RATE)
+            return Netdev(
+                name, "94:6d:ae:00:00:01", 4092, "up", port=1, speed_gbps=RATE, supported_gbps=RATE, partner_gbps=RATE
+            )
         return Netdev(name, "00:00:10:49:fe:80", 4092, "up", port.guid, "0xfe80000000000000", 4169, 1)
 
     def _virtual(self, at: _Hca, index: int, taken: bool) -> Hca:
         device, own = self._vf_device(at, index), identity(2, at.node, at.place, index + 1)
         port = self._port(at, index)
-        pci = PciFunction(self._address(at, index), "15b3", "101e", "0207" if self.shape.infiniband else "0200", "mlx5_core", at.place // 4, _PCIE)
+        pci = PciFunction(
+            self._address(at, index),
+            "15b3",
+            "101e",
+            "0207" if self.shape.infiniband else "0200",
+            "mlx5_core",
+            at.place // 4,
+            _PCIE,
+        )
         administration = VfAdministration(own, own, "Down", 0, 0, False, True, 0, 0)
         if not self.shape.infiniband:
             administration = VfAdministration(None, None, "Up", 100 if taken else 0, 0, taken, True, 0, 0)
@@ -468,24 +609,35 @@ class _Made:
         )
 
     def _evidence(self, hca: Hca, place: int) -> PciEvidence:
-        """Where pods are to have InfiniBand the platform is looked at before VFs are made, so that PCI has to prove that they can be."""
+        """Where pods are to have InfiniBand the platform is looked at before VFs are made, so that PCI has to prove
+        that they can be."""
         assert hca.pci is not None
         sriov = hca.sriov or Sriov()
-        seen = PciEvidence(hca.pci.address, hca.pci.driver, sriov.total, sriov.current, 30 + place, hca.physical_function)
+        seen = PciEvidence(
+            hca.pci.address, hca.pci.driver, sriov.total, sriov.current, 30 + place, hca.physical_function
+        )
         if hca.is_virtual:
             return seen
         current = 0 if self.shape.infiniband else self.shape.functions
         offers = SriovCapability(16, 16, current, 1, 1, True, (0,))
         bus = int(hca.pci.address.split(":")[1], 16)
-        return dataclasses.replace(seen, sriov_current=current, capability=offers, memory=VfMemory((0,)), last_bus=bus, acs=Acs(0x5F, 0x1D))
+        return dataclasses.replace(
+            seen, sriov_current=current, capability=offers, memory=VfMemory((0,)), last_bus=bus, acs=Acs(0x5F, 0x1D)
+        )
 
     def _firmware(self, node: typing.Optional[NodeHcas]) -> NodeFirmware:
         link = "IB(1)" if self.shape.infiniband else "ETH(2)"
-        values = {"SRIOV_EN": "True(1)", "NUM_OF_VFS": "16", "PF_NUM_OF_VF_VALID": "False(0)", "LINK_TYPE_P1": link, "ATS_ENABLED": "False(0)"}
+        values = {
+            "SRIOV_EN": "True(1)",
+            "NUM_OF_VFS": "16",
+            "PF_NUM_OF_VF_VALID": "False(0)",
+            "LINK_TYPE_P1": link,
+            "ATS_ENABLED": "False(0)",
+        }
         settings = tuple(Setting(name, value, value, "0") for name, value in values.items())
         return NodeFirmware(tuple(self._firmware_of(hca, settings) for hca in _physical(node)))
 
-    def _firmware_of(self, hca: Hca, settings: typing.Tuple[Setting, ...]) -> HcaFirmware:
+    def _firmware_of(self, hca: Hca, settings: tuple[Setting, ...]) -> HcaFirmware:
         assert hca.pci is not None
         version = Said(hca.firmware or "", "devlink")
         psid = Said(hca.board or "", "devlink")
@@ -493,45 +645,59 @@ class _Made:
 
     def _card(self, node: str, hca: Hca) -> NicDevice:
         assert hca.pci is not None
-        return NicDevice(f"{node}-{hca.name}", node, (hca.pci.address,), hca.board or "", hca.firmware or "", configured=True)
+        return NicDevice(
+            f"{node}-{hca.name}", node, (hca.pci.address,), hca.board or "", hca.firmware or "", configured=True
+        )
 
     def _tuning(self, node: int) -> NodeTuning:
         hcas = tuple(f"mlx5_{at.place}" for at in self._hcas(node))
-        rows: typing.Dict[str, typing.Tuple[Reading, ...]] = {name: (Reading(value),) for name, value in _NODE_ROWS.items()}
+        rows: dict[str, tuple[Reading, ...]] = {name: (Reading(value),) for name, value in _NODE_ROWS.items()}
         rows.update({name: (Reading(value, ("0-255",)),) for name, value in _CPU_ROWS.items()})
         rows.update({name: (Reading(value, _GPUS),) for name, value in _GPU_ROWS.items()})
         rows.update({name: (Reading(value, hcas),) for name, value in _HCA_ROWS.items()})
-        ways = {**{address: address for address in _GPUS}, **{f"mlx5_{at.place}": self._address(at) for at in self._hcas(node)}}
-        rows["pci_way"] = tuple(Reading(f"pci0000:00 0000:00:01.0 {address}", (name,)) for name, address in ways.items())
+        ways = {
+            **{address: address for address in _GPUS},
+            **{f"mlx5_{at.place}": self._address(at) for at in self._hcas(node)},
+        }
+        rows["pci_way"] = tuple(
+            Reading(f"pci0000:00 0000:00:01.0 {address}", (name,)) for name, address in ways.items()
+        )
         rows["hca_model"] = (Reading("1023" if self.shape.mixed and node % 2 else "1021", hcas),)
-        rows.update({name: () if self.shape.infiniband else (Reading(value, hcas),) for name, value in _ROCE_ROWS.items()})
+        rows.update(
+            {name: () if self.shape.infiniband else (Reading(value, hcas),) for name, value in _ROCE_ROWS.items()}
+        )
         return NodeTuning(rows)
 
-    def _settings(self) -> typing.Dict[typing.Any, typing.Any]:
+    def _settings(self) -> dict[typing.Any, typing.Any]:
         """OpenShift's operator sets the nodes of one fleet, a role those of another one."""
         names = self.shape.names
         if not self.shape.infiniband:
             return {("node_tuning", "set"): TuningSet("tuned", dict.fromkeys(names, NodeSetting("set")))}
-        return {("node_tuning", "set"): TuningSet("kernel_settings"), "kernel_settings": dict.fromkeys(names, ObservedSettings({"changes": []}))}
+        return {
+            ("node_tuning", "set"): TuningSet("kernel_settings"),
+            "kernel_settings": dict.fromkeys(names, ObservedSettings({"changes": []})),
+        }
 
     # the fabric
 
-    def _managers(self, fabric: int) -> typing.Tuple[SubnetManager, SubnetManager]:
-        return SubnetManager(1, identity(9, fabric, 1), "MASTER", 15, 100), SubnetManager(2, identity(9, fabric, 2), "STANDBY", 3, 9)
+    def _managers(self, fabric: int) -> tuple[SubnetManager, SubnetManager]:
+        return SubnetManager(1, identity(9, fabric, 1), "MASTER", 15, 100), SubnetManager(
+            2, identity(9, fabric, 2), "STANDBY", 3, 9
+        )
 
-    def _subnets(self) -> typing.Tuple[SeenSubnet, ...]:
+    def _subnets(self) -> tuple[SeenSubnet, ...]:
         if not self.shape.infiniband:
             return ()
         return tuple(SeenSubnet(f"mlx5_{at.place}", 1, self._managers(at.fabric)[0]) for at in self._hcas(0))
 
-    def _topologies(self) -> typing.Tuple[SeenTopology, ...]:
+    def _topologies(self) -> tuple[SeenTopology, ...]:
         return tuple(self._topology(at) for at in self._hcas(0) if at.rail == 0)
 
     def _topology(self, seen_from: _Hca) -> SeenTopology:
         fabric, shape = seen_from.fabric, self.shape
         rails, leaves = (shape.rails, shape.storage)[fabric], -(-shape.nodes // shape.on_leaf)
-        nodes: typing.List[FabricNode] = []
-        links: typing.List[Link] = []
+        nodes: list[FabricNode] = []
+        links: list[Link] = []
         for spine in range(SPINES):
             nodes.append(FabricNode("Switch", identity(4, fabric, spine), f"spine-{spine + 1}", 65, 50000 + spine))
         for number in range(rails * leaves):
@@ -543,7 +709,11 @@ class _Made:
                 links.append(Link(LinkEnd("Switch", own, 40 + spine, lid), end, 4, "NDR"))
             for node in range(leaf * shape.on_leaf, min(shape.nodes, (leaf + 1) * shape.on_leaf)):
                 at = _Hca(node, fabric, rail, rail + fabric * shape.rails)
-                nodes.append(FabricNode("Ca", identity(1, node, at.place), f"{shape.names[node]} mlx5_{at.place}", 1, self._lid(at)))
+                nodes.append(
+                    FabricNode(
+                        "Ca", identity(1, node, at.place), f"{shape.names[node]} mlx5_{at.place}", 1, self._lid(at)
+                    )
+                )
                 end = LinkEnd("Ca", identity(1, node, at.place), 1, self._lid(at), identity(2, node, at.place))
                 links.append(Link(LinkEnd("Switch", own, 1 + node % shape.on_leaf, lid), end, 4, "NDR"))
         master, standby = self._managers(fabric)
@@ -551,22 +721,44 @@ class _Made:
             nodes.append(FabricNode("Ca", identity(8, fabric, place), f"sm-{place + 1} mlx5_0", 1, manager.lid))
             end = LinkEnd("Ca", identity(8, fabric, place), 1, manager.lid, manager.guid)
             links.append(Link(LinkEnd("Switch", identity(3, fabric, place), 39, 40000 + place), end, 4, "NDR"))
-        managers = SeenManagers((ManagerPort(1, master), ManagerPort(2, standby)), None, master.guid, 100, 120, 10.0, True)
+        managers = SeenManagers(
+            (ManagerPort(1, master), ManagerPort(2, standby)), None, master.guid, 100, 120, 10.0, True
+        )
         counters = ErrorReport((PortErrors(identity(3, fabric, 0), 1, {"SymbolErrorCounter": 3}),), 2 * len(links))
         errors = SeenErrors(counters, counters, 10.0)
         device = f"mlx5_{seen_from.place}"
-        return SeenTopology(device, 1, Topology(tuple(nodes), tuple(links)), None, managers, SeenCapabilities(links=2 * len(links)), errors)
+        return SeenTopology(
+            device,
+            1,
+            Topology(tuple(nodes), tuple(links)),
+            None,
+            managers,
+            SeenCapabilities(links=2 * len(links)),
+            errors,
+        )
 
-    def _pings(self) -> typing.Dict[str, typing.Any]:
+    def _pings(self) -> dict[str, typing.Any]:
         shape, names = self.shape, self.shape.names
         rails = [
-            {names[node]: Endpoint(f"mlx5_{place}", 1, self._lid(_Hca(node, 0, 0, place))) for node in range(shape.nodes)} for place in range(self.per_node)
+            {
+                names[node]: Endpoint(f"mlx5_{place}", 1, self._lid(_Hca(node, 0, 0, place)))
+                for node in range(shape.nodes)
+            }
+            for place in range(self.per_node)
         ]
-        planned: typing.Dict[str, PingPlan] = plan(rails, shape.partners)
+        planned: dict[str, PingPlan] = plan(rails, shape.partners)
         pings = {
-            name: ObservedPings(tuple(Ping(task.device, task.port, lid, 1000, 1000) for task in planned[name].clients for lid in task.lids)) for name in names
+            name: ObservedPings(
+                tuple(
+                    Ping(task.device, task.port, lid, 1000, 1000) for task in planned[name].clients for lid in task.lids
+                )
+            )
+            for name in names
         }
-        serving = {name: ObservedServers(tuple(PingServer(port.device, port.port) for port in planned[name].servers)) for name in names}
+        serving = {
+            name: ObservedServers(tuple(PingServer(port.device, port.port) for port in planned[name].servers))
+            for name in names
+        }
         return {"ping_plan": planned, "ping_servers": serving, "pings": pings, "ping_servers_stopped": serving}
 
     # the cluster
@@ -580,7 +772,9 @@ class _Made:
         offered = {f"openshift.io/{fabric.resource_name}": self._resource(fabric) for fabric in self.fabrics}
         deployment = Workload(OPERATOR, OPERATOR, 1, 1, ("ghcr.io/k8snetworkplumbingwg/sriov-network-operator:v1.6.0",))
         daemon = Workload("sriov-network-config-daemon", OPERATOR, shape.nodes, shape.nodes, (), names)
-        discovery = FeatureDiscovery(Workload("nfd-worker", "node-feature-discovery", shape.nodes, shape.nodes, (), names), {}, WorkerConfig())
+        discovery = FeatureDiscovery(
+            Workload("nfd-worker", "node-feature-discovery", shape.nodes, shape.nodes, (), names), {}, WorkerConfig()
+        )
         return OperatorFacts(
             tuple(sorted({name for fabric in self.fabrics for name in definitions(fabric)})),
             (OperatorInstallation(deployment, "1.6.0", "helm", "openshift.io"),),
@@ -601,10 +795,20 @@ class _Made:
     def _needed(self) -> OperatorsSeen:
         if self.intent.cluster.host.gpudirect != "peermem":
             return OperatorsSeen(controllers=_CONTROLLERS[:2])
-        return OperatorsSeen(controllers=_CONTROLLERS, configurations=(PolicyState("ClusterPolicy", "gpu-cluster-policy", "ready"),))
+        return OperatorsSeen(
+            controllers=_CONTROLLERS, configurations=(PolicyState("ClusterPolicy", "gpu-cluster-policy", "ready"),)
+        )
 
     def _policy(self, fabric: Fabric) -> Policy:
-        return Policy(f"linerate-{fabric.name}", fabric.resource_name, self.shape.functions, {LABEL: "true"}, "15b3", mtu=fabric.mtu or 0, rdma=True)
+        return Policy(
+            f"linerate-{fabric.name}",
+            fabric.resource_name,
+            self.shape.functions,
+            {LABEL: "true"},
+            "15b3",
+            mtu=fabric.mtu or 0,
+            rdma=True,
+        )
 
     def _state(self, node: int) -> NodeState:
         wanted, seen, count = [], [], self.shape.functions
@@ -615,10 +819,19 @@ class _Made:
             netdev, address = hca.netdevs[0].name, self._address(at)
             group = VfGroup(f"linerate-{fabric.name}", fabric.resource_name, "netdevice", 4092, True, 0, count - 1)
             wanted.append(WantedInterface(address, count, netdev, (group,), 4092, link))
-            vfs = tuple(StateVf(index, self._address(at, index), "mlx5_core", f"vf{at.place}v{index}", self._told(at, index), 4092) for index in range(count))
+            vfs = tuple(
+                StateVf(
+                    index, self._address(at, index), "mlx5_core", f"vf{at.place}v{index}", self._told(at, index), 4092
+                )
+                for index in range(count)
+            )
             device = hca.pci.device if hca.pci else ""
-            seen.append(StateInterface(netdev, address, "15b3", device, "mlx5_core", link, 4092, 16, count, vfs, "legacy", "up"))
-        return NodeState(self.shape.names[node], tuple(wanted), tuple(seen), "Succeeded", "", "Idle", "Idle", 3, "shared", "shared")
+            seen.append(
+                StateInterface(netdev, address, "15b3", device, "mlx5_core", link, 4092, 16, count, vfs, "legacy", "up")
+            )
+        return NodeState(
+            self.shape.names[node], tuple(wanted), tuple(seen), "Succeeded", "", "Idle", "Idle", 3, "shared", "shared"
+        )
 
     def _told(self, at: _Hca, index: int) -> typing.Optional[str]:
         """The daemon writes the bytes of a GUID the wrong way round."""
@@ -627,7 +840,7 @@ class _Made:
         digits = identity(2, at.node, at.place, index + 1)[2:]
         return ":".join(reversed([digits[place : place + 2] for place in range(0, 16, 2)]))
 
-    def _network(self) -> typing.Dict[typing.Any, typing.Any]:
+    def _network(self) -> dict[typing.Any, typing.Any]:
         names, openshift = self.shape.names, not self.shape.infiniband
         applied = [AppliedObject("Namespace", "training", action="unchanged")]
         if openshift:
@@ -636,24 +849,45 @@ class _Made:
             applied.append(AppliedObject("IPPool", "compute", "nvidia-network-operator", "compute", "created"))
         sync = []
         for fabric in self.fabrics:
-            applied.append(AppliedObject("SriovNetworkNodePolicy", f"linerate-{fabric.name}", OPERATOR, fabric.name, "created"))
-            applied.append(AppliedObject(attachment_kind(fabric), fabric.network.name, OPERATOR, fabric.name, "unchanged"))
-            count, matched = self._resource(fabric), tuple(self._address(at) for at in self._hcas(0) if self.fabrics[at.fabric] == fabric)
-            sync += [SyncNode(fabric.name, name, "ready", f"{count} openshift.io/{fabric.resource_name}", "", matched, count) for name in names]
+            applied.append(
+                AppliedObject("SriovNetworkNodePolicy", f"linerate-{fabric.name}", OPERATOR, fabric.name, "created")
+            )
+            applied.append(
+                AppliedObject(attachment_kind(fabric), fabric.network.name, OPERATOR, fabric.name, "unchanged")
+            )
+            count, matched = (
+                self._resource(fabric),
+                tuple(self._address(at) for at in self._hcas(0) if self.fabrics[at.fabric] == fabric),
+            )
+            sync += [
+                SyncNode(fabric.name, name, "ready", f"{count} openshift.io/{fabric.resource_name}", "", matched, count)
+                for name in names
+            ]
         taken = (
             Taken("pods", "10.244.0.0/16", "cluster"),
             Taken("services", "10.96.0.0/12", "ServiceCIDR kubernetes"),
             Taken("node", "192.168.1.11/32", "node node-1"),
             Taken("attachment", "100.80.0.0/16", "default/other", "whereabouts"),
         )
-        pools = (SharedPool("IPPool", "nvidia-network-operator", "compute", "100.64.0.0/16", 64, names),) if openshift else ()
+        pools = (
+            (SharedPool("IPPool", "nvidia-network-operator", "compute", "100.64.0.0/16", 64, names),)
+            if openshift
+            else ()
+        )
         planned = DisruptionPlan(tuple(NodePlan(name, "configure") for name in names))
-        rolls: typing.Tuple[Roll, ...] = ()
+        rolls: tuple[Roll, ...] = ()
         if openshift:
-            nodes = tuple(NodePlan(name, "reboot", ("KubeletConfig linerate-kubelet is new",), ("default/web",), rolled_by="worker") for name in names)
-            planned = DisruptionPlan(nodes, (PoolPlan("worker", names, 1, len(names), "maxUnavailable is 1", machines=True),))
+            nodes = tuple(
+                NodePlan(
+                    name, "reboot", ("KubeletConfig linerate-kubelet is new",), ("default/web",), rolled_by="worker"
+                )
+                for name in names
+            )
+            planned = DisruptionPlan(
+                nodes, (PoolPlan("worker", names, 1, len(names), "maxUnavailable is 1", machines=True),)
+            )
             rolls = (Roll("worker", 1, "rendered-worker-2", len(names), len(names), 300.0),)
-        facts: typing.Dict[typing.Any, typing.Any] = {
+        facts: dict[typing.Any, typing.Any] = {
             ("applied", "applied"): tuple(applied),
             ("applied", "leftovers"): Leftovers(),
             ("network_objects", "unmade"): {},
@@ -664,15 +898,26 @@ class _Made:
             ("disruption", "plan"): planned,
         }
         if openshift:
-            facts.update({("rolls", "rolls"): rolls, ("rolls", "kubelet"): self._kubelet(), ("roll_prepared", "error"): ""})
+            facts.update(
+                {("rolls", "rolls"): rolls, ("rolls", "kubelet"): self._kubelet(), ("roll_prepared", "error"): ""}
+            )
         return facts
 
     def _kubelet(self) -> KubeletStand:
         label = "pools.operator.machineconfiguration.openshift.io/worker"
         config = HostConfig(
-            "KubeletConfig", "linerate-kubelet", "topologyManagerPolicy", {}, LabelSelector({label: ""}), ("99-worker-generated-kubelet",), "", True
+            "KubeletConfig",
+            "linerate-kubelet",
+            "topologyManagerPolicy",
+            {},
+            LabelSelector({label: ""}),
+            ("99-worker-generated-kubelet",),
+            "",
+            True,
         )
-        other = HostConfig("KubeletConfig", "of-somebody", "maxPods", {}, LabelSelector({"custom": "infra"}), (), "", True)
+        other = HostConfig(
+            "KubeletConfig", "of-somebody", "maxPods", {}, LabelSelector({"custom": "infra"}), (), "", True
+        )
         nodes = LabelSelector({"node-role.kubernetes.io/worker": ""})
         pool = MachinePool(
             "worker",
@@ -688,7 +933,7 @@ class _Made:
         )
         return KubeletStand((config,), (other,), (pool,))
 
-    def _host(self) -> typing.Dict[typing.Any, typing.Any]:
+    def _host(self) -> dict[typing.Any, typing.Any]:
         names, limit = self.shape.names, 8 << 30
         proofs = tuple(
             MemlockProof(
@@ -735,8 +980,13 @@ class _Made:
             "bound to NUMA node 0",
         )
 
-    def _vf_pods(self) -> typing.Tuple[RdmaPod, ...]:
-        return tuple(self._pod(self.fabrics[0], at) for node in range(self.shape.nodes) for at in self._hcas(node) if at.rail == 0)
+    def _vf_pods(self) -> tuple[RdmaPod, ...]:
+        return tuple(
+            self._pod(self.fabrics[0], at)
+            for node in range(self.shape.nodes)
+            for at in self._hcas(node)
+            if at.rail == 0
+        )
 
     def _bandwidth(self) -> BandwidthFacts:
         shape, names = self.shape, self.shape.names
@@ -755,7 +1005,25 @@ class _Made:
         average = 780.0 if fabric.bandwidth.directions == "at_once" else 390.0
         sweep = (SweepRow(65536, 350.0), SweepRow(1048576, average)) if fabric.bandwidth.sweep else ()
         commands = ("rping -c", "ib_write_bw -d")
-        return PairResult(fabric.name, client, server, 5, "", "", average, average + 4, 1048576, 5000, "", "", 12.0, commands, rail, 0, sweep)
+        return PairResult(
+            fabric.name,
+            client,
+            server,
+            5,
+            "",
+            "",
+            average,
+            average + 4,
+            1048576,
+            5000,
+            "",
+            "",
+            12.0,
+            commands,
+            rail,
+            0,
+            sweep,
+        )
 
     def _job(self) -> Job:
         hcas = tuple(self._vf_device(at, 0) for at in self._hcas(0) if not at.fabric)
@@ -765,10 +1033,15 @@ class _Made:
         log: NcclLog = parse(self._job().lines())
         return log
 
-    def _job_pods(self) -> typing.Tuple[TrainingPod, ...]:
+    def _job_pods(self) -> tuple[TrainingPod, ...]:
         pods = []
         for node in range(JOB_HOSTS):
             ats = [at for at in self._hcas(node) if not at.fabric]
-            functions = tuple(PodFunction("training/net-compute", f"net{at.rail + 1}", self._address(at, 0), self._vf_device(at, 0)) for at in ats)
-            pods.append(TrainingPod(f"job-worker-{node}", f"job-worker-{node}", self.shape.names[node], functions, job="llama"))
+            functions = tuple(
+                PodFunction("training/net-compute", f"net{at.rail + 1}", self._address(at, 0), self._vf_device(at, 0))
+                for at in ats
+            )
+            pods.append(
+                TrainingPod(f"job-worker-{node}", f"job-worker-{node}", self.shape.names[node], functions, job="llama")
+            )
         return tuple(pods)

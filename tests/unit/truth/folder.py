@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A healthy fleet as the folder that a run on it would leave. The one that molecule judges: ``python -m tests.unit.truth.folder``."""
+"""A healthy fleet as the folder that a run on it would leave. The one that molecule judges: ``python -m
+tests.unit.truth.folder``."""
 
 from __future__ import annotations
 
@@ -13,8 +14,22 @@ import typing
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "build/collections"))
 
 from ansible_collections.linerate.rdma.plugins.module_utils._again import start_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent, StageContext, ground_of, judge_stage, may_start
-from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SHARED, SOURCES, Chosen, OfCluster, OfNodes, Planned, Source
+from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import (
+    RawIntent,
+    StageContext,
+    ground_of,
+    judge_stage,
+    may_start,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import (
+    SHARED,
+    SOURCES,
+    Chosen,
+    OfCluster,
+    OfNodes,
+    Planned,
+    Source,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
@@ -41,16 +56,27 @@ def write(
     waivers: typing.Sequence[typing.Mapping[str, str]] = (),
     versions: typing.Mapping[str, str] = types.MappingProxyType({"linerate.rdma": COLLECTION_VERSION}),
 ) -> None:
-    """Write what each stage is judged by, and the records of its judgement. A folder that is there goes first. Behind a closed gate nothing is looked at.
+    """Write what each stage is judged by, and the records of its judgement. A folder that is there goes first. Behind a
+    closed gate nothing is looked at.
 
     :param versions: that the run names
     """
     shutil.rmtree(path, ignore_errors=True)
     folder, wishes = FactFolder(str(path), run), RawIntent(fabrics_of(fleet.shape), [*waivers], cluster_of(fleet.shape))
     names = {"rdma_fabrics": wishes.fabrics, "rdma_cluster": wishes.cluster}
-    start = RunStart(run, STARTED, False, fleet.shape.names, tuple(names), wishes.fabrics, wishes.waivers, wishes.cluster, dict(versions))
+    start = RunStart(
+        run,
+        STARTED,
+        False,
+        fleet.shape.names,
+        tuple(names),
+        wishes.fabrics,
+        wishes.waivers,
+        wishes.cluster,
+        dict(versions),
+    )
     folder.begin(start)
-    judged: typing.Dict[str, Record] = {}
+    judged: dict[str, Record] = {}
     for stage in STAGES:
         context = StageContext(stage, run, STARTED, FINISHED, False, dict(judged))
         record = may_start(context, wishes, ground_of(start))
@@ -69,7 +95,11 @@ def _write_fact(fleet: Fleet, folder: FactFolder, source: Source) -> None:
     if seen is None:
         return
     if isinstance(source, OfCluster):
-        of_kind = {other.key: value for other, value in fleet.facts.items() if isinstance(other, OfCluster) and other.kind == source.kind}
+        of_kind = {
+            other.key: value
+            for other, value in fleet.facts.items()
+            if isinstance(other, OfCluster) and other.kind == source.kind
+        }
         folder.write(source.kind, value=of_kind)
     elif isinstance(source, (OfNodes, Chosen)):
         key = source.key if isinstance(source, OfNodes) else ""

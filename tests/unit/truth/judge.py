@@ -18,14 +18,14 @@ from .fleet import Fleet
 CLOSED, WARNED, SILENT = ORDER = ("closed", "warned", "silent")
 
 
-@functools.lru_cache(maxsize=None)
-def stages_of(source: typing.Any) -> typing.Tuple[str, ...]:
+@functools.cache
+def stages_of(source: typing.Any) -> tuple[str, ...]:
     """The stages that are judged by a fact."""
     return tuple(stage for stage in TABLE if source in SOURCES[stage].values())
 
 
-def findings(fleet: Fleet, stage: str, facts: typing.Any = None) -> typing.Tuple[Finding, ...]:
-    found: typing.Tuple[Finding, ...] = TABLE[stage][1](fleet.intent, fleet.of(stage, facts))
+def findings(fleet: Fleet, stage: str, facts: typing.Any = None) -> tuple[Finding, ...]:
+    found: tuple[Finding, ...] = TABLE[stage][1](fleet.intent, fleet.of(stage, facts))
     return found
 
 
@@ -34,7 +34,7 @@ def verdict(fleet: Fleet, broken: Break) -> str:
     return worst(fleet, (findings(fleet, stage, broken.facts) for stage in stages_of(broken.source)))
 
 
-def worst(fleet: Fleet, of_stages: typing.Iterable[typing.Tuple[Finding, ...]]) -> str:
+def worst(fleet: Fleet, of_stages: typing.Iterable[tuple[Finding, ...]]) -> str:
     """The same of the findings of several stages; those behind a closed gate are not asked for."""
     result = SILENT
     for found in of_stages:
@@ -53,12 +53,14 @@ class Outcome(typing.NamedTuple):
     words: str
 
 
-def outcomes(fleet: Fleet, breaks: typing.Iterable[Break], said: typing.Callable[[Fleet, Break], str] = verdict) -> typing.Dict[Case, Outcome]:
+def outcomes(
+    fleet: Fleet, breaks: typing.Iterable[Break], said: typing.Callable[[Fleet, Break], str] = verdict
+) -> dict[Case, Outcome]:
     """Of each case what the run says at least: of a hundred places one that is not noticed is enough.
 
     :param said: of a fleet with one fact broken
     """
-    found: typing.Dict[Case, Outcome] = {}
+    found: dict[Case, Outcome] = {}
     for broken in breaks:
         before = found.get(broken.case)
         if before is None or before.verdict != SILENT:

@@ -39,7 +39,9 @@ def _table(rows: typing.Iterable[Row]) -> str:
 
 
 def _row(row: Row) -> str:
-    kinds, facts = (", ".join(f"`{name}`" if name else "all of it" for name in names) for names in (row.kinds, row.facts))
+    kinds, facts = (
+        ", ".join(f"`{name}`" if name else "all of it" for name in names) for names in (row.kinds, row.facts)
+    )
     return f"| {kinds} | {facts} | {', '.join(row.hows) or 'anything'} | {row.on or 'both'} | {row.why} |\n"
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Healthy facts that no fleet of fleet.py has: of a site with a mirror, whose nodes were reset and whose runs are kept; and what a teardown leaves of it."""
+"""Healthy facts that no fleet of fleet.py has: of a site with a mirror, whose nodes were reset and whose runs are kept;
+and what a teardown leaves of it."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.archive import ArchiveFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, Earlier, EarlierPair, PairResult
+from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import (
+    BandwidthFacts,
+    Earlier,
+    EarlierPair,
+    PairResult,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import CollectivesFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.controller import ControllerFacts, HelmFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
@@ -21,7 +27,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.host import O
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Intent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import LeftArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import MirrorAnswer, MirrorFacts
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, NodeOutcome, NodeStep, RollPlan
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
+    Difference,
+    NodeOutcome,
+    NodeStep,
+    RollPlan,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning import ObservedSettings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights import RightsFacts
@@ -46,30 +57,48 @@ def _source(stage: str, field: str) -> Source:
     return SOURCES[stage][field]
 
 
-@functools.lru_cache(maxsize=None)
-def site() -> typing.Tuple[Fleet, Hints]:
+@functools.cache
+def site() -> tuple[Fleet, Hints]:
     """The fleet, and the types of the facts that only it has."""
     whole = healthy(SHAPE)
-    intent = parse_intent(fabrics_of(SHAPE), [], {**cluster_of(SHAPE), "mirror": {"*": MIRROR}, "collectives": {**COLLECTIVES, "fabric": "compute"}})
+    intent = parse_intent(
+        fabrics_of(SHAPE),
+        [],
+        {**cluster_of(SHAPE), "mirror": {"*": MIRROR}, "collectives": {**COLLECTIVES, "fabric": "compute"}},
+    )
     more = {source: value for source, value in _of_site(whole, intent).items() if source not in whole.facts}
-    hints = {source: typing.get_type_hints(TABLE[stage][0])[field] for stage in TABLE for field, source in SOURCES[stage].items() if source in more}
+    hints = {
+        source: typing.get_type_hints(TABLE[stage][0])[field]
+        for stage in TABLE
+        for field, source in SOURCES[stage].items()
+        if source in more
+    }
     assert set(hints) == set(more)
     return Fleet(SHAPE, intent, {**whole.facts, **more}), hints
 
 
-def _of_site(whole: Fleet, intent: Intent) -> typing.Dict[Source, typing.Any]:
+def _of_site(whole: Fleet, intent: Intent) -> dict[Source, typing.Any]:
     hcas, measured = whole.facts[_source("platform", "nodes")], whole.facts[_source("bandwidth", "bandwidth")]
     wish = Difference("BIOS", "SriovGlobalEnable", "Disabled", "Enabled")
     steps = (NodeStep(NODE, "reboot", (wish,), wave=1), NodeStep(OTHER, "nothing"))
-    outcomes = (NodeOutcome(NODE, "done", did=("BIOS SriovGlobalEnable Enabled", "reset by its BMC"), seconds=300.0), NodeOutcome(OTHER, "nothing"))
+    outcomes = (
+        NodeOutcome(NODE, "done", did=("BIOS SriovGlobalEnable Enabled", "reset by its BMC"), seconds=300.0),
+        NodeOutcome(OTHER, "nothing"),
+    )
     images = [
-        MirrorAnswer(image.partition("/")[2], image, ("pods of fabric compute",), (f"skopeo copy docker://{image}",), "there")
+        MirrorAnswer(
+            image.partition("/")[2], image, ("pods of fabric compute",), (f"skopeo copy docker://{image}",), "there"
+        )
         for image in dict.fromkeys(fabric.pods.image for fabric in intent.fabrics)
     ]
     wanted = intent.cluster.collectives
     assert wanted is not None
     place = wanted.image
-    images.append(MirrorAnswer(place.partition("/")[2], place, ("pods of stage collectives",), (f"skopeo copy docker://{place}",), "there"))
+    images.append(
+        MirrorAnswer(
+            place.partition("/")[2], place, ("pods of stage collectives",), (f"skopeo copy docker://{place}",), "there"
+        )
+    )
     kept = [
         EarlierPair(
             fabric=pair.fabric,
@@ -85,7 +114,9 @@ def _of_site(whole: Fleet, intent: Intent) -> typing.Dict[Source, typing.Any]:
     asking = ("operators", "network", "virtual_functions", "host", "bandwidth")
     return {
         OfRun("by_pods"): (),
-        _source("validate", "controller"): ControllerFacts("python3.11", asking, "32.0.1", "~/.kube/config", True, "v1.33.1", rights=rights, helm=helm),
+        _source("validate", "controller"): ControllerFacts(
+            "python3.11", asking, "32.0.1", "~/.kube/config", True, "v1.33.1", rights=rights, helm=helm
+        ),
         _source("validate", "archive"): ArchiveFacts("/srv/reports"),
         _source("platform", "roll_plan"): RollPlan(steps, limit="rdma_cluster.drain"),
         _source("platform", "rolled"): outcomes,
@@ -107,21 +138,27 @@ def _collectives(intent: Intent) -> CollectivesFacts:
     plan = Plan(intent.fabrics[:1], intent.cluster, SHAPE.names, rails, parallel=2, pod_seconds=60.0)
     pairs = tuple(PairResult("compute", NODE, OTHER, 5, average_gbps=390.0, rail=rail) for rail in range(SHAPE.rails))
     seen = Facts(SHAPE.names, bandwidth=BandwidthFacts((), pairs))
-    return CollectivesBench(typing.cast(Cluster, api), plan, wanted, Clock(), lambda seconds: None, lambda line: None, seen).run()
+    return CollectivesBench(
+        typing.cast(Cluster, api), plan, wanted, Clock(), lambda seconds: None, lambda line: None, seen
+    ).run()
 
 
-@functools.lru_cache(maxsize=None)
-def taken_back() -> typing.Tuple[Fleet, Hints]:
+@functools.cache
+def taken_back() -> tuple[Fleet, Hints]:
     """What a teardown with MachineConfigs leaves, and the types of its facts."""
     names = SHAPE.names
     cluster = {**cluster_of(SHAPE), "host": {"memlock": {"by": "machine_config", "limit_gib": 8}}}
     intent = parse_intent(fabrics_of(SHAPE), [], cluster)
-    values: typing.Dict[str, typing.Any] = {
+    values: dict[str, typing.Any] = {
         "nodes": names,
-        "removed": (AppliedObject("SriovNetworkNodePolicy", "compute", "sriov-network-operator", "compute", "deleted"),),
+        "removed": (
+            AppliedObject("SriovNetworkNodePolicy", "compute", "sriov-network-operator", "compute", "deleted"),
+        ),
         "stays": (),
         "left": OperatorsSeen(),
-        "sync": SyncFacts(True, False, 9.0, tuple(SyncNode("compute", name, "ready", "no virtual function") for name in names)),
+        "sync": SyncFacts(
+            True, False, 9.0, tuple(SyncNode("compute", name, "ready", "no virtual function") for name in names)
+        ),
         "operators": OperatorFacts((), (), (), ()),
         "rolls": (Roll("worker", 1, "rendered-worker-b", 2, 2),),
         "roll_error": "",
@@ -137,7 +174,7 @@ def taken_back() -> typing.Tuple[Fleet, Hints]:
     return Fleet(SHAPE, intent, facts), {source: hints[field] for field, source in sources.items()}
 
 
-def judge_teardown(fleet: Fleet, facts: typing.Mapping[Source, typing.Any]) -> typing.Tuple[Finding, ...]:
+def judge_teardown(fleet: Fleet, facts: typing.Mapping[Source, typing.Any]) -> tuple[Finding, ...]:
     """Return the findings of a teardown that has taken the operator back as well."""
     seen = {field: facts[source] for field, source in SOURCES["teardown"].items() if source in facts}
     return teardown.check(fleet.intent, teardown.Facts(operator_removed=True, **seen))

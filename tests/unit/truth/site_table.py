@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a run of a site that has more, and a teardown, do not notice, and why that is no false green: rows as those of table.py."""
+"""What a run of a site that has more, and a teardown, do not notice, and why that is no false green: rows as those of
+table.py."""
 
 from __future__ import annotations
-
-import typing
 
 from .table import BROKEN, LESS, NUMBER, OTHER, Row
 
@@ -12,7 +11,10 @@ _GONE = ("unread", "left out")
 _OPERATORS = "Stage operators asks the API server itself."
 _BESIDE = "It is told beside what is judged."
 _PLANNED = "It tells what was to be done; what became of each node, and what the node shows now, is judged."
-_COPIED = "It is a copy of what stages discover and fabric have judged before the reset: what it lacks has closed their gates."
+_COPIED = (
+    "It is a copy of what stages discover and fabric have judged before the reset: what it lacks has closed their"
+    " gates."
+)
 _PULLS = "It tells the reader what pulls the image, and how to put it there."
 _TREND = "A trend is a warning before a floor is reached; the floors are judged by this run alone."
 _PARSED = "The parser works it out of the same lines as what is judged."
@@ -20,29 +22,79 @@ _LISTED = "What carries the collection's label was listed and removed, kind by k
 _DEPLOYED = "Its Deployment is what runs it; what else stays is told by teardown.stays, or was removed by name."
 
 _PORT = ("state", "physical_state", "link_layer", "width", "speed", "lid", "sm_lid", "guid", "pkeys*", "mtu")
-_NETDEV = ("hardware_address", "mtu", "state", "port_guid", "subnet_prefix", "queue_pair", "port", "bond", "speed_gbps", "supported_gbps", "partner_gbps")
-_HCA = ("name", "rdma_device", "netdevs", "netdevs[]", "pci*", "node_description", "firmware", "board", "hca_type", "ports", "ports[]", "sriov", "sriov.*")
+_NETDEV = (
+    "hardware_address",
+    "mtu",
+    "state",
+    "port_guid",
+    "subnet_prefix",
+    "queue_pair",
+    "port",
+    "bond",
+    "speed_gbps",
+    "supported_gbps",
+    "partner_gbps",
+)
+_HCA = (
+    "name",
+    "rdma_device",
+    "netdevs",
+    "netdevs[]",
+    "pci*",
+    "node_description",
+    "firmware",
+    "board",
+    "hca_type",
+    "ports",
+    "ports[]",
+    "sriov",
+    "sriov.*",
+)
 _MORE = ("physical_function", "vf_index", "administration*", "sriov_absence", "held", "unread")
 
 
-def _under(prefix: str, *names: str) -> typing.Tuple[str, ...]:
+def _under(prefix: str, *names: str) -> tuple[str, ...]:
     return tuple(f"{prefix}{name}" for name in names)
 
 
-SITE: typing.Tuple[Row, ...] = (
+SITE: tuple[Row, ...] = (
     Row(("run.by_pods",), ("",), "It says how the node is reached, for remedies.", BROKEN),
-    Row(("controller",), ("", "stages", "stages[]"), "It is told before a run begins. " + _OPERATORS, (*_GONE, "broken")),
-    Row(("controller",), _under("", "python", "where", "named", "error", "remedy", "rights_error"), "It explains what is absent, and nothing is."),
+    Row(
+        ("controller",), ("", "stages", "stages[]"), "It is told before a run begins. " + _OPERATORS, (*_GONE, "broken")
+    ),
+    Row(
+        ("controller",),
+        _under("", "python", "where", "named", "error", "remedy", "rights_error"),
+        "It explains what is absent, and nothing is.",
+    ),
     Row(("controller",), ("library", "server"), "It is a version, whatever its number.", BROKEN),
     Row(("controller",), ("rights.asked",), _BESIDE, NUMBER),
-    Row(("controller",), ("helm", "helm.binary", "helm.error"), "Stage operators fails where it needs Helm and has none."),
+    Row(
+        ("controller",),
+        ("helm", "helm.binary", "helm.error"),
+        "Stage operators fails where it needs Helm and has none.",
+    ),
     Row(("controller",), ("helm.version",), "It is new enough.", BROKEN),
     Row(("report_archive.archive",), ("",), "Where the report can't go, the task that sends it says so.", _GONE),
     Row(("report_archive.archive",), ("place", "remedy"), _BESIDE),
     Row(
         ("node_roll.plan",),
         _under("", "at_once", "limit", "rolls", "most", "shape", "pauses")
-        + _under("steps[].", "action", "differences*", "phase", "pods", "lost", "blockers", "wave", "untaken", "pool", "reasons", "also", "notes"),
+        + _under(
+            "steps[].",
+            "action",
+            "differences*",
+            "phase",
+            "pods",
+            "lost",
+            "blockers",
+            "wave",
+            "untaken",
+            "pool",
+            "reasons",
+            "also",
+            "notes",
+        ),
         _PLANNED,
     ),
     Row(("node_roll.outcomes",), ("[].state",), "Nothing had to be done, or it was.", (*BROKEN, *OTHER)),
@@ -50,11 +102,21 @@ SITE: typing.Tuple[Row, ...] = (
     Row(("node_roll.error",), ("",), "Plan and outcomes are there.", ("left out",)),
     Row(
         ("hcas_before_reset",),
-        _under("node.hcas(PF)", "", *_under(".", *_HCA, *_MORE), *_under(".netdevs[].", *_NETDEV), *_under(".ports[].", *_PORT)),
+        _under(
+            "node.hcas(PF)",
+            "",
+            *_under(".", *_HCA, *_MORE),
+            *_under(".netdevs[].", *_NETDEV),
+            *_under(".ports[].", *_PORT),
+        ),
         _COPIED,
     ),
     Row(("hcas_before_reset",), ("node.hcas(PF).ports[].rate_gbps",), _COPIED, ("unread", *LESS)),
-    Row(("hcas_before_reset",), ("node.hcas(VF)*", "node.errors"), "Virtual functions are made anew after a reset, and stage virtual_functions judges them."),
+    Row(
+        ("hcas_before_reset",),
+        ("node.hcas(VF)*", "node.errors"),
+        "Virtual functions are made anew after a reset, and stage virtual_functions judges them.",
+    ),
     Row(("mirror",), _under("answers[].", "source", "needed_by*", "put*", "said", "by_system"), _PULLS),
     Row(
         ("collectives",),
@@ -75,7 +137,8 @@ SITE: typing.Tuple[Row, ...] = (
             "runs[].figures.collective",
             "runs[].figures.out_of_bounds",
         ),
-        "The parser works out of it why a run is not whole, which is judged, or it is a version, or told by the command.",
+        "The parser works out of it why a run is not whole, which is judged, or it is a version, or told by the"
+        " command.",
         ("unread",),
     ),
     Row(
@@ -90,7 +153,8 @@ SITE: typing.Tuple[Row, ...] = (
             "runs[].figures.torn",
             "runs[].figures.transport",
         ),
-        "The parser works out of it why a run is not whole, which is judged, or it is a version, or told by the command.",
+        "The parser works out of it why a run is not whole, which is judged, or it is a version, or told by the"
+        " command.",
     ),
     Row(
         ("collectives",),
@@ -152,7 +216,12 @@ SITE: typing.Tuple[Row, ...] = (
         "The fastest message counts, and the parser refuses figures that contradict each other.",
         ("unread",),
     ),
-    Row(("collectives",), ("runs[].log.shared.versions[]",), "It is told beside what is judged; a channel that is lost with a line is unknown.", ("broken",)),
+    Row(
+        ("collectives",),
+        ("runs[].log.shared.versions[]",),
+        "It is told beside what is judged; a channel that is lost with a line is unknown.",
+        ("broken",),
+    ),
     Row(
         ("collectives",),
         (
@@ -181,7 +250,16 @@ SITE: typing.Tuple[Row, ...] = (
         (
             "runs[].log.shared.processes[].devices",
             "runs[].log.shared.processes[].devices[]",
-            *_under("runs[].log.shared.processes[].devices[].", "index", "name", "port", "link", "rail", "gpu_direct", "reasons"),
+            *_under(
+                "runs[].log.shared.processes[].devices[].",
+                "index",
+                "name",
+                "port",
+                "link",
+                "rail",
+                "gpu_direct",
+                "reasons",
+            ),
         ),
         "That a device is listed proves nothing; of a rank that sends nothing over the network.",
     ),
@@ -201,28 +279,69 @@ SITE: typing.Tuple[Row, ...] = (
         ("collectives",),
         (
             "runs[].log.rank_kinds[].point_to_point_channels",
-            *_under("runs[].log.rank_kinds[].routes(P2P).", "direction", "device", "gpu_direct", "connection", "proxy", "lines"),
+            *_under(
+                "runs[].log.rank_kinds[].routes(P2P).",
+                "direction",
+                "device",
+                "gpu_direct",
+                "connection",
+                "proxy",
+                "lines",
+            ),
             "runs[].log.rank_kinds[].routes(NET)",
-            *_under("runs[].log.rank_kinds[].routes(NET).", "transport", "direction", "connection", "proxy", "channels", "channels[]", "lines"),
+            *_under(
+                "runs[].log.rank_kinds[].routes(NET).",
+                "transport",
+                "direction",
+                "connection",
+                "proxy",
+                "channels",
+                "channels[]",
+                "lines",
+            ),
         ),
         _PARSED,
     ),
     Row(("collectives",), ("runs[].log.rank_kinds[].nodes",), _PARSED, ("another's", "less", "unread")),
     Row(("collectives",), ("runs[].log.rank_kinds[].routes(P2P).via",), _PARSED, ("unread",)),
     Row(("collectives",), ("runs[].log.communicators[].ranks[].kind",), _PARSED, ("another's", "more", "less")),
-    Row(("collectives",), ("runs[].log.shared.processes[].files",), "A process is in one file, whatever its name.", ("broken",)),
-    Row(("collectives",), ("runs[].log.shared.communicators",), "The communicators are beside what they share.", ("broken",)),
+    Row(
+        ("collectives",),
+        ("runs[].log.shared.processes[].files",),
+        "A process is in one file, whatever its name.",
+        ("broken",),
+    ),
+    Row(
+        ("collectives",),
+        ("runs[].log.shared.communicators",),
+        "The communicators are beside what they share.",
+        ("broken",),
+    ),
     Row(("collectives",), ("leftovers",), "They are gone.", warns=True),
     Row(("bandwidth.earlier",), ("", "runs*", "pairs*"), _TREND),
     Row(("bandwidth.earlier",), ("unread",), _TREND, warns=True),
 )
 
-TEARDOWN: typing.Tuple[Row, ...] = (
-    Row(("run.nodes",), ("[]",), "The inventory is the user's word: a node that it does not name is none of the fleet.", ("left out",)),
-    Row(("run.by_pods",), ("",), "It says how a node is reached, for remedies and for what can be removed there.", BROKEN),
+TEARDOWN: tuple[Row, ...] = (
+    Row(
+        ("run.nodes",),
+        ("[]",),
+        "The inventory is the user's word: a node that it does not name is none of the fleet.",
+        ("left out",),
+    ),
+    Row(
+        ("run.by_pods",),
+        ("",),
+        "It says how a node is reached, for remedies and for what can be removed there.",
+        BROKEN,
+    ),
     Row(
         ("objects_removed.applied",),
-        _under("(SriovNetworkNodePolicy)", "", *_under(".", "kind", "name", "namespace", "fabric", "refusal", "reason", "warnings")),
+        _under(
+            "(SriovNetworkNodePolicy)",
+            "",
+            *_under(".", "kind", "name", "namespace", "fabric", "refusal", "reason", "warnings"),
+        ),
         _LISTED,
     ),
     Row(("objects_removed.applied",), ("(SriovNetworkNodePolicy).action",), "Absent is as good as deleted.", BROKEN),
@@ -233,12 +352,31 @@ TEARDOWN: typing.Tuple[Row, ...] = (
         ("olm", "job", "controllers", "configurations", "labelled", "made", "drivers", "hosts", "untrusted"),
         "What stays on purpose is told, and closes nothing.",
     ),
-    Row(("sync",), ("finished", "timed_out", "waited_seconds", *_under("nodes[].", "detail", "remedy", "matched", "allocatable")), _BESIDE),
+    Row(
+        ("sync",),
+        ("finished", "timed_out", "waited_seconds", *_under("nodes[].", "detail", "remedy", "matched", "allocatable")),
+        _BESIDE,
+    ),
     Row(
         ("operators",),
         _under(
-            "", "crds", "configs", "nodes", "states", "daemon", "policies", "supported_nics", "discovery", "olm", "multus", "multus_pods", "attachments",
-            "nic_policies", "troubles", "namespace", "says",
+            "",
+            "crds",
+            "configs",
+            "nodes",
+            "states",
+            "daemon",
+            "policies",
+            "supported_nics",
+            "discovery",
+            "olm",
+            "multus",
+            "multus_pods",
+            "attachments",
+            "nic_policies",
+            "troubles",
+            "namespace",
+            "says",
         ),
         _DEPLOYED,
     ),
@@ -247,4 +385,4 @@ TEARDOWN: typing.Tuple[Row, ...] = (
     Row(("rolls",), ("[].rolls",), "It rolled once at most.", LESS),
     Row(("rolls",), ("[].others",), "Each node of the inventory has come.", warns=True),
     Row(("roll_prepared.error",), ("",), "The pools have rolled, or their fact says why not.", ("left out",)),
-)  # fmt: skip
+)

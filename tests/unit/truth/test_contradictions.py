@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Facts that contradict each other, or are but half there: no such run is green, and the finding says what does not fit."""
+"""Facts that contradict each other, or are but half there: no such run is green, and the finding says what does not
+fit."""
 
 from __future__ import annotations
 
@@ -59,7 +60,9 @@ def another_destination(plan: typing.Any) -> typing.Any:
 def only_one_gpu_direct(log: typing.Any) -> typing.Any:
     """The log does not say of one connection over the network whether it is GPUDirect RDMA."""
     ranks = log.communicators[0].ranks
-    routes = tuple(dataclasses.replace(route, gpu_direct=None) if route.transport == "NET" else route for route in ranks[0].routes)
+    routes = tuple(
+        dataclasses.replace(route, gpu_direct=None) if route.transport == "NET" else route for route in ranks[0].routes
+    )
     changed = (dataclasses.replace(ranks[0], routes=routes), *ranks[1:])
     return dataclasses.replace(log, communicators=(dataclasses.replace(log.communicators[0], ranks=changed),))
 
@@ -77,13 +80,39 @@ class Contradiction(typing.NamedTuple):
 
 
 CASES = (
-    Contradiction(PAIR, "platform", on_first_node(vfio), "platform.driver", "node-1 mlx5_0", "fail", "given away as a whole"),
-    Contradiction(PAIR, "platform", on_first_node(replaced(errors=("functions: I/O error",))), "platform.node", "node-1", "warn", "functions: I/O error"),
-    Contradiction(PAIR, "topologies", on_first_node(without_a_leaf), "fabric.topology", "compute links", "unknown", "Switch 0x0300000001000000"),
     Contradiction(
-        MIXED, "ping_plan", another_destination, "reachability.port", "compute rail 0 node-01 mlx5_0 port 1", "unknown", "no port of its rail has: 7"
+        PAIR, "platform", on_first_node(vfio), "platform.driver", "node-1 mlx5_0", "fail", "given away as a whole"
     ),
-    Contradiction(ROCE, "rolls", lambda rolls: (), "network.roll", "MachineConfigPool worker", "unknown", "nobody waited for it"),
+    Contradiction(
+        PAIR,
+        "platform",
+        on_first_node(replaced(errors=("functions: I/O error",))),
+        "platform.node",
+        "node-1",
+        "warn",
+        "functions: I/O error",
+    ),
+    Contradiction(
+        PAIR,
+        "topologies",
+        on_first_node(without_a_leaf),
+        "fabric.topology",
+        "compute links",
+        "unknown",
+        "Switch 0x0300000001000000",
+    ),
+    Contradiction(
+        MIXED,
+        "ping_plan",
+        another_destination,
+        "reachability.port",
+        "compute rail 0 node-01 mlx5_0 port 1",
+        "unknown",
+        "no port of its rail has: 7",
+    ),
+    Contradiction(
+        ROCE, "rolls", lambda rolls: (), "network.roll", "MachineConfigPool worker", "unknown", "nobody waited for it"
+    ),
     Contradiction(
         PAIR,
         "addresses",
@@ -93,12 +122,54 @@ CASES = (
         "unknown",
         "'10.244.0.0/99' is no network",
     ),
-    Contradiction(PAIR, "cluster_policy.policies", replaced(rdma=False), "host.cluster_policy", "ClusterPolicy cluster-policy", "fail", "switched off"),
-    Contradiction(PAIR, "memlock.proofs", first(replaced(user=None)), "host.memlock", "compute node-1", "unknown", "is not known"),
-    Contradiction(PAIR, "memlock.proofs", first(replaced(registered=1 << 20)), "host.memlock", "compute node-1", "unknown", "registered 1 MiB"),
-    Contradiction(PAIR, "nccl_log.log", replaced(processes=()), "training.oob", "job-worker-1", "unknown", "The line that says it is missing"),
-    Contradiction(PAIR, "nccl_log.log", replaced(processes=()), "training.ranks", "job-worker-1 rank 4", "unknown", "Nothing of its process"),
-    Contradiction(PAIR, "nccl_log.log", only_one_gpu_direct, "training.gpu_direct", "job-worker-0 rank 0", "fail", "does not say why"),
+    Contradiction(
+        PAIR,
+        "cluster_policy.policies",
+        replaced(rdma=False),
+        "host.cluster_policy",
+        "ClusterPolicy cluster-policy",
+        "fail",
+        "switched off",
+    ),
+    Contradiction(
+        PAIR, "memlock.proofs", first(replaced(user=None)), "host.memlock", "compute node-1", "unknown", "is not known"
+    ),
+    Contradiction(
+        PAIR,
+        "memlock.proofs",
+        first(replaced(registered=1 << 20)),
+        "host.memlock",
+        "compute node-1",
+        "unknown",
+        "registered 1 MiB",
+    ),
+    Contradiction(
+        PAIR,
+        "nccl_log.log",
+        replaced(processes=()),
+        "training.oob",
+        "job-worker-1",
+        "unknown",
+        "The line that says it is missing",
+    ),
+    Contradiction(
+        PAIR,
+        "nccl_log.log",
+        replaced(processes=()),
+        "training.ranks",
+        "job-worker-1 rank 4",
+        "unknown",
+        "Nothing of its process",
+    ),
+    Contradiction(
+        PAIR,
+        "nccl_log.log",
+        only_one_gpu_direct,
+        "training.gpu_direct",
+        "job-worker-0 rank 0",
+        "fail",
+        "does not say why",
+    ),
     Contradiction(
         PAIR,
         "nccl_log.log",
@@ -117,7 +188,9 @@ def test_what_does_not_fit_is_named() -> None:
         fleet = healthy(case.shape)
         source = next(item for sources in SOURCES.values() for item in sources.values() if kind_of(item) == case.kind)
         found = findings(fleet, case.check.partition(".")[0], {**fleet.facts, source: case.change(fleet.facts[source])})
-        same = [item for item in found if (item.check, item.subject, item.status) == (case.check, case.subject, case.status)]
+        same = [
+            item for item in found if (item.check, item.subject, item.status) == (case.check, case.subject, case.status)
+        ]
         if not any(case.says in item.why for item in same):
             wrong.append(f"{case.check} {case.subject}: {[item for item in found if item.check == case.check][:4]}")
     assert not wrong, "\n".join(wrong)
@@ -127,5 +200,8 @@ def test_a_leaf_that_is_not_among_the_nodes_is_called_by_its_guid() -> None:
     """A suspect must have a name, also where the discovery missed it."""
     fleet = healthy(PAIR)
     source = next(item for item in SOURCES["fabric"].values() if kind_of(item) == "topologies")
-    seen = {name: ObservedTopologies(without_a_leaf(item.value)) if item.value else item for name, item in fleet.facts[source].items()}
+    seen = {
+        name: ObservedTopologies(without_a_leaf(item.value)) if item.value else item
+        for name, item in fleet.facts[source].items()
+    }
     assert {item.status for item in findings(fleet, "reachability", {**fleet.facts, source: seen})} == {"pass"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Folders of sick runs that are damaged, swapped, aged or cut, as disks and people do: judged again, no such folder is better than the whole one."""
+"""Folders of sick runs that are damaged, swapped, aged or cut, as disks and people do: judged again, no such folder is
+better than the whole one."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ class Judged(typing.NamedTuple):
     """What a folder comes to. stages: whose gate is open."""
 
     verdict: str
-    stages: typing.FrozenSet[str]
+    stages: frozenset[str]
 
 
 def judge_folder(path: pathlib.Path) -> Judged:
@@ -57,10 +58,10 @@ def judge_folder(path: pathlib.Path) -> Judged:
     return Judged(report.verdict, frozenset(stage.name for stage in report.stages if stage.state == OPEN))
 
 
-def sick_fleets(count: int) -> typing.Iterator[typing.Tuple[str, Fleet]]:
+def sick_fleets(count: int) -> typing.Iterator[tuple[str, Fleet]]:
     """Fleets with one fact that closes a gate, and which."""
     fleet = healthy(SMALL)
-    found: typing.List[Break] = list(cases(fleet, "one"))
+    found: list[Break] = list(cases(fleet, "one"))
     for broken in random.Random(f"folders {count}").sample(found, len(found)):
         if count and verdict(fleet, broken) == CLOSED:
             count -= 1
@@ -76,7 +77,17 @@ def damage(path: pathlib.Path, chance: random.Random) -> str:
     file = chance.choice(files)
     name = file.relative_to(path).as_posix()
     others = [item for item in files if item != file and item.parent == file.parent]
-    way = chance.choice(("removed", "cut", "of another run", "older", "without an entry", "without values", *(("swapped", "copied") if others else ())))
+    way = chance.choice(
+        (
+            "removed",
+            "cut",
+            "of another run",
+            "older",
+            "without an entry",
+            "without values",
+            *(("swapped", "copied") if others else ()),
+        )
+    )
     if way == "removed":
         file.unlink()
     elif way == "cut":
@@ -89,8 +100,16 @@ def damage(path: pathlib.Path, chance: random.Random) -> str:
             other.write_bytes(own)
         way = f"{way} with {other.name}"
     else:
-        lines = [_changed(json.loads(line), way, chance) for line in file.read_text(encoding="utf-8").splitlines()] if file.suffix == ".jsonl" else []
-        text = "\n".join(map(json.dumps, lines)) if lines else json.dumps(_changed(json.loads(file.read_text(encoding="utf-8")), way, chance))
+        lines = (
+            [_changed(json.loads(line), way, chance) for line in file.read_text(encoding="utf-8").splitlines()]
+            if file.suffix == ".jsonl"
+            else []
+        )
+        text = (
+            "\n".join(map(json.dumps, lines))
+            if lines
+            else json.dumps(_changed(json.loads(file.read_text(encoding="utf-8")), way, chance))
+        )
         file.write_text(f"{text}\n", encoding="utf-8")
     return f"{name} {way}"
 
@@ -102,14 +121,19 @@ def _changed(data: typing.Any, way: str, chance: random.Random) -> typing.Any:
     if way == "of another run":
         return {**data, "run": "20250102T030405Z-000000"} if "run" in data else data
     if way == "older":
-        return {key: "2025-01-02T03:04:05+00:00" if isinstance(item, str) and item.startswith("2026-") else item for key, item in data.items()}
+        return {
+            key: "2025-01-02T03:04:05+00:00" if isinstance(item, str) and item.startswith("2026-") else item
+            for key, item in data.items()
+        }
     # what a run began with has its nodes, and a fact its value
     if data.get("nodes") and way == "without an entry":
         gone = chance.choice(data["nodes"])
         return {**data, "nodes": [node for node in data["nodes"] if node != gone]}
     value = data.get("value")
     if way == "without values" or not isinstance(value, (dict, list)) or not value:
-        return {**data, "value": type(value)() if isinstance(value, (dict, list)) else None} if "value" in data else data
+        return (
+            {**data, "value": type(value)() if isinstance(value, (dict, list)) else None} if "value" in data else data
+        )
     if isinstance(value, list):
         gone = chance.randrange(len(value))
         return {**data, "value": value[:gone] + value[gone + 1 :]}

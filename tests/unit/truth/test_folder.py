@@ -18,7 +18,7 @@ INTENT = yaml.safe_load((SCENARIO.parent / "vars" / "intent.yml").read_text(enco
 ANEW = "the folder is of an older form; make it anew: build/venv/bin/python -m tests.unit.truth.folder"
 
 
-def judge(target: pathlib.Path, **wishes: typing.Any) -> typing.Dict[str, typing.Any]:
+def judge(target: pathlib.Path, **wishes: typing.Any) -> dict[str, typing.Any]:
     return again(str(SCENARIO), str(target), wishes, "2.19.0")
 
 
@@ -29,7 +29,9 @@ def test_the_folder_is_what_a_run_of_today_leaves(tmp_path: pathlib.Path) -> Non
 
 def test_its_intent_is_the_one_that_the_run_was_of(tmp_path: pathlib.Path) -> None:
     answer = judge(tmp_path, fabrics=INTENT["rdma_fabrics"], cluster=INTENT["rdma_cluster"])
-    assert answer["verdict"] == "GREEN" and INTENT["rdma_fabrics"][0]["name"] == start_of(str(SCENARIO)).fabrics[0]["name"], answer["line"]
+    assert (
+        answer["verdict"] == "GREEN" and INTENT["rdma_fabrics"][0]["name"] == start_of(str(SCENARIO)).fabrics[0]["name"]
+    ), answer["line"]
 
 
 @pytest.mark.parametrize(
@@ -45,6 +47,10 @@ def test_an_intent_that_was_not_applied_is_judged_by_what_does_not_depend_on_it(
 ) -> None:
     fabrics = [{**INTENT["rdma_fabrics"][0], **change}]
     answer = judge(tmp_path, fabrics=fabrics, cluster=INTENT["rdma_cluster"], applied=False)
-    assert (answer["verdict"], answer["green"], answer["success"]) == ("CHECK MODE", False, found is None), answer["line"]
+    assert (answer["verdict"], answer["green"], answer["success"]) == ("CHECK MODE", False, found is None), answer[
+        "line"
+    ]
     assert (answer["stats"]["first"] or {}).get("check") == found
-    assert not judge(tmp_path, fabrics=fabrics, cluster=INTENT["rdma_cluster"])["success"], "judged as if it had been applied, it is not there"
+    assert not judge(tmp_path, fabrics=fabrics, cluster=INTENT["rdma_cluster"])["success"], (
+        "judged as if it had been applied, it is not there"
+    )

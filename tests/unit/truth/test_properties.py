@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What holds of any run: to know less, or to have a second fault, is never better; and fleets that are equal are judged equally.
+"""What holds of any run: to know less, or to have a second fault, is never better; and fleets that are equal are judged
+equally.
 
-The runs are drawn, the same ones each time: healthy fleets with one fact broken, of which something else is then broken, doubled, swapped or renamed.
+The runs are drawn, the same ones each time: healthy fleets with one fact broken, of which something else is then
+broken, doubled, swapped or renamed.
 """
 
 from __future__ import annotations
@@ -31,11 +33,11 @@ SMALL = (PAIR, FEW, ROCE)
 DRAWN, MANY = 60, 3000
 Facts = typing.Mapping[Source, typing.Any]
 #: what a stage says: each finding that is no pass, by its check, subject and status
-Said = typing.List[typing.Tuple[str, str, str]]
+Said = list[tuple[str, str, str]]
 
 
-@functools.lru_cache(maxsize=None)
-def breaks_of(shape: Shape) -> typing.Tuple[Break, ...]:
+@functools.cache
+def breaks_of(shape: Shape) -> tuple[Break, ...]:
     return tuple(cases(healthy(shape), "one"))
 
 
@@ -60,7 +62,7 @@ def both(one: Break, other: Break) -> Facts:
     return facts
 
 
-def stages_of_both(one: Break, other: Break) -> typing.List[str]:
+def stages_of_both(one: Break, other: Break) -> list[str]:
     return [stage for stage in TABLE if stage in (*stages_of(one.source), *stages_of(other.source))]
 
 
@@ -74,7 +76,10 @@ def second_faults(shape: Shape, count: int) -> typing.Iterator[str]:
         alone = max((of_break(shape, one), of_break(shape, other)), key=lambda item: -ORDER.index(item))
         together = verdict(fleet, stages_of_both(found[one], found[other]), both(found[one], found[other]))
         if ORDER.index(together) > ORDER.index(alone):
-            yield f"{found[one].words} and {found[other].words}: {together}, and alone {of_break(shape, one)} and {of_break(shape, other)}"
+            yield (
+                f"{found[one].words} and {found[other].words}: {together}, and alone {of_break(shape, one)} and"
+                f" {of_break(shape, other)}"
+            )
 
 
 def test_a_second_fault_is_never_better() -> None:
@@ -93,7 +98,7 @@ def with_value(source: Source, facts: Facts, value: typing.Any) -> Facts:
     return {**facts, source: value}
 
 
-def lists_of(value: typing.Any, path: typing.Tuple[typing.Any, ...] = ()) -> typing.Iterator[typing.Tuple[typing.Any, ...]]:
+def lists_of(value: typing.Any, path: tuple[typing.Any, ...] = ()) -> typing.Iterator[tuple[typing.Any, ...]]:
     """The way to each list below that has entries, by fields, keys and numbers."""
     if dataclasses.is_dataclass(value):
         for field in dataclasses.fields(value):
@@ -126,7 +131,8 @@ def changed(value: typing.Any, path: typing.Sequence[typing.Any], new: typing.An
 
 
 def doubled_entries(shape: Shape, count: int) -> typing.Iterator[str]:
-    """What gets better where a list holds a sick entry and, before or behind it, the healthy one that it was: two entries about one thing."""
+    """What gets better where a list holds a sick entry and, before or behind it, the healthy one that it was: two
+    entries about one thing."""
     fleet, found, chance = healthy(shape), breaks_of(shape), random.Random(f"{shape.name} twice {count}")
     lists = {source: list(lists_of(value)) for source, value in fleet.facts.items()}
     for number in chance.sample(range(len(found)), min(4 * count, len(found))):
@@ -149,7 +155,10 @@ def doubled_entries(shape: Shape, count: int) -> typing.Iterator[str]:
                 continue
             now = verdict(fleet, stages_of(broken.source), with_value(broken.source, fleet.facts, value))
             if ORDER.index(now) > ORDER.index(of_break(shape, number)):
-                yield f"{broken.words}, and {'behind' if behind else 'before'} it what it was: {now}, and alone {of_break(shape, number)}"
+                yield (
+                    f"{broken.words}, and {'behind' if behind else 'before'} it what it was: {now}, and alone"
+                    f" {of_break(shape, number)}"
+                )
 
 
 def differing(sick: typing.Any, whole: typing.Any, path: typing.Sequence[typing.Any]) -> typing.Iterator[int]:
@@ -203,23 +212,33 @@ def test_much_that_is_sick_stays_sick() -> None:
 
 
 def said(fleet: Fleet, stage: str, facts: Facts) -> Said:
-    return sorted((item.check, item.subject, item.status) for item in findings(fleet, stage, facts) if item.status != PASS)
+    return sorted(
+        (item.check, item.subject, item.status) for item in findings(fleet, stage, facts) if item.status != PASS
+    )
 
 
-def mapped(value: typing.Any, text: typing.Callable[[str], str], order: typing.Callable[[typing.List[typing.Any]], typing.List[typing.Any]]) -> typing.Any:
+def mapped(
+    value: typing.Any, text: typing.Callable[[str], str], order: typing.Callable[[list[typing.Any]], list[typing.Any]]
+) -> typing.Any:
     """The same with other texts, and its mappings in another order."""
     if isinstance(value, str):
         return text(value)
     if isinstance(value, dict):
-        return {text(key) if isinstance(key, str) else key: mapped(item, text, order) for key, item in order(list(value.items()))}
+        return {
+            text(key) if isinstance(key, str) else key: mapped(item, text, order)
+            for key, item in order(list(value.items()))
+        }
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return tuple(mapped(item, text, order) for item in value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(value, **{field.name: mapped(getattr(value, field.name), text, order) for field in dataclasses.fields(value)})
+        return dataclasses.replace(
+            value,
+            **{field.name: mapped(getattr(value, field.name), text, order) for field in dataclasses.fields(value)},
+        )
     return value
 
 
-def runs(shape: Shape, count: int) -> typing.Iterator[typing.Tuple[str, typing.Tuple[str, ...], Facts]]:
+def runs(shape: Shape, count: int) -> typing.Iterator[tuple[str, tuple[str, ...], Facts]]:
     """Words, stages and facts of runs: the healthy one, and some with one fact broken."""
     yield "healthy", tuple(TABLE), healthy(shape).facts
     chance = random.Random(f"{shape.name} equal")
@@ -227,7 +246,7 @@ def runs(shape: Shape, count: int) -> typing.Iterator[typing.Tuple[str, typing.T
         yield broken.words, stages_of(broken.source), broken.facts
 
 
-def other_names(shape: Shape) -> typing.Tuple[typing.Callable[[str], str], typing.Callable[[str], str]]:
+def other_names(shape: Shape) -> tuple[typing.Callable[[str], str], typing.Callable[[str], str]]:
     """To other names of the nodes, which are in another order, and back."""
     names = {name: f"gpu-{chr(ord('z') - number)}{number}" for number, name in enumerate(shape.names)}
     back = {new: old for old, new in names.items()}
@@ -237,7 +256,7 @@ def other_names(shape: Shape) -> typing.Tuple[typing.Callable[[str], str], typin
     )
 
 
-def in_any_order(found: Said, name: typing.Callable[[str], str]) -> typing.List[typing.Tuple[str, typing.List[str], str]]:
+def in_any_order(found: Said, name: typing.Callable[[str], str]) -> list[tuple[str, list[str], str]]:
     """What was said, with the words of each subject sorted: it names nodes in their order."""
     return sorted((check, sorted(re.findall(r"[^\s,]+", name(subject))), status) for check, subject, status in found)
 
@@ -248,12 +267,19 @@ def test_nodes_of_other_names_in_another_order_are_judged_equally() -> None:
         for words, stages, facts in runs(shape, 12):
             renamed = {source: mapped(value, there, lambda items: items[::-1]) for source, value in facts.items()}
             for stage in stages:
-                assert in_any_order(said(fleet, stage, renamed), back) == in_any_order(said(fleet, stage, facts), str), words
+                assert in_any_order(said(fleet, stage, renamed), back) == in_any_order(
+                    said(fleet, stage, facts), str
+                ), words
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/St_Johns"])
 def test_another_time_zone_of_the_controller_changes_nothing(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = [(words, stage, facts, said(healthy(shape), stage, facts), shape) for shape in SMALL for words, stages, facts in runs(shape, 4) for stage in stages]
+    known = [
+        (words, stage, facts, said(healthy(shape), stage, facts), shape)
+        for shape in SMALL
+        for words, stages, facts in runs(shape, 4)
+        for stage in stages
+    ]
     monkeypatch.setenv("TZ", zone)
     time.tzset()
     try:
@@ -268,10 +294,18 @@ def test_a_fleet_of_twice_as_many_nodes_is_judged_equally() -> None:
     """One sick node among four is told as among two: by the same checks, as bad."""
     fleet, large = healthy(PAIR), healthy(dataclasses.replace(PAIR, nodes=4))
     chance, wrong = random.Random("doubled"), []
-    numbers = [number for number, broken in enumerate(breaks_of(PAIR)) if isinstance(broken.source, OfNodes) and broken.facts.get(broken.source)]
+    numbers = [
+        number
+        for number, broken in enumerate(breaks_of(PAIR))
+        if isinstance(broken.source, OfNodes) and broken.facts.get(broken.source)
+    ]
     for number in chance.sample(numbers, 2 * DRAWN):
         broken = breaks_of(PAIR)[number]
-        sick = {name: value for name, value in broken.facts[broken.source].items() if value != fleet.facts[broken.source].get(name)}
+        sick = {
+            name: value
+            for name, value in broken.facts[broken.source].items()
+            if value != fleet.facts[broken.source].get(name)
+        }
         facts = with_value(broken.source, large.facts, {**large.facts[broken.source], **sick})
         now = verdict(large, stages_of(broken.source), facts)
         if ORDER.index(now) > ORDER.index(of_break(PAIR, number)):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Never a green run that is not true: each fact of a healthy fleet is broken in turn, and the run must not be green, or the table says why it may."""
+"""Never a green run that is not true: each fact of a healthy fleet is broken in turn, and the run must not be green, or
+the table says why it may."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ def test_healthy_fleets_are_green() -> None:
         for stage in TABLE:
             gate = judge(findings(fleet, stage), fleet.intent.waivers)
             assert gate.open, (shape.name, stage)
-            assert [item.finding for item in gate.judged if item.finding.status != PASS and item.waiver is None] == [], (shape.name, stage)
+            assert [
+                item.finding for item in gate.judged if item.finding.status != PASS and item.waiver is None
+            ] == [], (shape.name, stage)
 
 
 def test_a_site_that_has_more_is_green_and_so_is_its_teardown() -> None:
@@ -41,9 +44,9 @@ def test_a_site_that_has_more_is_green_and_so_is_its_teardown() -> None:
     assert [item for item in judge_teardown(ended, ended.facts) if item.status != PASS] == []
 
 
-def compared(seen: typing.Mapping[Case, Outcome], rows: typing.Sequence[Row]) -> typing.List[str]:
+def compared(seen: typing.Mapping[Case, Outcome], rows: typing.Sequence[Row]) -> list[str]:
     """What the rows say else than what was seen."""
-    wrong: typing.List[str] = []
+    wrong: list[str] = []
     unused = {(row, kind, fact) for row in rows for kind in row.kinds for fact in row.facts}
     for case, outcome in seen.items():
         named = [(row, kind, fact) for row in rows if case.kind in row.kinds for kind, fact in row.named(case)]
@@ -65,7 +68,9 @@ def test_each_fact_of_a_site_that_has_more_is_noticed_or_the_table_says_why_not(
 
 def test_each_fact_of_a_teardown_is_noticed_or_the_table_says_why_not() -> None:
     fleet, hints = taken_back()
-    seen = outcomes(fleet, cases(fleet, hints=hints), lambda fleet, broken: worst(fleet, [judge_teardown(fleet, broken.facts)]))
+    seen = outcomes(
+        fleet, cases(fleet, hints=hints), lambda fleet, broken: worst(fleet, [judge_teardown(fleet, broken.facts)])
+    )
     wrong = compared(seen, TEARDOWN)
     assert not wrong, "correct the check, or the table in tests/unit/truth/site_table.py:\n" + "\n".join(wrong)
 
@@ -81,12 +86,14 @@ def test_a_large_fleet_hides_nothing(shape: Shape, every: int) -> None:
 
 
 def test_the_page_is_made_of_the_table() -> None:
-    assert (DOCS / "truth.md").read_text(encoding="utf-8") == page.page(), "run: python -m tests.unit.truth.page > docs/truth.md"
+    assert (DOCS / "truth.md").read_text(encoding="utf-8") == page.page(), (
+        "run: python -m tests.unit.truth.page > docs/truth.md"
+    )
 
 
-def small_fleets() -> typing.Dict[Case, Outcome]:
+def small_fleets() -> dict[Case, Outcome]:
     """Of each case what is said at least."""
-    seen: typing.Dict[Case, Outcome] = {}
+    seen: dict[Case, Outcome] = {}
     for shape in (PAIR, FEW, ROCE):
         for case, outcome in outcomes(healthy(shape), cases(healthy(shape))).items():
             if case not in seen or ORDER.index(outcome.verdict) > ORDER.index(seen[case].verdict):

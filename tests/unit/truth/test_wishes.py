@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each word of the intent is judged: where the facts contradict it, a check closes on it, or the table says why none does."""
+"""Each word of the intent is judged: where the facts contradict it, a check closes on it, or the table says why none
+does."""
 
 from __future__ import annotations
 
@@ -38,8 +39,12 @@ ALL = (*words_of(Fabric, "fabric"), *words_of(ClusterIntent, "cluster"))
 def test_each_word_has_a_row_and_each_row_a_word() -> None:
     judged, reasons = {wish.key for wish in WISHES}, set(ELSEWHERE)
     without = [word for word in ALL if word not in judged and not any(word.startswith(key) for key in reasons)]
-    assert not without, f"which check closes on it, or why does none? Write it into tests/unit/truth/wishes.py: {without}"
-    assert judged <= set(ALL) and all(any(word.startswith(key) for word in ALL if word not in judged) for key in reasons)
+    assert not without, (
+        f"which check closes on it, or why does none? Write it into tests/unit/truth/wishes.py: {without}"
+    )
+    assert judged <= set(ALL) and all(
+        any(word.startswith(key) for word in ALL if word not in judged) for key in reasons
+    )
     assert len(judged) == len(WISHES)
 
 
@@ -69,7 +74,11 @@ def test_a_word_that_the_facts_contradict_closes_a_gate() -> None:
         closed = {item.check for item in gate.closing()}
         if wish.warns:
             warned = {item.finding.check for item in gate.judged if item.finding.status == WARN}
-            wrong += [] if wish.check in warned - closed else [f"{wish.key}: {wish.check} does not warn: {sorted(closed)}, {sorted(warned)}"]
+            wrong += (
+                []
+                if wish.check in warned - closed
+                else [f"{wish.key}: {wish.check} does not warn: {sorted(closed)}, {sorted(warned)}"]
+            )
         elif wish.check not in closed:
             others = {item.check for other in TABLE for item in judge(findings(fleet, other)).closing()}
             wrong.append(f"{wish.key}: {wish.check} does not close; what does is {sorted(others)}")

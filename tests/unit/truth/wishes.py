@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which check closes on each word of the intent when the facts contradict it, and why none does where that is so. The tests hold each row."""
+"""Which check closes on each word of the intent when the facts contradict it, and why none does where that is so. The
+tests hold each row."""
 
 from __future__ import annotations
 
@@ -36,12 +37,18 @@ class Wish(typing.NamedTuple):
 
 _NETWORK, _SELECT, _IPAM, _HOST = "fabric.network.", "fabric.select.", "fabric.ipam.", "cluster.host."
 
-WISHES: typing.Tuple[Wish, ...] = (
+WISHES: tuple[Wish, ...] = (
     Wish("fabric.name", "other", "bandwidth.pod"),
     Wish("fabric.profile", "rdma_shared", "operators.definition"),
     Wish(_NETWORK + "namespace", "elsewhere", "training.hcas"),
     Wish(_NETWORK + "name", "net-other", "training.hcas"),
-    Wish(_NETWORK + "pod_security.enforce", "privileged", "network.object_accepted", beside={_NETWORK + "pod_security.reason": "IPC_LOCK"}, unmade="Namespace"),
+    Wish(
+        _NETWORK + "pod_security.enforce",
+        "privileged",
+        "network.object_accepted",
+        beside={_NETWORK + "pod_security.reason": "IPC_LOCK"},
+        unmade="Namespace",
+    ),
     Wish(_NETWORK + "vlan", 200, "virtual_functions.settings", ROCE),
     Wish(_NETWORK + "vlan_qos", 3, "virtual_functions.settings", ROCE),
     Wish(_NETWORK + "trust", False, "virtual_functions.settings", ROCE),
@@ -81,7 +88,12 @@ WISHES: typing.Tuple[Wish, ...] = (
     Wish("cluster.resource_prefix", "other.io", "operators.resource_prefix"),
     Wish("cluster.disruption", "none", "network.disruption", ROCE),
     Wish("cluster.node_pool.max_unavailable", 1, "network.object_accepted"),
-    Wish("cluster.node_pool.rdma_mode", "exclusive", "network.object_accepted", beside={"cluster.node_pool.max_unavailable": 1}),
+    Wish(
+        "cluster.node_pool.rdma_mode",
+        "exclusive",
+        "network.object_accepted",
+        beside={"cluster.node_pool.max_unavailable": 1},
+    ),
     Wish("cluster.network_operator.ofed_driver", "doca3.4.0-26.04-0.8.6.0-0", "validate.cluster"),
     Wish("cluster.network_operator.nv_ipam", True, "validate.cluster"),
     Wish("cluster.network_operator.nic_feature_discovery", True, "validate.cluster"),
@@ -100,7 +112,10 @@ WISHES: typing.Tuple[Wish, ...] = (
     ),
     *(Wish(f"cluster.bios.{key}", False, "validate.cluster") for key in ("sriov", "above_4g", "ari")),
     Wish("cluster.bios.iommu", False, "platform.bios", ROCE),
-    *(Wish(f"cluster.bios.{key}", True, "platform.bios", warns=True) for key in ("acs", "smt", "c_states", "relaxed_ordering")),
+    *(
+        Wish(f"cluster.bios.{key}", True, "platform.bios", warns=True)
+        for key in ("acs", "smt", "c_states", "relaxed_ordering")
+    ),
     Wish("cluster.bios.numa_per_socket", 4, "platform.bios", warns=True),
     Wish("cluster.bios.max_read_request", 4096, "platform.bios", warns=True),
     Wish("cluster.bios.profile", ["Performance"], "platform.bios", warns=True),
@@ -122,7 +137,10 @@ ELSEWHERE: typing.Mapping[str, str] = {
     _NETWORK + "mode": "Of macvlan, which these fleets have not.",
     _IPAM + "type": "Another one means other keys, which stage validate refuses.",
     _IPAM + "gateway": _MADE,
-    _IPAM + "exclude": "What is excluded is judged by what is in use (network.addresses), and an address that a pod has was handed out.",
+    _IPAM + "exclude": (
+        "What is excluded is judged by what is in use (network.addresses), and an address that a pod has was handed"
+        " out."
+    ),
     _IPAM + "routes": _MADE,
     _IPAM + "pool.per_node_block_size": "The stage changes the pool, and waits for shares of it.",
     _IPAM + "pool.per_node_network_prefix": "Of a CIDRPool, which these fleets have not.",
@@ -131,24 +149,38 @@ ELSEWHERE: typing.Mapping[str, str] = {
     "fabric.pods_per_node": "Of networks that pods share, which these fleets have not.",
     "fabric.rails": _LOOSE,
     "fabric.routing": "Nothing that is read tells it; see docs/intent.md.",
-    "fabric.line_rate.fleet_fraction": "All pairs of a healthy fleet are equal; tests/unit/check/test_check_bandwidth.py has others.",
+    "fabric.line_rate.fleet_fraction": (
+        "All pairs of a healthy fleet are equal; tests/unit/check/test_check_bandwidth.py has others."
+    ),
     "fabric.line_rate.reason": "It is for the reader.",
     "fabric.pods.": _PODS,
     "fabric.bandwidth.rounds": "Two nodes have one round; tests/unit/check/test_check_bandwidth.py has more.",
-    "fabric.bandwidth.rails": "It says how many functions share a card while they are measured, by which the floor is worked out.",
+    "fabric.bandwidth.rails": (
+        "It says how many functions share a card while they are measured, by which the floor is worked out."
+    ),
     "cluster.wait_seconds": _RUN,
     "cluster.drain.": _RUN,
     "cluster.pause_health_checks": _RUN,
     "cluster.network_operator.version": "Of profiles that need NVIDIA's network operator, which these fleets have not.",
-    "cluster.network_operator.repository": "Of profiles that need NVIDIA's network operator, which these fleets have not.",
+    "cluster.network_operator.repository": (
+        "Of profiles that need NVIDIA's network operator, which these fleets have not."
+    ),
     _HOST + "memlock.unlimited": _LOOSE,
-    _HOST + "kubelet.pool_labels": "It says of which pools the KubeletConfig is; network.roll and network.kubelet judge those that the nodes are of.",
-    _HOST + "machine_role": "It says of which pools the objects are; network.roll and network.kubelet judge those that the nodes are of.",
+    _HOST + "kubelet.pool_labels": (
+        "It says of which pools the KubeletConfig is; network.roll and network.kubelet judge those that the nodes"
+        " are of."
+    ),
+    _HOST + "machine_role": (
+        "It says of which pools the objects are; network.roll and network.kubelet judge those that the nodes are of."
+    ),
     _HOST + "gpudirect": "These fleets can do both; tests/unit/check/test_check_host.py has others.",
     "cluster.tuning.profile": "A profile is advice; values of one's own are cluster.tuning.expected.",
     "cluster.tuning.cuda": "It is the least driver of jobs; tests/unit/check/test_tuning.py has older ones.",
     "cluster.tuning.set": _RUN,
-    "cluster.collectives.": "These fleets ask for none; tests/unit/run/test_collectives.py and tests/unit/check/test_collective_climb.py hold each.",
+    "cluster.collectives.": (
+        "These fleets ask for none; tests/unit/run/test_collectives.py and tests/unit/check/test_collective_climb.py"
+        " hold each."
+    ),
     "cluster.measures": "Figures of jobs are the user's word.",
     "cluster.training.fabric": "Another fabric is refused by stage validate, or has other HCAs.",
     "cluster.training.gpu_direct": _LOOSE,

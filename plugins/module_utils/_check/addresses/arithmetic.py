@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage validate: the arithmetic of addresses. Check ids: ``validate.*``; what the cluster must be asked for is in in_use.py."""
+"""Stage validate: the arithmetic of addresses. Check ids: ``validate.*``; what the cluster must be asked for is in
+in_use.py."""
 
 from __future__ import annotations
 
@@ -11,21 +12,32 @@ from ..._model.intent import Fabric, Intent, Ipam, NvIpamPool, Route
 from ..._model.load import Unread
 from ..._model.profiles import pods_on_a_node, traits
 from ..._model.told import told, told_by
-from ..._parse.kubernetes.addresses import Blocks, Network, Pool, RangeError, is_address, parse_blocks, parse_network, parse_networks, parse_range
+from ..._parse.kubernetes.addresses import (
+    Blocks,
+    Network,
+    Pool,
+    RangeError,
+    is_address,
+    parse_blocks,
+    parse_network,
+    parse_networks,
+    parse_range,
+)
 
 Nodes = typing.Sequence[str]
 
 
-def check(intent: Intent, nodes: Nodes) -> typing.Tuple[Finding, ...]:
+def check(intent: Intent, nodes: Nodes) -> tuple[Finding, ...]:
     """Findings on the addresses of each fabric, then on all of them together."""
-    findings: typing.List[Finding] = []
+    findings: list[Finding] = []
     for index, fabric in enumerate(intent.fabrics):
         findings += told(_check_fabric, fabric, f"rdma_fabrics[{index}].ipam", nodes)
     return (*findings, *_check_disjoint(intent))
 
 
 def pool_of(ipam: Ipam) -> typing.Union[Pool, Blocks]:
-    """What the keys of an ipam mapping mean, with the gateway left out: whereabouts does not, so the renderer excludes it.
+    """What the keys of an ipam mapping mean, with the gateway left out: whereabouts does not, so the renderer excludes
+    it.
 
     :raises RangeError: they mean nothing
     """
@@ -41,7 +53,8 @@ def pool_of(ipam: Ipam) -> typing.Union[Pool, Blocks]:
 
 
 def outside_of(fabric: Fabric, address: typing.Optional[str]) -> str:
-    """Return the range that a pod's address is not of; empty where it is of it, where there is none, and where stage validate refuses the range.
+    """Return the range that a pod's address is not of; empty where it is of it, where there is none, and where stage
+    validate refuses the range.
 
     :param address: of a pod on the network of the fabric; None where it is not known
     """
@@ -86,7 +99,11 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
     if wrong:
         places = {finding.subject for finding in wrong}
         yield from wrong
-        yield from (finding for finding in told_by((_gateway_alone, _exclude_alone, _routes_alone), fabric.ipam, path) if finding.subject not in places)
+        yield from (
+            finding
+            for finding in told_by((_gateway_alone, _exclude_alone, _routes_alone), fabric.ipam, path)
+            if finding.subject not in places
+        )
         return
     try:
         findings = _check_addresses(fabric, fabric.ipam, path, nodes)
@@ -104,14 +121,23 @@ def _check_pool(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
         try:
             pool_of(ipam)
         except RangeError as error:
-            yield _bad("validate.ipam", f"{path}.{error.field}", f"'{error.seen}'", error.expected, error.why, error.remedy)
+            yield _bad(
+                "validate.ipam", f"{path}.{error.field}", f"'{error.seen}'", error.expected, error.why, error.remedy
+            )
 
 
 def _gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
     """A gateway that is on no network at all."""
     if ipam.gateway is not None and not is_address(ipam.gateway):
         remedy = "Correct the gateway, or remove it: RDMA traffic of one subnet needs none."
-        yield _bad("validate.gateway", f"{path}.gateway", f"'{ipam.gateway}'", "an address in range", "A pod can't reach what is no address.", remedy)
+        yield _bad(
+            "validate.gateway",
+            f"{path}.gateway",
+            f"'{ipam.gateway}'",
+            "an address in range",
+            "A pod can't reach what is no address.",
+            remedy,
+        )
 
 
 def _exclude_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
@@ -120,7 +146,9 @@ def _exclude_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
         try:
             parse_network(item)
         except RangeError as error:
-            yield _bad("validate.ipam", f"{path}.exclude[{index}]", f"'{item}'", error.expected, error.why, error.remedy)
+            yield _bad(
+                "validate.ipam", f"{path}.exclude[{index}]", f"'{item}'", error.expected, error.why, error.remedy
+            )
 
 
 def _routes_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
@@ -136,7 +164,7 @@ def _route_alone(route: Route, place: str) -> typing.Iterator[Finding]:
         yield _bad("validate.routes", place, f"'{route.dst}'", error.expected, error.why, error.remedy)
 
 
-def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> typing.List[Finding]:
+def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> list[Finding]:
     """Whether they are enough, and whether gateway and routes go with them."""
     pool = pool_of(ipam)
     findings = [ok("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} takes")]
@@ -148,24 +176,74 @@ def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> typ
     return findings + _check_routes(ipam, pool.network, path)
 
 
-def _check_keys(ipam: Ipam, path: str) -> typing.List[Finding]:
+def _check_keys(ipam: Ipam, path: str) -> list[Finding]:
     """Keys that do not belong together."""
     pool = ipam.pool or NvIpamPool("")
-    whereabouts, blocks, networks = (ipam.type == "whereabouts", *(ipam.pool is not None and pool.kind == kind for kind in ("IPPool", "CIDRPool")))
+    whereabouts, blocks, networks = (
+        ipam.type == "whereabouts",
+        *(ipam.pool is not None and pool.kind == kind for kind in ("IPPool", "CIDRPool")),
+    )
     prefix = "pool.per_node_network_prefix"
-    wrong: typing.Tuple[typing.Tuple[bool, str, str, str], ...] = (
+    wrong: tuple[tuple[bool, str, str, str], ...] = (
         (whereabouts and ipam.pool is not None, "pool", "no pool with whereabouts", "Pools of nodes are nv-ipam's."),
-        (not whereabouts and ipam.pool is None, "pool", "a pool with its name", "nv-ipam gives addresses out of a pool, and none is named."),
-        (not whereabouts and ipam.range_start is not None, "range_start", "no range_start with nv-ipam", "Only whereabouts knows it."),
-        (not whereabouts and ipam.range_end is not None, "range_end", "no range_end with nv-ipam", "Only whereabouts knows it."),
-        (networks and ipam.gateway is not None, "gateway", "pool.gateway_index", "In a CIDRPool each node has a gateway of its own."),
-        (networks and pool.per_node_network_prefix is None, prefix, "a prefix, such as 24", "A CIDRPool is cut into networks of this prefix."),
-        (blocks and pool.per_node_network_prefix is not None, prefix, "pool.per_node_block_size", "An IPPool is cut into blocks of addresses."),
-        (blocks and pool.gateway_index is not None, "pool.gateway_index", "gateway", "An IPPool has one gateway for all nodes."),
-        (not pool.create and bool(ipam.routes), "routes", "no routes with a pool that somebody else made", "nv-ipam takes routes from its pool."),
+        (
+            not whereabouts and ipam.pool is None,
+            "pool",
+            "a pool with its name",
+            "nv-ipam gives addresses out of a pool, and none is named.",
+        ),
+        (
+            not whereabouts and ipam.range_start is not None,
+            "range_start",
+            "no range_start with nv-ipam",
+            "Only whereabouts knows it.",
+        ),
+        (
+            not whereabouts and ipam.range_end is not None,
+            "range_end",
+            "no range_end with nv-ipam",
+            "Only whereabouts knows it.",
+        ),
+        (
+            networks and ipam.gateway is not None,
+            "gateway",
+            "pool.gateway_index",
+            "In a CIDRPool each node has a gateway of its own.",
+        ),
+        (
+            networks and pool.per_node_network_prefix is None,
+            prefix,
+            "a prefix, such as 24",
+            "A CIDRPool is cut into networks of this prefix.",
+        ),
+        (
+            blocks and pool.per_node_network_prefix is not None,
+            prefix,
+            "pool.per_node_block_size",
+            "An IPPool is cut into blocks of addresses.",
+        ),
+        (
+            blocks and pool.gateway_index is not None,
+            "pool.gateway_index",
+            "gateway",
+            "An IPPool has one gateway for all nodes.",
+        ),
+        (
+            not pool.create and bool(ipam.routes),
+            "routes",
+            "no routes with a pool that somebody else made",
+            "nv-ipam takes routes from its pool.",
+        ),
     )
     return [
-        _bad("validate.ipam", f"{path}.{key}", "contradicts the rest of ipam", expected, why, f"Correct {path}.{key}; docs/intent.md shows both types.")
+        _bad(
+            "validate.ipam",
+            f"{path}.{key}",
+            "contradicts the rest of ipam",
+            expected,
+            why,
+            f"Correct {path}.{key}; docs/intent.md shows both types.",
+        )
         for is_wrong, key, expected, why in wrong
         if is_wrong
     ]
@@ -184,14 +262,25 @@ def _check_capacity(fabric: Fabric, pool: Pool, path: str, nodes: int) -> Findin
     subject, measured, expected = f"{path}.range", f"{pool.capacity} addresses", need(fabric, nodes)
     if pool.capacity < needed:
         why = "Each pod takes an address, so the last ones would wait for ever with 'Could not allocate IP in range'."
-        remedy = f"Widen range (or range_start and range_end), or lower {'virtual_functions' if traits(fabric).functions else 'pods_per_node'}."
+        remedy = (
+            "Widen range (or range_start and range_end), or lower"
+            f" {'virtual_functions' if traits(fabric).functions else 'pods_per_node'}."
+        )
         return _bad("validate.addresses", subject, measured, expected, why, remedy)
     if pool.capacity < needed + needed_on_a_node(fabric):
         why = (
-            "It is enough until a node dies: whereabouts keeps the addresses of its pods until the nightly reconciler comes,"
-            f" and the pods that replace them need {needed_on_a_node(fabric)} more."
+            "It is enough until a node dies: whereabouts keeps the addresses of its pods until the nightly reconciler"
+            f" comes, and the pods that replace them need {needed_on_a_node(fabric)} more."
         )
-        return Finding("validate.addresses", subject, WARN, measured, f"{expected}, and one node's {needed_on_a_node(fabric)} more", why, "Widen range.")
+        return Finding(
+            "validate.addresses",
+            subject,
+            WARN,
+            measured,
+            f"{expected}, and one node's {needed_on_a_node(fabric)} more",
+            why,
+            "Widen range.",
+        )
     return ok("validate.addresses", subject, measured, expected)
 
 
@@ -201,47 +290,82 @@ def _check_blocks(fabric: Fabric, pool: Blocks, path: str, nodes: int) -> Findin
     served, poorest = pool.share(nodes)
     needed = needed_on_a_node(fabric)
     if served < nodes:
-        why = "nv-ipam gives each node a share of its own; the nodes that come last get none, and their pods no address."
+        why = (
+            "nv-ipam gives each node a share of its own; the nodes that come last get none, and their pods no address."
+        )
         remedy = f"Widen range, or make the shares smaller ({path}.pool.{key}): {needed} addresses are needed in each."
         measured = f"{served} shares of {pool.size} addresses in {pool.network}"
         return _bad("validate.addresses", f"{path}.range", measured, f"{nodes} shares, one for each node", why, remedy)
     if poorest < needed:
-        why = "Each pod takes an address of its node's share, so the node's last pods would get none. Gateway and exclusions are taken off."
+        why = (
+            "Each pod takes an address of its node's share, so the node's last pods would get none. Gateway and"
+            " exclusions are taken off."
+        )
         expected = f"{needed} addresses in each share: {_each(fabric)}"
-        return _bad("validate.addresses", f"{path}.pool.{key}", f"{poorest} addresses in the smallest share", expected, why, "Make the shares larger.")
-    return ok("validate.addresses", f"{path}.range", f"{nodes} shares, {poorest} addresses in the smallest", f"{nodes} shares with {needed} addresses at least")
+        return _bad(
+            "validate.addresses",
+            f"{path}.pool.{key}",
+            f"{poorest} addresses in the smallest share",
+            expected,
+            why,
+            "Make the shares larger.",
+        )
+    return ok(
+        "validate.addresses",
+        f"{path}.range",
+        f"{nodes} shares, {poorest} addresses in the smallest",
+        f"{nodes} shares with {needed} addresses at least",
+    )
 
 
-def _check_gateway(ipam: Ipam, pool: Pool, path: str) -> typing.List[Finding]:
+def _check_gateway(ipam: Ipam, pool: Pool, path: str) -> list[Finding]:
     if ipam.gateway is None:
         return []
     if not pool.on_network(ipam.gateway):
         why = "A pod can't reach a gateway that is outside its own network."
         remedy = "Correct the gateway, or remove it: RDMA traffic of one subnet needs none."
-        return [_bad("validate.gateway", f"{path}.gateway", f"'{ipam.gateway}'", f"an address in {pool.network}", why, remedy)]
+        return [
+            _bad(
+                "validate.gateway", f"{path}.gateway", f"'{ipam.gateway}'", f"an address in {pool.network}", why, remedy
+            )
+        ]
     # whereabouts itself reserves none; pool_of and the renderer exclude it
     return [ok("validate.gateway", f"{path}.gateway", ipam.gateway, f"in {pool.network}, never handed out")]
 
 
-def _check_routes(ipam: Ipam, network: Network, path: str) -> typing.List[Finding]:
-    findings: typing.List[Finding] = []
+def _check_routes(ipam: Ipam, network: Network, path: str) -> list[Finding]:
+    findings: list[Finding] = []
     for index, route in enumerate(ipam.routes):
         subject = f"{path}.routes[{index}]"
         try:
             target = parse_network(route.dst)
         except RangeError as error:
-            findings.append(_bad("validate.routes", f"{subject}.dst", f"'{route.dst}'", error.expected, error.why, error.remedy))
+            findings.append(
+                _bad("validate.routes", f"{subject}.dst", f"'{route.dst}'", error.expected, error.why, error.remedy)
+            )
             continue
         if target.version != network.version:
             why = "A route of the other IP version can't use this network."
-            findings.append(_bad("validate.routes", f"{subject}.dst", str(target), f"IPv{network.version}", why, "Correct or remove it."))
+            findings.append(
+                _bad(
+                    "validate.routes",
+                    f"{subject}.dst",
+                    str(target),
+                    f"IPv{network.version}",
+                    why,
+                    "Correct or remove it.",
+                )
+            )
         elif target.prefixlen == 0:
             why = (
-                "A default route over the secondary network: the pod already has one over the cluster's own, and what is meant for the API server,"
-                " DNS and everything else outside would leave over a network that can't carry it, or only sometimes."
+                "A default route over the secondary network: the pod already has one over the cluster's own, and what"
+                " is meant for the API server, DNS and everything else outside would leave over a network that can't"
+                " carry it, or only sometimes."
             )
             remedy = "Remove it. To reach other networks of the fabric, name them, such as 100.101.0.0/16."
-            findings.append(Finding("validate.routes", f"{subject}.dst", WARN, str(target), "no default route", why, remedy))
+            findings.append(
+                Finding("validate.routes", f"{subject}.dst", WARN, str(target), "no default route", why, remedy)
+            )
         else:
             findings.append(_check_way(ipam, route.gw, network, subject, target))
     return findings
@@ -258,13 +382,20 @@ def _check_way(ipam: Ipam, way: typing.Optional[str], network: Network, subject:
     over = way if way is not None else ipam.gateway
     if over is None or not parse_range(ipam.range).on_network(over):
         why = "Without a gateway on its own network a pod finds no way to the other one."
-        return _bad("validate.routes", f"{subject}.gw", f"'{over}'" if over else "none", f"an address in {network}", why, "Set gw, or gateway.")
+        return _bad(
+            "validate.routes",
+            f"{subject}.gw",
+            f"'{over}'" if over else "none",
+            f"an address in {network}",
+            why,
+            "Set gw, or gateway.",
+        )
     return ok("validate.routes", subject, f"{target} over {over}", f"a gateway in {network}")
 
 
-def _check_disjoint(intent: Intent) -> typing.Tuple[Finding, ...]:
-    pools: typing.List[typing.Tuple[str, Network]] = []
-    findings: typing.List[Finding] = []
+def _check_disjoint(intent: Intent) -> tuple[Finding, ...]:
+    pools: list[tuple[str, Network]] = []
+    findings: list[Finding] = []
     for index, fabric in enumerate(intent.fabrics):
         try:
             if fabric.ipam is None:
@@ -276,6 +407,17 @@ def _check_disjoint(intent: Intent) -> typing.Tuple[Finding, ...]:
             if network.version == other.version and network.overlaps(other):
                 why = "A pod on both fabrics would have two ways to the same addresses and send on the wrong one."
                 expected = f"no overlap with {other_path} ({other})"
-                findings.append(_bad("validate.disjoint_ranges", path, str(network), expected, why, "Give each fabric its own network."))
+                findings.append(
+                    _bad(
+                        "validate.disjoint_ranges",
+                        path,
+                        str(network),
+                        expected,
+                        why,
+                        "Give each fabric its own network.",
+                    )
+                )
         pools.append((path, network))
-    return tuple(findings) or (ok("validate.disjoint_ranges", "rdma_fabrics", f"{len(pools)} networks", "networks that do not overlap"),)
+    return tuple(findings) or (
+        ok("validate.disjoint_ranges", "rdma_fabrics", f"{len(pools)} networks", "networks that do not overlap"),
+    )

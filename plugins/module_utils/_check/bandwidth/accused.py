@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, who is at fault: a pair that fails accuses two ends; who is left when the pairs that passed are taken into account is named."""
+"""Stage bandwidth, who is at fault: a pair that fails accuses two ends; who is left when the pairs that passed are
+taken into account is named."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ def check_suspects(
     pairs: typing.Sequence[PairResult],
     passed: typing.Sequence[typing.Optional[bool]],
     where: typing.Mapping[End, Place],
-) -> typing.List[Finding]:
+) -> list[Finding]:
     """What the pairs that failed have in common, told from those that passed.
 
     :param passed: of each pair; None for one that speaks neither for its ends nor against them
@@ -28,7 +29,10 @@ def check_suspects(
     """
     if not pairs:
         return []
-    ends = {end: where.get(end) or Place(end[1], pod.physical_function or f"rail {end[0]}", end[0]) for end, pod in pods.items()}
+    ends = {
+        end: where.get(end) or Place(end[1], pod.physical_function or f"rail {end[0]}", end[0])
+        for end, pod in pods.items()
+    }
     expected = "nothing that failing pairs have in common"
     trials = [
         trial(fabric.name, ends[pair.client_end], ends[pair.server_end], verdict)
@@ -37,7 +41,17 @@ def check_suspects(
     ]
     if not trials:
         why = "No measurement of this fabric is one, so nothing speaks for any end or against it."
-        return [Finding("bandwidth.suspect", fabric.name, UNKNOWN, "no measurement", expected, why, "See bandwidth.measured for each pair.")]
+        return [
+            Finding(
+                "bandwidth.suspect",
+                fabric.name,
+                UNKNOWN,
+                "no measurement",
+                expected,
+                why,
+                "See bandwidth.measured for each pair.",
+            )
+        ]
     if all(one.passed for one in trials):
         return [ok("bandwidth.suspect", fabric.name, f"{len(trials)} measurements passed", expected)]
     findings = []
@@ -52,20 +66,43 @@ def check_suspects(
             continue
         text = " or ".join(names)
         told = [_told(place, pods[end]) for end, place in ends.items() if f"{place.node} {place.hca}" in text]
-        why = "What failed went over it, and what did not go over it passed or has another cause." if suspect.trials < len(trials) else "Nothing passed."
+        why = (
+            "What failed went over it, and what did not go over it passed or has another cause."
+            if suspect.trials < len(trials)
+            else "Nothing passed."
+        )
         if len(names) > 1:
             why += " Which of these it is cannot be told from the pairs that there are: measure with a further node."
         mtu = "" if is_infiniband(fabric) else "MTU, "
         remedy = f"Look there at PCIe speed and width, link width and speed, error counters, {mtu}and the VF's state."
-        findings.append(Finding("bandwidth.suspect", f"{fabric.name} {text}", FAIL, measured, expected, " ".join((why, *told[:4])), remedy))
+        findings.append(
+            Finding(
+                "bandwidth.suspect",
+                f"{fabric.name} {text}",
+                FAIL,
+                measured,
+                expected,
+                " ".join((why, *told[:4])),
+                remedy,
+            )
+        )
     return findings
 
 
-def _names(elements: typing.Sequence[Element]) -> typing.List[str]:
-    """What is suspected, without what follows from the rest: a node whose one HCA is named, a fabric of which parts are."""
+def _names(elements: typing.Sequence[Element]) -> list[str]:
+    """What is suspected, without what follows from the rest: a node whose one HCA is named, a fabric of which parts
+    are."""
     hcas = [element.name for element in elements if element.kind == "hca"]
-    nodes = [element.name for element in elements if element.kind == "node" and not any(name.startswith(f"{element.name} ") for name in hcas)]
-    others = [f"{element.kind} {element.name}" for element in elements if element.kind not in ("hca", "node", "client", "server", "fabric")]
+    nodes = [
+        element.name
+        for element in elements
+        if element.kind == "node" and not any(name.startswith(f"{element.name} ") for name in hcas)
+    ]
+    others = [
+        f"{element.kind} {element.name}"
+        for element in elements
+        if element.kind not in ("hca", "node", "client", "server", "fabric")
+    ]
     return [*hcas, *nodes, *others] or [f"{element.kind} {element.name}" for element in elements]
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the addresses that pods announce can be theirs. The kubelet of a node writes them: with that of another pod it would have this one measured."""
+"""Whether the addresses that pods announce can be theirs. The kubelet of a node writes them: with that of another pod
+it would have this one measured."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from ..._model.text import folded
 
 
 def why_outside(fabric: Fabric, address: str) -> str:
-    """Tell why an address cannot be of the fabric's own network; empty where it can, and where the intent does not decide its range."""
+    """Tell why an address cannot be of the fabric's own network; empty where it can, and where the intent does not
+    decide its range."""
     wanted = fabric.ipam
     # a pool of nv-ipam that somebody else has made has the range that they gave it
     if wanted is None or (wanted.pool is not None and not wanted.pool.create):
@@ -25,15 +27,19 @@ def why_outside(fabric: Fabric, address: str) -> str:
         inside = ipaddress.ip_address(address) in network
     except ValueError:
         return ""
-    return "" if inside else f"it announces the address {address}, which is outside of the range {wanted.range} of the fabric"
+    return (
+        ""
+        if inside
+        else f"it announces the address {address}, which is outside of the range {wanted.range} of the fabric"
+    )
 
 
-def announced_twice(pods: typing.Iterable[RdmaPod]) -> typing.Dict[str, str]:
+def announced_twice(pods: typing.Iterable[RdmaPod]) -> dict[str, str]:
     """Tell of each pod whose address another one announces as well who that is, by the pod's name.
 
     :param pods: of one fabric, that live at the same time
     """
-    of: typing.Dict[str, typing.List[RdmaPod]] = collections.defaultdict(list)
+    of: dict[str, list[RdmaPod]] = collections.defaultdict(list)
     for pod in pods:
         if pod.address and not pod.error:
             of[pod.address].append(pod)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, what is known to hold a pair back beside its links: a rate limit of a virtual function, and CPUs far from the HCA.
+"""Stage bandwidth, what is known to hold a pair back beside its links: a rate limit of a virtual function, and CPUs far
+from the HCA.
 
-A bound explains a figure that is too low, of a pair or of one of its layers. It never makes one good: a limit that the intent has is in the floor already
-(floors.py).
+A bound explains a figure that is too low, of a pair or of one of its layers. It never makes one good: a limit that the
+intent has is in the floor already (floors.py).
 """
 
 from __future__ import annotations
@@ -27,8 +28,12 @@ class Bound(typing.NamedTuple):
 
 
 def bounds(
-    pair: PairResult, pods: typing.Mapping[End, RdmaPod], nodes: typing.Mapping[str, NodeHcas], floor: typing.Optional[float], both: bool
-) -> typing.List[Bound]:
+    pair: PairResult,
+    pods: typing.Mapping[End, RdmaPod],
+    nodes: typing.Mapping[str, NodeHcas],
+    floor: typing.Optional[float],
+    both: bool,
+) -> list[Bound]:
     """What is known to hold back a pair that is too slow.
 
     :param pods: of its two ends at least
@@ -43,7 +48,11 @@ def bounds(
             continue
         node = nodes.get(end[1]) if end == pair.client_end or both else None
         function = node.at(pod.pci) if node is not None else None
-        limit = function.administration.max_tx_rate if function is not None and function.administration is not None else None
+        limit = (
+            function.administration.max_tx_rate
+            if function is not None and function.administration is not None
+            else None
+        )
         if node is not None and function is not None and limit and (floor is None or limit / 1000 < floor):
             found.append(limited(pod.node, pod.pci or "", limit, node))
         if pod.far_cpus:
@@ -63,10 +72,13 @@ def limited(name: str, function: str, limit: int, node: typing.Optional[NodeHcas
     of = node.at(own.physical_function) if node is not None and own is not None else None
     netdev = of.netdevs[0].name if of is not None and of.netdevs else "PF"
     number = own.vf_index if own is not None and own.vf_index is not None else "NUMBER"
-    text = f"the physical function lets {function} of {name}, VF {number} of {netdev}, send {limit / 1000:g} Gb/s at most (max_tx_rate {limit})"
+    text = (
+        f"the physical function lets {function} of {name}, VF {number} of {netdev}, send {limit / 1000:g} Gb/s at most"
+        f" (max_tx_rate {limit})"
+    )
     remedy = (
-        f"Take the limit off, on {name}: ip link set {netdev} vf {number} max_tx_rate 0; and look who sets it. If it is meant so, write it into "
-        f"network.max_tx_rate of the fabric ({limit}): the floor then follows it."
+        f"Take the limit off, on {name}: ip link set {netdev} vf {number} max_tx_rate 0; and look who sets it. If it is"
+        f" meant so, write it into network.max_tx_rate of the fabric ({limit}): the floor then follows it."
     )
     return Bound(text, remedy)
 
@@ -80,7 +92,7 @@ def far(what: str, binding: str, name: str) -> Bound:
     """
     text = f"{what} ran {binding}, so all its data crosses from one NUMA node to another"
     remedy = (
-        f"Bring the pod's CPUs to its HCA: topologyManagerPolicy single-numa-node and cpuManagerPolicy static in the kubelet of {name}, and whole CPUs in "
-        "pods.cpu of the fabric."
+        "Bring the pod's CPUs to its HCA: topologyManagerPolicy single-numa-node and cpuManagerPolicy static in the"
+        f" kubelet of {name}, and whole CPUs in pods.cpu of the fabric."
     )
     return Bound(text, remedy)

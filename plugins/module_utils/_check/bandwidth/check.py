@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth: does each pair of nodes reach its line rate, through pods, over RDMA (rows S1.10 to S1.12). Check ids: ``bandwidth.*``.
+"""Stage bandwidth: does each pair of nodes reach its line rate, through pods, over RDMA (rows S1.10 to S1.12). Check
+ids: ``bandwidth.*``.
 
-Two floors: one from the link itself (fraction of the slowest of what port and PCIe could carry, and of the virtual function's share of both), so that a
-uniformly slow fabric shows; and one from the fleet (93 % of the best pair of the same rail whose links could carry the same), so that one slow node shows.
-The average column counts, never the peak. Where pods have no RDMA device, TCP is measured for stage compare. Processors bound it, so only a figure far below
-the best of its network is too low, unless the intent has a floor.
-A pair that fails accuses two ends; ``bandwidth.suspect`` names the one, or the path, that is left when partners that pass are taken into account.
+Two floors: one from the link itself (fraction of the slowest of what port and PCIe could carry, and of the virtual
+function's share of both), so that a uniformly slow fabric shows; and one from the fleet (93 % of the best pair of the
+same rail whose links could carry the same), so that one slow node shows. The average column counts, never the peak.
+Where pods have no RDMA device, TCP is measured for stage compare. Processors bound it, so only a figure far below the
+best of its network is too low, unless the intent has a floor. A pair that fails accuses two ends; ``bandwidth.suspect``
+names the one, or the path, that is left when partners that pass are taken into account.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ from .pairs import check_pair, on_rail, subject_of, verdicts_of
 from .too_slow import TooSlow
 from .trend import check_trend, check_unread
 
-Pair = typing.FrozenSet[End]
+Pair = frozenset[End]
 Pairs = typing.AbstractSet[Pair]
 
 
@@ -61,23 +63,25 @@ class Facts:
     :ivar subnets: answer of subnet_manager_info of each node
     :ivar topologies: answer of fabric_info of each node
     :ivar earlier: what kept runs have measured
-    :ivar functions: HCAs of each node after virtual functions were made; only what these are held back by is told from it
+    :ivar functions: HCAs of each node after virtual functions were made; only what these are held back by is told from
+        it
     :ivar neighbours: what each node heard by LLDP, where the ways of an Ethernet fabric are asked for
     """
 
-    nodes: typing.Tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
     bandwidth: typing.Optional[BandwidthFacts] = None
-    hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
-    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
-    topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+    hcas: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
     earlier: Earlier = dataclasses.field(default_factory=Earlier)
-    functions: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
-    neighbours: typing.Dict[str, ObservedNeighbours] = dataclasses.field(default_factory=dict)
+    functions: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    neighbours: dict[str, ObservedNeighbours] = dataclasses.field(default_factory=dict)
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """Findings on the rounds, for each HCA, each pod, each pair, for who is left as a suspect, and on what was left behind."""
-    findings: typing.List[Finding] = []
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
+    """Findings on the rounds, for each HCA, each pod, each pair, for who is left as a suspect, and on what was left
+    behind."""
+    findings: list[Finding] = []
     seen = facts.bandwidth or BandwidthFacts((), ())
     nodes = {**read(facts.hcas), **read(facts.functions)}
     for fabric in intent.fabrics:
@@ -95,7 +99,9 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         best = ground.best(pairs)
         for pair in pairs:
             findings += check_pair(ground, pair, best)
-        sound_pairs = [(subject_of(fabric, pair), pair) for pair in pairs if pair.is_comparable and not ground.doubt(pair)]
+        sound_pairs = [
+            (subject_of(fabric, pair), pair) for pair in pairs if pair.is_comparable and not ground.doubt(pair)
+        ]
         findings += check_trend(fabric.name, sound_pairs, facts.earlier)
         findings += _suspects(ground, pairs, plan, facts, rates)
         findings += check_left_out(fabric, pairs)
@@ -110,19 +116,24 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 NOTHING = Facts()
 
 
-def verdicts(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> typing.Tuple[Pairs, Pairs]:
-    """The pairs that passed in all that was measured of them, and those that did not. A figure that is no measurement is in neither.
+def verdicts(
+    fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
+) -> tuple[Pairs, Pairs]:
+    """The pairs that passed in all that was measured of them, and those that did not. A figure that is no measurement
+    is in neither.
 
     :param seen: what is known of the links so far
     """
-    good: typing.Dict[Pair, bool] = {}
+    good: dict[Pair, bool] = {}
     for pair, passed in zip(pairs, verdicts_of(_ground(fabric, seen, pods), pairs)):
         if passed is not None:
             good[pair.pair] = passed and good.get(pair.pair, True)
     return {key for key, passed in good.items() if passed}, {key for key, passed in good.items() if not passed}
 
 
-def ways_between(fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Iterable[RdmaPod]] = None) -> typing.Tuple[typing.Optional[Ways], str]:
+def ways_between(
+    fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Iterable[RdmaPod]] = None
+) -> tuple[typing.Optional[Ways], str]:
     """The ways between the ports of a fabric, or None and why they are not known.
 
     :param pods: only the ports of these, as far as they can be used; None: of all nodes
@@ -130,7 +141,9 @@ def ways_between(fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Itera
     membership = _membership(fabric, seen)
     if not membership.resolved:
         return None, membership.why
-    only = None if pods is None else {(pod.rail, pod.node) for pod in pods if pod.fabric == fabric.name and not pod.error}
+    only = (
+        None if pods is None else {(pod.rail, pod.node) for pod in pods if pod.fabric == fabric.name and not pod.error}
+    )
     # on InfiniBand what goes from one HCA of a host to another has another LID, and leaves by the cable
     return ways_of(fabric, membership, seen.topologies, only, seen.neighbours, across=True)
 
@@ -158,13 +171,21 @@ def seat_of(fabric: Fabric, ways: Ways, seen: Facts) -> typing.Optional[Seat]:
     return Seat(node, shown.rdma_device, shown.port, {**lids, **{end.guid: end.lid for end in ways.ends}})
 
 
-def evidence_of(fabric: Fabric, ways: Ways, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> Evidence:
+def evidence_of(
+    fabric: Fabric,
+    ways: Ways,
+    pods: typing.Sequence[RdmaPod],
+    pairs: typing.Sequence[PairResult],
+    seen: Facts = NOTHING,
+) -> Evidence:
     """What the figures say of the links."""
     ground = _ground(fabric, seen, pods)
     return _evidence(ground, ways, pairs, _figures(ground, pairs))
 
 
-def _evidence(ground: Ground, ways: Ways, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]) -> Evidence:
+def _evidence(
+    ground: Ground, ways: Ways, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]
+) -> Evidence:
     """:param figures: of each pair, whether its figure is a measurement"""
     measured = [ground.best_of(pair) for pair, figure in zip(pairs, figures) if figure]
     return weigh(ways, readings(ways, measured), least_share(ways, measured, lambda pair: ground.floor(pair)[0]))
@@ -175,18 +196,23 @@ def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHI
     return TooSlow(_ground(fabric, seen, pods))
 
 
-def figures_of(fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING) -> typing.List[bool]:
+def figures_of(
+    fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
+) -> list[bool]:
     """Whether each pair has a figure that is a measurement."""
     return _figures(_ground(fabric, seen, pods), pairs)
 
 
-def _figures(ground: Ground, pairs: typing.Iterable[PairResult]) -> typing.List[bool]:
-    return [pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure and not ground.doubt(pair) for pair in pairs]
+def _figures(ground: Ground, pairs: typing.Iterable[PairResult]) -> list[bool]:
+    return [
+        pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure and not ground.doubt(pair)
+        for pair in pairs
+    ]
 
 
 def to_be_layered(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts, wanted: str
-) -> typing.Tuple[PairResult, ...]:
+) -> tuple[PairResult, ...]:
     """The pairs that are to be measured layer by layer.
 
     :param wanted: ``none``, ``suspects`` or ``all``
@@ -194,15 +220,19 @@ def to_be_layered(
     return _to_be_layered(_ground(fabric, seen, pods), pairs, wanted)
 
 
-def _to_be_layered(ground: Ground, pairs: typing.Sequence[PairResult], wanted: str) -> typing.Tuple[PairResult, ...]:
+def _to_be_layered(ground: Ground, pairs: typing.Sequence[PairResult], wanted: str) -> tuple[PairResult, ...]:
     if wanted == "none":
         return ()
     return every(pairs) if wanted == "all" else chosen(pairs, verdicts_of(ground, pairs))
 
 
 def _layers(
-    ground: Ground, pairs: typing.Sequence[PairResult], best: typing.Mapping[typing.Any, Best], seen: BandwidthFacts, facts: Facts
-) -> typing.List[Finding]:
+    ground: Ground,
+    pairs: typing.Sequence[PairResult],
+    best: typing.Mapping[typing.Any, Best],
+    seen: BandwidthFacts,
+    facts: Facts,
+) -> list[Finding]:
     """Which layer of a pair loses, for those that were looked at, and those that the intent wants to be."""
     fabric = ground.fabric
     looked = [item for item in seen.layers if item.fabric == fabric.name]
@@ -211,18 +241,29 @@ def _layers(
     for pair in _to_be_layered(ground, pairs, fabric.bandwidth.layers or "none"):
         if (pair.client_end, pair.server_end) not in keys:
             why, suspect = "this run did not look at it", fabric.bandwidth.layers == "suspects"
-            looked.append(PairLayers(fabric.name, pair.client, pair.server, pair.rail, suspect, why=why, server_rail=pair.server_rail))
+            looked.append(
+                PairLayers(
+                    fabric.name, pair.client, pair.server, pair.rail, suspect, why=why, server_rail=pair.server_rail
+                )
+            )
 
     def bound(pair: PairResult) -> typing.Optional[float]:
         own = best.get(ground.kind(pair))
         known = [ground.floor(pair)[0], own.average * fabric.line_rate.fleet_fraction if own is not None else None]
         return max((value for value in known if value is not None), default=None)
 
-    subjects = [subject_of(fabric, PairResult(fabric.name, item.client, item.server, rail=item.rail, server_rail=item.server_rail)) for item in looked]
+    subjects = [
+        subject_of(
+            fabric, PairResult(fabric.name, item.client, item.server, rail=item.rail, server_rail=item.server_rail)
+        )
+        for item in looked
+    ]
     return check_layers(ground, list(zip(subjects, looked)), bound, facts.hcas)
 
 
-def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.Optional[RoundPlan], facts: Facts, rates: LineRates) -> typing.List[Finding]:
+def _suspects(
+    ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.Optional[RoundPlan], facts: Facts, rates: LineRates
+) -> list[Finding]:
     """Who is at fault: by the ways of the tests where the rounds were made for that, else by what pairs share."""
     fabric, where = ground.fabric, _places(ground.fabric, facts)
     passed = verdicts_of(ground, pairs)
@@ -233,7 +274,17 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
     ways, why = ways_between(fabric, facts)
     if ways is None:
         remedy = "Run the stages discover, fabric and bandwidth again, in one run."
-        return [Finding("bandwidth.coverage", fabric.name, UNKNOWN, "not known", "each link that these nodes use is measured", f"{why}.", remedy)]
+        return [
+            Finding(
+                "bandwidth.coverage",
+                fabric.name,
+                UNKNOWN,
+                "not known",
+                "each link that these nodes use is measured",
+                f"{why}.",
+                remedy,
+            )
+        ]
     figures = _figures(ground, pairs)
     evidence = _evidence(ground, ways, pairs, figures)
     remedy = "See bandwidth.measured and bandwidth.pod for the nodes at these links."
@@ -242,30 +293,46 @@ def _suspects(ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.O
     findings += _unheard(fabric, facts, True)
     shown = seen_at(_membership(fabric, facts), facts.topologies)[1]
     measured = facts.bandwidth.counted if facts.bandwidth is not None else ()
-    counted = Counted(fabric, ways, [item for item in measured if item.fabric == fabric.name], could_be(shown.capabilities if shown else None))
-    findings += check_slow_links(fabric, ways, evidence, where, rates, [ground.best_of(pair) for pair in pairs], counted)
+    counted = Counted(
+        fabric,
+        ways,
+        [item for item in measured if item.fabric == fabric.name],
+        could_be(shown.capabilities if shown else None),
+    )
+    findings += check_slow_links(
+        fabric, ways, evidence, where, rates, [ground.best_of(pair) for pair in pairs], counted
+    )
     findings += [*counted.routing(), *counted.other_lids(shown.topology.lmc if shown and shown.topology else None)]
     if any(verdict is False and not figure for verdict, figure in zip(passed, figures)):
         # what gave no figure has another cause than a slow link, and is told from those that gave one
-        findings += check_suspects(fabric, ground.pods, pairs, [None if verdict is None else figure for verdict, figure in zip(passed, figures)], where)
+        findings += check_suspects(
+            fabric,
+            ground.pods,
+            pairs,
+            [None if verdict is None else figure for verdict, figure in zip(passed, figures)],
+            where,
+        )
     return findings
 
 
 def sound(fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Facts = NOTHING) -> BandwidthFacts:
     """The same without the pairs whose figure is no measurement."""
-    result: typing.List[PairResult] = []
+    result: list[PairResult] = []
     for fabric in fabrics:
         ground = _ground(fabric, seen, measured.pods)
         result += [pair for pair in measured.pairs if pair.fabric == fabric.name and not ground.doubt(pair)]
     return dataclasses.replace(measured, pairs=tuple(result))
 
 
-def floors(intent: Intent, facts: Facts) -> typing.Dict[str, typing.Tuple[float, ...]]:
-    """What the figures of each fabric are held against, in Gb/s, by its name: of each pair with a figure its floor, where known."""
+def floors(intent: Intent, facts: Facts) -> dict[str, tuple[float, ...]]:
+    """What the figures of each fabric are held against, in Gb/s, by its name: of each pair with a figure its floor,
+    where known."""
     seen, result = facts.bandwidth or BandwidthFacts((), ()), {}
     for fabric in intent.fabrics:
         ground = _ground(fabric, facts, seen.pods)
-        of_pairs = [ground.floor(pair)[0] for pair in seen.pairs if pair.fabric == fabric.name and pair.average_gbps is not None]
+        of_pairs = [
+            ground.floor(pair)[0] for pair in seen.pairs if pair.fabric == fabric.name and pair.average_gbps is not None
+        ]
         result[fabric.name] = tuple(floor for floor in of_pairs if floor is not None)
     return result
 
@@ -276,11 +343,11 @@ def _ground(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> Gro
     return Ground(fabric, mine, _rates(fabric, facts, mine.values())[0])
 
 
-def _subnets(facts: Facts) -> typing.Dict[str, typing.Tuple[SeenSubnet, ...]]:
+def _subnets(facts: Facts) -> dict[str, tuple[SeenSubnet, ...]]:
     return {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
 
 
-def _rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> typing.Tuple[LineRates, str]:
+def _rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> tuple[LineRates, str]:
     """What the links of its HCAs could carry."""
     return line_rates(fabric, read(facts.hcas), _subnets(facts), facts.topologies, in_pods(pods))
 
@@ -290,13 +357,14 @@ def _membership(fabric: Fabric, facts: Facts) -> Membership:
     return by_leaf(resolve(fabric, read(facts.hcas), _subnets(facts)), facts.topologies)
 
 
-def _places(fabric: Fabric, facts: Facts) -> typing.Dict[End, Place]:
+def _places(fabric: Fabric, facts: Facts) -> dict[End, Place]:
     """Where each end is, as far as it is known."""
     return {(place.rail, place.node): place for place in places(_membership(fabric, facts), facts.topologies).values()}
 
 
-def _unheard(fabric: Fabric, facts: Facts, covered: bool) -> typing.List[Finding]:
-    """Ports of Ethernet with RDMA that do not tell their switch; InfiniBand has its topology, and other Ethernet is not asked.
+def _unheard(fabric: Fabric, facts: Facts, covered: bool) -> list[Finding]:
+    """Ports of Ethernet with RDMA that do not tell their switch; InfiniBand has its topology, and other Ethernet is not
+    asked.
 
     :param covered: the rounds were made to use each link
     """
@@ -305,8 +373,9 @@ def _unheard(fabric: Fabric, facts: Facts, covered: bool) -> typing.List[Finding
     return unheard("bandwidth.coverage", fabric, _membership(fabric, facts), facts.neighbours, covered)
 
 
-def _rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -> typing.List[Finding]:
-    """How many partners each node gets, as it was planned before the pods were started, against what the intent asks for now."""
+def _rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -> list[Finding]:
+    """How many partners each node gets, as it was planned before the pods were started, against what the intent asks
+    for now."""
     if plan is None:
         return []
     took = f"about {_time(plan.seconds)}, {_time(plan.most_seconds)} at most"
@@ -320,18 +389,35 @@ def _rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -> typ
     few = plan.rounds < asked if asked is not None else by_link and not plan.why
     if few if plan.cover is None else not by_link:
         why = "The run made its rounds by another intent, so what this one asks for was not measured."
-        return [Finding("bandwidth.rounds", fabric.name, UNKNOWN, measured, expected, why, "Run the stage again with this intent.")]
+        return [
+            Finding(
+                "bandwidth.rounds",
+                fabric.name,
+                UNKNOWN,
+                measured,
+                expected,
+                why,
+                "Run the stage again with this intent.",
+            )
+        ]
     if plan.cover is not None or asked is not None or plan.rounds >= all_rounds:
         return [ok("bandwidth.rounds", fabric.name, measured, expected)]
-    why = f"All of them would take longer than a stage should. Each node met {plan.rounds} others, who lie evenly among all, which tells a slow node as well."
+    why = (
+        f"All of them would take longer than a stage should. Each node met {plan.rounds} others, who lie evenly among"
+        " all, which tells a slow node as well."
+    )
     if plan.why:
         why += f" Rounds that use each link need its ways: {plan.why}."
-    remedy = f"No action if that is enough. Otherwise set bandwidth.rounds of the fabric to {all_rounds}: the pods then live as long as that takes."
+    remedy = (
+        f"No action if that is enough. Otherwise set bandwidth.rounds of the fabric to {all_rounds}: the pods then live"
+        " as long as that takes."
+    )
     return [Finding("bandwidth.rounds", fabric.name, WARN, measured, expected, why, remedy)]
 
 
 def _asked(fabric: Fabric, nodes: int) -> typing.Optional[int]:
-    """Rounds of pairs that the intent asks for; None where it leaves it to the time that they take, or asks for rounds by links."""
+    """Rounds of pairs that the intent asks for; None where it leaves it to the time that they take, or asks for rounds
+    by links."""
     wanted = fabric.bandwidth.rounds
     if wanted == "all":
         return everybody(nodes)
@@ -346,7 +432,10 @@ def cover_text(plan: RoundPlan) -> str:
     of = "the nodes' cables" if cover.spread else "links"
     rails = f", {cover.between_rails} of them between the rails of each host," if cover.between_rails else ""
     share = f"{percent(cover.covered, cover.directions)} % of {cover.directions / 2:g} {of} in both directions"
-    return f"{plan.rounds} rounds of {cover.tests} tests{rails} over {share}{'; its rails are apart' if cover.apart else ''}"
+    return (
+        f"{plan.rounds} rounds of {cover.tests} tests{rails} over"
+        f" {share}{'; its rails are apart' if cover.apart else ''}"
+    )
 
 
 def _time(seconds: float) -> str:
@@ -355,7 +444,10 @@ def _time(seconds: float) -> str:
 
 
 def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
-    subject, expected = f"{fabric.name} {end[1]}{on_rail(fabric, end[0])}", "a pod with an RDMA device and an address on the network"
+    subject, expected = (
+        f"{fabric.name} {end[1]}{on_rail(fabric, end[0])}",
+        "a pod with an RDMA device and an address on the network",
+    )
     if pod is None:
         why = "No pod was started on this node."
         return Finding(
@@ -375,28 +467,54 @@ def _pod(fabric: Fabric, end: End, pod: typing.Optional[RdmaPod]) -> Finding:
             why, remedy = cause_of(pod.cause, fabric) if pod.cause in CAUSES else ("", "")
         if not remedy:
             remedy = (
-                f"kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs." if pod.name else "See the stages network and virtual_functions."
+                f"kubectl -n {pod.namespace} describe pod {pod.name} while the stage runs."
+                if pod.name
+                else "See the stages network and virtual_functions."
             )
-        return Finding("bandwidth.pod", subject, status, pod.name or "no pod", expected, f"{why} {pod.error}".strip(), remedy)
+        return Finding(
+            "bandwidth.pod", subject, status, pod.name or "no pod", expected, f"{why} {pod.error}".strip(), remedy
+        )
     if pod.device is None and carries_rdma(fabric):
         why, remedy = cause_of("no_device", fabric)
-        return Finding("bandwidth.pod", subject, FAIL, f"{pod.name}: no RDMA device on {pod.interface or 'its interface'}", expected, why, remedy)
+        return Finding(
+            "bandwidth.pod",
+            subject,
+            FAIL,
+            f"{pod.name}: no RDMA device on {pod.interface or 'its interface'}",
+            expected,
+            why,
+            remedy,
+        )
     outside = outside_of(fabric, pod.address)
     if outside:
         remedy = (
-            f"See which attachment the pod has (kubectl -n {pod.namespace} get pod {pod.name} -o yaml, its network-status), and run stage network again: "
-            "another tool may keep another range in it."
+            f"See which attachment the pod has (kubectl -n {pod.namespace} get pod {pod.name} -o yaml, its"
+            " network-status), and run stage network again: another tool may keep another range in it."
         )
-        return Finding("bandwidth.pod", subject, FAIL, f"{pod.interface} {pod.address}", f"an address of {outside}", _OUTSIDE, remedy)
+        return Finding(
+            "bandwidth.pod",
+            subject,
+            FAIL,
+            f"{pod.interface} {pod.address}",
+            f"an address of {outside}",
+            _OUTSIDE,
+            remedy,
+        )
     if pod.device is None:
-        return ok("bandwidth.pod", subject, f"{pod.interface} {pod.address}, no RDMA device: TCP is measured", "a pod with an address on the network")
+        return ok(
+            "bandwidth.pod",
+            subject,
+            f"{pod.interface} {pod.address}, no RDMA device: TCP is measured",
+            "a pod with an address on the network",
+        )
     rate = f"{pod.rate_gbps:g} Gb/s port" if pod.rate_gbps is not None else "port rate not known"
     measured = f"{pod.device} on {pod.interface} {pod.address}, {rate}" + (f", {pod.binding}" if pod.binding else "")
     return ok("bandwidth.pod", subject, measured, expected)
 
 
 _OUTSIDE = (
-    "The pod is on the network, and its address is none that ipam of the intent hands out: what was measured has other addresses than the intent asks for."
+    "The pod is on the network, and its address is none that ipam of the intent hands out: what was measured has other"
+    " addresses than the intent asks for."
 )
 
 
@@ -407,14 +525,24 @@ def _coverage(
     pods: typing.Mapping[End, RdmaPod],
     pairs: typing.Sequence[PairResult],
     plan: typing.Optional[RoundPlan],
-) -> typing.List[Finding]:
+) -> list[Finding]:
     """What should have been measured and was not: whole rails, nodes, and pairs of those that could."""
     usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]
     if len(nodes) < 2:
         why, remedy = "A pair needs two nodes.", "Put a second node into the group rdma_nodes."
-        return [Finding("bandwidth.measured", f"{fabric.name}{on_rail(fabric, rail)}", UNKNOWN, "no pair", "at least one pair", why, remedy)]
+        return [
+            Finding(
+                "bandwidth.measured",
+                f"{fabric.name}{on_rail(fabric, rail)}",
+                UNKNOWN,
+                "no pair",
+                "at least one pair",
+                why,
+                remedy,
+            )
+        ]
     findings = []
-    met: typing.Dict[End, typing.Set[End]] = collections.defaultdict(set)
+    met: dict[End, set[End]] = collections.defaultdict(set)
     asked = _asked(fabric, len(nodes))
     by_cover = plan is not None and plan.cover is not None and by_links(fabric, len(nodes))
     for pair in pairs:
@@ -439,8 +567,14 @@ def _coverage(
             why, remedy = f"There is no pod to measure with: {error}.", CAUSES["pod"].remedy
             findings.append(Finding("bandwidth.measured", subject, UNKNOWN, "with none", expected, why, remedy))
         elif len(met[rail, name]) < max(1, partners):
-            why, remedy = cause_of("not_run", fabric) if partners > 0 else ("No other node has a pod to measure with.", CAUSES["pod"].remedy)
-            findings.append(Finding("bandwidth.measured", subject, UNKNOWN, f"with {len(met[rail, name])}", expected, why, remedy))
+            why, remedy = (
+                cause_of("not_run", fabric)
+                if partners > 0
+                else ("No other node has a pod to measure with.", CAUSES["pod"].remedy)
+            )
+            findings.append(
+                Finding("bandwidth.measured", subject, UNKNOWN, f"with {len(met[rail, name])}", expected, why, remedy)
+            )
     return findings
 
 
@@ -455,9 +589,18 @@ def _cleanup(seen: BandwidthFacts) -> Finding:
             f"{len(seen.remaining)} left",
             expected,
             why,
-            "Delete them by hand; see their events if they stay in Terminating, and the kubelet of a node that did not end its pod.",
+            "Delete them by hand; see their events if they stay in Terminating, and the kubelet of a node that did not"
+            " end its pod.",
         )
     if seen.leftovers:
         why = f"An interrupted earlier run had left these pods, which were removed first: {', '.join(seen.leftovers)}."
-        return Finding("bandwidth.cleanup", "pods", WARN, f"0 left, {len(seen.leftovers)} of an earlier run removed", expected, why, "Nothing to do.")
+        return Finding(
+            "bandwidth.cleanup",
+            "pods",
+            WARN,
+            f"0 left, {len(seen.leftovers)} of an earlier run removed",
+            expected,
+            why,
+            "Nothing to do.",
+        )
     return ok("bandwidth.cleanup", "pods", "0 left", expected)

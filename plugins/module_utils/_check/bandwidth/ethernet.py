@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, links of Ethernet fabrics: what is known of those between two leaves, of which each flow takes one, and whether it always takes the same."""
+"""Stage bandwidth, links of Ethernet fabrics: what is known of those between two leaves, of which each flow takes one,
+and whether it always takes the same."""
 
 from __future__ import annotations
 
@@ -20,11 +21,14 @@ from ..fleet.hcas_of_fabric import Membership
 from ..fleet.routes import listed
 
 #: commands by which switches show what their ports count
-COUNTERS = "the switch's own counters (show interfaces counters errors on EOS and NX-OS, show interfaces extensive on Junos)"
+COUNTERS = (
+    "the switch's own counters (show interfaces counters errors on EOS and NX-OS, show interfaces extensive on Junos)"
+)
 
 
 def is_other_flow(pair: PairResult) -> bool:
-    """Whether it was measured as another flow than its ends have in the rounds: then it goes over other links, and says nothing of those."""
+    """Whether it was measured as another flow than its ends have in the rounds: then it goes over other links, and says
+    nothing of those."""
     return pair.flow_label is not None and pair.flow_label != flow_label(pair.rail, pair.client, pair.server)
 
 
@@ -36,21 +40,29 @@ def pinned(fabric: Fabric, ways: Ways, pairs: typing.Iterable[PairResult]) -> st
         unsure = not_of_label(cable.driver for cable in ways.cables.values() if cable.driver)
         if unsure:
             return (
-                f"each flow has a flow label of its own, and whether {', '.join(unsure)} makes a UDP source port of it is not known, so it may change its way"
+                f"each flow has a flow label of its own, and whether {', '.join(unsure)} makes a UDP source port of it"
+                " is not known, so it may change its way"
             )
-        return "each flow has a flow label of its own, and so the same UDP source port and the same way whenever it is measured"
+        return (
+            "each flow has a flow label of its own, and so the same UDP source port and the same way whenever it is"
+            " measured"
+        )
     if fabric.pods.connection == "rdma_cm":
         why = "rdma_cm (pods.connection) takes no flow label"
     else:
         which = "" if len(without) == len(measured) else f" in {len(without)} of {len(measured)} measurements"
         why = f"perftest in the pods knows no --flow_label{which} (23.10 and newer do)"
-    return f"flows are not pinned, for {why}: each measurement may go over another link, and a slow one between leaves may be missed"
+    return (
+        f"flows are not pinned, for {why}: each measurement may go over another link, and a slow one between leaves may"
+        " be missed"
+    )
 
 
-def unheard(check: str, fabric: Fabric, membership: Membership, neighbours: Neighbours, covered: bool) -> typing.List[Finding]:
+def unheard(check: str, fabric: Fabric, membership: Membership, neighbours: Neighbours, covered: bool) -> list[Finding]:
     """The ports of which it is not known to which switch they are cabled.
 
-    All of them were measured, whether few are unheard or all. So it warns either way: to know less of the ways is no better.
+    All of them were measured, whether few are unheard or all. So it warns either way: to know less of the ways is no
+    better.
 
     :param covered: the rounds were made to use each link, by what the other ports heard
     """
@@ -59,27 +71,44 @@ def unheard(check: str, fabric: Fabric, membership: Membership, neighbours: Neig
         return []
     count = sum(map(len, membership.members.values()))
     names = listed([f"{port.node} rail {port.rail}: {port.why}" for port in found], "; ")
-    taken = "Each of these was taken for the only port of its switch" if covered else "So rounds of pairs were measured, which are not made to use each link"
-    why = f"{taken}, and which links these ports share with others is unknown, so that a slow link is named less exactly: {names}."
+    taken = (
+        "Each of these was taken for the only port of its switch"
+        if covered
+        else "So rounds of pairs were measured, which are not made to use each link"
+    )
+    why = (
+        f"{taken}, and which links these ports share with others is unknown, so that a slow link is named less exactly:"
+        f" {names}."
+    )
     first = next((port.interface for port in found if port.interface), "<interface>")
-    remedy = f"{HOW}; see what arrives with 'tcpdump -nn -i {first} ether proto 0x88cc' on the node. Then run the stage again."
+    remedy = (
+        f"{HOW}; see what arrives with 'tcpdump -nn -i {first} ether proto 0x88cc' on the node. Then run the stage"
+        " again."
+    )
     expected = "each port hears the one switch that it is cabled to (LLDP)"
-    return [Finding(check, f"{fabric.name} switches", WARN, f"not known of {len(found)} of {count} ports", expected, why, remedy)]
+    return [
+        Finding(
+            check, f"{fabric.name} switches", WARN, f"not known of {len(found)} of {count} ports", expected, why, remedy
+        )
+    ]
 
 
-def between_leaves(fabric: Fabric, ways: Ways, evidence: Evidence, pairs: typing.Iterable[PairResult], expected: str) -> typing.Iterator[Finding]:
-    """For each two leaves, in one direction, the flows between them that are slow. Which of their links these took, no switch tells."""
-    labels: typing.Dict[Test, typing.Optional[int]] = {}
-    figures: typing.Dict[Test, typing.List[float]] = collections.defaultdict(list)
-    others: typing.Dict[Test, typing.List[float]] = collections.defaultdict(list)
+def between_leaves(
+    fabric: Fabric, ways: Ways, evidence: Evidence, pairs: typing.Iterable[PairResult], expected: str
+) -> typing.Iterator[Finding]:
+    """For each two leaves, in one direction, the flows between them that are slow. Which of their links these took, no
+    switch tells."""
+    labels: dict[Test, typing.Optional[int]] = {}
+    figures: dict[Test, list[float]] = collections.defaultdict(list)
+    others: dict[Test, list[float]] = collections.defaultdict(list)
     for pair in pairs:
         test = ways.test(pair.rail, pair.client, pair.server, pair.server_rail)
         if test is not None and pair.average_gbps:
             (others if is_other_flow(pair) else figures)[test].append(pair.average_gbps)
             labels.setdefault(test, pair.flow_label)
-    measured: typing.Dict[typing.Tuple[str, str], typing.List[Test]] = collections.defaultdict(list)
-    slow: typing.Dict[typing.Tuple[str, str], typing.Dict[Test, float]] = collections.defaultdict(dict)
-    names: typing.Dict[typing.Tuple[str, str], str] = {}
+    measured: dict[tuple[str, str], list[Test]] = collections.defaultdict(list)
+    slow: dict[tuple[str, str], dict[Test, float]] = collections.defaultdict(dict)
+    names: dict[tuple[str, str], str] = {}
     for number, test in ways.flows.items():
         leaves = ways.directions[number].source, ways.directions[number].target
         if test in evidence.measured:
@@ -91,16 +120,30 @@ def between_leaves(fabric: Fabric, ways: Ways, evidence: Evidence, pairs: typing
         count = len(measured[leaves])
         part = " to ".join(dict.fromkeys(f"{share:.0%}" for share in (min(shares.values()), max(shares.values()))))
         told = f"{len(shares)} of {count} flows between them carry {part} of what is usual"
-        again = [statistics.fmean(others[test]) / statistics.fmean(figures[test]) * share for test, share in shares.items() if others[test] and figures[test]]
+        again = [
+            statistics.fmean(others[test]) / statistics.fmean(figures[test]) * share
+            for test, share in shares.items()
+            if others[test] and figures[test]
+        ]
         flows = listed([_flow(ways, test, labels.get(test)) for test in shares], ", ")
         good = sum(evidence.measured[test].good for test in measured[leaves])
         why = f"The cables at both ends of these flows are good elsewhere: {flows}. {_which(len(shares), good, count)}"
         if again:
             fast = sum(share >= GOOD for share in again)
-            what = "so it is the link that the flow takes, and no host" if fast else "so other links there are no better, or the hosts do this to each other"
-            why += f" As other flows, by another flow label, {fast} of {len(again)} of these pairs carry what is usual, {what}."
+            what = (
+                "so it is the link that the flow takes, and no host"
+                if fast
+                else "so other links there are no better, or the hosts do this to each other"
+            )
+            why += (
+                f" As other flows, by another flow label, {fast} of {len(again)} of these pairs carry what is usual,"
+                f" {what}."
+            )
         one, other = (ways.name_of(leaf) for leaf in leaves)
-        remedy = f"Look at the ports between {one} and {other}, and of the spines on the way, with {COUNTERS}: rate, errors, discards, PFC pauses."
+        remedy = (
+            f"Look at the ports between {one} and {other}, and of the spines on the way, with {COUNTERS}: rate, errors,"
+            " discards, PFC pauses."
+        )
         yield Finding("bandwidth.suspect", f"{fabric.name} {names[leaves]}", FAIL, told, expected, why, remedy)
 
 
@@ -113,20 +156,32 @@ def _flow(ways: Ways, test: Test, label: typing.Optional[int]) -> str:
 
 def _which(slow: int, good: int, count: int) -> str:
     if good:
-        return "It is one of the links between these leaves, or some: other flows between them are good. Which link a flow takes, the switches alone know."
+        return (
+            "It is one of the links between these leaves, or some: other flows between them are good. Which link a flow"
+            " takes, the switches alone know."
+        )
     if slow == count > 1:
-        return "Each flow between these leaves is slow, so it is all their links, or what these share: one leaf may have fewer or slower uplinks than others."
+        return (
+            "Each flow between these leaves is slow, so it is all their links, or what these share: one leaf may have"
+            " fewer or slower uplinks than others."
+        )
     return "It is one of the links between these leaves, or some: no other flow between them is known to be good."
 
 
 def switch_step(name: str) -> str:
     """What to do about a switch that is slow as a whole."""
-    return f"Look at the switch {name}: its power, temperature and firmware, and rate, errors and PFC pauses of its ports with {COUNTERS}."
+    return (
+        f"Look at the switch {name}: its power, temperature and firmware, and rate, errors and PFC pauses of its ports"
+        f" with {COUNTERS}."
+    )
 
 
 def set_step() -> str:
     """What to do where it is not known which of a few links is slow."""
-    return f"Look at the rate and the errors of their ports: ethtool <interface> and ethtool -S <interface> on the nodes, and {COUNTERS}. {_SWAP}"
+    return (
+        "Look at the rate and the errors of their ports: ethtool <interface> and ethtool -S <interface> on the nodes,"
+        f" and {COUNTERS}. {_SWAP}"
+    )
 
 
 def pair_step(ways: Ways, test: Test) -> str:
@@ -141,12 +196,19 @@ def cable_step(ways: Ways, number: int) -> str:
     :param number: of one of its directions
     """
     direction = ways.directions[number]
-    end, leaf = (direction.source, direction.target) if direction.target in ways.switches else (direction.target, direction.source)
+    end, leaf = (
+        (direction.source, direction.target)
+        if direction.target in ways.switches
+        else (direction.target, direction.source)
+    )
     cable = ways.cables[end]
     name = cable.interface or "<interface>"
     there = f" and at port {cable.port} of {ways.name_of(leaf)} with {COUNTERS}" if cable.port else ""
     node = ways.name_of(end).partition(" ")[0]
-    return f"On {node}, look at ethtool {name}, ethtool -S {name} and the NUMA node of the pod{there}; reseat the cable, then swap it, then the HCA."
+    return (
+        f"On {node}, look at ethtool {name}, ethtool -S {name} and the NUMA node of the pod{there}; reseat the cable,"
+        " then swap it, then the HCA."
+    )
 
 
 _SWAP = "Swap one cable, and run the stage again."

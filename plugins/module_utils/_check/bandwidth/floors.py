@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How fast a pair must be, and how fast it can't be: by what its links could carry, and among pairs whose links could carry the same.
+"""How fast a pair must be, and how fast it can't be: by what its links could carry, and among pairs whose links could
+carry the same.
 
 A floor never comes from what a link trained down to: it would sink with the fault.
 """
@@ -23,8 +24,9 @@ CLOCKS = 1.01
 #: of the best TCP figure of a network. What processors and their load do to TCP explains a half, and no tenth
 TCP_WARN, TCP_FAIL = 0.5, 0.1
 
-#: how many virtual functions that measure at the same time share a port (the PCI address of its function), or a card (that address less the function)
-Shares = typing.Mapping[typing.Tuple[str, str], int]
+#: how many virtual functions that measure at the same time share a port (the PCI address of its function), or a card
+#: (that address less the function)
+Shares = typing.Mapping[tuple[str, str], int]
 
 
 class Limit(typing.NamedTuple):
@@ -44,9 +46,9 @@ class Carried:
     :ivar now: the rate of its link, as far as it is known
     """
 
-    could: typing.Tuple[Limit, ...] = ()
+    could: tuple[Limit, ...] = ()
     unknown: str = ""
-    most: typing.Tuple[Limit, ...] = ()
+    most: tuple[Limit, ...] = ()
     now: typing.Optional[float] = None
 
 
@@ -63,8 +65,9 @@ class Best:
     queue_pairs: int = 1
 
 
-#: a rail, or None for all pairs between two rails, and what the links of a pair could carry; None where that is not known
-Kind = typing.Tuple[typing.Optional[int], typing.Optional[float]]
+#: a rail, or None for all pairs between two rails, and what the links of a pair could carry; None where that is not
+#: known
+Kind = tuple[typing.Optional[int], typing.Optional[float]]
 
 
 class Ground:
@@ -75,7 +78,11 @@ class Ground:
     """
 
     def __init__(
-        self, fabric: Fabric, pods: typing.Mapping[End, RdmaPod], rates: LineRates, nodes: typing.Optional[typing.Mapping[str, NodeHcas]] = None
+        self,
+        fabric: Fabric,
+        pods: typing.Mapping[End, RdmaPod],
+        rates: LineRates,
+        nodes: typing.Optional[typing.Mapping[str, NodeHcas]] = None,
     ) -> None:
         self.fabric, self.pods, self.nodes = fabric, pods, nodes or {}
         shares = shares_of(fabric, pods.values())
@@ -86,21 +93,26 @@ class Ground:
             found = rates.get((pod.node, pod.physical_function or pod.pci or "")) or by_rail.get((pod.node, pod.rail))
             self._ends[end] = _carried(fabric, pod, found, shares)
 
-    def ends(self, pair: PairResult) -> typing.List[Carried]:
+    def ends(self, pair: PairResult) -> list[Carried]:
         """Of its client and its server."""
-        return [self._ends.get(end, Carried(unknown=f"{end[1]} has no pod")) for end in (pair.client_end, pair.server_end)]
+        return [
+            self._ends.get(end, Carried(unknown=f"{end[1]} has no pod")) for end in (pair.client_end, pair.server_end)
+        ]
 
-    def ports(self, end: End) -> typing.Tuple[Port, ...]:
+    def ports(self, end: End) -> tuple[Port, ...]:
         """Return the ports of the physical function that an end measures over, as far as its node shows them."""
         pod, node = self.pods.get(end), self.nodes.get(end[1])
         hca = node.at(pod.physical_function or pod.pci) if node and pod else None
         return hca.all_ports if hca else ()
 
-    def floor(self, pair: PairResult) -> typing.Tuple[typing.Optional[float], str]:
+    def floor(self, pair: PairResult) -> tuple[typing.Optional[float], str]:
         """The floor in Gb/s, and how it comes about; None where neither the intent nor the links say enough."""
         rule = self.fabric.line_rate
         if rule.floor_gbps is not None:
-            return rule.floor_gbps, f"absolute floor of the intent: {gbps(rule.floor_gbps)}; reason: {rule.reason or 'none given'}"
+            return (
+                rule.floor_gbps,
+                f"absolute floor of the intent: {gbps(rule.floor_gbps)}; reason: {rule.reason or 'none given'}",
+            )
         ends = self.ends(pair)
         unknown = [end.unknown for end in ends if end.unknown]
         if unknown:
@@ -108,7 +120,13 @@ class Ground:
         limits = [limit for end in ends for limit in end.could]
         slowest, ways = min(limits).gbps, self.ways
         double = "2 x " if ways == 2 else ""
-        return ways * rule.fraction * slowest, f"{double}{rule.fraction:g} x {slowest:g} Gb/s, the slowest of: {', '.join(limit.text for limit in limits)} Gb/s"
+        return (
+            ways * rule.fraction * slowest,
+            (
+                f"{double}{rule.fraction:g} x {slowest:g} Gb/s, the slowest of:"
+                f" {', '.join(limit.text for limit in limits)} Gb/s"
+            ),
+        )
 
     @property
     def ways(self) -> int:
@@ -127,9 +145,9 @@ class Ground:
         rates = [end.now for end in self.ends(pair)]
         return None if None in rates else min(rate for rate in rates if rate is not None)
 
-    def best(self, pairs: typing.Iterable[PairResult]) -> typing.Dict[Kind, Best]:
+    def best(self, pairs: typing.Iterable[PairResult]) -> dict[Kind, Best]:
         """The best average of each kind, of figures that are some."""
-        best: typing.Dict[Kind, Best] = {}
+        best: dict[Kind, Best] = {}
         for pair in pairs:
             if pair.average_gbps is not None and not pair.failure and not self.doubt(pair):
                 kind = self.kind(pair)
@@ -146,8 +164,15 @@ class Ground:
         if amount is not None:
             return self._doubt(pair, amount.message_bytes, amount.iterations, "more queue pairs", "more queue pairs")
         wanted = self.fabric.pods
-        if pair.average_gbps is not None and pair.transport == "RDMA" and wanted.queue_pairs not in (None, pair.queue_pairs):
-            return f"It is of {pair.queue_pairs or 'an unknown number of'} queue pairs, and {wanted.queue_pairs} were asked for (pods.queue_pairs)."
+        if (
+            pair.average_gbps is not None
+            and pair.transport == "RDMA"
+            and wanted.queue_pairs not in (None, pair.queue_pairs)
+        ):
+            return (
+                f"It is of {pair.queue_pairs or 'an unknown number of'} queue pairs, and {wanted.queue_pairs} were"
+                " asked for (pods.queue_pairs)."
+            )
         return self._doubt(pair, wanted.message_bytes, wanted.iterations, "pods.message_bytes", "pods.iterations")
 
     def doubt_wider(self, pair: PairResult) -> str:
@@ -157,11 +182,17 @@ class Ground:
             return (found.why if found is not None else "") or "It was not measured."
         wanted = wider(self.fabric, pair.queue_pairs)
         if wanted is None or found.queue_pairs != wanted.queue_pairs:
-            return f"It is of {found.queue_pairs} queue pairs, and {wanted.queue_pairs if wanted else 'none'} were to be measured."
-        return self._doubt(_with_more(pair), wanted.message_bytes, wanted.iterations, "more queue pairs", "more queue pairs")
+            return (
+                f"It is of {found.queue_pairs} queue pairs, and {wanted.queue_pairs if wanted else 'none'} were to be"
+                " measured."
+            )
+        return self._doubt(
+            _with_more(pair), wanted.message_bytes, wanted.iterations, "more queue pairs", "more queue pairs"
+        )
 
     def proven(self, pair: PairResult) -> typing.Optional[float]:
-        """What a pair carried with more queue pairs, in Gb/s; None where it was not measured with more, or that is no measurement."""
+        """What a pair carried with more queue pairs, in Gb/s; None where it was not measured with more, or that is no
+        measurement."""
         return None if self.doubt_wider(pair) or pair.wider is None else pair.wider.average_gbps
 
     def best_of(self, pair: PairResult) -> PairResult:
@@ -169,7 +200,9 @@ class Ground:
         proven = self.proven(pair)
         return _with_more(pair) if proven is not None and proven > (pair.average_gbps or 0.0) else pair
 
-    def _doubt(self, pair: PairResult, message_bytes: int, iterations: typing.Optional[int], of_bytes: str, of_iterations: str) -> str:
+    def _doubt(
+        self, pair: PairResult, message_bytes: int, iterations: typing.Optional[int], of_bytes: str, of_iterations: str
+    ) -> str:
         """:param message_bytes: that were asked for, and by what"""
         average = pair.average_gbps
         if average is None:
@@ -178,11 +211,17 @@ class Ground:
             return f"It is of {pair.transport}, and the pods of this fabric are to have RDMA."
         if pair.transport == "RDMA":
             if pair.message_bytes != message_bytes:
-                return f"It is of messages of {pair.message_bytes} bytes, and {message_bytes} were asked for ({of_bytes})."
+                return (
+                    f"It is of messages of {pair.message_bytes} bytes, and {message_bytes} were asked for ({of_bytes})."
+                )
             # of each queue pair, or of all together, as the version of perftest has it
             told = (iterations, iterations * (pair.queue_pairs or 1)) if iterations is not None else (pair.iterations,)
             if not pair.iterations or pair.iterations not in told:
-                asked = f"{iterations} were asked for ({of_iterations})" if iterations is not None else "a figure needs one at least"
+                asked = (
+                    f"{iterations} were asked for ({of_iterations})"
+                    if iterations is not None
+                    else "a figure needs one at least"
+                )
                 return f"It is of {pair.iterations} messages, and {asked}."
             # both have two digits behind the point, or six
             if pair.peak_gbps is not None and average > pair.peak_gbps * CLOCKS + 0.01:
@@ -190,7 +229,10 @@ class Ground:
         limits = [limit for end in self.ends(pair) for limit in end.most]
         least = min(limits, default=None)
         if least is not None and average > self.ways * least.gbps * CLOCKS:
-            return f"It is above what the link can carry: {least.text} Gb/s{', in each direction' if self.ways == 2 else ''}."
+            return (
+                f"It is above what the link can carry: {least.text}"
+                f" Gb/s{', in each direction' if self.ways == 2 else ''}."
+            )
         return ""
 
 
@@ -221,7 +263,7 @@ def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], sha
         return Carried((), unknown, own, pod.rate_gbps)
     address, hca = pod.physical_function or pod.pci or "", found.pcie
     rates = [rate for rate in (pod.rate_gbps, found.now, found.could) if rate is not None]
-    most: typing.Tuple[Limit, ...] = (Limit(max(rates), f"port of {pod.node} {max(rates):g}"),) if rates else ()
+    most: tuple[Limit, ...] = (Limit(max(rates), f"port of {pod.node} {max(rates):g}"),) if rates else ()
     if pod.pcie_gbps is not None and hca is not None:
         carried = most_of_pcie(pod.pcie_gbps, hca.payload)
         most += (Limit(carried, f"PCIe of {pod.node} {carried:.4g}"),)
@@ -234,15 +276,19 @@ def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], sha
     could = []
     for what, rate, shared in limits:
         number = shares.get((pod.node, shared), 1)
-        could.append(Limit(rate / number, f"{what} of {pod.node} {rate:.5g}{f' / {number} VFs at once' if number > 1 else ''}"))
+        could.append(
+            Limit(rate / number, f"{what} of {pod.node} {rate:.5g}{f' / {number} VFs at once' if number > 1 else ''}")
+        )
     if fabric.network.max_tx_rate:
-        could.append(Limit(fabric.network.max_tx_rate / 1000, f"network.max_tx_rate {fabric.network.max_tx_rate / 1000:g}"))
+        could.append(
+            Limit(fabric.network.max_tx_rate / 1000, f"network.max_tx_rate {fabric.network.max_tx_rate / 1000:g}")
+        )
     return Carried(tuple(could), "", most, now)
 
 
 def shares_of(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> Shares:
     """By node, and port or card."""
-    shares: typing.Dict[typing.Tuple[str, str], int] = collections.Counter()
+    shares: dict[tuple[str, str], int] = collections.Counter()
     if fabric.bandwidth.rails == "parallel":
         for pod in pods:
             if pod.fabric == fabric.name and pod.physical_function and not pod.error:
@@ -255,12 +301,14 @@ def _card(address: str) -> str:
     return address.rpartition(".")[0]
 
 
-def in_pods(pods: typing.Iterable[RdmaPod]) -> typing.Dict[typing.Tuple[str, str], float]:
+def in_pods(pods: typing.Iterable[RdmaPod]) -> dict[tuple[str, str], float]:
     """Rates of ports that pods saw, by node and PCI address of the HCA."""
-    return {(pod.node, pod.physical_function or pod.pci or ""): pod.rate_gbps for pod in pods if pod.rate_gbps is not None}
+    return {
+        (pod.node, pod.physical_function or pod.pci or ""): pod.rate_gbps for pod in pods if pod.rate_gbps is not None
+    }
 
 
-def read(hcas: typing.Mapping[str, typing.Any]) -> typing.Dict[str, NodeHcas]:
+def read(hcas: typing.Mapping[str, typing.Any]) -> dict[str, NodeHcas]:
     """The nodes whose HCAs could be read."""
     return {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None}
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, layer by layer: the same pair measured from the cable up, and at which step the figure falls. Check id: ``bandwidth.layer``.
+"""Stage bandwidth, layer by layer: the same pair measured from the cable up, and at which step the figure falls. Check
+id: ``bandwidth.layer``.
 
-What could not be measured is never passed over: where the figure falls across it, the layers between the two figures are named together.
+What could not be measured is never passed over: where the figure falls across it, the layers between the two figures
+are named together.
 """
 
 from __future__ import annotations
@@ -25,23 +27,30 @@ TOLERANCE = 0.9
 #: a limit explains a figure that reaches this much of it
 _NEAR = 0.5
 #: how a step is called
-STEPS: typing.Dict[LayerName, str] = {"pf_host": "PF on the host", "vf_host": "VF on the host", "vf_pod": "VF in the pod", "gpu_pod": "GPU memory in the pod"}
+STEPS: dict[LayerName, str] = {
+    "pf_host": "PF on the host",
+    "vf_host": "VF on the host",
+    "vf_pod": "VF in the pod",
+    "gpu_pod": "GPU memory in the pod",
+}
 #: what it adds to the step before, and so what loses where the figure falls there
-ADDS: typing.Dict[LayerName, str] = {
+ADDS: dict[LayerName, str] = {
     "pf_host": "the cable, the fabric or the HCA itself",
     "vf_host": "SR-IOV or its rate limits",
     "vf_pod": "the pod: what is set for its VF, its place and its CPUs",
     "gpu_pod": "the PCIe path to the GPU",
 }
-IN_PODS: typing.Tuple[LayerName, ...] = ("vf_pod", "gpu_pod")
+IN_PODS: tuple[LayerName, ...] = ("vf_pod", "gpu_pod")
 Hcas = typing.Mapping[str, ObservedHcas]
 #: what a pair must reach at least, in Gb/s; None where that is not known
 Least = typing.Callable[[PairResult], typing.Optional[float]]
 #: layers of which one loses, from which figure in Gb/s, and the step at which that shows
-Loss = typing.Tuple[typing.List[LayerName], typing.Optional[float], typing.Optional[LayerStep]]
+Loss = tuple[list[LayerName], typing.Optional[float], typing.Optional[LayerStep]]
 
 
-def check_layers(ground: Ground, pairs: typing.Iterable[typing.Tuple[str, PairLayers]], bound: Least, hcas: Hcas) -> typing.List[Finding]:
+def check_layers(
+    ground: Ground, pairs: typing.Iterable[tuple[str, PairLayers]], bound: Least, hcas: Hcas
+) -> list[Finding]:
     """A finding for each pair that was to be measured layer by layer.
 
     :param pairs: of the fabric, with their subjects
@@ -53,9 +62,18 @@ def check_layers(ground: Ground, pairs: typing.Iterable[typing.Tuple[str, PairLa
 
 def _judged(ground: Ground, subject: str, pair: PairLayers, bound: Least, hcas: Hcas) -> Finding:
     if not pair.steps:
-        remedy = "Reach the nodes through observers (docs/observers.md), or set bandwidth.layers: none; see bandwidth.suspect for the end at fault."
+        remedy = (
+            "Reach the nodes through observers (docs/observers.md), or set bandwidth.layers: none; see"
+            " bandwidth.suspect for the end at fault."
+        )
         return Finding(
-            _CHECK, subject, UNKNOWN, "nothing", _expected(None), f"The pair was not measured layer by layer: {pair.why or 'no reason is given'}.", remedy
+            _CHECK,
+            subject,
+            UNKNOWN,
+            "nothing",
+            _expected(None),
+            f"The pair was not measured layer by layer: {pair.why or 'no reason is given'}.",
+            remedy,
         )
     steps = [_doubted(ground, pair, step) for step in pair.steps]
     least = bound(_as_pair(pair, steps[-1]))
@@ -68,31 +86,55 @@ def _judged(ground: Ground, subject: str, pair: PairLayers, bound: Least, hcas: 
         told = _fall(steps, at, before, at.average_gbps)
         alternatives = " or ".join(ADDS[layer] for layer in lost)
         causes = _causes(ground, lost, steps, before, hcas)
-        # from the first step on: nothing is told apart yet, only that it is slow, which bandwidth.floor and bandwidth.fleet say as well
+        # from the first step on: nothing is told apart yet, only that it is slow, which bandwidth.floor and
+        # bandwidth.fleet say as well
         if len(lost) > 1:
             why = f"{told} What loses is {alternatives}, which is not told apart.{unseen} {known}"
             remedy = f"{_to_measure(missing)} {' '.join(dict.fromkeys(cause.remedy for cause in causes))}".strip()
             whole = steps[0].layer in lost
             return Finding(_CHECK, subject, UNKNOWN if whole else FAIL, measured, expected, _with(why, causes), remedy)
         remedy = " ".join(dict.fromkeys(cause.remedy for cause in causes)) or _remedy(lost[0], at, hcas)
-        return Finding(_CHECK, subject, FAIL, measured, expected, _with(f"{told} What loses is {alternatives}.{unseen} {known}", causes), remedy)
+        return Finding(
+            _CHECK,
+            subject,
+            FAIL,
+            measured,
+            expected,
+            _with(f"{told} What loses is {alternatives}.{unseen} {known}", causes),
+            remedy,
+        )
     if missing:
         why = f"No figure falls by more than {100 - 100 * TOLERANCE:.0f} % at a step that was measured.{unseen} {known}"
         return Finding(_CHECK, subject, UNKNOWN, measured, expected, why.strip(), _to_measure(missing))
     if ground.floor(_as_pair(pair, steps[-1]))[0] is None:
         # to be as fast as others is no proof: all of them may be slow
         remedy = "Write the rate that the links of this fabric shall have into line_rate.expected_gbps."
-        why = "No figure falls from step to step, and what the first must reach is not known: the cable and the fabric may lose. " + known
+        why = (
+            "No figure falls from step to step, and what the first must reach is not known: the cable and the fabric"
+            " may lose. " + known
+        )
         return Finding(_CHECK, subject, UNKNOWN, measured, expected, why.strip(), remedy)
     last = next(step for step in reversed(steps) if step.average_gbps is not None)
     if least is not None and (last.average_gbps or 0.0) < least:
-        why = f"The pair is too slow, and no single step takes more than {100 - 100 * TOLERANCE:.0f} %: each loses a little. {known}"
-        remedy = "Measure on idle nodes, and look at the settings of all steps: stage tuning names those that differ from what is advised."
+        why = (
+            f"The pair is too slow, and no single step takes more than {100 - 100 * TOLERANCE:.0f} %: each loses a"
+            f" little. {known}"
+        )
+        remedy = (
+            "Measure on idle nodes, and look at the settings of all steps: stage tuning names those that differ from"
+            " what is advised."
+        )
         return Finding(_CHECK, subject, FAIL, measured, expected, why.strip(), remedy)
     if not pair.suspect:
         return ok(_CHECK, subject, measured, expected)
-    why = f"The pair was a suspect in the rounds, and no step falls now: it was load of others or something that comes and goes. {known}"
-    remedy = "Run stage bandwidth again while the nodes and the fabric are idle; if the pair is slow again, read its errors: ibqueryerrors, dmesg."
+    why = (
+        "The pair was a suspect in the rounds, and no step falls now: it was load of others or something that comes"
+        f" and goes. {known}"
+    )
+    remedy = (
+        "Run stage bandwidth again while the nodes and the fabric are idle; if the pair is slow again, read its errors:"
+        " ibqueryerrors, dmesg."
+    )
     return Finding(_CHECK, subject, WARN, measured, expected, why.strip(), remedy)
 
 
@@ -108,7 +150,7 @@ def loser(least: typing.Optional[float], steps: typing.Iterable[LayerStep], want
     :param least: what the first step must reach
     :param wanted: most that pods are to send, in Gb/s
     """
-    before, first, since = least, True, typing.cast(typing.List[LayerName], [])
+    before, first, since = least, True, typing.cast(list[LayerName], [])
     for step in steps:
         if step.absent:
             continue
@@ -140,9 +182,20 @@ def _as_pair(pair: PairLayers, step: LayerStep) -> PairResult:
 def _doubted(ground: Ground, pair: PairLayers, step: LayerStep) -> LayerStep:
     """The step without a figure that is no measurement."""
     wanted = wider(ground.fabric, pair.more_than) if pair.more_than is not None else None
-    shown = dataclasses.replace(_as_pair(pair, step), queue_pairs=wanted.queue_pairs if wanted else ground.fabric.pods.queue_pairs)
+    shown = dataclasses.replace(
+        _as_pair(pair, step), queue_pairs=wanted.queue_pairs if wanted else ground.fabric.pods.queue_pairs
+    )
     doubt = ground.doubt(shown, pair.more_than)
-    return LayerStep(step.layer, step.client, step.server, why=f"{gbps(step.average_gbps or 0.0)} is no measurement. {doubt.rstrip('.')}") if doubt else step
+    return (
+        LayerStep(
+            step.layer,
+            step.client,
+            step.server,
+            why=f"{gbps(step.average_gbps or 0.0)} is no measurement. {doubt.rstrip('.')}",
+        )
+        if doubt
+        else step
+    )
 
 
 def _expected(least: typing.Optional[float]) -> str:
@@ -159,7 +212,10 @@ def _told(step: LayerStep) -> str:
 def _fall(steps: typing.Sequence[LayerStep], at: LayerStep, before: float, now: float) -> str:
     earlier = [step for step in steps[: steps.index(at)] if step.average_gbps is not None]
     of = STEPS[earlier[-1].layer] if earlier else "what the link must reach"
-    return f"The figure falls at the step '{STEPS[at.layer]}': {gbps(now)}, {100 * (1 - now / before):.0f} % less than {of} ({gbps(before)})."
+    return (
+        f"The figure falls at the step '{STEPS[at.layer]}': {gbps(now)}, {100 * (1 - now / before):.0f} % less than"
+        f" {of} ({gbps(before)})."
+    )
 
 
 def _with(text: str, causes: typing.Iterable[Bound]) -> str:
@@ -167,45 +223,74 @@ def _with(text: str, causes: typing.Iterable[Bound]) -> str:
     return " ".join([text.strip(), *(f"This explains it: {cause.text}." for cause in causes)])
 
 
-def _of(layers: typing.Iterable[LayerName], steps: typing.Iterable[LayerStep]) -> typing.List[LayerStep]:
+def _of(layers: typing.Iterable[LayerName], steps: typing.Iterable[LayerStep]) -> list[LayerStep]:
     return [step for step in steps if step.layer in layers]
 
 
 def _explains(rate: typing.Optional[int], before: float, step: LayerStep, ways: int) -> bool:
     """Whether a limit in Mb/s explains a figure: it is below the one before, and the step came near to it."""
-    return bool(rate) and rate is not None and rate / 1000 < before and (step.average_gbps is None or step.average_gbps / ways > _NEAR * rate / 1000)
+    return (
+        bool(rate)
+        and rate is not None
+        and rate / 1000 < before
+        and (step.average_gbps is None or step.average_gbps / ways > _NEAR * rate / 1000)
+    )
 
 
-def _senders(ground: Ground, step: LayerStep) -> typing.Tuple[LayerEnd, ...]:
+def _senders(ground: Ground, step: LayerStep) -> tuple[LayerEnd, ...]:
     """Whose limit of sending counts: of a write it is the client, unless both write."""
     return (step.client,) if ground.ways == 1 else (step.client, step.server)
 
 
-def _causes(ground: Ground, lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], before: float, hcas: Hcas) -> typing.List[Bound]:
-    causes: typing.List[Bound] = []
+def _causes(
+    ground: Ground, lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], before: float, hcas: Hcas
+) -> list[Bound]:
+    causes: list[Bound] = []
     for step in _of(lost, steps):
         ends = (step.client, step.server)
         if step.layer in ("vf_host", "vf_pod"):
             for end in _senders(ground, step):
                 if _explains(end.max_tx_rate, before / ground.ways, step, ground.ways):
                     seen = hcas.get(end.node)
-                    bound = limited(end.node, end.function, end.max_tx_rate or 0, seen.value if seen is not None else None)
+                    bound = limited(
+                        end.node, end.function, end.max_tx_rate or 0, seen.value if seen is not None else None
+                    )
                     by_intent = ground.fabric.network.max_tx_rate == end.max_tx_rate
-                    causes.append(bound._replace(remedy="Remove network.max_tx_rate of the fabric from the intent, and apply it.") if by_intent else bound)
+                    causes.append(
+                        bound._replace(remedy="Remove network.max_tx_rate of the fabric from the intent, and apply it.")
+                        if by_intent
+                        else bound
+                    )
         for end in ends:
             if step.layer in IN_PODS and end.throttled:
-                text = f"the kernel held the pod on {end.node} back from its CPUs in {end.throttled} periods (pods.cpu {ground.fabric.pods.cpu})"
-                causes.append(Bound(text, "Raise pods.cpu of the fabric: kubectl get pod -o yaml shows the limit, cpu.stat of its cgroup the periods."))
+                text = (
+                    f"the kernel held the pod on {end.node} back from its CPUs in {end.throttled} periods (pods.cpu"
+                    f" {ground.fabric.pods.cpu})"
+                )
+                causes.append(
+                    Bound(
+                        text,
+                        "Raise pods.cpu of the fabric: kubectl get pod -o yaml shows the limit, cpu.stat of its cgroup"
+                        " the periods.",
+                    )
+                )
             if end.near is False:
                 bound = far(f"on {end.node} the tool", end.binding, end.node)
                 in_pod = step.layer in IN_PODS
-                causes.append(bound if in_pod else bound._replace(remedy="See the cpuset of the observer: cat /proc/self/status in it."))
+                causes.append(
+                    bound
+                    if in_pod
+                    else bound._replace(remedy="See the cpuset of the observer: cat /proc/self/status in it.")
+                )
         if step.layer in ("pf_host", "gpu_pod"):
             for end in ends:
                 link = _link(hcas, end)
                 slow = _slow(link) if link is not None else ""
                 if slow:
-                    remedy = f"Seat the card or its riser anew, and see the slot's settings in the BIOS: lspci -vv -s {end.function} on {end.node}."
+                    remedy = (
+                        "Seat the card or its riser anew, and see the slot's settings in the BIOS: lspci -vv -s"
+                        f" {end.function} on {end.node}."
+                    )
                     causes.append(Bound(f"the PCIe link of {end.function} of {end.node} {slow}", remedy))
     return list(dict.fromkeys(causes))
 
@@ -232,7 +317,10 @@ def _slow(link: PcieLink) -> str:
     ]
     now = (link.current_speed, link.current_width)
     if any(one is not None and most is not None and one < most for one, most in zip(now, could)):
-        return f"runs at {_number(now[0])} GT/s x{_number(now[1])}, and could at {_number(could[0])} GT/s x{_number(could[1])}"
+        return (
+            f"runs at {_number(now[0])} GT/s x{_number(now[1])}, and could at {_number(could[0])} GT/s"
+            f" x{_number(could[1])}"
+        )
     return ""
 
 
@@ -242,7 +330,7 @@ def _number(value: typing.Optional[float]) -> str:
 
 def _known(lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], hcas: Hcas) -> str:
     """What is known of the ends at these steps, and what is not."""
-    words: typing.List[str] = []
+    words: list[str] = []
     for step in _of(lost, steps):
         if step.absent:
             continue
@@ -260,10 +348,18 @@ def _of_end(layer: LayerName, end: LayerEnd, hcas: Hcas) -> typing.Iterator[str]
     yield f"the tool {end.binding}" if end.binding else "CPUs of the tool not known"
     link = _link(hcas, end)
     if layer in ("pf_host", "gpu_pod"):
-        speed = f"PCIe {_number(link.current_speed)} GT/s x{_number(link.current_width)}, MaxPayload {_number(link.payload)}" if link is not None else ""
+        speed = (
+            f"PCIe {_number(link.current_speed)} GT/s x{_number(link.current_width)}, MaxPayload"
+            f" {_number(link.payload)}"
+            if link is not None
+            else ""
+        )
         yield speed or "PCIe link not known"
     if layer in ("vf_host", "vf_pod"):
-        yield f"max_tx_rate {f'{end.max_tx_rate} Mb/s' if end.max_tx_rate else 'none' if end.max_tx_rate == 0 else 'not known'}"
+        yield (
+            "max_tx_rate"
+            f" {f'{end.max_tx_rate} Mb/s' if end.max_tx_rate else 'none' if end.max_tx_rate == 0 else 'not known'}"
+        )
         yield f"VLAN priority {'not known' if end.vlan_qos is None else end.vlan_qos}"
     if layer in IN_PODS:
         yield "CPU throttling not known" if end.throttled is None else f"throttled in {end.throttled} periods"
@@ -271,7 +367,12 @@ def _of_end(layer: LayerName, end: LayerEnd, hcas: Hcas) -> typing.Iterator[str]
 
 def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
     """How the steps get figures that have none."""
-    return f"Have these steps measured, and run stage bandwidth again: {'; '.join(f'{STEPS[step.layer]} ({step.why})' for step in missing)}." if missing else ""
+    return (
+        "Have these steps measured, and run stage bandwidth again:"
+        f" {'; '.join(f'{STEPS[step.layer]} ({step.why})' for step in missing)}."
+        if missing
+        else ""
+    )
 
 
 def _remedy(layer: LayerName, step: LayerStep, hcas: Hcas) -> str:
@@ -281,8 +382,20 @@ def _remedy(layer: LayerName, step: LayerStep, hcas: Hcas) -> str:
     infiniband = hca is not None and any(port.link_layer == "InfiniBand" for port in hca.all_ports)
     errors = "ibqueryerrors" if infiniband else "ethtool -S INTERFACE"
     return {
-        "pf_host": f"On {pair}: see errors and cable with {errors} and {link_command(hca, address)}, and the slot with lspci -vv -s {address}.",
-        "vf_host": f"On {pair}: see limits with ip -d link show, devlink port function rate show, and the QoS of the port with {priorities_command(hca)}.",
-        "vf_pod": f"On {pair}: see the VF with ip -d link show, tc qdisc show in the pod, its CPUs and limits with kubectl describe pod, and raise pods.cpu.",
-        "gpu_pod": f"On {pair}: see the way to the GPU with nvidia-smi topo -m, and switch ACS off on bridges between them: lspci -vvv | grep ACSCtl.",
+        "pf_host": (
+            f"On {pair}: see errors and cable with {errors} and {link_command(hca, address)}, and the slot with lspci"
+            f" -vv -s {address}."
+        ),
+        "vf_host": (
+            f"On {pair}: see limits with ip -d link show, devlink port function rate show, and the QoS of the port with"
+            f" {priorities_command(hca)}."
+        ),
+        "vf_pod": (
+            f"On {pair}: see the VF with ip -d link show, tc qdisc show in the pod, its CPUs and limits with kubectl"
+            " describe pod, and raise pods.cpu."
+        ),
+        "gpu_pod": (
+            f"On {pair}: see the way to the GPU with nvidia-smi topo -m, and switch ACS off on bridges between them:"
+            " lspci -vvv | grep ACSCtl."
+        ),
     }[layer]

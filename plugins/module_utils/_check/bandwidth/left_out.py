@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, who was left out of its later rounds: an end that lost one pair after the other, and held up the measurement of all."""
+"""Stage bandwidth, who was left out of its later rounds: an end that lost one pair after the other, and held up the
+measurement of all."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from .causes import cause_of
 from .pairs import on_rail
 
 
-def check_left_out(fabric: Fabric, pairs: typing.Sequence[PairResult]) -> typing.List[Finding]:
+def check_left_out(fabric: Fabric, pairs: typing.Sequence[PairResult]) -> list[Finding]:
     """Name each end that was left out, what its pairs failed with, and what to do."""
-    out: typing.Dict[End, int] = collections.Counter()
+    out: dict[End, int] = collections.Counter()
     for pair in pairs:
         if pair.failure in LEFT_OUT:
             out[pair.client_end if pair.failure == LEFT_OUT[0] else pair.server_end] += 1
-    failed: typing.Dict[End, typing.List[PairResult]] = {end: [] for end in out}
+    failed: dict[End, list[PairResult]] = {end: [] for end in out}
     for pair in pairs:
         if pair.failure and pair.failure not in LEFT_OUT:
             for end in pair.pair & out.keys():
@@ -35,8 +36,25 @@ def _left_out(fabric: Fabric, end: End, number: int, failed: typing.Sequence[Pai
     others = sorted({node for pair in failed for _rail, node in pair.pair - {end}})
     with_what = f" with {folded(others, 4)} ({', '.join(kinds)})" if failed else ""
     measured = f"its pairs{with_what} failed and took longer than a measurement; {number} later ones were not made"
-    why = "One after the other its pairs held up the rounds of all, with partners that passed with others afterwards. So it was left out of the later ones."
+    why = (
+        "One after the other its pairs held up the rounds of all, with partners that passed with others afterwards. So"
+        " it was left out of the later ones."
+    )
     # the most frequent one is first
     remedies = [cause_of(kind, fabric)[1] for kind, _number in kinds.most_common(1)]
-    remedy = " ".join([f"Look at the pod and the kubelet of {end[1]}, and at bandwidth.measured of its pairs.", *remedies, "Then run the stage again."])
-    return Finding("bandwidth.suspect", f"{fabric.name} {end[1]}{on_rail(fabric, end[0])}, left out", FAIL, measured, "takes part in all rounds", why, remedy)
+    remedy = " ".join(
+        [
+            f"Look at the pod and the kubelet of {end[1]}, and at bandwidth.measured of its pairs.",
+            *remedies,
+            "Then run the stage again.",
+        ]
+    )
+    return Finding(
+        "bandwidth.suspect",
+        f"{fabric.name} {end[1]}{on_rail(fabric, end[0])}, left out",
+        FAIL,
+        measured,
+        "takes part in all rounds",
+        why,
+        remedy,
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, the HCAs: does each link, and each PCIe link, run as fast as both of its ends can. It needs no figure, and no other node."""
+"""Stage bandwidth, the HCAs: does each link, and each PCIe link, run as fast as both of its ends can. It needs no
+figure, and no other node."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ _CHECK, _EXPECTED = "bandwidth.link", "link and PCIe as fast as both ends of eac
 #: the kernel tells rates of SDR to QDR with their encoding, 8b/10b
 _ENCODING = 1.25
 #: the worst one counts
-_ORDER: typing.Tuple[Status, ...] = (PASS, WARN, UNKNOWN, FAIL)
+_ORDER: tuple[Status, ...] = (PASS, WARN, UNKNOWN, FAIL)
 
 
 class _Said(typing.NamedTuple):
@@ -26,13 +27,19 @@ class _Said(typing.NamedTuple):
 
 
 def check_links(
-    fabric: Fabric, nodes: typing.Sequence[str], rates: LineRates, why: str, hcas: typing.Mapping[str, ObservedHcas], by_link: bool
-) -> typing.List[Finding]:
+    fabric: Fabric,
+    nodes: typing.Sequence[str],
+    rates: LineRates,
+    why: str,
+    hcas: typing.Mapping[str, ObservedHcas],
+    by_link: bool,
+) -> list[Finding]:
     """One finding for each HCA of the fabric, and one for each node whose HCAs are not known.
 
     :param rates: the links of its HCAs
     :param why: why the fabric could not be made out; empty where it could
-    :param by_link: whether the floor of its pairs comes from these links, so that what is not known of them leaves it open
+    :param by_link: whether the floor of its pairs comes from these links, so that what is not known of them leaves it
+        open
     """
     if not traits(fabric).members:
         return []
@@ -43,7 +50,11 @@ def check_links(
             error = (hcas[node].error if node in hcas else "it was not asked") or why or "it shows none"
             text = f"Which HCA of the node is on the fabric is not known: {error}."
             remedy = f"See the stages discover and fabric for {node}."
-            findings.append(Finding(_CHECK, f"{fabric.name} {node}", UNKNOWN if by_link else WARN, "no HCA", _EXPECTED, text, remedy))
+            findings.append(
+                Finding(
+                    _CHECK, f"{fabric.name} {node}", UNKNOWN if by_link else WARN, "no HCA", _EXPECTED, text, remedy
+                )
+            )
     return findings
 
 
@@ -55,11 +66,22 @@ def _hca(fabric: Fabric, node: str, found: HcaRates, by_link: bool) -> Finding:
     words += [f"PCIe {found.pcie.trained}"] if found.pcie is not None else []
     could = [f"{found.could:g} Gb/s ({found.why})" if found.could is not None else "link: not known"]
     could += [f"PCIe {found.pcie.text}"] if found.pcie is not None and found.pcie.text else []
-    said = [*_port(fabric, found, by_link), *(_pcie(fabric, found, found.pcie, by_link) if found.pcie is not None else ())]
+    said = [
+        *_port(fabric, found, by_link),
+        *(_pcie(fabric, found, found.pcie, by_link) if found.pcie is not None else ()),
+    ]
     if not said:
         return ok(_CHECK, subject, ", ".join(words), ", ".join(could))
     status = max((one.status for one in said), key=_ORDER.index)
-    return Finding(_CHECK, subject, status, ", ".join(words), ", ".join(could), " ".join(one.why for one in said), " ".join(one.remedy for one in said))
+    return Finding(
+        _CHECK,
+        subject,
+        status,
+        ", ".join(words),
+        ", ".join(could),
+        " ".join(one.why for one in said),
+        " ".join(one.remedy for one in said),
+    )
 
 
 def _port(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.Iterator[_Said]:
@@ -70,17 +92,39 @@ def _port(fabric: Fabric, found: HcaRates, by_link: bool) -> typing.Iterator[_Sa
             remedy += " Or see fabric.capability for why iblinkinfo does not tell it."
         yield _Said(unknown, f"What the link can do is not known: {found.why}.", remedy)
     elif found.now is None:
-        yield _Said(unknown, "The rate of the link is not known: its interface is down or elsewhere.", "See ip link on the node, and discover.port.")
+        yield _Said(
+            unknown,
+            "The rate of the link is not known: its interface is down or elsewhere.",
+            "See ip link on the node, and discover.port.",
+        )
     elif found.now < found.could:
-        why = f"The link runs at {found.now:g} Gb/s and can do {found.could:g} ({found.why}): it trained down, or one of its ports is set to less."
+        why = (
+            f"The link runs at {found.now:g} Gb/s and can do {found.could:g} ({found.why}): it trained down, or one of"
+            " its ports is set to less."
+        )
         tool = "ibportstate" if is_infiniband(fabric) else "ethtool"
-        remedy = f"Seat or replace the cable or transceiver, and see the speeds enabled at both ports ({tool}, and the switch's own tool)."
+        remedy = (
+            f"Seat or replace the cable or transceiver, and see the speeds enabled at both ports ({tool}, and the"
+            " switch's own tool)."
+        )
         if found.why.startswith("other ports"):
             remedy += " If some links are meant to be slower, declare a fabric for each rate."
         yield _Said(FAIL, why, remedy)
-    elif fabric.line_rate.expected_gbps is not None and found.now > found.could * _ENCODING and not fabric.line_rate.reason:
-        why = f"The link runs at {found.now:g} Gb/s, and the intent expects {found.could:g} of each: the floor is too low, and no reason is given."
-        yield _Said(unknown, why, "Correct line_rate.expected_gbps, declare a fabric for each rate, or say in line_rate.reason why it is less.")
+    elif (
+        fabric.line_rate.expected_gbps is not None
+        and found.now > found.could * _ENCODING
+        and not fabric.line_rate.reason
+    ):
+        why = (
+            f"The link runs at {found.now:g} Gb/s, and the intent expects {found.could:g} of each: the floor is too"
+            " low, and no reason is given."
+        )
+        yield _Said(
+            unknown,
+            why,
+            "Correct line_rate.expected_gbps, declare a fabric for each rate, or say in line_rate.reason why it is"
+            " less.",
+        )
 
 
 def _pcie(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool) -> typing.Iterator[_Said]:
@@ -88,14 +132,31 @@ def _pcie(fabric: Fabric, found: HcaRates, pcie: Pcie, by_link: bool) -> typing.
         return
     if pcie.trained_down and pcie.slot_known:
         why = f"The PCIe link runs at {pcie.trained}, and card and slot can do {pcie.text}: it trained down."
-        yield _Said(FAIL, why, "Seat the card or its riser anew, and see the slot's settings in the BIOS; if it stays, replace the card.")
+        yield _Said(
+            FAIL,
+            why,
+            "Seat the card or its riser anew, and see the slot's settings in the BIOS; if it stays, replace the card.",
+        )
     elif pcie.trained_down:
-        why = f"The PCIe link runs at {pcie.trained} and the card can do {pcie.text}; what the slot can do is not known."
-        yield _Said(UNKNOWN if by_link else WARN, why, "Compare with the slot (lspci -vv of the port above the card, as root), and seat the card anew.")
+        why = (
+            f"The PCIe link runs at {pcie.trained} and the card can do {pcie.text}; what the slot can do is not known."
+        )
+        yield _Said(
+            UNKNOWN if by_link else WARN,
+            why,
+            "Compare with the slot (lspci -vv of the port above the card, as root), and seat the card anew.",
+        )
     if pcie.small_packets:
         why = "MaxPayload is set below what card and slot can do, so headers take more of the PCIe link."
         yield _Said(WARN, why, "Set Max Payload Size in the BIOS to auto or 256, or boot with pci=pcie_bus_safe.")
     enough = fabric.line_rate.fraction * (found.could or 0.0)
     if pcie.slot_known and pcie.card is not None and pcie.could < enough and pcie.could < pcie.card:
-        why = f"The slot is smaller than the card: it carries {pcie.could:.4g} Gb/s of data, and the link could carry {found.could:g}."
-        yield _Said(WARN, why, "Move the card to a slot that offers what the card can, if the figures shall reach the link's rate.")
+        why = (
+            f"The slot is smaller than the card: it carries {pcie.could:.4g} Gb/s of data, and the link could carry"
+            f" {found.could:g}."
+        )
+        yield _Said(
+            WARN,
+            why,
+            "Move the card to a slot that offers what the card can, if the figures shall reach the link's rate.",
+        )

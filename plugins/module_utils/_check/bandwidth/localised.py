@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, which link is slow: told from the ways of the tests, where rounds used each link in both directions."""
+"""Stage bandwidth, which link is slow: told from the ways of the tests, where rounds used each link in both
+directions."""
 
 from __future__ import annotations
 
@@ -21,16 +22,23 @@ from .counted import Counted, Told
 _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
 
 
-def readings(ways: Ways, pairs: typing.Iterable[PairResult]) -> typing.Tuple[Reading, ...]:
-    """What measurements say of the ways. One without a figure says nothing of a link: it has a cause of its own. Nor does one that was sent another way.
+def readings(ways: Ways, pairs: typing.Iterable[PairResult]) -> tuple[Reading, ...]:
+    """What measurements say of the ways. One without a figure says nothing of a link: it has a cause of its own. Nor
+    does one that was sent another way.
 
     :param pairs: whose figures are measurements
     """
-    tests = [(ways.test(pair.rail, pair.client, pair.server, pair.server_rail), pair.average_gbps) for pair in pairs if not ethernet.is_other_flow(pair)]
+    tests = [
+        (ways.test(pair.rail, pair.client, pair.server, pair.server_rail), pair.average_gbps)
+        for pair in pairs
+        if not ethernet.is_other_flow(pair)
+    ]
     return tuple(Reading(test, gbps) for test, gbps in tests if test is not None and gbps is not None)
 
 
-def least_share(ways: Ways, pairs: typing.Iterable[PairResult], floor: typing.Callable[[PairResult], typing.Optional[float]]) -> typing.Optional[float]:
+def least_share(
+    ways: Ways, pairs: typing.Iterable[PairResult], floor: typing.Callable[[PairResult], typing.Optional[float]]
+) -> typing.Optional[float]:
     """What each way should carry at least, of the rate of its slowest link; None where that is not known of all.
 
     By the floors of the pairs, since what is behind a link may be slower than it, and may be meant so.
@@ -41,7 +49,10 @@ def least_share(ways: Ways, pairs: typing.Iterable[PairResult], floor: typing.Ca
     for pair in pairs:
         test = ways.test(pair.rail, pair.client, pair.server, pair.server_rail)
         way = ways.way(*test) if test is not None else None
-        least, rates = floor(pair), [ways.directions[number].gbps for number in way or () if not ways.directions[number].between]
+        least, rates = (
+            floor(pair),
+            [ways.directions[number].gbps for number in way or () if not ways.directions[number].between],
+        )
         known = [rate for rate in rates if rate]
         if least is None or not rates or len(known) < len(rates):
             return None
@@ -57,7 +68,7 @@ def check_slow_links(
     rates: LineRates,
     pairs: typing.Sequence[PairResult] = (),
     counted: typing.Optional[Counted] = None,
-) -> typing.List[Finding]:
+) -> list[Finding]:
     """Each link, switch or pair that is slow, or the few of which one is.
 
     :param where: where each end is, as far as it is known
@@ -67,13 +78,26 @@ def check_slow_links(
     """
     if not evidence.measured:
         why = "No measurement of this fabric is one, so nothing speaks for any link or against it."
-        return [Finding("bandwidth.suspect", fabric.name, UNKNOWN, "no measurement", _EXPECTED, why, "See bandwidth.measured for each pair.")]
+        return [
+            Finding(
+                "bandwidth.suspect",
+                fabric.name,
+                UNKNOWN,
+                "no measurement",
+                _EXPECTED,
+                why,
+                "See bandwidth.measured for each pair.",
+            )
+        ]
     known = _Known(fabric, ways, evidence, where, rates, counted)
     flows = ethernet.between_leaves(fabric, ways, evidence, pairs, _EXPECTED)
     findings = [*known.switches(), *known.links(), *flows, *known.sets(), *known.pairs(), *known.doubtful()]
     if findings:
         return findings
-    text = f"{len(evidence.measured)} ways, none is slow; figures of one way differ by {evidence.noise:.1%} (standard deviation)"
+    text = (
+        f"{len(evidence.measured)} ways, none is slow; figures of one way differ by {evidence.noise:.1%} (standard"
+        " deviation)"
+    )
     return [ok("bandwidth.suspect", fabric.name, text, _EXPECTED)]
 
 
@@ -99,10 +123,22 @@ class _Known:
     def switches(self) -> typing.Iterator[Finding]:
         for guid in self._evidence.switches:
             name = self._ways.name_of(guid)
-            shares = [item.share for item in self._evidence.measured.values() if item.slow and any(guid in self._ends(number) for number in item.way)]
-            measured = f"ways over it carry {min(shares, default=0):.0%} to {max(shares, default=0):.0%} of what is usual"
-            why = "Ways over many of its links are slow, and what else is on these ways is good elsewhere, so it is the switch, not a cable."
-            remedy = f"Look at the switch {name}: its power, temperature and firmware, and the rate of its ports with iblinkinfo."
+            shares = [
+                item.share
+                for item in self._evidence.measured.values()
+                if item.slow and any(guid in self._ends(number) for number in item.way)
+            ]
+            measured = (
+                f"ways over it carry {min(shares, default=0):.0%} to {max(shares, default=0):.0%} of what is usual"
+            )
+            why = (
+                "Ways over many of its links are slow, and what else is on these ways is good elsewhere, so it is the"
+                " switch, not a cable."
+            )
+            remedy = (
+                f"Look at the switch {name}: its power, temperature and firmware, and the rate of its ports with"
+                " iblinkinfo."
+            )
             remedy = ethernet.switch_step(name) if self._ways.hashed else remedy
             yield self._finding(f"switch {name}", measured, why, remedy)
 
@@ -129,8 +165,14 @@ class _Known:
             names = listed([self._ways.name(number) for number in sorted(numbers)], " or ")
             items = [item for item in self._evidence.measured.values() if item.slow and numbers <= set(item.way)]
             measured = f"ways over them carry {min((item.share for item in items), default=0):.0%} of what is usual"
-            why = "One of these is slow. Which one can't be told: no test between these nodes goes over one of them and otherwise over links that are good."
-            remedy = "Look at the error counters and the rate of their ports with ibqueryerrors and iblinkinfo; swap one cable, and run the stage again."
+            why = (
+                "One of these is slow. Which one can't be told: no test between these nodes goes over one of them and"
+                " otherwise over links that are good."
+            )
+            remedy = (
+                "Look at the error counters and the rate of their ports with ibqueryerrors and iblinkinfo; swap one"
+                " cable, and run the stage again."
+            )
             remedy = ethernet.set_step() if self._ways.hashed else remedy
             counted = self._by_counters(numbers)
             yield self._finding(names, measured, f"{why} {counted.text}".strip(), counted.remedy or remedy)
@@ -139,12 +181,20 @@ class _Known:
         for source, target in self._evidence.pairs:
             one, other = self._ways.ends[source], self._ways.ends[target]
             item = self._evidence.measured[source, target]
-            why = "Each link of its way is good on other ways, so no cable is at fault: what these two do with each other is, or what came and went meanwhile."
-            remedy = f"Run the stage again while nothing else runs; if it stays, trace the way with ibtracert {one.lid} {other.lid} and look at its counters."
+            why = (
+                "Each link of its way is good on other ways, so no cable is at fault: what these two do with each other"
+                " is, or what came and went meanwhile."
+            )
+            remedy = (
+                f"Run the stage again while nothing else runs; if it stays, trace the way with ibtracert {one.lid}"
+                f" {other.lid} and look at its counters."
+            )
             remedy = ethernet.pair_step(self._ways, (source, target)) if self._ways.hashed else remedy
             counted = self._counted.of_test((source, target)) if self._counted else Told()
             measured = f"carries {item.share:.0%} of what is usual"
-            yield self._finding(self._named((source, target)), measured, f"{why} {counted.text}".strip(), counted.remedy or remedy)
+            yield self._finding(
+                self._named((source, target)), measured, f"{why} {counted.text}".strip(), counted.remedy or remedy
+            )
 
     def doubtful(self) -> typing.Iterator[Finding]:
         tests = self._evidence.doubtful
@@ -153,7 +203,15 @@ class _Known:
         names = [self._named(test) for test in tests]
         why = f"These were slow, and were not measured often enough to say why: {listed(names, ', ')}."
         subject, measured = f"{self._fabric.name} further ways", f"{len(tests)} are slow"
-        yield Finding("bandwidth.suspect", subject, UNKNOWN, measured, _EXPECTED, why, "Correct what else is named, then run the stage again.")
+        yield Finding(
+            "bandwidth.suspect",
+            subject,
+            UNKNOWN,
+            measured,
+            _EXPECTED,
+            why,
+            "Correct what else is named, then run the stage again.",
+        )
 
     def _named(self, test: Test) -> str:
         one, other = (self._ways.ends[end] for end in test)
@@ -165,7 +223,7 @@ class _Known:
         """What the counters of the ports on the way say."""
         return self._counted.of(numbers) if self._counted else Told()
 
-    def _ends(self, number: int) -> typing.Tuple[str, str]:
+    def _ends(self, number: int) -> tuple[str, str]:
         direction = self._ways.directions[number]
         return direction.source, direction.target
 
@@ -185,7 +243,9 @@ class _Known:
             words.append(f"It is the cable of {place.node} {place.hca}, or what is behind it.")
         pcie = found.pcie if found is not None else None
         if pcie is not None and pcie.trained_down:
-            words.append(f"The PCIe link of that HCA runs at {pcie.trained}, and {pcie.text} is what it could: that explains it.")
+            words.append(
+                f"The PCIe link of that HCA runs at {pcie.trained}, and {pcie.text} is what it could: that explains it."
+            )
         elif pcie is not None and pcie.now is not None:
             words.append(f"Its PCIe link is as fast as it can be ({pcie.trained}), so that does not explain it.")
         return " ".join(words)
@@ -193,7 +253,10 @@ class _Known:
     def _step(self, number: int) -> str:
         end = self._end(number)
         if self._ways.directions[number].between:
-            return "Look at the uplinks of both leaves with iblinkinfo and ibqueryerrors: one of them is slow, down, or shared by too many flows."
+            return (
+                "Look at the uplinks of both leaves with iblinkinfo and ibqueryerrors: one of them is slow, down, or"
+                " shared by too many flows."
+            )
         if end is None:
             return "Look at both ports with ibqueryerrors and iblinkinfo; reseat the cable, then swap it."
         found = self._rates.get(end)
@@ -201,4 +264,7 @@ class _Known:
             return f"Reseat the HCA {found.hca} of {end[1]}, or move it to another slot; see bandwidth.link."
         if self._ways.hashed:
             return ethernet.cable_step(self._ways, number)
-        return f"On {end[1]}, look at the port's counters and the NUMA node of the pod; reseat the cable, then swap it, then the HCA."
+        return (
+            f"On {end[1]}, look at the port's counters and the NUMA node of the pod; reseat the cable, then swap it,"
+            " then the HCA."
+        )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage bandwidth, pair by pair: did it ping, is its figure a measurement, and does that reach the floor, and what others of its kind reach."""
+"""Stage bandwidth, pair by pair: did it ping, is its figure a measurement, and does that reach the floor, and what
+others of its kind reach."""
 
 from __future__ import annotations
 
@@ -43,19 +44,23 @@ def subject_of(fabric: Fabric, pair: PairResult) -> str:
 _ENOUGH = max(count for _rate, count in QUEUE_PAIRS)
 #: what to do where more queue pairs than the intent's fill the link
 _MORE = (
-    "Let jobs send by several queue pairs (NCCL: NCCL_IB_QPS_PER_CONNECTION), and compare firmware, PCIe settings and CPUs of both nodes with what the NIC's "
-    "vendor advises."
+    "Let jobs send by several queue pairs (NCCL: NCCL_IB_QPS_PER_CONNECTION), and compare firmware, PCIe settings and"
+    " CPUs of both nodes with what the NIC's vendor advises."
 )
 
 
-def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> typing.List[Finding]:
+def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> list[Finding]:
     """The findings on one measurement.
 
     :param best: of each kind of pair
     """
     fabric = ground.fabric
     subject, tcp, doubt = subject_of(fabric, pair), pair.transport == "TCP", ground.doubt(pair)
-    findings = [_measured(subject, ground, pair, doubt)] if tcp else [_ping(subject, fabric, pair), _measured(subject, ground, pair, doubt)]
+    findings = (
+        [_measured(subject, ground, pair, doubt)]
+        if tcp
+        else [_ping(subject, fabric, pair), _measured(subject, ground, pair, doubt)]
+    )
     if pair.average_gbps is not None and not doubt:
         if not tcp or fabric.line_rate.floor_gbps is not None:
             findings.append(_floor(subject, ground, pair, pair.average_gbps, best.get(ground.kind(pair))))
@@ -69,15 +74,32 @@ def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any
 
 def _ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     expected = f"{PINGS} round trips, exit code 0"
-    measured = f"{pair.pings if pair.pings is not None else 'no'} round trips" + (f"; {pair.ping_evidence}" if pair.ping_evidence else "")
+    measured = f"{pair.pings if pair.pings is not None else 'no'} round trips" + (
+        f"; {pair.ping_evidence}" if pair.ping_evidence else ""
+    )
     if pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure:
         return ok("bandwidth.rping", subject, measured, expected)
     if pair.ping_failure:
         why, remedy = cause_of(pair.ping_failure, fabric)
         return Finding("bandwidth.rping", subject, FAIL, measured, expected, why, remedy)
     if pair.pings is None:
-        return Finding("bandwidth.rping", subject, UNKNOWN, measured, expected, *cause_of(pair.failure if pair.failure in LEFT_OUT else "not_run", fabric))
-    return Finding("bandwidth.rping", subject, FAIL, measured, expected, "Fewer round trips than asked for, without an error.", "Run the stage again.")
+        return Finding(
+            "bandwidth.rping",
+            subject,
+            UNKNOWN,
+            measured,
+            expected,
+            *cause_of(pair.failure if pair.failure in LEFT_OUT else "not_run", fabric),
+        )
+    return Finding(
+        "bandwidth.rping",
+        subject,
+        FAIL,
+        measured,
+        expected,
+        "Fewer round trips than asked for, without an error.",
+        "Run the stage again.",
+    )
 
 
 def _measured(subject: str, ground: Ground, pair: PairResult, doubt: str) -> Finding:
@@ -85,32 +107,52 @@ def _measured(subject: str, ground: Ground, pair: PairResult, doubt: str) -> Fin
     expected = "an average in Gb/s, exit code 0"
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
     if pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure:
-        how = f"TCP, {pair.streams} streams at once" if pair.transport == "TCP" else f"{pair.message_bytes} bytes x {pair.iterations}{_by(pair)}"
+        how = (
+            f"TCP, {pair.streams} streams at once"
+            if pair.transport == "TCP"
+            else f"{pair.message_bytes} bytes x {pair.iterations}{_by(pair)}"
+        )
         figures = f"{gbps(pair.average_gbps)} average, {how}"
         if doubt:
             remedy = (
-                "Run the stage again. If it stays, look at the clock of the client's node (its clocksource, dmesg), and at perftest's version in the image."
+                "Run the stage again. If it stays, look at the clock of the client's node (its clocksource, dmesg), and"
+                " at perftest's version in the image."
             )
-            return Finding("bandwidth.measured", subject, UNKNOWN, figures, expected, f"This is no measurement. {doubt}", remedy)
+            return Finding(
+                "bandwidth.measured", subject, UNKNOWN, figures, expected, f"This is no measurement. {doubt}", remedy
+            )
         return ok("bandwidth.measured", subject, figures, expected)
     why, remedy = _subnet_manager(ground, pair) or cause_of(pair.failure, ground.fabric)
-    status: typing.Literal["unknown", "fail"] = UNKNOWN if pair.failure in ("ping", "not_run", "pod", *LEFT_OUT) else FAIL
+    status: typing.Literal["unknown", "fail"] = (
+        UNKNOWN if pair.failure in ("ping", "not_run", "pod", *LEFT_OUT) else FAIL
+    )
     return Finding("bandwidth.measured", subject, status, pair.evidence or "nothing", expected, why, remedy)
 
 
-def _subnet_manager(ground: Ground, pair: PairResult) -> typing.Optional[typing.Tuple[str, str]]:
-    """Return cause and remedy of a pair whose small messages arrive and whose large ones don't, on links that only newer subnet managers know."""
+def _subnet_manager(ground: Ground, pair: PairResult) -> typing.Optional[tuple[str, str]]:
+    """Return cause and remedy of a pair whose small messages arrive and whose large ones don't, on links that only
+    newer subnet managers know."""
     small = pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure
     if pair.failure != "transport_retry" or not small or not is_infiniband(ground.fabric):
         return None
-    speeds = sorted({port.speed for end in (pair.client_end, pair.server_end) for port in ground.ports(end) if port.speed in _NEW_SPEEDS})
+    speeds = sorted(
+        {
+            port.speed
+            for end in (pair.client_end, pair.server_end)
+            for port in ground.ports(end)
+            if port.speed in _NEW_SPEEDS
+        }
+    )
     if not speeds:
         return None
     why, remedy = cause_of(pair.failure, ground.fabric)
-    why += f" rping's small messages arrived, so the path loses large ones alone. On {speeds[0]} switches an opensm that does not know them does this."
+    why += (
+        f" rping's small messages arrived, so the path loses large ones alone. On {speeds[0]} switches an opensm that"
+        " does not know them does this."
+    )
     first = (
-        "Find the master subnet manager (sminfo) and its release (opensm --version on its host). If it is opensm of a Linux distribution, use NVIDIA's instead "
-        "(DOCA-OFED, UFM, or the one on the switch)."
+        "Find the master subnet manager (sminfo) and its release (opensm --version on its host). If it is opensm of a"
+        " Linux distribution, use NVIDIA's instead (DOCA-OFED, UFM, or the one on the switch)."
     )
     return why, f"{first} If it is NVIDIA's: {remedy[0].lower()}{remedy[1:]}"
 
@@ -138,7 +180,8 @@ def _both(pair: PairResult, average: float) -> str:
 
 
 def _few_explain(ground: Ground, pair: PairResult, best: typing.Optional[Best]) -> bool:
-    """Whether few queue pairs are why a pair is below its floor: with more it is not, and with as few nobody else reaches it."""
+    """Whether few queue pairs are why a pair is below its floor: with more it is not, and with as few nobody else
+    reaches it."""
     floor, proven = ground.floor(pair)[0], ground.proven(pair)
     if floor is None or proven is None or proven < floor:
         return False
@@ -146,11 +189,14 @@ def _few_explain(ground: Ground, pair: PairResult, best: typing.Optional[Best]) 
 
 
 def _same_way(ground: Ground, pair: PairResult) -> bool:
-    """Whether all queue pairs of a pair take one way. Switches of Ethernet choose a link for each of them, unless a flow label makes them one flow."""
+    """Whether all queue pairs of a pair take one way. Switches of Ethernet choose a link for each of them, unless a
+    flow label makes them one flow."""
     return is_infiniband(ground.fabric) or pair.flow_label is not None
 
 
-def _proven(check: str, subject: str, ground: Ground, pair: PairResult, average: float, expected: str, explained: bool) -> Finding:
+def _proven(
+    check: str, subject: str, ground: Ground, pair: PairResult, average: float, expected: str, explained: bool
+) -> Finding:
     """The finding on a pair that reaches with more queue pairs what it must reach.
 
     :param explained: by the number of queue pairs
@@ -163,19 +209,49 @@ def _proven(check: str, subject: str, ground: Ground, pair: PairResult, average:
     words, steps = [f"With {few} the pair is too slow, and with {many} it is not."], [one.remedy for one in known]
     if explained:
         what = "the path and both HCAs are" if same else "both HCAs are"
-        words.append(f"So {what} proven, and how the pair was measured is the cause. A job that sends by as few queue pairs may be as slow.")
-        words += [] if same else ["More queue pairs are more flows, which may share a slow link between switches with good ones."]
+        words.append(
+            f"So {what} proven, and how the pair was measured is the cause. A job that sends by as few queue pairs may"
+            " be as slow."
+        )
+        words += (
+            []
+            if same
+            else ["More queue pairs are more flows, which may share a slow link between switches with good ones."]
+        )
         steps += [_MORE, f"Set pods.queue_pairs of the fabric to {found.queue_pairs} to measure so from the start."]
     else:
         words.append("Others are fast enough with as few, so their number alone does not explain it:")
-        causes = ["load that came and went", "packets that are lost now and then", "how its ends send by few queue pairs"]
-        causes += [] if same else ["a slow link between switches, which more queue pairs share with good ones, since each is a flow of its own"]
+        causes = [
+            "load that came and went",
+            "packets that are lost now and then",
+            "how its ends send by few queue pairs",
+        ]
+        causes += (
+            []
+            if same
+            else [
+                "a slow link between switches, which more queue pairs share with good ones, since each is a flow of"
+                " its own"
+            ]
+        )
         words.append(f"{', '.join(causes[:-1])}, or {causes[-1]}.")
         steps += [f"Look at {_errors(ground)} of both ends, and run the stage again while nothing else runs."]
-        steps += [] if same else ["For one way of all queue pairs, use pods.connection: tcp and an image with perftest 23.10 or newer (--flow_label)."]
-        steps += [f"If it stays and no port counts errors, compare firmware, PCIe settings and CPUs of both, and set pods.queue_pairs to {found.queue_pairs}."]
+        steps += (
+            []
+            if same
+            else [
+                "For one way of all queue pairs, use pods.connection: tcp and an image with perftest 23.10 or newer"
+                " (--flow_label)."
+            ]
+        )
+        steps += [
+            "If it stays and no port counts errors, compare firmware, PCIe settings and CPUs of both, and set"
+            f" pods.queue_pairs to {found.queue_pairs}."
+        ]
     words += [one.why for one in known]
-    return Finding(check, subject, WARN if explained else UNKNOWN, _both(pair, average), expected, " ".join(words), " ".join(steps))
+    return Finding(
+        check, subject, WARN if explained else UNKNOWN, _both(pair, average), expected, " ".join(words), " ".join(steps)
+    )
 
 
 def _errors(ground: Ground) -> str:
@@ -183,28 +259,50 @@ def _errors(ground: Ground) -> str:
     return "the errors (ibqueryerrors)" if is_infiniband(ground.fabric) else "the errors and discards (ethtool -S)"
 
 
-def _with_more(ground: Ground, pair: PairResult) -> typing.Tuple[str, str]:
+def _with_more(ground: Ground, pair: PairResult) -> tuple[str, str]:
     """What more queue pairs say of a pair that is too slow, and the first step where they say nothing."""
     found = pair.wider
     if found is not None and ground.proven(pair) is not None:
         wide = _amount(found.queue_pairs, found.message_bytes)
         return f"With {wide} it is too slow as well, so the number of queue pairs does not explain it.", ""
-    untold = f" With {found.queue_pairs} there is no figure: {ground.doubt_wider(pair).rstrip('.')}." if found is not None else ""
+    untold = (
+        f" With {found.queue_pairs} there is no figure: {ground.doubt_wider(pair).rstrip('.')}."
+        if found is not None
+        else ""
+    )
     if found is not None and not found.commands:
         # what others of its ends reached speaks for it
         return untold.strip(), ""
     if not pair.queue_pairs or pair.queue_pairs >= _ENOUGH:
         return untold.strip(), ""
     what = "one queue pair" if pair.queue_pairs == 1 else f"{pair.queue_pairs} queue pairs"
-    why = f"It was measured with {what}, which do{'es' if pair.queue_pairs == 1 else ''} not fill a fast link on each host.{untold}"
-    return why, f"First set pods.queue_pairs of the fabric to {_ENOUGH} and run the stage again, before anything is replaced. If it stays: "
+    why = (
+        f"It was measured with {what}, which do{'es' if pair.queue_pairs == 1 else ''} not fill a fast link on each"
+        f" host.{untold}"
+    )
+    return (
+        why,
+        (
+            f"First set pods.queue_pairs of the fabric to {_ENOUGH} and run the stage again, before anything is"
+            " replaced. If it stays: "
+        ),
+    )
 
 
 def _sweep(subject: str, pair: PairResult) -> Finding:
     expected = "an average in Gb/s for each message size"
     if pair.sweep and not pair.sweep_failure:
-        return ok("bandwidth.sweep", subject, "; ".join(f"{row.message_bytes} bytes: {gbps(row.average_gbps)}" for row in pair.sweep), expected)
-    why = "The sweep failed, though the measurement of one size worked." if pair.sweep_failure else "The measurement before it failed."
+        return ok(
+            "bandwidth.sweep",
+            subject,
+            "; ".join(f"{row.message_bytes} bytes: {gbps(row.average_gbps)}" for row in pair.sweep),
+            expected,
+        )
+    why = (
+        "The sweep failed, though the measurement of one size worked."
+        if pair.sweep_failure
+        else "The measurement before it failed."
+    )
     remedy = "Raise pods.limit_seconds if it was stopped; otherwise see the text beside 'measured'."
     return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "nothing", expected, why, remedy)
 
@@ -212,8 +310,13 @@ def _sweep(subject: str, pair: PairResult) -> Finding:
 def _floor(subject: str, ground: Ground, pair: PairResult, average: float, best: typing.Optional[Best]) -> Finding:
     floor, text = ground.floor(pair)
     if floor is None:
-        remedy = "Write the rate that the links of this fabric shall have into line_rate.expected_gbps, or see bandwidth.link for what is missing."
-        return Finding("bandwidth.floor", subject, UNKNOWN, gbps(average), "a floor", f"No floor can be set: {text}.", remedy)
+        remedy = (
+            "Write the rate that the links of this fabric shall have into line_rate.expected_gbps, or see"
+            " bandwidth.link for what is missing."
+        )
+        return Finding(
+            "bandwidth.floor", subject, UNKNOWN, gbps(average), "a floor", f"No floor can be set: {text}.", remedy
+        )
     if average >= floor:
         return ok("bandwidth.floor", subject, gbps(average), f">= {gbps(floor)} ({text})")
     expected = f">= {gbps(floor)} ({text})"
@@ -224,60 +327,99 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float, best:
     bound = "; ".join(f"{pod.node}: {pod.binding}" for pod in ends if pod.binding and not pod.far_cpus)
     why = "The pair is slower than its link allows for." + (f" It ran {bound}." if bound else "")
     look = "NUMA node and error counters" if is_infiniband(ground.fabric) else "NUMA node, MTU and error counters"
-    remedy = f"See bandwidth.suspect for the end at fault, and bandwidth.link for a link below what it can do. Look there at {look}."
+    remedy = (
+        "See bandwidth.suspect for the end at fault, and bandwidth.link for a link below what it can do. Look there at"
+        f" {look}."
+    )
     why, remedy = " ".join([why, *(one.why for one in known)]), " ".join(one.remedy for one in known) or remedy
     more, first = _with_more(ground, pair)
-    return Finding("bandwidth.floor", subject, FAIL, _both(pair, average), expected, f"{why} {more}".strip(), f"{first}{remedy}")
+    return Finding(
+        "bandwidth.floor", subject, FAIL, _both(pair, average), expected, f"{why} {more}".strip(), f"{first}{remedy}"
+    )
 
 
 def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
     fraction = ground.fabric.line_rate.fleet_fraction
-    of, others = ("between rails", "others between rails") if pair.between_rails else ("of the rail", "others on the same rail")
+    of, others = (
+        ("between rails", "others between rails") if pair.between_rails else ("of the rail", "others on the same rail")
+    )
     expected = f">= {gbps(fraction * best.average)} ({fraction:g} of the best pair {of}, {gbps(best.average)})"
     if average >= fraction * best.average:
         return ok("bandwidth.fleet", subject, gbps(average), expected)
     if (ground.proven(pair) or 0.0) >= fraction * best.average:
         # the best pair has as few: on one way alone is a pair that reaches its floor as good
-        return _proven("bandwidth.fleet", subject, ground, pair, average, expected, _few_explain(ground, pair, best) and _same_way(ground, pair))
+        return _proven(
+            "bandwidth.fleet",
+            subject,
+            ground,
+            pair,
+            average,
+            expected,
+            _few_explain(ground, pair, best) and _same_way(ground, pair),
+        )
     remedy = "See bandwidth.suspect for the end at fault."
     if ground.kind(pair)[1] is not None:
-        why = f"The pair is slower than {others} whose links can do the same, so one of its ends or the path between them is at fault."
+        why = (
+            f"The pair is slower than {others} whose links can do the same, so one of its ends or the path between them"
+            " is at fault."
+        )
         return Finding("bandwidth.fleet", subject, FAIL, _both(pair, average), expected, why, remedy)
     now = ground.now(pair)
     if now is not None and best.now is not None and now < best.now:
-        why = f"Its link runs at {now:g} Gb/s and that of the best pair at {best.now:g}; whether it can do more is not known, so it may be meant so."
-        return Finding("bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, "See bandwidth.link for what is missing.")
+        why = (
+            f"Its link runs at {now:g} Gb/s and that of the best pair at {best.now:g}; whether it can do more is not"
+            " known, so it may be meant so."
+        )
+        return Finding(
+            "bandwidth.fleet", subject, UNKNOWN, gbps(average), expected, why, "See bandwidth.link for what is missing."
+        )
     why = f"The pair is slower than {others}, so one of its ends or the path between them is at fault."
     return Finding("bandwidth.fleet", subject, FAIL, _both(pair, average), expected, why, remedy)
 
 
 def _tcp_fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
     """Processors bound TCP: what they explain is a warning, and what they do not is a failure."""
-    expected = f">= {gbps(TCP_WARN * best.average)} ({TCP_WARN:g} of the best pair of the network, {gbps(best.average)})"
+    expected = (
+        f">= {gbps(TCP_WARN * best.average)} ({TCP_WARN:g} of the best pair of the network, {gbps(best.average)})"
+    )
     if average >= TCP_WARN * best.average:
         return ok("bandwidth.fleet", subject, gbps(average), expected)
     if average >= TCP_FAIL * best.average:
-        why = "The pair is slower than others of the same network. That is no failure, since processors bound TCP and others may have had them at that time."
+        why = (
+            "The pair is slower than others of the same network. That is no failure, since processors bound TCP and"
+            " others may have had them at that time."
+        )
         remedy = "Run the stage again; if it stays, compare the nodes' processors, their load and the pods' cpu."
         return Finding("bandwidth.fleet", subject, WARN, gbps(average), expected, why, remedy)
-    why = f"The pair has less than {TCP_FAIL:g} of the best pair of the same network. Processors do not explain that; loss or a broken link does."
-    remedy = "See bandwidth.suspect for the end at fault; there look at errors and drops (ip -s link), duplex, MTU and rate limits (tc qdisc)."
+    why = (
+        f"The pair has less than {TCP_FAIL:g} of the best pair of the same network. Processors do not explain that;"
+        " loss or a broken link does."
+    )
+    remedy = (
+        "See bandwidth.suspect for the end at fault; there look at errors and drops (ip -s link), duplex, MTU and rate"
+        " limits (tc qdisc)."
+    )
     return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
 
 
-def verdicts_of(ground: Ground, pairs: typing.Sequence[PairResult]) -> typing.List[typing.Optional[bool]]:
-    """Whether each pair has a figure, and nothing speaks against it; None where the figure is no measurement, where two figures of one pair say
-    different things that the number of queue pairs does not explain, and where an end was left out. A floor that cannot be set accuses nobody.
+def verdicts_of(ground: Ground, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:
+    """Whether each pair has a figure, and nothing speaks against it; None where the figure is no measurement, where two
+    figures of one pair say different things that the number of queue pairs does not explain, and where an end was left
+    out. A floor that cannot be set accuses nobody.
     """
     best = ground.best(pairs)
-    result: typing.List[typing.Optional[bool]] = []
+    result: list[typing.Optional[bool]] = []
     for pair in pairs:
         if pair.failure in LEFT_OUT or (not pair.failure and ground.doubt(pair)):
             result.append(None)
             continue
         findings = check_pair(ground, pair, best)
         statuses = [finding.status for finding in findings]
-        if FAIL not in statuses and ground.proven(pair) is not None and any(item.status == UNKNOWN and item.check in OF_FIGURE for item in findings):
+        if (
+            FAIL not in statuses
+            and ground.proven(pair) is not None
+            and any(item.status == UNKNOWN and item.check in OF_FIGURE for item in findings)
+        ):
             result.append(None)
             continue
         result.append(FAIL not in statuses and _measured("", ground, pair, "").status == PASS)

@@ -10,20 +10,25 @@ import typing
 from ..._model.bandwidth import Earlier, PairKey, PairResult
 from ..._model.findings import WARN, Finding, ok
 
-#: share of its own median that a pair may lose. Fewer than the 7 and 8 per cent that the floors allow, or the floors would always come first; more than
-#: the one per cent that clocks explain
+#: share of its own median that a pair may lose. Fewer than the 7 and 8 per cent that the floors allow, or the floors
+#: would always come first; more than the one per cent that clocks explain
 MOST_DROP = 0.03
 #: kept runs with a figure of the pair: the median of fewer is either of them
 FEWEST_RUNS = 3
 
 
-def medians(earlier: Earlier) -> typing.Dict[PairKey, typing.Tuple[float, int]]:
+def medians(earlier: Earlier) -> dict[PairKey, tuple[float, int]]:
     """Of the pairs that enough runs have measured: their median in Gb/s, and of how many runs."""
-    return {item.key: (statistics.median(item.figures), len(item.figures)) for item in earlier.pairs if len(item.figures) >= FEWEST_RUNS}
+    return {
+        item.key: (statistics.median(item.figures), len(item.figures))
+        for item in earlier.pairs
+        if len(item.figures) >= FEWEST_RUNS
+    }
 
 
-def check_trend(fabric: str, pairs: typing.Iterable[typing.Tuple[str, PairResult]], earlier: Earlier) -> typing.List[Finding]:
-    """A finding for each pair that has become slower, and one for the others together; none where too few runs are kept.
+def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], earlier: Earlier) -> list[Finding]:
+    """A finding for each pair that has become slower, and one for the others together; none where too few runs are
+    kept.
 
     :param pairs: of the fabric with their subjects; those whose figure is a measurement of RDMA
     """
@@ -35,20 +40,43 @@ def check_trend(fabric: str, pairs: typing.Iterable[typing.Tuple[str, PairResult
         held += 1
         if pair.average_gbps < (1 - MOST_DROP) * median:
             measured = f"{pair.average_gbps:.2f} Gb/s, {100 * (1 - pair.average_gbps / median):.1f} % less"
-            expected = f">= {(1 - MOST_DROP) * median:.2f} Gb/s ({1 - MOST_DROP:g} of the median of {runs} runs before, {median:.2f} Gb/s)"
+            expected = (
+                f">= {(1 - MOST_DROP) * median:.2f} Gb/s ({1 - MOST_DROP:g} of the median of {runs} runs before,"
+                f" {median:.2f} Gb/s)"
+            )
             why = "The pair is slower than it was in the runs before, and a link that gets worse goes on to do so."
-            remedy = "Look at error counters and temperature of its links and cables. ansible-playbook linerate.rdma.difference tells what changed since then."
+            remedy = (
+                "Look at error counters and temperature of its links and cables. ansible-playbook"
+                " linerate.rdma.difference tells what changed since then."
+            )
             findings.append(Finding("bandwidth.trend", subject, WARN, measured, expected, why, remedy))
     if held > len(findings):
         expected = f">= {1 - MOST_DROP:g} of their medians"
-        findings.append(ok("bandwidth.trend", fabric, f"{held - len(findings)} of {held} measurements as in the runs before", expected))
+        findings.append(
+            ok(
+                "bandwidth.trend",
+                fabric,
+                f"{held - len(findings)} of {held} measurements as in the runs before",
+                expected,
+            )
+        )
     return findings
 
 
-def check_unread(earlier: Earlier) -> typing.List[Finding]:
+def check_unread(earlier: Earlier) -> list[Finding]:
     """Runs that are kept and can't be read: named, and not counted."""
     if not earlier.unread:
         return []
     why = f"What these runs measured is not counted: {'; '.join(earlier.unread)}."
     remedy = "Remove their folders below runs/ of the report, or put back what is missing there."
-    return [Finding("bandwidth.trend", "kept runs", WARN, f"{len(earlier.unread)} not readable", "each kept run can be read", why, remedy)]
+    return [
+        Finding(
+            "bandwidth.trend",
+            "kept runs",
+            WARN,
+            f"{len(earlier.unread)} not readable",
+            "each kept run can be read",
+            why,
+            remedy,
+        )
+    ]

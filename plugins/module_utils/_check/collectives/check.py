@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage collectives: what a job of NCCL will get of the network, proven by its log and held against the links. Check ids: ``collectives.*``."""
+"""Stage collectives: what a job of NCCL will get of the network, proven by its log and held against the links. Check
+ids: ``collectives.*``."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from .wanted import pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged
 SET_BY_RUN = frozenset(("NCCL_ALGO", "NCCL_NVLS_ENABLE"))
-#: parts of the logs of all runs, as a check goes through them: those of 1,024 nodes with 8 ranks have 10 million for three collectives
+#: parts of the logs of all runs, as a check goes through them: those of 1,024 nodes with 8 ranks have 10 million for
+#: three collectives
 MOST_PARTS = 64_000_000
 #: leaf of all nodes, where the leaf of none of them is known
 UNKNOWN_LEAF = UnknownLeaf("leaf not known")
@@ -44,13 +46,13 @@ class Facts:
     :ivar tunings: what each node is set to, which may be a cause
     """
 
-    nodes: typing.Tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
     collectives: typing.Optional[CollectivesFacts] = None
     bandwidth: typing.Optional[BandwidthFacts] = None
-    hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
-    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
-    topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
-    tunings: typing.Dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
+    hcas: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+    tunings: dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,27 +62,57 @@ class Judged:
     :ivar figures: of each group that is proven
     """
 
-    findings: typing.Tuple[Finding, ...]
-    figures: typing.Tuple[GroupFigure, ...]
+    findings: tuple[Finding, ...]
+    figures: tuple[GroupFigure, ...]
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """Findings on each pod, each test, each step of each collective, and on what was left behind. Where nothing is wanted, one that says so."""
-    wanted, expected = intent.cluster.collectives, "collectives on each node, where the intent has rdma_cluster.collectives"
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
+    """Findings on each pod, each test, each step of each collective, and on what was left behind. Where nothing is
+    wanted, one that says so."""
+    wanted, expected = (
+        intent.cluster.collectives,
+        "collectives on each node, where the intent has rdma_cluster.collectives",
+    )
     if wanted is None:
-        return (ok("collectives.wanted", "collectives", "nothing ran, and nothing is proven", "nothing: the intent has no rdma_cluster.collectives"),)
+        return (
+            ok(
+                "collectives.wanted",
+                "collectives",
+                "nothing ran, and nothing is proven",
+                "nothing: the intent has no rdma_cluster.collectives",
+            ),
+        )
     seen, fabric = facts.collectives, pick_fabric(wanted, intent.fabrics)
     if fabric is None:
         why = "No fabric with RDMA is the one that is meant."
-        return (Finding("collectives.wanted", "collectives", UNKNOWN, "no fabric", expected, why, "See validate.collectives."),)
+        return (
+            Finding(
+                "collectives.wanted", "collectives", UNKNOWN, "no fabric", expected, why, "See validate.collectives."
+            ),
+        )
     if seen is None or seen.fabric != fabric.name:
         what = "not run" if seen is None else f"run over fabric {seen.fabric}"
         why = f"Nothing is known of collectives over fabric {fabric.name}."
-        return (Finding("collectives.wanted", "collectives", UNKNOWN, what, expected, why, "Run the stage with this intent: --tags bandwidth,collectives."),)
+        return (
+            Finding(
+                "collectives.wanted",
+                "collectives",
+                UNKNOWN,
+                what,
+                expected,
+                why,
+                "Run the stage with this intent: --tags bandwidth,collectives.",
+            ),
+        )
     judged = judge_runs(wanted, fabric, facts, seen)
     pods = {pod.node: pod for pod in seen.pods}
     return (
-        ok("collectives.wanted", "collectives", f"{len(seen.runs)} tests over fabric {fabric.name}, {seen.announced} announced", expected),
+        ok(
+            "collectives.wanted",
+            "collectives",
+            f"{len(seen.runs)} tests over fabric {fabric.name}, {seen.announced} announced",
+            expected,
+        ),
         *(_pod(fabric, node, pods.get(node)) for node in facts.nodes),
         *judged.findings,
         *_without_leaf(fabric, facts, seen),
@@ -94,13 +126,21 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
     parts = sum(ran.log.size for ran in seen.runs if ran.log is not None)
     if parts > MOST_PARTS:
         why = "No fleet has logs of so many parts: the fact of this stage was not made by it. None of them is judged."
-        too_many = Finding("collectives.log", "all collectives", UNKNOWN, f"{parts} parts", f"{MOST_PARTS} at most", why, "Run the stage again.")
+        too_many = Finding(
+            "collectives.log",
+            "all collectives",
+            UNKNOWN,
+            f"{parts} parts",
+            f"{MOST_PARTS} at most",
+            why,
+            "Run the stage again.",
+        )
         return Judged((too_many,), ())
-    found: typing.Dict[TestKey, typing.List[RanTest]] = {}
+    found: dict[TestKey, list[RanTest]] = {}
     for ran in seen.runs:
         found.setdefault(ran.key, []).append(ran)
-    findings: typing.List[Finding] = []
-    figures: typing.List[GroupFigure] = []
+    findings: list[Finding] = []
+    figures: list[GroupFigure] = []
     for course in courses(wanted, fabric, facts, seen.pods):
         while True:
             tests = course.next()
@@ -113,7 +153,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
     return Judged(tuple(findings), tuple(figures))
 
 
-def figures_of(intent: Intent, facts: Facts) -> typing.Tuple[GroupFigure, ...]:
+def figures_of(intent: Intent, facts: Facts) -> tuple[GroupFigure, ...]:
     """Return the figure of each group that is proven; none where nothing is wanted, or nothing ran over that fabric."""
     wanted, seen = intent.cluster.collectives, facts.collectives
     fabric = pick_fabric(wanted, intent.fabrics) if wanted is not None else None
@@ -122,7 +162,9 @@ def figures_of(intent: Intent, facts: Facts) -> typing.Tuple[GroupFigure, ...]:
     return judge_runs(wanted, fabric, facts, seen).figures
 
 
-def courses(wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]) -> typing.Tuple[Course, ...]:
+def courses(
+    wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]
+) -> tuple[Course, ...]:
     """Return the course of each collective that is wanted, before any of its tests; none where no pod can be used."""
     usable = [pod for pod in pods if not pod.error]
     if not usable:
@@ -130,7 +172,11 @@ def courses(wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequ
     ground = ground_of(wanted, fabric, facts, usable)
     leaves = leaves_of(fabric, facts, [pod.node for pod in usable])
     host_of = ground.hosts
-    tunings = {host_of[node]: observed.value for node, observed in facts.tunings.items() if node in host_of and observed.value is not None}
+    tunings = {
+        host_of[node]: observed.value
+        for node, observed in facts.tunings.items()
+        if node in host_of and observed.value is not None
+    }
     known = any(hca.rate_gbps is not None for hcas in ground.hcas.values() for hca in hcas.values())
     seen = Surroundings(
         hcas={host_of[node]: hcas for node, hcas in ground.hcas.items()},
@@ -147,21 +193,25 @@ def courses(wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequ
 def ground_of(wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]) -> Ground:
     """Return what the nodes have: their pods' HCAs, with the rates that stage bandwidth measured."""
     rates = rates_of(fabric, facts.bandwidth)
-    hcas = {pod.node: {hca.device: UsedHca(hca.rail, hca.numa_node, rates.get((hca.rail, pod.node))) for hca in pod.hcas} for pod in pods}
+    hcas = {
+        pod.node: {hca.device: UsedHca(hca.rail, hca.numa_node, rates.get((hca.rail, pod.node))) for hca in pod.hcas}
+        for pod in pods
+    }
     rails = fabric.select.hcas_per_node
     each = max(1, wanted.gpus_per_node // rails)
     return Ground({pod.node: pod.host for pod in pods}, hcas, {rail: rail * each for rail in range(rails)})
 
 
-def rates_of(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> typing.Dict[typing.Tuple[int, str], float]:
-    """Return what each rail of each node sends in one direction, in Gb/s: its best pair, for a slow one may be so by its other end.
+def rates_of(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> dict[tuple[int, str], float]:
+    """Return what each rail of each node sends in one direction, in Gb/s: its best pair, for a slow one may be so by
+    its other end.
 
     No figure counts for more than the link has. Both directions at once give the sum of them.
     """
     if seen is None:
         return {}
     links = {(pod.rail, pod.node): pod.rate_gbps for pod in seen.pods if pod.fabric == fabric.name}
-    found: typing.Dict[typing.Tuple[int, str], float] = {}
+    found: dict[tuple[int, str], float] = {}
     for pair in seen.pairs:
         if pair.fabric != fabric.name or not pair.is_comparable:
             continue
@@ -172,12 +222,13 @@ def rates_of(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> typing.Di
     return found
 
 
-def leaves_of(fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]) -> typing.Dict[str, typing.Tuple[str, ...]]:
-    """Group nodes by their leaves. One whose leaf is not known on each rail is alone; where none is known, as on Ethernet, all of them are together."""
+def leaves_of(fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Group nodes by their leaves. One whose leaf is not known on each rail is alone; where none is known, as on
+    Ethernet, all of them are together."""
     known = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
     membership = by_leaf(resolve(fabric, known, subnets), facts.topologies)
-    found: typing.Dict[str, typing.Dict[int, str]] = {node: {} for node in nodes}
+    found: dict[str, dict[int, str]] = {node: {} for node in nodes}
     for place in places(membership, facts.topologies).values():
         if place.node in found and place.leaf:
             found[place.node][place.rail] = place.leaf
@@ -195,16 +246,25 @@ def leaves_of(fabric: Fabric, facts: Facts, nodes: typing.Sequence[str]) -> typi
 
 
 def _without_leaf(fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> typing.Iterator[Finding]:
-    """Name the nodes that took no part in the steps by leaves; of a fabric that shows no leaf there are no such steps."""
+    """Name the nodes that took no part in the steps by leaves; of a fabric that shows no leaf there are no such
+    steps."""
     leaves = leaves_of(fabric, facts, [pod.node for pod in seen.pods if not pod.error])
     if all(isinstance(leaf, UnknownLeaf) for leaf in leaves):
         return
     expected = f"a leaf at each of {fabric.select.hcas_per_node} rails"
     for leaf, nodes in leaves.items():
         for node in nodes if isinstance(leaf, UnknownLeaf) else ():
-            why = "The topology shows no switch at each HCA of this node, so the steps of a leaf and across leaves were made without it."
-            remedy = "See the findings of stage fabric on this node: the cables and GUIDs of its HCAs. Then run --tags fabric,bandwidth,collectives."
-            yield Finding("collectives.steps", f"{fabric.name} {node}", UNKNOWN, "leaf not known", expected, why, remedy)
+            why = (
+                "The topology shows no switch at each HCA of this node, so the steps of a leaf and across leaves were"
+                " made without it."
+            )
+            remedy = (
+                "See the findings of stage fabric on this node: the cables and GUIDs of its HCAs. Then run --tags"
+                " fabric,bandwidth,collectives."
+            )
+            yield Finding(
+                "collectives.steps", f"{fabric.name} {node}", UNKNOWN, "leaf not known", expected, why, remedy
+            )
 
 
 def _pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -> Finding:
@@ -212,16 +272,43 @@ def _pod(fabric: Fabric, node: str, pod: typing.Optional[CollectivePod]) -> Find
     expected = f"a pod with the GPUs of the node and an HCA of each of {rails} rails"
     if pod is None:
         why = "No pod was started on this node, so that nothing is known of collectives there."
-        return Finding("collectives.pod", subject, UNKNOWN, "no pod", expected, why, "Run the stage again with all nodes of the intent.")
+        return Finding(
+            "collectives.pod",
+            subject,
+            UNKNOWN,
+            "no pod",
+            expected,
+            why,
+            "Run the stage again with all nodes of the intent.",
+        )
     if pod.error:
-        remedy = f"kubectl -n linerate-measure describe pod {pod.name} while the stage runs." if pod.name else "See the stages network and virtual_functions."
+        remedy = (
+            f"kubectl -n linerate-measure describe pod {pod.name} while the stage runs."
+            if pod.name
+            else "See the stages network and virtual_functions."
+        )
         if pod.cause == "rail":
-            remedy = "Give the pods of a job a function of each rail: a resource for each rail, or a device plugin and topology manager that spread them."
-        return Finding("collectives.pod", subject, FAIL if pod.name else UNKNOWN, pod.name or "no pod", expected, f"{pod.error}.", remedy)
+            remedy = (
+                "Give the pods of a job a function of each rail: a resource for each rail, or a device plugin and"
+                " topology manager that spread them."
+            )
+        return Finding(
+            "collectives.pod",
+            subject,
+            FAIL if pod.name else UNKNOWN,
+            pod.name or "no pod",
+            expected,
+            f"{pod.error}.",
+            remedy,
+        )
     missing = set(range(rails)) - {hca.rail for hca in pod.hcas}
     measured = ", ".join(f"{hca.device} rail {hca.rail}" for hca in pod.hcas)
     if missing or not pod.host:
-        why = f"It is not known what the pod has of rail {', '.join(map(str, sorted(missing)))}." if missing else "Its host name is not known."
+        why = (
+            f"It is not known what the pod has of rail {', '.join(map(str, sorted(missing)))}."
+            if missing
+            else "Its host name is not known."
+        )
         return Finding("collectives.pod", subject, UNKNOWN, measured or "no HCA", expected, why, "Run the stage again.")
     return ok("collectives.pod", subject, measured, expected)
 
@@ -230,16 +317,29 @@ def _ended(seen: CollectivesFacts) -> typing.Iterator[Finding]:
     if seen.ended:
         why = f"The stage ended before its last test: {seen.ended}."
         remedy = "Correct what it names first, or run fewer collectives at once (tests)."
-        yield Finding("collectives.steps", "all collectives", UNKNOWN, f"{len(seen.runs)} tests", "all tests", why, remedy)
+        yield Finding(
+            "collectives.steps", "all collectives", UNKNOWN, f"{len(seen.runs)} tests", "all tests", why, remedy
+        )
 
 
 def _cleanup(seen: CollectivesFacts) -> Finding:
     expected = "no pod of ours is left"
     if seen.remaining:
         why = f"These pods are still there, or may still run: {folded(seen.remaining, 16)}."
-        remedy = "Delete them by hand; see their events if they stay in Terminating, and the kubelet of a node that did not end its pod."
+        remedy = (
+            "Delete them by hand; see their events if they stay in Terminating, and the kubelet of a node that did not"
+            " end its pod."
+        )
         return Finding("collectives.cleanup", "pods", FAIL, f"{len(seen.remaining)} left", expected, why, remedy)
     if seen.leftovers:
         why = f"An interrupted earlier run had left these pods, which were removed first: {folded(seen.leftovers, 16)}."
-        return Finding("collectives.cleanup", "pods", WARN, f"0 left, {len(seen.leftovers)} of an earlier run removed", expected, why, "Nothing to do.")
+        return Finding(
+            "collectives.cleanup",
+            "pods",
+            WARN,
+            f"0 left, {len(seen.leftovers)} of an earlier run removed",
+            expected,
+            why,
+            "Nothing to do.",
+        )
     return ok("collectives.cleanup", "pods", "0 left", expected)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The tests of one collective, from one node to all: which come next, what each of them proves, and what is named at the end.
+"""The tests of one collective, from one node to all: which come next, what each of them proves, and what is named at
+the end.
 
-Whoever runs them and whoever judges their facts go the same course: the next test follows from the results of those before.
+Whoever runs them and whoever judges their facts go the same course: the next test follows from the results of those
+before.
 """
 
 from __future__ import annotations
@@ -19,14 +21,17 @@ from ..._schedule.collectives import Climb, Group, Kind, Leaves, Test
 from ..._schedule.halving import Named, Trial
 from ..job.channels import name_hcas
 from .causes import Surroundings
-from .floor import NodeFigure
+from .floor import NodeFigure, spell_gbs
 from .ground import Ground, pick_expected, plan_floor, plan_proof, plan_run
-from .judge import Figure, algorithm_of, judge_figure, judge_inside, pick_figure, spell_gbs
+from .judge import Figure, algorithm_of, judge_figure, judge_inside, pick_figure
 from .proof import prove_run
 
 #: nodes of a group that its subject names
 _NAMED = 4
-_RAILS = "Measure the rails in the same run (--tags bandwidth,collectives), or say what is expected, with a reason: expected_busbw."
+_RAILS = (
+    "Measure the rails in the same run (--tags bandwidth,collectives), or say what is expected, with a reason:"
+    " expected_busbw."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +42,7 @@ class _Verdict:
     :ivar floor_gbs: that its figure was held against, in GB/s; None where there is none
     """
 
-    findings: typing.Tuple[Finding, ...]
+    findings: tuple[Finding, ...]
     passes: typing.Optional[bool] = None
     figure: typing.Optional[Figure] = None
     floor_gbs: typing.Optional[float] = None
@@ -54,10 +59,10 @@ class GroupFigure:
 
     collective: TestName
     kind: Kind
-    nodes: typing.Tuple[str, ...]
+    nodes: tuple[str, ...]
     bus_gbs: float
     floor_gbs: typing.Optional[float]
-    sizes: typing.Tuple[typing.Tuple[int, float], ...] = ()
+    sizes: tuple[tuple[int, float], ...] = ()
 
     @property
     def slow(self) -> bool:
@@ -88,13 +93,13 @@ class Course:
         self._leaf_of = {node: leaf for leaf, nodes in leaves.items() for node in nodes}
         self._number = 0
         #: what each node reached alone, and the slowest of them
-        self._alone: typing.Dict[str, Figure] = {}
+        self._alone: dict[str, Figure] = {}
         self._inside: typing.Optional[NodeFigure] = None
         #: of each group, and of the inside of each node: that of a group that ran once more counts alone
-        self._found: typing.Dict[str, typing.Tuple[Finding, ...]] = {}
-        self.figures: typing.Dict[str, GroupFigure] = {}
+        self._found: dict[str, tuple[Finding, ...]] = {}
+        self.figures: dict[str, GroupFigure] = {}
 
-    def next(self) -> typing.Tuple[typing.Tuple[Test, CollectiveRun], ...]:
+    def next(self) -> tuple[tuple[Test, CollectiveRun], ...]:
         """Return the tests of the next round, which run at the same time, each with its run; none when all is done."""
         found = []
         for test in self._climb.next():
@@ -102,23 +107,36 @@ class Course:
             found.append((test, plan_run(test, self._number, self.name, self._ground)))
         return tuple(found)
 
-    def take(self, round_of: typing.Sequence[typing.Tuple[Test, CollectiveRun]], results: typing.Mapping[Test, RanTest]) -> typing.Dict[Test, str]:
+    def take(
+        self, round_of: typing.Sequence[tuple[Test, CollectiveRun]], results: typing.Mapping[Test, RanTest]
+    ) -> dict[Test, str]:
         """Take what a round showed; return of each test what is to be told of it.
 
         :param results: those that are missing did not run
         """
         verdicts = {test: self._judge(test, run, results.get(test)) for test, run in round_of}
-        self._found.update((self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, Group))
-        alone = {test.nodes[0]: item.figure for test, item in verdicts.items() if test.kind == "one node" and item.figure is not None}
+        self._found.update(
+            (self.subject(test), item.findings) for test, item in verdicts.items() if isinstance(test, Group)
+        )
+        alone = {
+            test.nodes[0]: item.figure
+            for test, item in verdicts.items()
+            if test.kind == "one node" and item.figure is not None
+        }
         slow = self._judge_inside(alone, results)
-        passes = {test: False if item.passes and test.kind == "one node" and test.nodes[0] in slow else item.passes for test, item in verdicts.items()}
+        passes = {
+            test: False if item.passes and test.kind == "one node" and test.nodes[0] in slow else item.passes
+            for test, item in verdicts.items()
+        }
         self._climb.take(passes)
         for test, item in verdicts.items():
             if isinstance(test, Group) and item.figure is not None:
-                self.figures[self.subject(test)] = GroupFigure(self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes)
+                self.figures[self.subject(test)] = GroupFigure(
+                    self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes
+                )
         return {test: _told(item, passes[test]) for test, item in verdicts.items()}
 
-    def _judge_inside(self, figures: typing.Mapping[str, Figure], results: typing.Mapping[Test, RanTest]) -> typing.Set[str]:
+    def _judge_inside(self, figures: typing.Mapping[str, Figure], results: typing.Mapping[Test, RanTest]) -> set[str]:
         """Judge nodes alone beside all that ran so far; return those that are slow."""
         if not figures:
             return set()
@@ -133,16 +151,19 @@ class Course:
         return slow
 
     @property
-    def findings(self) -> typing.Tuple[Finding, ...]:
+    def findings(self) -> tuple[Finding, ...]:
         """Return those of the tests so far, in their order; those of a halving are told by what it names."""
         return tuple(item for found in self._found.values() for item in found)
 
     def _slowest(self, figures: typing.Mapping[str, Figure], results: typing.Mapping[Test, RanTest]) -> NodeFigure:
-        """Return the slowest of the nodes that go on, with its algorithm, or that of the run before where it did not run now."""
+        """Return the slowest of the nodes that go on, with its algorithm, or that of the run before where it did not
+        run now."""
         node = min(figures, key=lambda name: figures[name].bus_gbs)
         log = next((ran.log for test, ran in results.items() if test.nodes == (node,)), None)
         before = self._inside.algorithm if self._inside is not None else None
-        return NodeFigure(figures[node].bus_gbs, algorithm_of(figures[node], log.restore()) if log is not None else before)
+        return NodeFigure(
+            figures[node].bus_gbs, algorithm_of(figures[node], log.restore()) if log is not None else before
+        )
 
     def subject(self, test: Test) -> str:
         """Name a test for the reader."""
@@ -153,19 +174,41 @@ class Course:
         subject, expected = self.subject(test), "ranks on each node that end by themselves, with figures and logs"
         if ran is None or ran.figures is None or ran.log is None:
             what = ran.failure if ran is not None else "not run"
-            why = f"The test gave no figures: {ran.evidence or 'it printed none'}." if ran is not None else "This run did not make the test that follows here."
-            remedy = f"See the image {self._wanted.image}, and kubectl describe of the pods in linerate-measure while the stage runs; then run the stage again."
-            return self._of(test, (Finding("collectives.started", subject, UNKNOWN, what or "no figures", expected, why, remedy),))
+            why = (
+                f"The test gave no figures: {ran.evidence or 'it printed none'}."
+                if ran is not None
+                else "This run did not make the test that follows here."
+            )
+            remedy = (
+                f"See the image {self._wanted.image}, and kubectl describe of the pods in linerate-measure while the"
+                " stage runs; then run the stage again."
+            )
+            return self._of(
+                test, (Finding("collectives.started", subject, UNKNOWN, what or "no figures", expected, why, remedy),)
+            )
         if ran.figures.collective not in ("", run.test):
             why = f"The program ran {ran.figures.collective}, so that its figures say nothing of {run.test}."
             remedy = f"See what {self._wanted.program_folder}/{run.test}_perf of the image is."
-            return self._of(test, (Finding("collectives.figures", subject, FAIL, ran.figures.collective, run.test, why, remedy),))
+            return self._of(
+                test, (Finding("collectives.figures", subject, FAIL, ran.figures.collective, run.test, why, remedy),)
+            )
         log = ran.log.restore()
         self._learn(log)
         proof = prove_run(log, ran.figures, plan_proof(run, test, self._wanted, self._ground))
-        found = [dataclasses.replace(item, subject=f"{subject}: {item.subject}") for item in proof.findings if item.status != PASS]
+        found = [
+            dataclasses.replace(item, subject=f"{subject}: {item.subject}")
+            for item in proof.findings
+            if item.status != PASS
+        ]
         if proof.status == PASS:
-            found.append(ok("collectives.way", subject, f"{len(proof.channels)} channels proven", "each channel by the transport that the intent wants"))
+            found.append(
+                ok(
+                    "collectives.way",
+                    subject,
+                    f"{len(proof.channels)} channels proven",
+                    "each channel by the transport that the intent wants",
+                )
+            )
         if ran.failure:
             why = f"The test ended with an error: {ran.evidence}."
             remedy = "See the lines before it, and the other findings of this test."
@@ -178,8 +221,13 @@ class Course:
         own = pick_expected(run, self._wanted)
         floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, log.library)
         if floor is None and own is None and figure is not None:
-            why = "The rate of each rail is not known on each of these nodes, so that there is nothing to hold the figure against."
-            found.append(Finding("collectives.bandwidth", subject, UNKNOWN, spell_gbs(figure.bus_gbs), "a floor", why, _RAILS))
+            why = (
+                "The rate of each rail is not known on each of these nodes, so that there is nothing to hold the figure"
+                " against."
+            )
+            found.append(
+                Finding("collectives.bandwidth", subject, UNKNOWN, spell_gbs(figure.bus_gbs), "a floor", why, _RAILS)
+            )
             return self._of(test, tuple(found), None if ran.failure else True, figure)
         seen = dataclasses.replace(self._seen, several_leaves=len({self._leaf_of[node] for node in run.nodes}) > 1)
         judged = judge_figure(subject, log, ran.figures, proof, floor, seen, own, self._wanted.least_bytes)
@@ -190,7 +238,7 @@ class Course:
     def _of(
         self,
         test: Test,
-        findings: typing.Tuple[Finding, ...],
+        findings: tuple[Finding, ...],
         passes: typing.Optional[bool] = None,
         figure: typing.Optional[Figure] = None,
         floor_gbs: typing.Optional[float] = None,
@@ -199,61 +247,140 @@ class Course:
         return _Verdict(() if isinstance(test, Trial) else findings, passes, figure, floor_gbs)
 
     def _learn(self, log: NcclLog) -> None:
-        """Note which GPU NCCL puts beside the HCA of a rail, for tests of one rail: a log shows it, and no numbering tells it."""
+        """Note which GPU NCCL puts beside the HCA of a rail, for tests of one rail: a log shows it, and no numbering
+        tells it."""
         seen = learn_gpus(log, self._ground, self._wanted.gpus_per_node)
         self._ground = dataclasses.replace(self._ground, gpu_of_rail={**self._ground.gpu_of_rail, **seen})
 
-    def end(self) -> typing.Tuple[Finding, ...]:
+    def end(self) -> tuple[Finding, ...]:
         """Return what is left to tell once all is done: each step, and what is slow."""
         climb = self._climb
-        steps: typing.List[Finding] = []
+        steps: list[Finding] = []
         for kind in (*climb.proven, *climb.unproven):
             subject, expected = f"{self.name}, {kind}", "a group of it is proven, and as fast as the links allow"
             if kind in climb.proven:
                 left = [node for node, step in climb.left_out.items() if step == kind]
-                steps.append(ok("collectives.steps", subject, f"proven{f' without {folded(left, _NAMED)}' if left else ''}", expected))
+                steps.append(
+                    ok(
+                        "collectives.steps",
+                        subject,
+                        f"proven{f' without {folded(left, _NAMED)}' if left else ''}",
+                        expected,
+                    )
+                )
                 continue
             why = "No group of it is proven, or a step before it was not, so that nothing can be built on it."
-            steps.append(Finding("collectives.steps", subject, UNKNOWN, "not proven", expected, why, "See the other findings of this collective first."))
+            steps.append(
+                Finding(
+                    "collectives.steps",
+                    subject,
+                    UNKNOWN,
+                    "not proven",
+                    expected,
+                    why,
+                    "See the other findings of this collective first.",
+                )
+            )
         if len(self._leaf_of) < 2:
             why = "A network needs two nodes, and one alone has a pod."
-            steps.append(Finding("collectives.steps", f"{self.name}, two nodes", UNKNOWN, "one node", "two nodes at least", why, "See collectives.pod."))
-        return (*steps, *(item for kind, named in climb.named.items() for item in self._named(kind, named)), *map(self._together, climb.together))
+            steps.append(
+                Finding(
+                    "collectives.steps",
+                    f"{self.name}, two nodes",
+                    UNKNOWN,
+                    "one node",
+                    "two nodes at least",
+                    why,
+                    "See collectives.pod.",
+                )
+            )
+        return (
+            *steps,
+            *(item for kind, named in climb.named.items() for item in self._named(kind, named)),
+            *map(self._together, climb.together),
+        )
 
     def _named(self, kind: Kind, named: Named) -> typing.Iterator[Finding]:
-        places: typing.List[typing.Tuple[str, str, str]] = [(node, "each of its rails is slow", _NODE) for node in named.nodes]
+        places: list[tuple[str, str, str]] = [(node, "each of its rails is slow", _NODE) for node in named.nodes]
         for node, rail in named.ports:
-            what = "gives no figure" if (node, rail) in named.silent else "is slow with each other node, and those are fast without it"
+            what = (
+                "gives no figure"
+                if (node, rail) in named.silent
+                else "is slow with each other node, and those are fast without it"
+            )
             places.append((f"{node} rail {rail}", f"this port {what}", _PORT))
-        places += [(f"{leaf} rail {rail}", "nodes of this leaf are slow with each other", _LEAF) for leaf, rail in named.leaves]
-        places += [(f"{leaf} rail {rail}", "its nodes are fast with each other, and slow with those of other leaves", _UPLINK) for leaf, rail in named.uplinks]
+        places += [
+            (f"{leaf} rail {rail}", "nodes of this leaf are slow with each other", _LEAF) for leaf, rail in named.leaves
+        ]
+        places += [
+            (f"{leaf} rail {rail}", "its nodes are fast with each other, and slow with those of other leaves", _UPLINK)
+            for leaf, rail in named.uplinks
+        ]
         places += [(f"rail {rail}", "it is slow between any two nodes", _RAIL) for rail in named.rails]
         for place, why, remedy in places:
-            yield Finding("collectives.suspect", f"{self.name}, {place}", FAIL, f"named in step {kind}", "nothing to name", f"{_first_up(why)}.", remedy)
+            yield Finding(
+                "collectives.suspect",
+                f"{self.name}, {place}",
+                FAIL,
+                f"named in step {kind}",
+                "nothing to name",
+                f"{_first_up(why)}.",
+                remedy,
+            )
         for rail, nodes in named.undecided:
             why = "There is nobody that is known to be fast to test them with, or their tests contradict each other."
             subject = f"{self.name}, rail {rail} of {folded(nodes, _NAMED)}"
             yield Finding(
-                "collectives.suspect", subject, UNKNOWN, f"not decided in step {kind}", "nothing to name", why, "Run the stage again on an idle fabric."
+                "collectives.suspect",
+                subject,
+                UNKNOWN,
+                f"not decided in step {kind}",
+                "nothing to name",
+                why,
+                "Run the stage again on an idle fabric.",
             )
 
     def _together(self, group: Group) -> Finding:
         subject = self.subject(group)
         if group.kind == "one node":
-            why = "The inside of this node is slow or not proven, before any network; it takes no part in the other steps."
-            return Finding(
-                "collectives.suspect", subject, FAIL, "slow or not proven", "nothing to name", why, "See collectives.inside and collectives.way of it."
+            why = (
+                "The inside of this node is slow or not proven, before any network; it takes no part in the other"
+                " steps."
             )
-        why = "Each rail alone is fast enough, or none could be named, and the group is slow or not proven all the same."
-        remedy = "See collectives.cause of it: what all rails share is PCIe, the CPUs, power, and links between switches."
+            return Finding(
+                "collectives.suspect",
+                subject,
+                FAIL,
+                "slow or not proven",
+                "nothing to name",
+                why,
+                "See collectives.inside and collectives.way of it.",
+            )
+        why = (
+            "Each rail alone is fast enough, or none could be named, and the group is slow or not proven all the same."
+        )
+        remedy = (
+            "See collectives.cause of it: what all rails share is PCIe, the CPUs, power, and links between switches."
+        )
         return Finding("collectives.suspect", subject, FAIL, "slow or not proven", "nothing to name", why, remedy)
 
 
-_NODE = "Look at what its rails share: PCIe, ACS, IOMMU, the CPUs, a throttled GPU. See tuning and host of this node beside another one."
-_PORT = "See fabric and bandwidth of this HCA: its link, its errors, its PCIe slot; and the way from the GPU beside it (nvidia-smi topo -m)."
+_NODE = (
+    "Look at what its rails share: PCIe, ACS, IOMMU, the CPUs, a throttled GPU. See tuning and host of this node beside"
+    " another one."
+)
+_PORT = (
+    "See fabric and bandwidth of this HCA: its link, its errors, its PCIe slot; and the way from the GPU beside it"
+    " (nvidia-smi topo -m)."
+)
 _LEAF = "See the leaf: buffers, PFC and ECN, adaptive routing, its error counters."
-_UPLINK = "See the links of this leaf to other switches: how many are up, their errors, and how flows are spread over them."
-_RAIL = "See what all nodes have alike on this rail: the leaf, the position of its HCA, the GPU beside it, firmware and settings."
+_UPLINK = (
+    "See the links of this leaf to other switches: how many are up, their errors, and how flows are spread over them."
+)
+_RAIL = (
+    "See what all nodes have alike on this rail: the leaf, the position of its HCA, the GPU beside it, firmware and"
+    " settings."
+)
 
 
 def _first_up(text: str) -> str:
@@ -265,25 +392,40 @@ def _told(item: _Verdict, passes: typing.Optional[bool]) -> str:
     return f"{figure}, {'as it should be' if passes else 'not proven' if passes is None else 'too slow'}"
 
 
-def learn_gpus(log: NcclLog, ground: Ground, gpus: int) -> typing.Dict[int, int]:
-    """Return the GPU of each rail on most hosts, where a rank uses one rail alone: by rail the number of the GPU on its node.
+def learn_gpus(log: NcclLog, ground: Ground, gpus: int) -> dict[int, int]:
+    """Return the GPU of each rail on most hosts, where a rank uses one rail alone: by rail the number of the GPU on its
+    node.
 
     A host has one voice for each rail, whatever ranks its pod writes of.
 
     :param gpus: of a node
     """
-    by_host = {host: {device: hca.rail for device, hca in ground.hcas.get(node, {}).items()} for node, host in ground.hosts.items()}
+    by_host = {
+        host: {device: hca.rail for device, hca in ground.hcas.get(node, {}).items()}
+        for node, host in ground.hosts.items()
+    }
     processes = {(process.host, process.pid): process for process in log.processes}
-    votes: typing.Dict[int, typing.Dict[str, int]] = {}
+    votes: dict[int, dict[str, int]] = {}
     for communicator in log.communicators:
         for rank in communicator.ranks:
             names = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid)).devices
             used = {route.device for route in rank.routes if route.transport == "NET" and route.proxy is None}
-            rails = {by_host.get(rank.host, {}).get(name) for device in names if device.index in used for name in name_hcas(device.name)}
+            rails = {
+                by_host.get(rank.host, {}).get(name)
+                for device in names
+                if device.index in used
+                for name in name_hcas(device.name)
+            }
             rail = rails.pop() if len(rails) == 1 else None
-            alone = rail is not None and len({other.pid for other in communicator.ranks if other.host == rank.host}) == 1
+            alone = (
+                rail is not None and len({other.pid for other in communicator.ranks if other.host == rank.host}) == 1
+            )
             if rail is not None and alone and rank.gpu is not None and rank.gpu in range(gpus):
                 votes.setdefault(rail, {}).setdefault(rank.host, rank.gpu)
     # of one rail alone it is the GPU that CUDA_VISIBLE_DEVICES left, whatever its number on the node
     counts = {rail: collections.Counter(found.values()) for rail, found in votes.items()}
-    return {rail: max(found, key=lambda gpu: (found[gpu], -gpu)) for rail, found in counts.items()} if len(votes) > 1 else {}
+    return (
+        {rail: max(found, key=lambda gpu: (found[gpu], -gpu)) for rail, found in counts.items()}
+        if len(votes) > 1
+        else {}
+    )

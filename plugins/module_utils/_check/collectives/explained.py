@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.explanation import Explanation
 
 _POD = "kubectl get pods -n linerate-measure -o wide"
@@ -13,10 +11,16 @@ _TOPO = "nvidia-smi topo -m"
 _LOGS = "kubectl get pod POD -n NAMESPACE -o yaml"
 _PROOF = "NCCL's log of each rank of the same run."
 
-EXPLAINED: typing.Dict[str, Explanation] = {
+EXPLAINED: dict[str, Explanation] = {
     "collectives.bandwidth": Explanation(
-        means="A collective is slower than the measured rails allow, or has no figure that counts. A job on these nodes gets no more.",
-        measured="The bus bandwidth of the fastest message of 1 GiB or more, against a share of what the slowest rail allows, or against `expected_busbw`.",
+        means=(
+            "A collective is slower than the measured rails allow, or has no figure that counts. A job on these nodes"
+            " gets no more."
+        ),
+        measured=(
+            "The bus bandwidth of the fastest message of 1 GiB or more, against a share of what the slowest rail"
+            " allows, or against `expected_busbw`."
+        ),
         causes=(
             "One of `collectives.cause`, with its evidence.",
             "The transport of the run is not proven, so its figure does not count (unknown).",
@@ -27,7 +31,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Begin with the findings of the smallest group that fails. docs/collectives.md derives the floor.",
     ),
     "collectives.cause": Explanation(
-        means="Something that may make a collective slow although its links are fast. It is a candidate with its evidence, not a proof.",
+        means=(
+            "Something that may make a collective slow although its links are fast. It is a candidate with its"
+            " evidence, not a proof."
+        ),
         measured="NCCL's log, the HCAs of the pods, the tuning of the nodes, and the rates of the rails.",
         causes=(
             "GPUDirect RDMA is off, or goes by a far HCA.",
@@ -40,9 +47,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Change one thing, and run the stage again.",
     ),
     "collectives.channels": Explanation(
-        means="Not every channel of a rank is in the log. What is not in it is not proven, and the figure does not count.",
+        means=(
+            "Not every channel of a rank is in the log. What is not in it is not proven, and the figure does not count."
+        ),
         measured=_PROOF,
-        causes=("A rank's log could not be read, or was cut off.", "NVLS alone connects no ring.", "Each rank is alone in its communicator."),
+        causes=(
+            "A rank's log could not be read, or was cut off.",
+            "NVLS alone connects no ring.",
+            "Each rank is alone in its communicator.",
+        ),
         look=(_LOGS,),
         remedy="Run the stage again; see `collectives.started` for a pod that was lost meanwhile.",
     ),
@@ -54,7 +67,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Delete it: `kubectl -n linerate-measure delete pod POD`. The next run does so as well.",
     ),
     "collectives.figures": Explanation(
-        means="The figures are not those of a whole and correct run. With wrong values a figure means nothing, and training is damaged silently.",
+        means=(
+            "The figures are not those of a whole and correct run. With wrong values a figure means nothing, and"
+            " training is damaged silently."
+        ),
         measured="What nccl-tests printed: rows, `#wrong`, errors, its last line.",
         causes=(
             "A GPU, an HCA, a cable or a library damages data (`#wrong` is not 0).",
@@ -65,16 +81,30 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="See Xid and ECC errors of the nodes and the counters of the links; run again without settings of NCCL.",
     ),
     "collectives.gpu_direct": Explanation(
-        means="Channels over RDMA do not use GPUDirect, although the intent wants it: data goes through the memory of the host.",
+        means=(
+            "Channels over RDMA do not use GPUDirect, although the intent wants it: data goes through the memory of the"
+            " host."
+        ),
         measured=_PROOF,
-        causes=("Neither nvidia-peermem nor DMA-BUF works (`host.gpudirect`).", "The HCA is too far from the GPU.", "ACS is on between them."),
+        causes=(
+            "Neither nvidia-peermem nor DMA-BUF works (`host.gpudirect`).",
+            "The HCA is too far from the GPU.",
+            "ACS is on between them.",
+        ),
         look=(_TOPO, "lsmod"),
         remedy="Load nvidia_peermem or use the open driver; or set `gpu_direct: false`, if that is meant.",
     ),
     "collectives.groups": Explanation(
-        means="The log has another number of communicators than the test has groups, so it is not known whose figure it is.",
+        means=(
+            "The log has another number of communicators than the test has groups, so it is not known whose figure"
+            " it is."
+        ),
         measured="Communicators in NCCL's log against `NCCL_TESTS_SPLIT`.",
-        causes=("The log of some ranks is missing.", "nccl-tests is too old for `NCCL_TESTS_SPLIT`.", "The image sets variables of nccl-tests."),
+        causes=(
+            "The log of some ranks is missing.",
+            "nccl-tests is too old for `NCCL_TESTS_SPLIT`.",
+            "The image sets variables of nccl-tests.",
+        ),
         look=(_LOGS,),
         remedy="Use nccl-tests 2.13.9 or newer, built with MPI=1.",
     ),
@@ -93,7 +123,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="See `collectives.started`, and what the program printed.",
     ),
     "collectives.network": Explanation(
-        means="Not every channel leaves each node over the network, by what is in the log, so the figure is not one of the network.",
+        means=(
+            "Not every channel leaves each node over the network, by what is in the log, so the figure is not one of"
+            " the network."
+        ),
         measured="The connections of each channel, node by node.",
         causes=("The log is not whole.", "NVLink between nodes carries a part."),
         look=(_LOGS,),
@@ -127,7 +160,11 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     "collectives.rails": Explanation(
         means="Nothing of the run goes over a rail, so the job has less than the node has.",
         measured="The HCAs in NCCL's channels, with their rails.",
-        causes=("A port is down in the pod.", "No GPU of the run is near the HCA.", "The HCA is left out by NCCL_IB_HCA of the image."),
+        causes=(
+            "A port is down in the pod.",
+            "No GPU of the run is near the HCA.",
+            "The HCA is left out by NCCL_IB_HCA of the image.",
+        ),
         look=("ibv_devinfo", _TOPO),
         remedy="Compare the HCAs of the pod with NCCL_IB_HCA; use as many GPUs as rails.",
     ),
@@ -151,7 +188,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="See what it printed; correct the image or the limit, and run the stage again.",
     ),
     "collectives.steps": Explanation(
-        means="A step of the collective is not proven: no group of it was proven and fast, or a step before it was not.",
+        means=(
+            "A step of the collective is not proven: no group of it was proven and fast, or a step before it was not."
+        ),
         measured="Each node alone, two nodes rail by rail, the nodes of a leaf, one node of each leaf, all nodes.",
         causes=(
             "The findings of its groups.",
@@ -163,7 +202,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Correct what the findings of the first unproven step name.",
     ),
     "collectives.suspect": Explanation(
-        means="A port, node, leaf, uplink or rail makes groups slow, or gives no figure. It was left out of the later steps.",
+        means=(
+            "A port, node, leaf, uplink or rail makes groups slow, or gives no figure. It was left out of the later"
+            " steps."
+        ),
         measured="Groups that are slow, halved rail by rail, with partners that are known to be fast.",
         causes=(
             "A link, a PCIe slot or a GPU of this port is slow.",
@@ -176,7 +218,11 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     "collectives.transport": Explanation(
         means="A rank does not use the network that it was given: TCP, or another way.",
         measured=_PROOF,
-        causes=("No RDMA device is in the pod.", "memlock is too small.", "The plugin of another network is in the image."),
+        causes=(
+            "No RDMA device is in the pod.",
+            "memlock is too small.",
+            "The plugin of another network is in the image.",
+        ),
         look=("ibv_devinfo", "ulimit -l"),
         remedy="See the stages virtual_functions and host of this node.",
     ),
@@ -188,15 +234,24 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Name the image by its digest in `rdma_cluster.collectives.image`.",
     ),
     "collectives.wanted": Explanation(
-        means="The intent asks for collectives, and nothing is known of them. Without `rdma_cluster.collectives` it passes, and nothing is proven.",
+        means=(
+            "The intent asks for collectives, and nothing is known of them. Without `rdma_cluster.collectives` it"
+            " passes, and nothing is proven."
+        ),
         measured="Whether the stage ran over the fabric of the intent.",
         causes=("The run did not include the stage.", "The facts are of another intent."),
         look=("ansible-playbook linerate.rdma.site --tags bandwidth,collectives",),
         remedy="Run the stage with this intent.",
     ),
     "collectives.way": Explanation(
-        means="A channel does not go the way that the intent wants, or it is not known which way it goes. No figure of the run counts.",
-        measured="Each channel of each rank in NCCL's log: NVLink or PCIe inside of a node, RDMA by the HCAs of the fabric between nodes.",
+        means=(
+            "A channel does not go the way that the intent wants, or it is not known which way it goes. No figure of"
+            " the run counts."
+        ),
+        measured=(
+            "Each channel of each rank in NCCL's log: NVLink or PCIe inside of a node, RDMA by the HCAs of the fabric"
+            " between nodes."
+        ),
         causes=(
             "TCP (NET/Socket) in place of RDMA.",
             "The memory of the host (SHM) in place of NVLink or PCIe.",

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a collective should reach: from the rates of the rails that were measured to a bus bandwidth of nccl-tests. Pure arithmetic; nothing is judged here.
+"""What a collective should reach: from the rates of the rails that were measured to a bus bandwidth of nccl-tests. Pure
+arithmetic; nothing is judged here.
 
-Rates of links are in Gb/s, bandwidths of collectives in GB/s (decimal both), as their tools write them. A formula counts the bytes that have to leave a
-node, and is therefore an upper bound: NVLink inside of the nodes may bind before. docs/collectives.md shows each beside published figures.
+Rates of links are in Gb/s, bandwidths of collectives in GB/s (decimal both), as their tools write them. A formula
+counts the bytes that have to leave a node, and is therefore an upper bound: NVLink inside of the nodes may bind before.
+docs/collectives.md shows each beside published figures.
 """
 
 from __future__ import annotations
@@ -11,13 +13,15 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-#: tree: NCCL's double binary tree, which NVLSTree uses between nodes as well; in_network: the switches reduce (SHARP); pat: of small ranks, one a node
+#: tree: NCCL's double binary tree, which NVLSTree uses between nodes as well; in_network: the switches reduce (SHARP);
+#: pat: of small ranks, one a node
 Algorithm = typing.Literal["ring", "tree", "nvls_tree", "in_network", "pat", "nvls"]
 #: collectives of which a formula is known
 Collective = typing.Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce", "alltoall", "sendrecv"]
 
-#: of the bound that a run must reach, by library and collective: not more than published runs reach whose links are known (docs/collectives.md)
-SHARES: typing.Dict[typing.Tuple[str, str], float] = {
+#: of the bound that a run must reach, by library and collective: not more than published runs reach whose links are
+#: known (docs/collectives.md)
+SHARES: dict[tuple[str, str], float] = {
     ("NCCL", "all_reduce"): 0.9,
     ("NCCL", "all_gather"): 0.85,
     ("NCCL", "reduce_scatter"): 0.85,
@@ -26,12 +30,13 @@ SHARES: typing.Dict[typing.Tuple[str, str], float] = {
 }
 #: of any other
 SHARE = 0.8
-#: smallest message whose figure is held against the bound, in bytes: the published figures that it is made from are of 8 GiB, and 512 MiB reaches 0.92 of that
+#: smallest message whose figure is held against the bound, in bytes: the published figures that it is made from are of
+#: 8 GiB, and 512 MiB reaches 0.92 of that
 LEAST_BYTES = 1 << 30
 #: collectives of which a ring loads all rails alike
 _EVEN = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")
 #: as NCCL writes them; NVLS over several nodes is NVLS inside of them and SHARP between them
-_NAMES: typing.Dict[str, Algorithm] = {
+_NAMES: dict[str, Algorithm] = {
     "RING": "ring",
     "TREE": "tree",
     "NVLS_TREE": "nvls_tree",
@@ -99,8 +104,8 @@ def name_algorithm(written: str, nodes: int) -> typing.Optional[Algorithm]:
 def bus_factor(collective: str, ranks: int) -> float:
     """Return bus bandwidth by algorithm bandwidth, as nccl-tests counts it.
 
-    Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md, and ``GetBw`` of src/all_reduce.cu, all_gather.cu, reduce_scatter.cu, alltoall.cu, broadcast.cu, reduce.cu
-    and sendrecv.cu.
+    Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md, and ``GetBw`` of src/all_reduce.cu, all_gather.cu, reduce_scatter.cu,
+    alltoall.cu, broadcast.cu, reduce.cu and sendrecv.cu.
 
     :raises ValueError: fewer ranks than one
     """
@@ -112,7 +117,8 @@ def bus_factor(collective: str, ranks: int) -> float:
 
 
 def node_rate_gbs(rails_gbps: typing.Sequence[float]) -> float:
-    """Return what a node sends over all of its rails, in GB/s: its rails times the slowest of them, for NCCL gives each the same part.
+    """Return what a node sends over all of its rails, in GB/s: its rails times the slowest of them, for NCCL gives each
+    the same part.
 
     :param rails_gbps: of each rail what was measured in one direction, in Gb/s, on the slowest node
     :raises ValueError: no rail, or a rate that is none
@@ -125,29 +131,35 @@ def node_rate_gbs(rails_gbps: typing.Sequence[float]) -> float:
 def sent_by_tree(nodes: int) -> float:
     """Return what the busiest node sends in an all_reduce over NCCL's two binary trees, by the size of the message.
 
-    Each tree carries one half up and down. Of two nodes each is root of one tree and leaf of the other: S/2 down and S/2 up. Of three, one node is inner in one
-    tree: S/2 more. From four on it has a parent and two children there: S/2 up and twice S/2 down, and S/2 up as leaf of the other tree.
-    Source: counted on ncclGetDtree of NVIDIA/nccl, src/graph/trees.cc; a test counts it again.
+    Each tree carries one half up and down. Of two nodes each is root of one tree and leaf of the other: S/2 down and
+    S/2 up. Of three, one node is inner in one tree: S/2 more. From four on it has a parent and two children there: S/2
+    up and twice S/2 down, and S/2 up as leaf of the other tree. Source: counted on ncclGetDtree of NVIDIA/nccl,
+    src/graph/trees.cc; a test counts it again.
     """
     return {2: 1.0, 3: 1.5}.get(nodes, 2.0)
 
 
 def network_bound_gbs(collective: str, algorithm: Algorithm, shape: Shape, rate_gbs: float) -> typing.Optional[float]:
-    """Return the bus bandwidth that the network allows, in GB/s; None where no formula is known, or nothing goes over the network.
+    """Return the bus bandwidth that the network allows, in GB/s; None where no formula is known, or nothing goes over
+    the network.
 
     With B, what a node sends over its rails; N nodes of g ranks, n ranks in all; S bytes:
 
-    ring: 2(n-1)/n S leave a node for all_reduce, (n-1)/n S for all_gather and reduce_scatter, S for broadcast and reduce, so the bus bandwidth is B for any N.
-    Source: the derivation in NVIDIA/nccl-tests, doc/PERFORMANCE.md, with the node in the place of the rank. A pat of one rank a node sends as much.
+    ring: 2(n-1)/n S leave a node for all_reduce, (n-1)/n S for all_gather and reduce_scatter, S for broadcast and
+    reduce, so the bus bandwidth is B for any N. Source: the derivation in NVIDIA/nccl-tests, doc/PERFORMANCE.md, with
+    the node in the place of the rank. A pat of one rank a node sends as much.
 
-    tree, nvls_tree (all_reduce): 2(n-1)/n B by what the busiest node sends (``sent_by_tree``): almost twice B for two nodes, and (n-1)/n B from four on.
+    tree, nvls_tree (all_reduce): 2(n-1)/n B by what the busiest node sends (``sent_by_tree``): almost twice B for two
+    nodes, and (n-1)/n B from four on.
 
-    in_network (all_reduce): each node sends S and receives S: 2(n-1)/n B. Source: counted; the switches send one sum to each node.
+    in_network (all_reduce): each node sends S and receives S: 2(n-1)/n B. Source: counted; the switches send one sum to
+    each node.
 
-    alltoall: of the S bytes of each of g ranks, (n-g)/n go to other nodes, so S/t is at most B n / (g (n-g)), and the bus bandwidth B (n-1) / (g (n-g)).
-    Source: counted; each rank sends S/n to each other one (src/alltoall.cu).
+    alltoall: of the S bytes of each of g ranks, (n-g)/n go to other nodes, so S/t is at most B n / (g (n-g)), and the
+    bus bandwidth B (n-1) / (g (n-g)). Source: counted; each rank sends S/n to each other one (src/alltoall.cu).
 
-    sendrecv: rank i sends S to rank i+1, so one rank of a node alone sends to another node, and over one rail. Its bound is that of a rail: no formula here.
+    sendrecv: rank i sends S to rank i+1, so one rank of a node alone sends to another node, and over one rail. Its
+    bound is that of a rail: no formula here.
 
     :param rate_gbs: B
     """
@@ -160,16 +172,24 @@ def network_bound_gbs(collective: str, algorithm: Algorithm, shape: Shape, rate_
         return rate_gbs if collective in _EVEN else None
     if collective != "all_reduce":
         return None
-    return rate_gbs * bus_factor("all_reduce", ranks) / (1.0 if algorithm == "in_network" else sent_by_tree(shape.nodes))
+    return (
+        rate_gbs * bus_factor("all_reduce", ranks) / (1.0 if algorithm == "in_network" else sent_by_tree(shape.nodes))
+    )
 
 
 def node_bound_gbs(collective: str, algorithm: Algorithm, shape: Shape, node: NodeFigure) -> typing.Optional[float]:
-    """Return the bus bandwidth that the inside of a node allows, in GB/s; None where its figure says nothing of this algorithm.
+    """Return the bus bandwidth that the inside of a node allows, in GB/s; None where its figure says nothing of this
+    algorithm.
 
-    A tree reduces in the node first, at the bytes by time that it reached alone: only the factor of the bus bandwidth is that of more ranks. A ring goes
-    through the node at the bandwidth that a ring had there.
+    A tree reduces in the node first, at the bytes by time that it reached alone: only the factor of the bus bandwidth
+    is that of more ranks. A ring goes through the node at the bandwidth that a ring had there.
     """
-    if algorithm in ("tree", "nvls_tree", "in_network") and collective == "all_reduce" and shape.gpus > 1 and node.algorithm != "ring":
+    if (
+        algorithm in ("tree", "nvls_tree", "in_network")
+        and collective == "all_reduce"
+        and shape.gpus > 1
+        and node.algorithm != "ring"
+    ):
         return node.bus_gbs * bus_factor(collective, shape.ranks) / bus_factor(collective, shape.gpus)
     return node.bus_gbs if algorithm == node.algorithm == "ring" else None
 
@@ -185,8 +205,9 @@ def expect(
 ) -> typing.Optional[Floor]:
     """Return what a run over the network must reach; None where no formula is known.
 
-    Without an algorithm the floor is the least that any of NCCL's is bound to, and the bound the most. A tree of two or three nodes is bound by the inside of
-    the nodes; where nothing is known of that, the floor is that of a ring, which is low.
+    Without an algorithm the floor is the least that any of NCCL's is bound to, and the bound the most. A tree of two or
+    three nodes is bound by the inside of the nodes; where nothing is known of that, the floor is that of a ring, which
+    is low.
 
     :param rails_gbps: of each rail what was measured in one direction, in Gb/s, on the slowest node
     :param algorithm: as NCCL's log says
@@ -201,8 +222,8 @@ def expect(
     rate = node_rate_gbs(rails_gbps)
     if collective == "sendrecv" and shape.nodes > 1:
         rail = rate / len(rails_gbps)
-        return Floor(rail, share * rail, rail, f"{share:g} x one rail of {_gbs(rail)} GB/s")
-    algorithms: typing.Tuple[Algorithm, ...] = (algorithm,) if algorithm else ("ring", "tree")
+        return Floor(rail, share * rail, rail, f"{share:g} x one rail of {spell_gbs(rail)}")
+    algorithms: tuple[Algorithm, ...] = (algorithm,) if algorithm else ("ring", "tree")
     bounds = [_bound(collective, item, shape, rate, node) for item in algorithms]
     known = [bound for bound in bounds if bound is not None]
     if not known:
@@ -211,16 +232,24 @@ def expect(
     # what the inside of a node allows is not known, so no more is asked for than a ring would reach
     loose = node is None and shape.nodes in (2, 3) and algorithm in ("tree", "nvls_tree", "in_network")
     asked = min(least, rate) if loose else least
-    how = f"{share:g} x {_gbs(asked)} GB/s, from {len(rails_gbps)} rails x {min(rails_gbps):g} Gb/s, {shape.nodes} nodes x {shape.gpus} GPUs"
-    how += f", {algorithm or 'an algorithm that the log does not name'}" + (", as a ring: what the inside of a node allows was not measured" if loose else "")
+    how = (
+        f"{share:g} x {spell_gbs(asked)}, from {len(rails_gbps)} rails x {min(rails_gbps):g} Gb/s, {shape.nodes} nodes"
+        f" x {shape.gpus} GPUs"
+    )
+    how += f", {algorithm or 'an algorithm that the log does not name'}" + (
+        ", as a ring: what the inside of a node allows was not measured" if loose else ""
+    )
     return Floor(least if algorithm else most, share * asked, most, how)
 
 
-def _gbs(value: float) -> str:
-    return f"{value:.1f}" if value >= 1 else f"{value:.3g}"
+def spell_gbs(value: float) -> str:
+    """Return a bandwidth for a reader, with its unit."""
+    return f"{value:.1f} GB/s" if value >= 1 or not value else f"{value:.3g} GB/s"
 
 
-def _bound(collective: str, algorithm: Algorithm, shape: Shape, rate_gbs: float, node: typing.Optional[NodeFigure]) -> typing.Optional[float]:
+def _bound(
+    collective: str, algorithm: Algorithm, shape: Shape, rate_gbs: float, node: typing.Optional[NodeFigure]
+) -> typing.Optional[float]:
     network = network_bound_gbs(collective, algorithm, shape, rate_gbs)
     inside = node_bound_gbs(collective, algorithm, shape, node) if node else None
     return network if network is None or inside is None else min(network, inside)

@@ -30,7 +30,8 @@ class Ground:
 
 
 def plan_run(test: Test, number: int, name: TestName, ground: Ground) -> CollectiveRun:
-    """Return the run of a test: two nodes rail by rail at the same time, one rail of a halving by the GPU beside it, all others over all rails.
+    """Return the run of a test: two nodes rail by rail at the same time, one rail of a halving by the GPU beside it,
+    all others over all rails.
 
     :param number: of the test in the climb, for the names of its objects
     """
@@ -45,7 +46,11 @@ def plan_proof(run: CollectiveRun, test: Test, wanted: Collectives, ground: Grou
     each = 1 if run.by_rail or run.gpu is not None else wanted.gpus_per_node
     return Wanted(
         len(run.nodes),
-        {ground.hosts[node]: {device: hca.rail for device, hca in ground.hcas.get(node, {}).items()} for node in run.nodes if node in ground.hosts},
+        {
+            ground.hosts[node]: {device: hca.rail for device, hca in ground.hcas.get(node, {}).items()}
+            for node in run.nodes
+            if node in ground.hosts
+        },
         rails if len(run.nodes) > 1 else (),
         each * len(run.nodes),
         wanted.gpu_direct,
@@ -74,23 +79,32 @@ def plan_floor(
         return None
     slowest = [min(rate for rate in found if rate is not None) for found in rates.values()]
     if run.by_rail:
-        # each group has a rail to itself, shared where there are more GPUs than rails; the figure is that of the slowest
+        # each group has a rail to itself, shared where there are more GPUs than rails; the figure is that of the
+        # slowest
         share = min(slowest) * len(rails) / wanted.gpus_per_node
         return expect(run.test, Shape(len(run.nodes), 1), [share], algorithm, None, wanted.share, library)
     gpus = 1 if run.gpu is not None else wanted.gpus_per_node
-    return expect(run.test, Shape(len(run.nodes), gpus), slowest, algorithm, node if gpus > 1 else None, wanted.share, library)
+    return expect(
+        run.test, Shape(len(run.nodes), gpus), slowest, algorithm, node if gpus > 1 else None, wanted.share, library
+    )
 
 
 def _rate(ground: Ground, node: str, rail: int) -> typing.Optional[float]:
-    """Return the rate of a rail of a node in Gb/s: of several HCAs on one the sum; None where one of them was not measured."""
+    """Return the rate of a rail of a node in Gb/s: of several HCAs on one the sum; None where one of them was not
+    measured."""
     rates = [hca.rate_gbps for hca in ground.hcas.get(node, {}).values() if hca.rail == rail]
     known = [rate for rate in rates if rate is not None]
     return sum(known) if known and len(known) == len(rates) else None
 
 
 def pick_expected(run: CollectiveRun, wanted: Collectives) -> typing.Optional[ExpectedBusbw]:
-    """Return the intent's own floor of a run over all rails: that of its number of nodes before that of all. A rail alone has a floor of its own."""
+    """Return the intent's own floor of a run over all rails: that of its number of nodes before that of all. A rail
+    alone has a floor of its own."""
     if run.by_rail or run.gpu is not None or len(run.nodes) < 2:
         return None
-    found = {item.nodes: item for item in wanted.expected_busbw if item.test == run.test and item.nodes in (None, len(run.nodes))}
+    found = {
+        item.nodes: item
+        for item in wanted.expected_busbw
+        if item.test == run.test and item.nodes in (None, len(run.nodes))
+    }
     return found.get(len(run.nodes), found.get(None))

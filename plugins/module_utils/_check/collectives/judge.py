@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Is a proven figure what it should be? Check ids: ``collectives.bandwidth`` and, where it is not, ``collectives.cause``."""
+"""Is a proven figure what it should be? Check ids: ``collectives.bandwidth`` and, where it is not,
+``collectives.cause``."""
 
 from __future__ import annotations
 
@@ -14,18 +15,25 @@ from ..._model.nccl import NcclChoice, NcclLog
 from ..._model.nccl_tests import NcclTestRow, NcclTests
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import Surroundings, find_causes
-from .floor import LEAST_BYTES, Algorithm, Floor, bus_factor, name_algorithm
+from .floor import LEAST_BYTES, Algorithm, Floor, bus_factor, name_algorithm, spell_gbs
 from .proof import Proof, count_nodes, count_rows
 
 #: by which a figure may be above its bound: the rails were measured at another time
 _ABOVE = 1.05
-#: of the median of the nodes, below which the inside of one is slow: NVIDIA's bring-up procedure looks at what is below 0.93 of the best
+#: of the median of the nodes, below which the inside of one is slow: NVIDIA's bring-up procedure looks at what is below
+#: 0.93 of the best
 _LIKE = 0.93
 #: GB/s, below which the two decimals of the table are less than time and bytes tell
 _COARSE = 1.0
 #: nodes, from which on a median says something
 _SEVERAL = 3
-_FUNCTIONS = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "broadcast": "Broadcast", "reduce": "Reduce"}
+_FUNCTIONS = {
+    "all_reduce": "AllReduce",
+    "all_gather": "AllGather",
+    "reduce_scatter": "ReduceScatter",
+    "broadcast": "Broadcast",
+    "reduce": "Reduce",
+}
 #: of which NCCL counts what one rank has, and the test what all have
 _OF_A_RANK = ("all_gather", "reduce_scatter")
 
@@ -42,7 +50,7 @@ class Figure:
     size_bytes: int
     bus_gbs: float
     choice: typing.Optional[NcclChoice] = None
-    sizes: typing.Tuple[typing.Tuple[int, float], ...] = ()
+    sizes: tuple[tuple[int, float], ...] = ()
 
 
 def pick_figure(log: NcclLog, run: NcclTests, proof: Proof, least_bytes: int = LEAST_BYTES) -> typing.Optional[Figure]:
@@ -50,7 +58,7 @@ def pick_figure(log: NcclLog, run: NcclTests, proof: Proof, least_bytes: int = L
 
     :param log: that the run was proven by
     """
-    sizes = tuple((row.size_bytes, mean_bus_gbs(row, run, log)) for row in count_rows(run, proof) if row.figures)
+    sizes = tuple((row.size_bytes, _mean(row, run, log)) for row in count_rows(run, proof) if row.figures)
     large = [item for item in sizes if item[0] >= least_bytes]
     if not large:
         return None
@@ -58,34 +66,31 @@ def pick_figure(log: NcclLog, run: NcclTests, proof: Proof, least_bytes: int = L
     return Figure(size_bytes, bus_gbs, _choice(log, run, size_bytes), sizes)
 
 
-def mean_bus_gbs(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
-    """Return the mean of both places, in GB/s. Of a slow network the table says 0.00, and time and bytes say how much that is.
-
-    :param row: with a figure at least
-    """
+def _mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
+    """Return the mean of both places, in GB/s. Of a slow network the table says 0.00, and time and bytes say how much
+    that is."""
     sizes = {communicator.size for communicator in log.communicators}
     ranks = sizes.pop() if len(sizes) == 1 else None
     factor = bus_factor(run.collective, ranks) if ranks and run.collective in _FUNCTIONS and not run.cpu_time else None
     found = [
-        row.size_bytes / figure.time_us / 1000 * factor if factor is not None and figure.algorithm_gbs < _COARSE and figure.time_us > 0 else figure.bus_gbs
+        row.size_bytes / figure.time_us / 1000 * factor
+        if factor is not None and figure.algorithm_gbs < _COARSE and figure.time_us > 0
+        else figure.bus_gbs
         for figure in row.figures
     ]
     return sum(found) / len(found)
 
 
-def spell_gbs(value: float) -> str:
-    """Return a bandwidth for a reader, with its unit."""
-    return f"{value:.1f} GB/s" if value >= 1 or not value else f"{value:.3g} GB/s"
-
-
 def spell_bytes(count: int) -> str:
     """Return the size of a message for a reader, with its unit."""
-    shift, unit = next(((shift, unit) for shift, unit in ((30, "GiB"), (20, "MiB")) if count >= 1 << shift), (10, "KiB"))
+    units = ((30, "GiB"), (20, "MiB"))
+    shift, unit = next(((shift, unit) for shift, unit in units if count >= 1 << shift), (10, "KiB"))
     return f"{count / (1 << shift):g} {unit}"
 
 
 def _choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[NcclChoice]:
-    """Return what NCCL chose for a size; None where the log does not say, or ranks of several communicators chose differently."""
+    """Return what NCCL chose for a size; None where the log does not say, or ranks of several communicators chose
+    differently."""
     own, _silent = cut_to_run(log, run, group_by_process(log))
     keys = {(rank.host, rank.pid) for communicator in own.communicators for rank in communicator.ranks}
     sizes = {communicator.size or 1 for communicator in own.communicators} if run.collective in _OF_A_RANK else {1}
@@ -94,7 +99,8 @@ def _choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[Nc
         for process in own.processes
         if (process.host, process.pid) in keys
         for choice in process.choices
-        if choice.function in ("", _FUNCTIONS.get(run.collective)) and any(choice.size_bytes * size == size_bytes for size in sizes)
+        if choice.function in ("", _FUNCTIONS.get(run.collective))
+        and any(choice.size_bytes * size == size_bytes for size in sizes)
     }
     return found.pop() if len(found) == 1 else None
 
@@ -114,7 +120,7 @@ def judge_figure(
     seen: Surroundings,
     wanted: typing.Optional[ExpectedBusbw] = None,
     least_bytes: int = LEAST_BYTES,
-) -> typing.Tuple[Finding, ...]:
+) -> tuple[Finding, ...]:
     """Return the finding on the figure of a run and, where it is too slow, on what may be the cause.
 
     :param subject: of the group
@@ -124,45 +130,90 @@ def judge_figure(
     """
     check = "collectives.bandwidth"
     asked = wanted.gbs if wanted else floor.floor_gbs if floor else None
-    how = f"{spell_gbs(wanted.gbs)}, by the intent: {wanted.reason}" if wanted else f"{spell_gbs(floor.floor_gbs)} ({floor.how})" if floor else "a floor"
+    how = (
+        f"{spell_gbs(wanted.gbs)}, by the intent: {wanted.reason}"
+        if wanted
+        else f"{spell_gbs(floor.floor_gbs)} ({floor.how})"
+        if floor
+        else "a floor"
+    )
     if proof.status != PASS:
         why = "No figure counts without the proof of its network; see the other findings of this run."
         return (Finding(check, subject, UNKNOWN, "not proven", how, why, "Mend what these name, and run it again."),)
     figure = pick_figure(log, run, proof, least_bytes)
     if figure is None:
         why = f"No message has {spell_bytes(least_bytes)} or more, and smaller ones don't fill the links."
-        return (Finding(check, subject, UNKNOWN, "small messages alone", how, why, "Run it up to 8 GiB (-e 8G), as far as the GPUs' memory goes."),)
-    measured = f"{spell_gbs(figure.bus_gbs)} with {spell_bytes(figure.size_bytes)}" + (f", {figure.choice.algorithm}" if figure.choice else "")
+        return (
+            Finding(
+                check,
+                subject,
+                UNKNOWN,
+                "small messages alone",
+                how,
+                why,
+                "Run it up to 8 GiB (-e 8G), as far as the GPUs' memory goes.",
+            ),
+        )
+    measured = f"{spell_gbs(figure.bus_gbs)} with {spell_bytes(figure.size_bytes)}" + (
+        f", {figure.choice.algorithm}" if figure.choice else ""
+    )
     if asked is None:
         why = "No formula is known for this collective and algorithm."
-        return (Finding(check, subject, UNKNOWN, measured, how, why, "Say what is expected, with a reason: expected_busbw."),)
+        return (
+            Finding(
+                check, subject, UNKNOWN, measured, how, why, "Say what is expected, with a reason: expected_busbw."
+            ),
+        )
     if floor is not None and figure.bus_gbs > _ABOVE * floor.most_gbs:
-        why = f"The links carry {spell_gbs(floor.most_gbs)}: part of it went another way, the values are wrong, or the rails were busy when they were measured."
-        remedy = "See #wrong, NCCL_MNNVL_ENABLE and the ways of the channels; measure the rails again on an idle fabric."
+        why = (
+            f"The links carry {spell_gbs(floor.most_gbs)}: part of it went another way, the values are wrong, or the"
+            " rails were busy when they were measured."
+        )
+        remedy = (
+            "See #wrong, NCCL_MNNVL_ENABLE and the ways of the channels; measure the rails again on an idle fabric."
+        )
         return (Finding(check, subject, UNKNOWN, measured, how, why, remedy),)
     if figure.bus_gbs >= asked:
         return (ok(check, subject, measured, how),)
     own, _silent = cut_to_run(log, run, group_by_process(log))
     causes = find_causes(subject, own, figure.choice, seen)
     why = f"{figure.bus_gbs / asked:.0%} of what the links of this cluster allow. {causes[0].why}"
-    remedy = causes[0].remedy + (f" {len(causes) - 1} more may be the cause: collectives.cause." if len(causes) > 1 else "")
+    remedy = causes[0].remedy + (
+        f" {len(causes) - 1} more may be the cause: collectives.cause." if len(causes) > 1 else ""
+    )
     return (Finding(check, subject, FAIL, measured, how, why, remedy), *causes)
 
 
-def judge_inside(figures: typing.Mapping[str, Figure], wanted: typing.Optional[ExpectedBusbw] = None) -> typing.Tuple[Finding, ...]:
-    """Return a finding on each node alone: by a floor of the intent, else by its like. NVLink and PCIe have no stage that would measure them.
+def judge_inside(
+    figures: typing.Mapping[str, Figure], wanted: typing.Optional[ExpectedBusbw] = None
+) -> tuple[Finding, ...]:
+    """Return a finding on each node alone: by a floor of the intent, else by its like. NVLink and PCIe have no stage
+    that would measure them.
 
     :param figures: proven ones, by node; all of one test
     """
-    check, usual = "collectives.inside", statistics.median(figure.bus_gbs for figure in figures.values()) if figures else 0.0
+    check, usual = (
+        "collectives.inside",
+        statistics.median(figure.bus_gbs for figure in figures.values()) if figures else 0.0,
+    )
     asked = wanted.gbs if wanted else _LIKE * usual
-    how = f"{spell_gbs(asked)}, by the intent: {wanted.reason}" if wanted else f"{spell_gbs(asked)} ({_LIKE:g} of the median of {len(figures)} nodes)"
+    how = (
+        f"{spell_gbs(asked)}, by the intent: {wanted.reason}"
+        if wanted
+        else f"{spell_gbs(asked)} ({_LIKE:g} of the median of {len(figures)} nodes)"
+    )
     findings = []
     for node, figure in figures.items():
         measured = f"{spell_gbs(figure.bus_gbs)} with {spell_bytes(figure.size_bytes)}"
         if figure.bus_gbs < asked:
-            why = "The GPUs of this node exchange data slower than those of the others, before any network: an NVLink, a throttled GPU, or another topology."
-            remedy = "See nvidia-smi nvlink -s, nvidia-smi -q -d PERFORMANCE and nvidia-smi topo -m of this node beside another one."
+            why = (
+                "The GPUs of this node exchange data slower than those of the others, before any network: an NVLink, a"
+                " throttled GPU, or another topology."
+            )
+            remedy = (
+                "See nvidia-smi nvlink -s, nvidia-smi -q -d PERFORMANCE and nvidia-smi topo -m of this node beside"
+                " another one."
+            )
             findings.append(Finding(check, node, FAIL, measured, how, why, remedy))
         elif wanted is None and len(figures) < _SEVERAL:
             findings.append(ok(check, node, measured, f"nothing: {len(figures)} nodes are no measure for each other"))

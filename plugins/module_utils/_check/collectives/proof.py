@@ -2,9 +2,10 @@
 
 """Whether a figure of nccl-tests is one of the network that it is about. Check ids: ``collectives.*``.
 
-A collective over TCP, over shared memory or over another fabric's HCAs prints a well-formed table as well, and so does one whose result is wrong. A figure
-counts only when its run is whole and right, and the log of the same run shows each channel of each rank on its way. What a log, a communicator and a rank must
-show is judged by _check/job/channels.py, as in stage training; here each channel is.
+A collective over TCP, over shared memory or over another fabric's HCAs prints a well-formed table as well, and so does
+one whose result is wrong. A figure counts only when its run is whole and right, and the log of the same run shows each
+channel of each rank on its way. What a log, a communicator and a rank must show is judged by _check/job/channels.py, as
+in stage training; here each channel is.
 """
 
 from __future__ import annotations
@@ -21,7 +22,13 @@ from ..job.nccl_run import cut_to_run, group_by_process
 #: tests that use connections of send and receive alone, of which a log does not say how many there must be
 POINT_TO_POINT = ("alltoall", "alltoallv", "gather", "hypercube", "scatter", "sendrecv")
 #: settings of chunks, with which NCCL may write past a buffer [NVIDIA/nccl issue 2408: NCCL_CHUNK_SIZE of 1 MiB]
-_CHUNKS = ("NCCL_CHUNK_SIZE", "NCCL_P2P_NET_CHUNKSIZE", "NCCL_P2P_PCI_CHUNKSIZE", "NCCL_P2P_NVL_CHUNKSIZE", "NCCL_BUFFSIZE")
+_CHUNKS = (
+    "NCCL_CHUNK_SIZE",
+    "NCCL_P2P_NET_CHUNKSIZE",
+    "NCCL_P2P_PCI_CHUNKSIZE",
+    "NCCL_P2P_NVL_CHUNKSIZE",
+    "NCCL_BUFFSIZE",
+)
 #: of what stage training says of the same log
 _CHECKS = {
     "training.channels": "collectives.channels",
@@ -41,11 +48,13 @@ class Wanted:
     """What a run must show.
 
     :ivar nodes: that take part in each communicator
-    :ivar hcas: by host as NCCL writes it the RDMA devices that are on the fabric, each with its rail; None where the rail is not known
+    :ivar hcas: by host as NCCL writes it the RDMA devices that are on the fabric, each with its rail; None where the
+        rail is not known
     :ivar rails: that the run must use, on each host
     :ivar ranks: of each communicator; None takes what the log says
     :ivar gpu_direct: each channel over the network must be GPUDirect RDMA
-    :ivar shared_memory: GPUs of a node may exchange data through the host's memory: there is neither NVLink nor PCIe between them that they may use
+    :ivar shared_memory: GPUs of a node may exchange data through the host's memory: there is neither NVLink nor PCIe
+        between them that they may use
     :ivar multi_node_nvlink: channels between nodes may use NVLink (MNNVL): then the figure is none of the network
     :ivar groups: communicators that the run must have: of NCCL_TESTS_SPLIT several
     :ivar slowest_group: the test was started with -a 3, so that its figure is that of the slowest group
@@ -53,7 +62,7 @@ class Wanted:
 
     nodes: int
     hcas: typing.Mapping[str, typing.Mapping[str, typing.Optional[int]]]
-    rails: typing.Tuple[int, ...]
+    rails: tuple[int, ...]
     ranks: typing.Optional[int] = None
     gpu_direct: bool = True
     shared_memory: bool = False
@@ -77,7 +86,7 @@ class ChannelVerdict:
     rank: int
     channel: typing.Optional[int]
     status: Status
-    ways: typing.Tuple[str, ...]
+    ways: tuple[str, ...]
     why: str = ""
     remedy: str = ""
 
@@ -90,8 +99,8 @@ class Proof:
     :ivar findings: on the run, its log, its ranks and its hosts
     """
 
-    channels: typing.Tuple[ChannelVerdict, ...]
-    findings: typing.Tuple[Finding, ...]
+    channels: tuple[ChannelVerdict, ...]
+    findings: tuple[Finding, ...]
 
     @property
     def status(self) -> Status:
@@ -106,7 +115,9 @@ def prove_run(log: NcclLog, run: NcclTests, wanted: Wanted) -> Proof:
     """Return what the log proves of a run of nccl-tests, and by name what it does not."""
     own, silent = cut_to_run(log, run, group_by_process(log))
     test = run.collective or "test"
-    verdicts = tuple(verdict for communicator in own.communicators for verdict in _judge_channels(communicator, own, wanted))
+    verdicts = tuple(
+        verdict for communicator in own.communicators for verdict in _judge_channels(communicator, own, wanted)
+    )
     findings = [_figures(test, run, own), _groups(test, run, own, wanted)]
     findings += [_silent(host, pid) for host, pid in silent]
     findings += _of_log(own, run, wanted)
@@ -122,7 +133,7 @@ def prove_run(log: NcclLog, run: NcclTests, wanted: Wanted) -> Proof:
     return Proof(verdicts, tuple(findings))
 
 
-def count_rows(run: NcclTests, proof: Proof) -> typing.Tuple[NcclTestRow, ...]:
+def count_rows(run: NcclTests, proof: Proof) -> tuple[NcclTestRow, ...]:
     """Return the rows of a run whose figures count: all of one that is proven, none of any other."""
     return run.rows if proof.status == PASS else ()
 
@@ -133,75 +144,152 @@ def _figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
     wrong = sum(figure.wrong or 0 for row in run.rows for figure in row.figures) or run.out_of_bounds or 0
     if wrong:
         said = sorted({name for process in log.processes for name in process.environment if name in _CHUNKS})
-        why = "The collective gave wrong values, so that its figure means nothing: a GPU, an HCA, a library or a setting damages data."
-        remedy = "See dmesg of the nodes for Xid and ECC errors, and the counters of the links. Run again with no setting of NCCL, and with another version."
+        why = (
+            "The collective gave wrong values, so that its figure means nothing: a GPU, an HCA, a library or a setting"
+            " damages data."
+        )
+        remedy = (
+            "See dmesg of the nodes for Xid and ECC errors, and the counters of the links. Run again with no setting of"
+            " NCCL, and with another version."
+        )
         if said:
-            why = f"The collective gave wrong values, so that its figure means nothing. {', '.join(said)} is set, with which NCCL may write past its buffers."
+            why = (
+                f"The collective gave wrong values, so that its figure means nothing. {', '.join(said)} is set, with"
+                " which NCCL may write past its buffers."
+            )
             remedy = f"Take {', '.join(said)} out of the job, and run again."
         return Finding("collectives.figures", test, FAIL, f"{wrong} wrong values", expected, why, remedy)
     if run.errors:
         why = "The test ended with an error, so that its figures are not those of the collective."
-        return Finding("collectives.figures", test, FAIL, run.errors[0], expected, why, "See the first error in the log, and the findings on it.")
+        return Finding(
+            "collectives.figures",
+            test,
+            FAIL,
+            run.errors[0],
+            expected,
+            why,
+            "See the first error in the log, and the findings on it.",
+        )
     if run.cpu_time:
-        why = "Its times are those that the CPU took to start the collective (option -C), and say nothing of the bandwidth."
+        why = (
+            "Its times are those that the CPU took to start the collective (option -C), and say nothing of the"
+            " bandwidth."
+        )
         return Finding("collectives.figures", test, UNKNOWN, "times of the CPU", expected, why, "Run it without -C.")
     if run.lacks:
         why = f"These are not the figures of a whole run: {run.lacks[0]}."
-        return Finding("collectives.figures", test, UNKNOWN, f"{len(run.rows)} rows", expected, why, "Give all that the test printed, to its last line.")
+        return Finding(
+            "collectives.figures",
+            test,
+            UNKNOWN,
+            f"{len(run.rows)} rows",
+            expected,
+            why,
+            "Give all that the test printed, to its last line.",
+        )
     if not all(any(figure.wrong is not None for figure in row.figures) for row in run.rows):
-        why = "Nobody looked whether the values are right: -c 0, or a version before 2.13, which says no number of wrong ones."
-        return Finding("collectives.figures", test, UNKNOWN, "not checked", expected, why, "Run a version of today with -c 1.")
+        why = (
+            "Nobody looked whether the values are right: -c 0, or a version before 2.13, which says no number of wrong"
+            " ones."
+        )
+        return Finding(
+            "collectives.figures", test, UNKNOWN, "not checked", expected, why, "Run a version of today with -c 1."
+        )
     return ok("collectives.figures", test, f"{len(run.rows)} rows, 0 wrong", expected)
 
 
 def _groups(test: str, run: NcclTests, log: NcclLog, wanted: Wanted) -> Finding:
-    """Whose figure is it, and is the log about all groups? A test cuts off a long list of its ranks, so that of a group none may be in it."""
+    """Whose figure is it, and is the log about all groups? A test cuts off a long list of its ranks, so that of a group
+    none may be in it."""
     listed, logged = len({rank.group for rank in run.ranks}), len(log.communicators)
     expected = f"{wanted.groups} groups, and the figure of the slowest" if wanted.groups > 1 else "one group"
     if listed > 1 and not wanted.slowest_group:
-        why = "The ranks are in several groups, and without -a 3 the figure is that of the first rank's group, or a mean that hides a slow one."
-        return Finding("collectives.groups", test, UNKNOWN, f"{listed} groups", expected, why, "Run it with -a 3: the time of the slowest rank of all groups.")
+        why = (
+            "The ranks are in several groups, and without -a 3 the figure is that of the first rank's group, or a mean"
+            " that hides a slow one."
+        )
+        return Finding(
+            "collectives.groups",
+            test,
+            UNKNOWN,
+            f"{listed} groups",
+            expected,
+            why,
+            "Run it with -a 3: the time of the slowest rank of all groups.",
+        )
     if logged and logged != wanted.groups:
-        why = "NCCL's log has another number of communicators: the log of some ranks is missing, or the groups are not those that were asked for."
+        why = (
+            "NCCL's log has another number of communicators: the log of some ranks is missing, or the groups are not"
+            " those that were asked for."
+        )
         remedy = f"Compare NCCL_TESTS_SPLIT with the GPUs of a node. {_WHOLE}"
         return Finding("collectives.groups", test, UNKNOWN, f"{logged} groups in the log", expected, why, remedy)
     return ok("collectives.groups", test, f"{logged or listed or 1} groups", expected)
 
 
 def _silent(host: str, pid: int) -> Finding:
-    why = "The test lists this process, and NCCL's log has no communicator of it: it wrote no log, or failed before it had one."
-    return Finding("collectives.ranks", f"{host} process {pid}", UNKNOWN, "not in the log", "a communicator", why, _WHOLE)
+    why = (
+        "The test lists this process, and NCCL's log has no communicator of it: it wrote no log, or failed before it"
+        " had one."
+    )
+    return Finding(
+        "collectives.ranks", f"{host} process {pid}", UNKNOWN, "not in the log", "a communicator", why, _WHOLE
+    )
 
 
-def _of_log(log: NcclLog, run: NcclTests, wanted: Wanted) -> typing.List[Finding]:
+def _of_log(log: NcclLog, run: NcclTests, wanted: Wanted) -> list[Finding]:
     """What stage training says of the same log, without what passes and what only warns."""
     # each group has its own number of ranks, and the log itself may say what it is
     found = [item for item in judge_log(log, wanted.ranks, wanted.gpu_direct) if item.status in (FAIL, UNKNOWN)]
     if run.collective in POINT_TO_POINT:
-        found = [item for item in found if item.status == FAIL or item.check not in ("training.channels", "training.transport")]
+        found = [
+            item
+            for item in found
+            if item.status == FAIL or item.check not in ("training.channels", "training.transport")
+        ]
     return [dataclasses.replace(item, check=_CHECKS[item.check]) for item in found]
 
 
 def _point_to_point(test: str) -> Finding:
     why = (
-        "It sends over connections of send and receive, which NCCL makes at their first use. The log does not say how many there must be, so that it can't be "
-        "told whether all of them are in it."
+        "It sends over connections of send and receive, which NCCL makes at their first use. The log does not say how"
+        " many there must be, so that it can't be told whether all of them are in it."
     )
-    remedy = "Prove the transport by an all_reduce in the same pods; take this figure beside it, as one that nothing proves."
+    remedy = (
+        "Prove the transport by an all_reduce in the same pods; take this figure beside it, as one that nothing proves."
+    )
     return Finding("collectives.channels", test, UNKNOWN, "point to point", "each channel in the log", why, remedy)
 
 
 def _alone(test: str) -> Finding:
     why = "Each rank is alone in its communicator, so that nothing was sent."
-    return Finding("collectives.channels", test, UNKNOWN, "no channel", _EVERY, why, "See NCCL_TESTS_SPLIT: MOD takes the GPUs of a node, DIV likewise.")
+    return Finding(
+        "collectives.channels",
+        test,
+        UNKNOWN,
+        "no channel",
+        _EVERY,
+        why,
+        "See NCCL_TESTS_SPLIT: MOD takes the GPUs of a node, DIV likewise.",
+    )
 
 
 def _nodes(communicator: NcclCommunicator, wanted: Wanted) -> Finding:
     subject, nodes, expected = f"communicator {communicator.name}", count_nodes(communicator), f"{wanted.nodes} nodes"
     if nodes == wanted.nodes:
         return ok("collectives.nodes", subject, f"{nodes} nodes", expected)
-    why = "The group is another one than was asked for, so that its figure can't be held against what that should reach."
-    return Finding("collectives.nodes", subject, FAIL, f"{nodes} nodes", expected, why, "Compare the hosts of the launcher, and NCCL_HOSTID, in all pods.")
+    why = (
+        "The group is another one than was asked for, so that its figure can't be held against what that should reach."
+    )
+    return Finding(
+        "collectives.nodes",
+        subject,
+        FAIL,
+        f"{nodes} nodes",
+        expected,
+        why,
+        "Compare the hosts of the launcher, and NCCL_HOSTID, in all pods.",
+    )
 
 
 def count_nodes(communicator: NcclCommunicator) -> int:
@@ -213,7 +301,7 @@ def _judge_channels(communicator: NcclCommunicator, log: NcclLog, wanted: Wanted
     processes = {(process.host, process.pid): process for process in log.processes}
     for rank in communicator.ranks if communicator.size != 1 else ():
         process = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid))
-        by_channel: typing.Dict[int, typing.List[NcclRoute]] = {}
+        by_channel: dict[int, list[NcclRoute]] = {}
         for route in rank.routes:
             for channel in route.channels:
                 by_channel.setdefault(channel, []).append(route)
@@ -223,15 +311,26 @@ def _judge_channels(communicator: NcclCommunicator, log: NcclLog, wanted: Wanted
         for channel in sorted({*by_channel, *range(rank.channels or 0)}):
             routes = by_channel.get(channel, [])
             status, why, remedy = _channel(channel, routes, rank, process, wanted)
-            yield ChannelVerdict(communicator.name, rank.host, rank.rank, channel, status, tuple(dict.fromkeys(map(way, routes))), why, remedy)
+            yield ChannelVerdict(
+                communicator.name,
+                rank.host,
+                rank.rank,
+                channel,
+                status,
+                tuple(dict.fromkeys(map(way, routes))),
+                why,
+                remedy,
+            )
 
 
 #: status, cause and remedy
-_Verdict = typing.Tuple[Status, str, str]
+_Verdict = tuple[Status, str, str]
 _PROVEN: _Verdict = (PASS, "", "")
 
 
-def _channel(channel: int, routes: typing.Sequence[NcclRoute], rank: NcclRank, process: NcclProcess, wanted: Wanted) -> _Verdict:
+def _channel(
+    channel: int, routes: typing.Sequence[NcclRoute], rank: NcclRank, process: NcclProcess, wanted: Wanted
+) -> _Verdict:
     """What failed goes before what is not known."""
     verdicts = [_route(route, rank, process, wanted) for route in routes]
     for verdict in verdicts:
@@ -250,7 +349,14 @@ def _channel(channel: int, routes: typing.Sequence[NcclRoute], rank: NcclRank, p
 def _route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wanted) -> _Verdict:
     if route.transport == "SHM" and not wanted.shared_memory:
         why = "it goes through the host's memory (SHM), neither by NVLink nor over the network"
-        return FAIL, why, "Take NCCL_P2P_DISABLE and NCCL_P2P_LEVEL out of the job; see nvidia-smi topo -m, and switch ACS off between GPUs."
+        return (
+            FAIL,
+            why,
+            (
+                "Take NCCL_P2P_DISABLE and NCCL_P2P_LEVEL out of the job; see nvidia-smi topo -m, and switch ACS off"
+                " between GPUs."
+            ),
+        )
     if route.via == "MNNVL" and not wanted.multi_node_nvlink:
         why = "it goes over NVLink between nodes (MNNVL), and not over the network"
         return FAIL, why, "Set NCCL_MNNVL_ENABLE=0 for a run that is about the network."
@@ -259,31 +365,51 @@ def _route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wante
     if route.via == "Socket":
         return FAIL, "it goes over TCP (NET/Socket)", "See collectives.transport of this rank, which names why."
     if wanted.nodes == 1:
-        return FAIL, "it leaves the GPUs of its node by the network", "Take NCCL_P2P_DISABLE out of the job; see nvidia-smi topo -m."
+        return (
+            FAIL,
+            "it leaves the GPUs of its node by the network",
+            "Take NCCL_P2P_DISABLE out of the job; see nvidia-smi topo -m.",
+        )
     if not route.via.startswith("IB"):
         why = f"network {route.via} is a plugin's, of which it is not known here what it sends by"
         return UNKNOWN, why, "Run it with NCCL_NET=IB, or without the plugin (NCCL_NET_PLUGIN=none)."
     if wanted.gpu_direct and not route.gpu_direct:
-        return FAIL, "it goes through the host's memory, without GPUDirect RDMA", "See collectives.gpu_direct of this rank, which names why."
+        return (
+            FAIL,
+            "it goes through the host's memory, without GPUDirect RDMA",
+            "See collectives.gpu_direct of this rank, which names why.",
+        )
     return _hca(route, rank, process, wanted)
 
 
 def _hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wanted) -> _Verdict:
-    """Where it goes through the GPU of another rank (PXN), the HCA is of the same node all the same, whose processes number them alike."""
+    """Where it goes through the GPU of another rank (PXN), the HCA is of the same node all the same, whose processes
+    number them alike."""
     allowed = wanted.hcas.get(rank.host)
     if allowed is None:
-        return UNKNOWN, f"it is not known which HCAs of {rank.host} are on the fabric", "Run it in pods whose annotations can be read."
+        return (
+            UNKNOWN,
+            f"it is not known which HCAs of {rank.host} are on the fabric",
+            "Run it in pods whose annotations can be read.",
+        )
     names = _names(route, process)
     if not names:
-        why = f"the log does not say which HCA network device {'without a number' if route.device is None else route.device} is"
+        why = (
+            "the log does not say which HCA network device"
+            f" {'without a number' if route.device is None else route.device} is"
+        )
         return UNKNOWN, why, "Run with NCCL_DEBUG_SUBSYS=INIT,NET, which names them."
     foreign = [name for name in names if name not in allowed]
     if foreign:
-        return FAIL, f"it uses {', '.join(foreign)}, which is not on the fabric", "Name the devices in NCCL_IB_HCA, exactly: with '=' in front."
+        return (
+            FAIL,
+            f"it uses {', '.join(foreign)}, which is not on the fabric",
+            "Name the devices in NCCL_IB_HCA, exactly: with '=' in front.",
+        )
     return _PROVEN
 
 
-def _names(route: NcclRoute, process: NcclProcess) -> typing.List[str]:
+def _names(route: NcclRoute, process: NcclProcess) -> list[str]:
     """Name the HCAs of a route; none where the log does not say."""
     for device in process.devices:
         if device.index == route.device:
@@ -293,7 +419,7 @@ def _names(route: NcclRoute, process: NcclProcess) -> typing.List[str]:
 
 def _of_verdicts(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterator[Finding]:
     """One finding for the channels of a rank that share a cause, and one for all that are proven."""
-    together: typing.Dict[typing.Tuple[str, str, int, Status, str, str], typing.List[ChannelVerdict]] = {}
+    together: dict[tuple[str, str, int, Status, str, str], list[ChannelVerdict]] = {}
     proven = 0
     for verdict in verdicts:
         proven += verdict.status == PASS
@@ -302,11 +428,26 @@ def _of_verdicts(verdicts: typing.Sequence[ChannelVerdict]) -> typing.Iterator[F
             together.setdefault(key, []).append(verdict)
     for (communicator, host, rank, status, why, remedy), found in together.items():
         numbers = spell_numbers([item.channel for item in found if item.channel is not None])
-        measured = (f"channel {numbers}: " if numbers else "") + (", ".join(dict.fromkeys(name for item in found for name in item.ways)) or "not in the log")
+        measured = (f"channel {numbers}: " if numbers else "") + (
+            ", ".join(dict.fromkeys(name for item in found for name in item.ways)) or "not in the log"
+        )
         subject = f"{host} rank {rank} of communicator {communicator}"
-        yield Finding("collectives.way", subject, status, measured, _EVERY, f"{'Of these channels ' if numbers else ''}{why}.", remedy)
+        yield Finding(
+            "collectives.way",
+            subject,
+            status,
+            measured,
+            _EVERY,
+            f"{'Of these channels ' if numbers else ''}{why}.",
+            remedy,
+        )
     if proven and not together:
-        yield ok("collectives.way", "run", f"{proven} channels of {len({(item.communicator, item.rank) for item in verdicts})} ranks", _EVERY)
+        yield ok(
+            "collectives.way",
+            "run",
+            f"{proven} channels of {len({(item.communicator, item.rank) for item in verdicts})} ranks",
+            _EVERY,
+        )
 
 
 def _leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
@@ -314,28 +455,45 @@ def _leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
     nodes, hosts = count_nodes(communicator), {rank.host for rank in communicator.ranks}
     if nodes < 2:
         return
-    leaves: typing.Dict[int, typing.List[str]] = {}
+    leaves: dict[int, list[str]] = {}
     for rank in communicator.ranks:
-        over = {channel for route in rank.routes if route.transport in ("NET", "COLLNET") and route.direction == "send" for channel in route.channels}
+        over = {
+            channel
+            for route in rank.routes
+            if route.transport in ("NET", "COLLNET") and route.direction == "send"
+            for channel in route.channels
+        }
         for channel in over:
             leaves.setdefault(channel, []).append(rank.host)
     channels = range(max((rank.channels or 0 for rank in communicator.ranks), default=0))
-    within = [channel for channel in channels if len(leaves.get(channel, ())) < nodes or not hosts <= set(leaves[channel])]
+    within = [
+        channel for channel in channels if len(leaves.get(channel, ())) < nodes or not hosts <= set(leaves[channel])
+    ]
     if within:
         why = f"Channel {spell_numbers(within)} does not leave each node over the network, by what is in the log."
         measured = f"{len(within)} of {len(channels)} channels"
-        yield Finding("collectives.network", f"communicator {communicator.name}", UNKNOWN, measured, "each channel leaves each node", why, _WHOLE)
+        yield Finding(
+            "collectives.network",
+            f"communicator {communicator.name}",
+            UNKNOWN,
+            measured,
+            "each channel leaves each node",
+            why,
+            _WHOLE,
+        )
 
 
 def _rails(log: NcclLog, wanted: Wanted) -> typing.Iterator[Finding]:
     """Name the rails of the run that a host does not use."""
     processes = {(process.host, process.pid): process for process in log.processes}
-    used: typing.Dict[str, typing.Dict[str, None]] = {}
+    used: dict[str, dict[str, None]] = {}
     for communicator in log.communicators:
         for rank in communicator.ranks:
             process = processes.get((rank.host, rank.pid))
             over = [route for route in rank.routes if route.transport in ("NET", "COLLNET") and route.via != "Socket"]
-            used.setdefault(rank.host, {}).update(dict.fromkeys(name for route in over if process for name in _names(route, process)))
+            used.setdefault(rank.host, {}).update(
+                dict.fromkeys(name for route in over if process for name in _names(route, process))
+            )
     expected = f"rail {spell_numbers(wanted.rails)} of each host"
     for host, names in used.items():
         rails = wanted.hcas.get(host, {})
@@ -346,10 +504,31 @@ def _rails(log: NcclLog, wanted: Wanted) -> typing.Iterator[Finding]:
         if not idle:
             yield ok("collectives.rails", host, measured, expected)
         elif unknown or not names or host not in wanted.hcas:
-            why = f"It is not known of which rail {', '.join(unknown or names)} is." if names else "No channel of this host is on an HCA that the log names."
-            yield Finding("collectives.rails", host, UNKNOWN, measured, expected, why, "See the stage fabric for the rails, and collectives.way of this host.")
-        else:
-            why = f"Nothing goes over rail {spell_numbers(idle)}: NCCL_IB_HCA leaves it out, its port is down, or no GPU of the run is near it."
+            why = (
+                f"It is not known of which rail {', '.join(unknown or names)} is."
+                if names
+                else "No channel of this host is on an HCA that the log names."
+            )
             yield Finding(
-                "collectives.rails", host, FAIL, measured, expected, why, "Compare NCCL_IB_HCA with ibv_devinfo in the pod; use as many GPUs as rails."
+                "collectives.rails",
+                host,
+                UNKNOWN,
+                measured,
+                expected,
+                why,
+                "See the stage fabric for the rails, and collectives.way of this host.",
+            )
+        else:
+            why = (
+                f"Nothing goes over rail {spell_numbers(idle)}: NCCL_IB_HCA leaves it out, its port is down, or no GPU"
+                " of the run is near it."
+            )
+            yield Finding(
+                "collectives.rails",
+                host,
+                FAIL,
+                measured,
+                expected,
+                why,
+                "Compare NCCL_IB_HCA with ibv_devinfo in the pod; use as many GPUs as rails.",
             )

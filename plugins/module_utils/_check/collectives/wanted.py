@@ -35,7 +35,7 @@ class Mistake:
     remedy: str
 
 
-def find_mistakes(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Tuple[Mistake, ...]:
+def find_mistakes(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> tuple[Mistake, ...]:
     """Return what can't be meant, key by key; nothing of keys that could not be read."""
     return (*told(_of_fabric, wanted, fabrics), *told_by((_of_run, _of_floors), wanted))
 
@@ -56,10 +56,25 @@ def _of_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.
         return
     rails = fabric.select.hcas_per_node
     if not 1 <= wanted.gpus_per_node <= _MOST_GPUS:
-        yield Mistake("gpus_per_node", str(wanted.gpus_per_node), f"1 to {_MOST_GPUS}", "It is the number of ranks of a node.", "Give the GPUs of a node.")
+        yield Mistake(
+            "gpus_per_node",
+            str(wanted.gpus_per_node),
+            f"1 to {_MOST_GPUS}",
+            "It is the number of ranks of a node.",
+            "Give the GPUs of a node.",
+        )
     elif wanted.gpus_per_node % rails:
-        why = f"The {rails} rails of a node would carry different numbers of GPUs, and rail by rail there would be groups without a rail."
-        yield Mistake("gpus_per_node", str(wanted.gpus_per_node), f"a multiple of {rails}", why, "Give a multiple of hcas_per_node.")
+        why = (
+            f"The {rails} rails of a node would carry different numbers of GPUs, and rail by rail there would be groups"
+            " without a rail."
+        )
+        yield Mistake(
+            "gpus_per_node",
+            str(wanted.gpus_per_node),
+            f"a multiple of {rails}",
+            why,
+            "Give a multiple of hcas_per_node.",
+        )
 
 
 def _of_run(wanted: Collectives) -> typing.Iterator[Mistake]:
@@ -71,34 +86,72 @@ def _of_run(wanted: Collectives) -> typing.Iterator[Mistake]:
         yield Mistake("tests", ", ".join(wanted.tests) or "none", "each test once", why, "Begin with all_reduce.")
     if wanted.least_bytes < _LEAST_BYTES:
         why = "Each rank needs a part of a message, and what is so small tells of delays alone."
-        yield Mistake("least_bytes", str(wanted.least_bytes), f"{_LEAST_BYTES} at least", why, "Leave it out: 1073741824 (1 GiB).")
+        remedy = "Leave it out: 1073741824 (1 GiB)."
+        yield Mistake("least_bytes", str(wanted.least_bytes), f"{_LEAST_BYTES} at least", why, remedy)
     elif wanted.most_bytes < wanted.least_bytes:
         why = "Smaller messages don't fill the links, so that no figure could be held against them."
+        expected = f"{wanted.least_bytes} at least: least_bytes"
         remedy = "Give 8589934592 (8 GiB), as far as the GPUs' memory goes."
-        yield Mistake("most_bytes", str(wanted.most_bytes), f"{wanted.least_bytes} at least: least_bytes", why, remedy)
+        yield Mistake("most_bytes", str(wanted.most_bytes), expected, why, remedy)
     if wanted.seconds < _LEAST_SECONDS:
         yield Mistake("seconds", str(wanted.seconds), f"{_LEAST_SECONDS} at least", "No run ends sooner.", "Give 300.")
     if not wanted.program_folder.startswith("/"):
-        yield Mistake("program_folder", wanted.program_folder, "a path from /", "It is where the programs are in the image.", "Give the whole path.")
+        yield Mistake(
+            "program_folder",
+            wanted.program_folder,
+            "a path from /",
+            "It is where the programs are in the image.",
+            "Give the whole path.",
+        )
 
 
 def _of_floors(wanted: Collectives) -> typing.Iterator[Mistake]:
     # not a number compares with nothing
     if wanted.share is not None and not _LEAST_SHARE <= wanted.share <= 1:
         why = "Above 1 no run could reach it; with less than half of the links' rate a broken cluster would pass."
-        yield Mistake("share", f"{wanted.share:g}", f"{_LEAST_SHARE:g} to 1", why, "Leave it out, or name a floor with its reason: expected_busbw.")
+        yield Mistake(
+            "share",
+            f"{wanted.share:g}",
+            f"{_LEAST_SHARE:g} to 1",
+            why,
+            "Leave it out, or name a floor with its reason: expected_busbw.",
+        )
     seen = set()
     for place, item in enumerate(wanted.expected_busbw):
         key = f"expected_busbw[{place}]"
         if not 0 < item.gbs < 1e5:
-            yield Mistake(f"{key}.gbs", f"{item.gbs:g}", "GB/s above 0", "It is the bus bandwidth that nccl-tests prints.", "Give it in GB/s.")
+            yield Mistake(
+                f"{key}.gbs",
+                f"{item.gbs:g}",
+                "GB/s above 0",
+                "It is the bus bandwidth that nccl-tests prints.",
+                "Give it in GB/s.",
+            )
         if len(item.reason.split()) < 2:
             why = "The report prints it to those who have to trust the run."
             yield Mistake(f"{key}.reason", item.reason or "none", "why this floor", why, "Say it in some words.")
         if item.nodes is not None and item.nodes < 2:
-            yield Mistake(f"{key}.nodes", str(item.nodes), "2 at least", "One node sends nothing over the network.", "Leave it out, or give 2 or more.")
+            yield Mistake(
+                f"{key}.nodes",
+                str(item.nodes),
+                "2 at least",
+                "One node sends nothing over the network.",
+                "Leave it out, or give 2 or more.",
+            )
         if item.test not in wanted.tests:
-            yield Mistake(f"{key}.test", item.test, ", ".join(wanted.tests), "This test is not run.", "Add it to tests, or remove the floor.")
+            yield Mistake(
+                f"{key}.test",
+                item.test,
+                ", ".join(wanted.tests),
+                "This test is not run.",
+                "Add it to tests, or remove the floor.",
+            )
         if (item.test, item.nodes) in seen:
-            yield Mistake(key, f"{item.test} of {item.nodes or 'all'} nodes", "each once", "Two floors for the same groups.", "Keep one of them.")
+            yield Mistake(
+                key,
+                f"{item.test} of {item.nodes or 'all'} nodes",
+                "each once",
+                "Two floors for the same groups.",
+                "Keep one of them.",
+            )
         seen.add((item.test, item.nodes))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which network a training job should get (row S2.6), as rules: each is triggered by figures alone, and says them and its reason."""
+"""Which network a training job should get (row S2.6), as rules: each is triggered by figures alone, and says them and
+its reason."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from ..._model.comparison import RDMA, Kind, Measure
 from .scaling import CLOSE, Row, figure_of
 
 #: with a NIC of the pod's own, by TCP
-_TCP: typing.Tuple[Kind, ...] = ("sriov", "macvlan")
+_TCP: tuple[Kind, ...] = ("sriov", "macvlan")
 
 Rows = typing.Sequence[Row]
 
@@ -31,10 +32,10 @@ class Advice:
     text: str
     reason: str
     figures: str
-    against: typing.Tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
 
 
-def advise(measure: Measure, rows: Rows) -> typing.Tuple[Advice, ...]:
+def advise(measure: Measure, rows: Rows) -> tuple[Advice, ...]:
     """All that the figures of a measure trigger, in the order of the rules."""
     return tuple(advice for rule in _RULES for advice in rule(measure, rows))
 
@@ -45,8 +46,8 @@ def _pod_network(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
         yield Advice(
             "pod network",
             "Never use the pod network for training on several nodes.",
-            "Its overlay takes each packet through the kernels of both hosts, on links that all other traffic shares; in a collective, one late packet idles"
-            " every GPU.",
+            "Its overlay takes each packet through the kernels of both hosts, on links that all other traffic shares;"
+            " in a collective, one late packet idles every GPU.",
             _beside(measure, slow, [row for row in rows if row.of_best == 1.0]),
             _networks(slow),
         )
@@ -68,14 +69,21 @@ def _negative(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
 def _vnic(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     """A vNIC against what it could be: linear, and what virtual functions reach."""
     mine = [row for row in rows if row.kind == "vnic"]
-    functions = [row for row in rows if row.kind in ("sriov", "sriov_rdma") and any(row.nodes == other.nodes for other in mine)]
-    held_back = [row for row in mine if any(row.nodes == other.nodes and row.of_best < CLOSE * other.of_best for other in functions)]
+    functions = [
+        row for row in rows if row.kind in ("sriov", "sriov_rdma") and any(row.nodes == other.nodes for other in mine)
+    ]
+    held_back = [
+        row
+        for row in mine
+        if any(row.nodes == other.nodes and row.of_best < CLOSE * other.of_best for other in functions)
+    ]
     slow = [row for row in mine if row.efficiency is not None and row.efficiency < measure.enough]
     if held_back:
         yield Advice(
             "virtual functions",
             "Give this job virtual functions (SR-IOV) instead of a vNIC.",
-            "These GPUs, as those of the H100 class, make gradients faster than a vNIC moves them; a virtual function is the NIC itself.",
+            "These GPUs, as those of the H100 class, make gradients faster than a vNIC moves them; a virtual function"
+            " is the NIC itself.",
             _beside(measure, held_back, functions),
             _networks(held_back),
         )
@@ -99,8 +107,12 @@ def _vnic(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
 def _rdma(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
     """RDMA against TCP over a NIC of the pod's own, on as many nodes."""
     for nodes in sorted({row.nodes for row in rows}, reverse=True):
-        tcp = max((row for row in rows if row.nodes == nodes and row.kind in _TCP), key=lambda row: row.of_best, default=None)
-        rdma = max((row for row in rows if row.nodes == nodes and row.kind in RDMA), key=lambda row: row.of_best, default=None)
+        tcp = max(
+            (row for row in rows if row.nodes == nodes and row.kind in _TCP), key=lambda row: row.of_best, default=None
+        )
+        rdma = max(
+            (row for row in rows if row.nodes == nodes and row.kind in RDMA), key=lambda row: row.of_best, default=None
+        )
         if tcp is None or rdma is None:
             continue
         figures = f"{_said(measure, [rdma])} beside {_said(measure, [tcp])}"
@@ -108,17 +120,23 @@ def _rdma(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
             reason = "It takes the CPUs and their memory out of the path of each message."
             yield Advice("RDMA", "Use RDMA for this job.", reason, figures, (tcp.network,))
         elif not measure.per_node:
-            reason = "What this model exchanges still fits into what TCP moves; a larger one exchanges more in each step."
-            yield Advice("RDMA", "Plan RDMA for larger models, although this one does not need it yet.", reason, figures)
+            reason = (
+                "What this model exchanges still fits into what TCP moves; a larger one exchanges more in each step."
+            )
+            yield Advice(
+                "RDMA", "Plan RDMA for larger models, although this one does not need it yet.", reason, figures
+            )
         return
 
 
-_RULES: typing.Tuple[typing.Callable[[Measure, Rows], typing.Iterator[Advice]], ...] = (_pod_network, _negative, _vnic, _rdma)
+_RULES: tuple[typing.Callable[[Measure, Rows], typing.Iterator[Advice]], ...] = (_pod_network, _negative, _vnic, _rdma)
 
 
 def _said(measure: Measure, rows: Rows) -> str:
     return ", ".join(
-        f"{row.network} {figure_of(measure, row)}" + ("" if row.efficiency is None else f" ({100 * row.efficiency:.1f} % of linear)") for row in rows
+        f"{row.network} {figure_of(measure, row)}"
+        + ("" if row.efficiency is None else f" ({100 * row.efficiency:.1f} % of linear)")
+        for row in rows
     )
 
 
@@ -126,7 +144,7 @@ def _beside(measure: Measure, rows: Rows, others: Rows) -> str:
     return f"{_said(measure, rows)} beside {_said(measure, others)}" if others else _said(measure, rows)
 
 
-def _networks(rows: Rows) -> typing.Tuple[str, ...]:
+def _networks(rows: Rows) -> tuple[str, ...]:
     return tuple(dict.fromkeys(row.network for row in rows))
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage compare: the same measure on each network, and what follows from it for a training job (rows S2.5, S2.6). Check ids: ``compare.*``.
+"""Stage compare: the same measure on each network, and what follows from it for a training job (rows S2.5, S2.6). Check
+ids: ``compare.*``.
 
-Only like is compared with like: figures of one measure, and of the same number of nodes. What follows is in advice.py, as rules.
+Only like is compared with like: figures of one measure, and of the same number of nodes. What follows is in advice.py,
+as rules.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ class Facts:
     :ivar bandwidth: of the fabrics that have figures; None when stage bandwidth did not run before
     """
 
-    bandwidth: typing.Optional[typing.Tuple[FabricBandwidth, ...]] = None
+    bandwidth: typing.Optional[tuple[FabricBandwidth, ...]] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,22 +38,26 @@ class Compared:
     """One measure, worked out: what the check judges and the report shows."""
 
     measure: Measure
-    rows: typing.Tuple[Row, ...]
-    advice: typing.Tuple[Advice, ...]
+    rows: tuple[Row, ...]
+    advice: tuple[Advice, ...]
 
 
-def bandwidths(seen: BandwidthFacts) -> typing.Tuple[FabricBandwidth, ...]:
-    """The middle and the ends of what was measured on each fabric. A suspect's second measurement is none of its own."""
-    found: typing.Dict[str, typing.List[float]] = {}
+def bandwidths(seen: BandwidthFacts) -> tuple[FabricBandwidth, ...]:
+    """The middle and the ends of what was measured on each fabric. A suspect's second measurement is none of its
+    own."""
+    found: dict[str, list[float]] = {}
     over = {pair.fabric: pair.transport for pair in seen.pairs}
     for pair in seen.pairs:
         # a figure beside a failure is none
         if pair.average_gbps is not None and is_usable(pair.average_gbps) and not pair.failure and not pair.again:
             found.setdefault(pair.fabric, []).append(pair.average_gbps)
-    return tuple(FabricBandwidth(name, len(values), min(values), statistics.median(values), max(values), over[name]) for name, values in found.items())
+    return tuple(
+        FabricBandwidth(name, len(values), min(values), statistics.median(values), max(values), over[name])
+        for name, values in found.items()
+    )
 
 
-def compared(intent: Intent, facts: Facts) -> typing.Tuple[Compared, ...]:
+def compared(intent: Intent, facts: Facts) -> tuple[Compared, ...]:
     """Each measure with its rows and the advice that they trigger; what stage bandwidth measured comes first."""
     kinds = {fabric.name: kind_of(fabric) for fabric in intent.fabrics}
     result = []
@@ -61,8 +67,9 @@ def compared(intent: Intent, facts: Facts) -> typing.Tuple[Compared, ...]:
     return tuple(result)
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """Findings for each fabric in each measure, for each figure that should grow with the nodes, for the choice, and for each advice."""
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
+    """Findings for each fabric in each measure, for each figure that should grow with the nodes, for the choice, and
+    for each advice."""
     findings = [_bandwidth(fabric, facts) for fabric in intent.fabrics]
     # the pod network is there to be compared with, also where the intent names it
     ours = {fabric.name for fabric in intent.fabrics if kind_of(fabric) != "pod_network"}
@@ -78,7 +85,10 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 def _measured(intent: Intent, facts: Facts) -> typing.Iterator[Measure]:
     """Both directions at once give the sum of them, which is another measure."""
     seen = {item.fabric: item for item in facts.bandwidth or ()}
-    for name, at_once in (("bandwidth of a pair of pods", False), ("bandwidth of a pair of pods, both directions at once", True)):
+    for name, at_once in (
+        ("bandwidth of a pair of pods", False),
+        ("bandwidth of a pair of pods, both directions at once", True),
+    ):
         figures = tuple(
             Figure(fabric.name, 2, seen[fabric.name].median)
             for fabric in intent.fabrics
@@ -92,10 +102,16 @@ def _bandwidth(fabric: Fabric, facts: Facts) -> Finding:
     expected = "a bandwidth between its pods"
     found = next((item for item in facts.bandwidth or () if item.fabric == fabric.name), None)
     if found is not None:
-        measured = f"{found.median:.4g} Gb/s over {found.transport} in the middle of {found.measured} measurements ({found.worst:.4g} to {found.best:.4g})"
+        measured = (
+            f"{found.median:.4g} Gb/s over {found.transport} in the middle of {found.measured} measurements"
+            f" ({found.worst:.4g} to {found.best:.4g})"
+        )
         return ok("compare.figures", fabric.name, measured, expected)
     if facts.bandwidth is None:
-        why, remedy = "Stage bandwidth did not run before this one.", "Run both: ansible-playbook site.yml --tags bandwidth,compare."
+        why, remedy = (
+            "Stage bandwidth did not run before this one.",
+            "Run both: ansible-playbook site.yml --tags bandwidth,compare.",
+        )
     else:
         why, remedy = "Stage bandwidth measured nothing on this fabric.", "See stage bandwidth for the cause."
     return Finding("compare.figures", fabric.name, UNKNOWN, "no figure", expected, why, remedy)
@@ -126,25 +142,42 @@ def _scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iterator[F
         measured = f"{figure_of(measure, row)}: {row.speed_up:.2f} times one node, {_percent(row.efficiency)} of linear"
         expected = f"faster than fewer nodes, {_percent(measure.enough)} of linear"
         if row.slower_than is not None:
-            why = f"Negative scaling: {row.nodes} nodes are slower than {_nodes(row.slower_than)} on this network, so each node that is added makes it worse."
+            why = (
+                f"Negative scaling: {row.nodes} nodes are slower than {_nodes(row.slower_than)} on this network, so"
+                " each node that is added makes it worse."
+            )
             remedy = "Do not run this job on it over several nodes; take the network that compare.choice names."
             # a network that the intent does not offer is there to be compared with, and may be as bad as it is
-            yield Finding("compare.scaling", subject, FAIL if row.network in ours else WARN, measured, expected, why, remedy)
+            yield Finding(
+                "compare.scaling", subject, FAIL if row.network in ours else WARN, measured, expected, why, remedy
+            )
         elif row.efficiency is not None and row.efficiency < measure.enough:
             why = "The nodes wait for this network for a large part of the time."
-            yield Finding("compare.scaling", subject, WARN, measured, expected, why, "See compare.choice for the network that loses least.")
+            yield Finding(
+                "compare.scaling",
+                subject,
+                WARN,
+                measured,
+                expected,
+                why,
+                "See compare.choice for the network that loses least.",
+            )
         else:
             yield ok("compare.scaling", subject, measured, expected)
 
 
 def _choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
-    """Which network a job should use: the fastest at the largest number of nodes that two of them at least have a figure of."""
+    """Which network a job should use: the fastest at the largest number of nodes that two of them at least have a
+    figure of."""
     measure, expected = item.measure, "a network of the intent is the fastest"
-    groups: typing.Dict[int, typing.List[Row]] = {}
+    groups: dict[int, list[Row]] = {}
     for row in item.rows:
         groups.setdefault(row.nodes, []).append(row)
     if not groups:
-        why, remedy = "None of its figures is a plausible one, so nothing can be compared.", "Measure it again, and correct rdma_cluster.measures."
+        why, remedy = (
+            "None of its figures is a plausible one, so nothing can be compared.",
+            "Measure it again, and correct rdma_cluster.measures.",
+        )
         return Finding("compare.choice", measure.name, UNKNOWN, "no usable figure", expected, why, remedy)
     at_once = max(groups, key=lambda nodes: (len(groups[nodes]) > 1, nodes))
     ranked = sorted(groups[at_once], key=lambda row: -row.of_best)
@@ -156,8 +189,14 @@ def _choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
         best = mine[0] if mine else ranked[0]
         return ok("compare.choice", measure.name, f"{best.network}, of: {said}", expected)
     if ranked[0].kind == "pod_network":
-        why = f"The pod network is faster than {mine[0].network}, which has a NIC of its own: the job does not use it, or it is broken."
-        remedy = "See the job's NCCL log for the interface and transport that it really used, and the stages fabric and bandwidth for the network."
+        why = (
+            f"The pod network is faster than {mine[0].network}, which has a NIC of its own: the job does not use it, or"
+            " it is broken."
+        )
+        remedy = (
+            "See the job's NCCL log for the interface and transport that it really used, and the stages fabric and"
+            " bandwidth for the network."
+        )
         return Finding("compare.choice", measure.name, FAIL, said, expected, why, remedy)
     why = f"The fastest network, {ranked[0].network}, is none of the intent."
     remedy = "If jobs should have it, add it to rdma_fabrics with its profile."
@@ -184,13 +223,13 @@ def _nodes(number: int) -> str:
 
 
 #: path, what is there and what should be
-Mistake = typing.Tuple[str, str, str]
+Mistake = tuple[str, str, str]
 
 
 def mistakes(intent: Intent) -> typing.Iterator[Mistake]:
     """Path, what is there and what should be, of each mistake in ``rdma_cluster.measures``."""
     kinds = next(iter(told(_kinds, intent)), None)
-    seen: typing.Set[str] = set()
+    seen: set[str] = set()
     for index, measure in enumerate(intent.cluster.measures):
         path = f"rdma_cluster.measures[{index}]"
         yield from told(_same_measure, measure, path, seen)
@@ -203,7 +242,7 @@ def _kinds(intent: Intent) -> typing.Iterator[typing.Mapping[str, Kind]]:
     yield {fabric.name: kind_of(fabric) for fabric in intent.fabrics}
 
 
-def _same_measure(measure: Measure, path: str, seen: typing.Set[str]) -> typing.Iterator[Mistake]:
+def _same_measure(measure: Measure, path: str, seen: set[str]) -> typing.Iterator[Mistake]:
     if measure.name in seen:
         yield f"{path}.name", f"'{measure.name}' again", "a name of its own"
     seen.add(measure.name)
@@ -216,7 +255,11 @@ def _no_figure(measure: Measure, path: str) -> typing.Iterator[Mistake]:
 
 def _single_node(measure: Measure, path: str) -> typing.Iterator[Mistake]:
     if measure.single_node is not None and (measure.per_node or not is_usable(measure.single_node)):
-        yield f"{path}.single_node", f"{measure.single_node:g}", "none beside per_node" if measure.per_node else "a figure above 0"
+        yield (
+            f"{path}.single_node",
+            f"{measure.single_node:g}",
+            "none beside per_node" if measure.per_node else "a figure above 0",
+        )
 
 
 def _enough(measure: Measure, path: str) -> typing.Iterator[Mistake]:
@@ -224,10 +267,12 @@ def _enough(measure: Measure, path: str) -> typing.Iterator[Mistake]:
         yield f"{path}.enough", f"{measure.enough:g}", "more than 0, at most 1"
 
 
-def _figure_mistakes(measure: Measure, path: str, kinds: typing.Optional[typing.Mapping[str, Kind]]) -> typing.Iterator[Mistake]:
+def _figure_mistakes(
+    measure: Measure, path: str, kinds: typing.Optional[typing.Mapping[str, Kind]]
+) -> typing.Iterator[Mistake]:
     """:param kinds: of the fabrics; None where they are not known"""
-    seen: typing.Set[typing.Tuple[str, int]] = set()
-    others: typing.Dict[str, typing.Optional[Kind]] = {}
+    seen: set[tuple[str, int]] = set()
+    others: dict[str, typing.Optional[Kind]] = {}
     for index, figure in enumerate(measure.figures):
         where = f"{path}.figures[{index}]"
         yield from told_by((_too_few_nodes, _unusable_value), figure, where)
@@ -245,17 +290,24 @@ def _unusable_value(figure: Figure, where: str) -> typing.Iterator[Mistake]:
         yield f"{where}.value", f"{figure.value:g}", "a figure above 0"
 
 
-def _figure_again(figure: Figure, where: str, seen: typing.Set[typing.Tuple[str, int]]) -> typing.Iterator[Mistake]:
+def _figure_again(figure: Figure, where: str, seen: set[tuple[str, int]]) -> typing.Iterator[Mistake]:
     if (figure.network, figure.nodes) in seen:
         yield where, f"{figure.network} on {figure.nodes} nodes again", "one figure of a network and number of nodes"
     seen.add((figure.network, figure.nodes))
 
 
 def _figure_kind(
-    figure: Figure, where: str, kinds: typing.Optional[typing.Mapping[str, Kind]], others: typing.Dict[str, typing.Optional[Kind]]
+    figure: Figure,
+    where: str,
+    kinds: typing.Optional[typing.Mapping[str, Kind]],
+    others: dict[str, typing.Optional[Kind]],
 ) -> typing.Iterator[Mistake]:
     if kinds is not None and figure.network in kinds and figure.kind not in (None, kinds[figure.network]):
-        yield f"{where}.kind", str(figure.kind), f"{kinds[figure.network]}, which the profile of this fabric says, or none"
+        yield (
+            f"{where}.kind",
+            str(figure.kind),
+            f"{kinds[figure.network]}, which the profile of this fabric says, or none",
+        )
     if kinds is not None and figure.network not in kinds and figure.kind is None:
         yield f"{where}.kind", "missing", f"what '{figure.network}' is, since it is no fabric of the intent"
     if others.setdefault(figure.network, figure.kind) != figure.kind:

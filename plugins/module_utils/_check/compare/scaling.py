@@ -38,7 +38,7 @@ def is_usable(value: float) -> bool:
     return 1e-12 < value < 1e12
 
 
-def rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> typing.Tuple[Row, ...]:
+def rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[Row, ...]:
     """One for each usable figure, in its order.
 
     :param kinds: of the networks that are fabrics of the intent
@@ -47,17 +47,25 @@ def rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> typing.Tuple[Row
     def rate(value: float) -> float:
         return value if measure.better == "more" else 1 / value
 
-    single = None if measure.single_node is None or measure.per_node or not is_usable(measure.single_node) else rate(measure.single_node)
+    single = (
+        None
+        if measure.single_node is None or measure.per_node or not is_usable(measure.single_node)
+        else rate(measure.single_node)
+    )
     figures = [figure for figure in measure.figures if is_usable(figure.value)]
-    best: typing.Dict[int, float] = {}
-    reached: typing.Dict[str, typing.Dict[int, float]] = {}
+    best: dict[int, float] = {}
+    reached: dict[str, dict[int, float]] = {}
     for figure in figures:
         best[figure.nodes] = max(best.get(figure.nodes, 0.0), rate(figure.value))
         reached.setdefault(figure.network, {} if single is None else {1: single})[figure.nodes] = rate(figure.value)
     result = []
     for figure in figures:
         speed = rate(figure.value)
-        faster = [] if measure.per_node else [nodes for nodes, other in reached[figure.network].items() if nodes < figure.nodes and other > speed]
+        faster = (
+            []
+            if measure.per_node
+            else [nodes for nodes, other in reached[figure.network].items() if nodes < figure.nodes and other > speed]
+        )
         result.append(
             Row(
                 network=figure.network,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether nodes may go down now: one gate, whoever takes them down (a BMC, the machine config operator, the SR-IOV operator). Pure."""
+"""Whether nodes may go down now: one gate, whoever takes them down (a BMC, the machine config operator, the SR-IOV
+operator). Pure."""
 
 from __future__ import annotations
 
@@ -26,10 +27,10 @@ class Stand:
     :ivar etcd: members of etcd
     """
 
-    nodes: typing.Tuple[ClusterNode, ...] = ()
+    nodes: tuple[ClusterNode, ...] = ()
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    etcd: typing.Tuple[EtcdMember, ...] = ()
-    health_checks: typing.Tuple[HealthCheck, ...] = ()
+    etcd: tuple[EtcdMember, ...] = ()
+    health_checks: tuple[HealthCheck, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Room:
 
     most: int
     limit: str
-    away: typing.Tuple[str, ...] = ()
+    away: tuple[str, ...] = ()
 
     @property
     def left(self) -> int:
@@ -56,7 +57,10 @@ class Room:
         if self.left > 0:
             return ""
         who = ", ".join(self.away[:5])
-        return f"{who}: not Ready, or cordoned, so that no other node may go ({self.limit}). Bring them back first, or raise max_unavailable."
+        return (
+            f"{who}: not Ready, or cordoned, so that no other node may go ({self.limit}). Bring them back first, or"
+            " raise max_unavailable."
+        )
 
 
 def room(stand: Stand, intent: ClusterIntent, inventory: typing.Container[str], going: typing.Container[str]) -> Room:
@@ -65,18 +69,34 @@ def room(stand: Stand, intent: ClusterIntent, inventory: typing.Container[str], 
     :param going: names of those that go, which do not count as away
     """
     most = intent.node_pool.max_unavailable if intent.node_pool is not None else 1
-    limit = f"rdma_cluster.node_pool.max_unavailable is {most}" if intent.node_pool is not None else "1 at a time: rdma_cluster.node_pool is not set"
-    away = (node.name for node in counted(stand.nodes, inventory, intent) if node.name not in going and (not node.ready or node.unschedulable))
+    limit = (
+        f"rdma_cluster.node_pool.max_unavailable is {most}"
+        if intent.node_pool is not None
+        else "1 at a time: rdma_cluster.node_pool is not set"
+    )
+    away = (
+        node.name
+        for node in counted(stand.nodes, inventory, intent)
+        if node.name not in going and (not node.ready or node.unschedulable)
+    )
     return Room(most, limit, tuple(away))
 
 
-def counted(nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str], intent: ClusterIntent) -> typing.Tuple[ClusterNode, ...]:
-    """The nodes of which max_unavailable says how many may be away: those of the inventory, and those that the node selector takes beside them."""
-    return tuple(node for node in nodes if node.name in inventory or intent.node_selector.items() <= node.labels.items())
+def counted(
+    nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str], intent: ClusterIntent
+) -> tuple[ClusterNode, ...]:
+    """The nodes of which max_unavailable says how many may be away: those of the inventory, and those that the node
+    selector takes beside them."""
+    return tuple(
+        node for node in nodes if node.name in inventory or intent.node_selector.items() <= node.labels.items()
+    )
 
 
-def stays(node: ClusterNode, stand: Stand, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW) -> typing.Tuple[str, ...]:
-    """Why a node may not go down now, in words, each with what to do: etcd does not bear it, or a health check would remediate it.
+def stays(
+    node: ClusterNode, stand: Stand, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW
+) -> tuple[str, ...]:
+    """Why a node may not go down now, in words, each with what to do: etcd does not bear it, or a health check would
+    remediate it.
 
     :param may_pause: whether health checks are paused for it
     :param awaited: nodes that are away by this roll, and come back before its turn
@@ -94,7 +114,10 @@ def too_many(pool: MachinePool, control: bool) -> str:
     if not (control or pool.name in _CONTROL) or pool.max_unavailable in (None, "1"):
         return ""
     how = f'oc patch machineconfigpool {pool.name} --type merge -p \'{{"spec":{{"maxUnavailable":1}}}}\''
-    return f"MachineConfigPool {pool.name} reboots {pool.max_unavailable} control-plane nodes at once. Let it reboot one: {how}."
+    return (
+        f"MachineConfigPool {pool.name} reboots {pool.max_unavailable} control-plane nodes at once. Let it reboot one:"
+        f" {how}."
+    )
 
 
 def closed(
@@ -104,16 +127,17 @@ def closed(
     machine_pools: typing.Iterable[MachinePool],
     intent: ClusterIntent,
     inventory: typing.Container[str],
-) -> typing.Tuple[str, ...]:
+) -> tuple[str, ...]:
     """Why the nodes of pools may not take their turns now, in words, each with what to do; empty where they may.
 
-    :param rolls: turns that an operator gives to nodes. The machine config operator's are reboots, before which health checks may be paused
+    :param rolls: turns that an operator gives to nodes. The machine config operator's are reboots, before which health
+        checks may be paused
     :param drained: names of nodes that are drained only: their kubelet, and with it etcd, runs on
     """
     known, pools = {node.name: node for node in stand.nodes}, {pool.name: pool for pool in machine_pools}
     going = {name for roll in rolls for name in roll.nodes}
     found = [room(stand, intent, inventory, going).refusal] if going else []
-    control: typing.Dict[bool, typing.List[str]] = {True: [], False: []}
+    control: dict[bool, list[str]] = {True: [], False: []}
     for roll in rolls:
         rebooted = [known[name] for name in roll.nodes if name in known and name not in drained]
         mine = any(is_control_plane(node, stand.nodes) for node in rebooted)
@@ -121,7 +145,10 @@ def closed(
         if roll.machines and roll.name in pools:
             found.append(too_many(pools[roll.name], mine))
         elif mine and roll.at_once != 1:
-            found.append(f"{_label(roll)} lets more than one control-plane node go at once ({roll.limit}). Give it a maxUnavailable of 1.")
+            found.append(
+                f"{_label(roll)} lets more than one control-plane node go at once ({roll.limit}). Give it a"
+                " maxUnavailable of 1."
+            )
         if intent.node_pool is not None and (roll.at_once is None or roll.at_once > intent.node_pool.max_unavailable):
             more = "all of its nodes" if roll.at_once is None else f"{roll.at_once} nodes"
             found.append(
@@ -130,14 +157,20 @@ def closed(
             )
         how = HOW if roll.machines else "Pause it yourself until the node is back, and run again"
         for node in rebooted:
-            found += [f"{node.name}: {why}" for why in stays(node, stand, roll.machines and intent.pause_health_checks, how=how)]
+            found += [
+                f"{node.name}: {why}"
+                for why in stays(node, stand, roll.machines and intent.pause_health_checks, how=how)
+            ]
     for labels in control.values():
         if len(labels) > 1:
-            found.append(f"{' and '.join(labels)} have control-plane nodes, and would each let one go at the same time. Let one of them go after the other.")
+            found.append(
+                f"{' and '.join(labels)} have control-plane nodes, and would each let one go at the same time. Let one"
+                " of them go after the other."
+            )
     return tuple(dict.fromkeys(filter(None, found)))
 
 
-def pauses(rolls: typing.Iterable[PoolPlan], stand: Stand, intent: ClusterIntent) -> typing.Tuple[HealthCheck, ...]:
+def pauses(rolls: typing.Iterable[PoolPlan], stand: Stand, intent: ClusterIntent) -> tuple[HealthCheck, ...]:
     """The health checks that are paused while MachineConfigPools roll."""
     names = {name for roll in rolls if roll.machines for name in roll.nodes} if intent.pause_health_checks else set()
     watchers = [watching(node, stand.health_checks) for node in stand.nodes if node.name in names]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why a node cannot pull an image, by the words of the kubelet and its container runtime, and what to do about it: the one place for it.
+"""Why a node cannot pull an image, by the words of the kubelet and its container runtime, and what to do about it: the
+one place for it.
 
-Words of CRI-O and containerd: containers/image docker/docker_image_src.go and signature/policy_eval.go, containerd core/remotes/docker, distribution
-registry/api/errcode, Go's net and crypto/x509.
+Words of CRI-O and containerd: containers/image docker/docker_image_src.go and signature/policy_eval.go, containerd
+core/remotes/docker, distribution registry/api/errcode, Go's net and crypto/x509.
 """
 
 from __future__ import annotations
@@ -13,7 +14,21 @@ import typing
 
 from ..._parse.kubernetes.pod_state import IMAGE_REASONS
 
-Kind = typing.Literal["never", "name", "policy", "short", "platform", "space", "rate", "certificate", "plain", "network", "right", "absent", "other"]
+Kind = typing.Literal[
+    "never",
+    "name",
+    "policy",
+    "short",
+    "platform",
+    "space",
+    "rate",
+    "certificate",
+    "plain",
+    "network",
+    "right",
+    "absent",
+    "other",
+]
 
 
 class Keys(typing.NamedTuple):
@@ -31,11 +46,15 @@ class Keys(typing.NamedTuple):
     show: str
 
 
-#: the first that fits counts: what is special stands before what a registry, or a proxy in front of one, may say of anything
-_WORDS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
+#: the first that fits counts: what is special stands before what a registry, or a proxy in front of one, may say of
+#: anything
+_WORDS: tuple[tuple[Kind, str], ...] = (
     ("never", r"ErrImageNeverPull|pull policy of Never"),
     ("name", r"InvalidImageName|invalid reference format|couldn't parse image"),
-    ("policy", r"rejected by policy|Source image rejected|SignatureValidationFailed|signature was required|is blocked in /"),
+    (
+        "policy",
+        r"rejected by policy|Source image rejected|SignatureValidationFailed|signature was required|is blocked in /",
+    ),
     ("short", r"short.name|unqualified.search"),
     ("platform", r"no image found in .{1,40} for architecture|no match for platform|no matching manifest"),
     ("space", r"no space left on device|disk quota exceeded"),
@@ -44,19 +63,35 @@ _WORDS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     ("plain", r"server gave HTTP response to HTTPS client"),
     (
         "network",
-        r"no such host|i/o timeout|connection refused|connection reset|no route to host|network is unreachable|handshake timeout|deadline exceeded"
-        r"|proxyconnect|Proxy Authentication|server misbehaving|temporary failure in name resolution|Client\.Timeout|: EOF",
+        r"no such host|i/o timeout|connection refused|connection reset|no route to host|network is"
+        r" unreachable|handshake timeout|deadline exceeded"
+        r"|proxyconnect|Proxy Authentication|server misbehaving|temporary failure in name"
+        r" resolution|Client\.Timeout|: EOF",
     ),
-    ("right", r"unauthorized|authentication required|authorization failed|insufficient_scope|denied|no basic auth|pull access|forbidden|\b40[13]\b"),
+    (
+        "right",
+        (
+            r"unauthorized|authentication required|authorization failed|insufficient_scope|denied|no basic auth|pull"
+            r" access|forbidden|\b40[13]\b"
+        ),
+    ),
     ("absent", r"manifest unknown|name unknown|not found|NotFound|does not exist|\b404\b"),
 )
-_PATTERNS: typing.Tuple[typing.Tuple[Kind, typing.Pattern[str]], ...] = tuple((kind, re.compile(text, re.IGNORECASE)) for kind, text in _WORDS)
+_PATTERNS: tuple[tuple[Kind, typing.Pattern[str]], ...] = tuple(
+    (kind, re.compile(text, re.IGNORECASE)) for kind, text in _WORDS
+)
 _MIRRORS = "(Mirrors also failed: "
 
 
 def of_pods(namespace: str, name: str) -> Keys:
     """Those of a pod of a fabric."""
-    return Keys("pods.image", "pods.image_pull_policy", "pods.image_pull_secrets", namespace, f"kubectl -n {namespace} describe pod {name}")
+    return Keys(
+        "pods.image",
+        "pods.image_pull_policy",
+        "pods.image_pull_secrets",
+        namespace,
+        f"kubectl -n {namespace} describe pod {name}",
+    )
 
 
 def concerns(words: str) -> bool:
@@ -65,18 +100,28 @@ def concerns(words: str) -> bool:
 
 
 def names_cause(message: str) -> bool:
-    """Whether an event of the kubelet does more than name the state, which it repeats after the event that has the cause."""
+    """Whether an event of the kubelet does more than name the state, which it repeats after the event that has the
+    cause."""
     return bool(message) and not message.startswith(("Error: ", "Back-off "))
 
 
 def kind_of(words: str) -> Kind:
-    """What the words name. Where mirrors failed and then the source, that is what failed at the mirrors: a disconnected site has no other way."""
+    """What the words name. Where mirrors failed and then the source, that is what failed at the mirrors: a disconnected
+    site has no other way."""
     _before, mirrored, rest = words.partition(_MIRRORS)
     mirrors, _end, _source = rest.partition("]): ")
-    return next((kind for text in ((mirrors, words) if mirrored else (words,)) for kind, pattern in _PATTERNS if pattern.search(text)), "other")
+    return next(
+        (
+            kind
+            for text in ((mirrors, words) if mirrored else (words,))
+            for kind, pattern in _PATTERNS
+            if pattern.search(text)
+        ),
+        "other",
+    )
 
 
-def explain(words: str, keys: Keys) -> typing.Tuple[str, str]:
+def explain(words: str, keys: Keys) -> tuple[str, str]:
     """Cause and remedy.
 
     :param words: of the kubelet
@@ -97,7 +142,10 @@ _CAUSES: typing.Mapping[Kind, str] = {
     "certificate": "The node does not trust the certificate of the registry.",
     "plain": "The registry has no TLS.",
     "network": "The node does not reach the registry.",
-    "right": "The registry does not give the image to the node: it has no pull secret for it, or the registry has no such image.",
+    "right": (
+        "The registry does not give the image to the node: it has no pull secret for it, or the registry has no such"
+        " image."
+    ),
     "absent": "The registry has no image of this name.",
     "other": "The image cannot be pulled.",
 }
@@ -105,25 +153,51 @@ _CAUSES: typing.Mapping[Kind, str] = {
 
 def _remedies(keys: Keys) -> typing.Mapping[Kind, str]:
     space = keys.namespace
-    secret = f"kubectl create secret docker-registry NAME -n {space} --docker-server=REGISTRY --docker-username=USER --docker-password=PASSWORD"
+    secret = (
+        f"kubectl create secret docker-registry NAME -n {space} --docker-server=REGISTRY --docker-username=USER"
+        " --docker-password=PASSWORD"
+    )
     cluster = "oc set data secret/pull-secret -n openshift-config --from-file=.dockerconfigjson=FILE"
-    right = f"Make a pull secret ({secret}) and name it in {keys.secrets}; on OpenShift an admin may add it to the cluster's own instead: {cluster}"
+    right = (
+        f"Make a pull secret ({secret}) and name it in {keys.secrets}; on OpenShift an admin may add it to the"
+        f" cluster's own instead: {cluster}"
+    )
     return {
         "never": f"Load the image on the node, or let it be pulled: {keys.policy}: IfNotPresent",
         "name": f"Correct {keys.image}: registry/path:tag or, better, registry/path@sha256:...",
-        "policy": "Have an admin of the cluster allow the registry: oc edit image.config.openshift.io cluster (allowedRegistries, blockedRegistries), "
-        f"oc get clusterimagepolicies. Or name an image of another registry in {keys.image}",
+        "policy": (
+            "Have an admin of the cluster allow the registry: oc edit image.config.openshift.io cluster"
+            " (allowedRegistries, blockedRegistries), oc get clusterimagepolicies. Or name an image of another"
+            f" registry in {keys.image}"
+        ),
         "short": f"Write {keys.image} with the registry's host in front",
-        "platform": f"Name an image for the nodes' processor in {keys.image}; skopeo inspect --raw docker://IMAGE lists those that it is there for",
-        "space": "Free the disk of the node (crictl rmi --prune), or give it a larger one; kubectl describe node shows DiskPressure",
+        "platform": (
+            f"Name an image for the nodes' processor in {keys.image}; skopeo inspect --raw docker://IMAGE lists those"
+            " that it is there for"
+        ),
+        "space": (
+            "Free the disk of the node (crictl rmi --prune), or give it a larger one; kubectl describe node shows"
+            " DiskPressure"
+        ),
         "rate": right,
-        "certificate": "Have the nodes trust it. On OpenShift put the authority's certificate into a ConfigMap in openshift-config, and name that in "
-        "spec.additionalTrustedCA: oc edit image.config.openshift.io cluster. On other clusters give it to the container runtime of each node",
-        "plain": "Give the registry TLS, or have the nodes take it without: on OpenShift insecureRegistries (oc edit image.config.openshift.io cluster)",
-        "network": "Name a registry or a mirror that the nodes reach: on OpenShift an ImageDigestMirrorSet or ImageTagMirrorSet, see operators.image. Where a "
-        f"proxy is in the way, add the registry's host to spec.noProxy: oc edit proxy.config.openshift.io cluster. {keys.show} shows all of it",
+        "certificate": (
+            "Have the nodes trust it. On OpenShift put the authority's certificate into a ConfigMap in"
+            " openshift-config, and name that in spec.additionalTrustedCA: oc edit image.config.openshift.io cluster."
+            " On other clusters give it to the container runtime of each node"
+        ),
+        "plain": (
+            "Give the registry TLS, or have the nodes take it without: on OpenShift insecureRegistries (oc edit"
+            " image.config.openshift.io cluster)"
+        ),
+        "network": (
+            "Name a registry or a mirror that the nodes reach: on OpenShift an ImageDigestMirrorSet or"
+            " ImageTagMirrorSet, see operators.image. Where a proxy is in the way, add the registry's host to"
+            f" spec.noProxy: oc edit proxy.config.openshift.io cluster. {keys.show} shows all of it"
+        ),
         "right": right,
-        "absent": f"Correct {keys.image}, or copy the image to where the nodes pull it: skopeo copy --all docker://IMAGE docker://MIRROR/IMAGE. "
-        f"{keys.show} shows all of it",
+        "absent": (
+            f"Correct {keys.image}, or copy the image to where the nodes pull it: skopeo copy --all docker://IMAGE"
+            f" docker://MIRROR/IMAGE. {keys.show} shows all of it"
+        ),
         "other": f"Correct {keys.image}, or mirror it where the nodes reach it; {keys.show} shows all of it",
     }

@@ -6,7 +6,19 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.operators import GPU, JOBSET, KUEUE, NETWORK, NFD, NFD_LABELS, TRAINER, Chart, Needed, Operator, OperatorsSeen
+from ..._model.operators import (
+    GPU,
+    JOBSET,
+    KUEUE,
+    NETWORK,
+    NFD,
+    NFD_LABELS,
+    TRAINER,
+    Chart,
+    Needed,
+    Operator,
+    OperatorsSeen,
+)
 from ..._model.stack import Controller
 
 _BY = {"olm": "by OLM", "nvidia-network-operator": "as a part of NVIDIA's network operator", "helm": "by Helm"}
@@ -28,7 +40,10 @@ def how_to_install(operator: Operator, olm: bool = False) -> str:
     """
     if olm and operator.package is not None:
         package = operator.package
-        return f"Set operators_install to true, or subscribe to package {package.name} of {package.source} in namespace {package.namespace}."
+        return (
+            f"Set operators_install to true, or subscribe to package {package.name} of {package.source} in namespace"
+            f" {package.namespace}."
+        )
     if operator.chart is not None and not (olm and operator.by_hand):
         return f"Set operators_install to true, or {helm_install(operator.chart)}."
     return operator.by_hand
@@ -36,29 +51,47 @@ def how_to_install(operator: Operator, olm: bool = False) -> str:
 
 def helm_install(chart: Chart) -> str:
     repository = f" --repo {chart.repository}" if chart.repository else ""
-    return f"helm install --create-namespace -n {chart.namespace}{repository} --version {chart.version} {chart.release} {chart.reference}"
+    return (
+        f"helm install --create-namespace -n {chart.namespace}{repository} --version {chart.version} {chart.release}"
+        f" {chart.reference}"
+    )
 
 
 def half_installed(namespace: str) -> str:
-    """The next step where a release may have been cut off (pending-install, pending-upgrade) or have failed: Helm then refuses to go on, or leaves it so."""
-    return f"helm list -n {namespace} --all tells whether its release was cut off (pending-install) or failed; operators_install: true takes it up again"
+    """The next step where a release may have been cut off (pending-install, pending-upgrade) or have failed: Helm then
+    refuses to go on, or leaves it so."""
+    return (
+        f"helm list -n {namespace} --all tells whether its release was cut off (pending-install) or failed;"
+        " operators_install: true takes it up again"
+    )
 
 
 def how_to_trust(namespace: str) -> str:
-    """Name the next step where a run does not use a namespace, because a tenant may have made it or has rights in it."""
+    """Name the next step where a run does not use a namespace, because a tenant may have made it or has rights in
+    it."""
     look = f"kubectl get namespace {namespace} -o yaml; kubectl get rolebindings,secrets -n {namespace} -o wide"
     broken_off = "a release whose first installation broke off by helm uninstall"
-    ends = f"take out what is not the operator's, {broken_off}; or delete the namespace; or, if it is yours, add it to operators_trusted_namespaces"
+    ends = (
+        f"take out what is not the operator's, {broken_off}; or delete the namespace; or, if it is yours, add it to"
+        " operators_trusted_namespaces"
+    )
     return f"See whose it is: {look}. Then {ends}."
 
 
 def helm_remove(operator: Operator, release: str, namespace: str) -> str:
-    """How a release goes: its objects while it runs, which alone takes their finalizers off, then the release, its definitions, and its namespace.
+    """How a release goes: its objects while it runs, which alone takes their finalizers off, then the release, its
+    definitions, and its namespace.
 
     :param release: of Helm; empty where it is gone
     """
-    groups = " and ".join(f"kubectl api-resources --api-group={group} -o name" for group in _GROUPS.get(operator.name, ()))
-    steps = [f"delete the objects of all kinds that are named by {groups} (kubectl delete KIND --all -A)"] if groups and release else []
+    groups = " and ".join(
+        f"kubectl api-resources --api-group={group} -o name" for group in _GROUPS.get(operator.name, ())
+    )
+    steps = (
+        [f"delete the objects of all kinds that are named by {groups} (kubectl delete KIND --all -A)"]
+        if groups and release
+        else []
+    )
     steps += [f"helm uninstall --wait -n {namespace} {release}"] if release else []
     steps += [f"delete the definitions that are named by {groups} (kubectl delete crd NAME)"] if groups else []
     return "; then ".join([*steps, f"kubectl delete namespace {namespace}"])
@@ -71,9 +104,16 @@ def by_whom(found: Controller) -> str:
 
 def stands(found: Controller) -> str:
     """Where it is, which version, by whom, and how many of its pods are ready."""
-    return f"{found.name} {found.version or 'of a version that nothing tells'}, {by_whom(found)}, {found.ready} of {found.wanted} pods ready"
+    return (
+        f"{found.name} {found.version or 'of a version that nothing tells'}, {by_whom(found)}, {found.ready} of"
+        f" {found.wanted} pods ready"
+    )
 
 
 def served_by_labels(row: Needed, seen: OperatorsSeen, nodes: typing.Collection[str]) -> bool:
     """Whether node feature discovery is not needed to be there: each node carries its labels, whoever wrote them."""
-    return all(reason.startswith(f"label {NFD_LABELS}") for reason in row.why) and bool(nodes) and set(nodes) <= set(seen.labelled)
+    return (
+        all(reason.startswith(f"label {NFD_LABELS}") for reason in row.why)
+        and bool(nodes)
+        and set(nodes) <= set(seen.labelled)
+    )

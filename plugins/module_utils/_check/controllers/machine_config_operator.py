@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which MachineConfigPool takes what, by the rules of OpenShift's machine config operator, named with each of them. Pure."""
+"""Which MachineConfigPool takes what, by the rules of OpenShift's machine config operator, named with each of them.
+Pure."""
 
 from __future__ import annotations
 
@@ -14,39 +15,51 @@ from .sriov_operator import describe, held_pods, machine_pool_of, matches
 Names = typing.Container[str]
 
 
-def made_of(config: HostConfig, pools: typing.Iterable[MachinePool]) -> typing.Dict[str, typing.Dict[str, str]]:
-    """Names and labels of the MachineConfigs that stand for it: a MachineConfig itself; of a KubeletConfig one for each pool that its selector takes, with
-    the pool's name for a role. A selector without requirements takes none.
+def made_of(config: HostConfig, pools: typing.Iterable[MachinePool]) -> dict[str, dict[str, str]]:
+    """Names and labels of the MachineConfigs that stand for it: a MachineConfig itself; of a KubeletConfig one for each
+    pool that its selector takes, with the pool's name for a role. A selector without requirements takes none.
 
     [machine-config-operator pkg/controller/kubelet-config getPoolsForKubeletConfig, getManagedKubeletConfigKey]
     """
     if config.kind == "MachineConfig":
         return {config.name: config.labels}
-    selected = [pool.name for pool in pools if config.selector != LabelSelector() and matches(config.selector, pool.labels)]
+    selected = [
+        pool.name for pool in pools if config.selector != LabelSelector() and matches(config.selector, pool.labels)
+    ]
     prefixes = {f"99-{name}-generated-kubelet": name for name in selected}
     # another KubeletConfig of the pool gets the name with a number behind it
-    return {next((item for item in config.generated if item.startswith(prefix)), prefix): {ROLE_LABEL: name} for prefix, name in prefixes.items()}
+    return {
+        next((item for item in config.generated if item.startswith(prefix)), prefix): {ROLE_LABEL: name}
+        for prefix, name in prefixes.items()
+    }
 
 
-def taken(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> typing.Tuple[str, ...]:
-    """Names of the MachineConfigs that a pool takes of what reboots machines; a pool of the user's own takes those of the role worker as well."""
+def taken(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> tuple[str, ...]:
+    """Names of the MachineConfigs that a pool takes of what reboots machines; a pool of the user's own takes those of
+    the role worker as well."""
     return tuple(name for name, labels in made_of(config, pools).items() if matches(pool.config_selector, labels))
 
 
 def unrendered(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> bool:
-    """Whether a MachineConfig that is there is still to come into what the pool wants: the pool rolls then, however idle it looks."""
+    """Whether a MachineConfig that is there is still to come into what the pool wants: the pool rolls then, however
+    idle it looks."""
     return config.kind == "MachineConfig" and config.there and not set(taken(pool, config, pools)) <= set(pool.sources)
 
 
-def rivals(pool: MachinePool, config: HostConfig, others: typing.Iterable[HostConfig], pools: typing.Sequence[MachinePool]) -> typing.Tuple[str, ...]:
-    """Why a pool can't have a KubeletConfig beside others, in words: each becomes the kubelet's whole file, so that all but one are lost.
+def rivals(
+    pool: MachinePool, config: HostConfig, others: typing.Iterable[HostConfig], pools: typing.Sequence[MachinePool]
+) -> tuple[str, ...]:
+    """Why a pool can't have a KubeletConfig beside others, in words: each becomes the kubelet's whole file, so that all
+    but one are lost.
 
-    [machine-config-operator pkg/controller/kubelet-config generateKubeletIgnFiles, pkg/controller/common MergeMachineConfigs]
+    [machine-config-operator pkg/controller/kubelet-config generateKubeletIgnFiles, pkg/controller/common
+    MergeMachineConfigs]
     """
     if config.kind != "KubeletConfig" or not taken(pool, config, pools):
         return ()
     return tuple(
-        f"MachineConfigPool {pool.name} takes KubeletConfig {other.name} as well, and a node has the settings of one of them alone"
+        f"MachineConfigPool {pool.name} takes KubeletConfig {other.name} as well, and a node has the settings of one of"
+        " them alone"
         for other in others
         if taken(pool, other, pools)
     )
@@ -54,46 +67,75 @@ def rivals(pool: MachinePool, config: HostConfig, others: typing.Iterable[HostCo
 
 def current(pool: MachinePool) -> bool:
     """Whether all machines of a MachineConfigPool have the configuration that it wants."""
-    return pool.current_config == pool.wanted_config and pool.updated == pool.machines and pool.conditions.get("Updating") != "True"
+    return (
+        pool.current_config == pool.wanted_config
+        and pool.updated == pool.machines
+        and pool.conditions.get("Updating") != "True"
+    )
 
 
 def others_behind(
-    pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str]
-) -> typing.Optional[typing.Tuple[ClusterNode, ...]]:
-    """Nodes of a pool that are not ours and have not the MachineConfig that it wants. None while one of ours has not, or none of ours is in it."""
+    pool: MachinePool,
+    pools: typing.Iterable[MachinePool],
+    nodes: typing.Iterable[ClusterNode],
+    inventory: typing.Container[str],
+) -> typing.Optional[tuple[ClusterNode, ...]]:
+    """Nodes of a pool that are not ours and have not the MachineConfig that it wants. None while one of ours has not,
+    or none of ours is in it."""
     members = _members(pool, pools, nodes)
     late = tuple(node for node in members if node.machine_config != pool.wanted_config)
     ours = any(node.name in inventory for node in members) and not any(node.name in inventory for node in late)
     return late if ours else None
 
 
-def behind(pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]) -> typing.Tuple[ClusterNode, ...]:
+def behind(
+    pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]
+) -> tuple[ClusterNode, ...]:
     """Nodes of a pool that have not the MachineConfig that it wants."""
     return tuple(node for node in _members(pool, pools, nodes) if node.machine_config != pool.wanted_config)
 
 
-def _members(pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]) -> typing.List[ClusterNode]:
+def _members(
+    pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]
+) -> list[ClusterNode]:
     pools = tuple(pools)
     return [node for node in nodes if (mine := machine_pool_of(node, pools)) is not None and mine.name == pool.name]
 
 
-def waits_for(late: typing.Iterable[ClusterNode], pods: typing.Iterable[ClusterPod], budgets: typing.Sequence[Budget]) -> typing.Tuple[str, ...]:
-    """What keeps nodes from their MachineConfig, each in words with what to do: that they are away, or that a budget blocks their drain.
+def waits_for(
+    late: typing.Iterable[ClusterNode], pods: typing.Iterable[ClusterPod], budgets: typing.Sequence[Budget]
+) -> tuple[str, ...]:
+    """What keeps nodes from their MachineConfig, each in words with what to do: that they are away, or that a budget
+    blocks their drain.
 
     :param late: nodes as ``behind`` has them; those that wait for their turn are in it, and of them nothing is said
     :param pods: of all namespaces
     """
     said, pods = [], tuple(pods)
     for node in late:
-        held = held_pods((pod for pod in pods if pod.node == node.name), True, "", budgets) if node.unschedulable else ()
+        held = (
+            held_pods((pod for pod in pods if pod.node == node.name), True, "", budgets) if node.unschedulable else ()
+        )
         if not node.ready:
-            said.append(f"node {node.name} is NotReady and does not come back ({node.not_ready or 'its kubelet says nothing'}): see its console")
+            said.append(
+                f"node {node.name} is NotReady and does not come back ({node.not_ready or 'its kubelet says nothing'}):"
+                " see its console"
+            )
         elif held:
-            said.append(f"node {node.name} is not drained: {'; '.join(held[:3])}: let it allow one (a replica more), or end the pod")
+            said.append(
+                f"node {node.name} is not drained: {'; '.join(held[:3])}: let it allow one (a replica more), or end"
+                " the pod"
+            )
     return tuple(said)
 
 
-def under_way(pool: MachinePool, node: ClusterNode, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: Names) -> bool:
+def under_way(
+    pool: MachinePool,
+    node: ClusterNode,
+    pools: typing.Iterable[MachinePool],
+    nodes: typing.Iterable[ClusterNode],
+    inventory: Names,
+) -> bool:
     """Whether the operator brings this node of the pool, or another one of the inventory, to a MachineConfig just now.
 
     Nodes of others that have not got what their pool wants are in nobody's way, once all of the inventory have.
@@ -104,8 +146,11 @@ def under_way(pool: MachinePool, node: ClusterNode, pools: typing.Iterable[Machi
     return late or (pool.wanted_config != pool.current_config and others_behind(pool, pools, nodes, inventory) is None)
 
 
-def in_the_way(node: ClusterNode, pools: typing.Sequence[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: Names) -> typing.Tuple[str, str]:
-    """Why nobody else may reboot a node now, and what to do; empty where no pool takes it, or its pool has nothing to do and nobody holds it."""
+def in_the_way(
+    node: ClusterNode, pools: typing.Sequence[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: Names
+) -> tuple[str, str]:
+    """Why nobody else may reboot a node now, and what to do; empty where no pool takes it, or its pool has nothing to
+    do and nobody holds it."""
     pool = machine_pool_of(node, pools)
     if pool is None:
         return "", ""
@@ -114,8 +159,14 @@ def in_the_way(node: ClusterNode, pools: typing.Sequence[MachinePool], nodes: ty
         return f"{describe(pool)} and is degraded: {pool.message or 'it gives no reason'}", remedy
     if pool.paused and not pool.paused_by_us:
         who = "the SR-IOV operator" if pool.paused_by_operator else "somebody else"
-        return f"MachineConfigPool {pool.name} is paused by {who}", f"See why, and let it go on: oc get machineconfigpool {pool.name} -o yaml"
+        return (
+            f"MachineConfigPool {pool.name} is paused by {who}",
+            f"See why, and let it go on: oc get machineconfigpool {pool.name} -o yaml",
+        )
     # a pool that we have paused is let go by whoever holds the Lease; a node that had begun goes on all the same
     if under_way(pool, node, pools, nodes, inventory) or (pool.paused and not node.machine_config):
-        return f"{describe(pool)}, and may reboot the node", f"Wait until it is through: oc get machineconfigpool {pool.name}"
+        return (
+            f"{describe(pool)}, and may reboot the node",
+            f"Wait until it is through: oc get machineconfigpool {pool.name}",
+        )
     return "", ""

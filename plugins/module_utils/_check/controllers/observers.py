@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which nodes have an observer, and why the others have none, in the words of who refused it: the API server, the scheduler or the kubelet.
+"""Which nodes have an observer, and why the others have none, in the words of who refused it: the API server, the
+scheduler or the kubelet.
 
-A DaemonSet has no pod on a node that its selector leaves out, and says so nowhere [pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod].
-A pod that the API server refuses shows in an event of the DaemonSet only, which names no node: it is the reason of all that have none.
+A DaemonSet has no pod on a node that its selector leaves out, and says so nowhere
+[pkg/controller/daemon/daemon_controller.go NodeShouldRunDaemonPod]. A pod that the API server refuses shows in an event
+of the DaemonSet only, which names no node: it is the reason of all that have none.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from ..._model.text import both_ends
 from .image_pull import Keys, explain, names_cause
 
 #: seconds that a reason may last until waiting no longer helps; a reason that is not here waits for the limit
-GRACE: typing.Dict[str, float] = {
+GRACE: dict[str, float] = {
     "no_node": 0.0,
     "left_out": 0.0,
     "unread": 10.0,
@@ -41,7 +43,7 @@ GRACE: typing.Dict[str, float] = {
     "sandbox": 120.0,
 }
 #: what the API server says when it refuses a pod; the first that fits counts
-_REFUSALS: typing.Tuple[typing.Tuple[str, typing.Pattern[str]], ...] = (
+_REFUSALS: tuple[tuple[str, typing.Pattern[str]], ...] = (
     ("scc", re.compile(r"security context constraint")),
     ("pod_security", re.compile(r"violates PodSecurity|PodSecurityPolicy")),
     ("quota", re.compile(r"exceeded quota|failed quota|insufficient quota")),
@@ -49,15 +51,28 @@ _REFUSALS: typing.Tuple[typing.Tuple[str, typing.Pattern[str]], ...] = (
     ("policy", re.compile(r"admission webhook|ValidatingAdmissionPolicy")),
 )
 #: the namespace is made and removed by the role, unless an admin has prepared it: a Secret must be in one that stays
-_KEYS = Keys("observers_image", "observers_pull_policy", "observers_pull_secrets, in a namespace that stays (docs/observers.md)", "", "")
+_KEYS = Keys(
+    "observers_image",
+    "observers_pull_policy",
+    "observers_pull_secrets, in a namespace that stays (docs/observers.md)",
+    "",
+    "",
+)
 #: events of a pod that is about to start, when it does not
-_START = ("FailedCreatePodSandBox", "FailedCreatePodContainer", "FailedMount", "FailedAttachVolume", "FailedSync", "NetworkNotReady")
+_START = (
+    "FailedCreatePodSandBox",
+    "FailedCreatePodContainer",
+    "FailedMount",
+    "FailedAttachVolume",
+    "FailedSync",
+    "NetworkNotReady",
+)
 _COMBINED = "(combined from similar events): "
 #: any kubelet may write an event, and the name of the pod stands in a command
 _FAILED_POD = re.compile(r"Found failed daemon pod [^/\s]+/([a-z0-9][a-z0-9.-]{0,252}) on node ([^\s,]+),")
 
 
-def judge(nodes: typing.Iterable[str], seen: ObserversSeen) -> typing.Tuple[Observer, ...]:
+def judge(nodes: typing.Iterable[str], seen: ObserversSeen) -> tuple[Observer, ...]:
     """Each node: ready, or waiting with its reason. What lasts too long is told by Patience."""
     index = _Index(seen)
     return tuple(index.judge(node) for node in nodes)
@@ -75,10 +90,12 @@ def absence(observer: Observer) -> str:
     return f"node {observer.node} has no observer ({observer.reason}): {' '.join(observer.detail.split()).rstrip('.')}"
 
 
-def selected(nodes: typing.Iterable[ClusterNode], node_selector: typing.Mapping[str, str]) -> typing.Tuple[str, ...]:
+def selected(nodes: typing.Iterable[ClusterNode], node_selector: typing.Mapping[str, str]) -> tuple[str, ...]:
     """Names of the nodes that a selector takes, of Linux."""
     wanted = {"kubernetes.io/os": "linux", **node_selector}
-    return tuple(sorted(node.name for node in nodes if all(node.labels.get(key) == value for key, value in wanted.items())))
+    return tuple(
+        sorted(node.name for node in nodes if all(node.labels.get(key) == value for key, value in wanted.items()))
+    )
 
 
 class Patience:
@@ -87,9 +104,9 @@ class Patience:
     def __init__(self, grace: typing.Optional[typing.Mapping[str, float]] = None) -> None:
         """:param grace: seconds of each reason, instead of those of GRACE"""
         self._grace = GRACE if grace is None else grace
-        self._since: typing.Dict[str, typing.Tuple[str, float]] = {}
+        self._since: dict[str, tuple[str, float]] = {}
 
-    def apply(self, observers: typing.Iterable[Observer], now: float) -> typing.Tuple[Observer, ...]:
+    def apply(self, observers: typing.Iterable[Observer], now: float) -> tuple[Observer, ...]:
         """:param now: seconds of a monotonic clock"""
         return tuple(self._one(observer, now) for observer in observers)
 
@@ -113,13 +130,13 @@ class _Index:
 
     def __init__(self, seen: ObserversSeen) -> None:
         self._seen = seen
-        self._pods: typing.Dict[str, typing.List[ObserverPod]] = {}
+        self._pods: dict[str, list[ObserverPod]] = {}
         for pod in seen.pods:
             if seen.daemon is not None and seen.daemon.controls(pod):
                 self._pods.setdefault(pod.node, []).append(pod)
-        self._of_pods: typing.Dict[str, typing.List[ClusterEvent]] = {}
+        self._of_pods: dict[str, list[ClusterEvent]] = {}
         #: by node, the name of the last pod that ended there
-        self._ended: typing.Dict[str, str] = {}
+        self._ended: dict[str, str] = {}
         self._refusal: typing.Optional[ClusterEvent] = None
         daemon = seen.daemon
         for event in sorted(seen.events, key=_time):
@@ -135,20 +152,40 @@ class _Index:
     def judge(self, node: str) -> Observer:
         daemon, pod = self._seen.daemon, self._pod(node)
         if pod is not None and pod.phase == "ready" and daemon is not None and pod.template == daemon.template:
-            return Observer(node, "ready", pod=pod.name, uid=pod.uid, container=pod.container, image_id=pod.image_id, restarts=pod.restarts)
+            return Observer(
+                node,
+                "ready",
+                pod=pod.name,
+                uid=pod.uid,
+                container=pod.container,
+                image_id=pod.image_id,
+                restarts=pod.restarts,
+            )
         reason, detail, remedy = self._why_not(node, pod)
-        return Observer(node, "waiting", reason, both_ends(detail), remedy, pod.name if pod else "", pod.uid if pod else "")
+        return Observer(
+            node, "waiting", reason, both_ends(detail), remedy, pod.name if pod else "", pod.uid if pod else ""
+        )
 
     def _pod(self, node: str) -> typing.Optional[ObserverPod]:
         """The pod that counts: the one that stays, before one that goes."""
-        return min(self._pods.get(node, ()), key=lambda pod: (pod.deleting, pod.phase != "ready", pod.name), default=None)
+        return min(
+            self._pods.get(node, ()), key=lambda pod: (pod.deleting, pod.phase != "ready", pod.name), default=None
+        )
 
-    def _why_not(self, name: str, pod: typing.Optional[ObserverPod]) -> typing.Tuple[str, str, str]:
+    def _why_not(self, name: str, pod: typing.Optional[ObserverPod]) -> tuple[str, str, str]:
         seen, daemon, node = self._seen, self._seen.daemon, self._seen.nodes.get(name)
         if seen.unread:
-            return "unread", "; ".join(seen.unread), "Give the user of the kubeconfig the rights: kubectl apply -f docs/rbac/observers.yml"
+            return (
+                "unread",
+                "; ".join(seen.unread),
+                "Give the user of the kubeconfig the rights: kubectl apply -f docs/rbac/observers.yml",
+            )
         if node is None:
-            return "no_node", "the cluster knows no such node", "Name the node as the cluster does; kubectl get nodes lists them"
+            return (
+                "no_node",
+                "the cluster knows no such node",
+                "Name the node as the cluster does; kubectl get nodes lists them",
+            )
         if daemon is None:
             return (
                 "no_daemon_set",
@@ -159,22 +196,38 @@ class _Index:
             return self._without_pod(node, daemon, pod)
         return self._with_pod(node, daemon, pod)
 
-    def _without_pod(self, node: ClusterNode, daemon: ObserverSet, pod: typing.Optional[ObserverPod]) -> typing.Tuple[str, str, str]:
+    def _without_pod(
+        self, node: ClusterNode, daemon: ObserverSet, pod: typing.Optional[ObserverPod]
+    ) -> tuple[str, str, str]:
         space = self._seen.namespace
         if daemon.nodes and node.name not in daemon.nodes:
-            return "left_out", "the DaemonSet is for other nodes, by their names", "Add it to the observers' nodes, or leave the list empty"
+            return (
+                "left_out",
+                "the DaemonSet is for other nodes, by their names",
+                "Add it to the observers' nodes, or leave the list empty",
+            )
         missing = [f"{key}={value}" for key, value in daemon.node_selector.items() if node.labels.get(key) != value]
         if missing:
             return (
                 "left_out",
                 f"the node selector of the DaemonSet leaves it out: the node has no label {', '.join(missing)}",
-                f"Change the observers' node selector, or label the node: kubectl label node {node.name} {' '.join(missing)}",
+                (
+                    f"Change the observers' node selector, or label the node: kubectl label node {node.name}"
+                    f" {' '.join(missing)}"
+                ),
             )
         if not daemon.seen:
-            remedy = "Bring the controller manager of the control plane back: kubectl get pods -n kube-system -l component=kube-controller-manager"
+            remedy = (
+                "Bring the controller manager of the control plane back: kubectl get pods -n kube-system -l"
+                " component=kube-controller-manager"
+            )
             return "not_seen", "the DaemonSet's controller has not seen it yet", remedy
         if pod is not None:
-            return "outdated", f"pod {pod.name} is being deleted", f"See what keeps it: kubectl get pod {pod.name} -n {space} -o yaml"
+            return (
+                "outdated",
+                f"pod {pod.name} is being deleted",
+                f"See what keeps it: kubectl get pod {pod.name} -n {space} -o yaml",
+            )
         if self._refusal is not None:
             return _refused(self._refusal.message, space)
         ended = self._of_ended(node.name)
@@ -182,63 +235,110 @@ class _Index:
             return ended
         if not node.ready:
             return self._lost(node)
-        return "no_pod", "its pod is not made yet", f"See the events of the DaemonSet: kubectl describe daemonset {daemon.name} -n {space}"
+        return (
+            "no_pod",
+            "its pod is not made yet",
+            f"See the events of the DaemonSet: kubectl describe daemonset {daemon.name} -n {space}",
+        )
 
-    def _with_pod(self, node: ClusterNode, daemon: ObserverSet, pod: ObserverPod) -> typing.Tuple[str, str, str]:
+    def _with_pod(self, node: ClusterNode, daemon: ObserverSet, pod: ObserverPod) -> tuple[str, str, str]:
         show = f"kubectl describe pod {pod.name} -n {self._seen.namespace}"
         words = self._words(pod)
         if pod.template != daemon.template and pod.phase == "ready":
-            return "outdated", f"pod {pod.name} is of the DaemonSet as it was before", f"See why it is not replaced: kubectl describe daemonset {daemon.name}"
+            return (
+                "outdated",
+                f"pod {pod.name} is of the DaemonSet as it was before",
+                f"See why it is not replaced: kubectl describe daemonset {daemon.name}",
+            )
         if pod.phase == "failed":
-            return "ended", words, f"Correct what ended it, for the kubelet will end the next one as well; {show} shows it"
+            return (
+                "ended",
+                words,
+                f"Correct what ended it, for the kubelet will end the next one as well; {show} shows it",
+            )
         if pod.suspect == "unschedulable":
-            return "unschedulable", words, f"Make room on the node, or have the observers ask for less; {show} shows what the scheduler misses"
+            return (
+                "unschedulable",
+                words,
+                f"Make room on the node, or have the observers ask for less; {show} shows what the scheduler misses",
+            )
         if not node.ready and pod.suspect != "image":
             return self._lost(node)
         if pod.suspect == "image":
             return "image", words, explain(words, _KEYS._replace(namespace=self._seen.namespace, show=show))[1]
         if pod.suspect == "container":
-            return "container", words, f"Correct what the kubelet names; the image needs /bin/sh and sleep. {show} shows all of it"
+            return (
+                "container",
+                words,
+                f"Correct what the kubelet names; the image needs /bin/sh and sleep. {show} shows all of it",
+            )
         if any(event.reason in _START for event in self._of_pods.get(pod.name, ())):
             return "sandbox", words, f"Correct what the kubelet names; {show} shows all of it"
         return "starting", words, f"See how far it is: {show}"
 
-    def _lost(self, node: ClusterNode) -> typing.Tuple[str, str, str]:
+    def _lost(self, node: ClusterNode) -> tuple[str, str, str]:
         detail = f"the node is not ready: {node.not_ready or 'its condition Ready is not True'}"
-        return "node_not_ready", detail, f"Bring the node back: see its power, kubelet and network; kubectl describe node {node.name} has its conditions"
+        return (
+            "node_not_ready",
+            detail,
+            (
+                f"Bring the node back: see its power, kubelet and network; kubectl describe node {node.name} has its"
+                " conditions"
+            ),
+        )
 
-    def _of_ended(self, node: str) -> typing.Optional[typing.Tuple[str, str, str]]:
+    def _of_ended(self, node: str) -> typing.Optional[tuple[str, str, str]]:
         """Of a pod that ended there and is gone; its own events stay."""
         name = self._ended.get(node)
         if not name:
             return None
         words = [f"{event.reason}: {event.message}" for event in self._of_pods.get(name, ())][-1:]
         detail = "; ".join([f"its pod {name} ended, and the next one is to come", *words])
-        remedy = f"Correct what ended it: kubectl get events -n {self._seen.namespace} --field-selector involvedObject.name={name}"
+        remedy = (
+            f"Correct what ended it: kubectl get events -n {self._seen.namespace} --field-selector"
+            f" involvedObject.name={name}"
+        )
         return "ended", detail, remedy
 
     def _words(self, pod: ObserverPod) -> str:
         """The state of a pod, with the cause: that is in its last event which does more than name the state."""
         causes = [event for event in self._of_pods.get(pod.name, ()) if names_cause(event.message)]
         # what it says first is enough where the kubelet repeats it
-        return "; ".join([pod.detail, *(f"{event.reason}: {event.message}" for event in causes[-1:] if event.message not in pod.detail)])
+        return "; ".join(
+            [
+                pod.detail,
+                *(f"{event.reason}: {event.message}" for event in causes[-1:] if event.message not in pod.detail),
+            ]
+        )
 
 
 def _time(event: ClusterEvent) -> str:
     return event.time
 
 
-def _refused(message: str, namespace: str) -> typing.Tuple[str, str, str]:
+def _refused(message: str, namespace: str) -> tuple[str, str, str]:
     reason = next((name for name, pattern in _REFUSALS if pattern.search(message)), "refused")
     events = f"kubectl get events -n {namespace} --field-selector reason=FailedCreate"
     # what the recorder of events writes before those that come after many alike
     message = message[len(_COMBINED) :] if message.startswith(_COMBINED) else message
     remedies = {
-        "scc": f"Let the pods use the SCC, or ask the cluster's admin: oc adm policy add-scc-to-user privileged -z {DAEMON_SET} -n {namespace}",
-        "pod_security": f"Let it take privileged pods: kubectl label namespace {namespace} pod-security.kubernetes.io/enforce=privileged --overwrite",
-        "quota": f"Raise the quota, or set observers_resources or observers_priority_class as it asks: kubectl describe resourcequota -n {namespace}",
+        "scc": (
+            "Let the pods use the SCC, or ask the cluster's admin: oc adm policy add-scc-to-user privileged -z"
+            f" {DAEMON_SET} -n {namespace}"
+        ),
+        "pod_security": (
+            f"Let it take privileged pods: kubectl label namespace {namespace}"
+            " pod-security.kubernetes.io/enforce=privileged --overwrite"
+        ),
+        "quota": (
+            "Raise the quota, or set observers_resources or observers_priority_class as it asks: kubectl describe"
+            f" resourcequota -n {namespace}"
+        ),
         "priority_class": "Name a priority class that is there; kubectl get priorityclass lists them",
-        "policy": f"Have the policy that the message names let the pods of namespace {namespace} pass; {events} shows all of it",
+        "policy": (
+            f"Have the policy that the message names let the pods of namespace {namespace} pass; {events} shows all"
+            " of it"
+        ),
         "refused": f"Correct what the API server names; {events} shows all of it",
     }
     return reason, message, remedies[reason]

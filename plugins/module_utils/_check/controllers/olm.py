@@ -2,8 +2,9 @@
 
 """What OLM v0 makes of a Subscription: how far an operator is, why it is not further, and what may be done for it.
 
-Conditions, phases and reasons: github.com/operator-framework/api, pkg/operators/v1alpha1. Words of OLM: operator-lifecycle-manager,
-pkg/controller/registry/resolver/resolver.go, pkg/controller/operators/catalog and pkg/controller/operators/olm.
+Conditions, phases and reasons: github.com/operator-framework/api, pkg/operators/v1alpha1. Words of OLM:
+operator-lifecycle-manager, pkg/controller/registry/resolver/resolver.go, pkg/controller/operators/catalog and
+pkg/controller/operators/olm.
 """
 
 from __future__ import annotations
@@ -12,14 +13,23 @@ import dataclasses
 import re
 import typing
 
-from ..._model.olm import Catalog, InstallPlan, OperatorGroup, OperatorStand, OperatorWish, Package, ServiceVersion, Subscription
+from ..._model.olm import (
+    Catalog,
+    InstallPlan,
+    OperatorGroup,
+    OperatorStand,
+    OperatorWish,
+    Package,
+    ServiceVersion,
+    Subscription,
+)
 from ..._parse.kubernetes.pod_state import PodState
 from .image_pull import Keys, explain
 
 #: seconds for which a trouble must last that OLM, or the kubelet, may still come over by itself
 PASSING_SECONDS, LASTING_SECONDS = 30.0, 60.0
 
-Place = typing.Tuple[str, str]
+Place = tuple[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +46,7 @@ class Seen:
     subscriptions: typing.Mapping[Place, Subscription] = dataclasses.field(default_factory=dict)
     plans: typing.Mapping[Place, InstallPlan] = dataclasses.field(default_factory=dict)
     versions: typing.Mapping[Place, ServiceVersion] = dataclasses.field(default_factory=dict)
-    packages: typing.Optional[typing.Mapping[str, typing.Tuple[Package, ...]]] = None
+    packages: typing.Optional[typing.Mapping[str, tuple[Package, ...]]] = None
     pods: typing.Mapping[str, typing.Mapping[str, PodState]] = dataclasses.field(default_factory=dict)
     served: typing.Mapping[Place, bool] = dataclasses.field(default_factory=dict)
 
@@ -68,36 +78,50 @@ class Next(typing.NamedTuple):
     trouble: typing.Optional[Trouble] = None
     approve: str = ""
     again: bool = False
-    pods: typing.Tuple[str, ...] = ()
-    services: typing.Tuple[Place, ...] = ()
+    pods: tuple[str, ...] = ()
+    services: tuple[Place, ...] = ()
 
 
-def subscriptions_of(wish: OperatorWish, seen: Seen) -> typing.Tuple[Subscription, ...]:
+def subscriptions_of(wish: OperatorWish, seen: Seen) -> tuple[Subscription, ...]:
     """All of a package that count: those in its namespace, and those that have installed it elsewhere.
 
-    Whoever may edit a namespace can make a Subscription there, with any label. OLM installs nothing by it without an OperatorGroup, which only an admin of
-    the cluster makes; and what OLM says of it, in its status and by a ClusterServiceVersion, no editor can write.
+    Whoever may edit a namespace can make a Subscription there, with any label. OLM installs nothing by it without an
+    OperatorGroup, which only an admin of the cluster makes; and what OLM says of it, in its status and by a
+    ClusterServiceVersion, no editor can write.
     """
     found = (item for _place, item in sorted(seen.subscriptions.items()) if item.package == wish.package)
-    return tuple(item for item in found if item.namespace == wish.namespace or (item.installed and (item.namespace, item.installed) in seen.versions))
+    return tuple(
+        item
+        for item in found
+        if item.namespace == wish.namespace or (item.installed and (item.namespace, item.installed) in seen.versions)
+    )
 
 
-def uncounted(wish: OperatorWish, seen: Seen) -> typing.Tuple[str, ...]:
+def uncounted(wish: OperatorWish, seen: Seen) -> tuple[str, ...]:
     """Namespace and name of each Subscription of the package that does not count."""
     counted = subscriptions_of(wish, seen)
-    return tuple(item.place for _place, item in sorted(seen.subscriptions.items()) if item.package == wish.package and item not in counted)
+    return tuple(
+        item.place
+        for _place, item in sorted(seen.subscriptions.items())
+        if item.package == wish.package and item not in counted
+    )
 
 
 def subscription_of(wish: OperatorWish, seen: Seen) -> typing.Optional[Subscription]:
-    """The Subscription that stands for a wish: the one where it belongs, else the one that has installed it elsewhere."""
+    """The Subscription that stands for a wish: the one where it belongs, else the one that has installed it
+    elsewhere."""
     found = subscriptions_of(wish, seen)
     return next((item for item in found if item.namespace == wish.namespace), found[0] if found else None)
 
 
-def offers(wish: OperatorWish, seen: Seen) -> typing.Tuple[Package, ...]:
+def offers(wish: OperatorWish, seen: Seen) -> tuple[Package, ...]:
     """What the catalogs have of a package, as far as the wish leaves them open."""
     found = (seen.packages or {}).get(wish.package, ())
-    return tuple(item for item in found if wish.source in ("", item.catalog) and wish.source_namespace in ("", item.catalog_namespace))
+    return tuple(
+        item
+        for item in found
+        if wish.source in ("", item.catalog) and wish.source_namespace in ("", item.catalog_namespace)
+    )
 
 
 def pinned(wish: OperatorWish, seen: Seen) -> str:
@@ -110,16 +134,24 @@ def pinned(wish: OperatorWish, seen: Seen) -> str:
                 found = [name for name, version in channel.versions.items() if wish.version in (name, version)]
                 if found:
                     return found[0]
-    installed = (item for (_space, _name), item in seen.versions.items() if item.version == wish.version and item.name.startswith(wish.package))
-    return next((item.name for item in installed), wish.version if wish.version.startswith(wish.package) else f"{wish.package}.v{wish.version.lstrip('v')}")
+    installed = (
+        item
+        for (_space, _name), item in seen.versions.items()
+        if item.version == wish.version and item.name.startswith(wish.package)
+    )
+    return next(
+        (item.name for item in installed),
+        wish.version if wish.version.startswith(wish.package) else f"{wish.package}.v{wish.version.lstrip('v')}",
+    )
 
 
 def wanted(wish: OperatorWish, subscription: typing.Optional[Subscription], seen: Seen) -> str:
-    """Name of the ClusterServiceVersion that is asked for; empty while OLM has not said which one that is. What is there is not upgraded unasked."""
+    """Name of the ClusterServiceVersion that is asked for; empty while OLM has not said which one that is. What is
+    there is not upgraded unasked."""
     return pinned(wish, seen) or (subscription.installed or subscription.current if subscription else "")
 
 
-def asked_for(namespace: str, wishes: typing.Iterable[OperatorWish], seen: Seen) -> typing.Set[str]:
+def asked_for(namespace: str, wishes: typing.Iterable[OperatorWish], seen: Seen) -> set[str]:
     """Names of the ClusterServiceVersions that an InstallPlan of a namespace may make."""
     names = set()
     for wish in wishes:
@@ -129,20 +161,33 @@ def asked_for(namespace: str, wishes: typing.Iterable[OperatorWish], seen: Seen)
     return names - {""}
 
 
-def group_trouble(namespace: str, targets: typing.Iterable[str], seen: Seen, lasting: float = 0.0) -> typing.Optional[Trouble]:
+def group_trouble(
+    namespace: str, targets: typing.Iterable[str], seen: Seen, lasting: float = 0.0
+) -> typing.Optional[Trouble]:
     """Why the OperatorGroups of a namespace do not fit; None where there is one that does, or none yet."""
     found = sorted((item for item in seen.groups.values() if item.namespace == namespace), key=lambda item: item.name)
     names = ", ".join(item.name for item in found)
     wished = tuple(sorted(targets))
     if len(found) > 1:
-        why = f"namespace {namespace} has {len(found)} OperatorGroups ({names}); with two OLM installs nothing there, and fails what is there"
+        why = (
+            f"namespace {namespace} has {len(found)} OperatorGroups ({names}); with two OLM installs nothing there, and"
+            " fails what is there"
+        )
         kept = min(found, key=lambda item: (item.targets != wished, not item.ours, item.name))
         others = " ".join(item.name for item in found if item is not kept)
-        return Trouble("groups", why, f"Keep one of them, such as {kept.name}: kubectl -n {namespace} delete operatorgroup {others}", lasting)
+        return Trouble(
+            "groups",
+            why,
+            f"Keep one of them, such as {kept.name}: kubectl -n {namespace} delete operatorgroup {others}",
+            lasting,
+        )
     if found and found[0].targets != wished:
-        why = f"OperatorGroup {namespace}/{names} watches {_spaces(found[0].targets)}, and {_spaces(wished)} is asked for"
+        why = (
+            f"OperatorGroup {namespace}/{names} watches {_spaces(found[0].targets)}, and {_spaces(wished)} is asked for"
+        )
         remedy = (
-            f"Set target_namespaces to [{', '.join(found[0].targets)}], name another namespace, or change it: kubectl -n {namespace} edit operatorgroup {names}"
+            f"Set target_namespaces to [{', '.join(found[0].targets)}], name another namespace, or change it: kubectl"
+            f" -n {namespace} edit operatorgroup {names}"
         )
         return Trouble("groups", why, remedy, lasting)
     return None
@@ -152,7 +197,7 @@ def _spaces(targets: typing.Sequence[str]) -> str:
     return ", ".join(targets) or "all namespaces"
 
 
-def judge(wishes: typing.Sequence[OperatorWish], seen: Seen) -> typing.Tuple[Next, ...]:
+def judge(wishes: typing.Sequence[OperatorWish], seen: Seen) -> tuple[Next, ...]:
     """How far each operator is."""
     return tuple(_judge(wish, wishes, seen) for wish in wishes)
 
@@ -161,7 +206,10 @@ def _judge(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: Seen
     subscription = subscription_of(wish, seen)
     if subscription is None:
         trouble = Trouble(
-            "subscription", "its Subscription is gone", f"See who deleted it, and run again: kubectl -n {wish.namespace} get events", PASSING_SECONDS
+            "subscription",
+            "its Subscription is gone",
+            f"See who deleted it, and run again: kubectl -n {wish.namespace} get events",
+            PASSING_SECONDS,
         )
         return _waits(OperatorStand(wish.package, wish.namespace, "waiting", ""), trouble)
     name = wanted(wish, subscription, seen)
@@ -178,15 +226,34 @@ def _judge(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: Seen
     )
     version = seen.versions.get((subscription.namespace, name))
     there = version is not None and version.phase == "Succeeded" and subscription.installed == name
-    services = tuple((subscription.namespace, service) for service in version.webhooks) if version is not None and there else ()
+    services = (
+        tuple((subscription.namespace, service) for service in version.webhooks)
+        if version is not None and there
+        else ()
+    )
     unserved = [service for service in services if seen.served.get(service) is False]
     if there and not unserved and all(service in seen.served for service in services):
-        return Next(dataclasses.replace(stand, phase="ready", detail=f"{name} {version.phase if version else ''}"), services=services)
+        return Next(
+            dataclasses.replace(stand, phase="ready", detail=f"{name} {version.phase if version else ''}"),
+            services=services,
+        )
     if services:
         space, service = (unserved or list(services))[0]
-        why = f"its webhook does not serve: Service {space}/{service} has no address that is ready" if unserved else "its webhooks are looked at"
-        remedy = f"See its pods: kubectl -n {space} get endpointslices,pods; a pod that is ready, and whose labels the Service selects, serves it"
-        return _waits(stand, Trouble("webhook", why, remedy, PASSING_SECONDS if unserved else None), services=services, pods=(space,))
+        why = (
+            f"its webhook does not serve: Service {space}/{service} has no address that is ready"
+            if unserved
+            else "its webhooks are looked at"
+        )
+        remedy = (
+            f"See its pods: kubectl -n {space} get endpointslices,pods; a pod that is ready, and whose labels the"
+            " Service selects, serves it"
+        )
+        return _waits(
+            stand,
+            Trouble("webhook", why, remedy, PASSING_SECONDS if unserved else None),
+            services=services,
+            pods=(space,),
+        )
     return _on_the_way(wish, wishes, seen, subscription, stand, version)
 
 
@@ -210,7 +277,11 @@ def _on_the_way(
     plan = seen.plans.get((space, subscription.plan))
     catalog = seen.catalogs.get((subscription.source_namespace, subscription.source))
     pods = (space, subscription.source_namespace)
-    if plan is not None and plan.phase not in ("", "Complete") and (plan.phase != "Failed" or stand.wanted in plan.versions):
+    if (
+        plan is not None
+        and plan.phase not in ("", "Complete")
+        and (plan.phase != "Failed" or stand.wanted in plan.versions)
+    ):
         return _of_plan(plan, subscription, stand, asked_for(space, wishes, seen), seen)
     if catalog is None or not catalog.ready:
         return _waits(stand, _of_catalog(subscription, catalog, seen), pods=pods)
@@ -220,15 +291,20 @@ def _on_the_way(
     if subscription.installed and subscription.installed != stand.wanted:
         return _waits(stand, _no_way(subscription, stand.wanted))
     if plan is not None and plan.phase == "Complete":
-        newer = [item.name for item in seen.versions.values() if item.namespace == space and item.replaces == stand.wanted]
+        newer = [
+            item.name for item in seen.versions.values() if item.namespace == space and item.replaces == stand.wanted
+        ]
         why = (
-            f"ClusterServiceVersion {stand.wanted} is not there, and its InstallPlan {plan.name} is complete{f'; {newer[0]} has replaced it' if newer else ''}"
+            f"ClusterServiceVersion {stand.wanted} is not there, and its InstallPlan {plan.name} is"
+            f" complete{f'; {newer[0]} has replaced it' if newer else ''}"
         )
         return _waits(stand, Trouble("replaced", why, _newer_remedy(wish, newer, subscription), PASSING_SECONDS))
     return _waits(stand, Trouble("olm", "OLM has not looked at its Subscription yet", _look(subscription)))
 
 
-def _waits(stand: OperatorStand, trouble: Trouble, services: typing.Tuple[Place, ...] = (), pods: typing.Tuple[str, ...] = ()) -> Next:
+def _waits(
+    stand: OperatorStand, trouble: Trouble, services: tuple[Place, ...] = (), pods: tuple[str, ...] = ()
+) -> Next:
     stand = dataclasses.replace(stand, detail=trouble.why, remedy=trouble.remedy)
     return Next(stand, trouble, pods=tuple(dict.fromkeys(filter(None, pods))), services=services)
 
@@ -238,7 +314,8 @@ def _look(subscription: Subscription) -> str:
 
 
 def _upgrade(wish: OperatorWish, subscription: Subscription, seen: Seen) -> str:
-    """A newer version that OLM would go to, or that is at the head of the channel; empty where what is there is the newest, or nothing is there."""
+    """A newer version that OLM would go to, or that is at the head of the channel; empty where what is there is the
+    newest, or nothing is there."""
     if not subscription.installed:
         return ""
     heads = [
@@ -260,29 +337,57 @@ def _of_catalog(subscription: Subscription, catalog: typing.Optional[Catalog], s
     remedy = f"See its pod: kubectl -n {catalog.namespace} get pods -l olm.catalogSource={catalog.name}"
     if catalog.address:
         show = f"kubectl -n {catalog.namespace} get catalogsource {catalog.name} -o yaml"
-        remedy = f"OLM runs no pod for it: start the server at {catalog.address} again, or correct spec.address; {show} shows what OLM sees"
-    image = _image(seen.pods.get(catalog.namespace, {}), (catalog.name,), catalog.namespace, f"spec.image of CatalogSource {catalog.name}")
-    why = f"catalog {name} does not answer: {catalog.state or 'no connection yet'}{f', {catalog.message}' if catalog.message else ''}"
+        remedy = (
+            f"OLM runs no pod for it: start the server at {catalog.address} again, or correct spec.address; {show}"
+            " shows what OLM sees"
+        )
+    image = _image(
+        seen.pods.get(catalog.namespace, {}),
+        (catalog.name,),
+        catalog.namespace,
+        f"spec.image of CatalogSource {catalog.name}",
+    )
+    why = (
+        f"catalog {name} does not answer:"
+        f" {catalog.state or 'no connection yet'}{f', {catalog.message}' if catalog.message else ''}"
+    )
     if image is not None:
         return Trouble("catalog", f"{why}; {image.why}", image.remedy, LASTING_SECONDS)
     return Trouble("catalog", why, remedy, LASTING_SECONDS)
 
 
-def _image(pods: typing.Mapping[str, PodState], prefixes: typing.Tuple[str, ...], space: str, key: str) -> typing.Optional[Trouble]:
+def _image(
+    pods: typing.Mapping[str, PodState], prefixes: tuple[str, ...], space: str, key: str
+) -> typing.Optional[Trouble]:
     """The first pod of these names whose image cannot be pulled."""
     for name, state in sorted(pods.items()):
         if state.suspect == "image" and name.startswith(prefixes):
             show = f"kubectl -n {space} describe pod {name}"
-            cause, remedy = explain(state.detail, Keys(key, f"imagePullPolicy of {key}", "imagePullSecrets of its service account", space, show))
+            cause, remedy = explain(
+                state.detail,
+                Keys(key, f"imagePullPolicy of {key}", "imagePullSecrets of its service account", space, show),
+            )
             return Trouble("image", f"pod {name}: {state.detail}. {cause}", remedy, LASTING_SECONDS)
     return None
 
 
 #: what OLM's resolver says: pattern, and the next step
 _RESOLUTION = (
-    (r"no operators found from catalog (\S+)", "catalog", "The catalog offers nothing, or answered late: see its pod, kubectl get catalogsources -A"),
-    (r"no operators found in package (\S+)", "package", "Correct package, or name the catalog that has it: kubectl get packagemanifests"),
-    (r"no operators found in channel (\S+)", "channel", "Correct channel: kubectl get packagemanifest PACKAGE -o jsonpath='{.status.channels[*].name}'"),
+    (
+        r"no operators found from catalog (\S+)",
+        "catalog",
+        "The catalog offers nothing, or answered late: see its pod, kubectl get catalogsources -A",
+    ),
+    (
+        r"no operators found in package (\S+)",
+        "package",
+        "Correct package, or name the catalog that has it: kubectl get packagemanifests",
+    ),
+    (
+        r"no operators found in channel (\S+)",
+        "channel",
+        "Correct channel: kubectl get packagemanifest PACKAGE -o jsonpath='{.status.channels[*].name}'",
+    ),
     (
         r"no operators found with name (\S+)",
         "version",
@@ -295,7 +400,8 @@ _UNREFERENCED = re.compile(r"(?<!\S)(\S{1,500}) exists and is not referenced by 
 
 
 def _unreferenced(subscription: Subscription, seen: Seen, said: str) -> typing.Optional[Trouble]:
-    """The trouble of a ClusterServiceVersion that an earlier Subscription installed; None where OLM names none. A new Subscription does not take it over."""
+    """The trouble of a ClusterServiceVersion that an earlier Subscription installed; None where OLM names none. A new
+    Subscription does not take it over."""
     found = _UNREFERENCED.search(said)
     if found is None:
         return None
@@ -304,17 +410,23 @@ def _unreferenced(subscription: Subscription, seen: Seen, said: str) -> typing.O
     kept = "its definitions and their objects stay, its pods end until OLM has installed it anew"
     if not name.startswith(f"{subscription.package}."):
         space = subscription.namespace
-        why = f"ClusterServiceVersion {name} of another operator in namespace {space} has no Subscription, so OLM installs nothing there: {said}"
-        return Trouble("resolution", why, f"Make a Subscription for it, or delete it: {delete} ({kept})", PASSING_SECONDS)
+        why = (
+            f"ClusterServiceVersion {name} of another operator in namespace {space} has no Subscription, so OLM"
+            f" installs nothing there: {said}"
+        )
+        return Trouble(
+            "resolution", why, f"Make a Subscription for it, or delete it: {delete} ({kept})", PASSING_SECONDS
+        )
     version = seen.versions.get((subscription.namespace, name))
     phase = f" ({version.phase})" if version and version.phase else ""
     why = (
-        f"ClusterServiceVersion {name}{phase} was installed by an earlier Subscription, from another catalog "
-        f"or before it was deleted. Subscription {subscription.place} on catalog {catalog} is new and does not take it over: {said}"
+        f"ClusterServiceVersion {name}{phase} was installed by an earlier Subscription, from another catalog or before"
+        f" it was deleted. Subscription {subscription.place} on catalog {catalog} is new and does not take it over:"
+        f" {said}"
     )
     remedy = (
-        f"See that this catalog offers {subscription.package}: kubectl get packagemanifests -l catalog={subscription.source}. "
-        f"Then delete the old ClusterServiceVersion: {delete} ({kept})"
+        f"See that this catalog offers {subscription.package}: kubectl get packagemanifests -l"
+        f" catalog={subscription.source}. Then delete the old ClusterServiceVersion: {delete} ({kept})"
     )
     return Trouble("resolution", why, remedy, PASSING_SECONDS)
 
@@ -322,10 +434,13 @@ def _unreferenced(subscription: Subscription, seen: Seen, said: str) -> typing.O
 def _of_conditions(subscription: Subscription, seen: Seen) -> typing.Optional[Trouble]:
     troubles, show = subscription.troubles, _look(subscription)
     if "BundleUnpackFailed" in troubles:
-        image = _image(seen.pods.get(subscription.source_namespace, {}), ("",), subscription.source_namespace, "the bundle's image")
+        image = _image(
+            seen.pods.get(subscription.source_namespace, {}), ("",), subscription.source_namespace, "the bundle's image"
+        )
         why = f"OLM could not unpack the bundle: {troubles['BundleUnpackFailed']}{f'; {image.why}' if image else ''}"
         remedy = (
-            f"Delete the job that failed, and OLM tries again: kubectl -n {subscription.source_namespace} get jobs -l operatorframework.io/bundle-unpack-ref"
+            f"Delete the job that failed, and OLM tries again: kubectl -n {subscription.source_namespace} get jobs -l"
+            " operatorframework.io/bundle-unpack-ref"
         )
         return Trouble("unpack", why, image.remedy if image else remedy, PASSING_SECONDS)
     if "ResolutionFailed" in troubles:
@@ -333,17 +448,27 @@ def _of_conditions(subscription: Subscription, seen: Seen) -> typing.Optional[Tr
         unreferenced = _unreferenced(subscription, seen, said)
         if unreferenced is not None:
             return unreferenced
-        cause = next((remedy for pattern, _name, remedy in _RESOLUTION if re.search(pattern, said)), f"Correct what it names; {show}")
+        cause = next(
+            (remedy for pattern, _name, remedy in _RESOLUTION if re.search(pattern, said)),
+            f"Correct what it names; {show}",
+        )
         remedy = cause.replace("PACKAGE", subscription.package)
         return Trouble("resolution", f"OLM finds no way to install it: {said}", remedy, PASSING_SECONDS)
     if "BundleUnpacking" in troubles:
-        image = _image(seen.pods.get(subscription.source_namespace, {}), ("",), subscription.source_namespace, "the bundle's image")
+        image = _image(
+            seen.pods.get(subscription.source_namespace, {}), ("",), subscription.source_namespace, "the bundle's image"
+        )
         return image or Trouble("unpacking", "OLM unpacks its bundle", show)
     if "InstallPlanFailed" in troubles:
         said = f"its InstallPlan failed: {troubles['InstallPlanFailed']}"
         return Trouble("plan", *(_cause(said) or (said, show)), PASSING_SECONDS)
     if "CatalogSourcesUnhealthy" in troubles and not subscription.installed:
-        return Trouble("catalogs", f"a catalog is in trouble: {troubles['CatalogSourcesUnhealthy']}", "kubectl get catalogsources -A", LASTING_SECONDS)
+        return Trouble(
+            "catalogs",
+            f"a catalog is in trouble: {troubles['CatalogSourcesUnhealthy']}",
+            "kubectl get catalogsources -A",
+            LASTING_SECONDS,
+        )
     return None
 
 
@@ -352,33 +477,47 @@ _WORDS = (
     (
         r'no endpoints available for service "([^"]+)"',
         "a webhook does not serve: Service {0} has no address that is ready",
-        "Bring the pod of Service {0} back, or delete the webhook of an operator that is gone: "
-        "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+        (
+            "Bring the pod of Service {0} back, or delete the webhook of an operator that is gone: "
+            "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
+        ),
     ),
     (
         r'failed calling webhook "([^"]+)"',
         "webhook {0} does not answer",
-        "See the pod behind it; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations shows its Service",
+        (
+            "See the pod behind it; kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations shows its"
+            " Service"
+        ),
     ),
     (
         r'risk of data loss updating "([^"]+)"',
         "definition {0} is there in an older version, in which objects are stored that the new one does not serve",
-        "Migrate its objects, then take the old version out of status.storedVersions: kubectl get crd {0} -o jsonpath='{{.status.storedVersions}}'",
+        (
+            "Migrate its objects, then take the old version out of status.storedVersions: kubectl get crd {0} -o"
+            " jsonpath='{{.status.storedVersions}}'"
+        ),
     ),
     (
         r"existing CRs against new CRD's schema for \"([^\"]+)\"",
         "definition {0} is there in an older version, and objects of it do not fit the new one",
-        "Correct or delete the objects that it names; kubectl get crd {0} -o jsonpath='{{.spec.names.plural}}' tells their kind",
+        (
+            "Correct or delete the objects that it names; kubectl get crd {0} -o jsonpath='{{.spec.names.plural}}'"
+            " tells their kind"
+        ),
     ),
     (
         r'(?:error updating|updating existing) CRD "?([\w.-]+)"?',
         "definition {0} is there already, and cannot be brought to the new version",
-        "See who made it: kubectl get crd {0} -o yaml; helm uninstall keeps definitions. Delete it where no object of it is left",
+        (
+            "See who made it: kubectl get crd {0} -o yaml; helm uninstall keeps definitions. Delete it where no object"
+            " of it is left"
+        ),
     ),
 )
 
 
-def _cause(said: str) -> typing.Optional[typing.Tuple[str, str]]:
+def _cause(said: str) -> typing.Optional[tuple[str, str]]:
     """Cause and next step, where the words name one."""
     for pattern, cause, remedy in _WORDS:
         match = re.search(pattern, said)
@@ -387,64 +526,119 @@ def _cause(said: str) -> typing.Optional[typing.Tuple[str, str]]:
     return None
 
 
-def _of_plan(plan: InstallPlan, subscription: Subscription, stand: OperatorStand, allowed: typing.Container[str], seen: Seen) -> Next:
+def _of_plan(
+    plan: InstallPlan, subscription: Subscription, stand: OperatorStand, allowed: typing.Container[str], seen: Seen
+) -> Next:
     place, show = f"{plan.namespace}/{plan.name}", f"kubectl -n {plan.namespace} describe installplan {plan.name}"
-    approve = f'kubectl -n {plan.namespace} patch installplan {plan.name} --type merge -p \'{{"spec":{{"approved":true}}}}\''
+    approve = (
+        f'kubectl -n {plan.namespace} patch installplan {plan.name} --type merge -p \'{{"spec":{{"approved":true}}}}\''
+    )
     if plan.phase != "RequiresApproval" or plan.approved:
         said = f"InstallPlan {place} is {plan.phase}{f': {plan.message}' if plan.message else ''}"
         why, remedy = _cause(said) or (said, show)
         patience = 0.0 if plan.phase == "Failed" else LASTING_SECONDS if plan.message else None
-        return _waits(stand, Trouble("plan", why, remedy, patience), pods=(plan.namespace, subscription.source_namespace))
+        return _waits(
+            stand, Trouble("plan", why, remedy, patience), pods=(plan.namespace, subscription.source_namespace)
+        )
     names = ", ".join(plan.versions) or "nothing"
     if not subscription.ours:
-        why = f"InstallPlan {place} ({names}) waits for approval, and Subscription {subscription.place} is somebody else's"
+        why = (
+            f"InstallPlan {place} ({names}) waits for approval, and Subscription {subscription.place} is somebody"
+            " else's"
+        )
         return _waits(stand, Trouble("approval", why, f"Have its owner approve it: {approve}", PASSING_SECONDS))
     more = [name for name in plan.versions if name not in allowed]
     if stand.wanted in plan.versions and not more:
-        return _waits(stand, Trouble("approval", f"InstallPlan {place} is approved: it makes {names}", show))._replace(approve=plan.name)
+        return _waits(stand, Trouble("approval", f"InstallPlan {place} is approved: it makes {names}", show))._replace(
+            approve=plan.name
+        )
     if stand.wanted in plan.versions:
-        why = f"InstallPlan {place} makes {', '.join(more)} beside {stand.wanted}, which nobody asked for; so it is not approved"
-        remedy = f"Ask for these as well (package and version), give the operator a namespace of its own, or approve all of it: {approve}"
+        why = (
+            f"InstallPlan {place} makes {', '.join(more)} beside {stand.wanted}, which nobody asked for; so it is not"
+            " approved"
+        )
+        remedy = (
+            "Ask for these as well (package and version), give the operator a namespace of its own, or approve all of"
+            f" it: {approve}"
+        )
         return _waits(stand, Trouble("approval", why, remedy, PASSING_SECONDS))
     if not subscription.installed:
         why = f"InstallPlan {place} makes {names}, and {stand.wanted} is asked for"
-        return _waits(stand, Trouble("approval", why, f"Correct version, or see what OLM wants with it: {show}", PASSING_SECONDS))
-    why = f"OLM goes from {subscription.installed} to {names} first, and {stand.wanted} is asked for; so InstallPlan {place} is not approved"
-    return _waits(stand, Trouble("approval", why, f"Set version to {names} and run again, then to {stand.wanted}", PASSING_SECONDS))
+        return _waits(
+            stand, Trouble("approval", why, f"Correct version, or see what OLM wants with it: {show}", PASSING_SECONDS)
+        )
+    why = (
+        f"OLM goes from {subscription.installed} to {names} first, and {stand.wanted} is asked for; so InstallPlan"
+        f" {place} is not approved"
+    )
+    return _waits(
+        stand,
+        Trouble("approval", why, f"Set version to {names} and run again, then to {stand.wanted}", PASSING_SECONDS),
+    )
 
 
 def _no_way(subscription: Subscription, name: str) -> Trouble:
-    why = f"{subscription.installed} is installed, {name} is asked for, and OLM offers no upgrade to it in channel {subscription.channel or 'of its own'}"
+    why = (
+        f"{subscription.installed} is installed, {name} is asked for, and OLM offers no upgrade to it in channel"
+        f" {subscription.channel or 'of its own'}"
+    )
     if not subscription.ours:
-        why = f"{subscription.installed} is installed by Subscription {subscription.place} of somebody else, and {name} is asked for"
-    remedy = f"Set version to {subscription.installed}. OLM never goes back: for an older version take the operator away first, by the teardown"
+        why = (
+            f"{subscription.installed} is installed by Subscription {subscription.place} of somebody else, and {name}"
+            " is asked for"
+        )
+    remedy = (
+        f"Set version to {subscription.installed}. OLM never goes back: for an older version take the operator away"
+        " first, by the teardown"
+    )
     return Trouble("version", why, remedy, PASSING_SECONDS)
 
 
 def _newer_remedy(wish: OperatorWish, newer: typing.Sequence[str], subscription: Subscription) -> str:
     if newer:
         return f"Set version of {wish.package} to {newer[0]}, which is there now; OLM never goes back"
-    return f"Delete the Subscription, and run again: kubectl -n {subscription.namespace} delete subscriptions.operators.coreos.com {subscription.name}"
+    return (
+        f"Delete the Subscription, and run again: kubectl -n {subscription.namespace} delete"
+        f" subscriptions.operators.coreos.com {subscription.name}"
+    )
 
 
 #: reason of a ClusterServiceVersion: cause, next step. {0} is its namespace
 _REASONS = {
-    "TooManyOperatorGroups": ("its namespace has more than one OperatorGroup", "Keep one of them: kubectl -n {0} get operatorgroups"),
-    "NoOperatorGroup": ("its namespace has no OperatorGroup", "Run again, which makes one; or see who deleted it: kubectl -n {0} get events"),
+    "TooManyOperatorGroups": (
+        "its namespace has more than one OperatorGroup",
+        "Keep one of them: kubectl -n {0} get operatorgroups",
+    ),
+    "NoOperatorGroup": (
+        "its namespace has no OperatorGroup",
+        "Run again, which makes one; or see who deleted it: kubectl -n {0} get events",
+    ),
     "UnsupportedOperatorGroup": (
         "it cannot watch the namespaces of its OperatorGroup",
-        "Set target_namespaces to what it supports: its own namespace, or none for all; its spec.installModes list them",
+        (
+            "Set target_namespaces to what it supports: its own namespace, or none for all; its spec.installModes list"
+            " them"
+        ),
     ),
-    "NoTargetNamespaces": ("its OperatorGroup selects no namespace", "Correct the OperatorGroup: kubectl -n {0} edit operatorgroup"),
+    "NoTargetNamespaces": (
+        "its OperatorGroup selects no namespace",
+        "Correct the OperatorGroup: kubectl -n {0} edit operatorgroup",
+    ),
     "OwnerConflict": ("another operator owns one of its definitions", "Remove the other one, which the message names"),
     "InterOperatorGroupOwnerConflict": (
         "an operator of another OperatorGroup owns one of its definitions",
         "Remove the other one: kubectl get clusterserviceversions -A",
     ),
-    "APIServiceResourceIssue": ("the API that it serves is not there", "See its pods and Services: kubectl -n {0} get pods,endpointslices"),
+    "APIServiceResourceIssue": (
+        "the API that it serves is not there",
+        "See its pods and Services: kubectl -n {0} get pods,endpointslices",
+    ),
     "ComponentUnhealthy": ("its pods ran, and are not ready any more", "See them: kubectl -n {0} get pods"),
     "InstallCheckFailed": ("its pods did not get ready in time", "See them: kubectl -n {0} get pods"),
-    "OperatorConditionNotUpgradeable": ("the operator before it says that it may not be upgraded now", "kubectl -n {0} get operatorconditions -o yaml"),
+    "OperatorConditionNotUpgradeable": (
+        "the operator before it says that it may not be upgraded now",
+        "kubectl -n {0} get operatorconditions -o yaml",
+    ),
 }
 
 
@@ -453,19 +647,29 @@ def _of_version(version: ServiceVersion, seen: Seen) -> Trouble:
     show = f"kubectl -n {space} describe clusterserviceversion {version.name}"
     said = f"{version.phase or 'no phase yet'}{f', {version.reason}' if version.reason else ''}{f': {version.message}' if version.message else ''}"
     if version.phase in ("Replacing", "Deleting"):
-        newer = next((item.name for item in seen.versions.values() if item.namespace == space and item.replaces == version.name), "")
+        newer = next(
+            (item.name for item in seen.versions.values() if item.namespace == space and item.replaces == version.name),
+            "",
+        )
         why = f"{name} is being replaced{f' by {newer}' if newer else ''}"
-        remedy = f"Set version to {newer or 'the new one'}, or see who has approved its InstallPlan: kubectl -n {space} get installplans"
+        remedy = (
+            f"Set version to {newer or 'the new one'}, or see who has approved its InstallPlan: kubectl -n {space} get"
+            " installplans"
+        )
         return Trouble("replaced", why, remedy, PASSING_SECONDS)
     image = _image(seen.pods.get(space, {}), version.deployments or (version.name,), space, f"the image in {name}")
     if image is not None:
         return image._replace(why=f"{name} is {said}; {image.why}")
     if version.requirements:
         why = f"{name} waits for what it requires: {'; '.join(version.requirements[:5])}"
-        return Trouble("requirements", why, f"Install what is missing, or correct what it names; {show}", LASTING_SECONDS)
+        return Trouble(
+            "requirements", why, f"Install what is missing, or correct what it names; {show}", LASTING_SECONDS
+        )
     if version.reason in _REASONS and version.phase != "Succeeded":
         reason, remedy = _REASONS[version.reason]
-        return Trouble("version", f"{name} is {said}; {reason}{_pods(version, seen)}", remedy.format(space), LASTING_SECONDS)
+        return Trouble(
+            "version", f"{name} is {said}; {reason}{_pods(version, seen)}", remedy.format(space), LASTING_SECONDS
+        )
     text = f"{name} is {said}{_pods(version, seen)}"
     cause = _cause(text)
     why, remedy = cause or (text, show)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the SR-IOV network operator makes of policies: which node and function they take, what it wants of each function, when that needs a change,
-which pool a node is drained in, and which pods go. Pure; read from the operator's source, release 1.6.0, and named with each rule.
+"""What the SR-IOV network operator makes of policies: which node and function they take, what it wants of each
+function, when that needs a change, which pool a node is drained in, and which pods go. Pure; read from the operator's
+source, release 1.6.0, and named with each rule.
 """
 
 from __future__ import annotations
@@ -32,27 +33,33 @@ def selects(policy: Policy, interface: StateInterface) -> bool:
     return not differences(policy, interface)
 
 
-def differences(policy: Policy, interface: StateInterface) -> typing.Tuple[str, ...]:
+def differences(policy: Policy, interface: StateInterface) -> tuple[str, ...]:
     """In what a physical function differs from the policy's nicSelector, in words."""
     # ens1f0#0-3 names a range of virtual functions of ens1f0
     names = tuple(name.partition("#")[0] for name in policy.pf_names)
-    wishes: typing.Tuple[typing.Tuple[str, str, typing.Tuple[str, ...]], ...] = (
+    wishes: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("vendor", interface.vendor, (policy.vendor,) if policy.vendor else ()),
         ("deviceID", interface.device, (policy.device,) if policy.device else ()),
         ("rootDevices", interface.address, policy.root_devices),
         ("pfNames", interface.name, names),
     )
     return tuple(
-        f"{field} is {seen or 'not known'}, the policy asks for {' or '.join(allowed)}" for field, seen, allowed in wishes if allowed and seen not in allowed
+        f"{field} is {seen or 'not known'}, the policy asks for {' or '.join(allowed)}"
+        for field, seen, allowed in wishes
+        if allowed and seen not in allowed
     )
 
 
 def nearest_match(policy: Policy, state: NodeState) -> str:
-    """The physical function of a node that comes nearest to the policy's nicSelector, and in what it differs; empty when there is none."""
+    """The physical function of a node that comes nearest to the policy's nicSelector, and in what it differs; empty
+    when there is none."""
     if not state.interfaces:
         return ""
     near = min(state.interfaces, key=lambda interface: (len(differences(policy, interface)), interface.address))
-    return f"nearest is {near.name or 'a function without a netdev'} at {near.address} ({near.vendor}:{near.device}): {'; '.join(differences(policy, near))}"
+    return (
+        f"nearest is {near.name or 'a function without a netdev'} at {near.address} ({near.vendor}:{near.device}):"
+        f" {'; '.join(differences(policy, near))}"
+    )
 
 
 def takes_node(policy: Policy, node: ClusterNode) -> bool:
@@ -61,7 +68,8 @@ def takes_node(policy: Policy, node: ClusterNode) -> bool:
 
 
 def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str, str]) -> bool:
-    """Whether a selector of the API takes something with these labels. No selector takes nothing, an empty one everything."""
+    """Whether a selector of the API takes something with these labels. No selector takes nothing, an empty one
+    everything."""
     if selector is None:
         return False
     tests = {
@@ -71,21 +79,27 @@ def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str
         "DoesNotExist": lambda key, values: key not in labels,
     }
     return all(labels.get(key) == value for key, value in selector.labels.items()) and all(
-        wanted.operator in tests and tests[wanted.operator](wanted.key, wanted.values) for wanted in selector.expressions
+        wanted.operator in tests and tests[wanted.operator](wanted.key, wanted.values)
+        for wanted in selector.expressions
     )
 
 
 # What is wanted of each function
 
 
-def wanted_of(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeState) -> typing.Tuple[WantedInterface, ...]:
-    """What the operator will write into the node's wanted state. [controllers/sriovnetworknodepolicy_controller.go, api/v1/helper.go Apply]
+def wanted_of(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeState) -> tuple[WantedInterface, ...]:
+    """What the operator will write into the node's wanted state. [controllers/sriovnetworknodepolicy_controller.go,
+    api/v1/helper.go Apply]
 
     Policies with the lower number are applied last and win.
     """
-    wanted: typing.Dict[str, WantedInterface] = {}
+    wanted: dict[str, WantedInterface] = {}
     # "default" is a name of old releases that the operator passes over
-    mine = [policy for policy in policies if policy.name != "default" and takes_node(policy, node) and _selects_something(policy) and policy.vfs_count]
+    mine = [
+        policy
+        for policy in policies
+        if policy.name != "default" and takes_node(policy, node) and _selects_something(policy) and policy.vfs_count
+    ]
     previous = None
     for policy in sorted(mine, key=lambda policy: (-policy.priority, policy.name)):
         for interface in state.interfaces:
@@ -110,20 +124,37 @@ def wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
         if name == interface.name and mark and told[0] is not None and told[1] is not None:
             first, last = told[0], told[1]
     group = VfGroup(policy.name, policy.resource_name, policy.device_type, policy.mtu, policy.rdma, first, last)
-    return WantedInterface(interface.address, policy.vfs_count, interface.name, (group,), policy.mtu, policy.link_type, policy.eswitch_mode, policy.external)
+    return WantedInterface(
+        interface.address,
+        policy.vfs_count,
+        interface.name,
+        (group,),
+        policy.mtu,
+        policy.link_type,
+        policy.eswitch_mode,
+        policy.external,
+    )
 
 
 def _merge(old: WantedInterface, new: WantedInterface, equal_priority: bool) -> WantedInterface:
-    """Two policies on one function: groups that do not overlap stay beside each other. [api/v1/helper.go mergeConfigs]"""
+    """Two policies on one function: groups that do not overlap stay beside each other. [api/v1/helper.go
+    mergeConfigs]"""
     (mine,) = new.groups
-    others = tuple(group for group in old.groups if group.resource != mine.resource and not (group.first <= mine.last and mine.first <= group.last))
+    others = tuple(
+        group
+        for group in old.groups
+        if group.resource != mine.resource and not (group.first <= mine.last and mine.first <= group.last)
+    )
     if not equal_priority and not others:
         return new
-    return dataclasses.replace(new, groups=new.groups + others, mtu=max(new.mtu, old.mtu), vfs_count=max(new.vfs_count, old.vfs_count))
+    return dataclasses.replace(
+        new, groups=new.groups + others, mtu=max(new.mtu, old.mtu), vfs_count=max(new.vfs_count, old.vfs_count)
+    )
 
 
-def changes(wanted: WantedInterface, interface: StateInterface) -> typing.Tuple[str, ...]:
-    """Why a function has to be changed to become what is wanted of it, in words; empty when it is. [api/v1/helper.go NeedToUpdateSriov]"""
+def changes(wanted: WantedInterface, interface: StateInterface) -> tuple[str, ...]:
+    """Why a function has to be changed to become what is wanted of it, in words; empty when it is. [api/v1/helper.go
+    NeedToUpdateSriov]"""
     found = []
     # a larger MTU than the wanted one stays
     if wanted.mtu > (interface.mtu or 0):
@@ -154,8 +185,11 @@ def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.It
             yield f"virtual function {vf.index} has no GUID"
 
 
-def firmware_changes(wanted: typing.Iterable[WantedInterface], interfaces: typing.Iterable[StateInterface]) -> typing.Iterator[str]:
-    """What the operator writes into the firmware of Mellanox NICs, which takes a reboot. [pkg/vendors/mellanox/mellanox.go HandleTotalVfs, HandleLinkType]
+def firmware_changes(
+    wanted: typing.Iterable[WantedInterface], interfaces: typing.Iterable[StateInterface]
+) -> typing.Iterator[str]:
+    """What the operator writes into the firmware of Mellanox NICs, which takes a reboot.
+    [pkg/vendors/mellanox/mellanox.go HandleTotalVfs, HandleLinkType]
 
     The two ports of a NIC share NUM_OF_VFS: the larger wish counts. sriov_totalvfs shows what the firmware has now.
     """
@@ -193,7 +227,7 @@ class Turn:
     blocked: str = ""
 
 
-def pools_of(node: ClusterNode, pools: typing.Iterable[NodePool]) -> typing.Tuple[NodePool, ...]:
+def pools_of(node: ClusterNode, pools: typing.Iterable[NodePool]) -> tuple[NodePool, ...]:
     """The pools that a node is in; more than one is an error of the operator's."""
     return tuple(pool for pool in pools if not pool.offload and matches(pool.selector, node.labels))
 
@@ -203,21 +237,33 @@ def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.I
     mine = pools_of(node, pools)
     if len(mine) > 1:
         names = ", ".join(pool.name for pool in mine)
-        return Turn(mine[0].name, 0, 0, "", f"the node is in more than one SriovNetworkPoolConfig ({names}), which the operator refuses")
+        return Turn(
+            mine[0].name,
+            0,
+            0,
+            "",
+            f"the node is in more than one SriovNetworkPoolConfig ({names}), which the operator refuses",
+        )
     if not mine:
         size = sum(not pools_of(other, pools) for other in nodes)
         return Turn("", size, 1, "the operator's default for nodes without a SriovNetworkPoolConfig is 1 at a time")
     (pool,) = mine
     size = sum(matches(pool.selector, other.labels) for other in nodes)
     at_once, error = _at_once(pool.max_unavailable, size)
-    limit = f"maxUnavailable of SriovNetworkPoolConfig {pool.name} is {pool.max_unavailable or 'not set, which is no limit'}"
+    limit = (
+        f"maxUnavailable of SriovNetworkPoolConfig {pool.name} is"
+        f" {pool.max_unavailable or 'not set, which is no limit'}"
+    )
     if error or at_once == 0:
-        blocked = error or f"{limit}, which is 0 of {size} nodes: percentages are rounded down, and no node ever gets its turn"
+        blocked = (
+            error
+            or f"{limit}, which is 0 of {size} nodes: percentages are rounded down, and no node ever gets its turn"
+        )
         return Turn(pool.name, size, 0, limit, blocked)
     return Turn(pool.name, size, at_once, limit)
 
 
-def _at_once(text: typing.Optional[str], size: int) -> typing.Tuple[typing.Optional[int], str]:
+def _at_once(text: typing.Optional[str], size: int) -> tuple[typing.Optional[int], str]:
     if text is None:
         return None, ""
     number = number_of(text[:-1] if text.endswith("%") else text)
@@ -227,22 +273,25 @@ def _at_once(text: typing.Optional[str], size: int) -> typing.Tuple[typing.Optio
 
 
 def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
-    """Whether a drain takes the pod from its node: all pods before a reboot, else those with a virtual function. [pkg/drain/drainer.go]"""
+    """Whether a drain takes the pod from its node: all pods before a reboot, else those with a virtual function.
+    [pkg/drain/drainer.go]"""
     if pod.mirror or pod.owner == "DaemonSet":
         return False
     return full or any(name.startswith(prefix) for name in pod.requests)
 
 
-def held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: typing.Sequence[Budget]) -> typing.Tuple[str, ...]:
+def held_pods(
+    pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: typing.Sequence[Budget]
+) -> tuple[str, ...]:
     """The pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words.
 
     A tenant may have thousands of either: the first ``MOST_NAMED`` are named, and the others counted.
     """
-    blocking: typing.Dict[str, typing.List[Budget]] = collections.defaultdict(list)
+    blocking: dict[str, list[Budget]] = collections.defaultdict(list)
     for budget in budgets:
         if budget.allowed < 1:
             blocking[budget.namespace].append(budget)
-    found: typing.List[str] = []
+    found: list[str] = []
     more = 0
     for pod in pods:
         its = blocking.get(pod.namespace, ()) if not pod.ended and leaves(pod, full, prefix) else ()
@@ -251,19 +300,30 @@ def held_pods(pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budget
             continue
         held = [f"{budget.namespace}/{budget.name}" for budget in its if matches(budget.selector, pod.labels)]
         if held:
-            found.append(f"pod {pod.namespace}/{pod.name} is held by PodDisruptionBudget {folded(held, MOST_NAMED)}, which allows no eviction now")
-    return (*found, f"{more} more pods are held by PodDisruptionBudgets that allow no eviction now") if more else tuple(found)
+            found.append(
+                f"pod {pod.namespace}/{pod.name} is held by PodDisruptionBudget {folded(held, MOST_NAMED)}, which"
+                " allows no eviction now"
+            )
+    return (
+        (*found, f"{more} more pods are held by PodDisruptionBudgets that allow no eviction now")
+        if more
+        else tuple(found)
+    )
 
 
 def describe(pool: MachinePool) -> str:
     """How far a MachineConfigPool is, in words."""
-    return f"MachineConfigPool {pool.name} has {pool.updated} of {pool.machines} machines on {pool.wanted_config or 'its MachineConfig'}"
+    return (
+        f"MachineConfigPool {pool.name} has {pool.updated} of {pool.machines} machines on"
+        f" {pool.wanted_config or 'its MachineConfig'}"
+    )
 
 
 def holds_back(pool: MachinePool) -> str:
     """Why no node of a MachineConfigPool is drained for now, in words; empty when nothing keeps it.
 
-    The operator waits until all nodes of the pool have the pool's MachineConfig. [pkg/platforms/openshift/openshift.go OpenshiftBeforeDrainNode]
+    The operator waits until all nodes of the pool have the pool's MachineConfig. [pkg/platforms/openshift/openshift.go
+    OpenshiftBeforeDrainNode]
     """
     if pool.wanted_config == pool.current_config or (pool.paused and pool.paused_by_operator):
         return ""
@@ -276,16 +336,20 @@ def holds_back(pool: MachinePool) -> str:
 
 
 def machine_pool_of(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
-    """The MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes. None where there is none."""
-    mine = sorted((pool for pool in pools if matches(pool.selector, node.labels)), key=lambda pool: pool.name == "worker")
+    """The MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes. None
+    where there is none."""
+    mine = sorted(
+        (pool for pool in pools if matches(pool.selector, node.labels)), key=lambda pool: pool.name == "worker"
+    )
     return mine[0] if mine else None
 
 
 def rolls(pool: MachinePool, node: ClusterNode) -> bool:
-    """Whether the pool may give this node another MachineConfig just now, which reboots it. A paused one does not, and a degraded one gets no further.
+    """Whether the pool may give this node another MachineConfig just now, which reboots it. A paused one does not, and
+    a degraded one gets no further.
 
-    A pool says that it is updating as long as any of its nodes is NotReady or cordoned, whoever's it is: the node says whether it is through.
-    [machine-config-operator pkg/controller/node/status.go calculateStatus]
+    A pool says that it is updating as long as any of its nodes is NotReady or cordoned, whoever's it is: the node says
+    whether it is through. [machine-config-operator pkg/controller/node/status.go calculateStatus]
     """
     if node.machine_config and node.machine_config == pool.wanted_config:
         return False

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Causes and remedies of the errors of the SR-IOV network operator's config daemon: ``lastSyncError`` of SriovNetworkNodeState, and its log.
+"""Causes and remedies of the errors of the SR-IOV network operator's config daemon: ``lastSyncError`` of
+SriovNetworkNodeState, and its log.
 
-Texts: [sriov-network-operator v1.6.0 pkg/host/internal/sriov/sriov.go, pkg/plugins/mellanox, pkg/vendors/mellanox], with Go's texts of errno at their
-end [Go syscall/zerrors_linux]. The order matters: the first match wins.
+Texts: [sriov-network-operator v1.6.0 pkg/host/internal/sriov/sriov.go, pkg/plugins/mellanox, pkg/vendors/mellanox],
+with Go's texts of errno at their end [Go syscall/zerrors_linux]. The order matters: the first match wins.
 """
 
 from __future__ import annotations
@@ -14,19 +15,29 @@ import typing
 _DMESG = "Read dmesg of the node for this function"
 _FIRMWARE = "mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=NUMBER"
 #: what the operator makes of a kernel that is locked down: cause and remedy
-LOCKED_DOWN: typing.Tuple[str, str] = (
-    "The kernel of the node is locked down, as with secure boot. The operator's plugin mellanox then refuses every policy on an NVIDIA NIC, since it could "
-    "not write the firmware.",
-    f"Set the firmware once without secure boot ({_FIRMWARE}). Then put mellanox into disablePlugins of the SriovOperatorConfig: kubectl patch "
-    'sriovoperatorconfig default -n NAMESPACE --type merge -p \'{"spec": {"disablePlugins": ["mellanox"]}}\'.',
+LOCKED_DOWN: tuple[str, str] = (
+    (
+        "The kernel of the node is locked down, as with secure boot. The operator's plugin mellanox then refuses every"
+        " policy on an NVIDIA NIC, since it could not write the firmware."
+    ),
+    (
+        f"Set the firmware once without secure boot ({_FIRMWARE}). Then put mellanox into disablePlugins of the"
+        ' SriovOperatorConfig: kubectl patch sriovoperatorconfig default -n NAMESPACE --type merge -p \'{"spec":'
+        ' {"disablePlugins": ["mellanox"]}}\'.'
+    ),
 )
-_TEXTS: typing.Tuple[typing.Tuple[str, str, str], ...] = (
+_TEXTS: tuple[tuple[str, str, str], ...] = (
     (r"detected when in lockdown mode", *LOCKED_DOWN),
     (
         r"eSwitch mode to \[\w*\] on device .{0,40}: (?:invalid argument|operation not (?:supported|permitted))",
-        "The driver refused the mode of the eSwitch: the firmware does not support it, or virtual functions were there when it was changed.",
-        f"{_DMESG}, and leave eSwitchMode at legacy unless switchdev is needed. Otherwise move the NIC to a newer firmware. "
-        "The mode that it has: devlink dev eswitch show pci/ADDRESS.",
+        (
+            "The driver refused the mode of the eSwitch: the firmware does not support it, or virtual functions were"
+            " there when it was changed."
+        ),
+        (
+            f"{_DMESG}, and leave eSwitchMode at legacy unless switchdev is needed. Otherwise move the NIC to a newer"
+            " firmware. The mode that it has: devlink dev eswitch show pci/ADDRESS."
+        ),
     ),
     (
         r"can't get devlink device|eSwitch mode to .{0,80}: no such device",
@@ -45,20 +56,31 @@ _TEXTS: typing.Tuple[typing.Tuple[str, str, str], ...] = (
     ),
     (
         r"sriov_numvfs: no space left on device",
-        "The function has no interrupt vectors (MSI-X) left for its virtual functions. With many CPUs the physical function takes them all for its own queues.",
-        f"{_DMESG} ('MSI-X interrupts available for SR-IOV'). Limit the vectors of the physical function: devlink dev param set pci/ADDRESS name "
-        "msix_vec_per_pf_max value 64 cmode driverinit, then devlink dev reload pci/ADDRESS (newer drivers: see devlink dev param show pci/ADDRESS). "
-        "Otherwise lower virtual_functions.",
+        (
+            "The function has no interrupt vectors (MSI-X) left for its virtual functions. With many CPUs the physical"
+            " function takes them all for its own queues."
+        ),
+        (
+            f"{_DMESG} ('MSI-X interrupts available for SR-IOV'). Limit the vectors of the physical function: devlink"
+            " dev param set pci/ADDRESS name msix_vec_per_pf_max value 64 cmode driverinit, then devlink dev reload"
+            " pci/ADDRESS (newer drivers: see devlink dev param show pci/ADDRESS). Otherwise lower virtual_functions."
+        ),
     ),
     (
         r"sriov_numvfs: cannot allocate memory",
         "The kernel has no address space for the BARs of the virtual functions, or no bus numbers.",
-        f"{_DMESG} ('not enough MMIO resources for SR-IOV'). Switch MMIO above 4G on in the BIOS, or boot with pci=realloc.",
+        (
+            f"{_DMESG} ('not enough MMIO resources for SR-IOV'). Switch MMIO above 4G on in the BIOS, or boot with"
+            " pci=realloc."
+        ),
     ),
     (
         r"sriov_numvfs: device or resource busy",
         "Another number of virtual functions is there already, and one of them is in use, or something else made them.",
-        "End the pods and virtual machines that have them, then write 0: echo 0 > /sys/bus/pci/devices/ADDRESS/sriov_numvfs.",
+        (
+            "End the pods and virtual machines that have them, then write 0: echo 0 >"
+            " /sys/bus/pci/devices/ADDRESS/sriov_numvfs."
+        ),
     ),
     (
         r"sriov_numvfs: (?:no such file or directory|function not implemented)",
@@ -66,29 +88,47 @@ _TEXTS: typing.Tuple[typing.Tuple[str, str, str], ...] = (
         "Load its driver on the node (lspci -k -s ADDRESS), and see that it is not bound to vfio-pci.",
     ),
     (
-        r"sriov_numvfs: (?:input/output error|connection timed out|invalid argument|operation not permitted|operation not supported)",
+        (
+            r"sriov_numvfs: (?:input/output error|connection timed out|invalid argument|operation not"
+            r" permitted|operation not supported)"
+        ),
         "The driver refused to make the virtual functions.",
         f"{_DMESG}, which has the driver's reason, and update the firmware of the NIC.",
     ),
     (
         r"policy is (?:configured as )?[Ee]xternally ?[Mm]anaged",
-        "The policy is externallyManaged, and the function is not configured as the policy says. The operator then changes nothing.",
-        "Configure the number of virtual functions, the MTU and the mode of the eSwitch on the node before, or take externallyManaged out of the policy.",
+        (
+            "The policy is externallyManaged, and the function is not configured as the policy says. The operator then"
+            " changes nothing."
+        ),
+        (
+            "Configure the number of virtual functions, the MTU and the mode of the eSwitch on the node before, or take"
+            " externallyManaged out of the policy."
+        ),
     ),
     (
         r"does not support link type change|Unknown link type|Not supported link type",
         "The link type of the NIC's port is not the one of the policy, and the operator can't change it.",
-        "Set it by hand (mstconfig -d ADDRESS set LINK_TYPE_P1=1 for InfiniBand, 2 for Ethernet) and boot the node again, or use its profile.",
+        (
+            "Set it by hand (mstconfig -d ADDRESS set LINK_TYPE_P1=1 for InfiniBand, 2 for Ethernet) and boot the node"
+            " again, or use its profile."
+        ),
     ),
     (
         r"in the mstconfig output|Failed to open the device|exit status .{0,40}mst",
         "The operator could not read the firmware of the NIC with mstconfig.",
-        "Run mstconfig -d ADDRESS query on the node as root; update the operator, whose mstflint may be too old for this NIC.",
+        (
+            "Run mstconfig -d ADDRESS query on the node as root; update the operator, whose mstflint may be too old for"
+            " this NIC."
+        ),
     ),
     (
         r"(?:no guid pool|no guid allocation found|guid (?:list|range|rangeStart))",
         "The file of GUIDs on the node does not fit the virtual functions.",
-        "Correct /etc/sriov-operator/infiniband/guids on the node, or remove it, so that the operator makes GUIDs itself.",
+        (
+            "Correct /etc/sriov-operator/infiniband/guids on the node, or remove it, so that the operator makes GUIDs"
+            " itself."
+        ),
     ),
     (
         r"reload udev rules",
@@ -103,7 +143,7 @@ _ADDRESS = re.compile(r"\b[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]\b")
 _LONGEST = 2000
 
 
-def explain(error: str) -> typing.Optional[typing.Tuple[str, str]]:
+def explain(error: str) -> typing.Optional[tuple[str, str]]:
     """Return cause and remedy of an error of the config daemon; None where its text is not known here."""
     text = error[:_LONGEST]
     known = next(((why, remedy) for pattern, why, remedy in _PATTERNS if pattern.search(text)), None)
@@ -114,7 +154,7 @@ def explain(error: str) -> typing.Optional[typing.Tuple[str, str]]:
     return why, remedy.replace("ADDRESS", addresses.pop())
 
 
-def with_cause(error: str) -> typing.Tuple[str, str]:
+def with_cause(error: str) -> tuple[str, str]:
     """Return the error with its cause behind it, and the remedy; the remedy is empty where the text is not known here.
 
     :param error: as the config daemon gives it; empty where it gives none

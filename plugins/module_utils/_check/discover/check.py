@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage discover: do the nodes have the HCAs and NICs that the intent asks for, and what do their ports say. Check ids: ``discover.*``.
+"""Stage discover: do the nodes have the HCAs and NICs that the intent asks for, and what do their ports say. Check ids:
+``discover.*``.
 
-Which InfiniBand HCA is on which fabric is not known here: only the subnet manager says that (stage fabric). So HCAs are counted against all
-InfiniBand fabrics of the intent together, and one that can't be used is a failure only where the good ones are too few.
+Which InfiniBand HCA is on which fabric is not known here: only the subnet manager says that (stage fabric). So HCAs are
+counted against all InfiniBand fabrics of the intent together, and one that can't be used is a failure only where the
+good ones are too few.
 """
 
 from __future__ import annotations
@@ -35,22 +37,27 @@ class Facts:
     :ivar by_pods: names of the nodes that are reached by observers
     """
 
-    nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
-    clocks: typing.Dict[str, ObservedClock] = dataclasses.field(default_factory=dict)
-    by_pods: typing.Tuple[str, ...] = ()
+    nodes: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    clocks: dict[str, ObservedClock] = dataclasses.field(default_factory=dict)
+    by_pods: tuple[str, ...] = ()
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """One finding at least for each node, for each fabric on each node, and for each port that a fabric may use."""
-    findings: typing.List[Finding] = []
+    findings: list[Finding] = []
     if not facts.nodes:
         findings.append(
             Finding(
-                "discover.node", "inventory", UNKNOWN, "no node", "at least 1 node", "No node was asked, so nothing is known.",
+                "discover.node",
+                "inventory",
+                UNKNOWN,
+                "no node",
+                "at least 1 node",
+                "No node was asked, so nothing is known.",
                 "Put the nodes into the inventory's group rdma_nodes.",
             )
-        )  # fmt: skip
-    read: typing.Dict[str, NodeHcas] = {}
+        )
+    read: dict[str, NodeHcas] = {}
     for name, observed in facts.nodes.items():
         findings += _check_node(name, observed, facts.by_pods)
         if observed.value is not None and observed.error is None:
@@ -71,7 +78,7 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str]) -> typing.List[Finding]:
+def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str]) -> list[Finding]:
     expected = "an answer of node_info"
     if observed.value is None or observed.error is not None:
         why = f"node_info gave no answer: {observed.error or 'its answer is empty'}."
@@ -79,7 +86,9 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
         return [Finding("discover.node", name, UNKNOWN, "no answer", expected, why, remedy)]
     node = observed.value
     virtual = sum(hca.is_virtual for hca in node.hcas)
-    findings = [ok("discover.node", name, f"{len(node.hcas) - virtual} physical and {virtual} virtual functions", expected)]
+    findings = [
+        ok("discover.node", name, f"{len(node.hcas) - virtual} physical and {virtual} virtual functions", expected)
+    ]
     if node.errors:
         why = f"These could not be read, so what they would say is unknown: {'; '.join(node.errors[:10])}."
         remedy = f"Read them on {name} by hand. Files that come and go while VFs are made are right at the next run."
@@ -89,7 +98,7 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
     return findings
 
 
-def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> typing.List[Finding]:
+def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
     """Count against all InfiniBand fabrics together, then each port."""
     fabrics = [fabric for fabric in intent.fabrics if is_infiniband(fabric)]
     if not fabrics:
@@ -108,11 +117,17 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> typing.List[
         findings = [ok("discover.hcas", f"{name} {label}", measured, expected)]
     # a function without RDMA device shows no link layer: its class says what it would be
     mute = [
-        hca for hca in _others(node, hcas) if _is_infiniband_function(hca) and not hca.rdma_device and any(selects(fabric.select, hca) for fabric in fabrics)
+        hca
+        for hca in _others(node, hcas)
+        if _is_infiniband_function(hca)
+        and not hca.rdma_device
+        and any(selects(fabric.select, hca) for fabric in fabrics)
     ]
     for hca in (*hcas, *mute):
         findings.append(_spared(_check_driver(name, hca, True, node), len(hcas), wanted))
-    usable = sum(any(trouble(port) is None for port in hca.all_ports if port.link_layer == "InfiniBand") for hca in hcas)
+    usable = sum(
+        any(trouble(port) is None for port in hca.all_ports if port.link_layer == "InfiniBand") for hca in hcas
+    )
     for hca in hcas:
         for port in hca.all_ports:
             if port.link_layer == "InfiniBand":
@@ -128,10 +143,14 @@ def _is_infiniband_function(hca: Hca) -> bool:
 
 
 def _spared(finding: Finding, good: int, wanted: int) -> Finding:
-    """A finding that does not pass is a warning where the node has enough HCAs without this one: it may be on no fabric of the intent."""
+    """A finding that does not pass is a warning where the node has enough HCAs without this one: it may be on no fabric
+    of the intent."""
     if finding.status == PASS or good < wanted:
         return finding
-    why = f"{finding.why} The node has {good} good HCAs and the intent needs {wanted}, so this one may be on no fabric of the intent; stage fabric tells."
+    why = (
+        f"{finding.why} The node has {good} good HCAs and the intent needs {wanted}, so this one may be on no fabric of"
+        " the intent; stage fabric tells."
+    )
     return dataclasses.replace(finding, status=WARN, why=why)
 
 
@@ -149,7 +168,10 @@ def _check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
         why = f"No driver is bound to the function {hca.pci.address} [{hca.pci.vendor}:{hca.pci.device}]."
         return Finding("discover.driver", subject, FAIL, "no driver", expected, why, vendors.load_driver([hca]))
     if driver == "vfio-pci":
-        why = "The function is given away as a whole, to a virtual machine or to a program of its own, so the node can't use it."
+        why = (
+            "The function is given away as a whole, to a virtual machine or to a program of its own, so the node can't"
+            " use it."
+        )
         remedy = f"Take it back: driverctl unset-override {hca.pci.address if hca.pci else ''}, or end what holds it."
         return Finding("discover.driver", subject, FAIL, driver, expected, why, remedy)
     carrier = node.carrier(hca)
@@ -158,13 +180,21 @@ def _check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
         return ok("discover.driver", subject, f"{driver}, {held} in a pod", expected)
     if rdma and not hca.rdma_device and carrier is None:
         why = f"The driver {driver} has made no RDMA device of it."
-        return Finding("discover.driver", subject, FAIL, f"{driver}, no RDMA device", expected, why, vendors.load_rdma([hca]))
+        return Finding(
+            "discover.driver", subject, FAIL, f"{driver}, no RDMA device", expected, why, vendors.load_rdma([hca])
+        )
     shown = f", in a bond with {carrier.name}" if carrier else ""
-    return ok("discover.driver", subject, f"{driver or 'no PCI function'}{f', {hca.rdma_device}' if hca.rdma_device else shown}", expected)
+    return ok(
+        "discover.driver",
+        subject,
+        f"{driver or 'no PCI function'}{f', {hca.rdma_device}' if hca.rdma_device else shown}",
+        expected,
+    )
 
 
 def _check_sriov(name: str, hca: Hca) -> Finding:
-    """Whether the function can make VFs at all; how many are enough is known when it is known whose member it is (stage platform)."""
+    """Whether the function can make VFs at all; how many are enough is known when it is known whose member it is (stage
+    platform)."""
     subject, expected = f"{name} {hca.name}", "SR-IOV: sriov_totalvfs of 1 or more"
     if hca.sriov is None:
         return Finding("discover.sriov", subject, FAIL, "absent", expected, *why_no_sriov.why(hca))
@@ -177,9 +207,13 @@ def _check_sriov(name: str, hca: Hca) -> Finding:
     return ok("discover.sriov", subject, f"{hca.sriov.total} VFs at most", expected)
 
 
-def _why_too_few(node: NodeHcas) -> typing.Tuple[str, str]:
+def _why_too_few(node: NodeHcas) -> tuple[str, str]:
     """The nearest cause that the node itself shows."""
-    bare = [hca for hca in node.hcas if hca.pci and hca.pci.device_class == "0207" and not hca.rdma_device and not hca.is_virtual]
+    bare = [
+        hca
+        for hca in node.hcas
+        if hca.pci and hca.pci.device_class == "0207" and not hca.rdma_device and not hca.is_virtual
+    ]
     if bare:
         driverless = [hca for hca in bare if hca.pci and not hca.pci.driver]
         names = _described(bare)
@@ -196,8 +230,12 @@ def _why_too_few(node: NodeHcas) -> typing.Tuple[str, str]:
     )
 
 
-def _set_to_ethernet(node: NodeHcas) -> typing.List[Hca]:
-    return [hca for hca in node.hcas if not hca.is_virtual and hca.ports and all(port.link_layer == "Ethernet" for port in hca.ports)]
+def _set_to_ethernet(node: NodeHcas) -> list[Hca]:
+    return [
+        hca
+        for hca in node.hcas
+        if not hca.is_virtual and hca.ports and all(port.link_layer == "Ethernet" for port in hca.ports)
+    ]
 
 
 def _to_infiniband(hcas: typing.Sequence[Hca]) -> str:
@@ -205,7 +243,9 @@ def _to_infiniband(hcas: typing.Sequence[Hca]) -> str:
     if not able:
         return "They have no InfiniBand; look for the HCAs that have, with lspci -nn on the node."
     address = able[0].pci.address if len(able) == 1 and able[0].pci else "ADDRESS"
-    return f"If they are meant, set their link type to InfiniBand (mstconfig -d {address} set LINK_TYPE_P1=1), and reboot."
+    return (
+        f"If they are meant, set their link type to InfiniBand (mstconfig -d {address} set LINK_TYPE_P1=1), and reboot."
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -222,28 +262,45 @@ def trouble(port: Port) -> typing.Optional[Trouble]:
     """What keeps a port from use, named as what it is; None when it is in use."""
     seen = f"{port.state or 'state unread'}, {port.physical_state or 'link unread'}"
     if port.state is None or port.physical_state is None:
-        return Trouble(seen, "The port's state could not be read.", "See the finding discover.read of this node.", known=False)
+        return Trouble(
+            seen, "The port's state could not be read.", "See the finding discover.read of this node.", known=False
+        )
     if port.physical_state == "Disabled":
         return Trouble(
-            seen, "The port is switched off by hand or by the subnet manager.", "Switch it on: ibportstate, or the switch's own tool for the far end."
+            seen,
+            "The port is switched off by hand or by the subnet manager.",
+            "Switch it on: ibportstate, or the switch's own tool for the far end.",
         )
     if port.physical_state in ("Polling", "Sleep", "PortConfigurationTraining"):
         return Trouble(
-            seen, "The port looks for a partner and finds none: no cable, a bad cable or transceiver, or the far port is off.",
+            seen,
+            "The port looks for a partner and finds none: no cable, a bad cable or transceiver, or the far port is "
+            "off.",
             "Check the cable and the switch port at its other end.",
-        )  # fmt: skip
+        )
     if port.physical_state != "LinkUp":
-        return Trouble(seen, "The link is up and down, or under test.", "Replace the cable or transceiver; see the port's error counters.")
+        return Trouble(
+            seen,
+            "The link is up and down, or under test.",
+            "Replace the cable or transceiver; see the port's error counters.",
+        )
     if port.state == "INIT" and port.sm_lid is None:
         return Trouble(
-            f"{seen}, no subnet manager", "The link is up, but no subnet manager has given the port a LID.",
+            f"{seen}, no subnet manager",
+            "The link is up, but no subnet manager has given the port a LID.",
             "Start a subnet manager on this fabric: opensm on a server, UFM, or the switch's own.",
-        )  # fmt: skip
+        )
     if port.state != "ACTIVE":
-        return Trouble(seen, "A subnet manager knows the port and has not made it active.", "See the subnet manager's log for this port.")
+        return Trouble(
+            seen,
+            "A subnet manager knows the port and has not made it active.",
+            "See the subnet manager's log for this port.",
+        )
     if port.lid is None or port.sm_lid is None:
         return Trouble(
-            f"{seen}, LID {port.lid or 0}, SM LID {port.sm_lid or 0}", "The port is active without a LID.", "Read again; see the subnet manager's log."
+            f"{seen}, LID {port.lid or 0}, SM LID {port.sm_lid or 0}",
+            "The port is active without a LID.",
+            "Read again; see the subnet manager's log.",
         )
     return None
 
@@ -254,10 +311,12 @@ def _check_port(subject: str, port: Port) -> Finding:
     if wrong is None:
         rate = f"{port.rate_gbps:g} Gb/s ({port.width}X {port.speed})" if port.rate_gbps is not None else "rate unread"
         return ok("discover.port", subject, f"ACTIVE, LinkUp, {rate}, LID {port.lid}", expected)
-    return Finding("discover.port", subject, FAIL if wrong.known else UNKNOWN, wrong.measured, expected, wrong.why, wrong.remedy)
+    return Finding(
+        "discover.port", subject, FAIL if wrong.known else UNKNOWN, wrong.measured, expected, wrong.why, wrong.remedy
+    )
 
 
-def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Finding]:
+def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
     hcas = candidates(fabric, node)
     wanted = fabric.select.hcas_per_node
     measured = f"{len(hcas)} NICs" + (f": {_described(hcas)}" if hcas else "")
@@ -265,14 +324,30 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Fi
     subject = f"{name} {fabric.name}"
     nameless = _nameless(fabric, node) if len(hcas) < wanted else []
     if nameless and len(hcas) + len(nameless) >= wanted:
-        why = f"Pods have the interfaces of these, and nothing keeps the names that they had on the node: {_described(nameless)}."
-        remedy = f"Name the functions themselves, in select.pci of the fabric '{fabric.name}': a pod does not change that."
+        why = (
+            "Pods have the interfaces of these, and nothing keeps the names that they had on the node:"
+            f" {_described(nameless)}."
+        )
+        remedy = (
+            f"Name the functions themselves, in select.pci of the fabric '{fabric.name}': a pod does not change that."
+        )
         return [Finding("discover.hcas", subject, WARN, measured, expected, why, remedy)]
     if len(hcas) != wanted:
         others = _described([hca for hca in _others(node, hcas) if not hca.is_virtual]) or "none"
-        why = f"The selectors of the fabric fit {len(hcas)} physical functions of the node. Others that it has: {others}."
+        why = (
+            f"The selectors of the fabric fit {len(hcas)} physical functions of the node. Others that it has: {others}."
+        )
         remedy = f"Correct select and hcas_per_node of the fabric '{fabric.name}', or the node's hardware."
-        return [Finding("discover.hcas", subject, FAIL, measured, expected, *(bonds.explain_parts(fabric, node) or (why, remedy)))]
+        return [
+            Finding(
+                "discover.hcas",
+                subject,
+                FAIL,
+                measured,
+                expected,
+                *(bonds.explain_parts(fabric, node) or (why, remedy)),
+            )
+        ]
     findings = [ok("discover.hcas", subject, measured, expected)]
     for hca in hcas:
         driven = _check_driver(name, hca, owns_rdma(fabric), node)
@@ -282,7 +357,7 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> typing.List[Fi
     return findings
 
 
-def _nameless(fabric: Fabric, node: NodeHcas) -> typing.List[Hca]:
+def _nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
     """Functions that the fabric may have selected by the name of an interface, before a pod got it."""
     if not (moves(fabric) and fabric.select.netdev):
         return []
@@ -298,10 +373,15 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
         return ok("discover.port", subject, f"in a pod: {shown}", expected)
     if not hca.netdevs:
         return Finding(
-            "discover.port", subject, WARN, "no network interface", expected,
-            "The function has no network interface here: it may be in another network namespace, or given to a virtual machine.",
+            "discover.port",
+            subject,
+            WARN,
+            "no network interface",
+            expected,
+            "The function has no network interface here: it may be in another network namespace, or given to a virtual "
+            "machine.",
             "See ip link in the node's other network namespaces.",
-        )  # fmt: skip
+        )
     states = _states(hca.netdevs)
     if moved or any(netdev.state == "up" for netdev in hca.netdevs):
         return ok("discover.port", subject, states, expected)
@@ -317,8 +397,9 @@ def _check_netdev(subject: str, hca: Hca, moved: bool) -> Finding:
     )
 
 
-def _check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> typing.List[Finding]:
-    """Each PCI address that the intent lists is looked up: a list that contradicts the node is the intent's mistake, or a missing card."""
+def _check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> list[Finding]:
+    """Each PCI address that the intent lists is looked up: a list that contradicts the node is the intent's mistake, or
+    a missing card."""
     findings = []
     by_address = {hca.pci.address: hca for hca in node.hcas if hca.pci}
     for address in fabric.select.pci:
@@ -327,8 +408,13 @@ def _check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> ty
         expected = f"a physical function for {fabric.name}"
         remedy = f"Correct select.pci of the fabric '{fabric.name}'."
         if hca is None:
-            known = folded([address for address, item in by_address.items() if not item.is_virtual], _MOST_HCAS) or "none"
-            why = f"The node has no such function; physical functions that it has: {known}{hints.nearest(address, by_address)}."
+            known = (
+                folded([address for address, item in by_address.items() if not item.is_virtual], _MOST_HCAS) or "none"
+            )
+            why = (
+                "The node has no such function; physical functions that it has:"
+                f" {known}{hints.nearest(address, by_address)}."
+            )
             findings.append(Finding("discover.select", subject, FAIL, "absent", expected, why, remedy))
         elif hca.is_virtual:
             why = f"It is a virtual function of {hca.physical_function}."
@@ -336,7 +422,9 @@ def _check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> ty
         elif hca not in candidates(fabric, node):
             layers = folded(sorted({port.link_layer or "unread" for port in hca.ports}), _MOST) or "no RDMA port"
             why = f"The function is there, but {_misfit(fabric, hca, layers)}."
-            findings.append(Finding("discover.select", subject, FAIL, f"{_describe(hca)}, {layers}", expected, why, remedy))
+            findings.append(
+                Finding("discover.select", subject, FAIL, f"{_describe(hca)}, {layers}", expected, why, remedy)
+            )
         else:
             findings.append(ok("discover.select", subject, _describe(hca), expected))
     return findings
@@ -349,14 +437,20 @@ def _misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
         return f"its link layer is not that of the profile {fabric.profile}: it has {layers}"
     pci, names = hca.pci, folded(usable, _MOST) or "none"
     wrong = {
-        f"vendor {fabric.select.vendor}, it has {pci.vendor if pci else 'none'}": pci and fabric.select.vendor in (None, pci.vendor),
-        f"device {fabric.select.device}, it has {pci.device if pci else 'none'}": pci and fabric.select.device in (None, pci.device),
-        f"netdev {', '.join(fabric.select.netdev)}, it has {names}": not fabric.select.netdev or any(name in fabric.select.netdev for name in usable),
+        f"vendor {fabric.select.vendor}, it has {pci.vendor if pci else 'none'}": (
+            pci and fabric.select.vendor in (None, pci.vendor)
+        ),
+        f"device {fabric.select.device}, it has {pci.device if pci else 'none'}": (
+            pci and fabric.select.device in (None, pci.device)
+        ),
+        f"netdev {', '.join(fabric.select.netdev)}, it has {names}": (
+            not fabric.select.netdev or any(name in fabric.select.netdev for name in usable)
+        ),
     }
     return "another selector contradicts: " + "; ".join(text for text, fits in wrong.items() if not fits)
 
 
-def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> typing.List[Finding]:
+def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
     """A card in a narrow slot, or one that trained down, can't reach the rate of its link."""
     findings = []
     for hca in _fitting(intent.fabrics, node):
@@ -366,11 +460,27 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> typing.List[Findin
         link, subject = hca.pci.link, f"{name} {hca.name}"
         if link.current_speed is None or link.current_width is None or link.max_speed is None or link.max_width is None:
             why = "sysfs does not say speed or width of the PCIe link, as in some virtual machines."
-            findings.append(Finding("discover.pcie", subject, WARN, "not known", "the card's most", why, "See lspci -vv on the node, as root."))
+            findings.append(
+                Finding(
+                    "discover.pcie",
+                    subject,
+                    WARN,
+                    "not known",
+                    "the card's most",
+                    why,
+                    "See lspci -vv on the node, as root.",
+                )
+            )
             continue
-        measured, expected = f"{link.current_speed:g} GT/s x{link.current_width}", f"{link.max_speed:g} GT/s x{link.max_width}"
+        measured, expected = (
+            f"{link.current_speed:g} GT/s x{link.current_width}",
+            f"{link.max_speed:g} GT/s x{link.max_width}",
+        )
         if link.current_speed < link.max_speed or link.current_width < link.max_width:
-            why = "The PCIe link runs below what the card can: a slot with fewer lanes or an older generation, a riser, or a link that trained down."
+            why = (
+                "The PCIe link runs below what the card can: a slot with fewer lanes or an older generation, a riser,"
+                " or a link that trained down."
+            )
             findings.append(
                 Finding(
                     "discover.pcie",
@@ -387,7 +497,7 @@ def _check_pcie(intent: Intent, name: str, node: NodeHcas) -> typing.List[Findin
     return findings
 
 
-def _check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
+def _check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
     """A node with fewer HCAs than the others has lost one, even where enough are left."""
     fabrics = [fabric for fabric in intent.fabrics if is_infiniband(fabric)]
     counted = {name: _fitting(fabrics, node) for name, node in nodes.items()}
@@ -401,8 +511,14 @@ def _check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
             findings.append(ok("discover.fleet", name, f"{most} InfiniBand HCAs", expected))
             continue
         missing = sorted(full - {_address(hca) for hca in hcas})
-        why = f"Nodes of one fleet are usually alike. Others have an InfiniBand HCA at {folded(missing, _MOST)}, and this node has none there."
-        remedy = "See lspci -nn on the node: a card that is absent is dead or not seated. Nodes that are meant to differ are right as they are."
+        why = (
+            f"Nodes of one fleet are usually alike. Others have an InfiniBand HCA at {folded(missing, _MOST)}, and this"
+            " node has none there."
+        )
+        remedy = (
+            "See lspci -nn on the node: a card that is absent is dead or not seated. Nodes that are meant to differ are"
+            " right as they are."
+        )
         ethernet = [hca for hca in _set_to_ethernet(nodes[name]) if _address(hca) in missing]
         if ethernet:
             why = f"{why} These are set to Ethernet: {_described(ethernet)}."
@@ -411,9 +527,10 @@ def _check_fleet(intent: Intent, nodes: typing.Mapping[str, NodeHcas]) -> typing
     return findings
 
 
-def _check_guids(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
-    """Two owners of one GUID take each other's packets. VFs are none of this check's business (stage virtual_functions)."""
-    owners: typing.Dict[typing.Tuple[str, str], typing.List[str]] = {}
+def _check_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
+    """Two owners of one GUID take each other's packets. VFs are none of this check's business (stage
+    virtual_functions)."""
+    owners: dict[tuple[str, str], list[str]] = {}
     for name, hca in _infiniband_hcas(nodes):
         if hca.node_guid not in (None, NO_GUID):
             owners.setdefault(("node", hca.node_guid or ""), []).append(f"{name} {hca.name}")
@@ -425,16 +542,25 @@ def _check_guids(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
         if len(names) > 1:
             why = f"These have the same {kind} GUID: {folded(names, _MOST)}. The subnet manager can't tell them apart."
             remedy = "Give each its own: firmware burnt with another card's GUIDs is the usual cause (flint -d ... sg)."
-            findings.append(Finding("discover.guids", f"{kind} GUID {guid}", FAIL, f"{len(names)} owners", "1 owner", why, remedy))
+            findings.append(
+                Finding("discover.guids", f"{kind} GUID {guid}", FAIL, f"{len(names)} owners", "1 owner", why, remedy)
+            )
     if owners and not findings:
         counts = [sum(kind == wanted for kind, _guid in owners) for wanted in ("port", "node")]
-        findings.append(ok("discover.guids", "all nodes", f"{counts[0]} port GUIDs and {counts[1]} node GUIDs, all different", "all different"))
+        findings.append(
+            ok(
+                "discover.guids",
+                "all nodes",
+                f"{counts[0]} port GUIDs and {counts[1]} node GUIDs, all different",
+                "all different",
+            )
+        )
     return findings
 
 
-def _check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Finding]:
+def _check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
     """The fabric's tools name an HCA by its description alone."""
-    owners: typing.Dict[str, typing.List[str]] = {}
+    owners: dict[str, list[str]] = {}
     for name, hca in _infiniband_hcas(nodes):
         if hca.node_description is not None:
             owners.setdefault(hca.node_description, []).append(f"{name} {hca.name}")
@@ -442,27 +568,37 @@ def _check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> typing.List[Fin
     for description, names in sorted(owners.items()):
         if len(names) > 1:
             shown = folded(names, _MOST)
-            why = f"These HCAs have the same node description {description!r}: {shown}. In the fabric's topology they look alike; GUIDs still tell them apart."
-            remedy = "Run rdma-ndd on each node (package rdma-core): it writes host name and device into the description."
-            findings.append(Finding("discover.descriptions", names[0], WARN, f"{len(names)} HCAs", "1 HCA", why, remedy))
+            why = (
+                f"These HCAs have the same node description {description!r}: {shown}. In the fabric's topology they"
+                " look alike; GUIDs still tell them apart."
+            )
+            remedy = (
+                "Run rdma-ndd on each node (package rdma-core): it writes host name and device into the description."
+            )
+            findings.append(
+                Finding("discover.descriptions", names[0], WARN, f"{len(names)} HCAs", "1 HCA", why, remedy)
+            )
     if owners and not findings:
-        findings.append(ok("discover.descriptions", "all nodes", f"{len(owners)} descriptions, all different", "all different"))
+        findings.append(
+            ok("discover.descriptions", "all nodes", f"{len(owners)} descriptions, all different", "all different")
+        )
     return findings
 
 
-def _others(node: NodeHcas, chosen: typing.Iterable[Hca]) -> typing.List[Hca]:
-    """The functions of a node beside some of its own. They are told apart as objects: to compare each with each takes the square of their number."""
+def _others(node: NodeHcas, chosen: typing.Iterable[Hca]) -> list[Hca]:
+    """The functions of a node beside some of its own. They are told apart as objects: to compare each with each takes
+    the square of their number."""
     known = set(map(id, chosen))
     return [hca for hca in node.hcas if id(hca) not in known]
 
 
-def _fitting(fabrics: typing.Sequence[Fabric], node: NodeHcas) -> typing.List[Hca]:
+def _fitting(fabrics: typing.Sequence[Fabric], node: NodeHcas) -> list[Hca]:
     """The HCAs of a node that could be members of one of the fabrics, each once."""
     chosen = {id(hca) for fabric in fabrics for hca in candidates(fabric, node)}
     return [hca for hca in node.hcas if not hca.is_virtual and id(hca) in chosen]
 
 
-def _infiniband_hcas(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[typing.Tuple[str, Hca]]:
+def _infiniband_hcas(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[tuple[str, Hca]]:
     """Physical ones, with the name of their node."""
     for name, node in nodes.items():
         for hca in node.hcas:

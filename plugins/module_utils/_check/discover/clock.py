@@ -2,8 +2,9 @@
 
 """Do the clocks of the nodes and of the controller agree. Check id: ``discover.clock``, judged with stage discover.
 
-A certificate, a token and a Lease hold or not by the clock of who reads them, and logs of two nodes are put side by side by their times.
-When an answer was on its way is not known, so that a difference is a range: from the node's time less when it was answered, to less when it was asked.
+A certificate, a token and a Lease hold or not by the clock of who reads them, and logs of two nodes are put side by
+side by their times. When an answer was on its way is not known, so that a difference is a range: from the node's time
+less when it was answered, to less when it was asked.
 """
 
 from __future__ import annotations
@@ -14,22 +15,27 @@ from ..._model.clock import NodeClock, ObservedClock
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 
 CHECK = "discover.clock"
-#: seconds; apart by so much or more for sure. Tokens and certificates that were just made are refused; Kerberos, for one, forgives 300 s, TLS nothing
+#: seconds; apart by so much or more for sure. Tokens and certificates that were just made are refused; Kerberos, for
+#: one, forgives 300 s, TLS nothing
 MOST_APART = 30.0
 #: seconds; a time service keeps a clock better than this by a factor of a hundred
 TELLS_APART = 2.0
 #: a time service without a mark in the kernel: chronyd without rtcsync
 _UNSYNCHRONISED = (
-    "The kernel's clock is not marked as kept by a time service, so it may drift: none runs, it has not reached its servers, or it is chronyd without rtcsync."
+    "The kernel's clock is not marked as kept by a time service, so it may drift: none runs, it has not reached its"
+    " servers, or it is chronyd without rtcsync."
 )
 
 #: seconds that a node is ahead of the controller, at least and at most
-Range = typing.Tuple[float, float]
+Range = tuple[float, float]
 
 
-def check(clocks: typing.Mapping[str, ObservedClock]) -> typing.List[Finding]:
-    """A finding for each node. Where all nodes agree and the controller is alone, the controller's clock is named instead."""
-    ranges = {name: _ahead(seen.value) for name, seen in clocks.items() if seen.value is not None and seen.error is None}
+def check(clocks: typing.Mapping[str, ObservedClock]) -> list[Finding]:
+    """A finding for each node. Where all nodes agree and the controller is alone, the controller's clock is named
+    instead."""
+    ranges = {
+        name: _ahead(seen.value) for name, seen in clocks.items() if seen.value is not None and seen.error is None
+    }
     known = {name: found for name, found in ranges.items() if found is not None}
     if _controller_is_off(known.values()):
         return [_controller(known), *(_node(name, seen, _among(known, name)) for name, seen in clocks.items())]
@@ -50,7 +56,11 @@ def _least(found: Range) -> float:
 def _controller_is_off(ranges: typing.Iterable[Range]) -> bool:
     """Whether two nodes or more are off, all of them, and by what may be the same."""
     found = list(ranges)
-    return len(found) > 1 and all(_least(item) >= MOST_APART for item in found) and max(low for low, _high in found) <= min(high for _low, high in found)
+    return (
+        len(found) > 1
+        and all(_least(item) >= MOST_APART for item in found)
+        and max(low for low, _high in found) <= min(high for _low, high in found)
+    )
 
 
 def _among(known: typing.Mapping[str, Range], name: str) -> typing.Optional[Range]:
@@ -65,33 +75,69 @@ def _among(known: typing.Mapping[str, Range], name: str) -> typing.Optional[Rang
 def _controller(known: typing.Mapping[str, Range]) -> Finding:
     low, high = max(item[0] for item in known.values()), min(item[1] for item in known.values())
     measured = f"{_words((-high, -low))} {len(known)} nodes, which agree"
-    why = "All nodes show the same time and this machine another one, so certificates and tokens that are good on the nodes may be refused here."
-    return Finding(CHECK, "controller", FAIL, measured, _expected(), why, "Set the clock of this machine: chronyc makestep, or timedatectl set-ntp true.")
+    why = (
+        "All nodes show the same time and this machine another one, so certificates and tokens that are good on the"
+        " nodes may be refused here."
+    )
+    return Finding(
+        CHECK,
+        "controller",
+        FAIL,
+        measured,
+        _expected(),
+        why,
+        "Set the clock of this machine: chronyc makestep, or timedatectl set-ntp true.",
+    )
 
 
 def _node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -> Finding:
     clock = seen.value
     if clock is None or seen.error is not None:
-        why, remedy = f"node_info gave no answer: {seen.error or 'its answer is empty'}.", f"Make {name} answer: see its finding discover.node."
+        why, remedy = (
+            f"node_info gave no answer: {seen.error or 'its answer is empty'}.",
+            f"Make {name} answer: see its finding discover.node.",
+        )
         return Finding(CHECK, name, UNKNOWN, "no answer", _expected(), why, remedy)
     if found is None:
-        why = "The answer was not stamped with the time of the controller, or the controller's clock was set back meanwhile."
+        why = (
+            "The answer was not stamped with the time of the controller, or the controller's clock was set back"
+            " meanwhile."
+        )
         return Finding(CHECK, name, UNKNOWN, "not compared", _expected(), why, "Run the stage again.")
     measured, least = f"{_words(found)} the controller", _least(found)
-    step = f"On {name}: chronyc makestep, then chronyc tracking; without chrony: timedatectl set-ntp true, then timedatectl timesync-status."
+    step = (
+        f"On {name}: chronyc makestep, then chronyc tracking; without chrony: timedatectl set-ntp true, then"
+        " timedatectl timesync-status."
+    )
     if least >= MOST_APART:
-        why = "Certificates, tokens and Leases hold by the clock of who reads them, and the logs of this node can't be put beside those of others."
+        why = (
+            "Certificates, tokens and Leases hold by the clock of who reads them, and the logs of this node can't be"
+            " put beside those of others."
+        )
         return Finding(CHECK, name, FAIL, measured, _expected(), why, step)
     if max(map(abs, found)) >= MOST_APART:
         why = f"The answer took {found[1] - found[0]:.0f} s, so that a clock that is off by as much would not be seen."
-        return Finding(CHECK, name, UNKNOWN, measured, _expected(), why, f"Find out why {name} answers so slowly (load, ssh, DNS), then run the stage again.")
+        return Finding(
+            CHECK,
+            name,
+            UNKNOWN,
+            measured,
+            _expected(),
+            why,
+            f"Find out why {name} answers so slowly (load, ssh, DNS), then run the stage again.",
+        )
     if least >= TELLS_APART:
         return Finding(CHECK, name, WARN, measured, _expected(), "No time service keeps both clocks.", step)
     if clock.synchronised is None:
         why = "The kernel did not say whether a time service keeps its clock (adjtimex was refused), so it may drift."
-        return Finding(CHECK, name, WARN, measured, _expected(), why, f"Run chronyc tracking, or timedatectl, on {name}.")
+        return Finding(
+            CHECK, name, WARN, measured, _expected(), why, f"Run chronyc tracking, or timedatectl, on {name}."
+        )
     if not clock.synchronised:
-        remedy = f"On {name}: systemctl enable --now chronyd, with rtcsync in its configuration; chronyc tracking shows what it follows."
+        remedy = (
+            f"On {name}: systemctl enable --now chronyd, with rtcsync in its configuration; chronyc tracking shows what"
+            " it follows."
+        )
         return Finding(CHECK, name, WARN, f"{measured}, not synchronised", _expected(), _UNSYNCHRONISED, remedy)
     return ok(CHECK, name, f"{measured}, synchronised", _expected())
 

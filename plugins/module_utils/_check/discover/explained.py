@@ -4,18 +4,17 @@
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.explanation import Explanation
 
-EXPLAINED: typing.Dict[str, Explanation] = {
+EXPLAINED: dict[str, Explanation] = {
     "discover.clock": Explanation(
         means=(
-            "The clock of a node, or of the controller, is off or kept by nobody. Certificates, tokens and Leases hold by the clock of who "
-            "reads them, and logs of two nodes can't be put side by side."
+            "The clock of a node, or of the controller, is off or kept by nobody. Certificates, tokens and Leases hold"
+            " by the clock of who reads them, and logs of two nodes can't be put side by side."
         ),
         measured=(
-            "The time in the node's answer against the controller's before and after it, and whether the kernel's clock is marked as synchronised (adjtimex)."
+            "The time in the node's answer against the controller's before and after it, and whether the kernel's clock"
+            " is marked as synchronised (adjtimex)."
         ),
         causes=(
             "No time service runs on the node, or it does not reach its servers.",
@@ -28,11 +27,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "chronyc sources -v",
             "timedatectl",
         ),
-        remedy="Have chronyd run with `rtcsync` on the machine that is named: `systemctl enable --now chronyd`, then `chronyc makestep`.",
+        remedy=(
+            "Have chronyd run with `rtcsync` on the machine that is named: `systemctl enable --now chronyd`, then"
+            " `chronyc makestep`."
+        ),
     ),
     "discover.descriptions": Explanation(
         means=(
-            "Two HCAs call themselves the same in the fabric. GUIDs still tell them apart, but a reader of a topology or a log of the subnet manager does not."
+            "Two HCAs call themselves the same in the fabric. GUIDs still tell them apart, but a reader of a topology"
+            " or a log of the subnet manager does not."
         ),
         measured="`node_desc` of each InfiniBand HCA, compared over all nodes.",
         causes=(
@@ -44,15 +47,24 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "systemctl status rdma-ndd",
             "smpquery nodedesc LID",
         ),
-        remedy="Run rdma-ndd on each node (package rdma-core): `systemctl enable --now rdma-ndd`. It writes host name and device.",
+        remedy=(
+            "Run rdma-ndd on each node (package rdma-core): `systemctl enable --now rdma-ndd`. It writes host name and"
+            " device."
+        ),
     ),
     "discover.driver": Explanation(
-        means=("A function that the intent needs has no driver, belongs to vfio-pci, or has a driver that made no RDMA device. Nothing above it can work."),
+        means=(
+            "A function that the intent needs has no driver, belongs to vfio-pci, or has a driver that made no RDMA"
+            " device. Nothing above it can work."
+        ),
         measured="The link `driver` of the PCI function in sysfs, and the RDMA devices below it.",
         causes=(
             "The module is not loaded: `mlx5_core`, or `mlx5_ib` for the RDMA device.",
             "Somebody gave the function to vfio-pci, for a virtual machine or a program of its own.",
-            "The driver refused the function: firmware in recovery, a mismatch of driver and firmware, or no memory for its BARs.",
+            (
+                "The driver refused the function: firmware in recovery, a mismatch of driver and firmware, or no memory"
+                " for its BARs."
+            ),
             "The function is in a pod that has all of it.",
         ),
         look=(
@@ -62,8 +74,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "driverctl list-overrides",
         ),
         remedy=(
-            "Load the driver (`modprobe mlx5_core mlx5_ib`), or take the function back from vfio-pci (`driverctl unset-override ADDRESS`). "
-            "Where the driver refuses it, dmesg says why."
+            "Load the driver (`modprobe mlx5_core mlx5_ib`), or take the function back from vfio-pci (`driverctl"
+            " unset-override ADDRESS`). Where the driver refuses it, dmesg says why."
         ),
     ),
     "discover.fleet": Explanation(
@@ -79,10 +91,16 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "dmesg",
             "ibstat -l",
         ),
-        remedy=("Seat or replace the card at the address that is named. Nodes that are meant to differ are right as they are: this finding only warns."),
+        remedy=(
+            "Seat or replace the card at the address that is named. Nodes that are meant to differ are right as they"
+            " are: this finding only warns."
+        ),
     ),
     "discover.guids": Explanation(
-        means="Two HCAs have one GUID. The subnet manager can't tell them apart: routes of one lead to the other, and links come and go.",
+        means=(
+            "Two HCAs have one GUID. The subnet manager can't tell them apart: routes of one lead to the other, and"
+            " links come and go."
+        ),
         measured="Node and port GUIDs of all HCAs of all nodes.",
         causes=(
             "Firmware was burnt with another card's GUIDs.",
@@ -93,15 +111,18 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "mstflint -d ADDRESS query",
         ),
         remedy=(
-            "Give each card its own GUIDs back (they are on its label), by `mstflint -d ADDRESS -guid 0x... sg`, then reset it. Until then "
-            "switch one of the two off."
+            "Give each card its own GUIDs back (they are on its label), by `mstflint -d ADDRESS -guid 0x... sg`, then"
+            " reset it. Until then switch one of the two off."
         ),
     ),
     "discover.hcas": Explanation(
-        means="A node does not show as many HCAs or NICs as the intent wants for a fabric. What is not there can't be given to pods.",
+        means=(
+            "A node does not show as many HCAs or NICs as the intent wants for a fabric. What is not there can't be"
+            " given to pods."
+        ),
         measured=(
-            "InfiniBand HCAs of a node, or the physical functions that `select` of an Ethernet fabric fits, against `hcas_per_node`. Those "
-            "that pods hold count."
+            "InfiniBand HCAs of a node, or the physical functions that `select` of an Ethernet fabric fits, against"
+            " `hcas_per_node`. Those that pods hold count."
         ),
         causes=(
             "`select` or `hcas_per_node` says something else than the hardware.",
@@ -116,11 +137,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "mstconfig -d ADDRESS -e query LINK_TYPE_P1",
         ),
         remedy=(
-            "Correct `select` and `hcas_per_node` if the intent is wrong. Else bring the HCA back: seat it, load `mlx5_ib`, or set `LINK_TYPE_P1` and reboot."
+            "Correct `select` and `hcas_per_node` if the intent is wrong. Else bring the HCA back: seat it, load"
+            " `mlx5_ib`, or set `LINK_TYPE_P1` and reboot."
         ),
     ),
     "discover.node": Explanation(
-        means="Nobody knows what is on the node: it gave no answer. All that later stages would say of it is unknown as well.",
+        means=(
+            "Nobody knows what is on the node: it gave no answer. All that later stages would say of it is unknown as"
+            " well."
+        ),
         measured="Whether the module `node_info` (or `nodes_info`, through an observer) came back with an answer.",
         causes=(
             "ssh does not reach it: address, key, host key, firewall.",
@@ -133,14 +158,20 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get node NODE",
             "kubectl get pods -A -o wide -l app.kubernetes.io/name=linerate-observer",
         ),
-        remedy="Make the node answer (`ansible NODE -m ansible.builtin.ping -b`), or take it out of the group `rdma_nodes`.",
+        remedy=(
+            "Make the node answer (`ansible NODE -m ansible.builtin.ping -b`), or take it out of the group"
+            " `rdma_nodes`."
+        ),
     ),
     "discover.numa": Explanation(
         means=(
-            "The BIOS of a node says of an HCA that it is on another NUMA node than its like at the same address. The kubelet's topology manager, NCCL and "
-            "perftest choose CPUs by that word; if it is wrong, all data crosses from one socket to the other."
+            "The BIOS of a node says of an HCA that it is on another NUMA node than its like at the same address. The"
+            " kubelet's topology manager, NCCL and perftest choose CPUs by that word; if it is wrong, all data crosses"
+            " from one socket to the other."
         ),
-        measured="`numa_node` of each HCA in sysfs, against HCAs of the same model at the same PCI address of other nodes.",
+        measured=(
+            "`numa_node` of each HCA in sysfs, against HCAs of the same model at the same PCI address of other nodes."
+        ),
         causes=(
             "NPS (AMD) or SNC (Intel) is set otherwise in the BIOS of this node.",
             "An older BIOS, with a fault in its tables.",
@@ -154,7 +185,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Set NPS or SNC and the version of the BIOS as on the other nodes, and reboot.",
     ),
     "discover.pcie": Explanation(
-        means="The PCIe link of an HCA runs below what the card can do. That bounds its bandwidth whatever the network does.",
+        means=(
+            "The PCIe link of an HCA runs below what the card can do. That bounds its bandwidth whatever the network"
+            " does."
+        ),
         measured="`current_link_speed` and `current_link_width` of the function against its maximum in sysfs.",
         causes=(
             "The slot has fewer lanes, or an older generation.",
@@ -165,11 +199,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "lspci -vv -s ADDRESS",
             "cat /sys/bus/pci/devices/0000:3c:00.0/current_link_speed",
         ),
-        remedy="Seat the card anew, or move it to a slot that offers what it needs; see the slot's settings in the BIOS.",
+        remedy=(
+            "Seat the card anew, or move it to a slot that offers what it needs; see the slot's settings in the BIOS."
+        ),
     ),
     "discover.port": Explanation(
         means="A port that the intent needs is not up, or has no LID. Nothing goes over it.",
-        measured="State, physical state, LID and rate of each port in sysfs; of an Ethernet NIC the state of its interface.",
+        measured=(
+            "State, physical state, LID and rate of each port in sysfs; of an Ethernet NIC the state of its interface."
+        ),
         causes=(
             "No cable, a bad cable or transceiver, or the port at the other end is off (Polling).",
             "The link is up and no subnet manager has configured it (Initializing).",
@@ -183,12 +221,14 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "mlxlink -d ADDRESS",
         ),
         remedy=(
-            "Polling: check the cable and the port at its other end. Initializing: start a subnet manager. Disabled: `ibportstate LID PORT "
-            "enable`. Ethernet: `ip link set DEVICE up`."
+            "Polling: check the cable and the port at its other end. Initializing: start a subnet manager. Disabled:"
+            " `ibportstate LID PORT enable`. Ethernet: `ip link set DEVICE up`."
         ),
     ),
     "discover.read": Explanation(
-        means="Some files of a node could not be read. What they would say is unknown, and findings that need it say so.",
+        means=(
+            "Some files of a node could not be read. What they would say is unknown, and findings that need it say so."
+        ),
         measured="The error of each file that the module tried to read below /sys and /proc.",
         causes=(
             "VFs came or went while the node was looked at; the next run is right.",
@@ -202,9 +242,13 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Run the stage again. If it stays, read the file that is named by hand, as root.",
     ),
     "discover.select": Explanation(
-        means="An address in `select.pci` is not what the fabric needs. The HCA that was meant is left out, so the fabric has too few.",
+        means=(
+            "An address in `select.pci` is not what the fabric needs. The HCA that was meant is left out, so the fabric"
+            " has too few."
+        ),
         measured=(
-            "Each address of `select.pci` against the functions of each node: there, physical, of the right link layer, and fitting the other selectors."
+            "Each address of `select.pci` against the functions of each node: there, physical, of the right link layer,"
+            " and fitting the other selectors."
         ),
         causes=(
             "A typing mistake, or an address of another server model.",
@@ -217,12 +261,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "ls -l /sys/class/net",
         ),
         remedy=(
-            "Correct `select.pci` of the fabric. Where models of servers differ, use a selector that fits all of them, such as "
-            "`subnet_manager: any` with `hcas_per_node`."
+            "Correct `select.pci` of the fabric. Where models of servers differ, use a selector that fits all of them,"
+            " such as `subnet_manager: any` with `hcas_per_node`."
         ),
     ),
     "discover.sriov": Explanation(
-        means="An HCA that shall make virtual functions can't. The finding names the layer that says no: firmware, BIOS or kernel.",
+        means=(
+            "An HCA that shall make virtual functions can't. The finding names the layer that says no: firmware, BIOS"
+            " or kernel."
+        ),
         measured="`sriov_totalvfs` of the physical function, and its SR-IOV capability in the PCI configuration space.",
         causes=(
             "SR-IOV is off in the card's firmware (`SRIOV_EN`), or `NUM_OF_VFS` is 0.",
@@ -236,8 +283,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "mstconfig -d ADDRESS -e query SRIOV_EN NUM_OF_VFS",
         ),
         remedy=(
-            "Firmware: `mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8`, then a power cycle. BIOS: switch on SR-IOV. Stage `platform` "
-            "with `platform_settle: true` does both."
+            "Firmware: `mstconfig -d ADDRESS set SRIOV_EN=1 NUM_OF_VFS=8`, then a power cycle. BIOS: switch on SR-IOV."
+            " Stage `platform` with `platform_settle: true` does both."
         ),
     ),
 }

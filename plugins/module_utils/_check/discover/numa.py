@@ -2,7 +2,8 @@
 
 """Whether HCAs at one PCI address are on one NUMA node throughout the fleet. Check id: ``discover.numa``.
 
-The BIOS says where a card is, and nothing on the node itself can contradict it: kubelet, NCCL and perftest choose CPUs by its word.
+The BIOS says where a card is, and nothing on the node itself can contradict it: kubelet, NCCL and perftest choose CPUs
+by its word.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ _CHECK = "discover.numa"
 #: nodes that are named
 _NAMED = 4
 #: PCI address, vendor and device
-_Place = typing.Tuple[str, str, str]
-_HARM = "Where the word is wrong, pods and ranks get CPUs of the other socket, and each transfer crosses between the sockets."
+_Place = tuple[str, str, str]
+_HARM = (
+    "Where the word is wrong, pods and ranks get CPUs of the other socket, and each transfer crosses between the"
+    " sockets."
+)
 _REMEDY = "Compare slot, BIOS version, and NPS or SNC in the BIOS of these nodes; the BIOS says it by _PXM of ACPI."
 
 
 def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
-    """A finding for each HCA that is elsewhere than its like; none where the like agree, and none for those of which nothing is said."""
-    places: typing.Dict[_Place, typing.Dict[str, Hca]] = {}
+    """A finding for each HCA that is elsewhere than its like; none where the like agree, and none for those of which
+    nothing is said."""
+    places: dict[_Place, dict[str, Hca]] = {}
     for name, node in nodes.items():
         for hca in node.hcas:
             if hca.pci is not None and not hca.is_virtual and hca.pci.numa_node is not None:
@@ -36,14 +41,33 @@ def check(nodes: typing.Mapping[str, NodeHcas]) -> typing.Iterator[Finding]:
             continue
         (usual, most), (_second, next_most) = counts.most_common(2)
         if most == next_most:
-            shown = ", ".join(f"{number} on {folded([name for name, hca in hcas.items() if _numa(hca) == number], _NAMED)}" for number in sorted(counts))
-            why = f"BIOS: it says of the HCA at {address} that it is on several NUMA nodes, and no word is the usual one. {_HARM}"
-            yield Finding(_CHECK, address, WARN, f"NUMA node {shown}", "the same NUMA node on nodes of one kind", why, _REMEDY)
+            shown = ", ".join(
+                f"{number} on {folded([name for name, hca in hcas.items() if _numa(hca) == number], _NAMED)}"
+                for number in sorted(counts)
+            )
+            why = (
+                f"BIOS: it says of the HCA at {address} that it is on several NUMA nodes, and no word is the usual one."
+                f" {_HARM}"
+            )
+            yield Finding(
+                _CHECK, address, WARN, f"NUMA node {shown}", "the same NUMA node on nodes of one kind", why, _REMEDY
+            )
             continue
         for name, hca in hcas.items():
             if _numa(hca) != usual:
-                why = f"BIOS: of the HCA at {address} it says NUMA node {usual} on {most} of {len(hcas)} nodes, and {_numa(hca)} here. {_HARM}"
-                yield Finding(_CHECK, f"{name} {hca.name}", WARN, f"NUMA node {_numa(hca)}", f"NUMA node {usual}, as its like", why, _REMEDY)
+                why = (
+                    f"BIOS: of the HCA at {address} it says NUMA node {usual} on {most} of {len(hcas)} nodes, and"
+                    f" {_numa(hca)} here. {_HARM}"
+                )
+                yield Finding(
+                    _CHECK,
+                    f"{name} {hca.name}",
+                    WARN,
+                    f"NUMA node {_numa(hca)}",
+                    f"NUMA node {usual}, as its like",
+                    why,
+                    _REMEDY,
+                )
 
 
 def _numa(hca: Hca) -> int:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric: ports that could not be asked for their subnet manager. Such a port shows nothing of its fabric: it is not known, not absent."""
+"""Stage fabric: ports that could not be asked for their subnet manager. Such a port shows nothing of its fabric: it is
+not known, not absent."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ..fleet.hcas_of_fabric import candidates
 from .names import TOOLS, FabricFacts, some
 
 #: why no tool can open a port (_model/fabric.py): cause and remedy, from the lowest layer up
-_BARRIERS: typing.Dict[str, typing.Tuple[str, str]] = {
+_BARRIERS: dict[str, tuple[str, str]] = {
     "module": (
         "the kernel module ib_umad is not loaded",
         "Load it now and at each boot: 'modprobe ib_umad', and 'echo ib_umad > /etc/modules-load.d/ib_umad.conf'.",
@@ -26,16 +27,20 @@ _BARRIERS: typing.Dict[str, typing.Tuple[str, str]] = {
         "the port has no device node /dev/infiniband/umad*",
         "Let udev make it: 'udevadm trigger --subsystem-match=infiniband_mad'. In a container, mount /dev/infiniband.",
     ),
-    "right": ("the user may not open /dev/infiniband/umad*", "Run the playbook as root: 'ansible-playbook --become ...', or ansible_user: root."),
+    "right": (
+        "the user may not open /dev/infiniband/umad*",
+        "Run the playbook as root: 'ansible-playbook --become ...', or ansible_user: root.",
+    ),
 }
 
 
-def not_asked(fabric: Fabric, name: str, world: FabricFacts) -> typing.Tuple[Hca, ...]:
-    """The HCAs of a node that may be on a fabric, have a link, and could not be asked; all that have a link when the node gave no answer at all."""
+def not_asked(fabric: Fabric, name: str, world: FabricFacts) -> tuple[Hca, ...]:
+    """The HCAs of a node that may be on a fabric, have a link, and could not be asked; all that have a link when the
+    node gave no answer at all."""
     hcas = candidates(fabric, world.nodes[name])
     if name not in world.subnets:
         return tuple(hca for hca in hcas if any(port.link_layer == "InfiniBand" and port.linked for port in hca.ports))
-    seen_by: typing.Dict[str, typing.List[SeenSubnet]] = {}
+    seen_by: dict[str, list[SeenSubnet]] = {}
     for seen in world.subnets[name]:
         seen_by.setdefault(seen.rdma_device, []).append(seen)
     return tuple(hca for hca in hcas if _is_mute(seen_by.get(hca.rdma_device or "", [])))
@@ -43,10 +48,12 @@ def not_asked(fabric: Fabric, name: str, world: FabricFacts) -> typing.Tuple[Hca
 
 def _is_mute(ports: typing.Sequence[SeenSubnet]) -> bool:
     """None of these shows a manager, and one at least has a link and could not be asked for it."""
-    return not any(seen.master for seen in ports) and (not ports or any(seen.linked and not seen.silent for seen in ports))
+    return not any(seen.master for seen in ports) and (
+        not ports or any(seen.linked and not seen.silent for seen in ports)
+    )
 
 
-def cause(nodes: typing.Sequence[str], world: FabricFacts) -> typing.Tuple[str, str]:
+def cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str, str]:
     """Why the ports of these nodes could not be asked, and what to do about it, by its layer."""
     missing = [name for name in nodes if name not in world.subnets]
     if missing:

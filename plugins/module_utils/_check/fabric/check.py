@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric: who manages each fabric, which HCA is on which, and does the fabric show what the nodes have. Check ids: ``fabric.*``.
+"""Stage fabric: who manages each fabric, which HCA is on which, and does the fabric show what the nodes have. Check
+ids: ``fabric.*``.
 
 Subnet managers, topology and error counters have files of their own.
 """
@@ -8,7 +9,6 @@ Subnet managers, topology and error counters have files of their own.
 from __future__ import annotations
 
 import dataclasses
-import typing
 
 from ..._model.fabric import ObservedSubnets, ObservedTopologies
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
@@ -42,25 +42,45 @@ class Facts:
     :ivar by_pods: names of the nodes that are reached by observers
     """
 
-    nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
-    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
-    topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
-    by_pods: typing.Tuple[str, ...] = ()
+    nodes: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+    by_pods: tuple[str, ...] = ()
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """One finding at least for each node, each fabric, each fabric on each node, and each HCA of an InfiniBand fabric."""
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
+    """One finding at least for each node, each fabric, each fabric on each node, and each HCA of an InfiniBand
+    fabric."""
     world = FabricFacts(
-        {name: observed.value for name, observed in facts.nodes.items() if observed.value is not None and observed.error is None},
-        {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None and observed.error is None},
-        {name: observed.value for name, observed in facts.topologies.items() if observed.value is not None and observed.error is None},
+        {
+            name: observed.value
+            for name, observed in facts.nodes.items()
+            if observed.value is not None and observed.error is None
+        },
+        {
+            name: observed.value
+            for name, observed in facts.subnets.items()
+            if observed.value is not None and observed.error is None
+        },
+        {
+            name: observed.value
+            for name, observed in facts.topologies.items()
+            if observed.value is not None and observed.error is None
+        },
     )
     infiniband = any(is_infiniband(fabric) for fabric in intent.fabrics)
     findings = _check_nodes(facts, infiniband)
     for fabric in intent.fabrics:
         if not traits(fabric).members:
             # says what this stage does not cover, and claims nothing else
-            findings.append(ok("fabric.membership", fabric.name, f"profile {fabric.profile}: no HCA belongs to it alone", "profiles with HCAs only"))
+            findings.append(
+                ok(
+                    "fabric.membership",
+                    fabric.name,
+                    f"profile {fabric.profile}: no HCA belongs to it alone",
+                    "profiles with HCAs only",
+                )
+            )
             continue
         membership = by_leaf(resolve(fabric, world.nodes, world.subnets), facts.topologies)
         findings += _check_membership(fabric, membership, world)
@@ -69,10 +89,20 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     return tuple(findings)
 
 
-def _check_nodes(facts: Facts, infiniband: bool) -> typing.List[Finding]:
+def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
     if not facts.nodes:
         why = "No node was asked, so nothing is known."
-        return [Finding("fabric.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, "Put the nodes into the inventory's group rdma_nodes.")]
+        return [
+            Finding(
+                "fabric.node",
+                "inventory",
+                UNKNOWN,
+                "no node",
+                "at least 1 node",
+                why,
+                "Put the nodes into the inventory's group rdma_nodes.",
+            )
+        ]
     findings = []
     for name, hcas in facts.nodes.items():
         expected = "answers of node_info and subnet_manager_info" if infiniband else "an answer of node_info"
@@ -82,13 +112,15 @@ def _check_nodes(facts: Facts, infiniband: bool) -> typing.List[Finding]:
             errors.append(f"subnet_manager_info: {seen.error or 'empty answer'}")
         if errors:
             remedy = answers.remedy(name, facts.by_pods, TOOLS)
-            findings.append(Finding("fabric.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy))
+            findings.append(
+                Finding("fabric.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy)
+            )
         else:
             findings.append(ok("fabric.node", name, f"{len(seen.value or ())} InfiniBand ports", expected))
     return findings
 
 
-def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts) -> typing.List[Finding]:
+def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
     """Whether the fabric could be made out, and what each node has on it."""
     wanted = fabric.select.hcas_per_node
     expected = f"{wanted} HCAs on each node" + (", on one subnet manager" if is_infiniband(fabric) else "")
@@ -99,19 +131,37 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
             return [Finding("fabric.membership", fabric.name, UNKNOWN, "no port could be asked", expected, why, remedy)]
         why = f"{membership.why}." + (words_of_ports(world) if is_infiniband(fabric) else "")
         return [Finding("fabric.membership", fabric.name, FAIL, "not made out", expected, why, f"{membership.remedy}.")]
-    by = f"by subnet manager {' and '.join(membership.subnet_managers)}" if membership.subnet_managers else "by the selectors of the intent"
+    by = (
+        f"by subnet manager {' and '.join(membership.subnet_managers)}"
+        if membership.subnet_managers
+        else "by the selectors of the intent"
+    )
     count = sum(len(members) for members in membership.members.values())
-    findings = [ok("fabric.membership", fabric.name, f"{count} HCAs on {len(membership.members)} nodes, {by}", expected)]
+    findings = [
+        ok("fabric.membership", fabric.name, f"{count} HCAs on {len(membership.members)} nodes, {by}", expected)
+    ]
     for name, members in membership.members.items():
         subject = f"{name} {fabric.name}"
-        measured = f"{len(members)} HCAs" + (f": {folded([member.hca.name for member in members], _MOST_HCAS)}" if members else "")
+        measured = f"{len(members)} HCAs" + (
+            f": {folded([member.hca.name for member in members], _MOST_HCAS)}" if members else ""
+        )
         if len(members) == wanted:
             findings.append(ok("fabric.hcas", subject, measured, f"{wanted} HCAs"))
             continue
         mute = not_asked(fabric, name, world) if is_infiniband(fabric) else ()
         if len(members) < wanted <= len(members) + len(mute):
             why, remedy = cause([name], world)
-            findings.append(Finding("fabric.hcas", subject, UNKNOWN, f"{measured}, and {len(mute)} not asked", f"{wanted} HCAs", why, remedy))
+            findings.append(
+                Finding(
+                    "fabric.hcas",
+                    subject,
+                    UNKNOWN,
+                    f"{measured}, and {len(mute)} not asked",
+                    f"{wanted} HCAs",
+                    why,
+                    remedy,
+                )
+            )
             continue
         why = _why_not(fabric, membership, name, world)
         remedy = f"Bring up the ports and cables named here, or correct hcas_per_node of the fabric '{fabric.name}'."
@@ -143,7 +193,7 @@ def _why_not(fabric: Fabric, membership: Membership, name: str, world: FabricFac
     return f"Not on this fabric: {folded(words, MOST, '; ')}."
 
 
-def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, world: FabricFacts) -> typing.List[Finding]:
+def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, world: FabricFacts) -> list[Finding]:
     findings = [*_check_select(fabric, membership, world), *check_islands(fabric, world)]
     if not membership.resolved:
         return findings + check_no_manager(fabric, membership, world)
@@ -153,21 +203,30 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
     findings += check_lids(fabric, membership, facts.topologies, world)
     if seen is None or seen.topology is None:
         remedy = f"Run ibnetdiscover by hand on a node of the fabric, as root; {TOOLS} must be there."
-        return [*findings, Finding("fabric.topology", fabric.name, UNKNOWN, "no topology", "a topology from one port", why_none, remedy)]
+        return [
+            *findings,
+            Finding(
+                "fabric.topology", fabric.name, UNKNOWN, "no topology", "a topology from one port", why_none, remedy
+            ),
+        ]
     findings += check_whole(fabric, seen.topology)
     findings += check_topology(fabric, membership, seen.topology, seen.capabilities, world)
     return findings + check_errors(fabric, membership, seen.topology, seen.errors)
 
 
-def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) -> typing.List[Finding]:
+def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
     """An HCA that the intent lists by its PCI address, whose port sees another subnet manager than the fabric's."""
     if not fabric.select.pci:
         return []
-    seen: typing.Dict[str, str] = {}
+    seen: dict[str, str] = {}
     for name, node in world.nodes.items():
-        managers = {(item.rdma_device, item.port): item.master.guid for item in world.subnets.get(name, ()) if item.master}
+        managers = {
+            (item.rdma_device, item.port): item.master.guid for item in world.subnets.get(name, ()) if item.master
+        }
         for hca in (hca for hca in node.hcas if selects(fabric.select, hca)):
-            guids = [managers[key] for key in ((hca.rdma_device or "", port.number) for port in hca.ports) if key in managers]
+            guids = [
+                managers[key] for key in ((hca.rdma_device or "", port.number) for port in hca.ports) if key in managers
+            ]
             # one port of two may be on another fabric
             if guids and not set(guids) & set(membership.subnet_managers):
                 seen[f"{name} {hca.name}"] = guids[0]
@@ -175,11 +234,25 @@ def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) ->
     if membership.resolved:
         expected = f"subnet manager {' and '.join(membership.subnet_managers)}"
         why = "The intent lists the PCI address of this HCA for the fabric, and its port is on another one."
-        wrong = [Finding("fabric.select", subject, FAIL, f"subnet manager {guid}", expected, why, remedy) for subject, guid in seen.items()]
-        return wrong or [ok("fabric.select", fabric.name, f"{len(fabric.select.pci)} addresses", "the listed HCAs on one subnet manager")]
+        wrong = [
+            Finding("fabric.select", subject, FAIL, f"subnet manager {guid}", expected, why, remedy)
+            for subject, guid in seen.items()
+        ]
+        return wrong or [
+            ok(
+                "fabric.select",
+                fabric.name,
+                f"{len(fabric.select.pci)} addresses",
+                "the listed HCAs on one subnet manager",
+            )
+        ]
     if len(set(seen.values())) < 2:
         # the finding fabric.membership says what is missing; the list contradicts nothing
         return []
-    why = "The HCAs of these PCI addresses are on several fabrics: " + "; ".join(f"{subject} sees {guid}" for subject, guid in list(seen.items())[:8]) + "."
+    why = (
+        "The HCAs of these PCI addresses are on several fabrics: "
+        + "; ".join(f"{subject} sees {guid}" for subject, guid in list(seen.items())[:8])
+        + "."
+    )
     measured = f"{len(set(seen.values()))} subnet managers"
     return [Finding("fabric.select", fabric.name, FAIL, measured, "the listed HCAs on one subnet manager", why, remedy)]

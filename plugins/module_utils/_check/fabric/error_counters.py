@@ -2,7 +2,8 @@
 
 """Stage fabric, the error counters of all links: what they count by now, and above all what they count while one looks.
 
-What closes the gate are the ports of the fabric's HCAs and of the links on the way between them. Of anybody else's links the reader is told.
+What closes the gate are the ports of the fabric's HCAs and of the links on the way between them. Of anybody else's
+links the reader is told.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from .way import ALL_PORTS, Way
 class CounterClass:
     """Counters with one cause.
 
-    :ivar maximum: the largest value of each counter as PortCounters holds it (InfiniBand Architecture Specification 1.3, table 247): there it stops
+    :ivar maximum: the largest value of each counter as PortCounters holds it (InfiniBand Architecture Specification
+        1.3, table 247): there it stops
     :ivar closes: whether growth closes the gate
     """
 
@@ -44,7 +46,8 @@ PHYSICAL = CounterClass(
         "LocalLinkIntegrityErrors": 15,
         "ExcessiveBufferOverrunErrors": 15,
     },
-    "The receiver at this port counts errors of the link. Each costs a retransmission, for which a whole collective waits.",
+    "The receiver at this port counts errors of the link. Each costs a retransmission, for which a whole collective"
+    " waits.",
     "Clean and seat the cable at both ends, then replace cable or transceiver; when the errors stay, the port.",
 )
 CLASSES = (
@@ -53,24 +56,29 @@ CLASSES = (
         "physical, further up",
         {"PortRcvRemotePhysicalErrors": 65535},
         "Packets arrive here that another switch has already marked as damaged: the bad link is on their way.",
-        "Follow the ports with PortRcvErrors or SymbolErrorCounter (ibqueryerrors) against the traffic, and mend the first link that has them.",
+        "Follow the ports with PortRcvErrors or SymbolErrorCounter (ibqueryerrors) against the traffic, and mend the"
+        " first link that has them.",
     ),
     CounterClass(
         "congestion",
         {"PortXmitDiscards": 65535, "VL15Dropped": 65535},
-        "The port drops packets. They waited too long for a slow receiver (PortXmitDiscards), or it had no room for management packets (VL15Dropped).",
-        "See what waits with ibqueryerrors --details, and look for the slow receiver behind the port: an HCA with a slow PCIe link, or a host that hangs.",
+        "The port drops packets. They waited too long for a slow receiver (PortXmitDiscards), or it had no room for"
+        " management packets (VL15Dropped).",
+        "See what waits with ibqueryerrors --details, and look for the slow receiver behind the port: an HCA with a"
+        " slow PCIe link, or a host that hangs.",
     ),
     CounterClass(
         "configuration",
         {"PortXmitConstraintErrors": 255, "PortRcvConstraintErrors": 255},
         "The port refuses packets whose P_Key or raw type its partition does not allow.",
-        "Compare the P_Keys of both ends (smpquery pkeys LID) with the partitions of the subnet manager (partitions.conf).",
+        "Compare the P_Keys of both ends (smpquery pkeys LID) with the partitions of the subnet manager"
+        " (partitions.conf).",
     ),
     CounterClass(
         "relay",
         {"PortRcvSwitchRelayErrors": 65535},
-        "The switch could not forward packets; most of them are multicast that came back to the port it came from, which is harmless.",
+        "The switch could not forward packets; most of them are multicast that came back to the port it came from,"
+        " which is harmless.",
         "Nothing, unless pings fail on this way: then run ibtracert SOURCE-LID DESTINATION-LID.",
         closes=False,
     ),
@@ -86,12 +94,18 @@ _GROWING, _COUNT = "fabric.errors_growing", "fabric.errors"
 _BY_HAND = "Run ibqueryerrors by hand on a node of the fabric, as root."
 
 
-def check_errors(fabric: Fabric, membership: Membership, topology: Topology, errors: typing.Optional[SeenErrors]) -> typing.List[Finding]:
+def check_errors(
+    fabric: Fabric, membership: Membership, topology: Topology, errors: typing.Optional[SeenErrors]
+) -> list[Finding]:
     """Growth between the two readings fails; what was counted before warns, since nobody knows when."""
     if errors is None or errors.later is None or errors.first is None:
         why = f"The error counters were not read twice: {(errors.error if errors else None) or 'nobody was asked'}."
         return [Finding(check, fabric.name, UNKNOWN, "not known", "", why, _BY_HAND) for check in (_COUNT, _GROWING)]
-    names, way, readings = Names(topology), Way(membership, topology), _Readings(errors.first, errors.later, errors.seconds)
+    names, way, readings = (
+        Names(topology),
+        Way(membership, topology),
+        _Readings(errors.first, errors.later, errors.seconds),
+    )
     unread = way.ends_of((*readings.first.unread, *readings.later.unread))
     findings = _check_growth(fabric, readings, names, way, unread)
     if not findings:
@@ -109,34 +123,60 @@ class _Readings(typing.NamedTuple):
     seconds: float
 
 
-def _check_growth(fabric: Fabric, errors: _Readings, names: Names, way: Way, unread: typing.Set[End]) -> typing.List[Finding]:
-    """One finding for each port of ours that counts errors now or can't show whether it does, and one for all of others."""
+def _check_growth(fabric: Fabric, errors: _Readings, names: Names, way: Way, unread: set[End]) -> list[Finding]:
+    """One finding for each port of ours that counts errors now or can't show whether it does, and one for all of
+    others."""
     first = {(port.guid, port.port): port for port in errors.first.ports}
     # without knowing which port did not answer the first time, each that is not in that reading may be it
     doubtful = errors.first.failures > len(errors.first.unread)
-    findings: typing.List[Finding] = []
-    others: typing.List[Finding] = []
+    findings: list[Finding] = []
+    others: list[Finding] = []
     for port in errors.later.ports:
         end = (port.guid, port.port)
         if end in unread:
             continue
         before = first.get(end)
-        finding = _port(names.port(*end), before, port, errors.seconds, f"; the other end of its link is {names.port(*way.far[end])}" if end in way.far else "")
+        finding = _port(
+            names.port(*end),
+            before,
+            port,
+            errors.seconds,
+            f"; the other end of its link is {names.port(*way.far[end])}" if end in way.far else "",
+        )
         if finding is not None and finding.status == FAIL and before is None and doubtful:
-            why = f"The first reading has no value of this port, and {errors.first.failures} queries of it stayed without an answer: these errors may be old."
+            why = (
+                f"The first reading has no value of this port, and {errors.first.failures} queries of it stayed without"
+                " an answer: these errors may be old."
+            )
             finding = dataclasses.replace(finding, status=UNKNOWN, why=why, remedy=_BY_HAND)
         if finding is not None:
             (findings if end in way.ours else others).append(finding)
     if others:
         words = some([f"{finding.subject}: {finding.measured}" for finding in others])
-        why = f"Links that carry no traffic of {fabric.name}, other hosts' among them, count errors or can't show whether they do: {words}."
+        why = (
+            f"Links that carry no traffic of {fabric.name}, other hosts' among them, count errors or can't show whether"
+            f" they do: {words}."
+        )
         measured = f"{len(others)} ports of others"
-        findings.append(Finding(_GROWING, f"{fabric.name} others", WARN, measured, "no growth", why, "Tell who runs these hosts and switches."))
+        findings.append(
+            Finding(
+                _GROWING,
+                f"{fabric.name} others",
+                WARN,
+                measured,
+                "no growth",
+                why,
+                "Tell who runs these hosts and switches.",
+            )
+        )
     return findings
 
 
-def _port(subject: str, before: typing.Optional[PortErrors], later: PortErrors, seconds: float, far: str) -> typing.Optional[Finding]:
-    """What a port counted between two readings. A counter that was cleared meanwhile begins at 0; one at its maximum can't show growth."""
+def _port(
+    subject: str, before: typing.Optional[PortErrors], later: PortErrors, seconds: float, far: str
+) -> typing.Optional[Finding]:
+    """What a port counted between two readings. A counter that was cleared meanwhile begins at 0; one at its maximum
+    can't show growth."""
     earlier = before.counters if before else {}
     rises, stuck = {}, []
     for name, value in later.counters.items():
@@ -146,8 +186,13 @@ def _port(subject: str, before: typing.Optional[PortErrors], later: PortErrors, 
         elif not later.wide and name in _OF and _OF[name].closes and value >= _OF[name].maximum[name]:
             stuck.append(f"{name} {value}")
     groups = list({_OF[name].name: _OF[name] for name in rises if name in _OF}.values())
-    bad = any(name in _OF and _OF[name].closes and (name in _AT_ONCE or rise > _PER_SECOND * seconds) for name, rise in rises.items())
-    measured = [f"{name} +{rise} in {seconds:g} s ({rise / max(seconds, 1.0):.3g} a second)" for name, rise in rises.items()]
+    bad = any(
+        name in _OF and _OF[name].closes and (name in _AT_ONCE or rise > _PER_SECOND * seconds)
+        for name, rise in rises.items()
+    )
+    measured = [
+        f"{name} +{rise} in {seconds:g} s ({rise / max(seconds, 1.0):.3g} a second)" for name, rise in rises.items()
+    ]
     why = [f"{group.name.capitalize()}: {group.why}" for group in groups]
     remedy = [group.remedy for group in groups]
     unknown = [name for name in rises if name not in _OF]
@@ -156,47 +201,99 @@ def _port(subject: str, before: typing.Optional[PortErrors], later: PortErrors, 
         remedy.append("Look the counter up in the documentation of the switch or the HCA.")
     if stuck:
         measured.append(f"at the maximum: {some(stuck)}")
-        why.append("A counter of 16, 8 or 4 bits that has reached its maximum stays there, so that growth can't be seen.")
+        why.append(
+            "A counter of 16, 8 or 4 bits that has reached its maximum stays there, so that growth can't be seen."
+        )
         remedy.append("Clear the counters (ibqueryerrors --clear-errors), and run the stage again.")
     if not measured:
         return None
     status: typing.Literal["fail", "unknown", "warn"] = FAIL if bad else UNKNOWN if stuck else WARN
-    return Finding(_GROWING, subject, status, "; ".join(measured), "no growth", " ".join(why) + (f" Seen at {subject}{far}." if far else ""), " ".join(remedy))
+    return Finding(
+        _GROWING,
+        subject,
+        status,
+        "; ".join(measured),
+        "no growth",
+        " ".join(why) + (f" Seen at {subject}{far}." if far else ""),
+        " ".join(remedy),
+    )
 
 
 def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
     """One finding for the whole fabric: after a year without clearing, most ports would have one."""
     above = []
     for port in later.ports:
-        high = [f"{name} {value}" for name, value in port.counters.items() if name in PHYSICAL.maximum and value > _COUNTED]
+        high = [
+            f"{name} {value}" for name, value in port.counters.items() if name in PHYSICAL.maximum and value > _COUNTED
+        ]
         if high:
             above.append(f"{names.port(port.guid, port.port)}: {', '.join(high)}")
     if not above:
         return ok(_COUNT, fabric.name, f"{later.checked} ports", "few errors counted since the counters were cleared")
-    why = f"Since the counters were cleared, which may be long ago, these ports counted errors of the link: {some(above)}."
-    remedy = "Clear them (ibqueryerrors --clear-errors) and look again after a day of load. A counter at its maximum can't show growth."
+    why = (
+        "Since the counters were cleared, which may be long ago, these ports counted errors of the link:"
+        f" {some(above)}."
+    )
+    remedy = (
+        "Clear them (ibqueryerrors --clear-errors) and look again after a day of load. A counter at its maximum can't"
+        " show growth."
+    )
     measured = f"{len(above)} of {later.checked} ports above the threshold"
-    return Finding(_COUNT, fabric.name, WARN, measured, "few errors counted since the counters were cleared", why, remedy)
+    return Finding(
+        _COUNT, fabric.name, WARN, measured, "few errors counted since the counters were cleared", why, remedy
+    )
 
 
-def _check_complete(fabric: Fabric, errors: _Readings, topology: Topology, names: Names, way: Way) -> typing.List[Finding]:
+def _check_complete(fabric: Fabric, errors: _Readings, topology: Topology, names: Names, way: Way) -> list[Finding]:
     """Whether each end of each link was read, both times."""
     findings, ends = [], 2 * len(topology.links)
     checked = min(errors.first.checked, errors.later.checked)
     if checked < ends:
-        why = f"The topology has {ends} ends of links, and the counters of {checked} ports were read: what the others count is not known."
-        findings.append(Finding(_COUNT, f"{fabric.name} ports", UNKNOWN, f"{checked} ports", f"{ends} at least", why, _BY_HAND))
+        why = (
+            f"The topology has {ends} ends of links, and the counters of {checked} ports were read: what the others"
+            " count is not known."
+        )
+        findings.append(
+            Finding(_COUNT, f"{fabric.name} ports", UNKNOWN, f"{checked} ports", f"{ends} at least", why, _BY_HAND)
+        )
     unread = tuple(dict.fromkeys((*errors.first.unread, *errors.later.unread)))
     failures = max(errors.first.failures, errors.later.failures, len(unread))
     if not failures:
         return findings
     measured, expected = f"{failures} without an answer", "an answer of each port"
-    nameless = any(report.failures > len(report.unread) for report in (errors.first, errors.later)) or not all(map(way.knows, unread))
-    words = some([f"{names.lid(port.lid)} {'all ports' if port.port == ALL_PORTS else f'port {port.port}'}" for port in unread])
-    asked = f"Queries for error counters stayed without an answer: {words or f'{failures}, of ports that the tool did not name'}."
+    nameless = any(report.failures > len(report.unread) for report in (errors.first, errors.later)) or not all(
+        map(way.knows, unread)
+    )
+    words = some(
+        [f"{names.lid(port.lid)} {'all ports' if port.port == ALL_PORTS else f'port {port.port}'}" for port in unread]
+    )
+    asked = (
+        "Queries for error counters stayed without an answer:"
+        f" {words or f'{failures}, of ports that the tool did not name'}."
+    )
     if nameless or way.ends_of(unread) & way.ours:
-        findings.append(Finding(_COUNT, f"{fabric.name} queries", UNKNOWN, measured, expected, f"{asked} What these ports count is not known.", _BY_HAND))
+        findings.append(
+            Finding(
+                _COUNT,
+                f"{fabric.name} queries",
+                UNKNOWN,
+                measured,
+                expected,
+                f"{asked} What these ports count is not known.",
+                _BY_HAND,
+            )
+        )
     else:
         why = f"{asked} None of them carries traffic of {fabric.name}: a host that restarts, say."
-        findings.append(Finding(_COUNT, f"{fabric.name} queries", WARN, measured, expected, why, "Nothing, if these hosts are somebody else's."))
+        findings.append(
+            Finding(
+                _COUNT,
+                f"{fabric.name} queries",
+                WARN,
+                measured,
+                expected,
+                why,
+                "Nothing, if these hosts are somebody else's.",
+            )
+        )
     return findings

@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.findings import FAIL, Finding
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Membership
@@ -19,21 +17,37 @@ _EXPECTED = "each LID at one port"
 _MOST_LIDS = 32
 
 
-def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, world: FabricFacts) -> typing.List[Finding]:
+def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, world: FabricFacts) -> list[Finding]:
     """A finding for each LID that a port tells and that is another's, or may be; none where each port has its own."""
     claims = false_claims(membership, world.nodes, world.subnets, topologies)
     findings = []
     for claim in claims[:_MOST_LIDS]:
         why = f"{claim.words} A LID leads to one port, so what answers there proves nothing of another."
         remedy = (
-            f"Run the stage again: a subnet manager may have given new LIDs meanwhile. If it stays, compare smpquery nodeinfo {claim.lid}, asked on another "
-            f"node, with /sys/class/infiniband/{claim.ports[0][1]}/ports/{claim.ports[0][2]} on {claim.ports[0][0]}."
+            "Run the stage again: a subnet manager may have given new LIDs meanwhile. If it stays, compare smpquery"
+            f" nodeinfo {claim.lid}, asked on another node, with"
+            f" /sys/class/infiniband/{claim.ports[0][1]}/ports/{claim.ports[0][2]} on {claim.ports[0][0]}."
         )
-        findings.append(Finding(_CHECK, f"{fabric.name} LID {claim.lid}", FAIL, f"not proven of {_count(len(claim.ports))}", _EXPECTED, why, remedy))
+        findings.append(
+            Finding(
+                _CHECK,
+                f"{fabric.name} LID {claim.lid}",
+                FAIL,
+                f"not proven of {_count(len(claim.ports))}",
+                _EXPECTED,
+                why,
+                remedy,
+            )
+        )
     if len(claims) > _MOST_LIDS:
-        why = f"Of {_MOST_LIDS} of these LIDs there is a finding each. So many are no accident: a node tells what is not true."
+        why = (
+            f"Of {_MOST_LIDS} of these LIDs there is a finding each. So many are no accident: a node tells what is not"
+            " true."
+        )
         remedy = "See which node the findings fabric.lids have in common, and take it out until it tells its own LIDs."
-        findings.append(Finding(_CHECK, f"{fabric.name} LIDs", FAIL, f"{len(claims)} LIDs at several ports", _EXPECTED, why, remedy))
+        findings.append(
+            Finding(_CHECK, f"{fabric.name} LIDs", FAIL, f"{len(claims)} LIDs at several ports", _EXPECTED, why, remedy)
+        )
     return findings
 
 

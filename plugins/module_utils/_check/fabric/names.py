@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the checks of stage fabric share: the facts of the nodes that answered, and how the things of a fabric are called."""
+"""What the checks of stage fabric share: the facts of the nodes that answered, and how the things of a fabric are
+called."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ class FabricFacts:
     """The facts of the nodes that answered."""
 
     nodes: typing.Mapping[str, NodeHcas]
-    subnets: typing.Mapping[str, typing.Tuple[SeenSubnet, ...]]
-    topologies: typing.Mapping[str, typing.Tuple[SeenTopology, ...]]
+    subnets: typing.Mapping[str, tuple[SeenSubnet, ...]]
+    topologies: typing.Mapping[str, tuple[SeenTopology, ...]]
 
 
 class Names:
@@ -31,8 +32,14 @@ class Names:
 
     def __init__(self, topology: typing.Optional[Topology]) -> None:
         self._nodes = {node.guid: (node.kind, node.called) for node in topology.nodes} if topology else {}
-        self._ports = {end.port_guid: end.guid for link in topology.links for end in (link.a, link.b) if end.port_guid} if topology else {}
-        self._lids = {end.lid: end.guid for link in topology.links for end in (link.a, link.b) if end.lid} if topology else {}
+        self._ports = (
+            {end.port_guid: end.guid for link in topology.links for end in (link.a, link.b) if end.port_guid}
+            if topology
+            else {}
+        )
+        self._lids = (
+            {end.lid: end.guid for link in topology.links for end in (link.a, link.b) if end.lid} if topology else {}
+        )
 
     def node(self, guid: str) -> str:
         """:param guid: of a node, or of a port of a CA"""
@@ -50,7 +57,9 @@ class Names:
 
     def kind(self, guid: str) -> str:
         """Where something runs: ``on a switch``, ``on a host``; empty when the topology does not show it."""
-        return {"Switch": "on a switch", "Ca": "on a host", "Router": "on a router"}.get(self._nodes.get(self._ports.get(guid, guid), ("", ""))[0], "")
+        return {"Switch": "on a switch", "Ca": "on a host", "Router": "on a router"}.get(
+            self._nodes.get(self._ports.get(guid, guid), ("", ""))[0], ""
+        )
 
 
 def some(items: typing.Sequence[str]) -> str:
@@ -60,5 +69,10 @@ def some(items: typing.Sequence[str]) -> str:
 
 def words_of_ports(world: FabricFacts) -> str:
     """The first few errors of the ports, so that the reader needs no second run to see them."""
-    words = [f"{name} {seen.rdma_device}: {seen.error}" for name, subnets in world.subnets.items() for seen in subnets if seen.error]
+    words = [
+        f"{name} {seen.rdma_device}: {seen.error}"
+        for name, subnets in world.subnets.items()
+        for seen in subnets
+        if seen.error
+    ]
     return f" Ports say: {' | '.join(words[:6])}." if words else ""

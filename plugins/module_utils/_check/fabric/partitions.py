@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the HCAs of an InfiniBand fabric are in one partition: what their ports have of partition keys, before anything is sent. Check id:
-``fabric.partitions``."""
+"""Whether the HCAs of an InfiniBand fabric are in one partition: what their ports have of partition keys, before
+anything is sent. Check id: ``fabric.partitions``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ class _Port(typing.NamedTuple):
     guid: str
 
 
-def check_partitions(fabric: Fabric, membership: Membership) -> typing.List[Finding]:
-    """One finding for the HCAs that do not meet all others in a partition; none where they do, and none of ports that show no keys."""
-    groups: typing.Dict[typing.Tuple[str, ...], typing.List[_Port]] = {}
+def check_partitions(fabric: Fabric, membership: Membership) -> list[Finding]:
+    """One finding for the HCAs that do not meet all others in a partition; none where they do, and none of ports that
+    show no keys."""
+    groups: dict[tuple[str, ...], list[_Port]] = {}
     for node, members in membership.members.items():
         for member in members:
             if member.port is not None and member.port.pkeys:
@@ -36,17 +37,40 @@ def check_partitions(fabric: Fabric, membership: Membership) -> typing.List[Find
     # each node has one voice: one that tells more ports than all others decides nothing
     usual = max(groups, key=lambda keys: (len({port.node for port in groups[keys]}), len(groups[keys]), keys))
     if len(groups[usual]) > 1 and not shared(usual, usual):
-        why = f"{len(groups[usual])} of {count} ports are limited members alone ({', '.join(usual[:_MOST])}), and limited members drop each other's packets."
+        why = (
+            f"{len(groups[usual])} of {count} ports are limited members alone ({', '.join(usual[:_MOST])}), and limited"
+            " members drop each other's packets."
+        )
         remedy = f"Make them full members: {_remedy(groups[usual])}"
-        return [Finding(_CHECK, fabric.name, FAIL, f"{len(groups[usual])} of {count} ports meet none of their like", _EXPECTED, why, remedy)]
-    apart = {keys: ports for keys, ports in groups.items() if not shared(usual, keys) or (len(ports) > 1 and not shared(keys, keys))}
+        return [
+            Finding(
+                _CHECK,
+                fabric.name,
+                FAIL,
+                f"{len(groups[usual])} of {count} ports meet none of their like",
+                _EXPECTED,
+                why,
+                remedy,
+            )
+        ]
+    apart = {
+        keys: ports
+        for keys, ports in groups.items()
+        if not shared(usual, keys) or (len(ports) > 1 and not shared(keys, keys))
+    }
     if not apart:
         return []
     ports = [port for found in apart.values() for port in found]
-    told = "; ".join([f"{port.name} has {_words(keys)}" for keys, found in apart.items() for port in found[:_MOST]][:_MOST])
+    told = "; ".join(
+        [f"{port.name} has {_words(keys)}" for keys, found in apart.items() for port in found[:_MOST]][:_MOST]
+    )
     why = f"Subnet manager: {told}, and the usual keys are {_words(usual)}, so packets between them are dropped."
     remedy = f"Make these ports full members of the partition of the others: {_remedy(ports)}"
-    return [Finding(_CHECK, fabric.name, FAIL, f"{len(ports)} of {count} ports do not meet all others", _EXPECTED, why, remedy)]
+    return [
+        Finding(
+            _CHECK, fabric.name, FAIL, f"{len(ports)} of {count} ports do not meet all others", _EXPECTED, why, remedy
+        )
+    ]
 
 
 def _words(keys: typing.Sequence[str]) -> str:
@@ -56,4 +80,7 @@ def _words(keys: typing.Sequence[str]) -> str:
 
 def _remedy(ports: typing.Sequence[_Port]) -> str:
     guids = ", ".join(port.guid for port in ports[:_MOST])
-    return f"{guids}, in partitions.conf of opensm ('Default=0x7fff, ipoib : ALL=full;' for all), or by a PKey of UFM. Then run the stage again."
+    return (
+        f"{guids}, in partitions.conf of opensm ('Default=0x7fff, ipoib : ALL=full;' for all), or by a PKey of UFM."
+        " Then run the stage again."
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric, the subnet managers: exactly one master, where it runs, whether it sweeps, who stands by, and who does not answer."""
+"""Stage fabric, the subnet managers: exactly one master, where it runs, whether it sweeps, who stands by, and who does
+not answer."""
 
 from __future__ import annotations
 
@@ -18,13 +19,19 @@ _STANDBY = "at least 1 standby"
 _SEE_MASTER = "See the log of the master; try saquery -s and saquery SMIR by hand on a node."
 
 
-def check_managers(fabric: Fabric, membership: Membership, seen: typing.Optional[SeenTopology], world: FabricFacts) -> typing.List[Finding]:
+def check_managers(
+    fabric: Fabric, membership: Membership, seen: typing.Optional[SeenTopology], world: FabricFacts
+) -> list[Finding]:
     """The managers of a fabric that is known.
 
     :param seen: what a port of the fabric shows; None when none was asked
     """
     names = Names(seen.topology if seen else None)
-    managers = seen.managers if seen and seen.managers else SeenManagers(error=(seen.error if seen else None) or "no port of the fabric was asked")
+    managers = (
+        seen.managers
+        if seen and seen.managers
+        else SeenManagers(error=(seen.error if seen else None) or "no port of the fabric was asked")
+    )
     known = _of_members(membership, world)
     known.update(_in_topology(seen, world) if seen else {})
     return [
@@ -36,14 +43,24 @@ def check_managers(fabric: Fabric, membership: Membership, seen: typing.Optional
     ]
 
 
-def _of_members(membership: Membership, world: FabricFacts) -> typing.Dict[str, SubnetManager]:
+def _of_members(membership: Membership, world: FabricFacts) -> dict[str, SubnetManager]:
     """What the ports of the members see."""
-    ports = {(name, member.hca.rdma_device, member.port.number) for name, members in membership.members.items() for member in members if member.port}
-    seen = [item for name, subnets in world.subnets.items() for item in subnets if (name, item.rdma_device, item.port) in ports]
+    ports = {
+        (name, member.hca.rdma_device, member.port.number)
+        for name, members in membership.members.items()
+        for member in members
+        if member.port
+    }
+    seen = [
+        item
+        for name, subnets in world.subnets.items()
+        for item in subnets
+        if (name, item.rdma_device, item.port) in ports
+    ]
     return {item.master.guid: item.master for item in seen if item.master}
 
 
-def _in_topology(seen: SeenTopology, world: FabricFacts) -> typing.Dict[str, SubnetManager]:
+def _in_topology(seen: SeenTopology, world: FabricFacts) -> dict[str, SubnetManager]:
     """Managers of one topology: those that its ports see, and those that answered themselves, whose word is the newest.
 
     After a split two halves may each have kept or made a master of their own.
@@ -61,14 +78,29 @@ def _in_topology(seen: SeenTopology, world: FabricFacts) -> typing.Dict[str, Sub
     return result
 
 
-def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], names: Names) -> typing.List[Finding]:
-    masters = sorted((manager for manager in managers.values() if manager.state == "MASTER"), key=lambda manager: manager.guid)
+def _check_one(fabric: Fabric, managers: typing.Mapping[str, SubnetManager], names: Names) -> list[Finding]:
+    masters = sorted(
+        (manager for manager in managers.values() if manager.state == "MASTER"), key=lambda manager: manager.guid
+    )
     if len(masters) == 1:
         return [ok("fabric.one_master", fabric.name, f"1 master: {_describe(masters[0], names)}", _ONE)]
     if not masters:
         answered = some([_describe(manager, names) for manager in managers.values()])
-        why = f"The managers that answer are not master: {answered}. They wait for a master that is gone, or have just started."
-        return [Finding("fabric.one_master", fabric.name, FAIL, "0 masters", _ONE, why, "Read again in a minute; then see the logs of these managers.")]
+        why = (
+            f"The managers that answer are not master: {answered}. They wait for a master that is gone, or have just"
+            " started."
+        )
+        return [
+            Finding(
+                "fabric.one_master",
+                fabric.name,
+                FAIL,
+                "0 masters",
+                _ONE,
+                why,
+                "Read again in a minute; then see the logs of these managers.",
+            )
+        ]
     return [_two_masters(fabric, masters, names)]
 
 
@@ -76,14 +108,14 @@ def _two_masters(fabric: Fabric, masters: typing.Sequence[SubnetManager], names:
     measured = f"{len(masters)} masters: {some([_describe(manager, names) for manager in masters])}"
     tie = " They have the same priority." if len({manager.priority for manager in masters}) < len(masters) else ""
     why = (
-        f"Several managers rule one fabric: one ignores the others (opensm: ignore_other_sm, or another SM key), or two halves were joined. "
-        f"Each may undo the other's routes.{tie}"
+        "Several managers rule one fabric: one ignores the others (opensm: ignore_other_sm, or another SM key), or two"
+        f" halves were joined. Each may undo the other's routes.{tie}"
     )
     remedy = "Stop all but one of them, see their logs, and give each its own priority."
     return Finding("fabric.one_master", fabric.name, FAIL, measured, _ONE, why, remedy)
 
 
-def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names) -> typing.List[Finding]:
+def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names) -> list[Finding]:
     """Each port on which a manager runs must answer for it."""
     expected = "every port that says that it has a subnet manager answers for it"
     if not managers.ports:
@@ -92,14 +124,26 @@ def _check_answers(fabric: Fabric, managers: SeenManagers, names: Names) -> typi
     mute = []
     for port in managers.ports:
         if port.manager is None:
-            why = f"The port has the IsSM bit and does not answer for its manager: it hangs, or the port can't be reached. {port.error}."
-            remedy = "See the process and its log on that machine, and restart it: when it wakes up it may believe that it is still the master."
-            mute.append(Finding("fabric.manager", f"{fabric.name} {names.lid(port.lid)}", FAIL, "no answer", expected, why, remedy))
+            why = (
+                "The port has the IsSM bit and does not answer for its manager: it hangs, or the port can't be"
+                f" reached. {port.error}."
+            )
+            remedy = (
+                "See the process and its log on that machine, and restart it: when it wakes up it may believe that it"
+                " is still the master."
+            )
+            mute.append(
+                Finding(
+                    "fabric.manager", f"{fabric.name} {names.lid(port.lid)}", FAIL, "no answer", expected, why, remedy
+                )
+            )
     answers = some([_describe(port.manager, names) for port in managers.ports if port.manager])
     return mute or [ok("fabric.manager", fabric.name, answers, expected)]
 
 
-def _check_standby(fabric: Fabric, known: typing.Mapping[str, SubnetManager], managers: SeenManagers, names: Names) -> Finding:
+def _check_standby(
+    fabric: Fabric, known: typing.Mapping[str, SubnetManager], managers: SeenManagers, names: Names
+) -> Finding:
     standby = [manager for manager in known.values() if manager.state == "STANDBY"]
     if standby:
         return ok("fabric.standby", fabric.name, some([_describe(manager, names) for manager in standby]), _STANDBY)
@@ -107,22 +151,43 @@ def _check_standby(fabric: Fabric, known: typing.Mapping[str, SubnetManager], ma
         why = f"The ports with a subnet manager are not known: {managers.error or 'the answer is empty'}."
         return Finding("fabric.standby", fabric.name, UNKNOWN, "not known", _STANDBY, why, _SEE_MASTER)
     why = "When the only subnet manager stops, ports that come up later stay without a LID."
-    return Finding("fabric.standby", fabric.name, WARN, "no standby", _STANDBY, why, "Run a second subnet manager with a lower priority.")
+    return Finding(
+        "fabric.standby",
+        fabric.name,
+        WARN,
+        "no standby",
+        _STANDBY,
+        why,
+        "Run a second subnet manager with a lower priority.",
+    )
 
 
 def _check_priorities(fabric: Fabric, known: typing.Mapping[str, SubnetManager], names: Names) -> Finding:
     """Of two managers with one priority the lower GUID wins: which machine that is, nobody chose."""
     expected = "a priority of its own for each"
-    by_priority: typing.Dict[int, typing.List[SubnetManager]] = {}
+    by_priority: dict[int, list[SubnetManager]] = {}
     for manager in known.values():
         by_priority.setdefault(manager.priority, []).append(manager)
     tied = [sorted(group, key=lambda manager: manager.guid) for group in by_priority.values() if len(group) > 1]
     if not tied:
-        return ok("fabric.priority", fabric.name, some([str(priority) for priority in sorted(by_priority, reverse=True)]), expected)
-    words = folded([folded([_describe(manager, names) for manager in group], MOST, " and ") for group in tied], MOST, "; ")
+        return ok(
+            "fabric.priority",
+            fabric.name,
+            some([str(priority) for priority in sorted(by_priority, reverse=True)]),
+            expected,
+        )
+    words = folded(
+        [folded([_describe(manager, names) for manager in group], MOST, " and ") for group in tied], MOST, "; "
+    )
     why = f"These managers have the same priority, so the lower GUID wins by accident: {words}."
     return Finding(
-        "fabric.priority", fabric.name, WARN, f"priority {tied[0][0].priority} twice", expected, why, "Give the one that shall be master a higher sm_priority."
+        "fabric.priority",
+        fabric.name,
+        WARN,
+        f"priority {tied[0][0].priority} twice",
+        expected,
+        why,
+        "Give the one that shall be master a higher sm_priority.",
     )
 
 
@@ -132,55 +197,114 @@ def _check_activity(fabric: Fabric, membership: Membership, managers: SeenManage
         why = f"The count could not be compared: {managers.error or 'it was not read twice'}."
         return Finding("fabric.activity", fabric.name, UNKNOWN, "not known", expected, why, _SEE_MASTER)
     if managers.master not in membership.subnet_managers:
-        why = f"The count is that of {managers.master or 'a manager that was not told'}, and the ports see {', '.join(membership.subnet_managers)}: it changed."
-        return Finding("fabric.activity", fabric.name, UNKNOWN, "not known", expected, why, "Run the stage again; if it changes again, see the managers' logs.")
+        why = (
+            f"The count is that of {managers.master or 'a manager that was not told'}, and the ports see"
+            f" {', '.join(membership.subnet_managers)}: it changed."
+        )
+        return Finding(
+            "fabric.activity",
+            fabric.name,
+            UNKNOWN,
+            "not known",
+            expected,
+            why,
+            "Run the stage again; if it changes again, see the managers' logs.",
+        )
     rise, seconds = managers.activity_later - managers.activity_first, managers.activity_seconds or 0.0
     if rise > 0 and managers.others_refreshed is False:
-        why = "The count rises, but that may be the answers to a standby that polls the master: its record of the standby was not refreshed, as a sweep does."
-        remedy = "See the master's log for sweeps. If it sweeps seldom by intent (sweep_interval), raise fabric_activity_seconds above twice that."
-        return Finding("fabric.activity", fabric.name, UNKNOWN, f"+{rise} in {seconds:g} s, no sweep seen", expected, why, remedy)
-    others = [port.manager for port in managers.ports if port.manager is not None and port.manager.guid != managers.master]
+        why = (
+            "The count rises, but that may be the answers to a standby that polls the master: its record of the standby"
+            " was not refreshed, as a sweep does."
+        )
+        remedy = (
+            "See the master's log for sweeps. If it sweeps seldom by intent (sweep_interval), raise"
+            " fabric_activity_seconds above twice that."
+        )
+        return Finding(
+            "fabric.activity", fabric.name, UNKNOWN, f"+{rise} in {seconds:g} s, no sweep seen", expected, why, remedy
+        )
+    others = [
+        port.manager for port in managers.ports if port.manager is not None and port.manager.guid != managers.master
+    ]
     if rise > 0 and others and managers.others_refreshed is None:
-        why = "The count rises, but a standby polls the master, which counts as well, and whether the master looked at the standby was not read."
-        return Finding("fabric.activity", fabric.name, UNKNOWN, f"+{rise} in {seconds:g} s, no sweep seen", expected, why, _SEE_MASTER)
+        why = (
+            "The count rises, but a standby polls the master, which counts as well, and whether the master looked at"
+            " the standby was not read."
+        )
+        return Finding(
+            "fabric.activity",
+            fabric.name,
+            UNKNOWN,
+            f"+{rise} in {seconds:g} s, no sweep seen",
+            expected,
+            why,
+            _SEE_MASTER,
+        )
     if rise > 0:
         return ok("fabric.activity", fabric.name, f"+{rise} in {seconds:g} s", expected)
     if rise < 0:
         why = "The count fell between two looks: the manager was started anew meanwhile, or its counter began from 0."
         remedy = "Read again; if it falls again, see the manager's log for restarts."
         return Finding("fabric.activity", fabric.name, WARN, f"{rise} in {seconds:g} s", expected, why, remedy)
-    why = "The manager answers and does not sweep: it hangs, or its sweep is switched off. It will not see a port that comes or goes."
-    remedy = "See its log, and restart it. If it sweeps seldom by intent (sweep_interval), raise fabric_activity_seconds above that."
+    why = (
+        "The manager answers and does not sweep: it hangs, or its sweep is switched off. It will not see a port that"
+        " comes or goes."
+    )
+    remedy = (
+        "See its log, and restart it. If it sweeps seldom by intent (sweep_interval), raise fabric_activity_seconds"
+        " above that."
+    )
     return Finding("fabric.activity", fabric.name, FAIL, f"+0 in {seconds:g} s", expected, why, remedy)
 
 
-def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts) -> typing.List[Finding]:
-    """A fabric that can't be made out has no manager that could be judged, unless that is the cause: none answers, or two rule one topology."""
+def check_no_manager(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
+    """A fabric that can't be made out has no manager that could be judged, unless that is the cause: none answers, or
+    two rule one topology."""
     asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in candidates(fabric, node)}
     rivals = _rivals(fabric, asking, world)
     if rivals:
         return [rivals]
-    silent: typing.Dict[str, typing.List[SeenSubnet]] = {
-        name: [seen for seen in subnets if seen.silent and (name, seen.rdma_device) in asking] for name, subnets in world.subnets.items()
+    silent: dict[str, list[SeenSubnet]] = {
+        name: [seen for seen in subnets if seen.silent and (name, seen.rdma_device) in asking]
+        for name, subnets in world.subnets.items()
     }
     if any(len(subnets) >= fabric.select.hcas_per_node for subnets in silent.values()):
         return [_nobody_answers(fabric, silent, world)]
     if any(seen.master for subnets in world.subnets.values() for seen in subnets):
         why = f"Which subnet manager is that of the fabric is open: {membership.why}."
-        return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", _ONE, why, "See the finding fabric.membership.")]
+        return [
+            Finding(
+                "fabric.one_master", fabric.name, UNKNOWN, "not known", _ONE, why, "See the finding fabric.membership."
+            )
+        ]
     if not any(world.subnets.values()):
         why = "No port was asked: no node answered, or none has an InfiniBand port."
-        return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", _ONE, why, "See the findings fabric.node and stage discover.")]
-    why = f"Not enough ports could be asked, so it is not known whether there is a subnet manager.{words_of_ports(world)}"
+        return [
+            Finding(
+                "fabric.one_master",
+                fabric.name,
+                UNKNOWN,
+                "not known",
+                _ONE,
+                why,
+                "See the findings fabric.node and stage discover.",
+            )
+        ]
+    why = (
+        f"Not enough ports could be asked, so it is not known whether there is a subnet manager.{words_of_ports(world)}"
+    )
     remedy = "Correct what the ports say first; run sminfo by hand on a node, as root."
     return [Finding("fabric.one_master", fabric.name, UNKNOWN, "not known", _ONE, why, remedy)]
 
 
-def check_islands(fabric: Fabric, world: FabricFacts) -> typing.List[Finding]:
-    """Switches and HCAs that can see each other and no subnet manager, although others see one: their links to the rest are gone."""
+def check_islands(fabric: Fabric, world: FabricFacts) -> list[Finding]:
+    """Switches and HCAs that can see each other and no subnet manager, although others see one: their links to the rest
+    are gone."""
     expected = "a way to a subnet manager from each port with a link"
     asking = {(name, hca.rdma_device) for name, node in world.nodes.items() for hca in candidates(fabric, node)}
-    lost = {(name, seen.rdma_device) for name, subnets in world.subnets.items() for seen in subnets if seen.cut_off} & asking
+    lost = {
+        (name, seen.rdma_device) for name, subnets in world.subnets.items() for seen in subnets if seen.cut_off
+    } & asking
     # the topologies from ports that see a manager
     rest = {
         node.guid
@@ -195,11 +319,18 @@ def check_islands(fabric: Fabric, world: FabricFacts) -> typing.List[Finding]:
     findings = []
     for name, topologies in world.topologies.items():
         for seen in topologies:
-            if (name, seen.rdma_device) in lost and seen.topology is not None and not rest & {node.guid for node in seen.topology.nodes}:
+            if (
+                (name, seen.rdma_device) in lost
+                and seen.topology is not None
+                and not rest & {node.guid for node in seen.topology.nodes}
+            ):
                 findings.append(_island(f"{name} {seen.rdma_device}", seen.topology, expected))
     if findings:
         return findings
-    why = f"These ports have a link and no way to a subnet manager: {some([f'{name} {device}' for name, device in sorted(lost, key=str)])}."
+    why = (
+        "These ports have a link and no way to a subnet manager:"
+        f" {some([f'{name} {device}' for name, device in sorted(lost, key=str)])}."
+    )
     remedy = "Run ibnetdiscover and sminfo by hand on such a node, as root, and compare with another node."
     return [Finding("fabric.island", fabric.name, FAIL, f"{len(lost)} ports", expected, why, remedy)]
 
@@ -209,20 +340,35 @@ def _island(port: str, topology: Topology, expected: str) -> Finding:
     hcas = [node.called for node in topology.nodes if node.kind == "Ca" and not node.aggregation]
     measured = f"{len(switches)} switches and {len(hcas)} HCAs cut off"
     if not switches:
-        why = f"From {port}, whose own link is up, one sees no switch: the switch's port at the other end of the cable is not up."
+        why = (
+            f"From {port}, whose own link is up, one sees no switch: the switch's port at the other end of the cable is"
+            " not up."
+        )
         return Finding(
-            "fabric.island", port, FAIL, measured, expected, why, "See that port on the switch itself, seat the cable, and switch the port off and on."
+            "fabric.island",
+            port,
+            FAIL,
+            measured,
+            expected,
+            why,
+            "See that port on the switch itself, seat the cable, and switch the port off and on.",
         )
     why = (
-        f"From {port} one sees the switches {some(switches)} and the HCAs {some(hcas)}, and nothing else of the fabric: "
-        f"all links from these switches to the others are down."
+        f"From {port} one sees the switches {some(switches)} and the HCAs {some(hcas)}, and nothing else of the fabric:"
+        " all links from these switches to the others are down."
     )
-    remedy = "See the ports of these switches towards the spines (on the switch itself, or with ibportstate from one of these HCAs), and their cables."
+    remedy = (
+        "See the ports of these switches towards the spines (on the switch itself, or with ibportstate from one of"
+        " these HCAs), and their cables."
+    )
     return Finding("fabric.island", some(switches), FAIL, measured, expected, why, remedy)
 
 
-def _rivals(fabric: Fabric, asking: typing.Set[typing.Tuple[str, typing.Optional[str]]], world: FabricFacts) -> typing.Optional[Finding]:
-    """Two masters in one topology: ports that see one and ports that see the other look like two fabrics, and are one."""
+def _rivals(
+    fabric: Fabric, asking: set[tuple[str, typing.Optional[str]]], world: FabricFacts
+) -> typing.Optional[Finding]:
+    """Two masters in one topology: ports that see one and ports that see the other look like two fabrics, and are
+    one."""
     for node, topologies in world.topologies.items():
         for seen in topologies:
             masters = [manager for manager in _in_topology(seen, world).values() if manager.state == "MASTER"]
@@ -231,27 +377,55 @@ def _rivals(fabric: Fabric, asking: typing.Set[typing.Tuple[str, typing.Optional
     return None
 
 
-def _nobody_answers(fabric: Fabric, silent: typing.Mapping[str, typing.Sequence[SeenSubnet]], world: FabricFacts) -> Finding:
+def _nobody_answers(
+    fabric: Fabric, silent: typing.Mapping[str, typing.Sequence[SeenSubnet]], world: FabricFacts
+) -> Finding:
     """What the port says of itself at which the manager was: it hangs, it has ended, or there is no way to it."""
-    ports = "; ".join(f"{name} {some([seen.rdma_device for seen in subnets])}" for name, subnets in list(silent.items())[:6] if subnets)
+    ports = "; ".join(
+        f"{name} {some([seen.rdma_device for seen in subnets])}"
+        for name, subnets in list(silent.items())[:6]
+        if subnets
+    )
     lost = {seen.lost.lid: seen.lost for subnets in silent.values() for seen in subnets if seen.lost}
     asked = f"These ports ask and no subnet manager answers: {ports}."
     hung = [f"{item.description or '?'} (LID {item.lid})" for item in lost.values() if item.is_manager]
     ended = [f"{item.description or '?'} (LID {item.lid})" for item in lost.values() if item.is_manager is False]
     if hung:
         why = f"{asked} The port of {some(hung)} still says that a manager runs on it (IsSM bit): it hangs."
-        remedy = "See the process and its log on that machine, and restart it. A standby elsewhere would have taken over."
-        return Finding("fabric.one_master", fabric.name, FAIL, f"the subnet manager hangs: {some(hung)}", _ONE, why, remedy)
+        remedy = (
+            "See the process and its log on that machine, and restart it. A standby elsewhere would have taken over."
+        )
+        return Finding(
+            "fabric.one_master", fabric.name, FAIL, f"the subnet manager hangs: {some(hung)}", _ONE, why, remedy
+        )
     if ended:
-        why = f"{asked} The last one was on {some(ended)}; that port answers and says that no manager runs on it any more: it has ended."
+        why = (
+            f"{asked} The last one was on {some(ended)}; that port answers and says that no manager runs on it any"
+            " more: it has ended."
+        )
         remedy = "Start it again, see its log for why it ended, and run a second one as standby."
-        return Finding("fabric.one_master", fabric.name, FAIL, f"no subnet manager: that of {some(ended)} has ended", _ONE, why, remedy)
+        return Finding(
+            "fabric.one_master",
+            fabric.name,
+            FAIL,
+            f"no subnet manager: that of {some(ended)} has ended",
+            _ONE,
+            why,
+            remedy,
+        )
     remedy = "Start a subnet manager: opensm on a server, UFM, or the switch's own; if one should run, see its log."
     if lost:
         lids = some([f"LID {lid}" for lid in lost])
-        why = f"{asked} The last one was at {lids}, and that port does not answer either: its machine or a link on the way is down."
-        return Finding("fabric.one_master", fabric.name, FAIL, f"the subnet manager is unreachable: {lids}", _ONE, why, remedy)
-    return Finding("fabric.one_master", fabric.name, FAIL, "no subnet manager", _ONE, f"{asked}{words_of_ports(world)}", remedy)
+        why = (
+            f"{asked} The last one was at {lids}, and that port does not answer either: its machine or a link on the"
+            " way is down."
+        )
+        return Finding(
+            "fabric.one_master", fabric.name, FAIL, f"the subnet manager is unreachable: {lids}", _ONE, why, remedy
+        )
+    return Finding(
+        "fabric.one_master", fabric.name, FAIL, "no subnet manager", _ONE, f"{asked}{words_of_ports(world)}", remedy
+    )
 
 
 def _describe(manager: SubnetManager, names: Names) -> str:

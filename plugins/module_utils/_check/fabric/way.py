@@ -31,14 +31,16 @@ class Way:
     """
 
     def __init__(self, membership: Membership, topology: Topology) -> None:
-        ours = {member.port.guid for members in membership.members.values() for member in members if member.port is not None}
+        ours = {
+            member.port.guid for members in membership.members.values() for member in members if member.port is not None
+        }
         inside = {node.guid for node in topology.nodes if node.aggregation}
-        self.far: typing.Dict[End, End] = {}
-        self._by_lid: typing.Dict[int, typing.List[End]] = {}
-        with_hcas: typing.Set[str] = set()
-        with_ours: typing.Set[str] = set()
+        self.far: dict[End, End] = {}
+        self._by_lid: dict[int, list[End]] = {}
+        with_hcas: set[str] = set()
+        with_ours: set[str] = set()
         between = []
-        self.ours: typing.Set[End] = set()
+        self.ours: set[End] = set()
         for link in take_cables(topology).links:
             a, b = end_of(link.a), end_of(link.b)
             mine = {a[0], b[0]} & ours
@@ -56,35 +58,37 @@ class Way:
                     with_ours |= switches
                     self.ours |= {a, b}
         self.leaves = with_ours
-        # a leaf of others alone carries nothing of ours; a spine to which a storage node is cabled lies between our leaves all the same
+        # a leaf of others alone carries nothing of ours; a spine to which a storage node is cabled lies between our
+        # leaves all the same
         foreign = with_hcas - with_ours
         foreign -= _between(with_ours, foreign, between)
         for link in between:
             if not {link.a.guid, link.b.guid} & foreign:
                 self.ours |= {end_of(link.a), end_of(link.b)}
 
-    def ends_of(self, ports: typing.Iterable[UnreadPort]) -> typing.Set[End]:
+    def ends_of(self, ports: typing.Iterable[UnreadPort]) -> set[End]:
         return {end for port in ports for end in self._by_lid.get(port.lid, ()) if port.port in (end[1], ALL_PORTS)}
 
     def knows(self, port: UnreadPort) -> bool:
         return bool(self.ends_of((port,)))
 
 
-#: no way has more links, and no comparison of distances is longer: what is beyond them is taken for ours, which asks more of it
+#: no way has more links, and no comparison of distances is longer: what is beyond them is taken for ours, which asks
+#: more of it
 _MOST_LINKS = 32
 _MOST_COMPARED = 20_000_000
 #: of 64 bits, for all distances: some 100 MB
 _MOST_WORDS = 10_000_000
 
 
-def _between(leaves: typing.Set[str], asked: typing.Set[str], links: typing.Sequence[Link]) -> typing.Set[str]:
+def _between(leaves: set[str], asked: set[str], links: typing.Sequence[Link]) -> set[str]:
     """Those of some switches that lie on a shortest way between two leaves.
 
     One bit stands for each leaf, so that all of them are walked from at once: a large fabric has hundreds.
     """
     if not asked or len(leaves) < 2:
         return set()
-    near: typing.Dict[str, typing.Set[str]] = {guid: set() for guid in (*leaves, *asked)}
+    near: dict[str, set[str]] = {guid: set() for guid in (*leaves, *asked)}
     for link in links:
         near.setdefault(link.a.guid, set()).add(link.b.guid)
         near.setdefault(link.b.guid, set()).add(link.a.guid)
@@ -97,14 +101,20 @@ def _between(leaves: typing.Set[str], asked: typing.Set[str], links: typing.Sequ
         if len(within) > _MOST_LINKS or len(near) * len(within) * words > _MOST_WORDS:
             return set(asked)
         last = within[-1]
-        within.append({guid: functools.reduce(operator.or_, (last[other] for other in others), last[guid]) for guid, others in near.items()})
+        within.append(
+            {
+                guid: functools.reduce(operator.or_, (last[other] for other in others), last[guid])
+                for guid, others in near.items()
+            }
+        )
     if len(asked) * len(order) * len(within) * words > _MOST_COMPARED:
         return set(asked)
     return {guid for guid in asked if _joins(guid, order, within)}
 
 
 def _joins(guid: str, order: typing.Sequence[str], within: typing.Sequence[typing.Mapping[str, int]]) -> bool:
-    """Whether a switch lies on a shortest way between two leaves: by way of it they are some steps apart, and no nearer without it.
+    """Whether a switch lies on a shortest way between two leaves: by way of it they are some steps apart, and no nearer
+    without it.
 
     :param order: the leaves, by the number of their bit
     :param within: by number of steps and by switch, the leaves that are so near, or nearer

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage fabric: do the two halves of a topology, its nodes and its links, tell the same. Where they do not, something is missing, and nobody knows what."""
+"""Stage fabric: do the two halves of a topology, its nodes and its links, tell the same. Where they do not, something
+is missing, and nobody knows what."""
 
 from __future__ import annotations
-
-import typing
 
 from ..._model.fabric import Topology
 from ..._model.findings import UNKNOWN, Finding
@@ -12,29 +11,48 @@ from ..._model.intent import Fabric
 from .names import Names, some
 
 
-def check_whole(fabric: Fabric, topology: Topology) -> typing.List[Finding]:
-    """Nothing where each end of a link is a node of its kind, and all links hang together. A node without a link may be anybody's."""
+def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
+    """Nothing where each end of a link is a node of its kind, and all links hang together. A node without a link may be
+    anybody's."""
     kinds = {node.guid: node.kind for node in topology.nodes}
     ends = {(end.guid, end.kind) for link in topology.links for end in (link.a, link.b)}
-    strange = sorted(f"{kind or 'something'} {guid or 'without a GUID'}" for guid, kind in ends if kinds.get(guid) != kind)
+    strange = sorted(
+        f"{kind or 'something'} {guid or 'without a GUID'}" for guid, kind in ends if kinds.get(guid) != kind
+    )
     subject = f"{fabric.name} links"
     remedy = "Run ibnetdiscover by hand on a node of the fabric, as root, and run the stage again."
     if strange:
-        why = f"Links end at what is not among the nodes, or is there as something else: {some(strange)}. What else the discovery has missed is not known."
+        why = (
+            f"Links end at what is not among the nodes, or is there as something else: {some(strange)}. What else the"
+            " discovery has missed is not known."
+        )
         measured, expected = f"{len(strange)} ends of links without a node", "a node at each end of a link"
         return [Finding("fabric.topology", subject, UNKNOWN, measured, expected, why, remedy)]
     parts = sorted(_parts(topology), key=len)
     if len(parts) > 1:
         names = Names(topology)
         away = [names.node(guid) for part in parts[:-1] for guid in sorted(part)]
-        why = f"A discovery walks from link to link, and no link leads to these: {some(away)}. What else it has missed is not known."
-        return [Finding("fabric.topology", subject, UNKNOWN, f"{len(parts)} parts without a link between them", "one that hangs together", why, remedy)]
+        why = (
+            f"A discovery walks from link to link, and no link leads to these: {some(away)}. What else it has missed is"
+            " not known."
+        )
+        return [
+            Finding(
+                "fabric.topology",
+                subject,
+                UNKNOWN,
+                f"{len(parts)} parts without a link between them",
+                "one that hangs together",
+                why,
+                remedy,
+            )
+        ]
     return []
 
 
-def _parts(topology: Topology) -> typing.List[typing.Set[str]]:
+def _parts(topology: Topology) -> list[set[str]]:
     """The GUIDs that links connect, by part."""
-    beside: typing.Dict[str, typing.Set[str]] = {}
+    beside: dict[str, set[str]] = {}
     for link in topology.links:
         beside.setdefault(link.a.guid, set()).add(link.b.guid)
         beside.setdefault(link.b.guid, set()).add(link.a.guid)

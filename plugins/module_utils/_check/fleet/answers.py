@@ -18,6 +18,8 @@ def remedy(name: str, by_pods: typing.Container[str], needs: str = "") -> str:
     leave = "or take it out of the group rdma_nodes."
     what = f", with {needs}" if needs else ""
     if name in by_pods:
-        look = f"kubectl get pods -A -o wide -l app.kubernetes.io/name={DAEMON_SET} --field-selector spec.nodeName={name}"
+        look = (
+            f"kubectl get pods -A -o wide -l app.kubernetes.io/name={DAEMON_SET} --field-selector spec.nodeName={name}"
+        )
         return f"Make its observer answer{what}: {look}; {leave}"
     return f"Make {name} answer (ssh as root){what}, {leave}"

@@ -11,10 +11,10 @@ from ..._model.bios import KEYS, BiosAttribute, BiosSetting, BiosState, BiosWish
 from ..._model.errors import RdmaError
 from ..._parse.redfish.values import matches
 
-Wanted = typing.Mapping[Key, typing.Tuple[typing.Any, ...]]
+Wanted = typing.Mapping[Key, tuple[typing.Any, ...]]
 
 #: the worse one is the setting's
-_WORST: typing.Tuple[State, ...] = ("read_only", "wrong", "unknown", "pending", "ok")
+_WORST: tuple[State, ...] = ("read_only", "wrong", "unknown", "pending", "ok")
 #: keys whose attributes are different things, of which not each one knows each value
 _ALTERNATIVES = ("profile", "c_states")
 
@@ -35,7 +35,9 @@ def wanted_of(data: typing.Mapping[str, typing.Any]) -> Wanted:
         if key not in KEYS:
             raise RdmaError(f"wanted: {key!r} is no key of a BIOS", f"Use one of {', '.join(KEYS)}")
         if not values or any(not isinstance(one, (str, int, bool)) or not str(one).strip() for one in values):
-            raise RdmaError(f"wanted.{key}: {value!r} is no value", "Give a text, a number or a truth value, or a list of such")
+            raise RdmaError(
+                f"wanted.{key}: {value!r} is no value", "Give a text, a number or a truth value, or a list of such"
+            )
         found[key] = values
     return typing.cast(Wanted, found)
 
@@ -43,7 +45,11 @@ def wanted_of(data: typing.Mapping[str, typing.Any]) -> Wanted:
 def wanted_by(wishes: BiosWishes) -> Wanted:
     """What an intent asks for, by key."""
     given = {field.name: getattr(wishes, field.name) for field in dataclasses.fields(wishes)}
-    found = {key: value if isinstance(value, tuple) else (value,) for key, value in given.items() if value is not None and value != ()}
+    found = {
+        key: value if isinstance(value, tuple) else (value,)
+        for key, value in given.items()
+        if value is not None and value != ()
+    }
     return typing.cast(Wanted, found)
 
 
@@ -53,42 +59,58 @@ def way_out(bios: NodeBios) -> str:
         return "Switch off the lockdown mode of the BMC, set the BIOS, and switch it on again"
     if bios.jobs:
         job = bios.jobs[0].id
-        return f"Reset the node so that the job ends; if it never does, delete it in the job queue of the BMC: racadm jobqueue delete -i {job}"
+        return (
+            "Reset the node so that the job ends; if it never does, delete it in the job queue of the BMC: racadm"
+            f" jobqueue delete -i {job}"
+        )
     return "Set first what it depends on, or leave it out for this node"
 
 
-def states(bios: NodeBios, wanted: Wanted) -> typing.Tuple[BiosState, ...]:
+def states(bios: NodeBios, wanted: Wanted) -> tuple[BiosState, ...]:
     """The state of each setting that something is wanted of."""
     settings = {setting.key: setting for setting in bios.settings}
     return tuple(_state(bios, settings.get(key, BiosSetting(key)), values) for key, values in wanted.items())
 
 
-def _state(bios: NodeBios, setting: BiosSetting, wanted: typing.Tuple[typing.Any, ...]) -> BiosState:
+def _state(bios: NodeBios, setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> BiosState:
     job = bios.jobs[0].id if bios.jobs else ""
     if not setting.attributes:
-        where = f"the registry {bios.registry}" if bios.registry else f"the BIOS, whose registry is missing ({bios.registry_error})"
+        where = (
+            f"the registry {bios.registry}"
+            if bios.registry
+            else f"the BIOS, whose registry is missing ({bios.registry_error})"
+        )
         looked = ", ".join(setting.looked_for) or "nothing: this key was not asked for"
-        return BiosState(setting.key, "unknown", wanted, "not found", f"No such attribute in {where}. Looked for: {looked}.", job)
+        return BiosState(
+            setting.key, "unknown", wanted, "not found", f"No such attribute in {where}. Looked for: {looked}.", job
+        )
     attributes = concerned(setting, wanted)
     judged = [(one, _judge(bios, setting.key, one, wanted)) for one in attributes]
     state = min((answer.state for _one, answer in judged), key=_WORST.index)
     whys = dict.fromkeys(f"{one.name}: {answer.why}" for one, answer in judged if answer.state == state and answer.why)
-    return BiosState(setting.key, state, wanted, ", ".join(map(shown, attributes)), "; ".join(whys), job if state in ("pending", "read_only") else "")
+    return BiosState(
+        setting.key,
+        state,
+        wanted,
+        ", ".join(map(shown, attributes)),
+        "; ".join(whys),
+        job if state in ("pending", "read_only") else "",
+    )
 
 
-def concerned(setting: BiosSetting, wanted: typing.Tuple[typing.Any, ...]) -> typing.Tuple[BiosAttribute, ...]:
+def concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tuple[BiosAttribute, ...]:
     """The attributes that must be as wanted: those that could be; all of them where none could."""
     return tuple(one for one in setting.attributes if _knows(setting.key, one, wanted)) or setting.attributes
 
 
-def _knows(key: Key, attribute: BiosAttribute, wanted: typing.Tuple[typing.Any, ...]) -> bool:
+def _knows(key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> bool:
     """Whether an attribute could be what is wanted. Of several profiles only one has the value."""
     if key not in _ALTERNATIVES or not attribute.allowed:
         return True
     return any(matches(key, wanted, one.value, one.label) for one in attribute.allowed)
 
 
-def _judge(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: typing.Tuple[typing.Any, ...]) -> _Judged:
+def _judge(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: tuple[typing.Any, ...]) -> _Judged:
     now = is_right(key, attribute, attribute.current, wanted)
     waits = attribute.pending is not None
     then = is_right(key, attribute, attribute.pending, wanted) if waits else now
@@ -98,16 +120,26 @@ def _judge(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: typing.Tu
         return _Judged("pending", f"{attribute.pending} waits for a reset{_by(bios)}")
     if now is not False and then is not False:
         if now is None or then is None:
-            return _Judged("unknown", f"{attribute.current if now is None else attribute.pending} does not say whether it is {in_words(wanted)}")
+            return _Judged(
+                "unknown",
+                f"{attribute.current if now is None else attribute.pending} does not say whether it is"
+                f" {in_words(wanted)}",
+            )
         # nothing is known to wait
-        return _Judged("unknown", f"as wanted now, but {bios.pending_error}") if bios.pending_error else _Judged("ok", "")
+        return (
+            _Judged("unknown", f"as wanted now, but {bios.pending_error}") if bios.pending_error else _Judged("ok", "")
+        )
     seen = (
-        f"{attribute.pending} waits for a reset, and is not {in_words(wanted)}" if waits and then is False else f"{attribute.current} is not {in_words(wanted)}"
+        f"{attribute.pending} waits for a reset, and is not {in_words(wanted)}"
+        if waits and then is False
+        else f"{attribute.current} is not {in_words(wanted)}"
     )
     if attribute.read_only:
         return _Judged("read_only", f"{seen}; {attribute.read_only}")
     if attribute.allowed and not any(matches(key, wanted, one.value, one.label) for one in attribute.allowed):
-        return _Judged("wrong", f"{seen}, which it can't be: allowed are {', '.join(one.value for one in attribute.allowed)}")
+        return _Judged(
+            "wrong", f"{seen}, which it can't be: allowed are {', '.join(one.value for one in attribute.allowed)}"
+        )
     failed = f"; when values were applied last: {bios.last_apply}" if bios.last_apply and not waits else ""
     return _Judged("wrong", f"{seen}{failed}")
 
@@ -119,7 +151,9 @@ def _by(bios: NodeBios) -> str:
     return "" if bios.jobs is None else ", and no job is there that would apply it"
 
 
-def is_right(key: Key, attribute: BiosAttribute, value: typing.Any, wanted: typing.Tuple[typing.Any, ...]) -> typing.Optional[bool]:
+def is_right(
+    key: Key, attribute: BiosAttribute, value: typing.Any, wanted: tuple[typing.Any, ...]
+) -> typing.Optional[bool]:
     """Whether a value of an attribute is one of those that are wanted; None where it does not say."""
     labels = [one.label for one in attribute.allowed if one.value == value]
     return matches(key, wanted, value, labels[0] if labels else None)
@@ -127,9 +161,11 @@ def is_right(key: Key, attribute: BiosAttribute, value: typing.Any, wanted: typi
 
 def shown(attribute: BiosAttribute) -> str:
     """An attribute with its value, and with what waits."""
-    return f"{attribute.name} {attribute.current}" + ("" if attribute.pending is None else f" ({attribute.pending} after a reset)")
+    return f"{attribute.name} {attribute.current}" + (
+        "" if attribute.pending is None else f" ({attribute.pending} after a reset)"
+    )
 
 
-def in_words(wanted: typing.Tuple[typing.Any, ...]) -> str:
+def in_words(wanted: tuple[typing.Any, ...]) -> str:
     """Wanted values as a reader says them."""
     return " or ".join({True: "on", False: "off"}[one] if isinstance(one, bool) else str(one) for one in wanted)

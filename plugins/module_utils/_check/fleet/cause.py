@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A cause with its remedy, where the remedy depends on the link layer: advice on RoCE (PFC, ECN, UDP ports) misleads on InfiniBand."""
+"""A cause with its remedy, where the remedy depends on the link layer: advice on RoCE (PFC, ECN, UDP ports) misleads on
+InfiniBand."""
 
 from __future__ import annotations
 
@@ -26,13 +27,17 @@ class Cause(typing.NamedTuple):
     infiniband: str = ""
     ethernet: str = ""
 
-    def on(self, link: Link) -> typing.Tuple[str, str]:
+    def on(self, link: Link) -> tuple[str, str]:
         """Return the cause, and its remedy on a link layer; where that is not known, the remedies on both, by name."""
         parts = [self.remedy]
         if link:
             parts.append(self.infiniband if link == "InfiniBand" else self.ethernet)
         else:
-            parts += [f"On {name}: {text}" for name, text in (("InfiniBand", self.infiniband), ("Ethernet", self.ethernet)) if text]
+            parts += [
+                f"On {name}: {text}"
+                for name, text in (("InfiniBand", self.infiniband), ("Ethernet", self.ethernet))
+                if text
+            ]
         return self.why, " ".join(part for part in parts if part)
 
 

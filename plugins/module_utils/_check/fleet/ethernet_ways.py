@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ways between the ports of an Ethernet fabric, as far as its switches tell them to the nodes: by LLDP each port knows its leaf, and nobody what is above.
+"""The ways between the ports of an Ethernet fabric, as far as its switches tell them to the nodes: by LLDP each port
+knows its leaf, and nobody what is above.
 
-A switch is known by its chassis ID and its name, since either may be given twice. A port that heard no switch, or several, or what another port heard as
-well, is at a switch of its own here: it is measured, and what it is cabled to is not known.
+A switch is known by its chassis ID and its name, since either may be given twice. A port that heard no switch, or
+several, or what another port heard as well, is at a switch of its own here: it is measured, and what it is cabled to is
+not known.
 """
 
 from __future__ import annotations
@@ -20,19 +22,20 @@ from .hcas_of_fabric import Member, Membership
 
 Neighbours = typing.Mapping[str, ObservedNeighbours]
 #: rail and node
-Port = typing.Tuple[int, str]
+Port = tuple[int, str]
 #: chassis ID and name
-_Switch = typing.Tuple[str, str]
+_Switch = tuple[str, str]
 #: a port, its interface, the port of the switch that it heard, and why its switch is not known
-_Found = typing.Tuple[End, typing.Optional[Netdev], typing.Optional[SwitchPort], str]
+_Found = tuple[End, typing.Optional[Netdev], typing.Optional[SwitchPort], str]
 SPREAD = "switches of Ethernet spread flows over the links between them by a hash of their own"
 #: reasons in one text, at most
 _MOST_REASONS = 3
-#: ports of switches that one interface heard, in one text, and characters of a name that a switch has, and of an error, at most
+#: ports of switches that one interface heard, in one text, and characters of a name that a switch has, and of an error,
+#: at most
 _MOST_HEARD, _MOST_NAME, _MOST_ERROR = 4, 64, 300
 HOW = (
-    "Switch LLDP on at the ports of the leaves (lldp run on EOS, feature lldp on NX-OS, set protocols lldp interface all on Junos), "
-    "and have no NIC's firmware keep it to itself (LLDP_NB_DCBX_P1 in mstconfig)"
+    "Switch LLDP on at the ports of the leaves (lldp run on EOS, feature lldp on NX-OS, set protocols lldp interface"
+    " all on Junos), and have no NIC's firmware keep it to itself (LLDP_NB_DCBX_P1 in mstconfig)"
 )
 
 
@@ -50,7 +53,7 @@ class Unheard(typing.NamedTuple):
 
 def ethernet_ways(
     membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]] = None
-) -> typing.Tuple[typing.Optional[Ways], str]:
+) -> tuple[typing.Optional[Ways], str]:
     """The ways, or None and why none are known: most of its ports heard no switch.
 
     :param only: ports that take part, by rail and node; None: all
@@ -65,32 +68,47 @@ def ethernet_ways(
         which = f"{len(told)} of its {len(found)} ports tell by LLDP which switch they are cabled to"
         return None, f"{which} ({'; '.join(reasons[:_MOST_REASONS])}{more}). {HOW}"
     names = _names({_switch(heard) for _end, _netdev, heard, why in found if heard is not None and not why})
-    nodes: typing.Dict[str, FabricNode] = {}
+    nodes: dict[str, FabricNode] = {}
     links, cables = [], {}
-    numbers: typing.Dict[str, int] = collections.Counter()
+    numbers: dict[str, int] = collections.Counter()
     for end, netdev, heard, why in found:
         switch = f"switch {' '.join(_switch(heard))}" if heard is not None and not why else f"switch of {end.guid}"
         name = names[_switch(heard)] if heard is not None and not why else f"the switch of {end.node} rail {end.rail}"
         nodes[switch] = FabricNode("Switch", switch, name, 0)
         nodes[end.guid] = FabricNode("Ca", end.guid, end.node, 1)
         numbers[switch] += 1
-        links.append(Link(LinkEnd("Ca", end.guid, 1, None, end.guid), LinkEnd("Switch", switch, numbers[switch]), None, None))
+        links.append(
+            Link(LinkEnd("Ca", end.guid, 1, None, end.guid), LinkEnd("Switch", switch, numbers[switch]), None, None)
+        )
         interface, gbps = (netdev.name, netdev.speed_gbps) if netdev is not None else ("", None)
         hca = next(member.hca for member in membership.members[end.node] if member.rail == end.rail)
         gbps = gbps or next((port.rate_gbps for port in hca.all_ports), None)
         driver = (hca.pci.driver if hca.pci is not None else None) or ""
         cables[end.guid] = Cable(interface, heard.port if heard is not None and not why else "", gbps, why, driver)
-    return Ways(Topology(tuple(nodes.values()), tuple(links)), (), [end for end, _netdev, _heard, _why in found], SPREAD, cables), ""
-
-
-def unheard_ports(membership: Membership, neighbours: Neighbours) -> typing.Tuple[Unheard, ...]:
-    """The ports of which it is not known to which switch they are cabled."""
-    return tuple(
-        Unheard(end.node, end.rail, netdev.name if netdev is not None else "", why) for end, netdev, _heard, why in _found(membership, neighbours, None) if why
+    return (
+        Ways(
+            Topology(tuple(nodes.values()), tuple(links)),
+            (),
+            [end for end, _netdev, _heard, _why in found],
+            SPREAD,
+            cables,
+        ),
+        "",
     )
 
 
-def _found(membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]]) -> typing.List[_Found]:
+def unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
+    """The ports of which it is not known to which switch they are cabled."""
+    return tuple(
+        Unheard(end.node, end.rail, netdev.name if netdev is not None else "", why)
+        for end, netdev, _heard, why in _found(membership, neighbours, None)
+        if why
+    )
+
+
+def _found(
+    membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]]
+) -> list[_Found]:
     """What is known of each port that takes part."""
     ports = [
         (End(node, member.rail, f"{node} {_interface(member)}", 0), *_seen(member, neighbours.get(node)))
@@ -108,7 +126,9 @@ def _interface(member: Member) -> str:
     return next((netdev.name for netdev in member.hca.all_netdevs), member.hca.name)
 
 
-def _seen(member: Member, observed: typing.Optional[ObservedNeighbours]) -> typing.Tuple[typing.Optional[Netdev], typing.Optional[SwitchPort], str]:
+def _seen(
+    member: Member, observed: typing.Optional[ObservedNeighbours]
+) -> tuple[typing.Optional[Netdev], typing.Optional[SwitchPort], str]:
     """The interface of a port, the port of the switch at its cable, and why that is not known."""
     netdevs = member.hca.all_netdevs
     if not netdevs:
@@ -118,7 +138,11 @@ def _seen(member: Member, observed: typing.Optional[ObservedNeighbours]) -> typi
         return netdevs[0], None, f"nobody listened there: {both_ends(error, _MOST_ERROR)}"
     bonded = next((netdev for netdev in netdevs if netdev.bond), None)
     if bonded is not None:
-        return bonded, None, f"{bonded.name} is part of {bonded.bond}, and which cable of a bond a flow takes is not known"
+        return (
+            bonded,
+            None,
+            f"{bonded.name} is part of {bonded.bond}, and which cable of a bond a flow takes is not known",
+        )
     by_name = {item.name: item for item in observed.value.netdevs}
     listened = [netdev for netdev in netdevs if netdev.name in by_name]
     if not listened:
@@ -157,8 +181,11 @@ def _switch(port: SwitchPort) -> _Switch:
     return port.chassis, port.system
 
 
-def _names(switches: typing.Iterable[_Switch]) -> typing.Dict[_Switch, str]:
+def _names(switches: typing.Iterable[_Switch]) -> dict[_Switch, str]:
     """What a reader calls them: by their name, and by their chassis as well where two have one name."""
     known = list(switches)
     counted = collections.Counter(system for _chassis, system in known)
-    return {(chassis, system): chassis if not system else system if counted[system] == 1 else f"{system} ({chassis})" for chassis, system in known}
+    return {
+        (chassis, system): chassis if not system else system if counted[system] == 1 else f"{system} ({chassis})"
+        for chassis, system in known
+    }

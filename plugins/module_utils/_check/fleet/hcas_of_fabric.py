@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which HCAs of which node belong to a fabric of the intent. The one answer to that question for every stage that needs it.
+"""Which HCAs of which node belong to a fabric of the intent. The one answer to that question for every stage that needs
+it.
 
-On InfiniBand the subnet manager that a port sees decides, not a list: HCAs are on one fabric when they have the same manager (row S1.6).
-Ethernet has no such authority: there the selectors of the intent decide alone.
+On InfiniBand the subnet manager that a port sees decides, not a list: HCAs are on one fabric when they have the same
+manager (row S1.6). Ethernet has no such authority: there the selectors of the intent decide alone.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Member:
 class Membership:
     """The members of a fabric, or why there are none.
 
-    :ivar subnet_managers: GUIDs of the managers that define the fabric: one, but in the middle of a failover; none on Ethernet
+    :ivar subnet_managers: GUIDs of the managers that define the fabric: one, but in the middle of a failover; none on
+        Ethernet
     :ivar members: by node, for every node that was read, in the order of the rails; empty when the node has none
     :ivar why: why the fabric could not be made out; empty when it could. Then nobody is a member
     :ivar remedy: what to do about it
@@ -51,11 +53,11 @@ class Membership:
     """
 
     fabric: str
-    subnet_managers: typing.Tuple[str, ...]
-    members: typing.Mapping[str, typing.Tuple[Member, ...]]
+    subnet_managers: tuple[str, ...]
+    members: typing.Mapping[str, tuple[Member, ...]]
     why: str = ""
     remedy: str = ""
-    contested: typing.Tuple[str, ...] = ()
+    contested: tuple[str, ...] = ()
 
     @property
     def resolved(self) -> bool:
@@ -63,7 +65,8 @@ class Membership:
 
 
 def selects(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str]] = None) -> bool:
-    """Whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are never selected.
+    """Whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are never
+    selected.
 
     :param names: by which an interface of it may be selected; None: of all of its interfaces
     """
@@ -78,20 +81,33 @@ def selects(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str
     )
 
 
-def candidates(fabric: Fabric, node: NodeHcas) -> typing.Tuple[Hca, ...]:
-    """The HCAs of a node that could be members, judged without a subnet manager: link layer of the profile, and what the intent's lists allow."""
-    chosen = [hca for hca in node.hcas if traits(fabric).members and selects(fabric.select, hca, bonds.usable_names(fabric, hca))]
+def candidates(fabric: Fabric, node: NodeHcas) -> tuple[Hca, ...]:
+    """The HCAs of a node that could be members, judged without a subnet manager: link layer of the profile, and what
+    the intent's lists allow."""
+    chosen = [
+        hca
+        for hca in node.hcas
+        if traits(fabric).members and selects(fabric.select, hca, bonds.usable_names(fabric, hca))
+    ]
     if is_infiniband(fabric):
         return tuple(hca for hca in chosen if any(port.link_layer == "InfiniBand" for port in hca.all_ports))
-    return bonds.join_bonds(fabric, [hca for hca in chosen if hca.pci is not None and not any(port.link_layer == "InfiniBand" for port in hca.all_ports)])
+    return bonds.join_bonds(
+        fabric,
+        [
+            hca
+            for hca in chosen
+            if hca.pci is not None and not any(port.link_layer == "InfiniBand" for port in hca.all_ports)
+        ],
+    )
 
 
 def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     """The members of one fabric.
 
-    InfiniBand: of the groups of HCAs that see the same manager, the one that has ``hcas_per_node`` HCAs on every node; else the only one that
-    has them on some node, so that a port that is down is missed by name and the fabric is still known. ``select.subnet_manager`` with
-    GUIDs names the group: several, since after a failover another one is the master. Ethernet: what the selectors select.
+    InfiniBand: of the groups of HCAs that see the same manager, the one that has ``hcas_per_node`` HCAs on every node;
+    else the only one that has them on some node, so that a port that is down is missed by name and the fabric is still
+    known. ``select.subnet_manager`` with GUIDs names the group: several, since after a failover another one is the
+    master. Ethernet: what the selectors select.
 
     :param nodes: HCAs of each node that could be read
     :param subnets: what the ports of each node see; a node that could not be asked may be absent
@@ -104,11 +120,16 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
     if wanted:
         seen = tuple(guid for guid in groups if guid in wanted)
         if not seen:
-            names = f"the subnet manager {wanted[0]}" if len(wanted) == 1 else f"any of the subnet managers {', '.join(wanted)}"
+            names = (
+                f"the subnet manager {wanted[0]}"
+                if len(wanted) == 1
+                else f"any of the subnet managers {', '.join(wanted)}"
+            )
             return _unresolved(
                 fabric,
                 f"no port sees {names}; seen are: {_described(groups) or 'none'}",
-                f"Start that subnet manager, or list all that may be the master in select.subnet_manager of the fabric '{fabric.name}'",
+                "Start that subnet manager, or list all that may be the master in select.subnet_manager of the fabric"
+                f" '{fabric.name}'",
             )
         chosen = {name: _together([groups[guid].get(name, ()) for guid in seen]) for name in nodes}
         return _number(fabric, seen, chosen, _possible(fabric, nodes, chosen, groups))
@@ -124,24 +145,27 @@ def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
         return _unresolved(
             fabric,
             f"no subnet manager is seen by {count} HCAs of a node: {seen_by}",
-            f"Bring up the ports and the subnet manager of the fabric '{fabric.name}', or correct its select.hcas_per_node",
+            f"Bring up the ports and the subnet manager of the fabric '{fabric.name}', or correct its"
+            " select.hcas_per_node",
         )
     return _unresolved(
         fabric,
         f"{len(choice)} fabrics have {count} HCAs on a node: {seen_by}",
-        f"Write the GUID of the right one into select.subnet_manager of the fabric '{fabric.name}': " + folded(sorted(choice), _MOST, " or "),
+        f"Write the GUID of the right one into select.subnet_manager of the fabric '{fabric.name}': "
+        + folded(sorted(choice), _MOST, " or "),
         tuple(sorted(choice)),
     )
 
 
-Pair = typing.Tuple[Hca, typing.Optional[Port]]
-Pairs = typing.Tuple[Pair, ...]
-Group = typing.Dict[str, Pairs]
+Pair = tuple[Hca, typing.Optional[Port]]
+Pairs = tuple[Pair, ...]
+Group = dict[str, Pairs]
 
 
-def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> typing.Dict[str, Group]:
-    """Candidates by the GUID of the manager that they see, and by node. Of an HCA with two ports on one fabric the first one stands for it."""
-    groups: typing.Dict[str, typing.Dict[str, typing.List[Pair]]] = {}
+def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> dict[str, Group]:
+    """Candidates by the GUID of the manager that they see, and by node. Of an HCA with two ports on one fabric the
+    first one stands for it."""
+    groups: dict[str, dict[str, list[Pair]]] = {}
     for name, node in nodes.items():
         masters = masters_of(subnets.get(name, ()))
         for hca in candidates(fabric, node):
@@ -154,37 +178,53 @@ def _groups(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> typing.Dict[str, 
     return {guid: {name: tuple(pairs) for name, pairs in groups[guid].items()} for guid in sorted(groups)}
 
 
-def masters_of(subnets: typing.Iterable[SeenSubnet]) -> typing.Dict[typing.Tuple[str, int], str]:
-    """Return the GUID of the master subnet manager that each port of a node sees, by RDMA device and number of the port."""
+def masters_of(subnets: typing.Iterable[SeenSubnet]) -> dict[tuple[str, int], str]:
+    """Return the GUID of the master subnet manager that each port of a node sees, by RDMA device and number of the
+    port."""
     return {(seen.rdma_device, seen.port): seen.master.guid for seen in subnets if seen.master}
 
 
 def _together(of_managers: typing.Sequence[Pairs]) -> Pairs:
     """The HCAs of a node that see one of several managers, each once."""
-    chosen: typing.Dict[str, Pair] = {}
+    chosen: dict[str, Pair] = {}
     for pairs in of_managers:
         for hca, port in pairs:
             chosen.setdefault(hca.name, (hca, port))
     return tuple(chosen.values())
 
 
-def _number(fabric: Fabric, guids: typing.Tuple[str, ...], chosen: Group, possible: Seats) -> Membership:
+def _number(fabric: Fabric, guids: tuple[str, ...], chosen: Group, possible: Seats) -> Membership:
     """Give each HCA its rail."""
-    rails = numbers({name: [hca for hca, _port in pairs] for name, pairs in chosen.items()}, possible, fabric.select.hcas_per_node)
+    rails = numbers(
+        {name: [hca for hca, _port in pairs] for name, pairs in chosen.items()}, possible, fabric.select.hcas_per_node
+    )
     members = {
-        node: tuple(sorted((Member(rails[node, hca.name], hca, port) for hca, port in pairs), key=lambda member: member.rail)) for node, pairs in chosen.items()
+        node: tuple(
+            sorted((Member(rails[node, hca.name], hca, port) for hca, port in pairs), key=lambda member: member.rail)
+        )
+        for node, pairs in chosen.items()
     }
     return Membership(fabric.name, guids, members)
 
 
-def _possible(fabric: Fabric, nodes: Nodes, chosen: Group, groups: typing.Mapping[str, Group]) -> typing.Dict[str, typing.List[Hca]]:
-    """The members, and the HCAs that see no manager. An address that is on another fabric on some node is so, by its slot, on all of its kind."""
+def _possible(fabric: Fabric, nodes: Nodes, chosen: Group, groups: typing.Mapping[str, Group]) -> dict[str, list[Hca]]:
+    """The members, and the HCAs that see no manager. An address that is on another fabric on some node is so, by its
+    slot, on all of its kind."""
     mine = {name: {hca.name for hca, _port in pairs} for name, pairs in chosen.items()}
-    others = {address_of(hca) for group in groups.values() for name, pairs in group.items() for hca, _port in pairs if hca.name not in mine.get(name, ())}
-    return {name: [hca for hca in candidates(fabric, node) if hca.name in mine[name] or address_of(hca) not in others] for name, node in nodes.items()}
+    others = {
+        address_of(hca)
+        for group in groups.values()
+        for name, pairs in group.items()
+        for hca, _port in pairs
+        if hca.name not in mine.get(name, ())
+    }
+    return {
+        name: [hca for hca in candidates(fabric, node) if hca.name in mine[name] or address_of(hca) not in others]
+        for name, node in nodes.items()
+    }
 
 
-def _unresolved(fabric: Fabric, why: str, remedy: str, contested: typing.Tuple[str, ...] = ()) -> Membership:
+def _unresolved(fabric: Fabric, why: str, remedy: str, contested: tuple[str, ...] = ()) -> Membership:
     return Membership(fabric.name, (), {}, why, remedy, contested)
 
 

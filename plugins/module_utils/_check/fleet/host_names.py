@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whose host a node description of a fabric names. rdma-ndd writes ``<host> <device>``, the host mostly without its domain; an inventory mostly has it."""
+"""Whose host a node description of a fabric names. rdma-ndd writes ``<host> <device>``, the host mostly without its
+domain; an inventory mostly has it."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ import typing
 from ..._model.hca import NodeHcas
 
 
-def owners(nodes: typing.Mapping[str, NodeHcas]) -> typing.Dict[str, typing.Tuple[str, ...]]:
-    """Nodes by the short names of their hosts, in lower case: the name in the inventory, and the one that a node's own HCAs bear.
+def owners(nodes: typing.Mapping[str, NodeHcas]) -> dict[str, tuple[str, ...]]:
+    """Nodes by the short names of their hosts, in lower case: the name in the inventory, and the one that a node's own
+    HCAs bear.
 
     The first word that HCAs of several nodes bear is none: ``MT4129``, before rdma-ndd wrote another.
     """
-    borne: typing.Dict[str, typing.Set[str]] = {}
+    borne: dict[str, set[str]] = {}
     for name, node in nodes.items():
         for hca in node.hcas:
             if hca.node_description:

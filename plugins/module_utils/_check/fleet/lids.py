@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Ports whose node reports a LID that belongs to another port, or may do so. A LID leads to one port: an answer from it proves nothing of another port."""
+"""Ports whose node reports a LID that belongs to another port, or may do so. A LID leads to one port: an answer from it
+proves nothing of another port."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from .hcas_of_fabric import Membership, Nodes, Subnets, masters_of
 from .places import Topologies, seen_at
 
 #: node, RDMA device, number of the port
-Key = typing.Tuple[str, str, int]
+Key = tuple[str, str, int]
 
 #: ports in the words of a claim
 _MOST = 8
@@ -30,7 +31,7 @@ class Claim:
     """
 
     lid: int
-    ports: typing.Tuple[Key, ...]
+    ports: tuple[Key, ...]
     words: str
 
 
@@ -50,13 +51,15 @@ class _ClaimedPort:
         return "{} {} port {}".format(*self.key)
 
 
-def false_claims(membership: Membership, nodes: Nodes, subnets: Subnets, topologies: Topologies) -> typing.Tuple[Claim, ...]:
-    """The LIDs that several ports of one subnet tell, and those that the topology shows at another port, in the order of the LIDs.
+def false_claims(membership: Membership, nodes: Nodes, subnets: Subnets, topologies: Topologies) -> tuple[Claim, ...]:
+    """The LIDs that several ports of one subnet tell, and those that the topology shows at another port, in the order
+    of the LIDs.
 
-    Virtual functions have the LID of their physical one. What the topology shows at the GUID of a port is proven; without it, of two ports neither is.
+    Virtual functions have the LID of their physical one. What the topology shows at the GUID of a port is proven;
+    without it, of two ports neither is.
     """
     shown = _TopologyLids(membership, subnets, topologies)
-    by_lid: typing.Dict[typing.Tuple[int, str], typing.List[_ClaimedPort]] = collections.defaultdict(list)
+    by_lid: dict[tuple[int, str], list[_ClaimedPort]] = collections.defaultdict(list)
     for port in _claimed_ports(membership, nodes, subnets):
         by_lid[port.lid, port.master].append(port)
     claims = []
@@ -66,13 +69,18 @@ def false_claims(membership: Membership, nodes: Nodes, subnets: Subnets, topolog
         if len(ports) > 1:
             wrong = [port for port in ports if port not in proven] if len(proven) == 1 else ports
         if wrong:
-            claims.append(Claim(lid, tuple(port.key for port in wrong), f"{_says(ports, lid)}{shown.words(lid, wrong)}"))
+            claims.append(
+                Claim(lid, tuple(port.key for port in wrong), f"{_says(ports, lid)}{shown.words(lid, wrong)}")
+            )
     return tuple(claims)
 
 
 def _says(ports: typing.Sequence[_ClaimedPort], lid: int) -> str:
     names = folded([str(port) for port in ports], _MOST, " and " if len(ports) == 2 else ", ")
-    return f"By {'its node' if len(ports) == 1 else 'their nodes'}, {names} {'has' if len(ports) == 1 else 'have'} LID {lid}."
+    return (
+        f"By {'its node' if len(ports) == 1 else 'their nodes'}, {names} {'has' if len(ports) == 1 else 'have'} LID"
+        f" {lid}."
+    )
 
 
 def _claimed_ports(membership: Membership, nodes: Nodes, subnets: Subnets) -> typing.Iterator[_ClaimedPort]:
@@ -85,7 +93,7 @@ def _claimed_ports(membership: Membership, nodes: Nodes, subnets: Subnets) -> ty
                 yield _ClaimedPort((name, hca.rdma_device or "", port.number), port.lid, port.guid, master or "")
 
 
-def _ports(hcas: typing.Iterable[Hca]) -> typing.Iterator[typing.Tuple[Hca, Port]]:
+def _ports(hcas: typing.Iterable[Hca]) -> typing.Iterator[tuple[Hca, Port]]:
     return ((hca, port) for hca in hcas if not hca.is_virtual for port in hca.ports)
 
 
@@ -94,9 +102,16 @@ class _TopologyLids:
 
     def __init__(self, membership: Membership, subnets: Subnets, topologies: Topologies) -> None:
         name, seen, _why = seen_at(membership, topologies)
-        self._master = next((one.master.guid for one in subnets.get(name, ()) if one.master and _is_from(one.rdma_device, one.port, seen)), None)
-        self._lids: typing.Dict[str, int] = {}
-        self._owners: typing.Dict[int, str] = {}
+        self._master = next(
+            (
+                one.master.guid
+                for one in subnets.get(name, ())
+                if one.master and _is_from(one.rdma_device, one.port, seen)
+            ),
+            None,
+        )
+        self._lids: dict[str, int] = {}
+        self._owners: dict[int, str] = {}
         self._called = {node.guid: node.called for node in seen.topology.nodes} if seen and seen.topology else {}
         for link in seen.topology.links if seen and seen.topology else ():
             for end in (link.a, link.b):
@@ -111,12 +126,18 @@ class _TopologyLids:
         return self._lids.get(port.guid or "")
 
     def elsewhere(self, port: _ClaimedPort) -> bool:
-        """Return whether the topology shows another LID at the port, or, if it does not show the port, the LID at another port of the same manager."""
+        """Return whether the topology shows another LID at the port, or, if it does not show the port, the LID at
+        another port of the same manager."""
         own = self.at(port)
-        return own != port.lid if own is not None else port.guid is not None and port.lid in self._owners and port.master == self._master
+        return (
+            own != port.lid
+            if own is not None
+            else port.guid is not None and port.lid in self._owners and port.master == self._master
+        )
 
     def words(self, lid: int, wrong: typing.Sequence[_ClaimedPort]) -> str:
-        """Return a sentence: the port at which the topology shows the LID, and the LIDs that it shows at these ports."""
+        """Return a sentence: the port at which the topology shows the LID, and the LIDs that it shows at these
+        ports."""
         owner = self._owners.get(lid)
         others = [f"LID {self.at(port)} at {port}" for port in wrong if self.at(port) not in (None, lid)]
         at = [f"it at {self._called.get(owner) or 'a port'} (GUID {owner})"] if owner else []

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the link and the PCIe link of each HCA could carry, whatever they trained down to: the one answer for every stage that needs a floor.
+"""What the link and the PCIe link of each HCA could carry, whatever they trained down to: the one answer for every
+stage that needs a floor.
 
-A link can do what both of its ends can. On InfiniBand iblinkinfo says that; on Ethernet the port (ethtool) and, where they negotiate, its partner, else the
-other ports of the fabric, else the intent (``line_rate.expected_gbps``). A PCIe link can do what both the card and the port above it, its slot, can.
+A link can do what both of its ends can. On InfiniBand iblinkinfo says that; on Ethernet the port (ethtool) and, where
+they negotiate, its partner, else the other ports of the fabric, else the intent (``line_rate.expected_gbps``). A PCIe
+link can do what both the card and the port above it, its slot, can.
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ from .places import by_leaf, could_be, end_of, far_ends, seen_from
 _WIDTH = re.compile(r"\b([0-9]{1,2})X\b", re.ASCII)
 _SPEED = re.compile(r"\b([0-9]{1,4}(?:\.[0-9]{1,6})?) Gbps\b", re.ASCII)
 
-#: bytes of a packet beside its payload, at most: 2 of framing, 6 of the data link layer, 16 of a memory write's header with 64 bit addresses; the answer to
-#: a read has 4 less. R. Neugebauer and others, Understanding PCIe performance for end host networking, SIGCOMM 2018, section 3
+#: bytes of a packet beside its payload, at most: 2 of framing, 6 of the data link layer, 16 of a memory write's header
+#: with 64 bit addresses; the answer to a read has 4 less. R. Neugebauer and others, Understanding PCIe performance for
+#: end host networking, SIGCOMM 2018, section 3
 HEADER, SHORT_HEADER = 24, 20
-#: of the link, for packets: acknowledgements and flow control take 8 to 10 percent (there as well; pcie-bench/pcie-model has the formula), where they are no
-#: part of the flits
+#: of the link, for packets: acknowledgements and flow control take 8 to 10 percent (there as well;
+#: pcie-bench/pcie-model has the formula), where they are no part of the flits
 FOR_PACKETS = 0.90
 #: GT/s from which on links have flits
 _FLITS = 64.0
@@ -41,11 +44,12 @@ _OLD, _DATA_OF_OLD = ("SDR", "DDR", "QDR"), 0.8
 _HYPERVISORS = ("virtio-pci", "vmxnet3", "e1000")
 
 #: node and PCI address of the function
-Function = typing.Tuple[str, str]
+Function = tuple[str, str]
 
 
 def sustained_gbps(speed: float, width: int, payload: int = USUAL_PAYLOAD) -> float:
-    """What the packets of a PCIe link leave for data, in Gb/s: 57.6 of the 63.0 of 8 GT/s x8, and nine tenths of that for a while.
+    """What the packets of a PCIe link leave for data, in Gb/s: 57.6 of the 63.0 of 8 GT/s x8, and nine tenths of that
+    for a while.
 
     :param speed: in GT/s
     :param payload: of a packet, in bytes; more than USUAL_PAYLOAD counts as that
@@ -112,7 +116,7 @@ def line_rates(
     subnets: Subnets,
     topologies: typing.Mapping[str, ObservedTopologies],
     in_pods: typing.Mapping[Function, float],
-) -> typing.Tuple[LineRates, str]:
+) -> tuple[LineRates, str]:
     """The links of the HCAs of a fabric, and why there are none where the fabric could not be made out.
 
     :param nodes: HCAs of each node that could be read
@@ -121,7 +125,12 @@ def line_rates(
     :param in_pods: rates in Gb/s that pods saw; an interface that moves into a pod shows none on its node
     """
     membership = by_leaf(resolve(fabric, nodes, subnets), topologies)
-    members = [(name, member, member.hca.pci) for name, members in membership.members.items() for member in members if member.hca.pci]
+    members = [
+        (name, member, member.hca.pci)
+        for name, members in membership.members.items()
+        for member in members
+        if member.hca.pci
+    ]
     if is_infiniband(fabric):
         seen, why = seen_from(membership, topologies)
         links = _infiniband(seen, why, [member for _name, member, _pci in members])
@@ -143,15 +152,29 @@ def line_rates(
 def pcie_of(link: PcieLink) -> Pcie:
     """What a PCIe link carries, and could.
 
-    A port above that claims less than what runs through it is one that a hypervisor made up. What no link can have is not known: a floor never comes from it.
+    A port above that claims less than what runs through it is one that a hypervisor made up. What no link can have is
+    not known: a floor never comes from it.
     """
-    speeds = {name: getattr(link, name) if PCIE_SPEED.fits(getattr(link, name)) else None for name in ("current_speed", "max_speed", "slot_speed")}
-    widths = {name: getattr(link, name) if LANES.fits(getattr(link, name)) else None for name in ("current_width", "max_width", "slot_width")}
-    payloads = {name: getattr(link, name) if PAYLOAD.fits(getattr(link, name)) else None for name in ("payload", "payload_could")}
+    speeds = {
+        name: getattr(link, name) if PCIE_SPEED.fits(getattr(link, name)) else None
+        for name in ("current_speed", "max_speed", "slot_speed")
+    }
+    widths = {
+        name: getattr(link, name) if LANES.fits(getattr(link, name)) else None
+        for name in ("current_width", "max_width", "slot_width")
+    }
+    payloads = {
+        name: getattr(link, name) if PAYLOAD.fits(getattr(link, name)) else None
+        for name in ("payload", "payload_could")
+    }
     link = PcieLink(**speeds, **widths, **payloads)
     payload = link.payload or USUAL_PAYLOAD
     could_payload = link.payload_could or payload
-    now = sustained_gbps(link.current_speed, link.current_width, payload) if link.current_speed and link.current_width else None
+    now = (
+        sustained_gbps(link.current_speed, link.current_width, payload)
+        if link.current_speed and link.current_width
+        else None
+    )
     trained = f"{link.current_speed:g} GT/s x{link.current_width}" if now is not None else "not known"
     if link.max_speed is None or link.max_width is None:
         return Pcie(now, None, "", trained, payload=link.payload)
@@ -162,8 +185,14 @@ def pcie_of(link: PcieLink) -> Pcie:
     if link.slot_width is not None:
         width = min(width, max(link.slot_width, link.current_width or 0))
     below = now is not None and ((link.current_speed or speed) < speed or (link.current_width or width) < width)
-    could, card = (sustained_gbps(*lanes, could_payload) for lanes in ((speed, width), (link.max_speed, link.max_width)))
-    size = f"{min(could_payload, USUAL_PAYLOAD)} bytes" if link.payload or link.payload_could else f"{USUAL_PAYLOAD} bytes, taken as usual"
+    could, card = (
+        sustained_gbps(*lanes, could_payload) for lanes in ((speed, width), (link.max_speed, link.max_width))
+    )
+    size = (
+        f"{min(could_payload, USUAL_PAYLOAD)} bytes"
+        if link.payload or link.payload_could
+        else f"{USUAL_PAYLOAD} bytes, taken as usual"
+    )
     text = f"{speed:g} GT/s x{width} with packets of {size}"
     small = link.payload is not None and link.payload < min(could_payload, USUAL_PAYLOAD)
     if small:
@@ -175,15 +204,18 @@ def most_of_pcie(raw_gbps: float, payload: typing.Optional[int]) -> float:
     """The most that a PCIe link can carry of data, in Gb/s: nothing measured may be above it.
 
     :param raw_gbps: speed x width less the encoding
-    :param payload: of its packets, in bytes; None where it is not known. A small one counts as usual: a virtual machine may see one of its hypervisor's
+    :param payload: of its packets, in bytes; None where it is not known. A small one counts as usual: a virtual machine
+        may see one of its hypervisor's
     """
-    return raw_gbps * max(payload, USUAL_PAYLOAD) / (max(payload, USUAL_PAYLOAD) + SHORT_HEADER) if payload else raw_gbps
+    return (
+        raw_gbps * max(payload, USUAL_PAYLOAD) / (max(payload, USUAL_PAYLOAD) + SHORT_HEADER) if payload else raw_gbps
+    )
 
 
-_Link = typing.Tuple[typing.Optional[float], typing.Optional[float], str]
+_Link = tuple[typing.Optional[float], typing.Optional[float], str]
 
 
-def _infiniband(seen: typing.Optional[SeenTopology], why: str, members: typing.Sequence[Member]) -> typing.List[_Link]:
+def _infiniband(seen: typing.Optional[SeenTopology], why: str, members: typing.Sequence[Member]) -> list[_Link]:
     """Rate now, rate that could be, and by whom, of each member's port."""
     capabilities, topology = (seen.capabilities, seen.topology) if seen else (None, None)
     if topology is None or capabilities is None or capabilities.error is not None:
@@ -192,7 +224,7 @@ def _infiniband(seen: typing.Optional[SeenTopology], why: str, members: typing.S
     ends = far_ends(topology)
     faster = could_be(capabilities)
     complete = capabilities.links >= 2 * len(topology.links)
-    result: typing.List[_Link] = []
+    result: list[_Link] = []
     for member in members:
         port = member.port
         if port is None or port.rate_gbps is None:
@@ -203,28 +235,46 @@ def _infiniband(seen: typing.Optional[SeenTopology], why: str, members: typing.S
             far = ends[port.guid][0]
             more = faster.get((port.guid, port.number)) or faster.get(end_of(far))
             could = _better(port.rate_gbps, port.width, more) if more else port.rate_gbps if complete else None
-            result.append((port.rate_gbps, could, f"iblinkinfo: could be {more}" if more else "iblinkinfo" if complete else "iblinkinfo missed some ports"))
+            result.append(
+                (
+                    port.rate_gbps,
+                    could,
+                    (
+                        f"iblinkinfo: could be {more}"
+                        if more
+                        else "iblinkinfo"
+                        if complete
+                        else "iblinkinfo missed some ports"
+                    ),
+                )
+            )
     return result
 
 
 def _better(rate: float, width: typing.Optional[int], words: str) -> typing.Optional[float]:
-    """The rate of a port that could be ``12X`` or ``106.25 Gbps`` a lane, or both; None where that text says something else."""
+    """The rate of a port that could be ``12X`` or ``106.25 Gbps`` a lane, or both; None where that text says something
+    else."""
     lanes, speed = _WIDTH.search(words), _SPEED.search(words)
     if not width or not (lanes or speed):
         return None
     # iblinkinfo prints the signalling rate, which is a little more than the data rate: 106.25 for 100
-    lane = max((known for known in LANE_GBPS.values() if known <= float(speed.group(1))), default=0.0) if speed else rate / width
+    lane = (
+        max((known for known in LANE_GBPS.values() if known <= float(speed.group(1))), default=0.0)
+        if speed
+        else rate / width
+    )
     could = lane * (int(lanes.group(1)) if lanes else width)
     return could if could > rate else None
 
 
-def _ethernet(hcas: typing.Sequence[typing.Tuple[Hca, typing.Optional[float]]]) -> typing.List[_Link]:
-    """The same of each NIC. What its port supports says nothing of the switch's; a port of the same kind that runs faster says that it can."""
+def _ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) -> list[_Link]:
+    """The same of each NIC. What its port supports says nothing of the switch's; a port of the same kind that runs
+    faster says that it can."""
     ports = [_ethernet_port(hca, in_pod) for hca, in_pod in hcas]
-    best: typing.Dict[typing.Optional[float], float] = {}
+    best: dict[typing.Optional[float], float] = {}
     for now, card, _partner in ports:
         best[card] = max(now or 0.0, best.get(card, 0.0))
-    result: typing.List[_Link] = []
+    result: list[_Link] = []
     for now, card, partner in ports:
         if card is not None and partner is not None:
             result.append((now, min(card, partner), "ethtool: both ends of its link"))
@@ -233,16 +283,32 @@ def _ethernet(hcas: typing.Sequence[typing.Tuple[Hca, typing.Optional[float]]]) 
         elif now is not None and now < best[card]:
             result.append((now, best[card], "other ports of its kind on this fabric"))
         elif card is not None:
-            result.append((now, None, f"its port supports {card:g} Gb/s, and what the port at the other end of its cable supports is not known"))
+            result.append(
+                (
+                    now,
+                    None,
+                    (
+                        f"its port supports {card:g} Gb/s, and what the port at the other end of its cable supports is"
+                        " not known"
+                    ),
+                )
+            )
         else:
             result.append((now, None, "its driver does not tell what its port supports"))
     return result
 
 
-def _ethernet_port(hca: Hca, in_pod: typing.Optional[float]) -> typing.Tuple[typing.Optional[float], typing.Optional[float], typing.Optional[float]]:
-    """Rate now, the port's best and the partner's best, in Gb/s. What is up counts: drivers make up a rate for a port that is down."""
+def _ethernet_port(
+    hca: Hca, in_pod: typing.Optional[float]
+) -> tuple[typing.Optional[float], typing.Optional[float], typing.Optional[float]]:
+    """Rate now, the port's best and the partner's best, in Gb/s. What is up counts: drivers make up a rate for a port
+    that is down."""
     now = max((netdev.speed_gbps for netdev in hca.netdevs if netdev.speed_gbps), default=None) or in_pod
     now = now or max((port.rate_gbps for port in hca.ports if port.rate_gbps and port.state == "ACTIVE"), default=None)
     card = max((netdev.supported_gbps for netdev in hca.netdevs if netdev.supported_gbps), default=None)
     partner = max((netdev.partner_gbps for netdev in hca.netdevs if netdev.partner_gbps), default=None)
-    return now, max(card, now or 0.0) if card is not None else None, max(partner, now or 0.0) if partner is not None else None
+    return (
+        now,
+        max(card, now or 0.0) if card is not None else None,
+        max(partner, now or 0.0) if partner is not None else None,
+    )

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which ports a partition lets meet (InfiniBand Architecture Specification, volume 1, 10.9.3): the same key in the lower 15 bits, and one of them at
-least a full member, which the upper bit says. Two limited members, 0x7fff and 0x7fff, drop each other's packets."""
+"""Which ports a partition lets meet (InfiniBand Architecture Specification, volume 1, 10.9.3): the same key in the
+lower 15 bits, and one of them at least a full member, which the upper bit says. Two limited members, 0x7fff and 0x7fff,
+drop each other's packets."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ class Apart(typing.NamedTuple):
     """
 
     why: str
-    shared: typing.Tuple[str, ...]
+    shared: tuple[str, ...]
 
 
 def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typing.Optional[Apart]:
@@ -37,14 +38,14 @@ def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typin
     return Apart(why, shared(sender, receiver))
 
 
-def shared(one: typing.Iterable[str], other: typing.Iterable[str]) -> typing.Tuple[str, ...]:
+def shared(one: typing.Iterable[str], other: typing.Iterable[str]) -> tuple[str, ...]:
     """Return the keys of partitions in which two ports with these keys meet, as full members have them: ``0xffff``."""
     full, known = _members(one)
     others_full, others_known = _members(other)
     return tuple(f"0x{base | _FULL:04x}" for base in sorted(known & others_known & (full | others_full)))
 
 
-def _members(keys: typing.Iterable[str]) -> typing.Tuple[typing.Set[int], typing.Set[int]]:
+def _members(keys: typing.Iterable[str]) -> tuple[set[int], set[int]]:
     """Partitions of a port with these keys, by the lower 15 bits: those of which it is a full member, and all."""
     numbers = {int(key, 16) for key in keys}
     return {number & _BASE for number in numbers if number & _FULL}, {number & _BASE for number in numbers}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where each HCA of a fabric is: node, rail, and the leaf that the topology shows at the other end of its cable. For every stage that names a suspect."""
+"""Where each HCA of a fabric is: node, rail, and the leaf that the topology shows at the other end of its cable. For
+every stage that names a suspect."""
 
 from __future__ import annotations
 
@@ -13,11 +14,23 @@ from ..._model.fabric import Link, LinkEnd, ObservedTopologies, Place, SeenCapab
 from .hcas_of_fabric import Member, Membership
 from .layouts import families
 
-__all__ = ("End", "Place", "by_leaf", "could_be", "end_of", "families_of", "far_ends", "places", "seen_at", "seen_from", "topology_of")
+__all__ = (
+    "End",
+    "Place",
+    "by_leaf",
+    "could_be",
+    "end_of",
+    "families_of",
+    "far_ends",
+    "places",
+    "seen_at",
+    "seen_from",
+    "topology_of",
+)
 
 Topologies = typing.Mapping[str, ObservedTopologies]
 #: GUID of the switch, or of the port of a CA, and number of the port
-End = typing.Tuple[str, int]
+End = tuple[str, int]
 
 
 def end_of(end: LinkEnd) -> End:
@@ -25,26 +38,38 @@ def end_of(end: LinkEnd) -> End:
     return end.place
 
 
-def could_be(capabilities: typing.Optional[SeenCapabilities]) -> typing.Dict[End, str]:
-    """What the links below their capability could be, in the words of iblinkinfo, by the end that it names; nothing where it gave no answer."""
+def could_be(capabilities: typing.Optional[SeenCapabilities]) -> dict[End, str]:
+    """What the links below their capability could be, in the words of iblinkinfo, by the end that it names; nothing
+    where it gave no answer."""
     slow = capabilities.slow if capabilities is not None and capabilities.error is None else ()
     return {(port.guid, port.port): port.could_be for port in slow}
 
 
-def places(membership: Membership, topologies: Topologies) -> typing.Dict[typing.Tuple[str, str], Place]:
+def places(membership: Membership, topologies: Topologies) -> dict[tuple[str, str], Place]:
     """The place of each member of a fabric, by node and name of the HCA (its RDMA device where there is one).
 
-    :param topologies: answer of fabric_info of each node; empty where none was asked for, as on Ethernet: then no leaf is known
+    :param topologies: answer of fabric_info of each node; empty where none was asked for, as on Ethernet: then no leaf
+        is known
     """
     topology = topology_of(membership, topologies)[0]
     if topology is None:
-        return {(name, member.hca.name): Place(name, member.hca.name, member.rail) for name, members in membership.members.items() for member in members}
+        return {
+            (name, member.hca.name): Place(name, member.hca.name, member.rail)
+            for name, members in membership.members.items()
+            for member in members
+        }
     ends = far_ends(topology)
     names = {node.guid: node.called for node in topology.nodes}
-    return {(name, member.hca.name): _place(name, member, ends, names) for name, members in membership.members.items() for member in members}
+    return {
+        (name, member.hca.name): _place(name, member, ends, names)
+        for name, members in membership.members.items()
+        for member in members
+    }
 
 
-def _place(node: str, member: Member, ends: typing.Mapping[str, typing.Tuple[LinkEnd, Link]], names: typing.Mapping[str, str]) -> Place:
+def _place(
+    node: str, member: Member, ends: typing.Mapping[str, tuple[LinkEnd, Link]], names: typing.Mapping[str, str]
+) -> Place:
     far = ends.get(member.port.guid or "") if member.port else None
     # a CA may be cabled to another CA, or to a router: neither is a leaf
     if far is None or far[0].kind != "Switch":
@@ -52,7 +77,7 @@ def _place(node: str, member: Member, ends: typing.Mapping[str, typing.Tuple[Lin
     return Place(node, member.hca.name, member.rail, names.get(far[0].guid, far[0].guid), far[0].port)
 
 
-def far_ends(topology: Topology) -> typing.Dict[str, typing.Tuple[LinkEnd, Link]]:
+def far_ends(topology: Topology) -> dict[str, tuple[LinkEnd, Link]]:
     """For each port with a GUID, which those of CAs have, the other end of its link and the link."""
     result = {}
     for link in take_cables(topology).links:
@@ -62,22 +87,23 @@ def far_ends(topology: Topology) -> typing.Dict[str, typing.Tuple[LinkEnd, Link]
     return result
 
 
-def topology_of(membership: Membership, topologies: Topologies) -> typing.Tuple[typing.Optional[Topology], str]:
+def topology_of(membership: Membership, topologies: Topologies) -> tuple[typing.Optional[Topology], str]:
     """The topology that was seen from a member of the fabric, or None and why there is none."""
     seen, why = seen_from(membership, topologies)
     return (seen.topology, why) if seen else (None, why)
 
 
-def seen_from(membership: Membership, topologies: Topologies) -> typing.Tuple[typing.Optional[SeenTopology], str]:
-    """What a member of the fabric shows of it: the first with a topology, else the first at all; and why there is no topology."""
+def seen_from(membership: Membership, topologies: Topologies) -> tuple[typing.Optional[SeenTopology], str]:
+    """What a member of the fabric shows of it: the first with a topology, else the first at all; and why there is no
+    topology."""
     _node, seen, why = seen_at(membership, topologies)
     return seen, why
 
 
-def seen_at(membership: Membership, topologies: Topologies) -> typing.Tuple[str, typing.Optional[SeenTopology], str]:
+def seen_at(membership: Membership, topologies: Topologies) -> tuple[str, typing.Optional[SeenTopology], str]:
     """As :func:`seen_from`, with the node that shows it."""
     words = []
-    without: typing.Tuple[str, typing.Optional[SeenTopology]] = ("", None)
+    without: tuple[str, typing.Optional[SeenTopology]] = ("", None)
     for name, members in membership.members.items():
         ports = {(member.hca.rdma_device, member.port.number) for member in members if member.port}
         observed = topologies.get(name)
@@ -93,18 +119,22 @@ def seen_at(membership: Membership, topologies: Topologies) -> typing.Tuple[str,
     return (*without, f"No topology was read from a port of this fabric{': ' if words else ''}{'; '.join(words[:6])}.")
 
 
-def families_of(membership: Membership) -> typing.Tuple[typing.Tuple[str, ...], ...]:
+def families_of(membership: Membership) -> tuple[tuple[str, ...], ...]:
     """Nodes whose HCAs on the fabric sit in the same slots, the largest group first."""
-    seats = {name: {member.hca.pci.address for member in members if member.hca.pci} for name, members in membership.members.items()}
+    seats = {
+        name: {member.hca.pci.address for member in members if member.hca.pci}
+        for name, members in membership.members.items()
+    }
     return tuple(sorted(families(seats).values(), key=lambda nodes: (-len(nodes), nodes)))
 
 
 def by_leaf(membership: Membership, topologies: Topologies) -> Membership:
-    """The rails as they are cabled: servers of another model have their HCAs in another order, and the leaf tells which rail each is on.
+    """The rails as they are cabled: servers of another model have their HCAs in another order, and the leaf tells which
+    rail each is on.
 
-    The rails of the most frequent model stay. Those of another one take the numbers of the leaves that most of its nodes share with it. A leaf with
-    HCAs of several rails tells nothing. Without a topology the rails stay as they are. Nodes of one model are renumbered together, so that a cable
-    that is swapped on one of them is still seen.
+    The rails of the most frequent model stay. Those of another one take the numbers of the leaves that most of its
+    nodes share with it. A leaf with HCAs of several rails tells nothing. Without a topology the rails stay as they are.
+    Nodes of one model are renumbered together, so that a cable that is swapped on one of them is still seen.
 
     :param topologies: answer of fabric_info of each node
     """
@@ -118,27 +148,36 @@ def by_leaf(membership: Membership, topologies: Topologies) -> Membership:
     for group in groups[1:]:
         rails = _renumbered([members[name] for name in group], ends, known)
         for name in group:
-            renamed = (dataclasses.replace(member, rail=rails.get(member.rail, member.rail)) for member in members[name])
+            renamed = (
+                dataclasses.replace(member, rail=rails.get(member.rail, member.rail)) for member in members[name]
+            )
             members[name] = tuple(sorted(renamed, key=lambda member: member.rail))
         for leaf, rail in _rails_of_leaves([members[name] for name in group], ends).items():
             known.setdefault(leaf, rail)
     return dataclasses.replace(membership, members=members)
 
 
-_Ends = typing.Mapping[str, typing.Tuple[LinkEnd, Link]]
+_Ends = typing.Mapping[str, tuple[LinkEnd, Link]]
 
 
-def _rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> typing.Dict[str, int]:
+def _rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> dict[str, int]:
     """The rail of most HCAs of each leaf; nothing of a leaf where none has most."""
-    count: typing.Dict[str, typing.Counter[int]] = {}
+    count: dict[str, typing.Counter[int]] = {}
     for rail, leaf in _leaves(nodes, ends):
         count.setdefault(leaf, collections.Counter())[rail] += 1
-    return {leaf: rail for leaf, rails in count.items() for rail, most in rails.most_common(1) if 2 * most > sum(rails.values())}
+    return {
+        leaf: rail
+        for leaf, rails in count.items()
+        for rail, most in rails.most_common(1)
+        if 2 * most > sum(rails.values())
+    }
 
 
-def _renumbered(nodes: typing.Sequence[typing.Sequence[Member]], ends: _Ends, known: typing.Mapping[str, int]) -> typing.Dict[int, int]:
+def _renumbered(
+    nodes: typing.Sequence[typing.Sequence[Member]], ends: _Ends, known: typing.Mapping[str, int]
+) -> dict[int, int]:
     """New numbers of all rails of a model; nothing where its leaves don't tell them apart."""
-    votes: typing.Dict[int, typing.Counter[int]] = {}
+    votes: dict[int, typing.Counter[int]] = {}
     for rail, leaf in _leaves(nodes, ends):
         if leaf in known:
             votes.setdefault(rail, collections.Counter())[known[leaf]] += 1
@@ -150,7 +189,7 @@ def _renumbered(nodes: typing.Sequence[typing.Sequence[Member]], ends: _Ends, kn
     return {**new, **dict(zip((rail for rail in rails if rail not in new), free))}
 
 
-def _leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> typing.Iterator[typing.Tuple[int, str]]:
+def _leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> typing.Iterator[tuple[int, str]]:
     """Rail and leaf of each HCA that has one."""
     for members in nodes:
         for member in members:

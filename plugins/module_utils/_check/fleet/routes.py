@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ways between the ports of a fabric: from its topology and its forwarding tables, as far as both were read and the tables tell them."""
+"""The ways between the ports of a fabric: from its topology and its forwarding tables, as far as both were read and the
+tables tell them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from .places import seen_from
 #: names in one finding, at most
 MOST_NAMES = 20
 #: rail and node
-Port = typing.Tuple[int, str]
+Port = tuple[int, str]
 
 
 def ways_of(
@@ -30,7 +31,7 @@ def ways_of(
     only: typing.Optional[typing.Container[Port]] = None,
     neighbours: typing.Optional[Neighbours] = None,
     across: bool = False,
-) -> typing.Tuple[typing.Optional[Ways], str]:
+) -> tuple[typing.Optional[Ways], str]:
     """The ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread`` says so.
 
     :param topologies: answer of fabric_info of each node
@@ -49,7 +50,10 @@ def ways_of(
         End(node, member.rail, member.port.guid, member.port.lid)
         for node, members in membership.members.items()
         for member in members
-        if member.port is not None and member.port.guid is not None and member.port.lid and (only is None or (member.rail, node) in only)
+        if member.port is not None
+        and member.port.guid is not None
+        and member.port.lid
+        and (only is None or (member.rail, node) in only)
     ]
     if len(ends) < 2:
         return None, "fewer than two of its ports have a LID"
@@ -59,7 +63,10 @@ def ways_of(
     elif fabric.routing is None:
         spread = "whether its switches route adaptively is not known: the intent does not say it (routing)"
     elif not tables:
-        spread = f"its forwarding tables were not read: {(seen.forwarding.error if seen.forwarding is not None else None) or 'they were not asked for'}"
+        spread = (
+            "its forwarding tables were not read:"
+            f" {(seen.forwarding.error if seen.forwarding is not None else None) or 'they were not asked for'}"
+        )
     else:
         spread = ""
     return Ways(seen.topology, tables, ends, spread, across=across), ""
@@ -71,7 +78,11 @@ def coverage_finding(check: str, fabric: Fabric, ways: Ways, used: Coverage, rem
     :param check: id of the finding
     :param note: what else is known of the ways
     """
-    where = f" of the nodes' cables; between leaves only pairs of leaves are told, since {ways.spread}" if ways.spread else ""
+    where = (
+        f" of the nodes' cables; between leaves only pairs of leaves are told, since {ways.spread}"
+        if ways.spread
+        else ""
+    )
     text = f"{percent(len(used.covered), used.usable)} % of {used.usable} directions of links{where}"
     if used.unused and not ways.spread:
         text += f"; over {len(used.unused)} more nothing goes from one of these nodes to another"

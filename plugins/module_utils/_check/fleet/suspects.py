@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What do the failing pairs have in common: the node, HCA, leaf or path that explains them, named from who passed and who failed.
+"""What do the failing pairs have in common: the node, HCA, leaf or path that explains them, named from who passed and
+who failed.
 
-Each trial names the elements that it depends on. An element is suspected when the trials over it fail so much more often than the others that
-chance does not explain it. That is the likelihood ratio of Kulldorff's scan statistic (Communications in Statistics 26, 1997, for Bernoulli
-trials), taken greedily as in risk modelling (Kompella and others, NSDI 2005): the strongest suspect explains its failures, and the next one
-is sought among what is left. It needs no graph library, and nothing about the trials but their outcome, so a pair that is slow is a trial as
-well as one that loses packets.
+Each trial names the elements that it depends on. An element is suspected when the trials over it fail so much more
+often than the others that chance does not explain it. That is the likelihood ratio of Kulldorff's scan statistic
+(Communications in Statistics 26, 1997, for Bernoulli trials), taken greedily as in risk modelling (Kompella and others,
+NSDI 2005): the strongest suspect explains its failures, and the next one is sought among what is left. It needs no
+graph library, and nothing about the trials but their outcome, so a pair that is slow is a trial as well as one that
+loses packets.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ _BY_CHANCE = 0.05
 class Element(typing.NamedTuple):
     """Something that can be broken.
 
-    :ivar kind: node, hca (with its port and cable), client or server (an HCA in one role), leaf, uplinks (of a leaf), leaves (the way between
-        two), path (between two ends), fabric
+    :ivar kind: node, hca (with its port and cable), client or server (an HCA in one role), leaf, uplinks (of a leaf),
+        leaves (the way between two), path (between two ends), fabric
     :ivar name: what a reader calls it: worker-1 mlx5_0
     """
 
@@ -61,7 +63,7 @@ class Trial(typing.NamedTuple):
     client: str
     server: str
     passed: bool
-    elements: typing.Tuple[Element, ...]
+    elements: tuple[Element, ...]
 
 
 class Suspect(typing.NamedTuple):
@@ -73,14 +75,15 @@ class Suspect(typing.NamedTuple):
     :ivar explained: those of the failed ones that no earlier suspect explains
     """
 
-    elements: typing.Tuple[Element, ...]
+    elements: tuple[Element, ...]
     failed: int
     trials: int
-    explained: typing.Tuple[Trial, ...]
+    explained: tuple[Trial, ...]
 
 
 def trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial:
-    """A trial between two HCAs of a fabric, with all that it depends on. Without a topology no leaf is known, and none is suspected."""
+    """A trial between two HCAs of a fabric, with all that it depends on. Without a topology no leaf is known, and none
+    is suspected."""
     # hundreds of thousands of these are made for a large fabric
     one, other = f"{client.node} {client.hca}", f"{server.node} {server.hca}"
     elements = [
@@ -108,11 +111,12 @@ def named(elements: typing.Sequence[Element]) -> str:
 
 
 def links_of(element: Element, topology: typing.Optional[Topology]) -> str:
-    """The links that are meant by uplinks and leaves, with the port at each end; empty for other kinds, and without a topology."""
+    """The links that are meant by uplinks and leaves, with the port at each end; empty for other kinds, and without a
+    topology."""
     if topology is None or element.kind not in ("uplinks", "leaves"):
         return ""
     names = {node.guid: node.called for node in topology.nodes}
-    far: typing.Dict[str, typing.Set[str]] = {name: set() for name in element.name.split(_WAY)}
+    far: dict[str, set[str]] = {name: set() for name in element.name.split(_WAY)}
     links = []
     for link in topology.links:
         for near, other in ((link.a, link.b), (link.b, link.a)):
@@ -123,15 +127,18 @@ def links_of(element: Element, topology: typing.Optional[Topology]) -> str:
     # between two leaves lie the switches that both are linked to; in a deeper tree there is none, and all uplinks count
     shared = set.intersection(*far.values())
     texts = sorted({_link(near, other, names) for near, other in links if not shared or other.guid in shared})
-    return ", ".join(texts[:_MOST_LINKS]) + (f" and {len(texts) - _MOST_LINKS} more" if len(texts) > _MOST_LINKS else "")
+    return ", ".join(texts[:_MOST_LINKS]) + (
+        f" and {len(texts) - _MOST_LINKS} more" if len(texts) > _MOST_LINKS else ""
+    )
 
 
 def _link(near: LinkEnd, far: LinkEnd, names: typing.Mapping[str, str]) -> str:
     return f"{names.get(near.guid, near.guid)} port {near.port} - {names.get(far.guid, far.guid)} port {far.port}"
 
 
-def suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> typing.Tuple[Suspect, ...]:
-    """The fewest elements that explain the failed trials, the strongest first. Every failed trial is explained by exactly one suspect.
+def suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> tuple[Suspect, ...]:
+    """The fewest elements that explain the failed trials, the strongest first. Every failed trial is explained by
+    exactly one suspect.
 
     :param trials: the passed ones too: they exonerate what they ran over
     :param most: what so many suspects do not explain is the last one, without an element
@@ -140,7 +147,7 @@ def suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> typin
     total = collections.Counter(element for trial in trials for element in trial.elements)
     failed = collections.Counter(element for trial in left for element in trial.elements)
     passed = len(trials) - len(left)
-    found: typing.List[Suspect] = []
+    found: list[Suspect] = []
     while left:
         now = collections.Counter(element for trial in left for element in trial.elements)
         # what an earlier suspect explains says nothing about the others
@@ -158,16 +165,20 @@ def suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> typin
 
 
 def _strongest(
-    failed: typing.Mapping[Element, int], over: typing.Mapping[Element, int], all_failed: int, everything: int, elements: int
+    failed: typing.Mapping[Element, int],
+    over: typing.Mapping[Element, int],
+    all_failed: int,
+    everything: int,
+    elements: int,
 ) -> typing.Optional[Element]:
     """The element to suspect first.
 
-    One without a passing trial comes before one that has some: two bad HCAs are two HCAs, and not one half-bad node. What chance may have
-    made counts only when nothing passed over it; a fabric of two nodes has no more to tell.
+    One without a passing trial comes before one that has some: two bad HCAs are two HCAs, and not one half-bad node.
+    What chance may have made counts only when nothing passed over it; a fabric of two nodes has no more to tell.
     """
     threshold = math.log(elements / _BY_CHANCE)
 
-    def rank(element: Element) -> typing.Tuple[bool, bool, float, int]:
+    def rank(element: Element) -> tuple[bool, bool, float, int]:
         strength = _likelihood_ratio(failed[element], over[element], all_failed, everything)
         return strength >= threshold, failed[element] == over[element], strength, failed[element]
 
@@ -177,11 +188,16 @@ def _strongest(
 
 
 def _likelihood_ratio(failed: int, trials: int, all_failed: int, everything: int) -> float:
-    """Logarithm of how much likelier the outcome is when this element has a failure rate of its own; 0 when its rate is not above the others'."""
+    """Logarithm of how much likelier the outcome is when this element has a failure rate of its own; 0 when its rate is
+    not above the others'."""
     others_failed, others = all_failed - failed, everything - trials
     if others and failed / trials <= others_failed / others:
         return 0.0
-    return _log_likelihood(failed, trials) + _log_likelihood(others_failed, others) - _log_likelihood(all_failed, everything)
+    return (
+        _log_likelihood(failed, trials)
+        + _log_likelihood(others_failed, others)
+        - _log_likelihood(all_failed, everything)
+    )
 
 
 def _log_likelihood(failed: int, trials: int) -> float:
@@ -189,7 +205,7 @@ def _log_likelihood(failed: int, trials: int) -> float:
     return sum(count * math.log(count / trials) for count in (failed, trials - failed) if count)
 
 
-def _plain(elements: typing.Sequence[Element]) -> typing.Tuple[Element, ...]:
+def _plain(elements: typing.Sequence[Element]) -> tuple[Element, ...]:
     """Without what says no more than another one: a path beside its ends, a node or a role beside the HCA."""
     hcas = [element.name for element in elements if element.kind == "hca"]
 

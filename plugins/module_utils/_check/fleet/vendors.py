@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Remedies by vendor of the NIC: its drivers, its firmware tool and its packages. The one table of them; a finding on a NIC takes its remedy from here."""
+"""Remedies by vendor of the NIC: its drivers, its firmware tool and its packages. The one table of them; a finding on a
+NIC takes its remedy from here."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class Vendor:
 
     name: str
     pci: str
-    drivers: typing.Tuple[str, ...]
+    drivers: tuple[str, ...]
     rdma: str
     package: str
     enable_rdma: str
@@ -39,7 +40,7 @@ class Vendor:
     priorities: str
 
 
-VENDORS: typing.Tuple[Vendor, ...] = (
+VENDORS: tuple[Vendor, ...] = (
     Vendor(
         "NVIDIA",
         "15b3",
@@ -60,8 +61,10 @@ VENDORS: typing.Tuple[Vendor, ...] = (
         "bnxt_re",
         "Broadcom's package bnxt_en with bnxt_re",
         "See that the firmware supports RDMA: niccli -dev ID nvm -getoption support_rdma.",
-        "Switch SR-IOV on in its firmware: niccli -dev ID nvm -setoption enable_sriov -value 1, and number_of_vfs_per_pf likewise, then power-cycle.",
-        "Raise their number in its firmware: niccli -dev ID nvm -setoption number_of_vfs_per_pf -scope PORT -value NUMBER, then power-cycle.",
+        "Switch SR-IOV on in its firmware: niccli -dev ID nvm -setoption enable_sriov -value 1, and"
+        " number_of_vfs_per_pf likewise, then power-cycle.",
+        "Raise their number in its firmware: niccli -dev ID nvm -setoption number_of_vfs_per_pf -scope PORT -value"
+        " NUMBER, then power-cycle.",
         "niccli -dev ID install FILE, then a power cycle",
         "ethtool -m INTERFACE",
         "dcb pfc show dev INTERFACE",
@@ -72,7 +75,8 @@ VENDORS: typing.Tuple[Vendor, ...] = (
         ("ice", "i40e", "iavf", "idpf"),
         "irdma",
         "Intel's packages ice and irdma",
-        "See that the driver offers RDMA: devlink dev param show pci/ADDRESS name enable_rdma, and enable_roce for RoCE.",
+        "See that the driver offers RDMA: devlink dev param show pci/ADDRESS name enable_rdma, and enable_roce for"
+        " RoCE.",
         "Switch SR-IOV on in the BIOS; the NIC has no switch of its own.",
         "Ask for fewer: their number is fixed for the model.",
         "Intel's NVM Update Package (nvmupdate64e), then a power cycle",
@@ -121,25 +125,44 @@ def load_rdma(hcas: typing.Iterable[Hca]) -> str:
     """Return how the RDMA driver of these functions is loaded."""
     seen = list(hcas)
     vendors = _vendors(seen)
-    strange = [hca for hca in seen for vendor in [vendor_of(hca)] if hca.pci and vendor and hca.pci.driver not in (None, *vendor.drivers)]
+    strange = [
+        hca
+        for hca in seen
+        for vendor in [vendor_of(hca)]
+        if hca.pci and vendor and hca.pci.driver not in (None, *vendor.drivers)
+    ]
     if not vendors or strange:
-        return f"Load the RDMA driver of this NIC, if its network driver ({_look_up(seen)}) has one, and see dmesg for this function."
+        return (
+            f"Load the RDMA driver of this NIC, if its network driver ({_look_up(seen)}) has one, and see dmesg for"
+            " this function."
+        )
     modules = " and ".join(f"modprobe {vendor.rdma}" for vendor in vendors)
-    more = " ".join(_with_address(vendor.enable_rdma, _addresses([hca for hca in seen if vendor_of(hca) is vendor])) for vendor in vendors)
+    more = " ".join(
+        _with_address(vendor.enable_rdma, _addresses([hca for hca in seen if vendor_of(hca) is vendor]))
+        for vendor in vendors
+    )
     return f"Load the RDMA driver: {modules}. {_missing(vendors)} {more} See dmesg for this function."
 
 
 def enable_functions(hca: Hca) -> str:
     """Return how a NIC comes to offer virtual functions."""
     vendor = vendor_of(hca)
-    text = vendor.enable_functions if vendor else "Switch SR-IOV on in its firmware by the tool of its vendor, then power-cycle."
+    text = (
+        vendor.enable_functions
+        if vendor
+        else "Switch SR-IOV on in its firmware by the tool of its vendor, then power-cycle."
+    )
     return _with_address(text, _addresses([hca]))
 
 
 def more_functions(hca: Hca) -> str:
     """Return how a NIC comes to offer more virtual functions."""
     vendor = vendor_of(hca)
-    text = vendor.more_functions if vendor else "Raise their number in its firmware by the tool of its vendor, then power-cycle."
+    text = (
+        vendor.more_functions
+        if vendor
+        else "Raise their number in its firmware by the tool of its vendor, then power-cycle."
+    )
     return _with_address(text, _addresses([hca]))
 
 
@@ -164,13 +187,13 @@ def priorities_command(hca: typing.Optional[Hca]) -> str:
     return vendor.priorities if vendor else "dcb pfc show dev INTERFACE"
 
 
-def _vendors(hcas: typing.Iterable[Hca]) -> typing.Tuple[Vendor, ...]:
+def _vendors(hcas: typing.Iterable[Hca]) -> tuple[Vendor, ...]:
     """Return the vendors of these functions, in the order of the table; none where one of them is not in it."""
     seen = [vendor_of(hca) for hca in hcas]
     return tuple(vendor for vendor in VENDORS if vendor in seen) if None not in seen else ()
 
 
-def _addresses(hcas: typing.Iterable[Hca]) -> typing.Tuple[str, ...]:
+def _addresses(hcas: typing.Iterable[Hca]) -> tuple[str, ...]:
     """Return the addresses of the physical functions."""
     return tuple(dict.fromkeys(hca.physical_function or hca.pci.address for hca in hcas if hca.pci))
 
@@ -185,9 +208,10 @@ def _look_up(hcas: typing.Sequence[Hca]) -> str:
 
 
 def _missing(vendors: typing.Sequence[Vendor]) -> str:
-    """Return where a module is that modprobe does not find: distributions have drivers of their kernel in a package of their own."""
+    """Return where a module is that modprobe does not find: distributions have drivers of their kernel in a package of
+    their own."""
     packages = " or ".join(vendor.package for vendor in vendors)
     return (
-        "If modprobe does not find it, install it: on Ubuntu apt install linux-modules-extra-$(uname -r), on RHEL dnf install kernel-modules-$(uname -r)"
-        f"{f', or {packages}' if packages else ''}."
+        "If modprobe does not find it, install it: on Ubuntu apt install linux-modules-extra-$(uname -r), on RHEL dnf"
+        f" install kernel-modules-$(uname -r){f', or {packages}' if packages else ''}."
     )

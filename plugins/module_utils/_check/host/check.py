@@ -27,40 +27,57 @@ class Facts:
     :ivar proofs: of locked memory
     :ivar policies: answer of cluster_policy; None when it did not run
     :ivar platforms: answer of node_info of each node; nobody looks where the intent asks for no GPUDirect
-    :ivar runtimes: LimitMEMLOCK of containerd's unit on each node, as systemctl prints it; nobody looks where a MachineConfig sets it
+    :ivar runtimes: LimitMEMLOCK of containerd's unit on each node, as systemctl prints it; nobody looks where a
+        MachineConfig sets it
     :ivar check_mode: no pod was started
     :ivar by_pods: names of the nodes that are reached by observers
     :ivar applied: what became of each object of stage network
     """
 
-    nodes: typing.Tuple[str, ...] = ()
-    proofs: typing.Tuple[MemlockProof, ...] = ()
+    nodes: tuple[str, ...] = ()
+    proofs: tuple[MemlockProof, ...] = ()
     policies: typing.Optional[ClusterPolicies] = None
-    platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
-    runtimes: typing.Dict[str, ObservedText] = dataclasses.field(default_factory=dict)
+    platforms: dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
+    runtimes: dict[str, ObservedText] = dataclasses.field(default_factory=dict)
     check_mode: bool = False
-    by_pods: typing.Tuple[str, ...] = ()
-    applied: typing.Tuple[AppliedObject, ...] = ()
+    by_pods: tuple[str, ...] = ()
+    applied: tuple[AppliedObject, ...] = ()
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """The limit that the intent asks for, and its proof on each node and RDMA fabric."""
     memlock = intent.cluster.host.memlock
-    findings: typing.List[Finding] = []
+    findings: list[Finding] = []
     for name in facts.nodes:
-        findings += gpudirect.check(name, intent.cluster.host, facts.platforms.get(name, ObservedPlatform(error="was not asked")), facts.by_pods)
+        findings += gpudirect.check(
+            name, intent.cluster.host, facts.platforms.get(name, ObservedPlatform(error="was not asked")), facts.by_pods
+        )
     if intent.cluster.host.gpudirect == "peermem":
         findings.insert(0, _policy(facts, bool(findings) and all(finding.status == PASS for finding in findings)))
     findings += _kernel_arguments(intent.cluster.host.kernel_arguments, facts)
     if memlock is None:
-        return (*findings, ok("host.memlock_limit", "rdma_cluster.host.memlock", "the intent asks for no limit of locked memory", "what the intent asks for"))
+        return (
+            *findings,
+            ok(
+                "host.memlock_limit",
+                "rdma_cluster.host.memlock",
+                "the intent asks for no limit of locked memory",
+                "what the intent asks for",
+            ),
+        )
     findings.append(_limit(memlock))
     if memlock.by == "containerd":
-        findings += [_runtime(memlock, name, facts.runtimes.get(name, ObservedText(error="was not asked")), facts) for name in facts.nodes]
+        findings += [
+            _runtime(memlock, name, facts.runtimes.get(name, ObservedText(error="was not asked")), facts)
+            for name in facts.nodes
+        ]
     proofs = {(proof.fabric, proof.node): proof for proof in facts.proofs}
     fabrics = proven(intent)
     for fabric in fabrics:
-        findings += [_proof(memlock, f"{fabric.name} {name}", proofs.get((fabric.name, name)), facts) for name in facts.nodes or ("inventory",)]
+        findings += [
+            _proof(memlock, f"{fabric.name} {name}", proofs.get((fabric.name, name)), facts)
+            for name in facts.nodes or ("inventory",)
+        ]
     if not fabrics:
         why = "No fabric of the intent gives pods an RDMA device, so there is nothing to register memory with."
         remedy = "Remove rdma_cluster.host.memlock, or give a fabric rdma: true."
@@ -69,9 +86,14 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
 
 
 def _kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iterator[Finding]:
-    """Judge each node by what it was seen to run with, or by the MachineConfig that brings it, whose roll stage network has judged."""
+    """Judge each node by what it was seen to run with, or by the MachineConfig that brings it, whose roll stage network
+    has judged."""
     check_id, expected = "host.kernel_arguments", " ".join(wanted)
-    made = [item for item in facts.applied if item.kind == "MachineConfig" and item.name.endswith("-kernel-arguments") and item.action in TAKEN]
+    made = [
+        item
+        for item in facts.applied
+        if item.kind == "MachineConfig" and item.name.endswith("-kernel-arguments") and item.action in TAKEN
+    ]
     for name in facts.nodes if wanted else ():
         seen = facts.platforms.get(name, ObservedPlatform(error="was not asked"))
         runs = seen.value.kernel_arguments if seen.value is not None and seen.error is None else None
@@ -85,12 +107,18 @@ def _kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iter
             remedy = answers.remedy(name, facts.by_pods, "/proc/cmdline")
             yield Finding(check_id, name, UNKNOWN, "not read", expected, why, remedy)
         else:
-            why = "The kernel of the node was booted without them, and this run applied no MachineConfig that brings them."
-            remedy = "Run with platform_settle: true, which sets them before the reset, or set them in the boot loader. On OpenShift run stage network."
+            why = (
+                "The kernel of the node was booted without them, and this run applied no MachineConfig that brings"
+                " them."
+            )
+            remedy = (
+                "Run with platform_settle: true, which sets them before the reset, or set them in the boot loader. On"
+                " OpenShift run stage network."
+            )
             yield Finding(check_id, name, FAIL, f"without {' '.join(missing)}", expected, why, remedy)
 
 
-def proven(intent: Intent) -> typing.Tuple[Fabric, ...]:
+def proven(intent: Intent) -> tuple[Fabric, ...]:
     """The fabrics on which memory can be registered."""
     return tuple(fabric for fabric in intent.fabrics if carries_rdma(fabric))
 
@@ -100,34 +128,75 @@ def _policy(facts: Facts, loaded: bool) -> Finding:
 
     :param loaded: each node of the inventory shows it
     """
-    seen, expected = facts.policies or ClusterPolicies(error="nobody looked"), "one ClusterPolicy, with driver.rdma.enabled, ready"
+    seen, expected = (
+        facts.policies or ClusterPolicies(error="nobody looked"),
+        "one ClusterPolicy, with driver.rdma.enabled, ready",
+    )
     subject = f"ClusterPolicy {seen.names[0]}" if len(seen.names) == 1 else "ClusterPolicy"
     if seen.error:
         why = f"It could not be read or changed: {seen.error}."
-        remedy = "Where Helm or another tool owns the field, set driver.rdma.enabled: true there; else give the user the rights of docs/rbac/peermem.yml."
-        return Finding("host.cluster_policy", subject, FAIL if seen.names else UNKNOWN, "not changed" if seen.names else "not read", expected, why, remedy)
+        remedy = (
+            "Where Helm or another tool owns the field, set driver.rdma.enabled: true there; else give the user the"
+            " rights of docs/rbac/peermem.yml."
+        )
+        return Finding(
+            "host.cluster_policy",
+            subject,
+            FAIL if seen.names else UNKNOWN,
+            "not changed" if seen.names else "not read",
+            expected,
+            why,
+            remedy,
+        )
     if len(seen.names) != 1:
         why = (
             "Without one the GPU operator does nothing."
             if not seen.names
             else f"The GPU operator follows one of them and ignores the others: {', '.join(seen.names)}."
         )
-        remedy = "Install the GPU operator and make its ClusterPolicy." if not seen.names else "Delete all but the one that is ready."
+        remedy = (
+            "Install the GPU operator and make its ClusterPolicy."
+            if not seen.names
+            else "Delete all but the one that is ready."
+        )
         return Finding("host.cluster_policy", subject, FAIL, f"{len(seen.names)} of them", expected, why, remedy)
     measured = f"driver.rdma.enabled {str(seen.rdma).lower()}, {seen.state or 'no state yet'}"
     if seen.changed and facts.check_mode:
         why = "Check mode: it would be switched on, and the operator would then load nvidia-peermem."
         return Finding("host.cluster_policy", subject, UNKNOWN, measured, expected, why, "Run without check mode.")
     if loaded and not seen.changed and seen.rdma and seen.state == "notReady":
-        why = "The operator has not made all of it on all nodes of the cluster. Those of the inventory show what was asked for."
-        return Finding("host.cluster_policy", subject, WARN, measured, expected, why, "See which of the GPU operator's pods is not ready, and on which node.")
+        why = (
+            "The operator has not made all of it on all nodes of the cluster. Those of the inventory show what was"
+            " asked for."
+        )
+        return Finding(
+            "host.cluster_policy",
+            subject,
+            WARN,
+            measured,
+            expected,
+            why,
+            "See which of the GPU operator's pods is not ready, and on which node.",
+        )
     if seen.changed or seen.state != "ready":
-        why = "It was switched on just now, so the operator renews the driver's pods." if seen.changed else "The operator has not made all of it."
+        why = (
+            "It was switched on just now, so the operator renews the driver's pods."
+            if seen.changed
+            else "The operator has not made all of it."
+        )
         remedy = "Wait until kubectl get clusterpolicy says ready, then run the stages platform and host again."
         return Finding("host.cluster_policy", subject, UNKNOWN, measured, expected, why, remedy)
     if not seen.rdma:
         why = "It is switched off, and was not switched on: the operator does not load nvidia-peermem."
-        return Finding("host.cluster_policy", subject, FAIL, measured, expected, why, "Set driver.rdma.enabled: true in it, or run the stage again.")
+        return Finding(
+            "host.cluster_policy",
+            subject,
+            FAIL,
+            measured,
+            expected,
+            why,
+            "Set driver.rdma.enabled: true in it, or run the stage again.",
+        )
     return ok("host.cluster_policy", subject, measured, expected)
 
 
@@ -135,8 +204,13 @@ def _limit(memlock: Memlock) -> Finding:
     subject, expected = "rdma_cluster.host.memlock", "a limit that fits the application"
     if memlock.limit_bytes is not None:
         return ok("host.memlock_limit", subject, f"{memlock.limit_gib} GiB", expected)
-    why = "Locked memory cannot be reclaimed or swapped out: without a limit, any container on these nodes can take all of it and bring the kubelet down."
-    remedy = "Give limit_gib: what the application registers, buffers of NCCL and the framework's pinned memory together."
+    why = (
+        "Locked memory cannot be reclaimed or swapped out: without a limit, any container on these nodes can take all"
+        " of it and bring the kubelet down."
+    )
+    remedy = (
+        "Give limit_gib: what the application registers, buffers of NCCL and the framework's pinned memory together."
+    )
     return Finding("host.memlock_limit", subject, WARN, "unlimited", expected, why, remedy)
 
 
@@ -152,13 +226,24 @@ def _runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts) -> F
     measured = f"LimitMEMLOCK {seen.value.strip() or 'not told'}"
     if name in facts.by_pods:
         why = "The node is reached by its observer, which changes nothing on it, so no drop-in was written."
-        remedy = f"Set LimitMEMLOCK={wanted} for containerd where the node gets its configuration from (its image, user data), or reach the node by ssh."
+        remedy = (
+            f"Set LimitMEMLOCK={wanted} for containerd where the node gets its configuration from (its image, user"
+            " data), or reach the node by ssh."
+        )
         return Finding("host.containerd", name, FAIL, measured, expected, why, remedy)
     if facts.check_mode:
         why = "Check mode: the drop-in would be written, and containerd restarted."
         return Finding("host.containerd", name, UNKNOWN, measured, expected, why, "Run without check mode.")
     why = "systemd reads another drop-in after ours, which sets it anew."
-    return Finding("host.containerd", name, FAIL, measured, expected, why, "See systemctl cat containerd on the node, and take the other one away.")
+    return Finding(
+        "host.containerd",
+        name,
+        FAIL,
+        measured,
+        expected,
+        why,
+        "See systemctl cat containerd on the node, and take the other one away.",
+    )
 
 
 def _expected(memlock: Memlock) -> str:
@@ -171,15 +256,33 @@ def _proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof],
     if proof is None or proof.error or proof.soft is None:
         error = proof.error if proof and proof.error else "no pod was started"
         why = "In check mode no pod is started." if facts.check_mode else f"Nothing was proven: {error}."
-        remedy = "Run without check mode." if facts.check_mode else "Read the text. The node needs a free virtual function, and the image ibv_rc_pingpong."
+        remedy = (
+            "Run without check mode."
+            if facts.check_mode
+            else "Read the text. The node needs a free virtual function, and the image ibv_rc_pingpong."
+        )
         if proof and concerns(error):
             namespace, _slash, name = proof.pod.partition("/")
             cause, remedy = explain(error, of_pods(namespace, name))
             why = f"{why} {cause}"
-        return Finding("host.memlock", subject, UNKNOWN, proof.evidence if proof and proof.evidence else "not tried", expected, why, remedy)
-    measured = f"ulimit -l {_size(proof.soft)} (hard {_size(proof.hard)}) as user {proof.user}, {_size(proof.registered or 0)} registered on {proof.device}"
+        return Finding(
+            "host.memlock",
+            subject,
+            UNKNOWN,
+            proof.evidence if proof and proof.evidence else "not tried",
+            expected,
+            why,
+            remedy,
+        )
+    measured = (
+        f"ulimit -l {_size(proof.soft)} (hard {_size(proof.hard)}) as user {proof.user}, {_size(proof.registered or 0)}"
+        f" registered on {proof.device}"
+    )
     if proof.user is None:
-        why, remedy = "As which user the pod ran is not known, and root may lock all memory.", "Run the stage again; see the log of the pod."
+        why, remedy = (
+            "As which user the pod ran is not known, and root may lock all memory.",
+            "Run the stage again; see the log of the pod.",
+        )
         return Finding("host.memlock", subject, UNKNOWN, measured, expected, why, remedy)
     if proof.user == 0:
         why = "The pod ran as root, so it proves nothing of users that are not."
@@ -195,25 +298,49 @@ def _proof(memlock: Memlock, subject: str, proof: typing.Optional[MemlockProof],
     low = proof.soft >= 0 and (memlock.limit_bytes is None or proof.soft < memlock.limit_bytes)
     if not proof.registered:
         why = f"Registering memory failed ({proof.evidence}): " + (
-            "the limit of locked memory is below what was asked for." if 0 <= proof.soft < proof.asked else "not by the limit, which would allow it."
+            "the limit of locked memory is below what was asked for."
+            if 0 <= proof.soft < proof.asked
+            else "not by the limit, which would allow it."
         )
         remedy = (
-            _remedy(memlock) if low else "Check that the VF has a non-zero node GUID (ip link show <PF>) and that the node has that much free memory (free -m)."
+            _remedy(memlock)
+            if low
+            else (
+                "Check that the VF has a non-zero node GUID (ip link show <PF>) and that the node has that much free"
+                " memory (free -m)."
+            )
         )
         return Finding("host.memlock", subject, FAIL, measured, expected, why, remedy)
     if low:
-        why = "The runtime gives containers less than the intent asks for, so a job that registers more would fail, or NCCL fall back to TCP in silence."
+        why = (
+            "The runtime gives containers less than the intent asks for, so a job that registers more would fail, or"
+            " NCCL fall back to TCP in silence."
+        )
         return Finding("host.memlock", subject, FAIL, measured, expected, why, _remedy(memlock))
     if proof.registered < memlock.proof_bytes:
         why = f"The pod registered {_size(proof.registered)}, less than the intent asks it to prove."
-        return Finding("host.memlock", subject, UNKNOWN, measured, expected, why, "Run the stage again, so that a pod of this intent proves it.")
+        return Finding(
+            "host.memlock",
+            subject,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            "Run the stage again, so that a pod of this intent proves it.",
+        )
     return ok("host.memlock", subject, measured, expected)
 
 
 def _remedy(memlock: Memlock) -> str:
     if memlock.by == "machine_config":
-        return "See network.roll: the node must have taken the MachineConfig. A later file in /etc/crio/crio.conf.d may replace default_ulimits."
-    return "Restart containerd with the drop-in (systemctl show containerd -p LimitMEMLOCK shows its limit). Pods that ran before keep their limit."
+        return (
+            "See network.roll: the node must have taken the MachineConfig. A later file in /etc/crio/crio.conf.d may"
+            " replace default_ulimits."
+        )
+    return (
+        "Restart containerd with the drop-in (systemctl show containerd -p LimitMEMLOCK shows its limit). Pods that ran"
+        " before keep their limit."
+    )
 
 
 def _size(value: typing.Optional[int]) -> str:

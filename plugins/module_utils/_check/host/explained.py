@@ -4,15 +4,13 @@
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.explanation import Explanation
 
-EXPLAINED: typing.Dict[str, Explanation] = {
+EXPLAINED: dict[str, Explanation] = {
     "host.cluster_policy": Explanation(
         means=(
-            "The GPU operator was not asked for nvidia-peermem, or has not brought it. GPUDirect RDMA then needs DMA-BUF, or data goes "
-            "through the host's memory."
+            "The GPU operator was not asked for nvidia-peermem, or has not brought it. GPUDirect RDMA then needs"
+            " DMA-BUF, or data goes through the host's memory."
         ),
         measured="The ClusterPolicy: one, with `driver.rdma.enabled`, ready.",
         causes=(
@@ -24,10 +22,16 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get clusterpolicies.nvidia.com -o yaml",
             "kubectl get pods -n gpu-operator -o wide",
         ),
-        remedy="Set `driver.rdma.enabled: true` where the policy comes from, wait until it is ready, then run stages platform and host again.",
+        remedy=(
+            "Set `driver.rdma.enabled: true` where the policy comes from, wait until it is ready, then run stages"
+            " platform and host again."
+        ),
     ),
     "host.containerd": Explanation(
-        means="containerd does not run with the limit of locked memory that the intent asks for. Its containers get its limit.",
+        means=(
+            "containerd does not run with the limit of locked memory that the intent asks for. Its containers get its"
+            " limit."
+        ),
         measured="LimitMEMLOCK of containerd as systemd has it after the drop-in.",
         causes=(
             "Another drop-in comes after ours.",
@@ -38,12 +42,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "systemctl show containerd -p LimitMEMLOCK",
             "systemctl cat containerd",
         ),
-        remedy=("Take the other drop-in away, `systemctl daemon-reload` and `systemctl restart containerd`; or set the limit where the node's image is made."),
+        remedy=(
+            "Take the other drop-in away, `systemctl daemon-reload` and `systemctl restart containerd`; or set the"
+            " limit where the node's image is made."
+        ),
     ),
     "host.gpudirect": Explanation(
         means=(
-            "HCAs can't reach the memory of GPUs on a node by the way that the intent asks for. NCCL then copies through the host's memory, "
-            "at a fraction of the rate."
+            "HCAs can't reach the memory of GPUs on a node by the way that the intent asks for. NCCL then copies"
+            " through the host's memory, at a fraction of the rate."
         ),
         measured="Version and kind of the GPU driver, the kernel, and the module nvidia_peermem.",
         causes=(
@@ -57,24 +64,36 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "lsmod",
             "modinfo nvidia",
         ),
-        remedy=("DMA-BUF: `spec.driver.kernelModuleType: open` in the ClusterPolicy. nvidia-peermem: `spec.driver.rdma.enabled: true` and DOCA-OFED."),
+        remedy=(
+            "DMA-BUF: `spec.driver.kernelModuleType: open` in the ClusterPolicy. nvidia-peermem:"
+            " `spec.driver.rdma.enabled: true` and DOCA-OFED."
+        ),
     ),
     "host.kernel_arguments": Explanation(
         means="A node was booted without kernel arguments that the intent asks for, and no MachineConfig brings them.",
-        measured="`/proc/cmdline` of the node against `rdma_cluster.host.kernel_arguments`, and the MachineConfig that stage network applies.",
+        measured=(
+            "`/proc/cmdline` of the node against `rdma_cluster.host.kernel_arguments`, and the MachineConfig that stage"
+            " network applies."
+        ),
         causes=(
             "The run had no `platform_settle: true`, and the node is of no MachineConfigPool.",
             "Somebody took them out of the boot loader.",
             "The node could not be asked (unknown).",
         ),
         look=("cat /proc/cmdline", "kubectl get machineconfigs"),
-        remedy="Run site.yml with `platform_settle: true`, which sets them and resets node after node; or set them in the boot loader of the node.",
+        remedy=(
+            "Run site.yml with `platform_settle: true`, which sets them and resets node after node; or set them in the"
+            " boot loader of the node."
+        ),
     ),
     "host.memlock": Explanation(
         means=(
-            "A pod may lock less memory than the intent asks for, so a job that registers more fails with `Cannot allocate memory`, or NCCL falls back to TCP."
+            "A pod may lock less memory than the intent asks for, so a job that registers more fails with `Cannot"
+            " allocate memory`, or NCCL falls back to TCP."
         ),
-        measured="`ulimit -l` in a pod of a user that is not root, and a registration of `proof_mib` with ibv_rc_pingpong.",
+        measured=(
+            "`ulimit -l` in a pod of a user that is not root, and a registration of `proof_mib` with ibv_rc_pingpong."
+        ),
         causes=(
             "The runtime was not restarted with the new limit.",
             "CRI-O: a later file replaces default_ulimits; the MachineConfig has not rolled.",
@@ -86,12 +105,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "systemctl show containerd -p LimitMEMLOCK",
             "crio config",
         ),
-        remedy="Restart the runtime with the drop-in, or let the MachineConfig roll (`network.roll`); pods that ran before keep their limit.",
+        remedy=(
+            "Restart the runtime with the drop-in, or let the MachineConfig roll (`network.roll`); pods that ran before"
+            " keep their limit."
+        ),
     ),
     "host.memlock_limit": Explanation(
         means=(
-            "The intent asks for no limit of locked memory. What is locked can't be reclaimed, so any container could take all of it and "
-            "bring the kubelet down."
+            "The intent asks for no limit of locked memory. What is locked can't be reclaimed, so any container could"
+            " take all of it and bring the kubelet down."
         ),
         measured="`rdma_cluster.host.memlock` of the intent.",
         causes=(
@@ -99,6 +121,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "No fabric gives pods RDMA, so nothing needs it.",
         ),
         look=("free -m",),
-        remedy=("Give `rdma_cluster.host.memlock.limit_gib` what the application registers; NCCL's buffers and the framework's pinned memory together."),
+        remedy=(
+            "Give `rdma_cluster.host.memlock.limit_gib` what the application registers; NCCL's buffers and the"
+            " framework's pinned memory together."
+        ),
     ),
 }

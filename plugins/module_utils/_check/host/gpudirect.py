@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How NICs reach the memory of GPUs on a node: DMA-BUF of the kernel, or nvidia-peermem, told from what kernel and driver have (row S3.3).
+"""How NICs reach the memory of GPUs on a node: DMA-BUF of the kernel, or nvidia-peermem, told from what kernel and
+driver have (row S3.3).
 
-What each of them needs is said by the GPU operator's documentation (GPUDirect RDMA, platform support). Check id: ``host.gpudirect``.
+What each of them needs is said by the GPU operator's documentation (GPUDirect RDMA, platform support). Check id:
+``host.gpudirect``.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ _KERNEL, _DRIVER = (5, 12), 515
 _WAYS = {"dma_buf": "DMA-BUF", "peermem": "nvidia-peermem"}
 
 
-def check(name: str, needs: HostNeeds, observed: ObservedPlatform, by_pods: typing.Container[str] = ()) -> typing.Tuple[Finding, ...]:
+def check(
+    name: str, needs: HostNeeds, observed: ObservedPlatform, by_pods: typing.Container[str] = ()
+) -> tuple[Finding, ...]:
     """Of one node; nothing where the intent does not ask for it."""
     if needs.gpudirect == "none":
         return ()
@@ -28,21 +32,50 @@ def check(name: str, needs: HostNeeds, observed: ObservedPlatform, by_pods: typi
     platform = observed.value
     if platform is None or observed.error is not None:
         why = f"node_info: {observed.error or 'empty answer'}."
-        return (Finding("host.gpudirect", name, UNKNOWN, "no answer", expected, why, answers.remedy(name, by_pods, "Python 3.9 or later")),)
+        return (
+            Finding(
+                "host.gpudirect",
+                name,
+                UNKNOWN,
+                "no answer",
+                expected,
+                why,
+                answers.remedy(name, by_pods, "Python 3.9 or later"),
+            ),
+        )
     driver = platform.gpu
     if driver is None:
         why = "The module nvidia is not loaded, so nothing is known of its GPUs."
-        remedy = "Check that the node has GPUs, and that the GPU operator's driver is ready there (kubectl get clusterpolicy)."
+        remedy = (
+            "Check that the node has GPUs, and that the GPU operator's driver is ready there (kubectl get"
+            " clusterpolicy)."
+        )
         return (Finding("host.gpudirect", name, UNKNOWN, "no NVIDIA driver", expected, why, remedy),)
     wanted = ("dma_buf", "peermem") if needs.gpudirect == "auto" else (needs.gpudirect,)
-    missing = {way: tuple((_no_dma_buf(platform.kernel, driver)) if way == "dma_buf" else _no_peermem(driver)) for way in wanted}
-    told = f"driver {driver.version or 'of unknown version'}{_flavour(driver)}, kernel {platform.kernel}, {_network_driver(driver)}"
+    missing = {
+        way: tuple((_no_dma_buf(platform.kernel, driver)) if way == "dma_buf" else _no_peermem(driver))
+        for way in wanted
+    }
+    told = (
+        f"driver {driver.version or 'of unknown version'}{_flavour(driver)}, kernel {platform.kernel},"
+        f" {_network_driver(driver)}"
+    )
     for way in wanted:
         if not missing[way]:
             return (ok("host.gpudirect", name, f"{_WAYS[way]}: {told}", expected),)
     why = " ".join(f"{_WAYS[way]}: {'; '.join(reasons)}." for way, reasons in missing.items())
     if all("not known" in " ".join(reasons) for reasons in missing.values()):
-        return (Finding("host.gpudirect", name, UNKNOWN, told, expected, why, "Read /proc/driver/nvidia/version on the node by hand."),)
+        return (
+            Finding(
+                "host.gpudirect",
+                name,
+                UNKNOWN,
+                told,
+                expected,
+                why,
+                "Read /proc/driver/nvidia/version on the node by hand.",
+            ),
+        )
     return (Finding("host.gpudirect", name, FAIL, told, expected, why, _remedy(wanted)),)
 
 
@@ -66,13 +99,22 @@ def _no_peermem(driver: GpuDriver) -> typing.Iterator[str]:
     if not driver.peermem:
         yield "the module nvidia_peermem is not loaded"
     elif not any("peermem" in client or client == "nv_mem" for client in driver.peer_clients):
-        yield "the module nvidia_peermem is loaded and has not registered with the RDMA core: that needs the NIC driver of DOCA-OFED"
+        yield (
+            "the module nvidia_peermem is loaded and has not registered with the RDMA core: that needs the NIC driver"
+            " of DOCA-OFED"
+        )
 
 
 def _remedy(wanted: typing.Sequence[str]) -> str:
     said = {
-        "dma_buf": "DMA-BUF: spec.driver.kernelModuleType: open (or auto) in the GPU operator's ClusterPolicy, and a kernel of 5.12 or newer.",
-        "peermem": "nvidia-peermem: spec.driver.rdma.enabled: true in the one ClusterPolicy that there is, and DOCA-OFED by the network operator (ofedDriver).",
+        "dma_buf": (
+            "DMA-BUF: spec.driver.kernelModuleType: open (or auto) in the GPU operator's ClusterPolicy, and a kernel of"
+            " 5.12 or newer."
+        ),
+        "peermem": (
+            "nvidia-peermem: spec.driver.rdma.enabled: true in the one ClusterPolicy that there is, and DOCA-OFED by"
+            " the network operator (ofedDriver)."
+        ),
     }
     return " ".join(said[way] for way in wanted)
 

@@ -2,7 +2,8 @@
 
 """What a pod of a job needs of the admission of its namespace. Check id: ``job.admission``.
 
-Rules: Kubernetes' Pod Security Standards (baseline), k8s.io/pod-security-admission v0.34 policy; OpenShift's SecurityContextConstraints v1.
+Rules: Kubernetes' Pod Security Standards (baseline), k8s.io/pod-security-admission v0.34 policy; OpenShift's
+SecurityContextConstraints v1.
 """
 
 from __future__ import annotations
@@ -14,20 +15,26 @@ from ..._model.job import ENFORCE as LABEL
 from ..._model.job import PodTemplate
 
 #: what a job with IPC_LOCK needs
-NEEDS_PRIVILEGED = f"jobs with IPC_LOCK: {LABEL}=privileged, on OpenShift an SCC with allowedCapabilities [IPC_LOCK] for their service account"
+NEEDS_PRIVILEGED = (
+    f"jobs with IPC_LOCK: {LABEL}=privileged, on OpenShift an SCC with allowedCapabilities [IPC_LOCK] for their service"
+    " account"
+)
 #: capabilities that a container may add at the level baseline
 _BASELINE = frozenset(
-    "AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE SETFCAP SETGID SETPCAP SETUID SYS_CHROOT".split(),
+    "AUDIT_WRITE CHOWN DAC_OVERRIDE FOWNER FSETID KILL MKNOD NET_BIND_SERVICE SETFCAP SETGID SETPCAP SETUID "
+    "SYS_CHROOT".split(),
 )
 
 
-def beyond_baseline(template: PodTemplate) -> typing.Tuple[str, ...]:
+def beyond_baseline(template: PodTemplate) -> tuple[str, ...]:
     """What of a pod the level baseline refuses, for a reader."""
     found = ["hostNetwork"] if template.host_network else []
     found += [f"hostPath {path}" for path in template.host_paths]
     for container in (*template.init_containers, *template.containers):
         found += [f"container {container.name}: privileged"] if container.privileged else []
-        found += [f"container {container.name}: capability {name}" for name in container.capabilities if name not in _BASELINE]
+        found += [
+            f"container {container.name}: capability {name}" for name in container.capabilities if name not in _BASELINE
+        ]
     return tuple(dict.fromkeys(found))
 
 
@@ -45,24 +52,38 @@ def constraints(template: PodTemplate) -> str:
 def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -> Finding:
     """Whether the namespace admits the pods of a job, as far as its label says.
 
-    :param enforced: value of LABEL of the namespace; empty where it has none, so that the default of the cluster counts; None where it was not read
+    :param enforced: value of LABEL of the namespace; empty where it has none, so that the default of the cluster
+        counts; None where it was not read
     """
     beyond = beyond_baseline(template)
     if not beyond:
-        seen, expected = "no capability, hostPath or host network beyond the level baseline", f"{LABEL}=baseline or privileged"
+        seen, expected = (
+            "no capability, hostPath or host network beyond the level baseline",
+            f"{LABEL}=baseline or privileged",
+        )
         if enforced != "restricted":
             return ok("job.admission", subject, seen, expected)
-        why = "The namespace enforces the level restricted, which asks for more than is looked at here: runAsNonRoot, seccompProfile, dropped capabilities."
+        why = (
+            "The namespace enforces the level restricted, which asks for more than is looked at here: runAsNonRoot,"
+            " seccompProfile, dropped capabilities."
+        )
         return Finding(
-            "job.admission", subject, WARN, seen, expected, why, "Submit the job with kubectl apply --dry-run=server: the API server warns of what it lacks."
+            "job.admission",
+            subject,
+            WARN,
+            seen,
+            expected,
+            why,
+            "Submit the job with kubectl apply --dry-run=server: the API server warns of what it lacks.",
         )
     needs = "; ".join(beyond)
     expected = f"{LABEL}=privileged; on OpenShift {constraints(template)}"
     if enforced in ("baseline", "restricted"):
         why = f"The API server refuses the pods: the namespace enforces the level {enforced}, and they need {needs}."
         remedy = (
-            "Have an admin raise it, which makes everybody who may make pods there root on the nodes: set network.pod_security of the fabric with a reason, "
-            f"or kubectl label namespace NAMESPACE {LABEL}=privileged --overwrite. Without IPC_LOCK: raise rdma_cluster.host.memlock."
+            "Have an admin raise it, which makes everybody who may make pods there root on the nodes: set"
+            " network.pod_security of the fabric with a reason, or kubectl label namespace NAMESPACE"
+            f" {LABEL}=privileged --overwrite. Without IPC_LOCK: raise rdma_cluster.host.memlock."
         )
         return Finding("job.admission", subject, FAIL, f"{LABEL}={enforced}", expected, why, remedy)
     return ok("job.admission", subject, needs, expected)

@@ -2,8 +2,8 @@
 
 """The verdict of NCCL's log: which way does each channel of each rank go (row S3.6). Check ids: ``training.*``.
 
-A line that lists devices proves nothing, nor does a job that ran: NCCL falls back to TCP in silence. Only channels count, each of them. A rank or a
-channel that is not in the log is unknown.
+A line that lists devices proves nothing, nor does a job that ran: NCCL falls back to TCP in silence. Only channels
+count, each of them. A rank or a channel that is not in the log is unknown.
 """
 
 from __future__ import annotations
@@ -21,35 +21,54 @@ from ..fleet.completions import completion_of
 from ..fleet.providers import PROVIDERS
 
 #: kind of a problem (_parse/job/nccl_problem.py): status, cause and remedy
-CAUSES: typing.Dict[str, typing.Tuple[Status, str, str]] = {
+CAUSES: dict[str, tuple[Status, str, str]] = {
     # it may be of an HCA that is not the job's: where NCCL lacks one for it, training.transport fails
     **{kind: (WARN, cause.why, cause.remedy) for kind, cause in PROVIDERS.items()},
     "imex": (
         FAIL,
-        "The GPUs are on one NVLink fabric of several nodes, and share no memory over it: IMEX does not work, or the pod has no channel of it.",
-        "Give the pods a claim of a ComputeDomain (NVIDIA's DRA driver), and see that it is Ready: kubectl get computedomains -A. On nodes without it see "
-        "nvidia-imex-ctl -N, and /dev/nvidia-caps-imex-channels. NCCL_MNNVL_ENABLE=0 only hides it: the job then sends between nodes over the HCAs alone.",
+        (
+            "The GPUs are on one NVLink fabric of several nodes, and share no memory over it: IMEX does not work, or"
+            " the pod has no channel of it."
+        ),
+        (
+            "Give the pods a claim of a ComputeDomain (NVIDIA's DRA driver), and see that it is Ready: kubectl get"
+            " computedomains -A. On nodes without it see nvidia-imex-ctl -N, and /dev/nvidia-caps-imex-channels."
+            " NCCL_MNNVL_ENABLE=0 only hides it: the job then sends between nodes over the HCAs alone."
+        ),
     ),
     "memlock": (
         FAIL,
         "Memory could not be pinned: memlock of the process is too low.",
-        "Run 'ulimit -l' in the container; raise memlock in the container runtime. IPC_LOCK alone does not help a process that is not root.",
+        (
+            "Run 'ulimit -l' in the container; raise memlock in the container runtime. IPC_LOCK alone does not help a"
+            " process that is not root."
+        ),
     ),
     "peer_memory": (
         FAIL,
         "The HCA could not register memory of the GPU: neither nvidia-peermem nor DMA-BUF works here.",
-        "Load nvidia_peermem on the node (driver.rdma.enabled of the ClusterPolicy), or install the open kernel driver, which has DMA-BUF.",
+        (
+            "Load nvidia_peermem on the node (driver.rdma.enabled of the ClusterPolicy), or install the open kernel"
+            " driver, which has DMA-BUF."
+        ),
     ),
     "completion": (
         FAIL,
         "A transfer over the network ended with an error.",
         "Read the status in the text, and dmesg of both nodes at that time.",
     ),
-    "async_event": (FAIL, "The HCA reported an event while the job ran: a port went down, or a queue pair failed.", "See dmesg of the node and the link."),
+    "async_event": (
+        FAIL,
+        "The HCA reported an event while the job ran: a port went down, or a queue pair failed.",
+        "See dmesg of the node and the link.",
+    ),
     "queue_pair": (
         FAIL,
         "Queue pairs could not be connected: the ends do not reach each other.",
-        "Each rail must reach the same rail of the other nodes; on RoCE compare the GIDs and addresses of both ends, and NCCL_IB_GID_INDEX.",
+        (
+            "Each rail must reach the same rail of the other nodes; on RoCE compare the GIDs and addresses of both"
+            " ends, and NCCL_IB_GID_INDEX."
+        ),
     ),
     "no_interface": (
         FAIL,
@@ -61,20 +80,54 @@ CAUSES: typing.Dict[str, typing.Tuple[Status, str, str]] = {
         "NCCL could not start the network that it was told to take.",
         "Correct NCCL_NET, and make sure that the pod has the RDMA devices (ibv_devices) and its image libibverbs.",
     ),
-    "connection": (FAIL, "A TCP connection between ranks failed or was closed.", "Another rank most likely failed first: see the first problem in the log."),
-    "shared_memory": (FAIL, "Shared memory could not be made or opened.", "Mount a memory volume at /dev/shm of the pod, large enough for all ranks."),
+    "connection": (
+        FAIL,
+        "A TCP connection between ranks failed or was closed.",
+        "Another rank most likely failed first: see the first problem in the log.",
+    ),
+    "shared_memory": (
+        FAIL,
+        "Shared memory could not be made or opened.",
+        "Mount a memory volume at /dev/shm of the pod, large enough for all ranks.",
+    ),
     "same_gpu": (FAIL, "Two ranks use the same GPU.", "Start one rank for each GPU, and set the device by LOCAL_RANK."),
-    "versions": (FAIL, "Ranks or libraries of different versions of NCCL meet.", "Use one image for all pods; see LD_LIBRARY_PATH."),
-    "driver": (FAIL, "CUDA or the driver failed.", "Compare the driver on the node with what the CUDA of the image needs (nvidia-smi)."),
-    "peer_access": (WARN, "GPUs that NVLink connects can't reach each other directly.", "Check the NVLinks (nvidia-smi nvlink -s) and the fabric manager."),
+    "versions": (
+        FAIL,
+        "Ranks or libraries of different versions of NCCL meet.",
+        "Use one image for all pods; see LD_LIBRARY_PATH.",
+    ),
+    "driver": (
+        FAIL,
+        "CUDA or the driver failed.",
+        "Compare the driver on the node with what the CUDA of the image needs (nvidia-smi).",
+    ),
+    "peer_access": (
+        WARN,
+        "GPUs that NVLink connects can't reach each other directly.",
+        "Check the NVLinks (nvidia-smi nvlink -s) and the fabric manager.",
+    ),
     "iommu": (
         WARN,
-        "The kernel runs without iommu=pt, so each access of an HCA or GPU to memory is translated: RCCL can hang, and GPUDirect RDMA is slow.",
-        "Boot the node with iommu=pt (rdma_cluster.host.kernel_arguments, or GRUB_CMDLINE_LINUX by hand), and see cat /proc/cmdline.",
+        (
+            "The kernel runs without iommu=pt, so each access of an HCA or GPU to memory is translated: RCCL can hang,"
+            " and GPUDirect RDMA is slow."
+        ),
+        (
+            "Boot the node with iommu=pt (rdma_cluster.host.kernel_arguments, or GRUB_CMDLINE_LINUX by hand), and see"
+            " cat /proc/cmdline."
+        ),
     ),
     "hint": (WARN, "NCCL corrected a setting.", "Correct the variable or the setting."),
-    "timeout": (FAIL, "A collective did not end in time: some rank did not take part, or the network stands still.", "See what the slowest rank did last."),
-    "": (WARN, "NCCL warns of it, and it is not known here whether it matters.", "Read the text; the channels show what it did to the transport."),
+    "timeout": (
+        FAIL,
+        "A collective did not end in time: some rank did not take part, or the network stands still.",
+        "See what the slowest rank did last.",
+    ),
+    "": (
+        WARN,
+        "NCCL warns of it, and it is not known here whether it matters.",
+        "Read the text; the channels show what it did to the transport.",
+    ),
 }
 
 #: kinds of failed completions; earlier versions had one of its own for status 12
@@ -84,7 +137,8 @@ _LOSSES = (12, 20)
 _FIRST = "Find the rank that failed first in the log."
 #: ranks or channels that a text names, as spans
 _SHOWN = 12
-#: of one host, or of one file of several: processes, and ranks in all their communicators. 16 GPUs that are in 255 communicators each have as many
+#: of one host, or of one file of several: processes, and ranks in all their communicators. 16 GPUs that are in 255
+#: communicators each have as many
 MOST_RANKS = 4096
 #: findings of one status that are given one by one, on ranks and on hosts each
 MOST_FINDINGS = 20_000
@@ -99,17 +153,20 @@ def whole_job(log: NcclLog) -> typing.Optional[NcclCommunicator]:
 
 def spans_nodes(communicator: NcclCommunicator) -> bool:
     """Whether its ranks are on several nodes."""
-    return len({rank.host for rank in communicator.ranks}) > 1 or any((rank.nodes or 1) > 1 for rank in communicator.ranks)
+    return len({rank.host for rank in communicator.ranks}) > 1 or any(
+        (rank.nodes or 1) > 1 for rank in communicator.ranks
+    )
 
 
-def leave_out_forged(log: NcclLog) -> typing.Tuple[NcclLog, typing.Tuple[Finding, ...]]:
-    """Return the log without the hosts and files that name more ranks than any can have, and a finding on each of these.
+def leave_out_forged(log: NcclLog) -> tuple[NcclLog, tuple[Finding, ...]]:
+    """Return the log without the hosts and files that name more ranks than any can have, and a finding on each of
+    these.
 
     Whoever is in a job writes its log: one pod that makes up communicators would choose how many findings there are.
     """
     sources = {(process.host, process.pid): process.files or (process.host,) for process in log.processes}
     ranks = [(rank.host, rank.pid) for communicator in log.communicators for rank in communicator.ranks]
-    counts: typing.Dict[str, int] = {}
+    counts: dict[str, int] = {}
     for host, pid in (*sources, *ranks):
         for source in sources.get((host, pid), (host,)):
             counts[source] = counts.get(source, 0) + 1
@@ -117,29 +174,39 @@ def leave_out_forged(log: NcclLog) -> typing.Tuple[NcclLog, typing.Tuple[Finding
     if not forged:
         return log, ()
 
-    def is_kept(process: typing.Tuple[str, int]) -> bool:
+    def is_kept(process: tuple[str, int]) -> bool:
         return forged.keys().isdisjoint(sources.get(process, process[:1]))
 
     communicators = [
-        dataclasses.replace(communicator, ranks=tuple(rank for rank in communicator.ranks if is_kept((rank.host, rank.pid))))
+        dataclasses.replace(
+            communicator, ranks=tuple(rank for rank in communicator.ranks if is_kept((rank.host, rank.pid)))
+        )
         for communicator in log.communicators
     ]
     processes = tuple(process for process in log.processes if is_kept((process.host, process.pid)))
-    left = dataclasses.replace(log, processes=processes, communicators=tuple(item for item in communicators if item.ranks))
+    left = dataclasses.replace(
+        log, processes=processes, communicators=tuple(item for item in communicators if item.ranks)
+    )
     return left, tuple(_forged(source, count) for source, count in forged.items())
 
 
 def _forged(source: str, count: int) -> Finding:
-    why = "No pod has so many ranks in so few lines: a program in it makes up lines of NCCL, or the log is one of many runs. Nothing of it counts."
+    why = (
+        "No pod has so many ranks in so few lines: a program in it makes up lines of NCCL, or the log is one of many"
+        " runs. Nothing of it counts."
+    )
     remedy = "See what the pod of this host or file runs, and give the log of one run of the job."
-    return Finding("training.ranks", source, UNKNOWN, f"{count} processes and ranks", f"{MOST_RANKS} at most", why, remedy)
+    return Finding(
+        "training.ranks", source, UNKNOWN, f"{count} processes and ranks", f"{MOST_RANKS} at most", why, remedy
+    )
 
 
-def limit_findings(found: typing.Iterable[Finding]) -> typing.List[Finding]:
-    """Return the first ``MOST_FINDINGS`` findings of each status. All others of a check are one finding of their status, which has their number."""
-    kept: typing.List[Finding] = []
-    seen: typing.Dict[Status, int] = {}
-    more: typing.Dict[typing.Tuple[str, Status], int] = {}
+def limit_findings(found: typing.Iterable[Finding]) -> list[Finding]:
+    """Return the first ``MOST_FINDINGS`` findings of each status. All others of a check are one finding of their
+    status, which has their number."""
+    kept: list[Finding] = []
+    seen: dict[Status, int] = {}
+    more: dict[tuple[str, Status], int] = {}
     for item in found:
         seen[item.status] = seen.get(item.status, 0) + 1
         if seen[item.status] <= MOST_FINDINGS:
@@ -152,13 +219,16 @@ def limit_findings(found: typing.Iterable[Finding]) -> typing.List[Finding]:
     for (check, status), count in more.items():
         measured = f"{count} more"
         kept.append(
-            ok(check, "further findings", measured, expected) if status == PASS else Finding(check, "further findings", status, measured, expected, why, remedy)
+            ok(check, "further findings", measured, expected)
+            if status == PASS
+            else Finding(check, "further findings", status, measured, expected, why, remedy)
         )
     return kept
 
 
-def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> typing.List[Finding]:
-    """Return findings on the log, on each communicator, on each rank of it and on each problem, as far as ``limit_findings`` keeps them.
+def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> list[Finding]:
+    """Return findings on the log, on each communicator, on each rank of it and on each problem, as far as
+    ``limit_findings`` keeps them.
 
     :param ranks: that the job must have; None takes what the log says
     :param gpu_direct: each channel over the network must be GPUDirect RDMA
@@ -167,7 +237,12 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> ty
         return [_log(log)]
     log, forged = leave_out_forged(log)
     first = (_log(log), _version(log), _job(log, ranks), *forged)
-    return [*first, *limit_findings(_ranks(log, gpu_direct)), *(check_problem(problem, log) for problem in log.problems), *_untold(log)]
+    return [
+        *first,
+        *limit_findings(_ranks(log, gpu_direct)),
+        *(check_problem(problem, log) for problem in log.problems),
+        *_untold(log),
+    ]
 
 
 def _ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
@@ -197,13 +272,33 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
     """
     expected = "lines in one file, which has no lines of other hosts"
     if len(process.files) > 1:
-        why = "Several files have lines of this process, and it wrote into one of them: any pod can write lines in the name of another one."
-        remedy = "Give each file once and whole, one a pod; see what the pods of the other files run. Or give the output of all ranks, as one file."
+        why = (
+            "Several files have lines of this process, and it wrote into one of them: any pod can write lines in the"
+            " name of another one."
+        )
+        remedy = (
+            "Give each file once and whole, one a pod; see what the pods of the other files run. Or give the output of"
+            " all ranks, as one file."
+        )
         return Finding(check, subject, UNKNOWN, f"in {folded(process.files)}", expected, why, remedy)
     if process.beside:
-        why = "The file has lines of several hosts, and any pod can write lines in the name of another one. Of several files, each must be of one pod."
-        remedy = "Give one file a pod, and see what the pod of this file runs. Where it has the output of all ranks (mpirun), give this file alone."
-        return Finding(check, subject, UNKNOWN, f"in {folded(process.files)}, with lines of {folded(process.beside)}", expected, why, remedy)
+        why = (
+            "The file has lines of several hosts, and any pod can write lines in the name of another one. Of several"
+            " files, each must be of one pod."
+        )
+        remedy = (
+            "Give one file a pod, and see what the pod of this file runs. Where it has the output of all ranks"
+            " (mpirun), give this file alone."
+        )
+        return Finding(
+            check,
+            subject,
+            UNKNOWN,
+            f"in {folded(process.files)}, with lines of {folded(process.beside)}",
+            expected,
+            why,
+            remedy,
+        )
     return None
 
 
@@ -212,8 +307,9 @@ def subject_of(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]) 
     return f"{rank.host} rank {rank.rank}" + (f" of communicator {communicator.name}" if communicator else "")
 
 
-def name_hcas(device: str) -> typing.List[str]:
-    """Name the HCAs of a device of NCCL's: of a merged one each, and without NCCL's own mark of an HCA's second PCI function towards the GPU (Direct NIC)."""
+def name_hcas(device: str) -> list[str]:
+    """Name the HCAs of a device of NCCL's: of a merged one each, and without NCCL's own mark of an HCA's second PCI
+    function towards the GPU (Direct NIC)."""
     return [part[: -len("_dma")] if part.endswith("_dma") else part for part in device.split("+")]
 
 
@@ -235,9 +331,28 @@ def _version(log: NcclLog) -> Finding:
     if len(log.versions) == 1:
         return ok("training.version", "job", log.versions[0], f"one version of {log.library}")
     if not log.versions:
-        return Finding("training.version", "job", UNKNOWN, "not in the log", "one version of NCCL", "NCCL says its version when it starts.", _WHOLE)
-    why = "The ranks run different builds of NCCL, which need not understand each other; or the logs of several jobs are mixed."
-    return Finding("training.version", "job", FAIL, ", ".join(log.versions[:6]), "one version of NCCL", why, "Use one image for all pods; give one job's log.")
+        return Finding(
+            "training.version",
+            "job",
+            UNKNOWN,
+            "not in the log",
+            "one version of NCCL",
+            "NCCL says its version when it starts.",
+            _WHOLE,
+        )
+    why = (
+        "The ranks run different builds of NCCL, which need not understand each other; or the logs of several jobs are"
+        " mixed."
+    )
+    return Finding(
+        "training.version",
+        "job",
+        FAIL,
+        ", ".join(log.versions[:6]),
+        "one version of NCCL",
+        why,
+        "Use one image for all pods; give one job's log.",
+    )
 
 
 def _job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
@@ -248,11 +363,13 @@ def _job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
         return Finding("training.ranks", "job", UNKNOWN, "no communicator", expected, why, _WHOLE)
     if wanted is not None and job.size != wanted:
         why = "The job is of another size: other numbers of nodes or of processes a node, or pods that did not join."
-        return Finding("training.ranks", "job", FAIL, f"{job.size} ranks", expected, why, "Compare WORLD_SIZE in all pods.")
+        return Finding(
+            "training.ranks", "job", FAIL, f"{job.size} ranks", expected, why, "Compare WORLD_SIZE in all pods."
+        )
     return ok("training.ranks", "job", f"{job.size} ranks", expected)
 
 
-def _communicator(communicator: NcclCommunicator) -> typing.List[Finding]:
+def _communicator(communicator: NcclCommunicator) -> list[Finding]:
     subject, size = f"communicator {communicator.name}", communicator.size
     if size is None:
         why = "These ranks have channels in the log, and the lines in which they say who they are, are missing."
@@ -264,10 +381,27 @@ def _communicator(communicator: NcclCommunicator) -> typing.List[Finding]:
     late = [rank.rank for rank in communicator.ranks if not rank.complete]
     if missing:
         why = f"Nothing is known of rank {_spans(missing)}: the log of their pods is not here, or they write none."
-        return [Finding("training.ranks", subject, UNKNOWN, f"{len(seen)} of {size} ranks", expected, why, f"{_WHOLE} {_ON}")]
+        return [
+            Finding(
+                "training.ranks", subject, UNKNOWN, f"{len(seen)} of {size} ranks", expected, why, f"{_WHOLE} {_ON}"
+            )
+        ]
     if late:
-        why = f"Rank {spell_numbers(late)} did not say that the initialisation is complete: it failed, it still hangs, or the line is lost."
-        return [Finding("training.ranks", subject, UNKNOWN, f"{size - len(late)} of {size} complete", expected, why, f"See the last lines of them. {_WHOLE}")]
+        why = (
+            f"Rank {spell_numbers(late)} did not say that the initialisation is complete: it failed, it still hangs, or"
+            " the line is lost."
+        )
+        return [
+            Finding(
+                "training.ranks",
+                subject,
+                UNKNOWN,
+                f"{size - len(late)} of {size} complete",
+                expected,
+                why,
+                f"See the last lines of them. {_WHOLE}",
+            )
+        ]
     return [ok("training.ranks", subject, f"{size} of {size}", expected)]
 
 
@@ -283,33 +417,60 @@ def _channels(subject: str, communicator: NcclCommunicator, rank: NcclRank) -> F
         if len(rank.unseen) < rank.channels:
             why += "the lines are lost, torn or cut off."
         else:
-            why += "since 2.22 NCCL connects at the first collective, so none ran here, only NVLS did, or the log ends before."
+            why += (
+                "since 2.22 NCCL connects at the first collective, so none ran here, only NVLS did, or the log ends"
+                " before."
+            )
         remedy = f"Run a collective in this communicator (NCCL_NVLS_ENABLE=0 for the proof). {_WHOLE}"
-        return Finding("training.channels", subject, UNKNOWN, f"{rank.channels - len(rank.unseen)} of {rank.channels} channels", expected, why, remedy)
+        return Finding(
+            "training.channels",
+            subject,
+            UNKNOWN,
+            f"{rank.channels - len(rank.unseen)} of {rank.channels} channels",
+            expected,
+            why,
+            remedy,
+        )
     if rank.unanswered:
-        why = f"Other ranks say that channel {spell_numbers(rank.unanswered)} connects them with this one, and its own lines are lost, torn or cut off."
+        why = (
+            f"Other ranks say that channel {spell_numbers(rank.unanswered)} connects them with this one, and its own"
+            " lines are lost, torn or cut off."
+        )
         measured = f"{len(rank.unanswered)} of {rank.channels} channels seen from one end only"
         return Finding("training.channels", subject, UNKNOWN, measured, expected, why, _WHOLE)
     return ok("training.channels", subject, f"{rank.channels} of {rank.channels} channels", expected)
 
 
-def _transport(subject: str, communicator: NcclCommunicator, rank: NcclRank, process: NcclProcess, log: NcclLog) -> Finding:
+def _transport(
+    subject: str, communicator: NcclCommunicator, rank: NcclRank, process: NcclProcess, log: NcclLog
+) -> Finding:
     expected = "no NET/Socket"
     if communicator.size == 1:
         return ok("training.transport", subject, "alone in its communicator", expected)
     if not rank.routes:
-        return Finding("training.transport", subject, UNKNOWN, "no channel in the log", expected, "Only channels show the transport.", _WHOLE)
+        return Finding(
+            "training.transport",
+            subject,
+            UNKNOWN,
+            "no channel in the log",
+            expected,
+            "Only channels show the transport.",
+            _WHOLE,
+        )
     if any(route.via == "Socket" for route in rank.routes):
         why, remedy = _fallback(process, log)
         return Finding("training.transport", subject, FAIL, _summary(rank), expected, why, remedy)
     return ok("training.transport", subject, _summary(rank), expected)
 
 
-def _fallback(process: NcclProcess, log: NcclLog) -> typing.Tuple[str, str]:
+def _fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
     """Why NCCL took TCP."""
     said = process.environment
     if said.get("NCCL_IB_DISABLE", "0") != "0":
-        return "NCCL was told not to use RDMA: NCCL_IB_DISABLE is set.", "Take NCCL_IB_DISABLE out of the job and of the image."
+        return (
+            "NCCL was told not to use RDMA: NCCL_IB_DISABLE is set.",
+            "Take NCCL_IB_DISABLE out of the job and of the image.",
+        )
     if said.get("NCCL_NET") == "Socket":
         return "NCCL was told to use TCP: NCCL_NET=Socket.", "Take NCCL_NET out of the job and of the image."
     provider = next((PROVIDERS[problem.kind] for problem in log.problems if problem.kind in PROVIDERS), None)
@@ -318,47 +479,80 @@ def _fallback(process: NcclProcess, log: NcclLog) -> typing.Tuple[str, str]:
     if process.without_ib == "no RDMA device found":
         named = f" (NCCL_IB_HCA={said['NCCL_IB_HCA']})" if "NCCL_IB_HCA" in said else ""
         why = f"NCCL found no RDMA device that it may use in the pod{named}, and fell back to TCP in silence."
-        return why, "Run ibv_devinfo in the pod: it must show a device with an active port, and NCCL_IB_HCA must name it."
+        return (
+            why,
+            "Run ibv_devinfo in the pod: it must show a device with an active port, and NCCL_IB_HCA must name it.",
+        )
     if process.without_ib:
-        return f"NCCL could not use RDMA and fell back to TCP in silence: {process.without_ib}.", "Put libibverbs and the provider (rdma-core) into the image."
+        return (
+            f"NCCL could not use RDMA and fell back to TCP in silence: {process.without_ib}.",
+            "Put libibverbs and the provider (rdma-core) into the image.",
+        )
     return (
         "NCCL fell back to TCP in silence; the log does not say why.",
         f"Check that the pod has RDMA devices (ibv_devinfo) and that memlock is large enough (ulimit -l). {_ON}",
     )
 
 
-def _gpu_direct(subject: str, over: typing.Sequence[NcclRoute], process: NcclProcess, wanted: bool, library: str) -> Finding:
-    """:param over: the ways of a rank that lead over the network; TCP, which has no GPUDirect RDMA, fails as a transport
+def _gpu_direct(
+    subject: str, over: typing.Sequence[NcclRoute], process: NcclProcess, wanted: bool, library: str
+) -> Finding:
+    """:param over: the ways of a rank that lead over the network; TCP, which has no GPUDirect RDMA, fails as a
+    transport
     :param library: NCCL or RCCL
     """
     without = sorted({channel for route in over if not route.gpu_direct for channel in route.channels})
     expected = "GDRDMA on each channel over the network" if wanted else "not asked for"
     if not without:
-        return ok("training.gpu_direct", subject, f"GDRDMA on all {sum(route.lines for route in over)} connections over the network", expected)
+        return ok(
+            "training.gpu_direct",
+            subject,
+            f"GDRDMA on all {sum(route.lines for route in over)} connections over the network",
+            expected,
+        )
     measured = f"none on channel {spell_numbers(without)}"
     if not wanted:
         return ok("training.gpu_direct", subject, measured, expected)
     used = {route.device for route in over if not route.gpu_direct}
-    reasons = [f"{device.name}: {'; '.join(device.reasons)}" for device in process.devices if device.index in used and device.reasons]
+    reasons = [
+        f"{device.name}: {'; '.join(device.reasons)}"
+        for device in process.devices
+        if device.index in used and device.reasons
+    ]
     if library == "RCCL":
-        why = "Data goes through the host's memory" + (f". {', '.join(reasons)}." if reasons else "; the log does not say why.")
+        why = "Data goes through the host's memory" + (
+            f". {', '.join(reasons)}." if reasons else "; the log does not say why."
+        )
         remedy = (
-            "Set NCCL_DMABUF_ENABLE=1 where the kernel has DMA-BUF (zgrep -E 'DMABUF_MOVE_NOTIFY|PCI_P2PDMA' /proc/config.gz), or load amdgpu of ROCm's "
-            "own package, which has peer memory. Boot with iommu=pt, and switch ACS off on the bridges between GPU and HCA."
+            "Set NCCL_DMABUF_ENABLE=1 where the kernel has DMA-BUF (zgrep -E 'DMABUF_MOVE_NOTIFY|PCI_P2PDMA'"
+            " /proc/config.gz), or load amdgpu of ROCm's own package, which has peer memory. Boot with iommu=pt, and"
+            " switch ACS off on the bridges between GPU and HCA."
         )
     elif reasons:
         why = f"Data goes through the host's memory. {', '.join(reasons)}."
-        remedy = "No module: load nvidia-peermem, or use the open driver with DMA-BUF. Too far: use the HCA beside the GPU, or set NCCL_NET_GDR_LEVEL."
+        remedy = (
+            "No module: load nvidia-peermem, or use the open driver with DMA-BUF. Too far: use the HCA beside the GPU,"
+            " or set NCCL_NET_GDR_LEVEL."
+        )
     else:
         why = "Data goes through the host's memory; the log does not say why."
-        remedy = "Run with NCCL_DEBUG_SUBSYS=INIT,NET, which says for each HCA and GPU why. lsmod | grep nvidia_peermem shows one way."
+        remedy = (
+            "Run with NCCL_DEBUG_SUBSYS=INIT,NET, which says for each HCA and GPU why. lsmod | grep nvidia_peermem"
+            " shows one way."
+        )
     return Finding("training.gpu_direct", subject, FAIL, measured, expected, why, remedy)
 
 
 def _untold(log: NcclLog) -> typing.Iterator[Finding]:
     if log.untold:
-        measured, why = f"{log.untold} more warnings of no known kind", "The log has too many different ones, so it is not known what these say."
-        remedy = "Read the log (grep WARN), and end what writes them: a program of the job, or a setting that NCCL warns of each time."
+        measured, why = (
+            f"{log.untold} more warnings of no known kind",
+            "The log has too many different ones, so it is not known what these say.",
+        )
+        remedy = (
+            "Read the log (grep WARN), and end what writes them: a program of the job, or a setting that NCCL warns of"
+            " each time."
+        )
         yield Finding("training.problem", "job", UNKNOWN, measured, "no warning", why, remedy)
 
 
@@ -374,7 +568,7 @@ def check_problem(problem: NcclProblem, log: NcclLog) -> Finding:
     return Finding("training.problem", where, status, measured, "no warning", why, remedy)
 
 
-def _failed_completion(failed: Completion, problem: NcclProblem, log: NcclLog) -> typing.Tuple[Status, str, str]:
+def _failed_completion(failed: Completion, problem: NcclProblem, log: NcclLog) -> tuple[Status, str, str]:
     """Return status, cause and remedy of a failed completion."""
     known = completion_of(failed.status)
     if known is None:
@@ -383,23 +577,39 @@ def _failed_completion(failed: Completion, problem: NcclProblem, log: NcclLog) -
         return WARN, *known.on("")
     if failed.status not in _LOSSES:
         return FAIL, *known.on(_link_of(failed, problem, log))
-    ends = f" ({failed.local_gid} to {failed.remote_gid}{f', {failed.device}' if failed.device else ''})" if failed.remote_gid else ""
+    ends = (
+        f" ({failed.local_gid} to {failed.remote_gid}{f', {failed.device}' if failed.device else ''})"
+        if failed.remote_gid
+        else ""
+    )
     if _is_in_one_pod(failed, problem, log):
-        why = f"Both ends are in one pod, and packets between two of its HCAs do not arrive{ends}: the node has no route between them (status {failed.status})."
+        why = (
+            f"Both ends are in one pod, and packets between two of its HCAs do not arrive{ends}: the node has no route"
+            f" between them (status {failed.status})."
+        )
         remedy = (
-            "Let ranks of one pod use NVLink or shared memory: take NCCL_P2P_DISABLE and NCCL_SHM_DISABLE out of the job, and mount memory at /dev/shm. "
-            "Otherwise give each interface of the pod a routing table of its own (CNI plugin sbr), and see ip route get ADDRESS from ADDRESS in the pod."
+            "Let ranks of one pod use NVLink or shared memory: take NCCL_P2P_DISABLE and NCCL_SHM_DISABLE out of the"
+            " job, and mount memory at /dev/shm. Otherwise give each interface of the pod a routing table of its own"
+            " (CNI plugin sbr), and see ip route get ADDRESS from ADDRESS in the pod."
         )
         return FAIL, why, remedy
     if failed.crosses_subnets:
-        why = f"Packets were lost (status {failed.status}), and the two GIDs are of two subnets{ends}: without a route nothing arrives."
+        why = (
+            f"Packets were lost (status {failed.status}), and the two GIDs are of two subnets{ends}: without a route"
+            " nothing arrives."
+        )
         remedy = (
-            "See in the pod whether there is a route: ip route get ADDRESS from ADDRESS. Where rails are subnets of their own without routes between them, let "
-            "NCCL stay on its rail (NCCL_CROSS_NIC=0), and give all pods their rails in one order. The GID index must choose GIDs of one kind at both ends."
+            "See in the pod whether there is a route: ip route get ADDRESS from ADDRESS. Where rails are subnets of"
+            " their own without routes between them, let NCCL stay on its rail (NCCL_CROSS_NIC=0), and give all pods"
+            " their rails in one order. The GID index must choose GIDs of one kind at both ends."
         )
         return FAIL, why, remedy
     why, remedy = known.on(_link_of(failed, problem, log))
-    return FAIL, f"{why}{f' From {failed.local_gid} to {failed.remote_gid}.' if failed.remote_gid else ''}", f"{_FIRST} {remedy}"
+    return (
+        FAIL,
+        f"{why}{f' From {failed.local_gid} to {failed.remote_gid}.' if failed.remote_gid else ''}",
+        f"{_FIRST} {remedy}",
+    )
 
 
 def _has_cause(log: NcclLog) -> bool:
@@ -408,7 +618,7 @@ def _has_cause(log: NcclLog) -> bool:
     return any(failed is not None and failed.status != FLUSHED for failed in seen)
 
 
-def _processes_of(problem: NcclProblem, log: NcclLog) -> typing.List[NcclProcess]:
+def _processes_of(problem: NcclProblem, log: NcclLog) -> list[NcclProcess]:
     return [process for process in log.processes if process.host in problem.hosts[:1]]
 
 
@@ -417,25 +627,29 @@ def _is_in_one_pod(failed: Completion, problem: NcclProblem, log: NcclLog) -> bo
 
 
 def _link_of(failed: Completion, problem: NcclProblem, log: NcclLog) -> Link:
-    """Return the link layer of the HCA of a failed completion; empty where the log does not say, or the host has both. NCCL writes GIDs of Ethernet alone."""
+    """Return the link layer of the HCA of a failed completion; empty where the log does not say, or the host has both.
+    NCCL writes GIDs of Ethernet alone."""
     if failed.local_gid:
         return "Ethernet"
     devices = [device for process in _processes_of(problem, log) for device in process.devices]
-    links = {device.link for device in devices if failed.device in device.name.split("+")} or {device.link for device in devices}
+    links = {device.link for device in devices if failed.device in device.name.split("+")} or {
+        device.link for device in devices
+    }
     return "InfiniBand" if links == {"IB"} else "Ethernet" if links == {"RoCE"} else ""
 
 
 def _summary(rank: NcclRank) -> str:
     """The ways of a rank, with how many connections go each."""
-    lines: typing.Dict[str, int] = {}
+    lines: dict[str, int] = {}
     for route in rank.routes:
         lines[way(route)] = lines.get(way(route), 0) + route.lines
     return ", ".join(f"{name} {count}" for name, count in lines.items()) or "no channel in the log"
 
 
-def _gaps(seen: typing.Sequence[int], size: int) -> typing.List[typing.Tuple[int, int]]:
-    """First and last of the ranks below ``size`` that are not there, in order, and no more of them than are shown: a log may say any size."""
-    found: typing.List[typing.Tuple[int, int]] = []
+def _gaps(seen: typing.Sequence[int], size: int) -> list[tuple[int, int]]:
+    """First and last of the ranks below ``size`` that are not there, in order, and no more of them than are shown: a
+    log may say any size."""
+    found: list[tuple[int, int]] = []
     following = 0
     for rank in (*seen, size):
         if following < min(rank, size):
@@ -448,7 +662,7 @@ def _gaps(seen: typing.Sequence[int], size: int) -> typing.List[typing.Tuple[int
 
 def spell_numbers(values: typing.Sequence[int]) -> str:
     """Ranks or channels: 1, 3-8, and after twelve of them no more."""
-    spans: typing.List[typing.Tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     for value in values:
         if spans and spans[-1][1] == value - 1:
             spans[-1] = (spans[-1][0], value)
@@ -457,6 +671,6 @@ def spell_numbers(values: typing.Sequence[int]) -> str:
     return _spans(spans)
 
 
-def _spans(spans: typing.Sequence[typing.Tuple[int, int]]) -> str:
+def _spans(spans: typing.Sequence[tuple[int, int]]) -> str:
     shown = ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans[:_SHOWN])
     return f"{shown} and more" if len(spans) > _SHOWN else shown

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Claims of a job's pods (Dynamic Resource Allocation): what they bring, and whether they can be met. Check id: ``job.device_claims``."""
+"""Claims of a job's pods (Dynamic Resource Allocation): what they bring, and whether they can be met. Check id:
+``job.device_claims``."""
 
 from __future__ import annotations
 
@@ -51,13 +52,15 @@ def with_uses(job: Workload, known: DeviceClaims) -> Workload:
     return dataclasses.replace(job, templates=tuple(templates))
 
 
-def _with_uses(container: Container, claims: typing.Mapping[str, PodClaim], namespace: str, known: DeviceClaims) -> Container:
+def _with_uses(
+    container: Container, claims: typing.Mapping[str, PodClaim], namespace: str, known: DeviceClaims
+) -> Container:
     taken = (item for item in container.device_claims if item.name in claims)
     uses = (use for item in taken for use in _uses(namespace, claims[item.name], known, item.request))
     return dataclasses.replace(container, claimed=tuple(dict.fromkeys(uses)))
 
 
-def _uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: str = "") -> typing.Tuple[Use, ...]:
+def _uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: str = "") -> tuple[Use, ...]:
     """What the devices of a claim are; that can't be told where the claim is not known.
 
     :param request: of the claim, whose devices alone are meant; empty: all
@@ -65,7 +68,9 @@ def _uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: str = "
     found = known.find(namespace, claim)
     if found is None:
         return ("unknown",)
-    return tuple(dict.fromkeys(known.use_of(name) for item in found.requests if item.is_named(request) for name in item.classes))
+    return tuple(
+        dict.fromkeys(known.use_of(name) for item in found.requests if item.is_named(request) for name in item.classes)
+    )
 
 
 def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Finding]:
@@ -80,7 +85,9 @@ def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Fi
     wrong = [*_not_of_pod(scope, sorted(taken - names)), *_not_taken(scope, sorted(names - taken))]
     for claim in template.device_claims:
         wrong += (_doubted(item) if known.errors else item for item in _judged(scope, claim, known))
-        wrong += _not_of_claim(scope, claim, known, sorted({item.request for item in every if item.name == claim.name and item.request}))
+        wrong += _not_of_claim(
+            scope, claim, known, sorted({item.request for item in every if item.name == claim.name and item.request})
+        )
     if template.device_claims and known.errors:
         wrong.append(_unread(scope, known))
     yield from wrong or [ok(_CHECK, scope.subject, _told(template, known, scope.job.namespace), _EXPECTED)]
@@ -88,20 +95,34 @@ def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Fi
 
 def _doubted(finding: Finding) -> Finding:
     """The same where objects are left out that can't be read: what lacks may be one of them."""
-    return dataclasses.replace(finding, status=UNKNOWN, why=f"{finding.why} Or it is one that can't be read.") if finding.status == FAIL else finding
+    return (
+        dataclasses.replace(finding, status=UNKNOWN, why=f"{finding.why} Or it is one that can't be read.")
+        if finding.status == FAIL
+        else finding
+    )
 
 
 def _unread(scope: Scope, known: DeviceClaims) -> Finding:
     why = f"These are not of the form that Kubernetes gives them, and left out: {folded(known.errors, 5, '; ')}."
     remedy = "Have who made them correct or remove them; a ResourceSlice is of the driver's pod on its node."
-    return Finding(_CHECK, scope.subject, WARN, f"{len(known.errors)} unread", "all claims, classes and slices", why, remedy)
+    return Finding(
+        _CHECK, scope.subject, WARN, f"{len(known.errors)} unread", "all claims, classes and slices", why, remedy
+    )
 
 
 def _not_of_pod(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
     for name in names:
         why = "A container takes a claim that its pod does not have, and the API server refuses each of the pods."
         hint = scope.hints.nearest(name, [claim.name for claim in scope.template.device_claims])
-        yield Finding(_CHECK, f"{scope.subject} {name}", FAIL, "not among resourceClaims", _EXPECTED + hint, why, "Add it to spec.resourceClaims of the pod.")
+        yield Finding(
+            _CHECK,
+            f"{scope.subject} {name}",
+            FAIL,
+            "not among resourceClaims",
+            _EXPECTED + hint,
+            why,
+            "Add it to spec.resourceClaims of the pod.",
+        )
 
 
 def _not_taken(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Finding]:
@@ -111,52 +132,115 @@ def _not_taken(scope: Scope, names: typing.Sequence[str]) -> typing.Iterator[Fin
         yield Finding(_CHECK, f"{scope.subject} {name}", WARN, "taken by no container", _EXPECTED, why, remedy)
 
 
-def _not_of_claim(scope: Scope, claim: PodClaim, known: DeviceClaims, requests: typing.Sequence[str]) -> typing.Iterator[Finding]:
-    """Find requests that a container takes and the claim does not have; of a claim that is not known nothing is said."""
+def _not_of_claim(
+    scope: Scope, claim: PodClaim, known: DeviceClaims, requests: typing.Sequence[str]
+) -> typing.Iterator[Finding]:
+    """Find requests that a container takes and the claim does not have; of a claim that is not known nothing is
+    said."""
     found = known.find(scope.job.namespace, claim)
     for name in requests if found is not None else ():
         if found is not None and not any(item.is_named(name) for item in found.requests):
             why = f"{claim.kind} {claim.of} has no request of this name, so the container gets none of its devices."
             hint = scope.hints.nearest(name, [item.name for item in found.requests])
-            remedy = "Correct request in resources.claims of the container, or leave it out to get the devices of all requests."
-            yield Finding(_CHECK, f"{scope.subject} {claim.name}", FAIL, f"request {name} is absent", _EXPECTED + hint, why, remedy)
+            remedy = (
+                "Correct request in resources.claims of the container, or leave it out to get the devices of all"
+                " requests."
+            )
+            yield Finding(
+                _CHECK,
+                f"{scope.subject} {claim.name}",
+                FAIL,
+                f"request {name} is absent",
+                _EXPECTED + hint,
+                why,
+                remedy,
+            )
 
 
 def _judged(scope: Scope, claim: PodClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
     subject, found = f"{scope.subject} {claim.name}", known.find(scope.job.namespace, claim)
     if found is None and scope.world is None:
         why = f"{claim.kind} {claim.of} is in another file, so it is not known which devices the pods get."
-        yield Finding(_CHECK, subject, UNKNOWN, "not read", _EXPECTED, why, "Put it into the same file, or let the linter ask the cluster.")
+        yield Finding(
+            _CHECK,
+            subject,
+            UNKNOWN,
+            "not read",
+            _EXPECTED,
+            why,
+            "Put it into the same file, or let the linter ask the cluster.",
+        )
         return
     if scope.world is not None and known.unread:
-        why = "The cluster does not serve resource.k8s.io/v1, or does not let us read its DeviceClasses, ResourceSlices and claims."
-        remedy = "See kubectl api-resources --api-group=resource.k8s.io; from Kubernetes 1.34 on v1 is served. Give the user the rights of docs/job.md."
+        why = (
+            "The cluster does not serve resource.k8s.io/v1, or does not let us read its DeviceClasses, ResourceSlices"
+            " and claims."
+        )
+        remedy = (
+            "See kubectl api-resources --api-group=resource.k8s.io; from Kubernetes 1.34 on v1 is served. Give the user"
+            " the rights of docs/job.md."
+        )
         yield Finding(_CHECK, subject, UNKNOWN, "not read", _EXPECTED, why, remedy)
         return
     if found is None:
-        there = (*(item.name for item in known.claims if item.template == claim.template), *(scope.world.others.get(claim.kind, ()) if scope.world else ()))
+        there = (
+            *(item.name for item in known.claims if item.template == claim.template),
+            *(scope.world.others.get(claim.kind, ()) if scope.world else ()),
+        )
         names = [name.partition("/")[2] for name in there]
         why = f"There is no {claim.kind} of this name in the job's namespace: the pods would stay Pending."
         hint = scope.hints.nearest(claim.of, names)
-        yield Finding(_CHECK, subject, FAIL, f"{claim.kind} {claim.of} is absent", _EXPECTED + hint, why, "Create it, or correct the name.")
+        yield Finding(
+            _CHECK,
+            subject,
+            FAIL,
+            f"{claim.kind} {claim.of} is absent",
+            _EXPECTED + hint,
+            why,
+            "Create it, or correct the name.",
+        )
         return
-    pods = sum(item.count for item in scope.job.templates if any((one.of, one.template) == (claim.of, False) for one in item.device_claims))
+    pods = sum(
+        item.count
+        for item in scope.job.templates
+        if any((one.of, one.template) == (claim.of, False) for one in item.device_claims)
+    )
     if pods > 1 and "network" in _uses(scope.job.namespace, claim, known):
-        why = f"{pods} pods share the devices of one claim, so all of them are on the node that has these, or wait for room on it."
-        yield Finding(_CHECK, subject, WARN, f"ResourceClaim {claim.of}", _EXPECTED, why, "Use a ResourceClaimTemplate, of which each pod gets its own.")
+        why = (
+            f"{pods} pods share the devices of one claim, so all of them are on the node that has these, or wait for"
+            " room on it."
+        )
+        yield Finding(
+            _CHECK,
+            subject,
+            WARN,
+            f"ResourceClaim {claim.of}",
+            _EXPECTED,
+            why,
+            "Use a ResourceClaimTemplate, of which each pod gets its own.",
+        )
     classes = {item.name for item in known.classes}
     for request in (item.classes for item in found.requests):
         if scope.world is not None and not classes & set(request):
             why = "There is no DeviceClass of this name, so nothing can be allocated, and the pods would stay Pending."
             hint, absent = scope.hints.nearest(request[0], classes), " or ".join(request)
-            yield Finding(_CHECK, subject, FAIL, f"DeviceClass {absent} is absent", _EXPECTED + hint, why, "Install its driver, or correct the name.")
+            yield Finding(
+                _CHECK,
+                subject,
+                FAIL,
+                f"DeviceClass {absent} is absent",
+                _EXPECTED + hint,
+                why,
+                "Install its driver, or correct the name.",
+            )
     if scope.world is not None:
         yield from _too_few(subject, found, known)
 
 
 def _too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Find requests that no node can meet by any of their ways, whatever selectors leave of its devices; of a class of several drivers nothing is said."""
-    drivers: typing.Dict[str, None] = {}
+    """Find requests that no node can meet by any of their ways, whatever selectors leave of its devices; of a class of
+    several drivers nothing is said."""
+    drivers: dict[str, None] = {}
     for request in claim.requests:
         wanted = [(way.count, known.driver_of(way.device_class)) for way in request.ways]
         offered = [(count, driver, known.count_devices(driver)) for count, driver in wanted if driver]
@@ -164,9 +248,17 @@ def _too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.It
         if len(offered) != len(wanted):
             continue
         if all(most < count for count, _driver, most in offered):
-            measured = " or ".join(f"{count} devices of {driver}, and a node has {most} at most" for count, driver, most in offered)
-            why = f"By its ResourceSlices no node has as many as request {request.name} asks for, so the pods would stay Pending."
-            remedy = "See kubectl get resourceslices, and that the driver's pod runs on the nodes of the job; or ask for fewer devices."
+            measured = " or ".join(
+                f"{count} devices of {driver}, and a node has {most} at most" for count, driver, most in offered
+            )
+            why = (
+                f"By its ResourceSlices no node has as many as request {request.name} asks for, so the pods would stay"
+                " Pending."
+            )
+            remedy = (
+                "See kubectl get resourceslices, and that the driver's pod runs on the nodes of the job; or ask for"
+                " fewer devices."
+            )
             yield Finding(_CHECK, subject, FAIL, measured, _EXPECTED, why, remedy)
         else:
             yield from _of_one_node(subject, request, offered, known)
@@ -174,13 +266,16 @@ def _too_few(subject: str, claim: DeviceClaim, known: DeviceClaims) -> typing.It
         yield from _implausible(subject, driver, known)
 
 
-def _of_one_node(subject: str, request: DeviceRequest, offered: typing.Sequence[typing.Tuple[int, str, int]], known: DeviceClaims) -> typing.Iterator[Finding]:
-    """Find a request that one node alone can meet, of several that have such devices: each node says itself what it has.
+def _of_one_node(
+    subject: str, request: DeviceRequest, offered: typing.Sequence[tuple[int, str, int]], known: DeviceClaims
+) -> typing.Iterator[Finding]:
+    """Find a request that one node alone can meet, of several that have such devices: each node says itself what it
+    has.
 
     :param offered: by way the devices that it needs, their driver, and how many a node has at most
     """
-    able: typing.Dict[str, str] = {}
-    nodes: typing.Set[str] = set()
+    able: dict[str, str] = {}
+    nodes: set[str] = set()
     for count, driver, _most in offered:
         shared = known.count_shared(driver)
         if shared >= count:
@@ -191,19 +286,42 @@ def _of_one_node(subject: str, request: DeviceRequest, offered: typing.Sequence[
                 able[node] = f"{devices} devices of {driver} on {node}"
     if len(able) == 1 and len(nodes) > 1:
         measured = ", ".join(able.values())
-        why = f"By their ResourceSlices one node alone has as many as request {request.name} asks for. A node writes itself what it has."
-        remedy = "See that the machine has them, and that all pods of the job have room there; or ask for fewer devices."
+        why = (
+            f"By their ResourceSlices one node alone has as many as request {request.name} asks for. A node writes"
+            " itself what it has."
+        )
+        remedy = (
+            "See that the machine has them, and that all pods of the job have room there; or ask for fewer devices."
+        )
         yield Finding(_CHECK, subject, WARN, measured, "several nodes that have as many", why, remedy)
 
 
 def _implausible(subject: str, driver: str, known: DeviceClaims) -> typing.Iterator[Finding]:
     """Find nodes that say they have more devices than any machine."""
-    found = [f"{node}: {count} devices of {driver}" for node, count in known.devices_of(driver).items() if count > MOST_OF_NODE]
+    found = [
+        f"{node}: {count} devices of {driver}"
+        for node, count in known.devices_of(driver).items()
+        if count > MOST_OF_NODE
+    ]
     if found:
         why = "No machine has so many. A node writes itself what it has, and these do not count."
-        yield Finding(_CHECK, subject, WARN, folded(found), f"{MOST_OF_NODE} at most", why, "See the driver's pod and the kubelet on these nodes.")
+        yield Finding(
+            _CHECK,
+            subject,
+            WARN,
+            folded(found),
+            f"{MOST_OF_NODE} at most",
+            why,
+            "See the driver's pod and the kubelet on these nodes.",
+        )
 
 
 def _told(template: PodTemplate, known: DeviceClaims, namespace: str) -> str:
     """For a reader: what each claim brings."""
-    return ", ".join(f"{claim.name}: {' and '.join(_uses(namespace, claim, known)) or 'nothing'}" for claim in template.device_claims) or "none"
+    return (
+        ", ".join(
+            f"{claim.name}: {' and '.join(_uses(namespace, claim, known)) or 'nothing'}"
+            for claim in template.device_claims
+        )
+        or "none"
+    )

@@ -4,17 +4,18 @@
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.explanation import Explanation
 
-EXPLAINED: typing.Dict[str, Explanation] = {
+EXPLAINED: dict[str, Explanation] = {
     "job.added": Explanation(
         means="The training operator adds a container whose requests are not its limits, so the pod is not Guaranteed.",
         measured="What the operator of the job's kind is known to add.",
         causes=("PyTorchJob's Workers wait for the Master in an init container.",),
         look=("kubectl get pod POD -n NAMESPACE -o yaml",),
-        remedy="Give the operator another template (`--pytorch-init-container-template-file`), or use a TrainJob; once it is given, waive this.",
+        remedy=(
+            "Give the operator another template (`--pytorch-init-container-template-file`), or use a TrainJob; once it"
+            " is given, waive this."
+        ),
     ),
     "job.claims": Explanation(
         means="A volume claim of the job can't be mounted by its pods. They would stay Pending.",
@@ -31,15 +32,23 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Create it, correct its name, or use one with ReadWriteMany.",
     ),
     "job.device_claims": Explanation(
-        means="Claims of devices (Dynamic Resource Allocation) that the pods have can't be met, or bring nothing into a container.",
-        measured="resourceClaims of the pods and resources.claims of their containers, against ResourceClaims, ResourceClaimTemplates, "
-        "DeviceClasses and ResourceSlices.",
+        means=(
+            "Claims of devices (Dynamic Resource Allocation) that the pods have can't be met, or bring nothing into a"
+            " container."
+        ),
+        measured=(
+            "resourceClaims of the pods and resources.claims of their containers, against ResourceClaims,"
+            " ResourceClaimTemplates, DeviceClasses and ResourceSlices."
+        ),
         causes=(
             "The template or its DeviceClass is absent or has another name: the pods stay Pending.",
             "A container takes a claim that its pod does not have, or none takes one that it has (warn).",
             "A container takes a request that the claim does not have.",
             "No node offers as many devices of the driver as a request asks for.",
-            "One node alone offers as many (warn), or a node says that it has more than any machine (warn, and it does not count).",
+            (
+                "One node alone offers as many (warn), or a node says that it has more than any machine (warn, and it"
+                " does not count)."
+            ),
             "Pods share one ResourceClaim with a device of a network, and so one node (warn).",
             "The template is in another file, or the cluster does not serve `resource.k8s.io/v1` (unknown).",
         ),
@@ -48,7 +57,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get deviceclasses -o yaml",
             "kubectl get resourceslices",
         ),
-        remedy="Create what is absent, or correct its name; give each pod a claim of its own by a ResourceClaimTemplate, and name it in resources.claims.",
+        remedy=(
+            "Create what is absent, or correct its name; give each pod a claim of its own by a ResourceClaimTemplate,"
+            " and name it in resources.claims."
+        ),
     ),
     "job.devices": Explanation(
         means="The attachments of a pod and the devices that it asks for do not fit.",
@@ -78,7 +90,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Add what is missing; docs/job.md has an example.",
     ),
     "job.guaranteed": Explanation(
-        means="A pod is not of the QoS class Guaranteed: it gets no CPUs of its own, and is the first to go when memory is short.",
+        means=(
+            "A pod is not of the QoS class Guaranteed: it gets no CPUs of its own, and is the first to go when memory"
+            " is short."
+        ),
         measured="Requests and limits of CPU and memory of each container.",
         causes=(
             "Limits are missing, or above the requests.",
@@ -99,7 +114,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "ibv_devinfo",
             "rdma link",
         ),
-        remedy="Write exact names behind '=' (`NCCL_IB_HCA==mlx5_1,mlx5_2`), find the name when the pod starts, or remove the variable.",
+        remedy=(
+            "Write exact names behind '=' (`NCCL_IB_HCA==mlx5_1,mlx5_2`), find the name when the pod starts, or remove"
+            " the variable."
+        ),
     ),
     "job.interfaces": Explanation(
         means="NCCL_SOCKET_IFNAME names an interface that the pods do not have.",
@@ -113,7 +131,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "job.admission": Explanation(
         means="The namespace of the job refuses its pods: they need more than its level of Pod Security admits.",
-        measured="Capabilities, hostPath, hostNetwork and privileged of the pods against the label `pod-security.kubernetes.io/enforce` of the namespace.",
+        measured=(
+            "Capabilities, hostPath, hostNetwork and privileged of the pods against the label"
+            " `pod-security.kubernetes.io/enforce` of the namespace."
+        ),
         causes=(
             "The namespace enforces `baseline` or `restricted`, and a container adds IPC_LOCK.",
             "A volume is a hostPath, such as /dev/infiniband.",
@@ -123,8 +144,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get events -n NAMESPACE",
         ),
         remedy=(
-            "Have an admin raise the level (`pod_security` of the fabric's network, with a reason); who may make pods there is then root on the nodes. "
-            "Or raise the limit of locked memory on the nodes (`rdma_cluster.host.memlock`) and leave out IPC_LOCK. OpenShift: an SCC for the service account."
+            "Have an admin raise the level (`pod_security` of the fabric's network, with a reason); who may make pods"
+            " there is then root on the nodes. Or raise the limit of locked memory on the nodes"
+            " (`rdma_cluster.host.memlock`) and leave out IPC_LOCK. OpenShift: an SCC for the service account."
         ),
     ),
     "job.memlock": Explanation(
@@ -135,7 +157,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "A user that is not root: the capability is of no use to it, the runtime's limit counts.",
         ),
         look=("ulimit -l",),
-        remedy="Add IPC_LOCK to `securityContext.capabilities.add`, or raise the limit on the nodes: `rdma_cluster.host.memlock`.",
+        remedy=(
+            "Add IPC_LOCK to `securityContext.capabilities.add`, or raise the limit on the nodes:"
+            " `rdma_cluster.host.memlock`."
+        ),
     ),
     "job.nccl_variables": Explanation(
         means="A variable is none that NCCL reads. NCCL says nothing, and the job runs as if it were not set.",
@@ -149,7 +174,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Correct the name that is named, or remove it.",
     ),
     "job.networks": Explanation(
-        means="A pod has no secondary network, or names one that is not there: it would wait for ever in ContainerCreating.",
+        means=(
+            "A pod has no secondary network, or names one that is not there: it would wait for ever in"
+            " ContainerCreating."
+        ),
         measured="The annotation k8s.v1.cni.cncf.io/networks against the attachments in the cluster.",
         causes=(
             "The annotation is at the job, and not at the pod template.",
@@ -171,19 +199,28 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Correct the file; give the user the rights of docs/job.md.",
     ),
     "job.resources": Explanation(
-        means="The cluster has no room for all pods of the job at once. Those that find none wait, and the others wait for them.",
+        means=(
+            "The cluster has no room for all pods of the job at once. Those that find none wait, and the others wait"
+            " for them."
+        ),
         measured="What all pods ask for against what nodes that are ready have.",
         causes=(
             "A resource name that no node offers.",
             "More GPUs or functions a pod than any node has.",
             "Nodes are not ready, or cordoned.",
-            "One node says that it has much more than any other (warn), or more than any machine has (warn, and it does not count).",
+            (
+                "One node says that it has much more than any other (warn), or more than any machine has (warn, and it"
+                " does not count)."
+            ),
         ),
         look=("kubectl describe nodes",),
         remedy="Ask for less, correct the resource's name, or bring nodes back.",
     ),
     "job.routes": Explanation(
-        means="An attachment gives pods a default route. What is meant for the API server and DNS would leave over a network that can't carry it.",
+        means=(
+            "An attachment gives pods a default route. What is meant for the API server and DNS would leave over a"
+            " network that can't carry it."
+        ),
         measured="ipam.routes of the attachment, and default-route in the annotation.",
         causes=("A route to 0.0.0.0/0 in the attachment.",),
         look=("kubectl get network-attachment-definitions NAME -n NAMESPACE -o yaml",),
@@ -219,7 +256,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Add the volume, or correct its name.",
     ),
     "nic_map.complete": Explanation(
-        means="The fabric has an interface that the map does not. Pods on that node keep an address that no peer knows.",
+        means=(
+            "The fabric has an interface that the map does not. Pods on that node keep an address that no peer knows."
+        ),
         measured="Interfaces of the fabric on each node against the lines of the map.",
         causes=("A node or NIC was added after the map was written.",),
         look=("ip -br link",),
@@ -240,14 +279,19 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Correct the name, or remove the line.",
     ),
     "nic_map.peers": Explanation(
-        means="A node lacks a pod interface that the others have. A rank there finds no peer, and NCCL ends with a time-out.",
+        means=(
+            "A node lacks a pod interface that the others have. A rank there finds no peer, and NCCL ends with a"
+            " time-out."
+        ),
         measured="Pod interfaces of each node in the map.",
         causes=("Lines of a rail are missing for one node.",),
         look=("ip -br addr",),
         remedy="Add the lines, or take these interfaces off the others.",
     ),
     "nic_map.range": Explanation(
-        means="An address of the map is outside of the fabric's network, or the IPAM plugin may give it to another pod.",
+        means=(
+            "An address of the map is outside of the fabric's network, or the IPAM plugin may give it to another pod."
+        ),
         measured="Addresses of the map against range and exclusions of the fabric.",
         causes=(
             "The range was changed, and the map was not.",
@@ -264,7 +308,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "The wrong file.",
         ),
         look=("kubectl get configmaps -n NAMESPACE -o yaml",),
-        remedy="Write lines as `node:host interface:pod interface:address`, or render the map: `linerate.rdma.render_nic_map`.",
+        remedy=(
+            "Write lines as `node:host interface:pod interface:address`, or render the map:"
+            " `linerate.rdma.render_nic_map`."
+        ),
     ),
     "nic_map.unique": Explanation(
         means="Two lines have the same address, pod interface or host interface. Packets for one reach the other.",

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Linter of a training job that somebody wrote, or that runs: what keeps its NCCL from the RDMA network, in silence. Check ids: ``job.*``.
+"""Linter of a training job that somebody wrote, or that runs: what keeps its NCCL from the RDMA network, in silence.
+Check ids: ``job.*``.
 
-Each rule is about one thing that the API server takes and that then costs days: a variable that nobody reads, an interface that no attachment makes,
-memory that can't be pinned. Without a cluster to ask, the rules that need one are left out.
-[src NVIDIA/nccl v2.30.7 src/misc/socket.cc, src/transport/net_ib, src/misc/utils.cc parseStringList; multus-cni v4; k8s.io/kubernetes QoS classes]
+Each rule is about one thing that the API server takes and that then costs days: a variable that nobody reads, an
+interface that no attachment makes, memory that can't be pinned. Without a cluster to ask, the rules that need one are
+left out. [src NVIDIA/nccl v2.30.7 src/misc/socket.cc, src/transport/net_ib, src/misc/utils.cc parseStringList;
+multus-cni v4; k8s.io/kubernetes QoS classes]
 """
 
 from __future__ import annotations
@@ -31,35 +33,52 @@ _CORRECT = "Correct it; kubectl apply --dry-run=server says more."
 
 
 def lint(
-    resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource] = (), world: typing.Optional[JobSurroundings] = None
-) -> typing.Tuple[Finding, ...]:
+    resources: typing.Sequence[Resource],
+    runtimes: typing.Sequence[Resource] = (),
+    world: typing.Optional[JobSurroundings] = None,
+) -> tuple[Finding, ...]:
     """Findings on jobs: on each pod template one at least for each rule.
 
     :param resources: the jobs
     :param runtimes: what stands beside them: runtimes to which TrainJobs among them refer, and claims of devices
     :param world: what they meet; None leaves out the rules that need a cluster
     """
-    findings: typing.List[Finding] = []
+    findings: list[Finding] = []
     hints = Hints()
     try:
         beside = read_claims(runtimes)
     except ResourceError as error:
         beside = DeviceClaims()
         why = f"An object beside the job can't be read: {error.seen}."
-        findings.append(Finding("job.read", "claims", UNKNOWN, "not read", "claims that Kubernetes would take", why, _CORRECT))
+        findings.append(
+            Finding("job.read", "claims", UNKNOWN, "not read", "claims that Kubernetes would take", why, _CORRECT)
+        )
     known = add_cluster(beside, world)
     for resource in resources:
         try:
             job = with_uses(parse(resource, runtimes), known)
         except ResourceError as error:
             why = f"It can't be read: {error.seen}."
-            findings.append(Finding("job.read", _name(resource), UNKNOWN, "not read", "a job that Kubernetes would take", why, _CORRECT))
+            findings.append(
+                Finding(
+                    "job.read", _name(resource), UNKNOWN, "not read", "a job that Kubernetes would take", why, _CORRECT
+                )
+            )
             continue
-        findings.append(ok("job.read", job.subject, f"{sum(item.count for item in job.templates)} pods", "a job that Kubernetes would take"))
+        findings.append(
+            ok(
+                "job.read",
+                job.subject,
+                f"{sum(item.count for item in job.templates)} pods",
+                "a job that Kubernetes would take",
+            )
+        )
         findings += _lint_job(job, world, hints, known)
     if not resources:
         why = "Nothing of what was given makes pods, so nothing was looked at."
-        findings.append(Finding("job.read", "job", UNKNOWN, "no job", "1 at least", why, "Name the job, or the file that it is in."))
+        findings.append(
+            Finding("job.read", "job", UNKNOWN, "no job", "1 at least", why, "Name the job, or the file that it is in.")
+        )
     return tuple(findings)
 
 
@@ -68,7 +87,7 @@ def objects_of(resources: typing.Iterable[Resource], runtimes: typing.Sequence[R
 
     :param runtimes: as of ``lint``
     """
-    templates: typing.List[typing.Tuple[str, PodTemplate]] = []
+    templates: list[tuple[str, PodTemplate]] = []
     for resource in resources:
         try:
             job = parse(resource, runtimes)
@@ -77,13 +96,24 @@ def objects_of(resources: typing.Iterable[Resource], runtimes: typing.Sequence[R
         templates += [(job.namespace, template) for template in job.templates]
     return JobObjects(
         frozenset(request.full_name for _namespace, template in templates for request in template.networks),
-        frozenset((claim.kind, f"{namespace}/{claim.of}") for namespace, template in templates for claim in template.device_claims),
-        frozenset(name for _namespace, template in templates for container in template.containers for name in container.limits if "/" in name),
+        frozenset(
+            (claim.kind, f"{namespace}/{claim.of}")
+            for namespace, template in templates
+            for claim in template.device_claims
+        ),
+        frozenset(
+            name
+            for _namespace, template in templates
+            for container in template.containers
+            for name in container.limits
+            if "/" in name
+        ),
     )
 
 
-def jobs_of(resources: typing.Iterable[Resource]) -> typing.Tuple[Resource, ...]:
-    """Those that pods are made of. A runtime counts where no TrainJob stands beside it, and what can't be read counts as well."""
+def jobs_of(resources: typing.Iterable[Resource]) -> tuple[Resource, ...]:
+    """Those that pods are made of. A runtime counts where no TrainJob stands beside it, and what can't be read counts
+    as well."""
     resources = tuple(resources)
     beside = any(item.get("kind") == "TrainJob" for item in resources)
     return tuple(item for item in resources if _may_be_job(item) and not (beside and item.get("kind") in RUNTIMES))
@@ -102,7 +132,9 @@ def _name(resource: Resource) -> str:
     return f"{shown(resource.get('kind') or 'object')} {shown(name or 'without a name')}"
 
 
-def _lint_job(job: Workload, world: typing.Optional[JobSurroundings], hints: Hints, known: DeviceClaims) -> typing.Iterator[Finding]:
+def _lint_job(
+    job: Workload, world: typing.Optional[JobSurroundings], hints: Hints, known: DeviceClaims
+) -> typing.Iterator[Finding]:
     scopes = [Scope(job, template, world, hints) for template in job.templates]
     yield _framework(job)
     for scope in scopes:
@@ -113,7 +145,9 @@ def _lint_job(job: Workload, world: typing.Optional[JobSurroundings], hints: Hin
     if not scopes:
         why = "No pod of it asks for a GPU, an extended resource or a secondary network."
         remedy = "Add the GPUs and the network; see docs/job.md for an example."
-        yield Finding("job.networks", job.subject, FAIL, "no GPU and no network", "pods that compute together", why, remedy)
+        yield Finding(
+            "job.networks", job.subject, FAIL, "no GPU and no network", "pods that compute together", why, remedy
+        )
     for scope in scopes:
         yield from check_transport(scope)
         yield check_evidence(scope)
@@ -122,14 +156,18 @@ def _lint_job(job: Workload, world: typing.Optional[JobSurroundings], hints: Hin
         yield from check_hcas(scope)
         yield from check_devices(scope)
         yield check_memlock(scope)
-        yield admission.check(scope.template, scope.subject, world.enforced.get(job.namespace) if world is not None else None)
+        yield admission.check(
+            scope.template, scope.subject, world.enforced.get(job.namespace) if world is not None else None
+        )
         yield check_shared_memory(scope)
         yield from check_guaranteed(scope)
         yield from check_added(scope)
         yield from check_routes(scope)
     if world is not None:
         if world.errors:
-            remedy = "Give the user the rights of docs/job.md. Have who made an object that is not of its form correct it."
+            remedy = (
+                "Give the user the rights of docs/job.md. Have who made an object that is not of its form correct it."
+            )
             why = f"The API server did not let us read it, or it is not of its form: {'; '.join(world.errors[:5])}."
             yield Finding("job.read", job.subject, UNKNOWN, f"{len(world.errors)} unread", "everything", why, remedy)
         yield from check_places(scopes, world)
@@ -140,4 +178,12 @@ def _framework(job: Workload) -> Finding:
     expected = "pods that are told of each other"
     if not job.lost:
         return ok("job.framework", job.subject, "nothing speaks against it", expected)
-    return Finding("job.framework", job.subject, FAIL, "they are not", expected, f"{job.lost}.", "Add what is missing; see docs/job.md for an example.")
+    return Finding(
+        "job.framework",
+        job.subject,
+        FAIL,
+        "they are not",
+        expected,
+        f"{job.lost}.",
+        "Add what is missing; see docs/job.md for an example.",
+    )

@@ -27,21 +27,50 @@ _SHOWN = 400
 def check_variables(scope: Scope) -> typing.Iterator[Finding]:
     """Check that NCCL reads each of its variables."""
     check, expected = "job.nccl_variables", f"variables that NCCL {RELEASE} reads"
-    found = [item for container in scope.template.containers for item in container.environment if item.name.upper().startswith("NCCL_")]
+    found = [
+        item
+        for container in scope.template.containers
+        for item in container.environment
+        if item.name.upper().startswith("NCCL_")
+    ]
     wrong = [item for item in found if not is_read(item.name)]
     for item in wrong:
         subject = f"{scope.subject} {item.name}"
         if item.name in GONE:
             why = f"NCCL read it up to release {GONE[item.name]}; later ones pass over it in silence."
-            yield Finding(check, subject, WARN, "read no longer", expected, why, "Remove it, or say so where an old image needs it.")
+            yield Finding(
+                check,
+                subject,
+                WARN,
+                "read no longer",
+                expected,
+                why,
+                "Remove it, or say so where an old image needs it.",
+            )
         else:
             near = scope.hints.nearest(item.name.upper(), KNOWN | OTHERS)
             why = "NCCL does not know this name and says nothing: the job runs as if it were not set."
-            yield Finding(check, subject, FAIL, f"set in {item.place}", f"{expected}{near}", why, "Correct the name, or remove the variable.")
+            yield Finding(
+                check,
+                subject,
+                FAIL,
+                f"set in {item.place}",
+                f"{expected}{near}",
+                why,
+                "Correct the name, or remove the variable.",
+            )
     sources = [source for container in scope.workers for source in container.sources]
     if sources:
         why = f"Variables also come from {', '.join(sources)}, which is not looked into."
-        yield Finding(check, scope.subject, WARN, "envFrom", expected, why, "Write NCCL's variables into env, where they are seen.")
+        yield Finding(
+            check,
+            scope.subject,
+            WARN,
+            "envFrom",
+            expected,
+            why,
+            "Write NCCL's variables into env, where they are seen.",
+        )
     if not wrong:
         yield ok(check, scope.subject, f"{len({item.name for item in found})} variables, all of them read", expected)
 
@@ -50,26 +79,43 @@ def check_transport(scope: Scope) -> typing.Iterator[Finding]:
     """Check that no variable keeps NCCL from RDMA."""
     check, expected = "job.transport", "nothing that keeps NCCL from RDMA"
     rdma = bool(scope.devices) or "network" in scope.claimed
-    wrong: typing.List[typing.Tuple[Variable, Status, str, str]] = []
+    wrong: list[tuple[Variable, Status, str, str]] = []
     disable = scope.value("NCCL_IB_DISABLE")
     if disable and scope.tcp:
         if rdma:
             why = "It switches RDMA off, InfiniBand and RoCE alike: the job takes an RDMA device and sends over TCP."
             wrong.append((disable, FAIL, why, "Set it to 0, or remove it."))
         else:
-            wrong.append((disable, WARN, "NCCL sends over TCP, which is right only where pods have no RDMA device.", "Use an RDMA network."))
+            wrong.append(
+                (
+                    disable,
+                    WARN,
+                    "NCCL sends over TCP, which is right only where pods have no RDMA device.",
+                    "Use an RDMA network.",
+                )
+            )
     net = scope.value("NCCL_NET")
     if net and (net.value or "").lower() == "socket":
-        wrong.append((net, FAIL if rdma else WARN, "It makes NCCL send over TCP, whatever devices the pod has.", "Remove it."))
+        wrong.append(
+            (net, FAIL if rdma else WARN, "It makes NCCL send over TCP, whatever devices the pod has.", "Remove it.")
+        )
     over_nodes = scope.value("NCCL_MNNVL_ENABLE")
     if over_nodes and over_nodes.value is not None and read_integer(over_nodes.value) == 0:
-        why = "It switches NVLink between nodes off: on machines that have it, such as GB200 NVL72, the job sends over the HCAs alone."
-        remedy = "Remove it, and give the pods a claim of a ComputeDomain, with which IMEX works. Leave it where the HCAs are to be measured."
+        why = (
+            "It switches NVLink between nodes off: on machines that have it, such as GB200 NVL72, the job sends over"
+            " the HCAs alone."
+        )
+        remedy = (
+            "Remove it, and give the pods a claim of a ComputeDomain, with which IMEX works. Leave it where the HCAs"
+            " are to be measured."
+        )
         wrong.append((over_nodes, WARN, why, remedy))
     index = scope.value("NCCL_IB_GID_INDEX")
     kinds = {kind for _request, item in scope.attachments() if item for kind in item.kinds}
     if index and kinds & set(_INFINIBAND):
-        why = "On InfiniBand the index chooses among subnet prefixes, which is nothing to set: it is RoCE that needs one."
+        why = (
+            "On InfiniBand the index chooses among subnet prefixes, which is nothing to set: it is RoCE that needs one."
+        )
         wrong.append((index, WARN, why, "Remove it."))
     for variable, status, why, remedy in wrong:
         yield Finding(check, f"{scope.subject} {variable.name}", status, str(variable.value), expected, why, remedy)
@@ -88,7 +134,15 @@ def check_evidence(scope: Scope) -> Finding:
     if measured.upper() in ("INFO", "TRACE"):
         return ok("job.evidence", scope.subject, measured, expected)
     why = "NCCL then does not say over which transport each channel goes, and a job on TCP looks like one on RDMA."
-    return Finding("job.evidence", scope.subject, WARN, measured, expected, why, "Set NCCL_DEBUG to INFO; it costs a few lines at the start.")
+    return Finding(
+        "job.evidence",
+        scope.subject,
+        WARN,
+        measured,
+        expected,
+        why,
+        "Set NCCL_DEBUG to INFO; it costs a few lines at the start.",
+    )
 
 
 def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
@@ -96,11 +150,21 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
     check, expected = "job.interfaces", "interfaces that the pods have"
     setting = scope.value("NCCL_SOCKET_IFNAME")
     if setting is None:
-        yield ok(check, scope.subject, "NCCL_SOCKET_IFNAME is not set: NCCL takes the first interface that is up", expected)
+        yield ok(
+            check, scope.subject, "NCCL_SOCKET_IFNAME is not set: NCCL takes the first interface that is up", expected
+        )
         return
     subject = f"{scope.subject} NCCL_SOCKET_IFNAME"
     if setting.value is None:
-        yield Finding(check, subject, UNKNOWN, "valueFrom", expected, "The value is in another object.", "Write the value into the job.")
+        yield Finding(
+            check,
+            subject,
+            UNKNOWN,
+            "valueFrom",
+            expected,
+            "The value is in another object.",
+            "Write the value into the job.",
+        )
         return
     if scope.template.host_network:
         why = "The pods have the interfaces of their nodes, which are not known here."
@@ -112,10 +176,23 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
     missing = sorted({pattern for interfaces in sets for pattern in choice.unmatched((*_OWN, *interfaces))})
     shown = ", ".join(sorted({*_OWN, *(name for interfaces in sets for name in interfaces)}))
     if missing and scope.claims_network and not running:
-        why = "A claim may bring interfaces, whose names the driver of its devices chooses, and no attachment creates what is named here."
-        yield Finding(check, subject, WARN, value, f"{expected}: {shown}", why, "Compare with 'ip link' in a pod that runs, or with ifName of the claim.")
+        why = (
+            "A claim may bring interfaces, whose names the driver of its devices chooses, and no attachment creates"
+            " what is named here."
+        )
+        yield Finding(
+            check,
+            subject,
+            WARN,
+            value,
+            f"{expected}: {shown}",
+            why,
+            "Compare with 'ip link' in a pod that runs, or with ifName of the claim.",
+        )
     elif missing or not choice.patterns:
-        why = f"No attachment creates {_named(missing) or 'anything of that name'}; NCCL would stop, or take another one."
+        why = (
+            f"No attachment creates {_named(missing) or 'anything of that name'}; NCCL would stop, or take another one."
+        )
         yield Finding(
             check,
             subject,
@@ -126,7 +203,9 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
             "Name the interfaces of the annotation: net1, net2 ..., or @name behind it.",
         )
     elif not any(choice.takes(name) for interfaces in sets for name in (*_OWN, *interfaces)):
-        yield Finding(check, subject, FAIL, value, f"{expected}: {shown}", "It excludes all of them.", "Leave one at least.")
+        yield Finding(
+            check, subject, FAIL, value, f"{expected}: {shown}", "It excludes all of them.", "Leave one at least."
+        )
     else:
         yield ok(check, subject, value, f"{expected}: {shown}")
 
@@ -136,14 +215,33 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
     check, subject, expected = "job.hcas", f"{scope.subject} NCCL_IB_HCA", "the HCAs that the pods get, and no other"
     setting = scope.value("NCCL_IB_HCA")
     if setting is None:
-        yield ok(check, scope.subject, "NCCL_IB_HCA is not set in the job: NCCL takes every device that the pod can open", expected)
+        yield ok(
+            check,
+            scope.subject,
+            "NCCL_IB_HCA is not set in the job: NCCL takes every device that the pod can open",
+            expected,
+        )
         return
     if setting.value is None:
-        yield Finding(check, subject, UNKNOWN, "valueFrom", expected, "The value is in another object.", "Write the value into the job.")
+        yield Finding(
+            check,
+            subject,
+            UNKNOWN,
+            "valueFrom",
+            expected,
+            "The value is in another object.",
+            "Write the value into the job.",
+        )
         return
-    choice, value, remedy = Choice.of(setting.value), cut(setting.value, _SHOWN), "Write the exact names behind '=', such as =mlx5_1,mlx5_2."
+    choice, value, remedy = (
+        Choice.of(setting.value),
+        cut(setting.value, _SHOWN),
+        "Write the exact names behind '=', such as =mlx5_1,mlx5_2.",
+    )
     if not choice.patterns:
-        yield Finding(check, subject, FAIL, f"'{value}'", expected, "It names no HCA, and NCCL falls back to TCP.", remedy)
+        yield Finding(
+            check, subject, FAIL, f"'{value}'", expected, "It names no HCA, and NCCL falls back to TCP.", remedy
+        )
         return
     pods = [pod for pod in scope.world.pods if pod.devices] if scope.world else []
     if pods:
@@ -151,8 +249,11 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
         return
     findings = []
     kinds = {kind for _request, item in scope.attachments() if item for kind in item.kinds}
-    # pods get functions with other names than those of the node: of these only the beginning of all names of a driver excludes all
-    wide = not choice.exact and any(f"{driver}_".startswith(pattern) for driver in _DRIVERS for pattern in choice.patterns)
+    # pods get functions with other names than those of the node: of these only the beginning of all names of a driver
+    # excludes all
+    wide = not choice.exact and any(
+        f"{driver}_".startswith(pattern) for driver in _DRIVERS for pattern in choice.patterns
+    )
     given = bool(kinds & set(_VIRTUAL)) and not wide
     nodes = scope.world.devices if scope.world else {}
     # most nodes have the same names
@@ -160,38 +261,86 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
     for node, names in sorted(nodes.items()):
         missing = unmatched[names]
         if missing and not choice.exclude:
-            why = f"The node has no such HCA: {_named(missing)}. NCCL passes over it in silence, and over all of them to TCP."
-            findings.append(Finding(check, f"{subject} on {node}", FAIL, value, ", ".join(names) or "no HCA", why, "Names differ between nodes: see discover."))
+            why = (
+                f"The node has no such HCA: {_named(missing)}. NCCL passes over it in silence, and over all of them to"
+                " TCP."
+            )
+            findings.append(
+                Finding(
+                    check,
+                    f"{subject} on {node}",
+                    FAIL,
+                    value,
+                    ", ".join(names) or "no HCA",
+                    why,
+                    "Names differ between nodes: see discover.",
+                )
+            )
         elif names and choice.exclude and not given and not any(choice.takes(name) for name in names):
             why = "It excludes each HCA of the node, and NCCL falls back to TCP in silence."
-            findings.append(Finding(check, f"{subject} on {node}", FAIL, value, ", ".join(names), why, "Leave one at least, or remove NCCL_IB_HCA."))
-    named = not choice.exclude and any(pattern[-1:].isdigit() and pattern not in _DRIVERS for pattern in choice.patterns)
+            findings.append(
+                Finding(
+                    check,
+                    f"{subject} on {node}",
+                    FAIL,
+                    value,
+                    ", ".join(names),
+                    why,
+                    "Leave one at least, or remove NCCL_IB_HCA.",
+                )
+            )
+    named = not choice.exclude and any(
+        pattern[-1:].isdigit() and pattern not in _DRIVERS for pattern in choice.patterns
+    )
     if named and kinds & set(_VIRTUAL):
-        why = "Each pod gets another virtual function, and its name is known only when the pod starts; this one is given to one pod at most."
-        findings.append(Finding(check, subject, FAIL, value, expected, why, "Find the name at the start of the pod, as the rendered job does, or remove it."))
+        why = (
+            "Each pod gets another virtual function, and its name is known only when the pod starts; this one is given"
+            " to one pod at most."
+        )
+        findings.append(
+            Finding(
+                check,
+                subject,
+                FAIL,
+                value,
+                expected,
+                why,
+                "Find the name at the start of the pod, as the rendered job does, or remove it.",
+            )
+        )
     elif named and not choice.exact:
         why = "Names are prefixes: mlx5_1 also takes mlx5_10 to mlx5_19."
         findings.append(Finding(check, subject, WARN, value, "exact names", why, remedy))
     yield from findings or [ok(check, subject, value, expected)]
 
 
-def _of_pod(check: str, subject: str, choice: Choice, devices: typing.Tuple[str, ...], value: str) -> Finding:
-    left, extra = [name for name in devices if not choice.takes(name)], [] if choice.exclude else choice.unmatched(devices)
+def _of_pod(check: str, subject: str, choice: Choice, devices: tuple[str, ...], value: str) -> Finding:
+    left, extra = (
+        [name for name in devices if not choice.takes(name)],
+        [] if choice.exclude else choice.unmatched(devices),
+    )
     expected = ", ".join(devices)
     if not left and not extra:
         return ok(check, subject, value, expected)
     parts = [f"it leaves out {', '.join(left)}"] if left else []
     parts += [f"{_named(extra)} is not the pod's"] if extra else []
     return Finding(
-        check, subject, FAIL, value, expected, f"Of the devices that the pod got, {'; '.join(parts)}.", "Name what the pod has, or remove NCCL_IB_HCA."
+        check,
+        subject,
+        FAIL,
+        value,
+        expected,
+        f"Of the devices that the pod got, {'; '.join(parts)}.",
+        "Name what the pod has, or remove NCCL_IB_HCA.",
     )
 
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """A value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME: ``^`` excludes, ``=`` wants whole names, else they are prefixes; ``:port`` stands behind a name."""
+    """A value of NCCL_IB_HCA or NCCL_SOCKET_IFNAME: ``^`` excludes, ``=`` wants whole names, else they are prefixes;
+    ``:port`` stands behind a name."""
 
-    patterns: typing.Tuple[str, ...]
+    patterns: tuple[str, ...]
     exclude: bool
     exact: bool
 
@@ -209,10 +358,14 @@ class Choice:
     def takes(self, name: str) -> bool:
         return any(self._hits(pattern, name) for pattern in self.patterns) != self.exclude
 
-    def unmatched(self, names: typing.Iterable[str]) -> typing.List[str]:
+    def unmatched(self, names: typing.Iterable[str]) -> list[str]:
         """Patterns that are there for nothing."""
         names = tuple(names)
-        return [] if self.exclude else [pattern for pattern in self.patterns if not any(self._hits(pattern, name) for name in names)]
+        return (
+            []
+            if self.exclude
+            else [pattern for pattern in self.patterns if not any(self._hits(pattern, name) for name in names)]
+        )
 
 
 def _named(names: typing.Sequence[str]) -> str:

@@ -10,25 +10,29 @@ import typing
 from ..._model.nccl import NcclCommunicator, NcclLog
 from ..._model.nccl_tests import NcclTests
 
-ByProcess = typing.Mapping[typing.Tuple[str, int], typing.Sequence[NcclCommunicator]]
+ByProcess = typing.Mapping[tuple[str, int], typing.Sequence[NcclCommunicator]]
 
 
 def group_by_process(log: NcclLog) -> ByProcess:
     """Return the communicators of each process, by its host and number."""
-    found: typing.Dict[typing.Tuple[str, int], typing.List[NcclCommunicator]] = {}
+    found: dict[tuple[str, int], list[NcclCommunicator]] = {}
     for communicator in log.communicators:
         for process in {(rank.host, rank.pid) for rank in communicator.ranks}:
             found.setdefault(process, []).append(communicator)
     return found
 
 
-def cut_to_run(log: NcclLog, run: NcclTests, by_process: ByProcess) -> typing.Tuple[NcclLog, typing.Tuple[typing.Tuple[str, int], ...]]:
-    """Return the log with the communicators of a run alone, and the processes of the run of which no communicator is in the log.
+def cut_to_run(log: NcclLog, run: NcclTests, by_process: ByProcess) -> tuple[NcclLog, tuple[tuple[str, int], ...]]:
+    """Return the log with the communicators of a run alone, and the processes of the run of which no communicator is in
+    the log.
 
-    A test cuts off a long list of ranks, so a communicator counts as soon as one of its processes is listed. A run that lists no ranks may be about any.
+    A test cuts off a long list of ranks, so a communicator counts as soon as one of its processes is listed. A run that
+    lists no ranks may be about any.
     """
     # NCCL writes a host's name up to its first dot
     processes = dict.fromkeys((rank.host.partition(".")[0], rank.pid) for rank in run.ranks)
     found = [item for process in processes for item in by_process.get(process, ())] if processes else log.communicators
     communicators = {item.name: item for item in found}
-    return dataclasses.replace(log, communicators=tuple(communicators.values())), tuple(process for process in processes if process not in by_process)
+    return dataclasses.replace(log, communicators=tuple(communicators.values())), tuple(
+        process for process in processes if process not in by_process
+    )

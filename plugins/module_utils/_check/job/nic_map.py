@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Linter of a NIC map, our own or someone else's (row S2.2), in both directions: lines against nodes, and nodes against lines. Check ids: ``nic_map.*``."""
+"""Linter of a NIC map, our own or someone else's (row S2.2), in both directions: lines against nodes, and nodes against
+lines. Check ids: ``nic_map.*``."""
 
 from __future__ import annotations
 
@@ -30,23 +31,31 @@ class Ground:
     :ivar gateway: of that network; empty where it has none
     """
 
-    netdevs: typing.Mapping[str, typing.Tuple[str, ...]]
+    netdevs: typing.Mapping[str, tuple[str, ...]]
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    members: typing.Optional[typing.Mapping[str, typing.Tuple[str, ...]]] = None
+    members: typing.Optional[typing.Mapping[str, tuple[str, ...]]] = None
     pool: typing.Optional[Pool] = None
     gateway: str = ""
 
 
 def members_of(
     fabric: Fabric, hcas: typing.Mapping[str, ObservedHcas], subnets: typing.Mapping[str, ObservedSubnets]
-) -> typing.Tuple[typing.Dict[str, typing.Tuple[str, ...]], str]:
-    """Netdevs of a fabric on each node that answered, in the order of the rails, and why it could not be made out; empty when it could."""
+) -> tuple[dict[str, tuple[str, ...]], str]:
+    """Netdevs of a fabric on each node that answered, in the order of the rails, and why it could not be made out;
+    empty when it could."""
     read = {name: item.value for name, item in hcas.items() if item.value is not None}
     found = resolve(fabric, read, {name: item.value for name, item in subnets.items() if item.value is not None})
-    return {name: tuple(member.hca.netdevs[0].name for member in mine if member.hca.netdevs) for name, mine in found.members.items()}, found.why
+    return {
+        name: tuple(member.hca.netdevs[0].name for member in mine if member.hca.netdevs)
+        for name, mine in found.members.items()
+    }, found.why
 
 
-def ground_of(fabric: typing.Optional[Fabric], hcas: typing.Mapping[str, ObservedHcas], subnets: typing.Mapping[str, ObservedSubnets]) -> Ground:
+def ground_of(
+    fabric: typing.Optional[Fabric],
+    hcas: typing.Mapping[str, ObservedHcas],
+    subnets: typing.Mapping[str, ObservedSubnets],
+) -> Ground:
     """What a map is held against, out of the answers of the nodes.
 
     :param fabric: None where the map is of a network that the intent does not have
@@ -65,14 +74,24 @@ def ground_of(fabric: typing.Optional[Fabric], hcas: typing.Mapping[str, Observe
     return Ground(netdevs, unread, members, pool if isinstance(pool, Pool) else None, fabric.ipam.gateway or "")
 
 
-def lint(name: str, found: NicMap, ground: Ground) -> typing.Tuple[Finding, ...]:
+def lint(name: str, found: NicMap, ground: Ground) -> tuple[Finding, ...]:
     """Findings on a map, one at least for each rule.
 
     :param name: of the map, for a reader
     """
     if not found.lines and not found.broken:
         why = "It has no line, so no pod would get an address."
-        return (Finding("nic_map.read", name, UNKNOWN, "no line", "a line for each interface", why, "Render it, or name the right map."),)
+        return (
+            Finding(
+                "nic_map.read",
+                name,
+                UNKNOWN,
+                "no line",
+                "a line for each interface",
+                why,
+                "Render it, or name the right map.",
+            ),
+        )
     return (
         *_read(name, found),
         *_netdevs(name, found.lines, ground),
@@ -85,7 +104,15 @@ def lint(name: str, found: NicMap, ground: Ground) -> typing.Tuple[Finding, ...]
 def _read(name: str, found: NicMap) -> typing.Iterator[Finding]:
     expected = "<node>:<host netdev>:<pod interface>:<ip>"
     for number, text, wrong in found.broken:
-        yield Finding("nic_map.read", f"{name} line {number}", FAIL, f"'{text}'", expected, f"The line can't be read: {wrong}.", "Correct it.")
+        yield Finding(
+            "nic_map.read",
+            f"{name} line {number}",
+            FAIL,
+            f"'{text}'",
+            expected,
+            f"The line can't be read: {wrong}.",
+            "Correct it.",
+        )
     if not found.broken:
         yield ok("nic_map.read", name, f"{len(found.lines)} lines", expected)
 
@@ -104,24 +131,69 @@ def _netdevs(name: str, lines: typing.Sequence[NicLine], ground: Ground) -> typi
         elif line.node not in ground.netdevs:
             why = "No node of this name was read, so no pod ever looks for this line."
             hint = hints.nearest(line.node, ground.netdevs)
-            yield Finding(check, subject, FAIL, "no such node", f"a node of the inventory{hint}", why, "Correct the name, or remove the line.")
+            yield Finding(
+                check,
+                subject,
+                FAIL,
+                "no such node",
+                f"a node of the inventory{hint}",
+                why,
+                "Correct the name, or remove the line.",
+            )
         else:
             why = "The node has no such interface, so the line is for nothing, and another one lacks its address."
             hint = hints.nearest(line.netdev, ground.netdevs[line.node])
-            yield Finding(check, subject, FAIL, "no such interface", f"{expected}{hint}", why, "Correct the name: 'ip link' on the node shows them.")
+            yield Finding(
+                check,
+                subject,
+                FAIL,
+                "no such interface",
+                f"{expected}{hint}",
+                why,
+                "Correct the name: 'ip link' on the node shows them.",
+            )
     if not wrong:
         yield ok(check, name, f"{len(lines)} lines", expected)
     if ground.members is None:
         return
     has = {(line.node, line.netdev) for line in lines}
-    missing = [(node, netdev) for node, names in sorted(ground.members.items()) for netdev in names if (node, netdev) not in has]
+    missing = [
+        (node, netdev)
+        for node, names in sorted(ground.members.items())
+        for netdev in names
+        if (node, netdev) not in has
+    ]
     for node, netdev in missing:
-        why = "The fabric has this interface and the map does not: pods on the node keep an address that no peer knows a way to."
-        yield Finding("nic_map.complete", f"{name} {node} {netdev}", FAIL, "no line", "a line for each interface", why, "Render the map again.")
+        why = (
+            "The fabric has this interface and the map does not: pods on the node keep an address that no peer knows a"
+            " way to."
+        )
+        yield Finding(
+            "nic_map.complete",
+            f"{name} {node} {netdev}",
+            FAIL,
+            "no line",
+            "a line for each interface",
+            why,
+            "Render the map again.",
+        )
     for node, why in sorted(ground.unread.items()):
-        yield Finding("nic_map.complete", f"{name} {node}", UNKNOWN, "not read", "a line for each interface", f"{why}.", "See stage discover.")
+        yield Finding(
+            "nic_map.complete",
+            f"{name} {node}",
+            UNKNOWN,
+            "not read",
+            "a line for each interface",
+            f"{why}.",
+            "See stage discover.",
+        )
     if not missing and not ground.unread:
-        yield ok("nic_map.complete", name, f"{sum(map(len, ground.members.values()))} interfaces", "a line for each interface")
+        yield ok(
+            "nic_map.complete",
+            name,
+            f"{sum(map(len, ground.members.values()))} interfaces",
+            "a line for each interface",
+        )
 
 
 def _unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Finding]:
@@ -131,15 +203,24 @@ def _unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Findi
         ("pod interface", lambda line: (line.node, line.interface)),
         ("host netdev", lambda line: (line.node, line.netdev)),
     ):
-        groups: typing.Dict[typing.Any, typing.List[NicLine]] = collections.defaultdict(list)
+        groups: dict[typing.Any, list[NicLine]] = collections.defaultdict(list)
         for line in lines:
             groups[key(line)].append(line)
         for group in groups.values():
             if len(group) > 1:
                 wrong = True
-                why = f"They have the same {what}: packets for one of them reach another, or only the last of them counts."
+                why = (
+                    f"They have the same {what}: packets for one of them reach another, or only the last of them"
+                    " counts."
+                )
                 yield Finding(
-                    check, f"{name} {group[0].text}", FAIL, " and ".join(line.text for line in group), f"each {what} once", why, "Correct one of them."
+                    check,
+                    f"{name} {group[0].text}",
+                    FAIL,
+                    " and ".join(line.text for line in group),
+                    f"each {what} once",
+                    why,
+                    "Correct one of them.",
                 )
     if not wrong:
         yield ok(check, name, f"{len(lines)} addresses", "no address, no pod interface and no host netdev twice")
@@ -148,14 +229,25 @@ def _unique(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Findi
 def _peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Finding]:
     """Routes lead to peers on the same interface: one that a node lacks can't be reached from it."""
     check, expected = "nic_map.peers", "the same pod interfaces on each node"
-    interfaces: typing.Dict[str, typing.Set[str]] = collections.defaultdict(set)
+    interfaces: dict[str, set[str]] = collections.defaultdict(set)
     for line in lines:
         interfaces[line.node].add(line.interface)
     everything = set().union(*interfaces.values())
     lacking = {node: sorted(everything - names) for node, names in sorted(interfaces.items()) if everything - names}
     for node, names in lacking.items():
-        why = "The other nodes have them, and a rank there finds no peer on this node: NCCL waits, then ends with a time-out."
-        yield Finding(check, f"{name} {node}", FAIL, f"without {', '.join(names)}", expected, why, "Add the lines, or take these interfaces off the others.")
+        why = (
+            "The other nodes have them, and a rank there finds no peer on this node: NCCL waits, then ends with a"
+            " time-out."
+        )
+        yield Finding(
+            check,
+            f"{name} {node}",
+            FAIL,
+            f"without {', '.join(names)}",
+            expected,
+            why,
+            "Add the lines, or take these interfaces off the others.",
+        )
     if not lacking:
         yield ok(check, name, f"{', '.join(sorted(everything))} on {len(interfaces)} nodes", expected)
 
@@ -168,11 +260,34 @@ def _addresses(name: str, found: NicMap, ground: Ground) -> typing.Iterator[Find
     for line in found.lines:
         if not pool.on_network(line.address) or line.address == ground.gateway:
             wrong += 1
-            why = "It is the gateway's" if line.address == ground.gateway else "It is outside of the fabric's network, so peers find no way to it"
-            yield Finding(check, f"{name} {line.node} {line.netdev}", FAIL, line.address, expected, f"{why}.", "Correct the address.")
+            why = (
+                "It is the gateway's"
+                if line.address == ground.gateway
+                else "It is outside of the fabric's network, so peers find no way to it"
+            )
+            yield Finding(
+                check,
+                f"{name} {line.node} {line.netdev}",
+                FAIL,
+                line.address,
+                expected,
+                f"{why}.",
+                "Correct the address.",
+            )
         elif pool.hands_out(line.address):
             wrong += 1
-            why = "The IPAM plugin of the attachment may give the same address to another pod, since it knows nothing of the map."
-            yield Finding(check, f"{name} {line.node} {line.netdev}", WARN, line.address, expected, why, "Add the map's addresses to ipam.exclude.")
+            why = (
+                "The IPAM plugin of the attachment may give the same address to another pod, since it knows nothing of"
+                " the map."
+            )
+            yield Finding(
+                check,
+                f"{name} {line.node} {line.netdev}",
+                WARN,
+                line.address,
+                expected,
+                why,
+                "Add the map's addresses to ipam.exclude.",
+            )
     if not wrong:
         yield ok(check, name, f"{len(found.lines)} addresses", expected)

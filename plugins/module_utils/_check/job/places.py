@@ -14,8 +14,8 @@ from ..._model.load import Hints
 from ..._model.text import folded
 from .scope import Scope, extended_resources, is_gpu
 
-#: of a resource that one machine has at most: sixteen GPUs that are partitioned or shared in time; and of what a plugin hands out any number of times, such as
-#: the RDMA device of a node that its pods share
+#: of a resource that one machine has at most: sixteen GPUs that are partitioned or shared in time; and of what a plugin
+#: hands out any number of times, such as the RDMA device of a node that its pods share
 _MOST_GPUS, _MOST_PIECES = 1024, 65_536
 #: how many times the room of any other node a node has, that is looked at
 _MUCH_MORE = 4
@@ -23,40 +23,58 @@ _MUCH_MORE = 4
 
 def check_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
     """Check that the nodes have the resources that the pods ask for: by name, by amount, and for all pods at once."""
-    groups: typing.Dict[typing.Tuple[typing.Tuple[str, int], ...], typing.List[Scope]] = {}
+    groups: dict[tuple[tuple[str, int], ...], list[Scope]] = {}
     for scope in scopes:
         groups.setdefault(tuple(sorted(extended_resources(scope.template).items())), []).append(scope)
-    findings: typing.List[Finding] = []
+    findings: list[Finding] = []
     for amounts, mine in groups.items():
         subject = ", ".join(scope.subject if index == 0 else scope.template.path for index, scope in enumerate(mine))
-        findings += _group_places(subject, dict(amounts), sum(scope.template.count for scope in mine), world, mine[0].hints)
+        findings += _group_places(
+            subject, dict(amounts), sum(scope.template.count for scope in mine), world, mine[0].hints
+        )
     yield from findings
     if all(finding.status != FAIL for finding in findings):
         yield from _all_places(scopes, world)
 
 
 def _all_places(scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
-    """Pods that ask for different amounts, each of which would find its room, need the same nodes: together they may ask for more than there is."""
+    """Pods that ask for different amounts, each of which would find its room, need the same nodes: together they may
+    ask for more than there is."""
     wanted: typing.Counter[str] = collections.Counter()
     for scope in scopes:
-        wanted.update({name: count * scope.template.count for name, count in extended_resources(scope.template).items()})
+        wanted.update(
+            {name: count * scope.template.count for name, count in extended_resources(scope.template).items()}
+        )
     served, offered = _served(world), {name for node in world.nodes for name in node.allocatable}
     for name, amount in sorted(wanted.items()):
         if name in served and name not in offered:
             continue
         there = sum(node.allocatable.get(name, 0) for node in _fit(world) if not _is_implausible(node, [name]))
         if there < amount:
-            why = "Each kind of pod finds room by itself, and all of them must run at once: those that find none wait, and the others wait for them."
+            why = (
+                "Each kind of pod finds room by itself, and all of them must run at once: those that find none wait,"
+                " and the others wait for them."
+            )
             subject, expected = f"{scopes[0].job.subject} {name}", f"{amount} for all pods together"
-            yield Finding("job.resources", subject, FAIL, f"{there} on the nodes that are ready", expected, why, "Ask for less, or free or add nodes.")
+            yield Finding(
+                "job.resources",
+                subject,
+                FAIL,
+                f"{there} on the nodes that are ready",
+                expected,
+                why,
+                "Ask for less, or free or add nodes.",
+            )
 
 
-def _served(world: JobSurroundings) -> typing.Set[str]:
+def _served(world: JobSurroundings) -> set[str]:
     """Extended resources that classes of devices serve, by claims that the scheduler makes."""
     return {item.resource for item in world.device_classes or () if item.resource}
 
 
-def _group_places(subject: str, amounts: typing.Mapping[str, int], pods: int, world: JobSurroundings, hints: Hints) -> typing.Iterator[Finding]:
+def _group_places(
+    subject: str, amounts: typing.Mapping[str, int], pods: int, world: JobSurroundings, hints: Hints
+) -> typing.Iterator[Finding]:
     check, known = "job.resources", {name for node in world.nodes for name in (*node.allocatable, *node.unread)}
     served = _served(world)
     amounts = {name: count for name, count in amounts.items() if name in known or name not in served}
@@ -64,30 +82,56 @@ def _group_places(subject: str, amounts: typing.Mapping[str, int], pods: int, wo
     for name in absent:
         why = "No node offers this resource, so the pods would stay Pending."
         remedy = "Correct the name; kubectl describe node shows what a node has under Allocatable."
-        yield Finding(check, f"{subject} {name}", FAIL, "no node has it", f"a resource of the nodes{hints.nearest(name, known)}", why, remedy)
+        yield Finding(
+            check,
+            f"{subject} {name}",
+            FAIL,
+            "no node has it",
+            f"a resource of the nodes{hints.nearest(name, known)}",
+            why,
+            remedy,
+        )
     if absent:
         return
     fit = _fit(world)
     lies = [node.name for node in fit if _is_implausible(node, amounts)]
     fit = [node for node in fit if not _is_implausible(node, amounts)]
-    rooms = {node.name: min((node.allocatable.get(name, 0) // count for name, count in amounts.items() if count), default=pods) for node in fit}
+    rooms = {
+        node.name: min(
+            (node.allocatable.get(name, 0) // count for name, count in amounts.items() if count), default=pods
+        )
+        for node in fit
+    }
     places = sum(rooms.values())
-    shown, measured = ", ".join(f"{name}: {count}" for name, count in amounts.items()), f"room for {places} pods on {len(fit)} nodes that are ready"
+    shown, measured = (
+        ", ".join(f"{name}: {count}" for name, count in amounts.items()),
+        f"room for {places} pods on {len(fit)} nodes that are ready",
+    )
     if places < pods:
-        why = f"A pod needs {shown}, and all pods must run at once: those that find no room wait, and the others wait for them."
-        yield Finding(check, subject, FAIL, measured, f"room for {pods} pods", why, "Ask for less, or free or add nodes.")
+        why = (
+            f"A pod needs {shown}, and all pods must run at once: those that find no room wait, and the others wait for"
+            " them."
+        )
+        yield Finding(
+            check, subject, FAIL, measured, f"room for {pods} pods", why, "Ask for less, or free or add nodes."
+        )
     else:
-        offering = {node.name: rooms[node.name] for node in fit if all(node.allocatable.get(name, 0) for name, count in amounts.items() if count)}
+        offering = {
+            node.name: rooms[node.name]
+            for node in fit
+            if all(node.allocatable.get(name, 0) for name, count in amounts.items() if count)
+        }
         yield _of_one_node(subject, offering, places, pods) or ok(check, subject, measured, f"room for {pods} pods")
     if lies:
         why = (
-            f"A machine has {_MOST_GPUS} GPUs and {_MOST_PIECES} of another resource at most. A kubelet says itself what it has, and these nodes do not count."
+            f"A machine has {_MOST_GPUS} GPUs and {_MOST_PIECES} of another resource at most. A kubelet says itself"
+            " what it has, and these nodes do not count."
         )
         remedy = "See Allocatable of kubectl describe node, and the device plugin on these nodes."
         yield Finding(check, f"{subject} nodes", WARN, folded(lies), "amounts that a machine can have", why, remedy)
 
 
-def _fit(world: JobSurroundings) -> typing.List[ClusterNode]:
+def _fit(world: JobSurroundings) -> list[ClusterNode]:
     return [node for node in world.nodes if node.ready and not node.unschedulable]
 
 
@@ -97,7 +141,8 @@ def _is_implausible(node: ClusterNode, names: typing.Iterable[str]) -> bool:
 
 
 def _of_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, pods: int) -> typing.Optional[Finding]:
-    """Return a warning where a node has much more room than any other, and without it there is too little; each node says itself what it has.
+    """Return a warning where a node has much more room than any other, and without it there is too little; each node
+    says itself what it has.
 
     :param rooms: of nodes that have all of the resources
     """
@@ -105,9 +150,20 @@ def _of_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, pod
     if len(names) < 2 or rooms[names[0]] <= _MUCH_MORE * rooms[names[1]] or places - rooms[names[0]] >= pods:
         return None
     rest = places - rooms[names[0]]
-    why = f"No other node says that it has a quarter of that, and without it there is room for {rest} pods. A kubelet says itself what it has."
+    why = (
+        f"No other node says that it has a quarter of that, and without it there is room for {rest} pods. A kubelet"
+        " says itself what it has."
+    )
     remedy = f"See that the machine has them: kubectl describe node {names[0]}."
-    return Finding("job.resources", subject, WARN, f"room for {rooms[names[0]]} pods on {names[0]} alone", f"room for {pods} pods", why, remedy)
+    return Finding(
+        "job.resources",
+        subject,
+        WARN,
+        f"room for {rooms[names[0]]} pods on {names[0]} alone",
+        f"room for {pods} pods",
+        why,
+        remedy,
+    )
 
 
 def check_claims(job: Workload, scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
@@ -124,12 +180,32 @@ def check_claims(job: Workload, scopes: typing.Sequence[Scope], world: JobSurrou
         measured = ", ".join((found.phase or "no phase", *found.modes))
         if pods > 1 and not {"ReadWriteMany", "ReadOnlyMany"} & set(found.modes):
             why = "Only one node can mount it, and the pods are on several."
-            yield Finding("job.claims", subject, FAIL, measured, expected, why, "Use a claim with ReadWriteMany, of a storage class that can.")
+            yield Finding(
+                "job.claims",
+                subject,
+                FAIL,
+                measured,
+                expected,
+                why,
+                "Use a claim with ReadWriteMany, of a storage class that can.",
+            )
         elif found.phase == "Lost":
             why = "Its volume is gone: nothing binds another one to it, and the pods would stay Pending."
-            yield Finding("job.claims", subject, FAIL, measured, expected, why, f"kubectl -n {job.namespace} describe pvc {name}; restore the volume.")
+            yield Finding(
+                "job.claims",
+                subject,
+                FAIL,
+                measured,
+                expected,
+                why,
+                f"kubectl -n {job.namespace} describe pvc {name}; restore the volume.",
+            )
         elif found.phase != "Bound":
-            why = "No volume is bound to it yet. Some storage classes do so only when a pod comes (WaitForFirstConsumer)."
-            yield Finding("job.claims", subject, WARN, measured, expected, why, f"kubectl -n {job.namespace} describe pvc {name}")
+            why = (
+                "No volume is bound to it yet. Some storage classes do so only when a pod comes (WaitForFirstConsumer)."
+            )
+            yield Finding(
+                "job.claims", subject, WARN, measured, expected, why, f"kubectl -n {job.namespace} describe pvc {name}"
+            )
         else:
             yield ok("job.claims", subject, measured, expected)

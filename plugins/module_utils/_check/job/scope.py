@@ -35,34 +35,51 @@ class Scope:
         return f"{self.job.subject} {self.template.path}".rstrip()
 
     @property
-    def workers(self) -> typing.Tuple[Container, ...]:
-        """The containers that compute: those with GPUs, else those for which somebody set NCCL's variables, else all."""
+    def workers(self) -> tuple[Container, ...]:
+        """The containers that compute: those with GPUs, else those for which somebody set NCCL's variables, else
+        all."""
         found = [item for item in self.template.containers if has_gpus(item)]
-        found = found or [item for item in self.template.containers if any(variable.name.startswith("NCCL_") for variable in item.environment)]
+        found = found or [
+            item
+            for item in self.template.containers
+            if any(variable.name.startswith("NCCL_") for variable in item.environment)
+        ]
         return tuple(found) or self.template.containers
 
     @property
-    def devices(self) -> typing.Dict[str, int]:
+    def devices(self) -> dict[str, int]:
         """Extended resources of the containers that compute, but for the GPUs: the network's."""
         found: typing.Counter[str] = collections.Counter()
         for container in self.workers:
-            found.update({name: int(quantity(amount, name)) for name, amount in container.limits.items() if "/" in name and not is_gpu(name)})
+            found.update(
+                {
+                    name: int(quantity(amount, name))
+                    for name, amount in container.limits.items()
+                    if "/" in name and not is_gpu(name)
+                }
+            )
         return dict(found)
 
     @property
-    def claimed(self) -> typing.FrozenSet[str]:
+    def claimed(self) -> frozenset[str]:
         """What the claims of the containers that compute bring them."""
         return frozenset(use for container in self.workers for use in container.claimed)
 
     @property
     def claims_network(self) -> bool:
-        """Whether a claim brings the containers that compute devices of a network, or devices of which nobody knows what they are."""
+        """Whether a claim brings the containers that compute devices of a network, or devices of which nobody knows
+        what they are."""
         return bool(self.claimed & {"network", "unknown"})
 
     @property
     def computes(self) -> bool:
         """Whether the pods use the network of the job. The launcher of an MPIJob does not."""
-        return bool(self.template.networks or self.devices or self.claims_network or any(has_gpus(item) for item in self.template.containers))
+        return bool(
+            self.template.networks
+            or self.devices
+            or self.claims_network
+            or any(has_gpus(item) for item in self.template.containers)
+        )
 
     @property
     def tcp(self) -> bool:
@@ -75,15 +92,17 @@ class Scope:
         found = [item for container in self.workers for item in container.environment if item.name == name]
         return next((item for item in reversed(found) if item.value is not None or item.place.endswith(".env")), None)
 
-    def attachments(self) -> typing.List[typing.Tuple[NetworkRequest, typing.Optional[Attachment]]]:
+    def attachments(self) -> list[tuple[NetworkRequest, typing.Optional[Attachment]]]:
         known = {item.name: item for item in self.world.attachments} if self.world else {}
         return [(request, known.get(request.full_name)) for request in self.template.networks]
 
 
 def read_integer(text: str) -> int:
-    """Return a number as NCCL reads it, by strtoll with base 0: the digits up to the first other character, or 0 without digits. A leading 0 is octal.
+    """Return a number as NCCL reads it, by strtoll with base 0: the digits up to the first other character, or 0
+    without digits. A leading 0 is octal.
 
-    What is out of range leaves its default, which is 0 of those that are read here. [src NVIDIA/nccl v2.30.7: src/misc/param.cc ncclLoadParam]
+    What is out of range leaves its default, which is 0 of those that are read here. [src NVIDIA/nccl v2.30.7:
+    src/misc/param.cc ncclLoadParam]
     """
     found = _NUMBER.match(text)
     if found is None:
@@ -99,10 +118,12 @@ def is_gpu(name: str) -> bool:
 
 
 def has_gpus(container: Container) -> bool:
-    return "gpu" in container.claimed or any(is_gpu(name) and quantity(amount, name) > 0 for name, amount in container.limits.items())
+    return "gpu" in container.claimed or any(
+        is_gpu(name) and quantity(amount, name) > 0 for name, amount in container.limits.items()
+    )
 
 
-def extended_resources(template: PodTemplate) -> typing.Dict[str, int]:
+def extended_resources(template: PodTemplate) -> dict[str, int]:
     found: typing.Counter[str] = collections.Counter()
     for container in template.containers:
         found.update({name: int(quantity(amount, name)) for name, amount in container.limits.items() if "/" in name})

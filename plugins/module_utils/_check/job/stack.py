@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The stack beside a training job (row S3.7): is what it needs there, which version, does it serve, and can its queue admit the job. Check ids: ``stack.*``.
+"""The stack beside a training job (row S3.7): is what it needs there, which version, does it serve, and can its queue
+admit the job. Check ids: ``stack.*``.
 
 What a job needs is read from the job itself: its kind, its resources, its attachments, its queue and its claims.
 """
@@ -25,13 +26,34 @@ from ..controllers.sriov_operator import matches
 
 #: kinds of the policies of an operator, the one that it needs first
 _POLICIES = {"gpu-operator": ("ClusterPolicy",), "network-operator": ("NicClusterPolicy", "NicNodePolicy")}
-#: what Kueue calls the kinds that it does not manage unless it is told to [src kueue v0.19.2 config/components/manager/controller_manager_config.yaml]
-_FRAMEWORKS = {"PyTorchJob": "kubeflow.org/pytorchjob", "MPIJob": "kubeflow.org/mpijob", "TrainJob": "trainer.kubeflow.org/trainjob"}
+#: what Kueue calls the kinds that it does not manage unless it is told to [src kueue v0.19.2
+#: config/components/manager/controller_manager_config.yaml]
+_FRAMEWORKS = {
+    "PyTorchJob": "kubeflow.org/pytorchjob",
+    "MPIJob": "kubeflow.org/mpijob",
+    "TrainJob": "trainer.kubeflow.org/trainjob",
+}
 #: provisioners whose volumes many nodes can write, by a part of their names
-_SHARED = ("cephfs", "nfs", "lustre", "spectrumscale", "beegfs", "weka", "efs.csi", "file.csi", "filestore", "glusterfs", "vast", "quobyte", "juicefs")
+_SHARED = (
+    "cephfs",
+    "nfs",
+    "lustre",
+    "spectrumscale",
+    "beegfs",
+    "weka",
+    "efs.csi",
+    "file.csi",
+    "filestore",
+    "glusterfs",
+    "vast",
+    "quobyte",
+    "juicefs",
+)
 
 
-def check(resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource], world: JobSurroundings, stack: Stack) -> typing.Tuple[Finding, ...]:
+def check(
+    resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource], world: JobSurroundings, stack: Stack
+) -> tuple[Finding, ...]:
     """Findings on what these jobs need; a job that can't be read is the linter's.
 
     :param runtimes: to which TrainJobs among them refer
@@ -65,7 +87,7 @@ def _needed(job: Workload, world: JobSurroundings) -> typing.Iterator[str]:
     amounts = {name for template in job.templates for container in template.containers for name in container.limits}
     requested = {request.full_name for template in job.templates for request in template.networks}
     kinds = {kind for item in world.attachments if item.name in requested for kind in item.kinds}
-    if any(name.startswith("nvidia.com/gpu") or name.startswith("nvidia.com/mig-") for name in amounts):
+    if any(name.startswith(("nvidia.com/gpu", "nvidia.com/mig-")) for name in amounts):
         yield "gpu-operator"
     if any(name.startswith("rdma/") for name in amounts):
         yield "network-operator"
@@ -84,16 +106,34 @@ def _operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
         yield Finding(check_id, operator, FAIL, "no Deployment runs it", expected, why, remedy)
         return
     for item in found:
-        measured = f"{item.name} {item.version or 'of a version that nothing tells'}, {item.ready} of {item.wanted} pods ready"
+        measured = (
+            f"{item.name} {item.version or 'of a version that nothing tells'}, {item.ready} of {item.wanted} pods ready"
+        )
         if item.ready < 1 or item.ready < item.wanted:
             namespace, _slash, name = item.name.partition("/")
-            yield Finding(check_id, operator, FAIL, measured, expected, f"It does not run. {why}", f"kubectl -n {namespace} describe deployment {name}")
+            yield Finding(
+                check_id,
+                operator,
+                FAIL,
+                measured,
+                expected,
+                f"It does not run. {why}",
+                f"kubectl -n {namespace} describe deployment {name}",
+            )
         else:
             yield ok(check_id, operator, measured, expected)
     kinds = _POLICIES.get(operator, ())
     policies = [item for item in stack.policies if item.kind in kinds]
     if kinds and not policies:
-        yield Finding("stack.policy", kinds[0], FAIL, "absent", "state ready", f"The operator does nothing without one. {why}", f"Create a {kinds[0]}.")
+        yield Finding(
+            "stack.policy",
+            kinds[0],
+            FAIL,
+            "absent",
+            "state ready",
+            f"The operator does nothing without one. {why}",
+            f"Create a {kinds[0]}.",
+        )
     for policy in policies:
         kind = policy.kind
         if policy.state == "ready":
@@ -101,7 +141,13 @@ def _operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
         else:
             text = "The operator has not finished, or can't."
             yield Finding(
-                "stack.policy", f"{kind} {policy.name}", FAIL, policy.state or "no state", "state ready", text, f"kubectl describe {kind} {policy.name}"
+                "stack.policy",
+                f"{kind} {policy.name}",
+                FAIL,
+                policy.state or "no state",
+                "state ready",
+                text,
+                f"kubectl describe {kind} {policy.name}",
             )
 
 
@@ -109,10 +155,17 @@ def _operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
 
 
 def _queue(job: Workload, stack: Stack) -> typing.Iterator[Finding]:
-    check_id, subject, expected = "stack.queue", f"{job.subject} queue {job.queue}", "an active queue that has room for the job"
+    check_id, subject, expected = (
+        "stack.queue",
+        f"{job.subject} queue {job.queue}",
+        "an active queue that has room for the job",
+    )
     framework, wrong = _FRAMEWORKS.get(job.kind), False
     if framework and stack.frameworks is not None and framework not in stack.frameworks:
-        why = f"Kueue's configuration does not list {framework}, so it passes over the queue's label, and the job starts at once, beside all quotas."
+        why = (
+            f"Kueue's configuration does not list {framework}, so it passes over the queue's label, and the job starts"
+            " at once, beside all quotas."
+        )
         remedy = "Add it to integrations.frameworks in the ConfigMap kueue-manager-config, and restart Kueue."
         wrong = True
         yield Finding(check_id, subject, FAIL, f"{job.kind} is not managed", expected, why, remedy)
@@ -126,23 +179,53 @@ def _queue(job: Workload, stack: Stack) -> typing.Iterator[Finding]:
     queue = next((item for item in stack.cluster_queues if item.name == local.cluster_queue), None)
     if queue is None:
         why = f"Its ClusterQueue {local.cluster_queue} is not there."
-        yield Finding(check_id, subject, FAIL, f"LocalQueue {local.name}", expected, why, "Create the ClusterQueue, or correct spec.clusterQueue.")
+        yield Finding(
+            check_id,
+            subject,
+            FAIL,
+            f"LocalQueue {local.name}",
+            expected,
+            why,
+            "Create the ClusterQueue, or correct spec.clusterQueue.",
+        )
         return
     for name, reason in ((f"LocalQueue {local.name}", local.inactive), (f"ClusterQueue {queue.name}", queue.inactive)):
         if reason:
             wrong = True
             yield Finding(
-                check_id, subject, FAIL, f"{name} is not active", expected, f"Kueue says: {reason}.", f"kubectl describe {name.partition(' ')[0].lower()}."
+                check_id,
+                subject,
+                FAIL,
+                f"{name} is not active",
+                expected,
+                f"Kueue says: {reason}.",
+                f"kubectl describe {name.partition(' ')[0].lower()}.",
             )
     labels = stack.namespaces.get(job.namespace)
     if queue.namespaces is None or (labels is not None and not matches(queue.namespaces, labels)):
         wrong = True
         why = "Its namespaceSelector does not take the job's namespace, and none at all takes no namespace."
-        yield Finding(check_id, subject, FAIL, f"ClusterQueue {queue.name}", expected, why, "Write namespaceSelector: {} for all, or label the namespace.")
+        yield Finding(
+            check_id,
+            subject,
+            FAIL,
+            f"ClusterQueue {queue.name}",
+            expected,
+            why,
+            "Write namespaceSelector: {} for all, or label the namespace.",
+        )
     elif labels is None and queue.namespaces != LabelSelector():
         wrong = True
         why = "The labels of the job's namespace are not known."
-        yield Finding(check_id, subject, UNKNOWN, f"ClusterQueue {queue.name}", expected, why, "Create the namespace, or give the user the right to read it.")
+        yield Finding(
+            check_id,
+            subject,
+            UNKNOWN,
+            f"ClusterQueue {queue.name}",
+            expected,
+            why,
+            "Create the namespace, or give the user the right to read it.",
+        )
     quotas = list(_quotas(job, subject, queue))
     yield from quotas
     if not wrong and not quotas:
@@ -156,22 +239,44 @@ def _quotas(job: Workload, subject: str, queue: ClusterQueue) -> typing.Iterator
         quotas = [quantity(flavor[name], name) for group in queue.groups for flavor in group.values() if name in flavor]
         largest = max(quotas, default=None)
         if largest is None:
-            why = f"ClusterQueue {queue.name} covers no {name}, and Kueue admits no job that asks for what its queue does not cover."
-            remedy = f"Add {name} to coveredResources and to the flavors, or to excludeResourcePrefixes in Kueue's configuration."
+            why = (
+                f"ClusterQueue {queue.name} covers no {name}, and Kueue admits no job that asks for what its queue does"
+                " not cover."
+            )
+            remedy = (
+                f"Add {name} to coveredResources and to the flavors, or to excludeResourcePrefixes in Kueue's"
+                " configuration."
+            )
             yield Finding("stack.queue", f"{subject} {name}", FAIL, "not covered", expected, why, remedy)
         elif largest < amount:
             measured, wanted = f"{largest.normalize():f} at most", f"{amount.normalize():f} for all pods"
             if queue.cohort:
                 why = f"The job is admitted only while others of cohort {queue.cohort} lend what is missing."
-                yield Finding("stack.queue", f"{subject} {name}", WARN, measured, wanted, why, "Raise nominalQuota, or be ready to wait.")
+                yield Finding(
+                    "stack.queue",
+                    f"{subject} {name}",
+                    WARN,
+                    measured,
+                    wanted,
+                    why,
+                    "Raise nominalQuota, or be ready to wait.",
+                )
             else:
                 why = "The job asks for more than the queue ever has: it stays suspended."
-                yield Finding("stack.queue", f"{subject} {name}", FAIL, measured, wanted, why, "Raise nominalQuota, or ask for less.")
+                yield Finding(
+                    "stack.queue",
+                    f"{subject} {name}",
+                    FAIL,
+                    measured,
+                    wanted,
+                    why,
+                    "Raise nominalQuota, or ask for less.",
+                )
 
 
-def _demand(job: Workload) -> typing.Dict[str, decimal.Decimal]:
+def _demand(job: Workload) -> dict[str, decimal.Decimal]:
     """What all pods of a job ask for."""
-    found: typing.Dict[str, decimal.Decimal] = collections.defaultdict(decimal.Decimal)
+    found: dict[str, decimal.Decimal] = collections.defaultdict(decimal.Decimal)
     for template in job.templates:
         for container in template.containers:
             for name, amount in container.requests.items():
@@ -180,16 +285,43 @@ def _demand(job: Workload) -> typing.Dict[str, decimal.Decimal]:
 
 
 def _storage(stack: Stack) -> Finding:
-    check_id, subject, expected = "stack.storage", "storage classes", "one whose volumes many nodes can write (ReadWriteMany)"
+    check_id, subject, expected = (
+        "stack.storage",
+        "storage classes",
+        "one whose volumes many nodes can write (ReadWriteMany)",
+    )
     proven = [item.name for item in stack.storage if item.shared]
-    likely = [f"{item.name} ({item.provisioner})" for item in stack.storage if any(part in item.provisioner for part in _SHARED)]
+    likely = [
+        f"{item.name} ({item.provisioner})"
+        for item in stack.storage
+        if any(part in item.provisioner for part in _SHARED)
+    ]
     if proven:
         return ok(check_id, subject, f"{', '.join(proven)}: such volumes are there", expected)
     if likely:
         return ok(check_id, subject, f"{', '.join(likely)}: by its provisioner", expected)
     measured = ", ".join(f"{item.name} ({item.provisioner})" for item in stack.storage) or "none"
     if stack.storage:
-        why = "No volume of these classes with ReadWriteMany is in the cluster, and the names of their provisioners do not tell."
-        return Finding(check_id, subject, UNKNOWN, measured, expected, why, "Make a claim with ReadWriteMany, and see whether it is bound.")
+        why = (
+            "No volume of these classes with ReadWriteMany is in the cluster, and the names of their provisioners do"
+            " not tell."
+        )
+        return Finding(
+            check_id,
+            subject,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            "Make a claim with ReadWriteMany, and see whether it is bound.",
+        )
     why = "There is no StorageClass, so every volume must be made by hand."
-    return Finding(check_id, subject, FAIL, measured, expected, why, "Install a CSI driver for a shared file system, such as CephFS or NFS.")
+    return Finding(
+        check_id,
+        subject,
+        FAIL,
+        measured,
+        expected,
+        why,
+        "Install a CSI driver for a shared file system, such as CephFS or NFS.",
+    )

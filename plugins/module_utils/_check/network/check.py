@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage network: did the cluster take the objects, and did the operator make of them what they ask for. Check ids: ``network.*``."""
+"""Stage network: did the cluster take the objects, and did the operator make of them what they ask for. Check ids:
+``network.*``."""
 
 from __future__ import annotations
 
@@ -24,7 +25,17 @@ from .wished import find_unapplied
 _POLICY, _ATTACHMENT = "network.policy_accepted", "network.attachment_accepted"
 _CHECKS = {
     "SriovNetworkNodePolicy": _POLICY,
-    **dict.fromkeys(("SriovNetwork", "SriovIBNetwork", "MacvlanNetwork", "IPoIBNetwork", "HostDeviceNetwork", "NetworkAttachmentDefinition"), _ATTACHMENT),
+    **dict.fromkeys(
+        (
+            "SriovNetwork",
+            "SriovIBNetwork",
+            "MacvlanNetwork",
+            "IPoIBNetwork",
+            "HostDeviceNetwork",
+            "NetworkAttachmentDefinition",
+        ),
+        _ATTACHMENT,
+    ),
 }
 
 
@@ -36,9 +47,9 @@ class LintFacts:
     :ivar errors: what the linter could not read, and why
     """
 
-    findings: typing.Tuple[Finding, ...] = ()
-    held: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    errors: typing.Tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    held: dict[str, str] = dataclasses.field(default_factory=dict)
+    errors: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,15 +71,15 @@ class Facts:
     :ivar roll_error: why the pools did not get the new configuration ready
     """
 
-    nodes: typing.Tuple[str, ...] = ()
-    applied: typing.Tuple[AppliedObject, ...] = ()
+    nodes: tuple[str, ...] = ()
+    applied: tuple[AppliedObject, ...] = ()
     sync: typing.Optional[SyncFacts] = None
-    unmade: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
+    unmade: dict[str, str] = dataclasses.field(default_factory=dict)
     check_mode: bool = False
     plan: typing.Optional[DisruptionPlan] = None
     ipam: typing.Optional[AddressFacts] = None
     lint: typing.Optional[LintFacts] = None
-    rolls: typing.Tuple[Roll, ...] = ()
+    rolls: tuple[Roll, ...] = ()
     kubelet: typing.Optional[KubeletStand] = None
     roll_error: str = ""
     leftovers: typing.Optional[Leftovers] = None
@@ -85,31 +96,43 @@ class Facts:
         return self.lint or LintFacts()
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
-    """Whether the addresses are free, what the linter said, what it does to the nodes, then a finding for each object, then one for each fabric and node."""
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
+    """Whether the addresses are free, what the linter said, what it does to the nodes, then a finding for each object,
+    then one for each fabric and node."""
     findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_lint_read(facts.lint), *facts.linted.findings]
     findings += plan.findings(intent.cluster, facts.plan, facts.nodes)
     findings += [_shared(item) for item in facts.applied if not item.fabric]
     findings += find_unapplied(intent, facts.applied, {*facts.linted.held, *facts.unmade})
     findings += machine_config.findings(facts.rolls, facts.roll_error)
-    findings += machine_config.not_rolled(facts.plan, facts.rolls) if not facts.unwritten and not facts.roll_error else ()
-    findings += machine_config.kubelet(facts.kubelet, facts.unwritten) if intent.cluster.host.kubelet is not None else ()
+    findings += (
+        machine_config.not_rolled(facts.plan, facts.rolls) if not facts.unwritten and not facts.roll_error else ()
+    )
+    findings += (
+        machine_config.kubelet(facts.kubelet, facts.unwritten) if intent.cluster.host.kubelet is not None else ()
+    )
     for fabric in intent.fabrics:
         findings += _objects(fabric, facts)
         nodes = facts.nodes or ("inventory",)
-        findings += [_allocatable(fabric, name, facts) if traits(fabric).functions else _ready(fabric, name, facts) for name in nodes]
+        findings += [
+            _allocatable(fabric, name, facts) if traits(fabric).functions else _ready(fabric, name, facts)
+            for name in nodes
+        ]
     return (*findings, *_leftovers(intent, facts))
 
 
-def _lint_read(lint: typing.Optional[LintFacts]) -> typing.List[Finding]:
+def _lint_read(lint: typing.Optional[LintFacts]) -> list[Finding]:
     if lint is None:
         why = "Whether the objects fit the nodes was not looked at before they were applied."
-        return [Finding("network.lint_read", "cluster", UNKNOWN, "not linted", "everything", why, "Run the stage again.")]
+        return [
+            Finding("network.lint_read", "cluster", UNKNOWN, "not linted", "everything", why, "Run the stage again.")
+        ]
     if not lint.errors:
         return []
     why = f"The linter could not read all that it judges by: {'; '.join(lint.errors[:5])}."
     remedy = "Give the user of the kubeconfig the right to read these kinds."
-    return [Finding("network.lint_read", "cluster", UNKNOWN, f"{len(lint.errors)} kinds unread", "everything", why, remedy)]
+    return [
+        Finding("network.lint_read", "cluster", UNKNOWN, f"{len(lint.errors)} kinds unread", "everything", why, remedy)
+    ]
 
 
 def _shared(item: AppliedObject) -> Finding:
@@ -117,32 +140,53 @@ def _shared(item: AppliedObject) -> Finding:
     return _judge(item, check_id, f"{item.kind} {item.name}")
 
 
-def _objects(fabric: Fabric, facts: Facts) -> typing.List[Finding]:
+def _objects(fabric: Fabric, facts: Facts) -> list[Finding]:
     mine = [item for item in facts.applied if item.fabric == fabric.name]
     expected = [(_POLICY, "SriovNetworkNodePolicy")] if traits(fabric).functions else []
     expected += [(_ATTACHMENT, attachment_kind(fabric))] if attachment_kind(fabric) else []
     if fabric.name in facts.linted.held:
         why = f"Nothing of the fabric was applied: {facts.linted.held[fabric.name]}."
-        remedy = "Correct what the findings network.lint_* name; a waiver on such a finding lets the API server decide instead."
-        return [Finding(check_id, fabric.name, SKIPPED, "held back", "accepted by the API server", why, remedy) for check_id, _kind in expected]
-    findings = [_judge(item, _CHECKS.get(item.kind, "network.object_accepted"), f"{fabric.name} {item.kind} {item.name}") for item in mine]
+        remedy = (
+            "Correct what the findings network.lint_* name; a waiver on such a finding lets the API server decide"
+            " instead."
+        )
+        return [
+            Finding(check_id, fabric.name, SKIPPED, "held back", "accepted by the API server", why, remedy)
+            for check_id, _kind in expected
+        ]
+    findings = [
+        _judge(item, _CHECKS.get(item.kind, "network.object_accepted"), f"{fabric.name} {item.kind} {item.name}")
+        for item in mine
+    ]
     for check_id, what in expected:
         if not any(finding.check == check_id for finding in findings):
             why = facts.unmade.get(fabric.name, "No such object was handed to the API server.")
             findings.append(
-                Finding(check_id, fabric.name, FAIL, f"no {what}", "accepted by the API server", why, "Correct what the reason names, and run the stage again.")
+                Finding(
+                    check_id,
+                    fabric.name,
+                    FAIL,
+                    f"no {what}",
+                    "accepted by the API server",
+                    why,
+                    "Correct what the reason names, and run the stage again.",
+                )
             )
     return findings
 
 
 def _leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
-    """What an earlier intent left. An object of a fabric that was held back or could not be written is not one: nobody knows yet what becomes of it."""
+    """What an earlier intent left. An object of a fabric that was held back or could not be written is not one: nobody
+    knows yet what becomes of it."""
     check_id, expected = "network.leftover", "an object that the intent asks for"
     seen = facts.leftovers
     if seen is None or seen.errors:
         measured, why = "not looked for", "Nobody looked for objects that an earlier intent left."
         if seen is not None:
-            measured, why = f"{len(seen.errors)} kinds unread", f"What an earlier intent left can't be told: {'; '.join(seen.errors[:5])}."
+            measured, why = (
+                f"{len(seen.errors)} kinds unread",
+                f"What an earlier intent left can't be told: {'; '.join(seen.errors[:5])}.",
+            )
         remedy = "Give the user of the kubeconfig the rights in docs/rbac/look.yml, and run the stage again."
         yield Finding(check_id, "cluster", UNKNOWN, measured, expected, why, remedy)
         return
@@ -151,17 +195,29 @@ def _leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
     for item in left:
         why = "An earlier run made it for another intent."
         if item.fabric:
-            now = "for which the intent asks for something else now" if item.fabric in fabrics else "which the intent does not have"
+            now = (
+                "for which the intent asks for something else now"
+                if item.fabric in fabrics
+                else "which the intent does not have"
+            )
             why = f"An earlier run made it for fabric {item.fabric}, {now}."
         if item.kind == "SriovNetworkNodePolicy":
             why += " It keeps its virtual functions."
         place = f" -n {item.namespace}" if item.namespace else ""
         # whereabouts has a kind of the same name
         kind = "ippools.nv-ipam.nvidia.com" if item.kind == "IPPool" else item.kind.lower()
-        remedy = f"If no other intent for this cluster names it: kubectl delete {kind} {item.name}{place}. A teardown takes it back as well."
+        remedy = (
+            f"If no other intent for this cluster names it: kubectl delete {kind} {item.name}{place}. A teardown takes"
+            " it back as well."
+        )
         if item.kind == "NicClusterPolicy":
-            remedy = "If no other intent for this cluster needs it, take it back by a teardown: others may have a part in it, which stays then."
-        yield Finding(check_id, f"{item.kind} {item.name}", WARN, "carries the collection's label", expected, why, remedy)
+            remedy = (
+                "If no other intent for this cluster needs it, take it back by a teardown: others may have a part in"
+                " it, which stays then."
+            )
+        yield Finding(
+            check_id, f"{item.kind} {item.name}", WARN, "carries the collection's label", expected, why, remedy
+        )
     if not left:
         yield ok(check_id, "cluster", "no others carry the collection's label", expected)
 
@@ -174,28 +230,58 @@ def _judge(item: AppliedObject, check_id: str, subject: str) -> Finding:
         why, remedy = cause if cause is not None else ("", "")
         return Finding(check_id, subject, FAIL, f"{item.action} without {', '.join(dropped)}", expected, why, remedy)
     if item.action in TAKEN:
-        return ok(check_id, subject, item.action + (f"; warned: {'; '.join(item.warnings)}" if item.warnings else ""), expected)
+        return ok(
+            check_id,
+            subject,
+            item.action + (f"; warned: {'; '.join(item.warnings)}" if item.warnings else ""),
+            expected,
+        )
     if item.action == "unjudged":
         why = "Check mode: what the object needs is not there yet, so the API server could not judge it."
-        return Finding(check_id, subject, UNKNOWN, f"would be created: {item.refusal}", expected, why, "Run without check mode; see the stage operators.")
-    return Finding(check_id, subject, FAIL, f"{item.action or 'not tried'}: {item.refusal}", expected, _cause(item), _remedy(item))
+        return Finding(
+            check_id,
+            subject,
+            UNKNOWN,
+            f"would be created: {item.refusal}",
+            expected,
+            why,
+            "Run without check mode; see the stage operators.",
+        )
+    return Finding(
+        check_id, subject, FAIL, f"{item.action or 'not tried'}: {item.refusal}", expected, _cause(item), _remedy(item)
+    )
 
 
 #: what the webhook of operator v1.6.0 says, what it means, what helps [pkg/webhook/validate.go]
-_REFUSALS: typing.Tuple[typing.Tuple[str, str, str], ...] = (
+_REFUSALS: tuple[tuple[str, str, str], ...] = (
     (
         "no supported NIC is selected",
-        "No node reports a function that the policy's nicSelector takes: the operator does not see such an HCA, or not one that it supports.",
+        (
+            "No node reports a function that the policy's nicSelector takes: the operator does not see such an HCA, or"
+            " not one that it supports."
+        ),
         "Compare select of the fabric with kubectl get sriovnetworknodestates -o yaml (status.interfaces).",
     ),
-    ("no matched node is selected", "No node carries the labels of rdma_cluster.node_selector.", "See the stage operators: it says why the label is absent."),
+    (
+        "no matched node is selected",
+        "No node carries the labels of rdma_cluster.node_selector.",
+        "See the stage operators: it says why the label is absent.",
+    ),
     (
         "exceed the maximum allowed value",
         "The card has fewer virtual functions than virtual_functions asks for.",
         "Lower virtual_functions, or raise their number in the card's firmware (see the stage platform).",
     ),
-    ("contains invalid characters", "This operator takes only letters, digits and underscores in resource_name.", "Correct resource_name of the fabric."),
-    ("is overlapped with existing policy", "Another policy already has these functions.", "Remove the other policy, or leave its functions out of select."),
+    (
+        "contains invalid characters",
+        "This operator takes only letters, digits and underscores in resource_name.",
+        "Correct resource_name of the fabric.",
+    ),
+    (
+        "is overlapped with existing policy",
+        "Another policy already has these functions.",
+        "Remove the other policy, or leave its functions out of select.",
+    ),
     (
         "is not supported",
         "The operator's list of supported NICs does not have this vendor and device.",
@@ -238,14 +324,24 @@ def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
     subject = f"{fabric.name} {name}"
     wanted = fabric.virtual_functions * fabric.select.hcas_per_node
     expected = f"{wanted} {fabric.resource_name} allocatable"
-    refused = [item for item in facts.applied if item.fabric == fabric.name and item.kind == "SriovNetworkNodePolicy" and item.action == "refused"]
+    refused = [
+        item
+        for item in facts.applied
+        if item.fabric == fabric.name and item.kind == "SriovNetworkNodePolicy" and item.action == "refused"
+    ]
     seen = _seen(fabric, name, facts.sync)
     if seen is None or (refused and seen.phase != "ready"):
         why, remedy = _unasked(fabric, facts)
         if refused:
-            why, remedy = f"The policy {refused[0].name} was refused, so nothing asks for virtual functions.", "See the finding on the policy."
+            why, remedy = (
+                f"The policy {refused[0].name} was refused, so nothing asks for virtual functions.",
+                "See the finding on the policy.",
+            )
         return Finding("network.allocatable", subject, UNKNOWN, "nothing asked for", expected, why, remedy)
-    measured = f"{seen.allocatable if seen.allocatable is not None else 'none'} allocatable after {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
+    measured = (
+        f"{seen.allocatable if seen.allocatable is not None else 'none'} allocatable after"
+        f" {facts.sync.waited_seconds if facts.sync else 0:.0f} s"
+    )
     if seen.phase == "ready" and seen.allocatable == wanted:
         return ok("network.allocatable", subject, measured, expected)
     if facts.unwritten:
@@ -261,11 +357,18 @@ def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
             measured,
             expected,
             why,
-            "Run the stage again. If it comes back, find the tool that changes the policy (kubectl get sriovnetworknodepolicy -o yaml --show-managed-fields).",
+            "Run the stage again. If it comes back, find the tool that changes the policy (kubectl get"
+            " sriovnetworknodepolicy -o yaml --show-managed-fields).",
         )
     if seen.phase == "failed":
         return Finding(
-            "network.allocatable", subject, FAIL, measured, expected, f"{seen.detail}.", seen.remedy or "Correct the cause, and run the stage again."
+            "network.allocatable",
+            subject,
+            FAIL,
+            measured,
+            expected,
+            f"{seen.detail}.",
+            seen.remedy or "Correct the cause, and run the stage again.",
         )
     why = f"The wait ended before it was there. Last state: {seen.detail}."
     remedy = f"{seen.remedy or 'Correct what it waits for.'} If it only takes longer, raise rdma_cluster.wait_seconds."
@@ -276,7 +379,14 @@ def _ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
     """Whether pods of the node can be attached, where no virtual functions are counted."""
     subject, expected = f"{fabric.name} {name}", "all that pods need to be attached"
     seen = _seen(fabric, name, facts.sync)
-    refused = next((item for item in facts.applied if item.action == "refused" and item.fabric in (fabric.name, "") and item.kind != "Namespace"), None)
+    refused = next(
+        (
+            item
+            for item in facts.applied
+            if item.action == "refused" and item.fabric in (fabric.name, "") and item.kind != "Namespace"
+        ),
+        None,
+    )
     if seen is None:
         why, remedy = _unasked(fabric, facts)
         return Finding("network.ready", subject, UNKNOWN, "not waited for", expected, why, remedy)
@@ -289,16 +399,23 @@ def _ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
     if seen.phase == "ready" and refused is not None:
         why = f"What is there is of an earlier run: {refused.kind} {refused.name} was refused."
         return Finding("network.ready", subject, FAIL, measured, expected, why, "See the finding on that object.")
-    why = f"{seen.detail}." if seen.phase == "failed" else f"The wait ended before it was there. Last state: {seen.detail}."
+    why = (
+        f"{seen.detail}."
+        if seen.phase == "failed"
+        else f"The wait ended before it was there. Last state: {seen.detail}."
+    )
     remedy = seen.remedy or "Correct what it waits for, or raise rdma_cluster.wait_seconds."
     return Finding("network.ready", subject, FAIL, measured, expected, why, remedy)
 
 
-def _unasked(fabric: Fabric, facts: Facts) -> typing.Tuple[str, str]:
+def _unasked(fabric: Fabric, facts: Facts) -> tuple[str, str]:
     """Why nobody waited for the fabric."""
     refused = next((item for item in facts.applied if item.fabric == fabric.name and item.action == "refused"), None)
     if refused is not None:
-        return f"{refused.kind} {refused.name} was refused, so nothing can come of it.", "See the finding on that object."
+        return (
+            f"{refused.kind} {refused.name} was refused, so nothing can come of it.",
+            "See the finding on that object.",
+        )
     if fabric.name in facts.linted.held:
         return "The linter held the fabric back.", "See the findings network.lint_*."
     if fabric.name in facts.unmade:
@@ -307,4 +424,6 @@ def _unasked(fabric: Fabric, facts: Facts) -> typing.Tuple[str, str]:
 
 
 def _seen(fabric: Fabric, name: str, sync: typing.Optional[SyncFacts]) -> typing.Optional[SyncNode]:
-    return next((node for node in sync.nodes if (node.fabric, node.node) == (fabric.name, name)), None) if sync else None
+    return (
+        next((node for node in sync.nodes if (node.fabric, node.node) == (fabric.name, name)), None) if sync else None
+    )

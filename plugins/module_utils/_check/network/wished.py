@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage network: a wish of the intent whose object was never applied is not met. Check id: ``network.object_accepted``."""
+"""Stage network: a wish of the intent whose object was never applied is not met. Check id:
+``network.object_accepted``."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ class Wish(typing.NamedTuple):
         return item.kind == self.kind and self.name in ("", item.name) and self.namespace in ("", item.namespace)
 
 
-def find_unapplied(intent: Intent, applied: typing.Sequence[AppliedObject], held: typing.Container[str]) -> typing.Iterator[Finding]:
+def find_unapplied(
+    intent: Intent, applied: typing.Sequence[AppliedObject], held: typing.Container[str]
+) -> typing.Iterator[Finding]:
     """Yield a finding for each object that the intent asks for and nobody handed to the API server.
 
     :param applied: what became of each object that was
@@ -40,7 +43,15 @@ def find_unapplied(intent: Intent, applied: typing.Sequence[AppliedObject], held
         if not any(map(wish.is_met, applied)):
             why = f"{wish.word} asks for it, and no such object was handed to the API server."
             subject, expected = f"{wish.kind} {wish.name}".rstrip(), "accepted by the API server and its webhooks"
-            yield Finding("network.object_accepted", subject, FAIL, "not applied", expected, why, "Run the stage again with this intent.")
+            yield Finding(
+                "network.object_accepted",
+                subject,
+                FAIL,
+                "not applied",
+                expected,
+                why,
+                "Run the stage again with this intent.",
+            )
 
 
 def _wishes(intent: Intent, fabrics: typing.Sequence[Fabric]) -> typing.Iterator[Wish]:

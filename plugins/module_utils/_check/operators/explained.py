@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.explanation import Explanation
 
-EXPLAINED: typing.Dict[str, Explanation] = {
+EXPLAINED: dict[str, Explanation] = {
     "operators.config": Explanation(
-        means="The SriovOperatorConfig `default` is not in the operator's namespace. Without it the operator starts no config daemon.",
+        means=(
+            "The SriovOperatorConfig `default` is not in the operator's namespace. Without it the operator starts no"
+            " config daemon."
+        ),
         measured="SriovOperatorConfig of that name in the namespace where the operator runs.",
         causes=(
             "It was never made: the chart does so only with `sriovOperatorConfig.deploy=true`.",
@@ -20,7 +21,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Create it, or set `sriovOperatorConfig.deploy=true` in the chart's values (`operators_install` does).",
     ),
     "operators.daemon": Explanation(
-        means="The config daemon makes the virtual functions of a node, and it is not ready there or has not reported the node.",
+        means=(
+            "The config daemon makes the virtual functions of a node, and it is not ready there or has not reported the"
+            " node."
+        ),
         measured="Ready pods of DaemonSet sriov-network-config-daemon by node, and SriovNetworkNodeState of the node.",
         causes=(
             "`configDaemonNodeSelector` of the SriovOperatorConfig leaves the node out.",
@@ -33,7 +37,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A",
             "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon",
         ),
-        remedy="Compare `configDaemonNodeSelector` and tolerations with the node's labels and taints; see the pod's events and log.",
+        remedy=(
+            "Compare `configDaemonNodeSelector` and tolerations with the node's labels and taints; see the pod's events"
+            " and log."
+        ),
     ),
     "operators.definition": Explanation(
         means="The API server does not serve a kind that the profiles need.",
@@ -50,16 +57,26 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "operators.driver": Explanation(
         means=(
-            "The driver container of NVIDIA's policy may not come up on nodes of this kernel. It is told before the policy is applied, since it drains nodes."
+            "The driver container of NVIDIA's policy may not come up on nodes of this kernel. It is told before the"
+            " policy is applied, since it drains nodes."
         ),
-        measured=("Labels by which the operator chooses the image, kernel, secure boot, what the operator says, and what is known of published images."),
+        measured=(
+            "Labels by which the operator chooses the image, kernel, secure boot, what the operator says, and what is"
+            " known of published images."
+        ),
         causes=(
             "Labels of node feature discovery are missing.",
             "Secure boot: the kernel takes signed modules only.",
             "There is no precompiled image for this kernel.",
             "Headers come from repositories that need a subscription, or that a disconnected site does not reach.",
-            "A NicNodePolicy or an NVIDIADriver brings the driver to some nodes, and its operator does not say that it runs there (unknown).",
-            "The default route of a node leads over an interface of mlx5_core, which the driver container reloads: the node is cut off meanwhile.",
+            (
+                "A NicNodePolicy or an NVIDIADriver brings the driver to some nodes, and its operator does not say that"
+                " it runs there (unknown)."
+            ),
+            (
+                "The default route of a node leads over an interface of mlx5_core, which the driver container reloads:"
+                " the node is cut off meanwhile."
+            ),
         ),
         look=(
             "kubectl get node NODE --show-labels",
@@ -69,10 +86,16 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl describe nicclusterpolicies.mellanox.com",
             "kubectl get nicnodepolicies.mellanox.com,nvidiadrivers.nvidia.com",
         ),
-        remedy=("Do what the finding names for this kernel. Where the nodes' own driver does, leave `rdma_cluster.network_operator.ofed_driver` out."),
+        remedy=(
+            "Do what the finding names for this kernel. Where the nodes' own driver does, leave"
+            " `rdma_cluster.network_operator.ofed_driver` out."
+        ),
     ),
     "operators.driver_kernels": Explanation(
-        means="Nodes of one driver policy have several kernels. Each needs an image of its own, and one digest fits one kernel alone.",
+        means=(
+            "Nodes of one driver policy have several kernels. Each needs an image of its own, and one digest fits one"
+            " kernel alone."
+        ),
         measured="Kernels of the nodes that the policy selects.",
         causes=(
             "A node was updated and the others were not.",
@@ -84,8 +107,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     "operators.image": Explanation(
         means="Nodes would not pull an image that the run starts pods from, by the rules of the cluster (OpenShift).",
         measured=(
-            "The image's name against mirror rules (ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy) and the lists of "
-            "allowed and blocked registries."
+            "The image's name against mirror rules (ImageDigestMirrorSet, ImageTagMirrorSet, ImageContentSourcePolicy)"
+            " and the lists of allowed and blocked registries."
         ),
         causes=(
             "The registry is blocked, or not in the list of allowed ones.",
@@ -98,11 +121,19 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "oc get image.config.openshift.io cluster -o yaml",
             "skopeo inspect docker://IMAGE",
         ),
-        remedy=("Name an image with a registry that is allowed, by digest where mirrors are for digests; or have the cluster's admin change the rule."),
+        remedy=(
+            "Name an image with a registry that is allowed, by digest where mirrors are for digests; or have the"
+            " cluster's admin change the rule."
+        ),
     ),
     "operators.label": Explanation(
-        means="A node lacks a label of `rdma_cluster.node_selector`, so no policy takes it. The finding names the layer, from the metal up.",
-        measured="The node's labels, its PCI functions, and the workers of node feature discovery with their configuration.",
+        means=(
+            "A node lacks a label of `rdma_cluster.node_selector`, so no policy takes it. The finding names the layer,"
+            " from the metal up."
+        ),
+        measured=(
+            "The node's labels, its PCI functions, and the workers of node feature discovery with their configuration."
+        ),
         causes=(
             "No worker of node feature discovery is on the node: a selector or a taint.",
             "`core.labelSources`, `deviceClassWhitelist` or `deviceLabelFields` leave the label out.",
@@ -114,7 +145,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get nodefeatures -A",
             "kubectl get pods -A -o wide -l app.kubernetes.io/name=node-feature-discovery",
         ),
-        remedy="Correct the configuration of node feature discovery that is named, or label the node by hand: `kubectl label node NODE KEY=VALUE`.",
+        remedy=(
+            "Correct the configuration of node feature discovery that is named, or label the node by hand: `kubectl"
+            " label node NODE KEY=VALUE`."
+        ),
     ),
     "operators.mirror": Explanation(
         means="An image or chart that the run would pull is not on the mirror of this disconnected site.",
@@ -129,12 +163,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "curl -v https://MIRROR/v2/",
         ),
         remedy=(
-            "Copy it where the internet is, by the command of the finding, or all of it: `ansible-playbook linerate.rdma.images`. For "
-            "credentials: `-e operators_registry_auth_file=FILE`."
+            "Copy it where the internet is, by the command of the finding, or all of it: `ansible-playbook"
+            " linerate.rdma.images`. For credentials: `-e operators_registry_auth_file=FILE`."
         ),
     ),
     "operators.multus": Explanation(
-        means="multus gives pods their second interface, and has no ready pod on a node. Pods there get none, and say nothing of it.",
+        means=(
+            "multus gives pods their second interface, and has no ready pod on a node. Pods there get none, and say"
+            " nothing of it."
+        ),
         measured="Ready pods of multus's DaemonSet by node, and pods that carry its network-status.",
         causes=(
             "It is not installed (plain Kubernetes brings none).",
@@ -150,7 +187,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "operators.needed": Explanation(
         means="An operator that the intent or the job needs is not there, there twice, or does not serve.",
-        measured="Deployments of the operators that are known, their configuration objects, their Helm releases and OLM's objects.",
+        measured=(
+            "Deployments of the operators that are known, their configuration objects, their Helm releases and OLM's"
+            " objects."
+        ),
         causes=(
             "It is not installed.",
             "Its Helm release is half there: a run was cut off.",
@@ -180,7 +220,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "operators.olm": Explanation(
         means="OLM did not install an operator that it was asked for, or says that something is wrong with one.",
-        measured="Subscription, InstallPlan, ClusterServiceVersion, CatalogSource and OperatorGroups, with their conditions.",
+        measured=(
+            "Subscription, InstallPlan, ClusterServiceVersion, CatalogSource and OperatorGroups, with their conditions."
+        ),
         causes=(
             "The catalog does not answer, or has no such package, channel or version.",
             "An InstallPlan waits for approval.",
@@ -194,10 +236,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get catalogsources -A",
             "kubectl get packagemanifests",
         ),
-        remedy=('Do what the finding names. An InstallPlan: `kubectl -n NAMESPACE patch installplan NAME --type merge -p \'{"spec":{"approved":true}}\'`.'),
+        remedy=(
+            "Do what the finding names. An InstallPlan: `kubectl -n NAMESPACE patch installplan NAME --type merge -p"
+            ' \'{"spec":{"approved":true}}\'`.'
+        ),
     ),
     "operators.pods": Explanation(
-        means="A pod in the operator's namespace is not ready. It need not be one that your nodes depend on, so it warns.",
+        means=(
+            "A pod in the operator's namespace is not ready. It need not be one that your nodes depend on, so it warns."
+        ),
         measured="Pods of that namespace with their containers' states and last events.",
         causes=(
             "An image can't be pulled.",
@@ -222,7 +269,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl auth can-i --list",
             "kubectl cluster-info",
         ),
-        remedy="Give the user the rights of docs/rbac/look.yml: `kubectl apply -f docs/rbac/look.yml`, and bind the user to its roles.",
+        remedy=(
+            "Give the user the rights of docs/rbac/look.yml: `kubectl apply -f docs/rbac/look.yml`, and bind the user"
+            " to its roles."
+        ),
     ),
     "operators.ready": Explanation(
         means="The operator does not run, so nobody acts on a policy; or not all of its pods do.",
@@ -237,10 +287,16 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl -n NAMESPACE describe deployment sriov-network-operator",
             "kubectl -n NAMESPACE logs deployment/sriov-network-operator",
         ),
-        remedy=("Correct what its pods' events name; `kubectl -n NAMESPACE scale deployment sriov-network-operator --replicas=1` where it is scaled to 0."),
+        remedy=(
+            "Correct what its pods' events name; `kubectl -n NAMESPACE scale deployment sriov-network-operator"
+            " --replicas=1` where it is scaled to 0."
+        ),
     ),
     "operators.resource_prefix": Explanation(
-        means="The operator gives resources another prefix than the intent says. Pods would ask for a resource that no node offers.",
+        means=(
+            "The operator gives resources another prefix than the intent says. Pods would ask for a resource that no"
+            " node offers."
+        ),
         measured="RESOURCE_PREFIX of the operator's Deployment against `rdma_cluster.resource_prefix`.",
         causes=("OpenShift's operator has `openshift.io`, a chart for others mostly another one.",),
         look=(
@@ -251,7 +307,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "operators.rights": Explanation(
         means=(
-            "The user of the kubeconfig lacks a right that a stage needs. It is told before anything is begun, since the API server would refuse it half-way."
+            "The user of the kubeconfig lacks a right that a stage needs. It is told before anything is begun, since"
+            " the API server would refuse it half-way."
         ),
         measured="SelfSubjectAccessReviews for each right of docs/rbac that this intent needs.",
         causes=(
@@ -262,10 +319,16 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl auth can-i create sriovnetworknodepolicies.sriovnetwork.openshift.io -n NAMESPACE",
             "kubectl auth can-i --list",
         ),
-        remedy="Have an admin of the cluster apply the files that the finding names: `kubectl apply -f docs/rbac/look.yml`.",
+        remedy=(
+            "Have an admin of the cluster apply the files that the finding names: `kubectl apply -f"
+            " docs/rbac/look.yml`."
+        ),
     ),
     "operators.single": Explanation(
-        means="There must be one SR-IOV network operator, where the intent says. Two change the same nodes, each undoing what the other did.",
+        means=(
+            "There must be one SR-IOV network operator, where the intent says. Two change the same nodes, each undoing"
+            " what the other did."
+        ),
         measured="Deployments in all namespaces that run it.",
         causes=(
             "None is installed.",
@@ -276,10 +339,16 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get deployments -A",
             "helm list -A",
         ),
-        remedy="None: `operators_install: true`. Two: `helm uninstall` one of them, or `sriovNetworkOperator.enabled=false` in NVIDIA's chart.",
+        remedy=(
+            "None: `operators_install: true`. Two: `helm uninstall` one of them, or"
+            " `sriovNetworkOperator.enabled=false` in NVIDIA's chart."
+        ),
     ),
     "operators.version": Explanation(
-        means="Which version of the operator runs is not known. The linter then judges by the rules that all versions share.",
+        means=(
+            "Which version of the operator runs is not known. The linter then judges by the rules that all versions"
+            " share."
+        ),
         measured="Labels of its Deployment, RELEASE_VERSION, and the tag of its image.",
         causes=("The image is named by digest, and nothing else tells.",),
         look=("kubectl -n NAMESPACE get deployment sriov-network-operator -o yaml",),

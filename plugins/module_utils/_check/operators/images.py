@@ -2,14 +2,16 @@
 
 """How the nodes will pull the images that a run starts pods from. Check id: ``operators.image``.
 
-OpenShift's machine config operator writes the cluster's mirror rules and lists of registries to two files of each node, and CRI-O obeys both:
+OpenShift's machine config operator writes the cluster's mirror rules and lists of registries to two files of each node,
+and CRI-O obeys both:
 
-- registries.conf has an entry for each source of a rule and each host of a list. The longest one that fits the name counts, and it alone: mirrors of
-  a shorter one are not tried. A source with NeverContactSource is blocked, for names of either form.
-  [openshift/runtime-utils pkg/registries/registries.go EditRegistriesConfig; containers/image pkg/sysregistriesv2 refMatchingPrefix,
-  PullSourcesFromReference, docker/docker_image_src.go]
+- registries.conf has an entry for each source of a rule and each host of a list. The longest one that fits the name
+  counts, and it alone: mirrors of a shorter one are not tried. A source with NeverContactSource is blocked, for names
+  of either form. [openshift/runtime-utils pkg/registries/registries.go EditRegistriesConfig; containers/image
+  pkg/sysregistriesv2 refMatchingPrefix, PullSourcesFromReference, docker/docker_image_src.go]
 - policy.json rejects what is blocked, or not allowed, by the name that the pod has: a mirror does not help.
-  [openshift/machine-config-operator pkg/controller/container-runtime-config/helpers.go updatePolicyJSON; containers/image docker/policyconfiguration]
+  [openshift/machine-config-operator pkg/controller/container-runtime-config/helpers.go updatePolicyJSON;
+  containers/image docker/policyconfiguration]
 
 Clusters of other kinds have neither, and nobody but the node knows what its runtime does.
 """
@@ -41,24 +43,38 @@ class Way:
     :ivar rules: all that fit the name, in whatever form
     """
 
-    mirrors: typing.Tuple[str, ...]
+    mirrors: tuple[str, ...]
     source: bool
     scope: str
-    rules: typing.Tuple[MirrorRule, ...]
+    rules: tuple[MirrorRule, ...]
 
 
-def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> typing.Tuple[Finding, ...]:
+def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, ...]:
     """One finding for each image, or one that says why nothing is known."""
     if seen is None or seen.errors:
-        why = f"The API server did not let us read: {'; '.join(seen.errors[:5])}." if seen else "The API server was not asked."
+        why = (
+            f"The API server did not let us read: {'; '.join(seen.errors[:5])}."
+            if seen
+            else "The API server was not asked."
+        )
         remedy = "Give the user of the kubeconfig the rights of docs/rbac/look.yml, and run the stage again."
-        return (Finding("operators.image", "cluster", UNKNOWN, "mirror rules not read", "all mirror rules and lists of registries", why, remedy),)
+        return (
+            Finding(
+                "operators.image",
+                "cluster",
+                UNKNOWN,
+                "mirror rules not read",
+                "all mirror rules and lists of registries",
+                why,
+                remedy,
+            ),
+        )
     return tuple(_image(image, keys, seen) for image, keys in sorted(_users(intent, seen).items()))
 
 
-def _users(intent: Intent, seen: ImageFacts) -> typing.Dict[str, typing.List[str]]:
+def _users(intent: Intent, seen: ImageFacts) -> dict[str, list[str]]:
     """Images that nodes pull, each with what names it."""
-    found: typing.Dict[str, typing.List[str]] = {}
+    found: dict[str, list[str]] = {}
     for fabric in intent.fabrics:
         if fabric.pods.image_pull_policy != "Never":
             found.setdefault(fabric.pods.image, []).append(f"pods.image of fabric {fabric.name}")
@@ -76,10 +92,29 @@ def _image(image: str, keys: typing.Sequence[str], seen: ImageFacts) -> Finding:
         name = reference(image)
     except ResourceError as error:
         remedy = f"Write {named} as registry/path:tag or, better, registry/path@sha256:..."
-        return Finding("operators.image", subject, FAIL, "no name of an image", _EXPECTED, f"{error}, and the kubelet would refuse it.", remedy)
+        return Finding(
+            "operators.image",
+            subject,
+            FAIL,
+            "no name of an image",
+            _EXPECTED,
+            f"{error}, and the kubelet would refuse it.",
+            remedy,
+        )
     if not name.host and seen.rules + seen.registries.allowed + seen.registries.blocked:
-        why = "The name has no registry in front. The nodes try one after the other, and which rule of a mirror fits is known only then."
-        return Finding("operators.image", subject, WARN, "no registry named", _EXPECTED, why, f"Write {named} with the registry's host in front.")
+        why = (
+            "The name has no registry in front. The nodes try one after the other, and which rule of a mirror fits is"
+            " known only then."
+        )
+        return Finding(
+            "operators.image",
+            subject,
+            WARN,
+            "no registry named",
+            _EXPECTED,
+            why,
+            f"Write {named} with the registry's host in front.",
+        )
     return _rejected(subject, named, name, seen) or _pulled(subject, named, name, way(name, seen))
 
 
@@ -87,11 +122,17 @@ def _rejected(subject: str, named: str, name: ImageReference, seen: ImageFacts) 
     lists = seen.registries
     blocked = [scope for scope in lists.blocked if accepts(scope, name)]
     if blocked:
-        why = f"blockedRegistries of {_CONFIG} has {', '.join(blocked)}. The nodes refuse the name, also where a mirror has the image."
+        why = (
+            f"blockedRegistries of {_CONFIG} has {', '.join(blocked)}. The nodes refuse the name, also where a mirror"
+            " has the image."
+        )
         remedy = f"Name an image of another registry in {named}, or {_EDIT}."
         return Finding("operators.image", subject, FAIL, f"blocked: {', '.join(blocked)}", _EXPECTED, why, remedy)
     if lists.allowed and not any(accepts(scope, name) for scope in lists.allowed):
-        why = f"allowedRegistries of {_CONFIG} has {', '.join(lists.allowed[:10])}. The nodes refuse any other name, also where a mirror has the image."
+        why = (
+            f"allowedRegistries of {_CONFIG} has {', '.join(lists.allowed[:10])}. The nodes refuse any other name, also"
+            " where a mirror has the image."
+        )
         remedy = f"Name an image of one of these in {named}, or {_EDIT}."
         return Finding("operators.image", subject, FAIL, f"not allowed: {name.host}", _EXPECTED, why, remedy)
     return None
@@ -100,18 +141,27 @@ def _rejected(subject: str, named: str, name: ImageReference, seen: ImageFacts) 
 def _pulled(subject: str, named: str, name: ImageReference, seen: Way) -> Finding:
     own, mirrors = name.host or "a registry that the node searches", ", else ".join(seen.mirrors)
     if seen.mirrors:
-        return ok("operators.image", subject, f"from {mirrors}{f', else {own} itself' if seen.source else ''}", _EXPECTED)
+        return ok(
+            "operators.image", subject, f"from {mirrors}{f', else {own} itself' if seen.source else ''}", _EXPECTED
+        )
     why, remedy = _unfit(named, name, seen)
     if not seen.source:
-        why = f"The nodes may not contact {own} for it (NeverContactSource, or blockedRegistries), and no mirror is left. {why}".strip()
-        return Finding("operators.image", subject, FAIL, f"from nowhere: {seen.scope} is blocked", _EXPECTED, why, remedy)
+        why = (
+            f"The nodes may not contact {own} for it (NeverContactSource, or blockedRegistries), and no mirror is left."
+            f" {why}".strip()
+        )
+        return Finding(
+            "operators.image", subject, FAIL, f"from nowhere: {seen.scope} is blocked", _EXPECTED, why, remedy
+        )
     if seen.rules:
         why = f"{why} So it comes from {own} itself, which nodes of a disconnected site do not reach."
-        return Finding("operators.image", subject, WARN, f"from {own} itself, though it has mirrors", _EXPECTED, why, remedy)
+        return Finding(
+            "operators.image", subject, WARN, f"from {own} itself, though it has mirrors", _EXPECTED, why, remedy
+        )
     return ok("operators.image", subject, f"from {own} itself: no rule names a mirror", _EXPECTED)
 
 
-def _unfit(named: str, name: ImageReference, seen: Way) -> typing.Tuple[str, str]:
+def _unfit(named: str, name: ImageReference, seen: Way) -> tuple[str, str]:
     """Why no mirror will be tried, though a rule fits the repository; and what to do."""
     fitting = [rule for rule in seen.rules if rule.form == name.form]
     other = "tag" if name.form == "digest" else "digest"
@@ -120,16 +170,28 @@ def _unfit(named: str, name: ImageReference, seen: Way) -> typing.Tuple[str, str
     if fitting and max(len(rule.source) for rule in fitting) < len(seen.scope):
         rule = max(fitting, key=lambda item: len(item.source))
         return (
-            f"{rule.owner} has mirrors for {rule.source}, and {seen.scope}, which fits better and alone counts, has none for a name with a {name.form}.",
+            (
+                f"{rule.owner} has mirrors for {rule.source}, and {seen.scope}, which fits better and alone counts, has"
+                f" none for a name with a {name.form}."
+            ),
             f"{add}.",
         )
     if fitting:
         return "The mirrors are blocked as well.", f"{add} that is not blocked, or {_EDIT}."
     if not seen.rules:
         return "", f"{add}."
-    why = f"The image is named by its {name.form}, and the mirrors of {', '.join(dict.fromkeys(rule.owner for rule in seen.rules))} are for a {other} only."
+    why = (
+        f"The image is named by its {name.form}, and the mirrors of"
+        f" {', '.join(dict.fromkeys(rule.owner for rule in seen.rules))} are for a {other} only."
+    )
     if name.form == "tag":
-        return why, f"Write {named} with its digest: skopeo inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{name.identity}"
+        return (
+            why,
+            (
+                f"Write {named} with its digest: skopeo inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}'"
+                f" docker://{name.identity}"
+            ),
+        )
     return why, f"{add}."
 
 
@@ -139,7 +201,11 @@ def way(name: ImageReference, seen: ImageFacts) -> Way:
     # one whose mirrors are its source is no rule
     rules = [rule for rule in seen.rules if set(rule.mirrors) - {rule.source}]
     # in the order in which they are written: of two that are of one length the first one counts
-    scopes = (*(source for _form, source in sorted((rule.form, rule.source) for rule in rules)), *lists.blocked, *lists.insecure)
+    scopes = (
+        *(source for _form, source in sorted((rule.form, rule.source) for rule in rules)),
+        *lists.blocked,
+        *lists.insecure,
+    )
 
     def entry(repository: str) -> str:
         return max((scope for scope in scopes if fits(scope, repository)), key=len, default="")
@@ -150,13 +216,22 @@ def way(name: ImageReference, seen: ImageFacts) -> Way:
 
     scope = entry(name.repository)
     rest = name.repository[fits(scope, name.repository) :]
-    mirrors = [f"{mirror}{rest}" for rule in rules if rule.source == scope and rule.form == name.form for mirror in rule.mirrors if mirror != scope]
+    mirrors = [
+        f"{mirror}{rest}"
+        for rule in rules
+        if rule.source == scope and rule.form == name.form
+        for mirror in rule.mirrors
+        if mirror != scope
+    ]
     usable = (mirror for mirror in dict.fromkeys(mirrors) if not shut(entry(mirror)))
-    return Way(tuple(usable), not shut(scope), scope, tuple(rule for rule in rules if fits(rule.source, name.repository)))
+    return Way(
+        tuple(usable), not shut(scope), scope, tuple(rule for rule in rules if fits(rule.source, name.repository))
+    )
 
 
 def fits(scope: str, repository: str) -> int:
-    """How much of a repository's name an entry of registries.conf stands for, in characters; 0 where it does not fit."""
+    """How much of a repository's name an entry of registries.conf stands for, in characters; 0 where it does not
+    fit."""
     if scope.startswith("*."):
         host = repository.partition("/")[0].partition(":")[0]
         return len(host) if host.endswith(scope[1:]) else 0
@@ -172,7 +247,8 @@ def accepts(scope: str, name: ImageReference) -> bool:
 
 
 def _inside(scope: str, outer: str) -> bool:
-    """Whether all that one entry is about is part of what another one is about. [runtime-utils ScopeIsNestedInsideScope]"""
+    """Whether all that one entry is about is part of what another one is about. [runtime-utils
+    ScopeIsNestedInsideScope]"""
     if outer.startswith("*.") and not scope.startswith("*."):
         return fits(outer, scope) > 0
     return scope == outer or scope.startswith(f"{outer}/") or (outer.startswith("*.") and scope.endswith(outer[1:]))

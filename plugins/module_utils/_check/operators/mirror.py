@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Whether the mirror of a disconnected site has what a run would pull, told before anything is applied. Check id: ``operators.mirror``."""
+"""Whether the mirror of a disconnected site has what a run would pull, told before anything is applied. Check id:
+``operators.mirror``."""
 
 from __future__ import annotations
 
@@ -17,17 +18,27 @@ _ID = "operators.mirror"
 _EXPECTED = "on the mirror before anything is applied"
 
 
-def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> typing.Tuple[Finding, ...]:
-    """Nothing without a mirror. One finding for each image and chart that is there or is missing; one for each registry that does not tell, and one for
-    each image of the intent that no answer is about."""
+def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> tuple[Finding, ...]:
+    """Nothing without a mirror. One finding for each image and chart that is there or is missing; one for each registry
+    that does not tell, and one for each image of the intent that no answer is about."""
     if not intent.cluster.mirror:
         return ()
     if seen is None:
         why = "Nobody asked the mirror what it has."
-        return (Finding(_ID, "mirror", UNKNOWN, "not asked", _EXPECTED, why, "Run stage operators again; its task images_info says why it gave no answer."),)
+        return (
+            Finding(
+                _ID,
+                "mirror",
+                UNKNOWN,
+                "not asked",
+                _EXPECTED,
+                why,
+                "Run stage operators again; its task images_info says why it gave no answer.",
+            ),
+        )
     findings = [_told(answer) for answer in seen.answers if answer.state in ("there", "missing")]
     for state in ("refused", "silent"):
-        by_cause: typing.Dict[typing.Tuple[str, str], typing.List[MirrorAnswer]] = {}
+        by_cause: dict[tuple[str, str], list[MirrorAnswer]] = {}
         for answer in seen.answers:
             if answer.state == state:
                 by_cause.setdefault((answer.place.partition("/")[0], answer.said), []).append(answer)
@@ -38,17 +49,23 @@ def check(intent: Intent, seen: typing.Optional[MirrorFacts]) -> typing.Tuple[Fi
 
 
 def _unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Finding]:
-    """Images that the intent itself names, and that no answer is about. What charts name beside them only Helm tells."""
+    """Images that the intent itself names, and that no answer is about. What charts name beside them only Helm
+    tells."""
     asked = {_identity(answer.place) for answer in seen.answers}
     for image, who in _wanted(intent):
         name = _identity(image)
         # of what is no name, or has no registry, the list says so
         if name not in asked and not any(who in problem for problem in seen.unlisted):
-            why = f"The answers say nothing of {name or image}, which {who} need: they are about another intent, or not whole."
-            yield Finding(_ID, name or image, UNKNOWN, "not asked", _EXPECTED, why, "Run stage operators again with this intent.")
+            why = (
+                f"The answers say nothing of {name or image}, which {who} need: they are about another intent, or not"
+                " whole."
+            )
+            yield Finding(
+                _ID, name or image, UNKNOWN, "not asked", _EXPECTED, why, "Run stage operators again with this intent."
+            )
 
 
-def _wanted(intent: Intent) -> typing.Iterator[typing.Tuple[str, str]]:
+def _wanted(intent: Intent) -> typing.Iterator[tuple[str, str]]:
     """Names on the mirror, each with what needs it."""
     for fabric in intent.fabrics:
         if fabric.pods.image_pull_policy != "Never":
@@ -65,7 +82,11 @@ def _wanted(intent: Intent) -> typing.Iterator[typing.Tuple[str, str]]:
         "nvidia-k8s-ipam": operator.nv_ipam,
         "nic-feature-discovery": operator.nic_feature_discovery,
     }
-    yield from ((f"{operator.repository}/{part}:network-operator-{operator.version}", "parts of NicClusterPolicy") for part, runs in parts.items() if runs)
+    yield from (
+        (f"{operator.repository}/{part}:network-operator-{operator.version}", "parts of NicClusterPolicy")
+        for part, runs in parts.items()
+        if runs
+    )
     if operator.ofed_driver:
         yield f"{operator.repository}/doca-driver:{operator.ofed_driver}", "parts of NicClusterPolicy"
 
@@ -85,34 +106,53 @@ def _told(answer: MirrorAnswer) -> Finding:
     why = f"The registry has no {answer.place}: {answer.said}. Needed by: {', '.join(answer.needed_by)}."
     remedy = f"Where the internet is: {' && '.join(answer.put)}"
     if answer.by_system:
-        remedy += " (SYSTEM is that of your nodes, such as ubuntu24.04 or rhcos4.20; or use skopeo-sync.yml of playbook images, which takes all)"
+        remedy += (
+            " (SYSTEM is that of your nodes, such as ubuntu24.04 or rhcos4.20; or use skopeo-sync.yml of playbook"
+            " images, which takes all)"
+        )
     return Finding(_ID, subject, FAIL, f"not there: {answer.place}", _EXPECTED, why, remedy)
 
 
 def _untold(host: str, said: str, state: str, answers: typing.Sequence[MirrorAnswer]) -> Finding:
-    names = ", ".join(answer.place for answer in answers[:5]) + (f" and {len(answers) - 5} more" if len(answers) > 5 else "")
+    names = ", ".join(answer.place for answer in answers[:5]) + (
+        f" and {len(answers) - 5} more" if len(answers) > 5 else ""
+    )
     subject, measured = f"registry {host}", f"{len(answers)} images and charts: {said}"
     if state == "refused":
-        why = f"The registry does not let us look, so nobody knows whether it has {names}. Some answer so of what is not there as well."
+        why = (
+            f"The registry does not let us look, so nobody knows whether it has {names}. Some answer so of what is not"
+            " there as well."
+        )
         remedy = (
-            f"skopeo login --authfile FILE {host}, then run the stage again with -e operators_registry_auth_file=FILE. Nodes have pull secrets of their own."
+            f"skopeo login --authfile FILE {host}, then run the stage again with -e operators_registry_auth_file=FILE."
+            " Nodes have pull secrets of their own."
         )
         return Finding(_ID, subject, UNKNOWN, measured, _EXPECTED, why, remedy)
     why = f"The registry gave no answer that says whether it has {names}."
     remedy = (
-        f"Look from this machine: curl -v https://{host}/v2/. Where its certificate is not trusted: -e operators_registry_ca=FILE. Then run the stage again."
+        f"Look from this machine: curl -v https://{host}/v2/. Where its certificate is not trusted: -e"
+        " operators_registry_ca=FILE. Then run the stage again."
     )
     return Finding(_ID, subject, UNKNOWN, measured, _EXPECTED, why, remedy)
 
 
 def _unlisted(problem: str) -> Finding:
     subject = problem.partition(":")[0]
-    remedy = "Put the chart, or what the text names, onto the mirror, and run the stage again; its own finding has the command."
+    remedy = (
+        "Put the chart, or what the text names, onto the mirror, and run the stage again; its own finding has the"
+        " command."
+    )
     return Finding(_ID, subject, UNKNOWN, "not known what it pulls", _EXPECTED, problem, remedy)
 
 
 def _elsewhere(problem: str) -> Finding:
     operator, _colon, image = problem.partition(": ")
-    why = f"The chart names {image} in a way that its values were not seen to change, so nodes would pull it from there, and not from the mirror."
-    remedy = f"Set the image in values of operators_charts for {operator.partition(' ')[2]}, or have the nodes' container runtime take it from the mirror."
+    why = (
+        f"The chart names {image} in a way that its values were not seen to change, so nodes would pull it from there,"
+        " and not from the mirror."
+    )
+    remedy = (
+        f"Set the image in values of operators_charts for {operator.partition(' ')[2]}, or have the nodes' container"
+        " runtime take it from the mirror."
+    )
     return Finding(_ID, f"{operator}, {image}", FAIL, f"from elsewhere: {image}", _EXPECTED, why, remedy)

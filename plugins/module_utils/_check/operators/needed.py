@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each operator that the intent and the job need: is there one of it, and does it serve? Check id: ``operators.needed``."""
+"""Each operator that the intent and the job need: is there one of it, and does it serve? Check id:
+``operators.needed``."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ CHECK = "operators.needed"
 _EXPECTED = "one that serves"
 
 
-def check(intent: Intent, seen: typing.Optional[OperatorsSeen], nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
+def check(
+    intent: Intent, seen: typing.Optional[OperatorsSeen], nodes: typing.Sequence[str]
+) -> typing.Iterator[Finding]:
     """One finding for each operator, in the order of the table; none where none is needed.
 
     :param nodes: that take part
@@ -31,7 +34,13 @@ def check(intent: Intent, seen: typing.Optional[OperatorsSeen], nodes: typing.Se
         if seen.errors:
             why = f"The API server did not let us read: {'; '.join(seen.errors[:5])}."
             yield Finding(
-                CHECK, row.operator.name, UNKNOWN, "not all was read", _expected(row), why, "Give the user of the kubeconfig the rights of docs/rbac/look.yml."
+                CHECK,
+                row.operator.name,
+                UNKNOWN,
+                "not all was read",
+                _expected(row),
+                why,
+                "Give the user of the kubeconfig the rights of docs/rbac/look.yml.",
             )
         else:
             yield _one(row, seen, nodes)
@@ -47,7 +56,9 @@ def _one(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Findi
     if len(found) > 1:
         names = "; ".join(stands(item) for item in found)
         why = "Two of one kind change the same objects, each undoing what the other did."
-        remedy = "Remove all but one: helm uninstall, the Subscription of OLM, or the part of NVIDIA's chart that brings it."
+        remedy = (
+            "Remove all but one: helm uninstall, the Subscription of OLM, or the part of NVIDIA's chart that brings it."
+        )
         return Finding(CHECK, operator.name, FAIL, names, expected, why, remedy)
     if not found:
         return _absent(row, seen, nodes)
@@ -61,7 +72,15 @@ def _absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Fi
     untrusted = seen.untrusted.get(operator.name)
     if untrusted is not None:
         why = f"The run installed nothing in namespace {untrusted.namespace}: {untrusted.why}. {operator.lack}"
-        return Finding(CHECK, operator.name, FAIL, "not installed: its namespace may belong to others", expected, why, how_to_trust(untrusted.namespace))
+        return Finding(
+            CHECK,
+            operator.name,
+            FAIL,
+            "not installed: its namespace may belong to others",
+            expected,
+            why,
+            how_to_trust(untrusted.namespace),
+        )
     objects = seen.held_by_olm(operator)
     if objects and _succeeded(objects) and operator.configuration and not _configured(row, seen):
         package = operator.package.namespace if operator.package else ""
@@ -69,15 +88,25 @@ def _absent(row: Needed, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> Fi
         remedy = f"Set operators_install to true, or create a {operator.configuration} (namespace {package})."
         return Finding(CHECK, operator.name, FAIL, f"installed, no {operator.configuration}", expected, why, remedy)
     if objects:
-        told = "; ".join(f"{item.kind} {item.namespace}/{item.name} {item.phase or 'without a state'} {item.message}".strip() for item in objects)
+        told = "; ".join(
+            f"{item.kind} {item.namespace}/{item.name} {item.phase or 'without a state'} {item.message}".strip()
+            for item in objects
+        )
         why = f"OLM has it in hand, and it does not run yet. {operator.lack}"
-        remedy = f"kubectl -n {objects[0].namespace} describe subscription,clusterserviceversion; approve its InstallPlan where approval is manual."
+        remedy = (
+            f"kubectl -n {objects[0].namespace} describe subscription,clusterserviceversion; approve its InstallPlan"
+            " where approval is manual."
+        )
         return Finding(CHECK, operator.name, FAIL, told, expected, why, remedy)
     if operator.name in seen.made and operator.chart is not None:
         why = f"A run began to install it, and its Helm release is half there, or was removed since. {operator.lack}"
         remedy = f"{half_installed(operator.chart.namespace)}. {how_to_install(operator, seen.olm)}"
-        return Finding(CHECK, operator.name, FAIL, "its namespace is there, and no Deployment runs it", expected, why, remedy)
-    return Finding(CHECK, operator.name, FAIL, "no Deployment runs it", expected, operator.lack, how_to_install(operator, seen.olm))
+        return Finding(
+            CHECK, operator.name, FAIL, "its namespace is there, and no Deployment runs it", expected, why, remedy
+        )
+    return Finding(
+        CHECK, operator.name, FAIL, "no Deployment runs it", expected, operator.lack, how_to_install(operator, seen.olm)
+    )
 
 
 def _there(row: Needed, seen: OperatorsSeen, found: Controller) -> Finding:
@@ -91,19 +120,52 @@ def _there(row: Needed, seen: OperatorsSeen, found: Controller) -> Finding:
         return Finding(CHECK, operator.name, FAIL, measured, expected, why, remedy)
     if operator.configuration and (operator.configured == "always" or found.origin == "olm"):
         states = [item for item in seen.configurations if item.kind == operator.configuration]
-        measured = f"{measured}; {operator.configuration}: {', '.join(f'{item.name} {item.state}'.strip() for item in states) or 'none'}"
+        measured = (
+            f"{measured}; {operator.configuration}:"
+            f" {', '.join(f'{item.name} {item.state}'.strip() for item in states) or 'none'}"
+        )
         if not states:
             why = f"It does nothing without a {operator.configuration}. {operator.lack}"
-            return Finding(CHECK, operator.name, FAIL, measured, expected, why, f"Create a {operator.configuration}, as the guide of the operator shows it.")
+            return Finding(
+                CHECK,
+                operator.name,
+                FAIL,
+                measured,
+                expected,
+                why,
+                f"Create a {operator.configuration}, as the guide of the operator shows it.",
+            )
         late = [item for item in states if operator.configured == "always" and item.state != "ready"]
         if late:
-            why = "It has not done yet what its configuration asks for, or can't. To build a driver takes it minutes on each node."
-            return Finding(CHECK, operator.name, FAIL, measured, expected, why, f"kubectl describe {operator.configuration.lower()} {late[0].name}")
+            why = (
+                "It has not done yet what its configuration asks for, or can't. To build a driver takes it minutes on"
+                " each node."
+            )
+            return Finding(
+                CHECK,
+                operator.name,
+                FAIL,
+                measured,
+                expected,
+                why,
+                f"kubectl describe {operator.configuration.lower()} {late[0].name}",
+            )
     if found.ready < found.wanted:
-        return Finding(CHECK, operator.name, WARN, measured, expected, "One pod is enough to act, and the others would replace it.", remedy)
+        return Finding(
+            CHECK,
+            operator.name,
+            WARN,
+            measured,
+            expected,
+            "One pod is enough to act, and the others would replace it.",
+            remedy,
+        )
     untrusted = seen.untrusted.get(operator.name)
     if untrusted is not None:
-        why = f"It serves, and the run did not look whether it is to be upgraded, because of its namespace {untrusted.namespace}: {untrusted.why}."
+        why = (
+            "It serves, and the run did not look whether it is to be upgraded, because of its namespace"
+            f" {untrusted.namespace}: {untrusted.why}."
+        )
         return Finding(CHECK, operator.name, WARN, measured, expected, why, how_to_trust(untrusted.namespace))
     return ok(CHECK, operator.name, measured, expected)
 
@@ -116,7 +178,12 @@ def _configured(row: Needed, seen: OperatorsSeen) -> bool:
     return any(item.kind == row.operator.configuration for item in seen.configurations)
 
 
-def missing(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> typing.Tuple[str, ...]:
-    """Tell why operators do not serve yet, one line each. An operator that the run does not install is left out: no wait brings it."""
-    late = [finding for finding in check(intent, seen, nodes) if finding.status in (FAIL, UNKNOWN) and finding.subject not in seen.untrusted]
+def missing(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[str, ...]:
+    """Tell why operators do not serve yet, one line each. An operator that the run does not install is left out: no
+    wait brings it."""
+    late = [
+        finding
+        for finding in check(intent, seen, nodes)
+        if finding.status in (FAIL, UNKNOWN) and finding.subject not in seen.untrusted
+    ]
     return tuple(f"{finding.subject}: {finding.measured}" for finding in late)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Does a node carry the label by which it takes part, and if not: which layer says no, from the metal up. Check id: ``operators.label``.
+"""Does a node carry the label by which it takes part, and if not: which layer says no, from the metal up. Check id:
+``operators.label``.
 
-What node feature discovery makes of which evidence is read in its source: ``network-sriov.capable`` comes from the network interfaces
-[source/network/network.go], ``pci-<fields>.present`` and ``.sriov.capable`` from the PCI classes of a list [source/pci/pci.go].
+What node feature discovery makes of which evidence is read in its source: ``network-sriov.capable`` comes from the
+network interfaces [source/network/network.go], ``pci-<fields>.present`` and ``.sriov.capable`` from the PCI classes of
+a list [source/pci/pci.go].
 """
 
 from __future__ import annotations
@@ -18,11 +20,14 @@ from ..._model.kubernetes import ClusterNode
 from ..fleet import vendors
 
 PREFIX = "feature.node.kubernetes.io/"
-_Cause = typing.Optional[typing.Tuple[str, str]]
+_Cause = typing.Optional[tuple[str, str]]
 
 
 def check_label(
-    cluster: ClusterIntent, node: ClusterNode, observed: typing.Optional[ObservedHcas], discovery: typing.Optional[typing.Tuple[FeatureDiscovery, ...]]
+    cluster: ClusterIntent,
+    node: ClusterNode,
+    observed: typing.Optional[ObservedHcas],
+    discovery: typing.Optional[tuple[FeatureDiscovery, ...]],
 ) -> Finding:
     """The finding on one node.
 
@@ -42,24 +47,34 @@ def _cause(
     node: ClusterNode,
     missing: typing.Sequence[str],
     observed: typing.Optional[ObservedHcas],
-    discovery: typing.Optional[typing.Tuple[FeatureDiscovery, ...]],
-) -> typing.Tuple[str, str]:
+    discovery: typing.Optional[tuple[FeatureDiscovery, ...]],
+) -> tuple[str, str]:
     key = next((key for key in missing if key.startswith(PREFIX)), None)
     if key is None:
-        return "Nobody sets this label by itself.", f"kubectl label node {node.name} {missing[0]}=..., or correct rdma_cluster.node_selector."
+        return (
+            "Nobody sets this label by itself.",
+            f"kubectl label node {node.name} {missing[0]}=..., or correct rdma_cluster.node_selector.",
+        )
     value = observed.value if observed is not None else None
     hcas = [hca for hca in value.hcas if not hca.is_virtual and hca.pci is not None] if value is not None else []
     found = (_metal(hcas) if value is not None else None) or _workers(node, discovery)
-    config = next((item.config for item in discovery or () if node.name in item.worker.nodes and item.config is not None), None)
+    config = next(
+        (item.config for item in discovery or () if node.name in item.worker.nodes and item.config is not None), None
+    )
     if found is None and config is not None:
         found = _configuration(key[len(PREFIX) :], [hca for hca in hcas if _capable(hca)], config, discovery or ())
     if found is None:
         unread = "; ".join(item.unread for item in discovery or () if item.unread)
-        why = "Node feature discovery runs on the node and should report it" + (f"; its configuration could not be read: {unread}." if unread else ".")
+        why = "Node feature discovery runs on the node and should report it" + (
+            f"; its configuration could not be read: {unread}." if unread else "."
+        )
         found = why, "See the log of its worker on the node. It looks once a minute."
     why, remedy = found
     if value is None:
-        why += f" The node's own view is missing: {observed.error if observed is not None and observed.error else 'it was not asked'}."
+        why += (
+            " The node's own view is missing:"
+            f" {observed.error if observed is not None and observed.error else 'it was not asked'}."
+        )
     return why, remedy
 
 
@@ -74,7 +89,10 @@ def _metal(hcas: typing.Sequence[Hca]) -> _Cause:
         return why, "Look with lspci, and into the BIOS's slot settings."
     if any(map(_capable, hcas)):
         return None
-    seen = ", ".join(f"{hca.name} {'absent' if hca.sriov is None or hca.sriov.total is None else hca.sriov.total}" for hca in hcas[:8])
+    seen = ", ".join(
+        f"{hca.name} {'absent' if hca.sriov is None or hca.sriov.total is None else hca.sriov.total}"
+        for hca in hcas[:8]
+    )
     why = f"No physical function of the node has SR-IOV; sriov_totalvfs: {seen}."
     firmware = " ".join(dict.fromkeys(vendors.enable_functions(hca) for hca in hcas[:8]))
     return why, f"Switch SR-IOV on in the BIOS. {firmware} See the stage platform."
@@ -83,7 +101,10 @@ def _metal(hcas: typing.Sequence[Hca]) -> _Cause:
 def _workers(node: ClusterNode, discovery: typing.Optional[typing.Sequence[FeatureDiscovery]]) -> _Cause:
     """Whether node feature discovery works on the node."""
     if discovery is None:
-        return "Whether node feature discovery runs is not known: its workers were not read.", "See operators.read, and give the user the right to list them."
+        return (
+            "Whether node feature discovery runs is not known: its workers were not read.",
+            "See operators.read, and give the user the right to list them.",
+        )
     if not discovery:
         return (
             "Node feature discovery does not run: the cluster has no DaemonSet of nfd-worker.",
@@ -95,7 +116,9 @@ def _workers(node: ClusterNode, discovery: typing.Optional[typing.Sequence[Featu
         if waiting:
             why = f"The worker of node feature discovery is on the node and not ready: {waiting[0]}."
             return why, f"See the events and the log of its pod ({names})."
-        why = f"No worker of node feature discovery ({names}) is on the node: its nodeSelector or a taint keeps it away."
+        why = (
+            f"No worker of node feature discovery ({names}) is on the node: its nodeSelector or a taint keeps it away."
+        )
         return why, f"Compare nodeSelector and tolerations of the DaemonSet {names} with the node's labels and taints."
     if not any(key.startswith(PREFIX) for key in node.labels):
         why = f"The worker is ready, and the node carries no label {PREFIX}* at all: nobody writes the labels."
@@ -103,15 +126,21 @@ def _workers(node: ClusterNode, discovery: typing.Optional[typing.Sequence[Featu
     return None
 
 
-def _configuration(label: str, hcas: typing.Sequence[Hca], config: WorkerConfig, discovery: typing.Sequence[FeatureDiscovery]) -> _Cause:
-    """What of the worker's configuration keeps it from making the label. Labels of rules (NodeFeatureRule) are not judged."""
+def _configuration(
+    label: str, hcas: typing.Sequence[Hca], config: WorkerConfig, discovery: typing.Sequence[FeatureDiscovery]
+) -> _Cause:
+    """What of the worker's configuration keeps it from making the label. Labels of rules (NodeFeatureRule) are not
+    judged."""
     where = ", ".join(f"{item.worker.namespace}/{item.worker.name}" for item in discovery)
     source = label.partition("-")[0]
     if source in ("network", "pci") and (f"-{source}" in config.sources or not {"all", source} & set(config.sources)):
         why = f"The worker makes no labels of its source {source}: core.labelSources is {', '.join(config.sources)}."
         return why, f"Add {source} to core.labelSources in the configuration of {where}."
     if label.startswith("network-sriov.") and hcas and not any(hca.netdevs for hca in hcas):
-        why = f"The label comes from network interfaces, and no function with SR-IOV has one: {', '.join(hca.name for hca in hcas)}."
+        why = (
+            "The label comes from network interfaces, and no function with SR-IOV has one:"
+            f" {', '.join(hca.name for hca in hcas)}."
+        )
         infiniband = any(hca.pci is not None and hca.pci.device_class == "0207" for hca in hcas)
         return why, f"{vendors.load_driver(hcas)}{' On InfiniBand also modprobe ib_ipoib.' if infiniband else ''}"
     if source != "pci" or not hcas:
@@ -119,8 +148,17 @@ def _configuration(label: str, hcas: typing.Sequence[Hca], config: WorkerConfig,
     classes = sorted({hca.pci.device_class for hca in hcas if hca.pci})
     taken = [hca for hca in hcas if hca.pci and hca.pci.device_class.startswith(config.classes)]
     if not taken:
-        why = f"The functions are of PCI class {', '.join(classes)}, and the worker makes labels only of {', '.join(config.classes)}."
-        return why, f"Add {', '.join(classes)} to sources.pci.deviceClassWhitelist of {where} (OpenShift: workerConfig of the NodeFeatureDiscovery)."
+        why = (
+            f"The functions are of PCI class {', '.join(classes)}, and the worker makes labels only of"
+            f" {', '.join(config.classes)}."
+        )
+        return (
+            why,
+            (
+                f"Add {', '.join(classes)} to sources.pci.deviceClassWhitelist of {where} (OpenShift: workerConfig of"
+                " the NodeFeatureDiscovery)."
+            ),
+        )
     names = sorted({_pci_label(hca, config) for hca in taken})
     if not any(label.startswith(f"{name}.") for name in names):
         why = f"With deviceLabelFields {', '.join(config.fields)} the worker calls the label {', '.join(names)}."

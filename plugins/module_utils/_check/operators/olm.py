@@ -10,7 +10,7 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.olm import OlmFacts, OperatorStand
 
 
-def check(seen: typing.Optional[OlmFacts]) -> typing.Tuple[Finding, ...]:
+def check(seen: typing.Optional[OlmFacts]) -> tuple[Finding, ...]:
     """A finding on each operator that was asked for; none where OLM was asked for nothing."""
     return tuple(map(_operator, seen.operators)) if seen is not None else ()
 
@@ -20,17 +20,38 @@ def _operator(stand: OperatorStand) -> Finding:
     measured = f"{stand.installed or 'nothing installed'}, {stand.phase}"
     if stand.phase == "planned":
         why = f"This is a dry run: {stand.detail}."
-        return Finding("operators.olm", subject, UNKNOWN, measured, expected, why, stand.remedy or "Run without --check.")
+        return Finding(
+            "operators.olm", subject, UNKNOWN, measured, expected, why, stand.remedy or "Run without --check."
+        )
     if stand.phase != "ready":
         late = "The time was over: " if stand.phase == "waiting" else ""
         why = f"{late}{stand.detail or 'nothing was told of it'}."
         return Finding("operators.olm", subject, FAIL, measured, expected, why, stand.remedy or "Run the stage again.")
     if not stand.wanted or stand.installed != stand.wanted:
-        why = f"It counts as ready, and {stand.installed or 'nothing'} is installed where {stand.wanted or 'nothing'} is asked for."
+        why = (
+            f"It counts as ready, and {stand.installed or 'nothing'} is installed where {stand.wanted or 'nothing'} is"
+            " asked for."
+        )
         return Finding("operators.olm", subject, UNKNOWN, measured, expected, why, "Run the stage again.")
     if not stand.upgrade:
         return ok("operators.olm", subject, measured, expected)
     why = f"{stand.upgrade} is offered. It is not installed by itself."
     if not stand.ours:
-        return Finding("operators.olm", subject, WARN, measured, expected, why, f"Whoever made Subscription {stand.subscription} decides on it.")
-    return Finding("operators.olm", subject, WARN, measured, expected, why, f"To take it, set version of {stand.package} to {stand.upgrade}, and run again.")
+        return Finding(
+            "operators.olm",
+            subject,
+            WARN,
+            measured,
+            expected,
+            why,
+            f"Whoever made Subscription {stand.subscription} decides on it.",
+        )
+    return Finding(
+        "operators.olm",
+        subject,
+        WARN,
+        measured,
+        expected,
+        why,
+        f"To take it, set version of {stand.package} to {stand.upgrade}, and run again.",
+    )

@@ -13,13 +13,16 @@ from ..._model.rights import RightsFacts
 #: what no stage needs: its subject, and what it is for
 _BESIDE = {
     "jobs": ("training jobs", "Needed only to submit what render_job and render_nic_map write."),
-    "namespaces": ("namespaces of the jobs", "Needed only where the namespace is not there, or is the collection's own."),
+    "namespaces": (
+        "namespaces of the jobs",
+        "Needed only where the namespace is not there, or is the collection's own.",
+    ),
     "settle": ("bringing nodes to what is wanted", "Needed only with platform_settle: true."),
     "teardown": ("teardown", "Needed only to take everything back."),
 }
 
 
-def check(seen: typing.Optional[RightsFacts]) -> typing.Tuple[Finding, ...]:
+def check(seen: typing.Optional[RightsFacts]) -> tuple[Finding, ...]:
     """One finding for each stage whose rights are not complete, or one pass."""
     expected = f"all rights of {FOLDER} that the intent needs"
     if seen is None or not seen.asked:
@@ -34,6 +37,11 @@ def check(seen: typing.Optional[RightsFacts]) -> typing.Tuple[Finding, ...]:
         subject, beside = _BESIDE.get(need, (f"stage {need}", ""))
         if beside:
             status, why = WARN, beside
-        remedy = f"Have an admin of the cluster apply it: {command(powers)}; kubectl auth can-i {texts[0].replace(' in ', ' -n ')} shows whether it is enough."
-        findings.append(Finding("operators.rights", subject, status, f"may not: {'; '.join(texts)}", expected, why, remedy))
+        remedy = (
+            f"Have an admin of the cluster apply it: {command(powers)}; kubectl auth can-i"
+            f" {texts[0].replace(' in ', ' -n ')} shows whether it is enough."
+        )
+        findings.append(
+            Finding("operators.rights", subject, status, f"may not: {'; '.join(texts)}", expected, why, remedy)
+        )
     return tuple(findings) or (ok("operators.rights", "kubeconfig", f"{seen.asked} rights, all there", expected),)

@@ -2,10 +2,11 @@
 
 """Whether the BIOS leaves room for VFs, by what the node itself shows. Check id: ``platform.bios``.
 
-The kernel makes no VF without memory for all of its BARs, or whose bus number is not below the port above the function (drivers/pci/iov.c, sriov_enable:
-"not enough MMIO resources for SR-IOV", "bus out of range"). Both are handed out at boot, mostly by the BIOS. So the settings of the BIOS need not be
-asked: they are right where VFs exist, or could. The IOMMU has a check of its own, and what firmware offers as well. Where the evidence can't be read, the BMC
-decides, if it is known; where it shows harm, the BMC names the setting.
+The kernel makes no VF without memory for all of its BARs, or whose bus number is not below the port above the function
+(drivers/pci/iov.c, sriov_enable: "not enough MMIO resources for SR-IOV", "bus out of range"). Both are handed out at
+boot, mostly by the BIOS. So the settings of the BIOS need not be asked: they are right where VFs exist, or could. The
+IOMMU has a check of its own, and what firmware offers as well. Where the evidence can't be read, the BMC decides, if it
+is known; where it shows harm, the BMC names the setting.
 """
 
 from __future__ import annotations
@@ -26,27 +27,40 @@ _REALLOC_OFF = "realloc=off"
 
 
 def hidden(hca: Hca) -> bool:
-    """Whether something between the kernel and the function hides that it has SR-IOV: then the BIOS is to blame, and no other check is."""
+    """Whether something between the kernel and the function hides that it has SR-IOV: then the BIOS is to blame, and no
+    other check is."""
     return hca.sriov is None and hca.sriov_absence == "hidden"
 
 
 def check(
-    subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, kernel_arguments: typing.Sequence[str], said: typing.Optional[Told] = None
+    subject: str,
+    fabric: Fabric,
+    hca: Hca,
+    function: PciEvidence,
+    kernel_arguments: typing.Sequence[str],
+    said: typing.Optional[Told] = None,
 ) -> typing.Iterator[Finding]:
     """One finding; none where the function offers no VF, or nobody knows: that is for platform.sriov to say.
 
     :param said: by the BMC of the node
     """
     if hidden(hca):
-        finding = Finding("platform.bios", subject, FAIL, "configuration space of 256 bytes", EXPECTED, *why_no_sriov.why(hca))
+        finding = Finding(
+            "platform.bios", subject, FAIL, "configuration space of 256 bytes", EXPECTED, *why_no_sriov.why(hca)
+        )
         yield explain(finding, said)
         return
     if not function.sriov_total:
         return
     made, offered = function.sriov_current or 0, function.capability
     if offered and function.sriov_current is not None and offered.current != made:
-        why = f"The kernel says {made} VFs, and the function {offered.current}: it was reset without the kernel, or VFs were just being made or removed."
-        yield _open(subject, function, f"{made} or {offered.current} VFs", why, "Run again; reboot the node if it stays so.")
+        why = (
+            f"The kernel says {made} VFs, and the function {offered.current}: it was reset without the kernel, or VFs"
+            " were just being made or removed."
+        )
+        yield _open(
+            subject, function, f"{made} or {offered.current} VFs", why, "Run again; reboot the node if it stays so."
+        )
         return
     missing = _without_memory(function)
     if missing and not made:
@@ -55,19 +69,29 @@ def check(
     wanted = min(fabric.virtual_functions, function.sriov_total)
     buses = _buses(function, wanted) if made < wanted else None
     if buses and function.last_bus is not None and buses[1] > function.last_bus:
-        why = f"BIOS: VF {wanted} is on bus {buses[1]:#04x}, and the port above the function leads to buses up to {function.last_bus:#04x}: no such VF is made."
+        why = (
+            f"BIOS: VF {wanted} is on bus {buses[1]:#04x}, and the port above the function leads to buses up to"
+            f" {function.last_bus:#04x}: no such VF is made."
+        )
         remedy = "Switch on ARI and SR-IOV in the BIOS, so that VFs need no bus of their own or get one, and reboot."
         yield explain(Finding("platform.bios", subject, FAIL, _evidence(function), EXPECTED, why, remedy), said)
         return
     if not made and _disagree(function):
-        question = "There is no VF yet, and the function and the kernel do not agree on the BARs of VFs that have memory (MMIO)"
+        question = (
+            "There is no VF yet, and the function and the kernel do not agree on the BARs of VFs that have memory"
+            " (MMIO)"
+        )
         yield _open(subject, function, "not proven", question)
         return
     question = "" if made else _unproven(function, buses)
-    yield decide(_open(subject, function, "not proven", question), said) if question else ok("platform.bios", subject, _evidence(function), EXPECTED)
+    yield (
+        decide(_open(subject, function, "not proven", question), said)
+        if question
+        else ok("platform.bios", subject, _evidence(function), EXPECTED)
+    )
 
 
-def _without_memory(function: PciEvidence) -> typing.Tuple[int, ...]:
+def _without_memory(function: PciEvidence) -> tuple[int, ...]:
     """BARs of VFs that are there and have no address: the kernel marks some, and forgets those that it gave up."""
     if function.memory is None:
         return ()
@@ -75,24 +99,39 @@ def _without_memory(function: PciEvidence) -> typing.Tuple[int, ...]:
     return tuple(sorted({*function.memory.unplaced, *bars} - set(function.memory.placed)))
 
 
-def _no_memory(subject: str, function: PciEvidence, missing: typing.Sequence[int], kernel_arguments: typing.Sequence[str]) -> Finding:
+def _no_memory(
+    subject: str, function: PciEvidence, missing: typing.Sequence[int], kernel_arguments: typing.Sequence[str]
+) -> Finding:
     which = f"VF BAR {', '.join(map(str, missing))} without memory"
-    why = f"BIOS: the memory (MMIO) of {function.sriov_total} VFs did not fit below the ports above the function, so that the kernel makes none."
-    remedy = "Switch on SR-IOV and Above 4G decoding in the BIOS, give PCI more memory there (MMIO size, PCI resource padding), and reboot."
-    blocked = next((argument for argument in kernel_arguments if argument.startswith("pci=") and _REALLOC_OFF in argument), None)
+    why = (
+        f"BIOS: the memory (MMIO) of {function.sriov_total} VFs did not fit below the ports above the function, so that"
+        " the kernel makes none."
+    )
+    remedy = (
+        "Switch on SR-IOV and Above 4G decoding in the BIOS, give PCI more memory there (MMIO size, PCI resource"
+        " padding), and reboot."
+    )
+    blocked = next(
+        (argument for argument in kernel_arguments if argument.startswith("pci=") and _REALLOC_OFF in argument), None
+    )
     more = (
-        f"Take {blocked} out of the kernel arguments: it keeps the kernel from making room." if blocked else "If it still does not fit, boot with pci=realloc."
+        f"Take {blocked} out of the kernel arguments: it keeps the kernel from making room."
+        if blocked
+        else "If it still does not fit, boot with pci=realloc."
     )
     return Finding("platform.bios", subject, FAIL, which, EXPECTED, why, f"{remedy} {more}")
 
 
-def _buses(function: PciEvidence, count: int) -> typing.Optional[typing.Tuple[int, int]]:
-    """Bus numbers of the function and of the last of so many VFs, as the kernel works it out (pci_iov_virtfn_bus); None where that can't be done."""
+def _buses(function: PciEvidence, count: int) -> typing.Optional[tuple[int, int]]:
+    """Bus numbers of the function and of the last of so many VFs, as the kernel works it out (pci_iov_virtfn_bus); None
+    where that can't be done."""
     match = _ADDRESS.match(function.address)
     if match is None or function.capability is None:
         return None
     bus, device, number = (int(part, 16) for part in match.groups())
-    return bus, bus + ((device << 3 | number) + function.capability.offset + function.capability.stride * (count - 1) >> 8)
+    return bus, bus + (
+        (device << 3 | number) + function.capability.offset + function.capability.stride * (count - 1) >> 8
+    )
 
 
 def _disagree(function: PciEvidence) -> bool:
@@ -102,30 +141,43 @@ def _disagree(function: PciEvidence) -> bool:
     return not function.memory.placed or bool({*function.memory.placed} - {*function.capability.bars})
 
 
-def _unproven(function: PciEvidence, buses: typing.Optional[typing.Tuple[int, int]]) -> str:
+def _unproven(function: PciEvidence, buses: typing.Optional[tuple[int, int]]) -> str:
     """What of the proof is not there, where no VF is; empty when all is."""
     if function.capability is None:
-        return "There is no VF yet, and the SR-IOV capability in the configuration space can't be read: only root may read more than 64 bytes of it"
+        return (
+            "There is no VF yet, and the SR-IOV capability in the configuration space can't be read: only root may read"
+            " more than 64 bytes of it"
+        )
     if function.memory is None:
         return "There is no VF yet, and the node's kernel does not show whether the memory (MMIO) of VFs is placed"
     if buses is None:
         return "There is no VF yet, and which bus they would be on can't be worked out"
     if function.last_bus is None and buses[0] != buses[1]:
-        return f"There is no VF yet, they would be on bus {buses[1]:#04x}, and no port above the function says whether that is free"
+        return (
+            f"There is no VF yet, they would be on bus {buses[1]:#04x}, and no port above the function says whether"
+            " that is free"
+        )
     return ""
 
 
 def _open(subject: str, function: PciEvidence, measured: str, question: str, remedy: str = "") -> Finding:
     by_hand = (
-        f"Let the stage look as root. Else run lspci -vvv -s {function.address} as root on the node, where each Region below Single Root I/O Virtualization "
-        "must have an address, or look up SR-IOV and Above 4G decoding in the BIOS, by hand or its BMC, and waive this check with that as the reason."
+        f"Let the stage look as root. Else run lspci -vvv -s {function.address} as root on the node, where each Region"
+        " below Single Root I/O Virtualization must have an address, or look up SR-IOV and Above 4G decoding in the"
+        " BIOS, by hand or its BMC, and waive this check with that as the reason."
     )
     return Finding("platform.bios", subject, UNKNOWN, measured, EXPECTED, f"{question.rstrip('.')}.", remedy or by_hand)
 
 
 def _evidence(function: PciEvidence) -> str:
     """What it is judged by, and what else of the way to the function a reader may ask for."""
-    parts = [f"{function.sriov_current} VFs exist" if function.sriov_current else f"memory and bus numbers for {function.sriov_total} VFs"]
+    parts = [
+        (
+            f"{function.sriov_current} VFs exist"
+            if function.sriov_current
+            else f"memory and bus numbers for {function.sriov_total} VFs"
+        )
+    ]
     if function.capability:
         parts.append(f"ARI {'on' if function.capability.ari else 'off'}")
     if function.acs:

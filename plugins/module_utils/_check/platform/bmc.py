@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the BMC of a node says of its BIOS, beside what the node itself shows, and whether it is the BMC of that node. Check ids: ``platform.bios``,
-``platform.bmc_identity``, and words for ``platform.iommu``.
+"""What the BMC of a node says of its BIOS, beside what the node itself shows, and whether it is the BMC of that node.
+Check ids: ``platform.bios``, ``platform.bmc_identity``, and words for ``platform.iommu``.
 
-What a node proves is true whatever its BMC says. The BMC decides where the node leaves it open, and names the setting where the node shows the harm.
+What a node proves is true whatever its BMC says. The BMC decides where the node leaves it open, and names the setting
+where the node shows the harm.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..._model.identity import Claims, Verdict
 from ..fleet.bios import Wanted, states, way_out
 
 #: without which there are no VFs: they need the switch, memory for their BARs, and bus numbers
-_FOR_FUNCTIONS: typing.Tuple[Key, ...] = ("sriov", "above_4g", "ari")
+_FOR_FUNCTIONS: tuple[Key, ...] = ("sriov", "above_4g", "ari")
 #: what a fabric with VFs wants of each BIOS; all other keys are advice
 _NEEDED: Wanted = dict.fromkeys((*_FOR_FUNCTIONS, "iommu"), (True,))
 #: findings that tell what the BMC says where they are no pass
@@ -43,16 +44,19 @@ class Told:
     error: str = ""
     bios: NodeBios = dataclasses.field(default_factory=lambda: NodeBios("", "", ""))
     states: typing.Mapping[Key, BiosState] = dataclasses.field(default_factory=dict)
-    wishes: typing.FrozenSet[Key] = frozenset()
+    wishes: frozenset[Key] = frozenset()
     verdict: typing.Optional[Verdict] = None
 
-    def bad(self, *keys: Key) -> typing.List[BiosState]:
+    def bad(self, *keys: Key) -> list[BiosState]:
         """Those that are certainly not as wanted now."""
         return [self.states[key] for key in keys if key in self.states and self.states[key].state in _BAD]
 
 
-def told(name: str, observed: typing.Optional[ObservedBios], claims: Claims, wishes: Wanted, functions: bool) -> typing.Optional[Told]:
-    """What the BMC of a node says; None where the inventory names none. The BIOS of a machine that is not proven to be the node says nothing of the node.
+def told(
+    name: str, observed: typing.Optional[ObservedBios], claims: Claims, wishes: Wanted, functions: bool
+) -> typing.Optional[Told]:
+    """What the BMC of a node says; None where the inventory names none. The BIOS of a machine that is not proven to be
+    the node says nothing of the node.
 
     :param claims: what the nodes call themselves
     :param wishes: what the intent asks of each BIOS
@@ -67,18 +71,27 @@ def told(name: str, observed: typing.Optional[ObservedBios], claims: Claims, wis
         return Told(verdict.why, observed.value, wishes=frozenset(wishes), verdict=verdict)
     # a wish for a BIOS without VFs proves none
     wanted = {**_NEEDED, **wishes, **{key: _NEEDED[key] for key in _FOR_FUNCTIONS}} if functions else wishes
-    return Told("", observed.value, {state.key: state for state in states(observed.value, wanted)}, frozenset(wishes), verdict)
+    return Told(
+        "", observed.value, {state.key: state for state in states(observed.value, wanted)}, frozenset(wishes), verdict
+    )
 
 
 def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
-    """A finding about an HCA that the node leaves open, by its BMC: only what could not be read is decided so, and never what contradicts itself."""
+    """A finding about an HCA that the node leaves open, by its BMC: only what could not be read is decided so, and
+    never what contradicts itself."""
     if said is None:
         return finding
     if said.error:
-        return dataclasses.replace(finding, why=f"{finding.why} Its BMC says nothing: {said.error}.", remedy=f"Have the BMC answer. {finding.remedy}")
+        return dataclasses.replace(
+            finding,
+            why=f"{finding.why} Its BMC says nothing: {said.error}.",
+            remedy=f"Have the BMC answer. {finding.remedy}",
+        )
     bad, switch = said.bad(*_FOR_FUNCTIONS), said.states.get("sriov")
     if bad:
-        return dataclasses.replace(finding, status=FAIL, measured=_measured(bad), why=f"BIOS: {_whys(bad)}.", remedy=_remedies(said, bad))
+        return dataclasses.replace(
+            finding, status=FAIL, measured=_measured(bad), why=f"BIOS: {_whys(bad)}.", remedy=_remedies(said, bad)
+        )
     if switch is not None and switch.state == "ok":
         return ok(finding.check, finding.subject, f"{_BY_BMC}{switch.measured}", finding.expected)
     why = switch.why.rstrip(".") if switch else "SR-IOV is not wanted"
@@ -95,7 +108,9 @@ def explain(finding: Finding, said: typing.Optional[Told], *keys: Key) -> Findin
     if said.error:
         return dataclasses.replace(finding, why=f"{finding.why} Its BMC says nothing: {said.error}.")
     keys = keys or _FOR_FUNCTIONS
-    shown = [state for key, state in said.states.items() if key in keys and state.measured and state.measured != _ABSENT]
+    shown = [
+        state for key, state in said.states.items() if key in keys and state.measured and state.measured != _ABSENT
+    ]
     if not shown:
         return finding
     bad = said.bad(*keys)
@@ -103,15 +118,19 @@ def explain(finding: Finding, said: typing.Optional[Told], *keys: Key) -> Findin
     return dataclasses.replace(finding, why=f"{finding.why} By its BMC: {_measured(shown)}.", remedy=remedy)
 
 
-def proven(findings: typing.Iterable[Finding], ari: bool) -> typing.FrozenSet[Key]:
+def proven(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
     """The settings of the BIOS that the node itself shows to be on, whatever its BMC knows of them.
 
     :param findings: about the node and its HCAs
     :param ari: whether all of its functions have it on
     """
     of_iommu = [finding.status for finding in findings if finding.check == "platform.iommu"]
-    of_functions = [finding.status == PASS and not finding.measured.startswith(_BY_BMC) for finding in findings if finding.check == "platform.bios"]
-    keys: typing.List[Key] = ["sriov", "above_4g"] if of_functions and all(of_functions) else []
+    of_functions = [
+        finding.status == PASS and not finding.measured.startswith(_BY_BMC)
+        for finding in findings
+        if finding.check == "platform.bios"
+    ]
+    keys: list[Key] = ["sriov", "above_4g"] if of_functions and all(of_functions) else []
     if keys and ari:
         keys.append("ari")
     if of_iommu and set(of_iommu) == {PASS}:
@@ -119,7 +138,9 @@ def proven(findings: typing.Iterable[Finding], ari: bool) -> typing.FrozenSet[Ke
     return frozenset(keys)
 
 
-def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typing.Sequence[Finding], ari: bool = False) -> typing.Iterator[Finding]:
+def check(
+    name: str, said: typing.Optional[Told], wishes: Wanted, findings: typing.Sequence[Finding], ari: bool = False
+) -> typing.Iterator[Finding]:
     """About the BMC of a node: what the intent asks of the BIOS, and what contradicts the proof of VFs.
 
     :param wishes: what the intent asks of each BIOS
@@ -140,19 +161,50 @@ def check(name: str, said: typing.Optional[Told], wishes: Wanted, findings: typi
         if said.verdict.refused:
             return
     if said.error:
-        yield Finding("platform.bios", subject, unread, "no answer", expected, f"{said.error}.", "Do what is said there; the node alone is judged.")
+        yield Finding(
+            "platform.bios",
+            subject,
+            unread,
+            "no answer",
+            expected,
+            f"{said.error}.",
+            "Do what is said there; the node alone is judged.",
+        )
         return
-    told_of = {"iommu" if finding.check == "platform.iommu" else "sriov" for finding in findings if finding.check in _TELLING and finding.status != PASS}
-    by_node = [state for state in said.states.values() if state.key in proven(findings, ari) and _is_left_open(state, said)]
-    wrong = [(state, status) for state in said.states.values() for status in [_status(state, said, told_of, state in by_node)] if status]
+    told_of = {
+        "iommu" if finding.check == "platform.iommu" else "sriov"
+        for finding in findings
+        if finding.check in _TELLING and finding.status != PASS
+    }
+    by_node = [
+        state for state in said.states.values() if state.key in proven(findings, ari) and _is_left_open(state, said)
+    ]
+    wrong = [
+        (state, status)
+        for state in said.states.values()
+        for status in [_status(state, said, told_of, state in by_node)]
+        if status
+    ]
     for state, status in wrong:
-        yield Finding("platform.bios", f"{subject} {state.key}", status, state.measured, _expected(state), f"BIOS: {_whys([state])}.", _remedies(said, [state]))
+        yield Finding(
+            "platform.bios",
+            f"{subject} {state.key}",
+            status,
+            state.measured,
+            _expected(state),
+            f"BIOS: {_whys([state])}.",
+            _remedies(said, [state]),
+        )
     if not wrong:
         shown = [state for state in said.states.values() if state.state == "ok"]
         system = " ".join(part for part in (said.bios.vendor, said.bios.model, said.bios.version) if part)
-        asked = [f"{state.key} shown by the node ({_ABSENT} in its BIOS)" for state in by_node if state.key in said.wishes]
+        asked = [
+            f"{state.key} shown by the node ({_ABSENT} in its BIOS)" for state in by_node if state.key in said.wishes
+        ]
         measured = ", ".join(part for part in (_measured(shown), *asked) if part)
-        yield ok("platform.bios", subject, ": ".join(part for part in (system, measured) if part) or "an answer", expected)
+        yield ok(
+            "platform.bios", subject, ": ".join(part for part in (system, measured) if part) or "an answer", expected
+        )
 
 
 def _of_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
@@ -164,13 +216,22 @@ def _of_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
         remedy = "Have root look at the node, so that its DMI is compared, and leave rdma_bmc_identity out then."
         return Finding(check, subject, WARN, f"asserted, not proven: {bios.identity}", expected, why, remedy)
     status: Status = FAIL if verdict.state == "other" else UNKNOWN
-    return Finding(check, subject, status, str(bios.identity), expected, f"{why} What it says of a BIOS counts for nothing.", f"{verdict.remedy}.")
+    return Finding(
+        check,
+        subject,
+        status,
+        str(bios.identity),
+        expected,
+        f"{why} What it says of a BIOS counts for nothing.",
+        f"{verdict.remedy}.",
+    )
 
 
 def _status(state: BiosState, said: Told, told_of: typing.Container[str], by_node: bool) -> typing.Optional[Status]:
     """None where there is nothing to say, or where another finding says it.
 
-    :param told_of: ``iommu``, ``sriov``: what the node does not prove, so that a finding about it tells what the BMC says
+    :param told_of: ``iommu``, ``sriov``: what the node does not prove, so that a finding about it tells what the BMC
+        says
     :param by_node: the node shows that it is on, and the BIOS does not say
     """
     if state.state == "ok":
@@ -186,9 +247,19 @@ def _status(state: BiosState, said: Told, told_of: typing.Container[str], by_nod
 
 
 def _is_left_open(state: BiosState, said: Told) -> bool:
-    """Whether the BIOS does not say if a setting is on that shall be: it has no such attribute, or one that says ``Auto``. What waits for a reset is not."""
-    waits = any(one.pending is not None for setting in said.bios.settings if setting.key == state.key for one in setting.attributes)
-    return state.state == "unknown" and state.wanted == (True,) and (state.measured == _ABSENT or not (waits or said.bios.pending_error))
+    """Whether the BIOS does not say if a setting is on that shall be: it has no such attribute, or one that says
+    ``Auto``. What waits for a reset is not."""
+    waits = any(
+        one.pending is not None
+        for setting in said.bios.settings
+        if setting.key == state.key
+        for one in setting.attributes
+    )
+    return (
+        state.state == "unknown"
+        and state.wanted == (True,)
+        and (state.measured == _ABSENT or not (waits or said.bios.pending_error))
+    )
 
 
 def _expected(state: BiosState) -> str:
@@ -211,13 +282,25 @@ def _remedies(said: Told, bad: typing.Iterable[BiosState]) -> str:
 def _remedy(said: Told, state: BiosState) -> str:
     if state.state == "pending":
         if said.bios.jobs == ():
-            return f"Run the module linerate.rdma.bios, so that a job applies it, then drain and reset the node; {_SETTLES}."
+            return (
+                "Run the module linerate.rdma.bios, so that a job applies it, then drain and reset the node;"
+                f" {_SETTLES}."
+            )
         where = f"the job {state.job} in the job queue of the BMC" if state.job else "the log of the BMC"
         return f"Drain the node and reset it. If it still waits after that, see {where}."
     if state.state == "read_only":
         return f"{way_out(said.bios)}."
     if state.state == "unknown":
-        return f"Look it up on the setup screen, and set it by its name there; or leave {state.key} out of rdma_cluster.bios."
+        return (
+            f"Look it up on the setup screen, and set it by its name there; or leave {state.key} out of"
+            " rdma_cluster.bios."
+        )
     if said.bios.last_apply:
-        return f"Set {_expected(state)} on the setup screen, since it did not take; see the log of the BMC, and update the BIOS."
-    return f"Set {_expected(state)} by the module linerate.rdma.bios or on the setup screen, then drain and reset the node; {_SETTLES}."
+        return (
+            f"Set {_expected(state)} on the setup screen, since it did not take; see the log of the BMC, and update the"
+            " BIOS."
+        )
+    return (
+        f"Set {_expected(state)} by the module linerate.rdma.bios or on the setup screen, then drain and reset the"
+        f" node; {_SETTLES}."
+    )

@@ -2,8 +2,8 @@
 
 """Stage platform: can the nodes make VFs, and which layer says no. Check ids: ``platform.*``.
 
-What settings lead to is read, and proves them. Those of the firmware are asked as well, where a tool is there: only they show what the next reset brings. The
-BMC of a node is asked for those of its BIOS, where the inventory names it.
+What settings lead to is read, and proves them. Those of the firmware are asked as well, where a tool is there: only
+they show what the next reset brings. The BMC of a node is asked for those of its BIOS, where the inventory names it.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ class Facts:
     :ivar before: what node_info answered before its reset, of each node that was reset
     """
 
-    nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
-    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
-    platforms: typing.Dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
-    bioses: typing.Dict[str, ObservedBios] = dataclasses.field(default_factory=dict)
-    firmware: typing.Dict[str, ObservedFirmware] = dataclasses.field(default_factory=dict)
+    nodes: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    platforms: dict[str, ObservedPlatform] = dataclasses.field(default_factory=dict)
+    bioses: dict[str, ObservedBios] = dataclasses.field(default_factory=dict)
+    firmware: dict[str, ObservedFirmware] = dataclasses.field(default_factory=dict)
     nics: NicDevices = dataclasses.field(default_factory=NicDevices)
-    by_pods: typing.Tuple[str, ...] = ()
+    by_pods: tuple[str, ...] = ()
     roll_plan: typing.Optional[RollPlan] = None
-    rolled: typing.Optional[typing.Tuple[NodeOutcome, ...]] = None
+    rolled: typing.Optional[tuple[NodeOutcome, ...]] = None
     roll_error: str = ""
-    before: typing.Dict[str, NodeHcas] = dataclasses.field(default_factory=dict)
+    before: dict[str, NodeHcas] = dataclasses.field(default_factory=dict)
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """One finding at least for each node, and for each HCA that shall make VFs."""
     nodes = _answered(facts.nodes)
-    findings: typing.List[Finding] = []
+    findings: list[Finding] = []
     if not facts.nodes:
         why = "No node was asked, so nothing is known."
         remedy = "Put the nodes into the inventory's group rdma_nodes."
@@ -70,17 +70,40 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     findings += firmware.unread(facts.nics)
     wishes = wanted_by(intent.cluster.bios)
     claims = Claims(
-        looked={name: one.value.identity for name, one in facts.platforms.items() if one.value is not None and one.error is None},
-        machines={name: told.value.identity for name, told in facts.bioses.items() if told.value is not None and told.error is None},
+        looked={
+            name: one.value.identity
+            for name, one in facts.platforms.items()
+            if one.value is not None and one.error is None
+        },
+        machines={
+            name: told.value.identity
+            for name, told in facts.bioses.items()
+            if told.value is not None and told.error is None
+        },
     )
     for fabric in intent.fabrics:
         if not traits(fabric).functions:
-            findings.append(ok("platform.scope", fabric.name, f"profile {fabric.profile}: it makes no VFs", "the HCAs that shall make VFs"))
+            findings.append(
+                ok(
+                    "platform.scope",
+                    fabric.name,
+                    f"profile {fabric.profile}: it makes no VFs",
+                    "the HCAs that shall make VFs",
+                )
+            )
             continue
         if not memberships[fabric.name].resolved:
             why = f"Which HCAs belong to the fabric is not known: {memberships[fabric.name].why}."
             findings.append(
-                Finding("platform.scope", fabric.name, UNKNOWN, "not known", "the HCAs that shall make VFs", why, f"{memberships[fabric.name].remedy}.")
+                Finding(
+                    "platform.scope",
+                    fabric.name,
+                    UNKNOWN,
+                    "not known",
+                    "the HCAs that shall make VFs",
+                    why,
+                    f"{memberships[fabric.name].remedy}.",
+                )
             )
     for name, hcas in facts.nodes.items():
         observed = facts.platforms.get(name, ObservedPlatform(error="was not asked"))
@@ -90,37 +113,70 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
         expected = "an answer of node_info"
         if errors or observed.value is None:
             remedy = answers.remedy(name, facts.by_pods, "Python 3.9 or later")
-            findings.append(Finding("platform.node", name, UNKNOWN, "no answer", expected, f"node_info: {'; '.join(dict.fromkeys(errors))}.", remedy))
+            findings.append(
+                Finding(
+                    "platform.node",
+                    name,
+                    UNKNOWN,
+                    "no answer",
+                    expected,
+                    f"node_info: {'; '.join(dict.fromkeys(errors))}.",
+                    remedy,
+                )
+            )
             continue
-        findings.append(ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected))
-        said = bmc.told(name, facts.bioses.get(name), claims, wishes, any(name in one.members for one in memberships.values()))
+        findings.append(
+            ok("platform.node", name, f"kernel {observed.value.kernel}, {observed.value.machine}", expected)
+        )
+        said = bmc.told(
+            name, facts.bioses.get(name), claims, wishes, any(name in one.members for one in memberships.values())
+        )
         of_node = _check_node(name, observed.value, intent, memberships, fleet, said)
         findings += [*of_node, *bmc.check(name, said, wishes, of_node, _ari_on(name, observed.value, memberships))]
-    return (*findings, *roll.check(facts.roll_plan, facts.rolled, facts.roll_error), *returned.check(facts.before, facts.nodes, facts.rolled))
+    return (
+        *findings,
+        *roll.check(facts.roll_plan, facts.rolled, facts.roll_error),
+        *returned.check(facts.before, facts.nodes, facts.rolled),
+    )
 
 
-def groups(intent: Intent, facts: Facts) -> typing.Tuple[firmware.Group, ...]:
-    """HCAs of one model on the fabrics that make VFs, and whose firmware is odd: what ``platform.firmware`` tells of."""
+def groups(intent: Intent, facts: Facts) -> tuple[firmware.Group, ...]:
+    """HCAs of one model on the fabrics that make VFs, and whose firmware is odd: what ``platform.firmware`` tells
+    of."""
     memberships, fleet = _compared(intent, facts)
     return firmware.groups(memberships.values(), fleet)
 
 
-def _compared(intent: Intent, facts: Facts) -> typing.Tuple[typing.Dict[str, Membership], firmware.Fleet]:
-    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None and observed.error is None}
+def _compared(intent: Intent, facts: Facts) -> tuple[dict[str, Membership], firmware.Fleet]:
+    subnets = {
+        name: observed.value
+        for name, observed in facts.subnets.items()
+        if observed.value is not None and observed.error is None
+    }
     nodes = _answered(facts.nodes)
-    memberships = {fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if traits(fabric).functions}
+    memberships = {
+        fabric.name: resolve(fabric, nodes, subnets) for fabric in intent.fabrics if traits(fabric).functions
+    }
     return memberships, firmware.fleet(intent, memberships.values(), facts.firmware, facts.nics)
 
 
-def _answered(nodes: typing.Mapping[str, ObservedHcas]) -> typing.Dict[str, NodeHcas]:
-    return {name: observed.value for name, observed in nodes.items() if observed.value is not None and observed.error is None}
+def _answered(nodes: typing.Mapping[str, ObservedHcas]) -> dict[str, NodeHcas]:
+    return {
+        name: observed.value
+        for name, observed in nodes.items()
+        if observed.value is not None and observed.error is None
+    }
 
 
 def _ari_on(name: str, platform: NodePlatform, memberships: typing.Mapping[str, Membership]) -> bool:
     """Whether the configuration space of each HCA of the node that makes VFs says so."""
-    addresses = {member.hca.pci.address for one in memberships.values() for member in one.members.get(name, ()) if member.hca.pci}
+    addresses = {
+        member.hca.pci.address for one in memberships.values() for member in one.members.get(name, ()) if member.hca.pci
+    }
     functions = [function for function in platform.functions if function.address in addresses]
-    return bool(functions) and all(function.capability is not None and function.capability.ari for function in functions)
+    return bool(functions) and all(
+        function.capability is not None and function.capability.ari for function in functions
+    )
 
 
 def _check_node(
@@ -130,7 +186,7 @@ def _check_node(
     memberships: typing.Mapping[str, Membership],
     fleet: firmware.Fleet,
     said: typing.Optional[bmc.Told],
-) -> typing.List[Finding]:
+) -> list[Finding]:
     findings = [*_check_read(name, platform), bmc.explain(_check_iommu(name, platform), said, "iommu")]
     evidence = {function.address: function for function in platform.functions}
     for fabric in (fabric for fabric in intent.fabrics if fabric.name in memberships):
@@ -144,69 +200,155 @@ def _check_node(
     return findings
 
 
-def _check_read(name: str, platform: NodePlatform) -> typing.List[Finding]:
+def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
     """What this stage asks for is unknown by itself where it could not be read; the reader is told of the rest too."""
     if not platform.errors:
         return []
     why = f"These could not be read, so what they would say is unknown: {'; '.join(platform.errors[:10])}."
-    return [Finding("platform.node", name, WARN, f"{len(platform.errors)} unread", "0 unread", why, f"Read them on {name} by hand, as root.")]
+    return [
+        Finding(
+            "platform.node",
+            name,
+            WARN,
+            f"{len(platform.errors)} unread",
+            "0 unread",
+            why,
+            f"Read them on {name} by hand, as root.",
+        )
+    ]
 
 
 def _check_iommu(name: str, platform: NodePlatform) -> Finding:
     """The kernel's groups prove it; the firmware's tables tell who is to blame when they are not there."""
     expected = "an IOMMU that translates"
-    arguments = f"kernel arguments {' '.join(platform.kernel_arguments)}" if platform.kernel_arguments else "no kernel argument about it"
+    arguments = (
+        f"kernel arguments {' '.join(platform.kernel_arguments)}"
+        if platform.kernel_arguments
+        else "no kernel argument about it"
+    )
     if platform.iommu_devices is None or platform.iommu_groups is None or platform.acpi_tables is None:
         why = f"The evidence could not be read: {'; '.join(platform.errors[:5])}."
-        return Finding("platform.iommu", name, UNKNOWN, "not known", expected, why, "Read /sys/class/iommu and /sys/kernel/iommu_groups on the node by hand.")
+        return Finding(
+            "platform.iommu",
+            name,
+            UNKNOWN,
+            "not known",
+            expected,
+            why,
+            "Read /sys/class/iommu and /sys/kernel/iommu_groups on the node by hand.",
+        )
     tables = ", ".join(platform.acpi_tables)
     if platform.iommu_devices and platform.iommu_groups:
-        return ok("platform.iommu", name, f"{', '.join(platform.iommu_devices[:4])}, {platform.iommu_groups} groups, {arguments}", expected)
+        return ok(
+            "platform.iommu",
+            name,
+            f"{', '.join(platform.iommu_devices[:4])}, {platform.iommu_groups} groups, {arguments}",
+            expected,
+        )
     harm = "VFs for network interfaces work without it; VFs that a pod drives by itself (vfio-pci) do not."
     if platform.acpi_tables:
         why = f"The BIOS offers an IOMMU ({tables}), and the kernel does not use it ({arguments}). {harm}"
         return Finding(
-            "platform.iommu", name, WARN, f"off in the kernel, {tables} there", expected, why, "Boot with intel_iommu=on iommu=pt (Intel) or iommu=pt (AMD)."
+            "platform.iommu",
+            name,
+            WARN,
+            f"off in the kernel, {tables} there",
+            expected,
+            why,
+            "Boot with intel_iommu=on iommu=pt (Intel) or iommu=pt (AMD).",
         )
     why = f"The BIOS offers no IOMMU: none of the ACPI tables DMAR, IVRS and IORT is there. {harm}"
-    return Finding("platform.iommu", name, WARN, "off in the BIOS", expected, why, "Switch on VT-d (Intel) or IOMMU (AMD) in the BIOS.")
+    return Finding(
+        "platform.iommu",
+        name,
+        WARN,
+        "off in the BIOS",
+        expected,
+        why,
+        "Switch on VT-d (Intel) or IOMMU (AMD) in the BIOS.",
+    )
 
 
-def _check_hca(subject: str, fabric: Fabric, hca: Hca, function: typing.Optional[PciEvidence], locked_down: bool) -> typing.List[Finding]:
+def _check_hca(
+    subject: str, fabric: Fabric, hca: Hca, function: typing.Optional[PciEvidence], locked_down: bool
+) -> list[Finding]:
     expected = f"sriov_totalvfs of {fabric.virtual_functions} or more"
     if function is None:
         why = "The device has no PCI function that node_info saw, so it can't make VFs or could not be read."
-        return [Finding("platform.sriov", subject, UNKNOWN, "no PCI function", expected, why, "Look at node_info's answer on the node: HCAs and platform.")]
+        return [
+            Finding(
+                "platform.sriov",
+                subject,
+                UNKNOWN,
+                "no PCI function",
+                expected,
+                why,
+                "Look at node_info's answer on the node: HCAs and platform.",
+            )
+        ]
     findings = [] if bios.hidden(hca) else [_check_sriov(subject, fabric, hca, function, expected, locked_down)]
     if function.driver == "vfio-pci":
-        why = "The function is given away as a whole, to a virtual machine or to a program of its own, so the node can't make VFs of it."
+        why = (
+            "The function is given away as a whole, to a virtual machine or to a program of its own, so the node can't"
+            " make VFs of it."
+        )
         remedy = f"Take it back: driverctl unset-override {function.address}, or end what holds it."
-        findings.append(Finding("platform.driver", subject, FAIL, function.driver, "a driver of the node's own", why, remedy))
+        findings.append(
+            Finding("platform.driver", subject, FAIL, function.driver, "a driver of the node's own", why, remedy)
+        )
     elif function.driver is None:
         why = "No driver is bound to the physical function; without one it makes no VF."
         findings.append(
-            Finding("platform.driver", subject, FAIL, "no driver", "a driver", why, "Load its driver; see dmesg for why it does not take the function.")
+            Finding(
+                "platform.driver",
+                subject,
+                FAIL,
+                "no driver",
+                "a driver",
+                why,
+                "Load its driver; see dmesg for why it does not take the function.",
+            )
         )
     else:
         findings.append(ok("platform.driver", subject, function.driver, "a driver"))
     return findings
 
 
-def _check_sriov(subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, expected: str, locked_down: bool) -> Finding:
+def _check_sriov(
+    subject: str, fabric: Fabric, hca: Hca, function: PciEvidence, expected: str, locked_down: bool
+) -> Finding:
     if function.sriov_total is None:
         if "sriov_totalvfs" in function.unread:
             return Finding(
-                "platform.sriov", subject, UNKNOWN, "unread", expected, "sriov_totalvfs is there and could not be read.", "Read it on the node by hand."
+                "platform.sriov",
+                subject,
+                UNKNOWN,
+                "unread",
+                expected,
+                "sriov_totalvfs is there and could not be read.",
+                "Read it on the node by hand.",
             )
         return Finding("platform.sriov", subject, FAIL, "absent", expected, *why_no_sriov.why(hca))
-    measured = f"sriov_totalvfs {function.sriov_total}, {function.sriov_current if function.sriov_current is not None else 'unknown'} in use"
+    measured = (
+        f"sriov_totalvfs {function.sriov_total},"
+        f" {function.sriov_current if function.sriov_current is not None else 'unknown'} in use"
+    )
     if function.sriov_total < fabric.virtual_functions:
-        why = f"The function makes {function.sriov_total} VFs at most, and the fabric '{fabric.name}' asks for {fabric.virtual_functions}."
+        why = (
+            f"The function makes {function.sriov_total} VFs at most, and the fabric '{fabric.name}' asks for"
+            f" {fabric.virtual_functions}."
+        )
         remedy = f"{vendors.more_functions(hca)} Or lower virtual_functions of the fabric."
         return Finding("platform.sriov", subject, FAIL, measured, expected, why, remedy)
     # where the functions are there, the operator has got over it
-    if locked_down and vendors.vendor_of(hca) is vendors.NVIDIA and (function.sriov_current or 0) < fabric.virtual_functions:
+    if (
+        locked_down
+        and vendors.vendor_of(hca) is vendors.NVIDIA
+        and (function.sriov_current or 0) < fabric.virtual_functions
+    ):
         why, remedy = LOCKED_DOWN
         measured = f"{measured}, kernel locked down"
-        return Finding("platform.sriov", subject, WARN, measured, expected, why, remedy.replace("ADDRESS", function.address))
+        return Finding(
+            "platform.sriov", subject, WARN, measured, expected, why, remedy.replace("ADDRESS", function.address)
+        )
     return ok("platform.sriov", subject, measured, expected)

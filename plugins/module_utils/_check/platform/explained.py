@@ -4,15 +4,17 @@
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.explanation import Explanation
 
-EXPLAINED: typing.Dict[str, Explanation] = {
+EXPLAINED: dict[str, Explanation] = {
     "platform.bios": Explanation(
-        means=("The BIOS leaves no room for virtual functions, or is not as `rdma_cluster.bios` asks. The kernel then makes none, whatever the firmware says."),
+        means=(
+            "The BIOS leaves no room for virtual functions, or is not as `rdma_cluster.bios` asks. The kernel then"
+            " makes none, whatever the firmware says."
+        ),
         measured=(
-            "Memory and bus numbers that the node has placed for VFs (sysfs, PCI configuration space); where a BMC is named, its BIOS attributes by Redfish."
+            "Memory and bus numbers that the node has placed for VFs (sysfs, PCI configuration space); where a BMC is"
+            " named, its BIOS attributes by Redfish."
         ),
         causes=(
             "SR-IOV is off in the BIOS (SriovGlobalEnable and the like).",
@@ -28,22 +30,26 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "racadm jobqueue view",
         ),
         remedy=(
-            "Set what is named by the module `linerate.rdma.bios` or on the setup screen, then drain and reset the node. "
-            "`rdma_cluster.bios` with `platform_settle: true` does all of it, node after node."
+            "Set what is named by the module `linerate.rdma.bios` or on the setup screen, then drain and reset the"
+            " node. `rdma_cluster.bios` with `platform_settle: true` does all of it, node after node."
         ),
     ),
     "platform.bmc_identity": Explanation(
         means=(
-            "The BMC that the inventory names for a node is that of another machine, or nobody can tell whose it is. Its BIOS then proves nothing "
-            "about the node, and `platform_settle` neither writes to it nor resets by it."
+            "The BMC that the inventory names for a node is that of another machine, or nobody can tell whose it is."
+            " Its BIOS then proves nothing about the node, and `platform_settle` neither writes to it nor resets by it."
         ),
         measured=(
-            "`ComputerSystem.UUID` and `SerialNumber` by Redfish (of Dell also `SKU`, the service tag), against `product_uuid`, `product_serial` and "
-            "`board_serial` of the node's DMI. The same UUID in the other order of bytes is the same machine. A UUID of zeros or of F alone, `Not Specified`, "
-            "`To be filled by O.E.M.` and the like are no identity. A roll compares with `systemUUID` of the Node as well."
+            "`ComputerSystem.UUID` and `SerialNumber` by Redfish (of Dell also `SKU`, the service tag), against"
+            " `product_uuid`, `product_serial` and `board_serial` of the node's DMI. The same UUID in the other order"
+            " of bytes is the same machine. A UUID of zeros or of F alone, `Not Specified`, `To be filled by O.E.M.`"
+            " and the like are no identity. A roll compares with `systemUUID` of the Node as well."
         ),
         causes=(
-            "The addresses of two BMCs are exchanged in the inventory, or one address in group_vars is that of all nodes.",
+            (
+                "The addresses of two BMCs are exchanged in the inventory, or one address in group_vars is that of all"
+                " nodes."
+            ),
             "A board was replaced, or a BMC has got the address of another one by DHCP.",
             "The node was not looked at by root, who alone may read its DMI.",
             "The maker of the board or of the BMC has set no UUID and no serial number.",
@@ -55,8 +61,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "ansible-inventory --host NODE",
         ),
         remedy=(
-            "Correct `rdma_bmc_address` (and `rdma_bmc_system`) of the node. If nothing can be compared and you have checked by hand whose BMC it is, "
-            "set `rdma_bmc_identity: asserted` for this node; it does not cover a BMC that is seen to be another's."
+            "Correct `rdma_bmc_address` (and `rdma_bmc_system`) of the node. If nothing can be compared and you have"
+            " checked by hand whose BMC it is, set `rdma_bmc_identity: asserted` for this node; it does not cover a BMC"
+            " that is seen to be another's."
         ),
     ),
     "platform.driver": Explanation(
@@ -74,10 +81,13 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Load the driver (`modprobe mlx5_core`), or take the function back: `driverctl unset-override ADDRESS`.",
     ),
     "platform.firmware": Explanation(
-        means="The firmware of an HCA is not what the fabric needs, or not that of its like, or changes with the next reset.",
+        means=(
+            "The firmware of an HCA is not what the fabric needs, or not that of its like, or changes with the next"
+            " reset."
+        ),
         measured=(
-            "PSID and version from sysfs and devlink; settings as they are in force and after the next reset from mstconfig, mlxconfig or "
-            "NVIDIA's NIC configuration operator."
+            "PSID and version from sysfs and devlink; settings as they are in force and after the next reset from"
+            " mstconfig, mlxconfig or NVIDIA's NIC configuration operator."
         ),
         causes=(
             "`SRIOV_EN` is 0, or `NUM_OF_VFS` below the fabric's `virtual_functions`.",
@@ -85,7 +95,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "One node was flashed or set by hand, and the others were not.",
             "The link type is that of the other network.",
             "A setting is not what `rdma_cluster.firmware` asks for.",
-            "The tool is missing or has no right, so what waits for a reset is unknown, and so is what `rdma_cluster.firmware` asks for.",
+            (
+                "The tool is missing or has no right, so what waits for a reset is unknown, and so is what"
+                " `rdma_cluster.firmware` asks for."
+            ),
         ),
         look=(
             "mstconfig -d ADDRESS -e query",
@@ -94,12 +107,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl describe nicdevices.configuration.net.nvidia.com -A",
         ),
         remedy=(
-            "Set it (`mstconfig -d ADDRESS -y set NUM_OF_VFS=8`) and power-cycle, or have `platform_settle: true` do both. Where NVIDIA's "
-            "operator decides, set it in its NicConfigurationTemplate."
+            "Set it (`mstconfig -d ADDRESS -y set NUM_OF_VFS=8`) and power-cycle, or have `platform_settle: true` do"
+            " both. Where NVIDIA's operator decides, set it in its NicConfigurationTemplate."
         ),
     ),
     "platform.iommu": Explanation(
-        means=("No IOMMU translates on the node. VFs of network interfaces work without; those that a pod drives itself (vfio-pci) do not. It only warns."),
+        means=(
+            "No IOMMU translates on the node. VFs of network interfaces work without; those that a pod drives itself"
+            " (vfio-pci) do not. It only warns."
+        ),
         measured="ACPI tables (DMAR, IVRS, IORT), /sys/class/iommu, IOMMU groups and kernel arguments.",
         causes=(
             "VT-d (Intel) or IOMMU (AMD) is off in the BIOS.",
@@ -110,7 +126,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "ls /sys/class/iommu",
             "dmesg",
         ),
-        remedy=("Switch it on in the BIOS, or boot with `intel_iommu=on iommu=pt` (Intel) or `iommu=pt` (AMD): `rdma_cluster.host.kernel_arguments`."),
+        remedy=(
+            "Switch it on in the BIOS, or boot with `intel_iommu=on iommu=pt` (Intel) or `iommu=pt` (AMD):"
+            " `rdma_cluster.host.kernel_arguments`."
+        ),
     ),
     "platform.node": Explanation(
         means="A node did not say what it is made of, or some of its values could not be read.",
@@ -128,7 +147,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "platform.returned": Explanation(
         means=(
-            "A node was reset, and lacks since then an HCA, an RDMA device, a link or an interface that it had before. It must not go back to work like that."
+            "A node was reset, and lacks since then an HCA, an RDMA device, a link or an interface that it had before."
+            " It must not go back to work like that."
         ),
         measured="HCAs, ports, rates and interfaces of the node before its reset and five minutes after it is back.",
         causes=(
@@ -143,15 +163,22 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "dmesg",
             "ibstat",
         ),
-        remedy="See why the HCA, its driver or its link did not come. Then run from stage discover on: `-e rdma_from=discover`.",
+        remedy=(
+            "See why the HCA, its driver or its link did not come. Then run from stage discover on: `-e"
+            " rdma_from=discover`."
+        ),
     ),
     "platform.roll": Explanation(
         means=(
-            "A node that was to be brought to what is wanted is not there yet: the plan was refused, or a node failed, was left out or did not take a setting."
+            "A node that was to be brought to what is wanted is not there yet: the plan was refused, or a node failed,"
+            " was left out or did not take a setting."
         ),
         measured="The plan of the roll, and what became of each node: cordoned, drained, set, reset, looked at.",
         causes=(
-            "The BMC refuses: a job holds the BIOS, it is in lockdown, or somebody else changes settings at the same time (412).",
+            (
+                "The BMC refuses: a job holds the BIOS, it is in lockdown, or somebody else changes settings at the"
+                " same time (412)."
+            ),
             "A PodDisruptionBudget holds a pod, so the node can't be drained.",
             "A setting did not take at its reset.",
             "`rdma_cluster.disruption` does not allow the reboot.",
@@ -166,7 +193,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Do what the finding says of that node, and run the stage again: it goes on where it ended.",
     ),
     "platform.scope": Explanation(
-        means="Which HCAs belong to the fabric is not known, so nobody can say whether they can make virtual functions.",
+        means=(
+            "Which HCAs belong to the fabric is not known, so nobody can say whether they can make virtual functions."
+        ),
         measured="The members of the fabric: its subnet manager, or the selectors of the intent.",
         causes=(
             "On InfiniBand no port sees the fabric's subnet manager.",
@@ -179,14 +208,20 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Correct what `fabric.membership` or `discover.hcas` names, and run again.",
     ),
     "platform.sriov": Explanation(
-        means="An HCA can't make as many virtual functions as the fabric asks for. The finding names the layer: BIOS, firmware, kernel.",
+        means=(
+            "An HCA can't make as many virtual functions as the fabric asks for. The finding names the layer: BIOS,"
+            " firmware, kernel."
+        ),
         measured="`sriov_totalvfs` of the physical function against `virtual_functions`, and its SR-IOV capability.",
         causes=(
             "`SRIOV_EN` is 0 or `NUM_OF_VFS` too low in the firmware.",
             "The setting is stored and waits for a reset.",
             "SR-IOV is off in the BIOS.",
             "The driver sets a lower limit.",
-            "The kernel is locked down, as with secure boot: the SR-IOV network operator then refuses policies on NVIDIA NICs (warn).",
+            (
+                "The kernel is locked down, as with secure boot: the SR-IOV network operator then refuses policies on"
+                " NVIDIA NICs (warn)."
+            ),
         ),
         look=(
             "cat /sys/class/infiniband/mlx5_0/device/sriov_totalvfs",
@@ -194,6 +229,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "mstconfig -d ADDRESS -e query SRIOV_EN NUM_OF_VFS",
             "lspci -vvv -s ADDRESS",
         ),
-        remedy=("Raise `NUM_OF_VFS` in the firmware and reset the node (`platform_settle: true` does both), or ask for fewer in `virtual_functions`."),
+        remedy=(
+            "Raise `NUM_OF_VFS` in the firmware and reset the node (`platform_settle: true` does both), or ask for"
+            " fewer in `virtual_functions`."
+        ),
     ),
 }

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The firmware of an HCA: what runs, what waits for a reset, and whether it is that of the others. Check id: ``platform.firmware``.
+"""The firmware of an HCA: what runs, what waits for a reset, and whether it is that of the others. Check id:
+``platform.firmware``.
 
-sysfs and PCI configuration space show what runs, which proves SRIOV_EN and NUM_OF_VFS. What is stored for the next reset shows where mstconfig, devlink or
-NVIDIA's NIC configuration operator says so; where nobody does, what runs decides alone.
+sysfs and PCI configuration space show what runs, which proves SRIOV_EN and NUM_OF_VFS. What is stored for the next
+reset shows where mstconfig, devlink or NVIDIA's NIC configuration operator says so; where nobody does, what runs
+decides alone.
 """
 
 from __future__ import annotations
@@ -13,7 +15,17 @@ import dataclasses
 import typing
 
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
-from ..._model.firmware import VENDOR, HcaFirmware, NicDevice, NicDevices, ObservedFirmware, Setting, number, same, way_of_reset
+from ..._model.firmware import (
+    VENDOR,
+    HcaFirmware,
+    NicDevice,
+    NicDevices,
+    ObservedFirmware,
+    Setting,
+    number,
+    same,
+    way_of_reset,
+)
 from ..._model.hca import Hca
 from ..._model.intent import Fabric, Intent
 from ..._model.platform import PciEvidence
@@ -23,12 +35,12 @@ from ..fleet.hcas_of_fabric import Membership
 from ..fleet.host_names import host_of
 
 #: PCI vendor and device, and board (PSID)
-_Model = typing.Tuple[str, str, str]
+_Model = tuple[str, str, str]
 Versions = typing.Mapping[_Model, typing.Mapping[str, int]]
 #: by fabric, model and name of the setting how many HCAs have which value
-_Values = typing.Mapping[typing.Tuple[str, _Model, str], typing.Mapping[str, int]]
+_Values = typing.Mapping[tuple[str, _Model, str], typing.Mapping[str, int]]
 #: by node and PCI address
-_Seen = typing.Mapping[typing.Tuple[str, str], HcaFirmware]
+_Seen = typing.Mapping[tuple[str, str], HcaFirmware]
 _PORTS, _EITHER_LINK = "LINK_TYPE_P", 3
 
 
@@ -42,7 +54,7 @@ class _Objection(typing.NamedTuple):
     remedy: str
 
 
-_GRAVEST: typing.Tuple[Status, ...] = (FAIL, UNKNOWN, WARN)
+_GRAVEST: tuple[Status, ...] = (FAIL, UNKNOWN, WARN)
 
 
 class Wish(typing.NamedTuple):
@@ -91,8 +103,8 @@ class Group:
     """
 
     model: str
-    hcas: typing.Tuple[typing.Tuple[str, str], ...]
-    odd: typing.Mapping[typing.Tuple[str, str], typing.Tuple[Odd, ...]]
+    hcas: tuple[tuple[str, str], ...]
+    odd: typing.Mapping[tuple[str, str], tuple[Odd, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,7 +124,7 @@ class Fleet:
     usual: typing.Mapping[_Model, str]
     firmware: typing.Mapping[str, ObservedFirmware]
     seen: _Seen
-    nics: typing.Mapping[typing.Tuple[str, str], NicDevice]
+    nics: typing.Mapping[tuple[str, str], NicDevice]
 
     def of(self, node: str, address: str) -> typing.Optional[HcaFirmware]:
         return self.seen.get((node, address))
@@ -122,19 +134,34 @@ class Fleet:
         return self.nics.get((node, address)) or self.nics.get((_host(node), address))
 
 
-def fleet(intent: Intent, memberships: typing.Iterable[Membership], firmware: typing.Mapping[str, ObservedFirmware], nics: NicDevices) -> Fleet:
+def fleet(
+    intent: Intent,
+    memberships: typing.Iterable[Membership],
+    firmware: typing.Mapping[str, ObservedFirmware],
+    nics: NicDevices,
+) -> Fleet:
     """What single HCAs are compared with."""
     known = tuple(memberships)
-    named = {(name, address): nic for nic in nics.devices for address in nic.ports for name in (nic.node, _host(nic.node))}
+    named = {
+        (name, address): nic for nic in nics.devices for address in nic.ports for name in (nic.node, _host(nic.node))
+    }
     found, seen = versions(known), _index_by_address(firmware)
-    usual = {model: max(counts.items(), key=lambda item: (item[1], _parts(item[0])))[0] for model, counts in found.items()}
+    usual = {
+        model: max(counts.items(), key=lambda item: (item[1], _parts(item[0])))[0] for model, counts in found.items()
+    }
     return Fleet(intent, found, values(known, seen), usual, firmware, seen, named)
 
 
 def versions(memberships: typing.Iterable[Membership]) -> Versions:
-    """How many HCAs of each model run which firmware, each HCA of the fabrics counted once. Whose model or firmware does not show is in none."""
-    hcas = {(node, member.hca.name): member.hca for membership in memberships for node, members in membership.members.items() for member in members}
-    found: typing.Dict[_Model, typing.Counter[str]] = {}
+    """How many HCAs of each model run which firmware, each HCA of the fabrics counted once. Whose model or firmware
+    does not show is in none."""
+    hcas = {
+        (node, member.hca.name): member.hca
+        for membership in memberships
+        for node, members in membership.members.items()
+        for member in members
+    }
+    found: dict[_Model, typing.Counter[str]] = {}
     for hca in hcas.values():
         model = _model(hca)
         if model is not None and hca.firmware:
@@ -143,34 +170,51 @@ def versions(memberships: typing.Iterable[Membership]) -> Versions:
 
 
 def values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Values:
-    """How many HCAs of each model on a fabric have which value in force. Links are compared with their fabric instead."""
-    found: typing.Dict[typing.Tuple[str, _Model, str], typing.Counter[str]] = {}
+    """How many HCAs of each model on a fabric have which value in force. Links are compared with their fabric
+    instead."""
+    found: dict[tuple[str, _Model, str], typing.Counter[str]] = {}
     for membership in memberships:
         for node, members in membership.members.items():
             for hca in (member.hca for member in members):
                 model, seen = _model(hca), by_address.get((node, hca.pci.address if hca.pci else ""))
                 for setting in seen.settings if model is not None and seen is not None else ():
                     if model is not None and _compared(setting):
-                        found.setdefault((membership.fabric, model, setting.name), collections.Counter())[_in_force(setting)] += 1
+                        found.setdefault((membership.fabric, model, setting.name), collections.Counter())[
+                            _in_force(setting)
+                        ] += 1
     return found
 
 
 def unread(nics: NicDevices) -> typing.Iterator[Finding]:
     """That NVIDIA's operator could not be asked; the HCAs themselves are judged all the same."""
     if nics.errors:
-        why = f"So whether NVIDIA's NIC configuration operator decides on the firmware is not known: {'; '.join(nics.errors[:3])}."
-        remedy = "Give the user the rights of docs/rbac/look.yml (list nicdevices). Without a cluster set platform_nic_devices: false."
-        yield Finding("platform.firmware", "NicDevice", WARN, "unread", "objects of NVIDIA's operator, or none", why, remedy)
+        why = (
+            "So whether NVIDIA's NIC configuration operator decides on the firmware is not known:"
+            f" {'; '.join(nics.errors[:3])}."
+        )
+        remedy = (
+            "Give the user the rights of docs/rbac/look.yml (list nicdevices). Without a cluster set"
+            " platform_nic_devices: false."
+        )
+        yield Finding(
+            "platform.firmware", "NicDevice", WARN, "unread", "objects of NVIDIA's operator, or none", why, remedy
+        )
 
 
 def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fleet) -> typing.Iterator[Finding]:
     """One finding at most: what sriov_totalvfs alone says is told by platform.sriov."""
     subject, wanted, total = f"{node} {hca.name}", fabric.virtual_functions, function.sriov_total or 0
     seen, nic = fleet.of(node, function.address), fleet.nic(node, function.address)
-    stored = "nothing waits for a reset" if seen and seen.settings else "what is stored for the next reset does not show"
+    stored = (
+        "nothing waits for a reset" if seen and seen.settings else "what is stored for the next reset does not show"
+    )
     expected = f"running: {wanted} VFs or more, the version of its model; {stored}"
     offers = [*_offers(hca, function, wanted, expected)]
-    objections = [*offers, *(_settings(fabric, function, seen, nic, fleet) if seen else ()), *_unread_wishes(fabric, hca, function, seen, fleet)]
+    objections = [
+        *offers,
+        *(_settings(fabric, function, seen, nic, fleet) if seen else ()),
+        *_unread_wishes(fabric, hca, function, seen, fleet),
+    ]
     if not offers:
         objections += [*_unread(hca, expected), *_version(hca, fleet)]
     objections += [*(_odd(fabric, hca, seen, fleet) if seen else ()), *_waits(hca, function, seen, nic)]
@@ -183,8 +227,13 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
 def _joined(subject: str, objections: typing.Sequence[_Objection]) -> Finding:
     """One finding of all objections, what fails first."""
     ordered = sorted(objections, key=lambda objection: _GRAVEST.index(objection.status))
-    measured, expected = ("; ".join(dict.fromkeys(parts)) for parts in ([item.measured for item in ordered], [item.expected for item in ordered]))
-    why, remedy = (" ".join(dict.fromkeys(parts)) for parts in ([item.why for item in ordered], [item.remedy for item in ordered]))
+    measured, expected = (
+        "; ".join(dict.fromkeys(parts))
+        for parts in ([item.measured for item in ordered], [item.expected for item in ordered])
+    )
+    why, remedy = (
+        " ".join(dict.fromkeys(parts)) for parts in ([item.why for item in ordered], [item.remedy for item in ordered])
+    )
     return Finding("platform.firmware", subject, ordered[0].status, measured, expected, why, remedy)
 
 
@@ -192,7 +241,8 @@ def _offers(hca: Hca, function: PciEvidence, wanted: int, expected: str) -> typi
     offered, total = function.capability, function.sriov_total or 0
     if offered and total >= wanted and (offered.total < wanted or offered.initial != offered.total):
         why = (
-            f"Firmware: the kernel saw {total} VFs when it booted, and now the function offers {offered.total} (InitialVFs {offered.initial}), so none is made."
+            f"Firmware: the kernel saw {total} VFs when it booted, and now the function offers {offered.total}"
+            f" (InitialVFs {offered.initial}), so none is made."
         )
         remedy = vendors.enable_functions(hca)
         yield _Objection(FAIL, f"TotalVFs {offered.total}, InitialVFs {offered.initial}", expected, why, remedy)
@@ -209,7 +259,10 @@ def _unread(hca: Hca, expected: str) -> typing.Iterator[_Objection]:
 def _version(hca: Hca, fleet: Fleet) -> typing.Iterator[_Objection]:
     odd = _odd_version(hca, fleet)
     if odd is not None:
-        why = f"{odd.count} of {odd.of} HCAs of its model ({hca.board or 'no PSID'}) run {odd.usual}. One with another behaves otherwise."
+        why = (
+            f"{odd.count} of {odd.of} HCAs of its model ({hca.board or 'no PSID'}) run {odd.usual}. One with another"
+            " behaves otherwise."
+        )
         remedy = f"Bring it to {odd.usual} ({vendors.burn(hca)}), or the others to {odd.value}."
         yield _Objection(WARN, f"firmware {odd.value}", f"firmware {odd.usual}", why, remedy)
 
@@ -230,15 +283,19 @@ def wishes(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator
 
 
 def in_force(wish: Wish, setting: Setting, fabric: Fabric, function: PciEvidence) -> typing.Optional[bool]:
-    """Whether a wish is met now: VFs that are offered prove their settings, whatever a tool says. None where nobody knows."""
+    """Whether a wish is met now: VFs that are offered prove their settings, whatever a tool says. None where nobody
+    knows."""
     needed = int(wish.value) if wish.least else fabric.virtual_functions
     if wish.needed and not wish.name.startswith(_PORTS) and (function.sriov_total or 0) >= needed:
         return True
     return wish.met(setting.current)
 
 
-def _settings(fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typing.Optional[NicDevice], fleet: Fleet) -> typing.Iterator[_Objection]:
-    """What is set against what is wanted. That VFs are offered proves their settings whatever a tool says; what the next reset brings only the tool knows."""
+def _settings(
+    fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typing.Optional[NicDevice], fleet: Fleet
+) -> typing.Iterator[_Objection]:
+    """What is set against what is wanted. That VFs are offered proves their settings whatever a tool says; what the
+    next reset brings only the tool knows."""
     wished = tuple(wishes(fabric, seen, fleet.intent))
     for wish in wished:
         setting = seen.setting(wish.name)
@@ -251,13 +308,25 @@ def _settings(fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typ
             why = f"{wish.name} is {setting.current} until the HCA is reset: reset pending."
             yield _Objection(FAIL, _values_of(setting), wanted, why, way_of_reset(seen.device, seen.address))
         elif not later and now:
-            why = f"{wish.name} becomes {setting.next} with the next reset, and what is needed is gone then: reset pending."
+            why = (
+                f"{wish.name} becomes {setting.next} with the next reset, and what is needed is gone then: reset"
+                " pending."
+            )
             yield _Objection(WARN, _values_of(setting), wanted, why, _set(seen, nic, wish))
         elif not later:
             why = f"Firmware: {wish.name} is {setting.next}, and the fabric '{fabric.name}' needs {wish.value}."
             if not wish.needed:
-                why = f"Firmware: {wish.name} is {setting.next}, and the intent asks for {wish.value} (rdma_cluster.firmware)."
-            yield _Objection(FAIL, _values_of(setting), wanted, why, f"{_set(seen, nic, wish)} {way_of_reset(seen.device, seen.address)}")
+                why = (
+                    f"Firmware: {wish.name} is {setting.next}, and the intent asks for {wish.value}"
+                    " (rdma_cluster.firmware)."
+                )
+            yield _Objection(
+                FAIL,
+                _values_of(setting),
+                wanted,
+                why,
+                f"{_set(seen, nic, wish)} {way_of_reset(seen.device, seen.address)}",
+            )
     judged = {wish.name for wish in wished}
     others = [setting for setting in seen.settings if setting.pending and setting.name not in judged]
     if others:
@@ -267,10 +336,18 @@ def _settings(fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typ
         yield _Objection(WARN, measured, "nothing waits for a reset", why, remedy)
     if seen.errors:
         why = f"So what waits for a reset is not known, or not all of it: {'; '.join(seen.errors[:3])}."
-        yield _Objection(WARN, "settings unread", "settings of the firmware", why, f"Run mstconfig -d {seen.address} -e query on the node, as root.")
+        yield _Objection(
+            WARN,
+            "settings unread",
+            "settings of the firmware",
+            why,
+            f"Run mstconfig -d {seen.address} -e query on the node, as root.",
+        )
 
 
-def _unread_wishes(fabric: Fabric, hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], fleet: Fleet) -> typing.Iterator[_Objection]:
+def _unread_wishes(
+    fabric: Fabric, hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], fleet: Fleet
+) -> typing.Iterator[_Objection]:
     """What the intent asks for and no tool has read. What the fabric needs shows in the VFs and the link."""
     if hca.pci is None or hca.pci.vendor != VENDOR:
         return
@@ -283,21 +360,37 @@ def _unread_wishes(fabric: Fabric, hca: Hca, function: PciEvidence, seen: typing
             unread.append(wish)
     if unread:
         names = ", ".join(wish.name for wish in unread)
-        reasons = [*known.errors, *known.not_asked] or [f"{known.settings_from} does not show it" if known.settings else "no tool was asked"]
-        why = f"The intent asks for it (rdma_cluster.firmware), and what the firmware has is not known: {'; '.join(reasons[:3])}."
-        remedy = f"Run mstconfig -d {function.address} -e query {' '.join(wish.name for wish in unread)} on the node, as root. Advanced settings show where "
+        reasons = [*known.errors, *known.not_asked] or [
+            f"{known.settings_from} does not show it" if known.settings else "no tool was asked"
+        ]
+        why = (
+            "The intent asks for it (rdma_cluster.firmware), and what the firmware has is not known:"
+            f" {'; '.join(reasons[:3])}."
+        )
+        remedy = (
+            f"Run mstconfig -d {function.address} -e query {' '.join(wish.name for wish in unread)} on the node, as"
+            " root. Advanced settings show where "
+        )
         remedy += "ADVANCED_PCI_SETTINGS is on. Leave out of the intent what the firmware does not have."
-        yield _Objection(UNKNOWN, f"{names} unread", ", ".join(f"{wish.name} {wish.value}" for wish in unread), why, remedy)
+        yield _Objection(
+            UNKNOWN, f"{names} unread", ", ".join(f"{wish.name} {wish.value}" for wish in unread), why, remedy
+        )
 
 
 def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: Wish) -> str:
     """How a setting is made, by whom it is made there."""
     if nic is not None and nic.configured:
-        return f"Set {wish.name}={wish.value} in the NicConfigurationTemplate of NicDevice {nic.name}, which decides on it."
+        return (
+            f"Set {wish.name}={wish.value} in the NicConfigurationTemplate of NicDevice {nic.name}, which decides"
+            " on it."
+        )
     if seen.dpu or (nic is not None and nic.dpu):
         return f"It is a BlueField in DPU mode: set {wish.name}={wish.value} from its Arm cores, never from the host."
     if nic is not None:
-        return f"Set {wish.name}={wish.value} by a NicConfigurationTemplate: {nic.name} is NVIDIA's operator's own (platform_settle: true makes one)."
+        return (
+            f"Set {wish.name}={wish.value} by a NicConfigurationTemplate: {nic.name} is NVIDIA's operator's own"
+            " (platform_settle: true makes one)."
+        )
     return f"Set it: mstconfig -d {seen.address} -y set {wish.name}={wish.value} (or platform_settle: true)."
 
 
@@ -307,10 +400,14 @@ def _odd(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.It
     if odd:
         measured = ", ".join(f"{one.what} {one.value}" for one in odd)
         why = "; ".join(f"{one.what} is {one.usual} on {one.count} of {one.of} HCAs of its model" for one in odd)
-        usually = " ".join(f"{one.what}={number(one.usual) if number(one.usual) is not None else one.usual}" for one in odd)
+        usually = " ".join(
+            f"{one.what}={number(one.usual) if number(one.usual) is not None else one.usual}" for one in odd
+        )
         expected = ", ".join(f"{one.what} {one.usual}" for one in odd)
         remedy = f"Set it like the others ({seen.address}: {usually}), or the others like it."
-        yield _Objection(WARN, measured, expected, f"{why} ({hca.board or 'no PSID'}) on fabric '{fabric.name}'.", remedy)
+        yield _Objection(
+            WARN, measured, expected, f"{why} ({hca.board or 'no PSID'}) on fabric '{fabric.name}'.", remedy
+        )
 
 
 def _odd_version(hca: Hca, fleet: Fleet) -> typing.Optional[Odd]:
@@ -322,7 +419,7 @@ def _odd_version(hca: Hca, fleet: Fleet) -> typing.Optional[Odd]:
     return Odd("firmware", hca.firmware, usual, counts[usual], sum(counts.values()))
 
 
-def _odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.List[Odd]:
+def _odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> list[Odd]:
     model, odd = _model(hca), []
     for setting in seen.settings if model is not None else ():
         counts = fleet.values.get((fabric, model, setting.name), {}) if model is not None and _compared(setting) else {}
@@ -332,35 +429,61 @@ def _odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typ
     return odd
 
 
-def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> typing.Tuple[Group, ...]:
+def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[Group, ...]:
     """HCAs of one model on the fabrics, and what is odd on which of them."""
-    hcas: typing.Dict[_Model, typing.Dict[typing.Tuple[str, str], typing.Dict[Odd, None]]] = {}
+    hcas: dict[_Model, dict[tuple[str, str], dict[Odd, None]]] = {}
     for membership in memberships:
         for node, members in membership.members.items():
             for hca in (member.hca for member in members):
                 model, seen = _model(hca), fleet.of(node, hca.pci.address if hca.pci else "")
                 if model is not None:
                     version = _odd_version(hca, fleet)
-                    odd = [*([version] if version else []), *(_odd_settings(membership.fabric, hca, seen, fleet) if seen else ())]
+                    odd = [
+                        *([version] if version else []),
+                        *(_odd_settings(membership.fabric, hca, seen, fleet) if seen else ()),
+                    ]
                     hcas.setdefault(model, {}).setdefault((node, hca.name), {}).update(dict.fromkeys(odd))
     return tuple(
-        Group(f"{vendor}:{device}, PSID {board or 'unknown'}", tuple(found), {hca: tuple(odd) for hca, odd in found.items() if odd})
+        Group(
+            f"{vendor}:{device}, PSID {board or 'unknown'}",
+            tuple(found),
+            {hca: tuple(odd) for hca, odd in found.items() if odd},
+        )
         for (vendor, device, board), found in hcas.items()
     )
 
 
-def _waits(hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice]) -> typing.Iterator[_Objection]:
+def _waits(
+    hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice]
+) -> typing.Iterator[_Objection]:
     """A version, or a change of NVIDIA's operator, that is not in force yet."""
     device = hca.pci.device if hca.pci else ""
     running = (seen.running.value if seen and seen.running else None) or hca.firmware
-    stored, source = (nic.firmware, "NicDevice") if nic and nic.firmware else (seen.stored.value, seen.stored.source) if seen and seen.stored else ("", "")
+    stored, source = (
+        (nic.firmware, "NicDevice")
+        if nic and nic.firmware
+        else (seen.stored.value, seen.stored.source)
+        if seen and seen.stored
+        else ("", "")
+    )
     if running and stored and _parts(running) != _parts(stored):
         why = f"{stored} is on its flash ({source}) and {running} runs: reset pending."
-        yield _Objection(WARN, f"firmware {running} runs, {stored} is stored", "the stored version runs", why, way_of_reset(device, function.address))
+        yield _Objection(
+            WARN,
+            f"firmware {running} runs, {stored} is stored",
+            "the stored version runs",
+            why,
+            way_of_reset(device, function.address),
+        )
     if nic and nic.waits:
-        why = f"NVIDIA's NIC configuration operator is not through with it: {nic.waits}{f' ({nic.message})' if nic.message else ''}."
+        why = (
+            "NVIDIA's NIC configuration operator is not through with it:"
+            f" {nic.waits}{f' ({nic.message})' if nic.message else ''}."
+        )
         remedy = f"kubectl describe nicdevice -A says more of {nic.name}; let the operator finish, then run again."
-        yield _Objection(WARN, f"NicDevice {nic.name}: {nic.waits}", "what the operator was asked for is in force", why, remedy)
+        yield _Objection(
+            WARN, f"NicDevice {nic.name}: {nic.waits}", "what the operator was asked for is in force", why, remedy
+        )
 
 
 def _told(hca: Hca, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice], fleet: Fleet) -> str:
@@ -377,7 +500,7 @@ def _told(hca: Hca, seen: typing.Optional[HcaFirmware], nic: typing.Optional[Nic
     return ", ".join(parts)
 
 
-def _usual(hca: Hca, fleet: Fleet) -> typing.Tuple[typing.Mapping[str, int], typing.Optional[str]]:
+def _usual(hca: Hca, fleet: Fleet) -> tuple[typing.Mapping[str, int], typing.Optional[str]]:
     """How many of its model run what, and which version is the usual one."""
     model = _model(hca)
     counts = fleet.versions.get(model, {}) if model is not None and hca.firmware else {}
@@ -385,8 +508,13 @@ def _usual(hca: Hca, fleet: Fleet) -> typing.Tuple[typing.Mapping[str, int], typ
 
 
 def _index_by_address(firmware: typing.Mapping[str, ObservedFirmware]) -> _Seen:
-    """Return what was read of each HCA, by its node and PCI address. Where a node reports an address twice, the first report counts."""
-    known = {node: observed.value.hcas for node, observed in firmware.items() if observed.value is not None and observed.error is None}
+    """Return what was read of each HCA, by its node and PCI address. Where a node reports an address twice, the first
+    report counts."""
+    known = {
+        node: observed.value.hcas
+        for node, observed in firmware.items()
+        if observed.value is not None and observed.error is None
+    }
     return {(node, item.address): item for node, found in known.items() for item in reversed(found)}
 
 
@@ -415,6 +543,9 @@ def _model(hca: Hca) -> typing.Optional[_Model]:
     return (hca.pci.vendor, hca.pci.device, hca.board or "") if hca.pci else None
 
 
-def _parts(version: str) -> typing.Tuple[typing.Tuple[int, str], ...]:
+def _parts(version: str) -> tuple[tuple[int, str], ...]:
     """Sort key: of as many HCAs the newer firmware is the usual one."""
-    return tuple((int(part), "") if part.isascii() and part.isdigit() and len(part) < 10 else (-1, part) for part in version.split("."))
+    return tuple(
+        (int(part), "") if part.isascii() and part.isdigit() and len(part) < 10 else (-1, part)
+        for part in version.split(".")
+    )

@@ -2,7 +2,8 @@
 
 """Whether a node that was reset has all HCAs and links that it had before. Check id: ``platform.returned``.
 
-The stages before this one judged the boot before the reset. What they found is not true of the node any more unless it came back as it was.
+The stages before this one judged the boot before the reset. What they found is not true of the node any more unless it
+came back as it was.
 """
 
 from __future__ import annotations
@@ -15,27 +16,39 @@ from ..._model.node_roll import NodeOutcome
 
 _CHECK, _EXPECTED = "platform.returned", "all HCAs and links that it had before its reset"
 _REMEDY = (
-    "See on the node: lspci -nn for the HCA, dmesg for why it or its driver did not come, ibstat or ip link for its ports. "
-    "Then run from stage discover on: -e rdma_from=discover."
+    "See on the node: lspci -nn for the HCA, dmesg for why it or its driver did not come, ibstat or ip link for its"
+    " ports. Then run from stage discover on: -e rdma_from=discover."
 )
 
 
 def check(
-    before: typing.Mapping[str, NodeHcas], now: typing.Mapping[str, ObservedHcas], outcomes: typing.Optional[typing.Iterable[NodeOutcome]] = ()
+    before: typing.Mapping[str, NodeHcas],
+    now: typing.Mapping[str, ObservedHcas],
+    outcomes: typing.Optional[typing.Iterable[NodeOutcome]] = (),
 ) -> typing.Iterator[Finding]:
     """One finding for each node that was reset.
 
     :param before: by node; of those that were reset
     :param outcomes: of the roll
     """
-    for node in dict.fromkeys(outcome.node for outcome in outcomes or () if outcome.was_reset and outcome.node not in before):
+    for node in dict.fromkeys(
+        outcome.node for outcome in outcomes or () if outcome.was_reset and outcome.node not in before
+    ):
         why = "It was reset, and what it had before was not kept, so nobody can say whether all of it came back."
         yield Finding(_CHECK, node, UNKNOWN, "not known", _EXPECTED, why, _REMEDY)
     for node, had in before.items():
         seen = now.get(node, ObservedHcas(error="it was not looked at"))
         if seen.value is None or seen.error is not None:
             why = f"What it has since its reset is not known: {seen.error or 'its answer is empty'}."
-            yield Finding(_CHECK, node, UNKNOWN, "no answer", _EXPECTED, why, "Bring the node back, and run from stage discover on: -e rdma_from=discover.")
+            yield Finding(
+                _CHECK,
+                node,
+                UNKNOWN,
+                "no answer",
+                _EXPECTED,
+                why,
+                "Bring the node back, and run from stage discover on: -e rdma_from=discover.",
+            )
             continue
         if not _physical(had):
             why = "Of what it had before its reset nothing is known, so nobody can say whether all of it came back."
@@ -43,25 +56,34 @@ def check(
             continue
         lost = missing(had, seen.value)
         if lost:
-            yield Finding(_CHECK, node, FAIL, f"{len(lost)} missing", _EXPECTED, f"Since its reset it lacks: {'; '.join(lost[:10])}.", _REMEDY)
+            yield Finding(
+                _CHECK,
+                node,
+                FAIL,
+                f"{len(lost)} missing",
+                _EXPECTED,
+                f"Since its reset it lacks: {'; '.join(lost[:10])}.",
+                _REMEDY,
+            )
         else:
             yield ok(_CHECK, node, f"{len(_physical(had))} HCAs and their links are there again", _EXPECTED)
 
 
-def missing(before: NodeHcas, now: NodeHcas) -> typing.Tuple[str, ...]:
-    """What a node had and lacks now, in words: physical functions, their RDMA devices, ports that had a link, and how fast those were.
+def missing(before: NodeHcas, now: NodeHcas) -> tuple[str, ...]:
+    """What a node had and lacks now, in words: physical functions, their RDMA devices, ports that had a link, and how
+    fast those were.
 
     An HCA is known again by its node GUID, without one by its PCI address: a reset may number the buses anew.
     """
     there = {_key(hca): hca for hca in now.hcas}
-    lost: typing.List[str] = []
+    lost: list[str] = []
     for hca in _physical(before):
         again = there.get(_key(hca))
         lost += [_called(hca)] if again is None else _less(hca, again)
     return tuple(lost)
 
 
-def _physical(node: NodeHcas) -> typing.List[Hca]:
+def _physical(node: NodeHcas) -> list[Hca]:
     # VFs are made anew after a boot, by whom stage virtual_functions asks
     return [hca for hca in node.hcas if not hca.is_virtual]
 

@@ -14,7 +14,9 @@ _CHECK, _EXPECTED = "platform.roll", "nodes as wanted, with one reset at most"
 _AGAIN = "Do what is said there, and run the stage again: it goes on where it ended."
 
 
-def check(planned: typing.Optional[RollPlan], outcomes: typing.Optional[typing.Tuple[NodeOutcome, ...]], error: str) -> typing.Iterator[Finding]:
+def check(
+    planned: typing.Optional[RollPlan], outcomes: typing.Optional[tuple[NodeOutcome, ...]], error: str
+) -> typing.Iterator[Finding]:
     """One finding for each node of the roll, or one why there was none; nothing where nobody asked for one."""
     if error:
         yield Finding(_CHECK, "cluster", UNKNOWN, "not ended", _EXPECTED, f"{error.rstrip('.')}.", _AGAIN)
@@ -22,12 +24,28 @@ def check(planned: typing.Optional[RollPlan], outcomes: typing.Optional[typing.T
     if planned is None and outcomes is None:
         return
     if planned is None or outcomes is None:
-        yield Finding(_CHECK, "cluster", UNKNOWN, "half of an answer", _EXPECTED, "Plan or outcomes of the roll are missing.", "Run the stage again.")
+        yield Finding(
+            _CHECK,
+            "cluster",
+            UNKNOWN,
+            "half of an answer",
+            _EXPECTED,
+            "Plan or outcomes of the roll are missing.",
+            "Run the stage again.",
+        )
         return
     if planned.refusal:
-        yield Finding(_CHECK, "cluster", FAIL, "refused", _EXPECTED, f"Nothing was touched. {planned.refusal}", "Do what is said there, and run again.")
+        yield Finding(
+            _CHECK,
+            "cluster",
+            FAIL,
+            "refused",
+            _EXPECTED,
+            f"Nothing was touched. {planned.refusal}",
+            "Do what is said there, and run again.",
+        )
         return
-    told: typing.Dict[str, typing.List[NodeOutcome]] = {step.node: [] for step in planned.steps}
+    told: dict[str, list[NodeOutcome]] = {step.node: [] for step in planned.steps}
     for outcome in outcomes:
         told.setdefault(outcome.node, []).append(outcome)
     steps = collections.Counter(step.node for step in planned.steps)
@@ -38,7 +56,8 @@ def check(planned: typing.Optional[RollPlan], outcomes: typing.Optional[typing.T
 
 
 def _of_one(node: str, steps: int, outcomes: typing.Sequence[NodeOutcome]) -> Finding:
-    """Each step has one outcome, and each outcome its step; of what does not match the worst is told, and nothing of it passes."""
+    """Each step has one outcome, and each outcome its step; of what does not match the worst is told, and nothing of it
+    passes."""
     if (steps, len(outcomes)) == (1, 1):
         return _of_node(outcomes[0])
     if not outcomes:
@@ -56,9 +75,17 @@ def _of_node(outcome: NodeOutcome) -> Finding:
         return ok(_CHECK, outcome.node, "; ".join(outcome.did) or "nothing to do", _EXPECTED)
     if outcome.state == "planned":
         # check mode: what is not done yet
-        return Finding(_CHECK, outcome.node, UNKNOWN, "planned", _EXPECTED, "It is not done in check mode.", "Run without --check.")
+        return Finding(
+            _CHECK, outcome.node, UNKNOWN, "planned", _EXPECTED, "It is not done in check mode.", "Run without --check."
+        )
     did = f" ({'; '.join(outcome.did)})" if outcome.did else ""
     status: typing.Literal["fail", "unknown"] = UNKNOWN if outcome.state in ("unknown", "unproven") else FAIL
     return Finding(
-        _CHECK, outcome.node, status, f"{outcome.state}{did}", _EXPECTED, f"{outcome.why.rstrip('.')}.", f"{(outcome.remedy or _AGAIN).rstrip('.')}."
+        _CHECK,
+        outcome.node,
+        status,
+        f"{outcome.state}{did}",
+        _EXPECTED,
+        f"{outcome.why.rstrip('.')}.",
+        f"{(outcome.remedy or _AGAIN).rstrip('.')}.",
     )

@@ -17,8 +17,12 @@ from .partitions import remedy_of, status_of
 
 
 def check_suspects(
-    fabric: Fabric, pairs: typing.Sequence[Pair], found: typing.Sequence[Suspect], membership: Membership, topologies: typing.Mapping[str, ObservedTopologies]
-) -> typing.List[Finding]:
+    fabric: Fabric,
+    pairs: typing.Sequence[Pair],
+    found: typing.Sequence[Suspect],
+    membership: Membership,
+    topologies: typing.Mapping[str, ObservedTopologies],
+) -> list[Finding]:
     """What the failing pairs have in common."""
     measured = sum(pair.ping is not None for pair in pairs)
     expected = "no pair fails"
@@ -29,21 +33,47 @@ def check_suspects(
     if parted and not found:
         why = "Partition keys keep these pairs apart, no cable and no HCA: see the cause beside each of them."
         subject = f"{fabric.name} partition keys"
-        return [Finding("reachability.suspect", subject, status_of(parted), f"{len(parted)} of {measured} pairs fail", expected, why, remedy_of(parted))]
+        return [
+            Finding(
+                "reachability.suspect",
+                subject,
+                status_of(parted),
+                f"{len(parted)} of {measured} pairs fail",
+                expected,
+                why,
+                remedy_of(parted),
+            )
+        ]
     if not found:
         return [ok("reachability.suspect", fabric.name, f"0 of {measured} pairs fail", expected)]
     topology, blind = topology_of(membership, topologies)
-    where = {f"{place.node} {place.hca}": place for place in (end.place for pair in pairs for end in (pair.client, pair.server))}
-    return [_judge_suspect(fabric, suspect, where, topology, blind) if suspect.elements else _judge_rest(fabric, suspect, len(found) - 1) for suspect in found]
+    where = {
+        f"{place.node} {place.hca}": place
+        for place in (end.place for pair in pairs for end in (pair.client, pair.server))
+    }
+    return [
+        (
+            _judge_suspect(fabric, suspect, where, topology, blind)
+            if suspect.elements
+            else _judge_rest(fabric, suspect, len(found) - 1)
+        )
+        for suspect in found
+    ]
 
 
 def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
     """Failing pairs without a suspect of their own."""
     if named_before == MOST_SUSPECTS:
-        why, remedy = f"The {MOST_SUSPECTS} strongest suspects do not explain these: {_some(rest)}.", "Correct those first, then run the stage again."
+        why, remedy = (
+            f"The {MOST_SUSPECTS} strongest suspects do not explain these: {_some(rest)}.",
+            "Correct those first, then run the stage again.",
+        )
     else:
         why = f"Nothing that these pairs share stands out, since too many that share it pass: {_some(rest)}."
-        remedy = "See the cause beside each pair; with more packets (reachability_count) or more partners (reachability_rounds) a common one may show itself."
+        remedy = (
+            "See the cause beside each pair; with more packets (reachability_count) or more partners"
+            " (reachability_rounds) a common one may show itself."
+        )
     return Finding("reachability.suspect", fabric.name, FAIL, f"{rest.failed} pairs fail", "no pair fails", why, remedy)
 
 
@@ -53,18 +83,34 @@ def _some(suspect: Suspect) -> str:
     return ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:3]) + more
 
 
-def _judge_suspect(fabric: Fabric, suspect: Suspect, where: typing.Mapping[str, Place], topology: typing.Optional[Topology], blind: str) -> Finding:
+def _judge_suspect(
+    fabric: Fabric, suspect: Suspect, where: typing.Mapping[str, Place], topology: typing.Optional[Topology], blind: str
+) -> Finding:
     unseen = f" No switch can be suspected: {blind}" if blind else ""
     why = f"All of these failing pairs depend on it: {_some(suspect)}."
     if len(suspect.elements) > 1:
-        why = f"These failing pairs depend on all of them, and no passing pair on one of them alone, so which one it is can't be told: {_some(suspect)}."
+        why = (
+            "These failing pairs depend on all of them, and no passing pair on one of them alone, so which one it is"
+            f" can't be told: {_some(suspect)}."
+        )
     remedy = " ".join(_next_steps(suspect.elements, where, topology))
     subject = f"{fabric.name} {named(suspect.elements)}"
-    return Finding("reachability.suspect", subject, FAIL, f"{suspect.failed} of {suspect.trials} pairs fail", "no pair fails", why + unseen, remedy)
+    return Finding(
+        "reachability.suspect",
+        subject,
+        FAIL,
+        f"{suspect.failed} of {suspect.trials} pairs fail",
+        "no pair fails",
+        why + unseen,
+        remedy,
+    )
 
 
-def _next_steps(elements: typing.Iterable[Element], where: typing.Mapping[str, Place], topology: typing.Optional[Topology]) -> typing.Iterator[str]:
-    """What to do about all of them: one sentence for the links, each of them once, whichever leaf it is an uplink of."""
+def _next_steps(
+    elements: typing.Iterable[Element], where: typing.Mapping[str, Place], topology: typing.Optional[Topology]
+) -> typing.Iterator[str]:
+    """What to do about all of them: one sentence for the links, each of them once, whichever leaf it is an uplink
+    of."""
     of_links = [element for element in elements if element.kind in ("uplinks", "leaves")]
     if of_links:
         names = ", ".join(dict.fromkeys(links_of(element, topology) or element.name for element in of_links))
@@ -78,11 +124,19 @@ def _next_step(element: Element, where: typing.Mapping[str, Place], topology: ty
     if element.kind == "hca":
         place = where[name]
         cable = f"{name} to port {place.leaf_port} of {place.leaf}" if place.leaf else f"{name} to its leaf"
-        return f"Look at the cable from {cable}: error counters at both ends (ibqueryerrors), then reseat it or swap it, then the HCA."
+        return (
+            f"Look at the cable from {cable}: error counters at both ends (ibqueryerrors), then reseat it or swap it,"
+            " then the HCA."
+        )
     steps = {
-        "node": f"See what the stages discover and fabric say about {name}: it must be up, and ibping -S must run there.",
+        "node": (
+            f"See what the stages discover and fabric say about {name}: it must be up, and ibping -S must run there."
+        ),
         "client": f"Ping by hand from {name}; its link is not the cause, since it answers others.",
-        "server": f"Start ibping -S by hand on {name} and ping it; its link is not the cause, since it gets answers from others.",
+        "server": (
+            f"Start ibping -S by hand on {name} and ping it; its link is not the cause, since it gets answers from"
+            " others."
+        ),
         "leaf": f"Look at the switch {name}: its power, its firmware, and its ports with iblinkinfo.",
         "path": f"Trace the route both ways with ibtracert, since both ends pass with others: {name}.",
         "fabric": "Look for what all share: subnet manager, partition key, ibping itself.",

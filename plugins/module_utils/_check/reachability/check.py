@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage reachability: does every port of an InfiniBand fabric reach its partners, as a client and as a server. Check ids: ``reachability.*``.
+"""Stage reachability: does every port of an InfiniBand fabric reach its partners, as a client and as a server. Check
+ids: ``reachability.*``.
 
-Partners are the ports of the same rail on the other nodes. Only counted packets are evidence: ibping's exit code and times are not. Any loss
-fails. What failing pairs have in common is named from who passed and who failed, and from where the HCAs are.
+Partners are the ports of the same rail on the other nodes. Only counted packets are evidence: ibping's exit code and
+times are not. Any loss fails. What failing pairs have in common is named from who passed and who failed, and from where
+the HCAs are.
 """
 
 from __future__ import annotations
@@ -46,33 +48,56 @@ class Facts:
     :ivar by_pods: names of the nodes that are reached by observers
     """
 
-    nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
-    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
-    topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
-    plan: typing.Dict[str, PingPlan] = dataclasses.field(default_factory=dict)
-    servers: typing.Dict[str, ObservedServers] = dataclasses.field(default_factory=dict)
-    pings: typing.Dict[str, ObservedPings] = dataclasses.field(default_factory=dict)
-    stopped: typing.Dict[str, ObservedServers] = dataclasses.field(default_factory=dict)
-    by_pods: typing.Tuple[str, ...] = ()
+    nodes: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+    plan: dict[str, PingPlan] = dataclasses.field(default_factory=dict)
+    servers: dict[str, ObservedServers] = dataclasses.field(default_factory=dict)
+    pings: dict[str, ObservedPings] = dataclasses.field(default_factory=dict)
+    stopped: dict[str, ObservedServers] = dataclasses.field(default_factory=dict)
+    by_pods: tuple[str, ...] = ()
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """One finding at least for each fabric, each node, and each port of an InfiniBand fabric."""
-    nodes = {name: observed.value for name, observed in facts.nodes.items() if observed.value is not None and observed.error is None}
-    subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None and observed.error is None}
-    findings: typing.List[Finding] = []
+    nodes = {
+        name: observed.value
+        for name, observed in facts.nodes.items()
+        if observed.value is not None and observed.error is None
+    }
+    subnets = {
+        name: observed.value
+        for name, observed in facts.subnets.items()
+        if observed.value is not None and observed.error is None
+    }
+    findings: list[Finding] = []
     if any(is_infiniband(fabric) for fabric in intent.fabrics):
         findings += _check_nodes(facts)
     for fabric in intent.fabrics:
         if not is_infiniband(fabric):
             # says what this stage does not cover, and claims nothing else
-            findings.append(ok("reachability.scope", fabric.name, "Ethernet: ibping does not apply; stage bandwidth measures its path", "InfiniBand only"))
+            findings.append(
+                ok(
+                    "reachability.scope",
+                    fabric.name,
+                    "Ethernet: ibping does not apply; stage bandwidth measures its path",
+                    "InfiniBand only",
+                )
+            )
             continue
         membership = by_leaf(resolve(fabric, nodes, subnets), facts.topologies)
         if not membership.resolved:
             why = f"Which ports belong to the fabric is not known: {membership.why}."
             findings.append(
-                Finding("reachability.scope", fabric.name, UNKNOWN, "not measured", "every port as client and as server", why, f"{membership.remedy}.")
+                Finding(
+                    "reachability.scope",
+                    fabric.name,
+                    UNKNOWN,
+                    "not measured",
+                    "every port as client and as server",
+                    why,
+                    f"{membership.remedy}.",
+                )
             )
             continue
         claims = false_claims(membership, nodes, subnets, facts.topologies)
@@ -88,40 +113,77 @@ def chance_to_see(loss: float, packets: int) -> float:
     return 1 - (1 - loss) ** packets
 
 
-def _check_nodes(facts: Facts) -> typing.List[Finding]:
+def _check_nodes(facts: Facts) -> list[Finding]:
     if not facts.nodes:
         why = "No node was asked, so nothing is known."
-        return [Finding("reachability.node", "inventory", UNKNOWN, "no node", "at least 2 nodes", why, "Put the nodes into the inventory's group rdma_nodes.")]
+        return [
+            Finding(
+                "reachability.node",
+                "inventory",
+                UNKNOWN,
+                "no node",
+                "at least 2 nodes",
+                why,
+                "Put the nodes into the inventory's group rdma_nodes.",
+            )
+        ]
     findings = []
     for name, hcas in facts.nodes.items():
-        given: typing.Dict[str, typing.Any] = {
+        given: dict[str, typing.Any] = {
             "node_info": hcas,
             "subnet_manager_info": facts.subnets.get(name, ObservedSubnets(error="was not asked")),
             "ibping servers": facts.servers.get(name, ObservedServers(error="were not started")),
             "ibping clients": facts.pings.get(name, ObservedPings(error="were not started")),
             "end of the ibping servers": facts.stopped.get(name, ObservedServers(error="was not asked for")),
         }
-        errors = [f"{what}: {answer.error or 'empty answer'}" for what, answer in given.items() if answer.value is None or answer.error is not None]
+        errors = [
+            f"{what}: {answer.error or 'empty answer'}"
+            for what, answer in given.items()
+            if answer.value is None or answer.error is not None
+        ]
         expected = "answers of all observers"
         if errors:
             remedy = answers.remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
-            findings.append(Finding("reachability.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy))
+            findings.append(
+                Finding("reachability.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy)
+            )
         else:
             count = len(facts.pings[name].value or ())
-            findings.append(ok("reachability.node", name, f"{len(facts.servers[name].value or ())} servers, {count} destinations pinged", expected))
+            findings.append(
+                ok(
+                    "reachability.node",
+                    name,
+                    f"{len(facts.servers[name].value or ())} servers, {count} destinations pinged",
+                    expected,
+                )
+            )
     return findings
 
 
-def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts, claims: typing.Mapping[Key, Claim]) -> typing.List[Finding]:
+def _check_fabric(
+    fabric: Fabric, membership: Membership, facts: Facts, claims: typing.Mapping[Key, Claim]
+) -> list[Finding]:
     """:param claims: of the ports of which it is not proven that they have their LID"""
     ports = _ports(membership, facts)
     if not ports:
         why = f"The fabric has no port on any of the {len(membership.members)} nodes that were read."
-        return [Finding("reachability.scope", fabric.name, UNKNOWN, "no port", "every port as client and as server", why, "See the findings of stage fabric.")]
-    strays: typing.Dict[Port, typing.List[int]] = {}
-    pairs = find_pairs(ports, facts.plan, facts.pings, servers_gone(ports, facts.servers, facts.stopped), strays, claims)
-    as_client: typing.Dict[Port, typing.List[Pair]] = {port: [] for port in ports}
-    as_server: typing.Dict[Port, typing.List[Pair]] = {port: [] for port in ports}
+        return [
+            Finding(
+                "reachability.scope",
+                fabric.name,
+                UNKNOWN,
+                "no port",
+                "every port as client and as server",
+                why,
+                "See the findings of stage fabric.",
+            )
+        ]
+    strays: dict[Port, list[int]] = {}
+    pairs = find_pairs(
+        ports, facts.plan, facts.pings, servers_gone(ports, facts.servers, facts.stopped), strays, claims
+    )
+    as_client: dict[Port, list[Pair]] = {port: [] for port in ports}
+    as_server: dict[Port, list[Pair]] = {port: [] for port in ports}
     for pair in pairs:
         as_client[pair.client].append(pair)
         as_server[pair.server].append(pair)
@@ -129,42 +191,71 @@ def _check_fabric(fabric: Fabric, membership: Membership, facts: Facts, claims: 
     # partitions are no fault of an element: no cable is to be accused for them
     trials = [pair for pair in measured if not pair.apart]
     failed = any(not pair.passed for pair in trials)
-    found = suspects([trial(fabric.name, pair.client.place, pair.server.place, pair.passed) for pair in trials]) if failed else ()
+    found = (
+        suspects([trial(fabric.name, pair.client.place, pair.server.place, pair.passed) for pair in trials])
+        if failed
+        else ()
+    )
     return [
         *judge_pairs(fabric, pairs, found, facts.servers),
-        *(judge_port(fabric, port, as_client[port], as_server[port], strays.get(port, ()), claims.get(port.key)) for port in ports),
+        *(
+            judge_port(fabric, port, as_client[port], as_server[port], strays.get(port, ()), claims.get(port.key))
+            for port in ports
+        ),
         *check_suspects(fabric, pairs, found, membership, facts.topologies),
         _judge_scope(fabric, ports, as_client),
         *_judge_links(fabric, pairs, membership, facts),
     ]
 
 
-def _ports(membership: Membership, facts: Facts) -> typing.List[Port]:
+def _ports(membership: Membership, facts: Facts) -> list[Port]:
     where = places(membership, facts.topologies)
     return [
-        Port(name, member.hca.rdma_device or "", member.port.number, member.rail, member.port.lid, where[name, member.hca.name], member.port.pkeys)
+        Port(
+            name,
+            member.hca.rdma_device or "",
+            member.port.number,
+            member.rail,
+            member.port.lid,
+            where[name, member.hca.name],
+            member.port.pkeys,
+        )
         for name, members in membership.members.items()
         for member in members
         if member.port is not None
     ]
 
 
-def _judge_scope(fabric: Fabric, ports: typing.Sequence[Port], as_client: typing.Mapping[Port, typing.Sequence[Pair]]) -> Finding:
+def _judge_scope(
+    fabric: Fabric, ports: typing.Sequence[Port], as_client: typing.Mapping[Port, typing.Sequence[Pair]]
+) -> Finding:
     """How much was looked at. Whether it is good is said elsewhere."""
     partners = max(len(asked) for asked in as_client.values())
     most = len({port.node for port in ports}) - 1
     packets = [pair.ping.transmitted for asked in as_client.values() for pair in asked if pair.ping and pair.passed]
     measured = f"each port with up to {partners} of {most} partners on its rail"
     if packets:
-        measured += f", {min(packets)} packets to each: a loss of {_SMALL_LOSS:.0%} is seen with {chance_to_see(_SMALL_LOSS, min(packets)):.1%}"
+        measured += (
+            f", {min(packets)} packets to each: a loss of {_SMALL_LOSS:.0%} is seen with"
+            f" {chance_to_see(_SMALL_LOSS, min(packets)):.1%}"
+        )
     return ok("reachability.scope", fabric.name, measured, "every port as client and as server")
 
 
-def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membership, facts: Facts) -> typing.List[Finding]:
-    """Which links the pings went over, there and back. Stage fabric says why there is no topology, where there is none."""
+def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membership, facts: Facts) -> list[Finding]:
+    """Which links the pings went over, there and back. Stage fabric says why there is no topology, where there is
+    none."""
     ways, _why = ways_of(fabric, membership, facts.topologies)
     if ways is None:
         return []
     there = [ways.test(pair.client.rail, pair.client.node, pair.server.node) for pair in pairs if pair.ping is not None]
     used = coverage(ways, [test for pair in there if pair is not None for test in (pair, pair[::-1])])
-    return [coverage_finding("reachability.coverage", fabric, ways, used, "See reachability.node and reachability.pair for the nodes at these links.")]
+    return [
+        coverage_finding(
+            "reachability.coverage",
+            fabric,
+            ways,
+            used,
+            "See reachability.node and reachability.pair for the nodes at these links.",
+        )
+    ]

@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage reachability mean, for the pages that the report leads to. Check ids: ``reachability.*``."""
+"""What the findings of stage reachability mean, for the pages that the report leads to. Check ids:
+``reachability.*``."""
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.explanation import Explanation
 
-EXPLAINED: typing.Dict[str, Explanation] = {
+EXPLAINED: dict[str, Explanation] = {
     "reachability.coverage": Explanation(
         means="Which links the pings went over, there and back. A link that no ping went over is not known to be good.",
         measured=(
-            "The way of each pair by the forwarding tables, against all links that these nodes can use, each in both directions. Where the intent "
-            "does not say `routing: static`, the nodes' cables alone."
+            "The way of each pair by the forwarding tables, against all links that these nodes can use, each in both"
+            " directions. Where the intent does not say `routing: static`, the nodes' cables alone."
         ),
         causes=(
             "A node gave no answer, so its cable stays open.",
             "The forwarding table of a switch could not be read whole.",
         ),
         look=("ibqueryerrors", "iblinkinfo"),
-        remedy="See `reachability.node` and `reachability.pair` for the nodes at these links, then run the stage again.",
+        remedy=(
+            "See `reachability.node` and `reachability.pair` for the nodes at these links, then run the stage again."
+        ),
     ),
     "reachability.node": Explanation(
         means="A node gave no answer, or has no ibping. Pairs with it were not measured.",
@@ -52,12 +53,14 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "smpquery pkeys LID",
         ),
         remedy=(
-            "See `reachability.suspect` first: it says what failing pairs have in common. Then the error counters on the way: `ibtracert`, "
-            "then `ibqueryerrors`."
+            "See `reachability.suspect` first: it says what failing pairs have in common. Then the error counters on"
+            " the way: `ibtracert`, then `ibqueryerrors`."
         ),
     ),
     "reachability.port": Explanation(
-        means="A port is not proven in both roles, client and server. Which role fails tells the link from the program.",
+        means=(
+            "A port is not proven in both roles, client and server. Which role fails tells the link from the program."
+        ),
         measured="The pairs of the port as a client and as a server.",
         causes=(
             "A pair of it failed: see `reachability.pair`.",
@@ -70,10 +73,16 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "ibping -S -C mlx5_0",
             "perfquery -x LID PORT",
         ),
-        remedy=("See the findings `reachability.pair` of this port. Without a LID see stage `fabric`; without a partner put a second node into `rdma_nodes`."),
+        remedy=(
+            "See the findings `reachability.pair` of this port. Without a LID see stage `fabric`; without a partner put"
+            " a second node into `rdma_nodes`."
+        ),
     ),
     "reachability.scope": Explanation(
-        means="The ports of the fabric are not known, so nobody pinged. A pass says how many partners and packets each port had.",
+        means=(
+            "The ports of the fabric are not known, so nobody pinged. A pass says how many partners and packets each"
+            " port had."
+        ),
         measured="The members of the fabric as stage `fabric` makes them out.",
         causes=(
             "`fabric.membership` did not pass.",
@@ -86,8 +95,14 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Correct what the findings of stage `fabric` name, and run both stages again.",
     ),
     "reachability.suspect": Explanation(
-        means="What failing pairs have in common: a node, an HCA with its cable, a leaf, the links between two leaves, or the way of one pair.",
-        measured="Who passed and who failed. An element is named where pairs over it fail so much more often that chance does not explain it.",
+        means=(
+            "What failing pairs have in common: a node, an HCA with its cable, a leaf, the links between two leaves, or"
+            " the way of one pair."
+        ),
+        measured=(
+            "Who passed and who failed. An element is named where pairs over it fail so much more often that chance"
+            " does not explain it."
+        ),
         causes=(
             "The cable from the HCA that is named to its leaf.",
             "The links between the two leaves that are named.",
@@ -102,7 +117,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "mlxlink -d ADDRESS -c -m",
         ),
         remedy=(
-            "Look at what is named first: error counters at both ends (`ibqueryerrors`), then reseat or swap the cable, then the HCA. Then run the stage again."
+            "Look at what is named first: error counters at both ends (`ibqueryerrors`), then reseat or swap the cable,"
+            " then the HCA. Then run the stage again."
         ),
     ),
 }

@@ -21,7 +21,9 @@ from .partitions import remedy_of, status_of
 _MOST_PAIRS = 1000
 
 #: whoever ends servers that are ours, or a node that is so slow, can be seen there
-_AGAIN = "Run the stage again; if it is so once more, see on the node what ends it: journalctl -k, and what else runs there."
+_AGAIN = (
+    "Run the stage again; if it is so once more, see on the node what ends it: journalctl -k, and what else runs there."
+)
 #: answer of ibping, mode serve, of each node
 _Servers = typing.Mapping[str, ObservedServers]
 
@@ -35,7 +37,7 @@ class Port(typing.NamedTuple):
     rail: int
     lid: typing.Optional[int]
     place: Place
-    pkeys: typing.Tuple[str, ...]
+    pkeys: tuple[str, ...]
 
     @property
     def key(self) -> Key:
@@ -66,7 +68,9 @@ class Pair:
     @property
     def apart(self) -> typing.Optional[Apart]:
         """The partitions that keep a pair apart from which nothing came back. What came back proves that none does."""
-        return apart(self.client.pkeys, self.server.pkeys) if self.ping is not None and self.ping.received == 0 else None
+        return (
+            apart(self.client.pkeys, self.server.pkeys) if self.ping is not None and self.ping.received == 0 else None
+        )
 
 
 def find_pairs(
@@ -74,9 +78,9 @@ def find_pairs(
     plan: typing.Mapping[str, PingPlan],
     pings: typing.Mapping[str, ObservedPings],
     gone: typing.Collection[Port],
-    strays: typing.Dict[Port, typing.List[int]],
+    strays: dict[Port, list[int]],
     claims: typing.Collection[Key] = (),
-) -> typing.List[Pair]:
+) -> list[Pair]:
     """What was planned between these ports, each with its measurement.
 
     :param plan: who was to ping, by node
@@ -86,7 +90,11 @@ def find_pairs(
     :param claims: ports of which it is not proven that they have their LID: what answers there may be another port
     """
     # a port that is proven goes before one that tells the same LID
-    servers = {(port.rail, port.lid): port for port in sorted(ports, key=lambda port: port.key in claims, reverse=True) if port.lid is not None}
+    servers = {
+        (port.rail, port.lid): port
+        for port in sorted(ports, key=lambda port: port.key in claims, reverse=True)
+        if port.lid is not None
+    }
     measured = {
         (name, ping.rdma_device, ping.port, ping.destination_lid): ping
         for name, observed in pings.items()
@@ -107,21 +115,42 @@ def find_pairs(
                 ping = measured.get((client.node, client.device, client.number, lid))
                 if server.key in claims:
                     why = f"it is not proven that {server} has LID {lid}, so what answered may be another port"
-                    result.append(Pair(client, server, None, why, "See the finding fabric.lids of this LID, and the finding reachability.port of the port."))
+                    result.append(
+                        Pair(
+                            client,
+                            server,
+                            None,
+                            why,
+                            "See the finding fabric.lids of this LID, and the finding reachability.port of the port.",
+                        )
+                    )
                 elif ping is None:
                     observed = pings.get(client.node)
-                    why = f"the client's node gave no answer: {observed.error if observed and observed.error else 'this destination is missing in it'}"
+                    why = (
+                        "the client's node gave no answer:"
+                        f" {observed.error if observed and observed.error else 'this destination is missing in it'}"
+                    )
                     result.append(Pair(client, server, None, why))
                 elif ping.error is not None:
                     result.append(Pair(client, server, None, ping.error))
                 else:
                     pair = Pair(client, server, ping)
                     ended = not pair.passed and server in gone
-                    result.append(Pair(client, server, None, f"the server on {server} had ended by itself when the pings were over", _AGAIN) if ended else pair)
+                    result.append(
+                        Pair(
+                            client,
+                            server,
+                            None,
+                            f"the server on {server} had ended by itself when the pings were over",
+                            _AGAIN,
+                        )
+                        if ended
+                        else pair
+                    )
     return result
 
 
-def servers_gone(ports: typing.Iterable[Port], servers: _Servers, stopped: _Servers) -> typing.Set[Port]:
+def servers_gone(ports: typing.Iterable[Port], servers: _Servers, stopped: _Servers) -> set[Port]:
     """Ports whose server started, and was not there any more when it was to be ended."""
     left = {
         (name, server.rdma_device, server.port)
@@ -130,25 +159,48 @@ def servers_gone(ports: typing.Iterable[Port], servers: _Servers, stopped: _Serv
         for server in observed.value
     }
     told = {name for name, observed in stopped.items() if observed.value is not None and observed.error is None}
-    return {port for port in ports if port.node in told and not _why_no_server(port, servers) and (port.node, port.device, port.number) not in left}
+    return {
+        port
+        for port in ports
+        if port.node in told and not _why_no_server(port, servers) and (port.node, port.device, port.number) not in left
+    }
 
 
-def judge_pairs(fabric: Fabric, pairs: typing.Sequence[Pair], found: typing.Sequence[Suspect], servers: _Servers) -> typing.List[Finding]:
-    """Each pair, as long as a reader can read them: with a thousand nodes one dead leaf makes as many failing pairs as a book has lines."""
+def judge_pairs(
+    fabric: Fabric, pairs: typing.Sequence[Pair], found: typing.Sequence[Suspect], servers: _Servers
+) -> list[Finding]:
+    """Each pair, as long as a reader can read them: with a thousand nodes one dead leaf makes as many failing pairs as
+    a book has lines."""
     good = [pair for pair in pairs if pair.passed]
     bad = [pair for pair in pairs if not pair.passed]
     back = {(pair.server, pair.client) for pair in good}
     shown = bad
     if len(shown) > _MOST_PAIRS:
         unmeasured = [pair for pair in bad if pair.ping is None]
-        ends = {(f"{pair.client.node} {pair.client.device}", f"{pair.server.node} {pair.server.device}"): pair for pair in bad}
+        ends = {
+            (f"{pair.client.node} {pair.client.device}", f"{pair.server.node} {pair.server.device}"): pair
+            for pair in bad
+        }
         groups = [unmeasured, *([ends[one.client, one.server] for one in suspect.explained] for suspect in found)]
         shown = [pair for group in groups for pair in group[: _MOST_PAIRS // len(groups)]]
     findings = [_judge_pair(fabric, pair, (pair.client, pair.server) in back, servers) for pair in shown]
     if len(bad) > len(shown):
-        why = f"They are too many to list; those that are listed are {_MOST_PAIRS} at most. Each is counted at its two ports."
+        why = (
+            f"They are too many to list; those that are listed are {_MOST_PAIRS} at most. Each is counted at its two"
+            " ports."
+        )
         remedy = "See the findings reachability.suspect first: they say what the failing pairs have in common."
-        findings.append(Finding("reachability.pair", f"{fabric.name} further pairs", FAIL, f"{len(bad) - len(shown)} did not pass", "0 % loss", why, remedy))
+        findings.append(
+            Finding(
+                "reachability.pair",
+                f"{fabric.name} further pairs",
+                FAIL,
+                f"{len(bad) - len(shown)} did not pass",
+                "0 % loss",
+                why,
+                remedy,
+            )
+        )
     if len(good) <= _MOST_PAIRS:
         findings += [_judge_pair(fabric, pair, False, servers) for pair in good]
     return findings
@@ -156,10 +208,16 @@ def judge_pairs(fabric: Fabric, pairs: typing.Sequence[Pair], found: typing.Sequ
 
 def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Finding:
     """One direction. back: the other one passes."""
-    subject = f"{fabric.name} rail {pair.client.rail} {pair.client.node} {pair.client.device} -> {pair.server.node} {pair.server.device}"
+    subject = (
+        f"{fabric.name} rail {pair.client.rail} {pair.client.node} {pair.client.device} -> {pair.server.node}"
+        f" {pair.server.device}"
+    )
     expected = "0 % loss"
     if pair.ping is None:
-        why, remedy = f"ibping measured nothing: {pair.why}.", pair.remedy or f"Run ibping by hand from {pair.client.node}, as root."
+        why, remedy = (
+            f"ibping measured nothing: {pair.why}.",
+            pair.remedy or f"Run ibping by hand from {pair.client.node}, as root.",
+        )
         return Finding("reachability.pair", subject, UNKNOWN, "not measured", expected, why, remedy)
     ping = pair.ping
     measured = f"{ping.lost} of {ping.sent} messages lost, {100 * ping.lost / ping.sent if ping.sent else 100:.3g} %"
@@ -171,12 +229,23 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Fi
     server = _why_no_server(pair.server, servers)
     if server:
         why = f"The server on {pair.server} did not serve: {server}."
-        remedy = f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand and see what it says."
+        remedy = (
+            f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand and see"
+            " what it says."
+        )
     elif back and ping.received == 0:
-        why = "The other direction passes, over the same links: the server of this one does not answer, or answers late."
-        remedy = f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand, and ping it from another node."
+        why = (
+            "The other direction passes, over the same links: the server of this one does not answer, or answers late."
+        )
+        remedy = (
+            f"Start ibping -S -C {pair.server.device} -P {pair.server.number} on {pair.server.node} by hand, and ping"
+            " it from another node."
+        )
     elif ping.received == 0:
-        why = f"Nothing came back from LID {pair.server.lid}: no route, a port or link that is down, or a server that is gone."
+        why = (
+            f"Nothing came back from LID {pair.server.lid}: no route, a port or link that is down, or a server that is"
+            " gone."
+        )
         remedy = f"See reachability.suspect; trace the route with {trace}."
     else:
         why = "Messages are lost on the way: a bad cable or transceiver, or a congested or failing link."
@@ -186,8 +255,14 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Fi
 
 def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
     """A pair that no cable keeps apart."""
-    shared = f" They share {folded(found.shared, 8)}, which ibping does not use, so this way is not proven." if found.shared else ""
-    return Finding("reachability.pair", subject, status_of([found]), measured, "0 % loss", found.why + shared, remedy_of([found]))
+    shared = (
+        f" They share {folded(found.shared, 8)}, which ibping does not use, so this way is not proven."
+        if found.shared
+        else ""
+    )
+    return Finding(
+        "reachability.pair", subject, status_of([found]), measured, "0 % loss", found.why + shared, remedy_of([found])
+    )
 
 
 def _why_no_server(port: Port, servers: _Servers) -> str:

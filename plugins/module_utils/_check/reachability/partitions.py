@@ -10,9 +10,15 @@ from ..._model.findings import FAIL, UNKNOWN
 from ..fleet.partitions import Apart
 
 #: for opensm; UFM and the managers of switches have the same partition in their own form
-_FULL_MEMBERS = "Make one of them a full member: 'Default=0x7fff, ipoib : ALL=full;' in /etc/opensm/partitions.conf, then 'systemctl restart opensm'."
+_FULL_MEMBERS = (
+    "Make one of them a full member: 'Default=0x7fff, ipoib : ALL=full;' in /etc/opensm/partitions.conf, then"
+    " 'systemctl restart opensm'."
+)
 #: ibping proves nothing of a partition that it does not use
-_ANOTHER_PARTITION = "Make the default partition reach all HCAs, or see what stage bandwidth measures, and waive this finding with that reason."
+_ANOTHER_PARTITION = (
+    "Make the default partition reach all HCAs, or see what stage bandwidth measures, and waive this finding with that"
+    " reason."
+)
 
 
 def status_of(parted: typing.Sequence[Apart]) -> typing.Literal["fail", "unknown"]:

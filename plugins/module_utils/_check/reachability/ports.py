@@ -49,8 +49,19 @@ def judge_port(
         )
     if all(pair.passed for pair in (*as_client, *as_server)):
         if strays:
-            why = f"It was to ping LIDs that no port of its rail has: {', '.join(map(str, strays[:8]))}. LIDs or ports changed since the pings were planned."
-            return Finding("reachability.port", subject, UNKNOWN, measured, expected, why, "Run the stages fabric and reachability again.")
+            why = (
+                f"It was to ping LIDs that no port of its rail has: {', '.join(map(str, strays[:8]))}. LIDs or ports"
+                " changed since the pings were planned."
+            )
+            return Finding(
+                "reachability.port",
+                subject,
+                UNKNOWN,
+                measured,
+                expected,
+                why,
+                "Run the stages fabric and reachability again.",
+            )
         return ok("reachability.port", subject, measured, expected)
     bad = [pair for pair in (*as_client, *as_server) if pair.ping is not None and not pair.passed]
     parted = [found for found in (pair.apart for pair in bad) if found]
@@ -60,9 +71,23 @@ def judge_port(
         return Finding("reachability.port", subject, status_of(parted), measured, expected, why, remedy_of(parted))
     if bad:
         why = f"Packets from or to this port are lost.{_asymmetry(passed, as_client, as_server)}"
-        return Finding("reachability.port", subject, FAIL, measured, expected, why, "See the findings reachability.pair of this port.")
+        return Finding(
+            "reachability.port",
+            subject,
+            FAIL,
+            measured,
+            expected,
+            why,
+            "See the findings reachability.pair of this port.",
+        )
     return Finding(
-        "reachability.port", subject, UNKNOWN, measured, expected, "Some of its pairs were not measured.", "See the findings reachability.pair of this port."
+        "reachability.port",
+        subject,
+        UNKNOWN,
+        measured,
+        expected,
+        "Some of its pairs were not measured.",
+        "See the findings reachability.pair of this port.",
     )
 
 
@@ -73,7 +98,9 @@ def _asymmetry(passed: typing.Sequence[int], as_client: typing.Sequence[Pair], a
     if passed[0] == len(as_client) and passed[1] < len(as_server):
         return " It reaches others and others do not reach it: its server is the suspect, not its link."
     if passed[1] == len(as_server) and passed[0] < len(as_client):
-        return " Others reach it and it does not reach others: the servers of its partners are the suspects, not its link."
+        return (
+            " Others reach it and it does not reach others: the servers of its partners are the suspects, not its link."
+        )
     if passed[0] == passed[1] == 0:
         return " Nothing works in either direction: the port, its cable or its switch port is the suspect."
     return ""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage training: did a job use the network that it was given, all of it and no other (row S3.6). Check ids: ``training.*``.
+"""Stage training: did a job use the network that it was given, all of it and no other (row S3.6). Check ids:
+``training.*``.
 
-_check/job/channels.py judges the log alone; here it meets the intent, the pods and the nodes: the HCAs that the channels use are those that the pod got,
-and each rail is used.
+_check/job/channels.py judges the log alone; here it meets the intent, the pods and the nodes: the HCAs that the
+channels use are those that the pod got, and each rail is used.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ class Facts:
     """
 
     log: typing.Optional[NcclLog] = None
-    pods: typing.Optional[typing.Tuple[TrainingPod, ...]] = None
-    hcas: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
-    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
-    topologies: typing.Dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
+    pods: typing.Optional[tuple[TrainingPod, ...]] = None
+    hcas: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    topologies: dict[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,11 +51,11 @@ class _Got:
     :ivar nameless: interfaces whose RDMA device is not known
     """
 
-    devices: typing.Dict[str, typing.Optional[int]]
-    nameless: typing.Tuple[str, ...]
+    devices: dict[str, typing.Optional[int]]
+    nameless: tuple[str, ...]
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """Findings on the log, on each rank in it, and on each host: its interface, its HCAs and its rails."""
     wanted = intent.cluster.training
     if facts.log is None:
@@ -74,10 +75,10 @@ def _hosts(intent: Intent, wanted: Training, facts: Facts, log: NcclLog) -> typi
     fabrics = [fabric for fabric in intent.fabrics if wanted.fabric in (None, fabric.name) and carries_rdma(fabric)]
     members = _members(fabrics, facts)
     ranks = [rank for communicator in log.communicators for rank in communicator.ranks]
-    pods: typing.Dict[str, typing.List[TrainingPod]] = {}
+    pods: dict[str, list[TrainingPod]] = {}
     for item in facts.pods or ():
         pods.setdefault(item.host, []).append(item)
-    by_host: typing.Dict[str, typing.List[NcclProcess]] = {}
+    by_host: dict[str, list[NcclProcess]] = {}
     for process in log.processes:
         by_host.setdefault(process.host, []).append(process)
     hosts = dict.fromkeys([*by_host, *(rank.host for rank in ranks)])
@@ -119,41 +120,61 @@ def _no_log(wanted: typing.Optional[Training]) -> Finding:
         return ok("training.log", "job", "no log", "no job is asked for")
     why = "rdma_cluster.training asks for the proof of a job, and no log of one was given."
     return Finding(
-        "training.log", "job", UNKNOWN, "no log", "NCCL's log of every rank", why, "Run the job with NCCL_DEBUG=INFO, and name its logs in training_logs."
+        "training.log",
+        "job",
+        UNKNOWN,
+        "no log",
+        "NCCL's log of every rank",
+        why,
+        "Run the job with NCCL_DEBUG=INFO, and name its logs in training_logs.",
     )
 
 
-def _used(log: NcclLog) -> typing.Dict[str, typing.Dict[str, bool]]:
+def _used(log: NcclLog) -> dict[str, dict[str, bool]]:
     """By host the RDMA devices that channels use; false for one that is but a number, as its name is not in the log."""
-    names = {(process.host, process.pid): {device.index: device.name for device in process.devices} for process in log.processes}
-    found: typing.Dict[str, typing.Dict[str, bool]] = {}
+    names = {
+        (process.host, process.pid): {device.index: device.name for device in process.devices}
+        for process in log.processes
+    }
+    found: dict[str, dict[str, bool]] = {}
     for communicator in log.communicators:
         for rank in communicator.ranks:
             for route in rank.routes:
                 if route.via == "Socket" or route.transport != "NET":
                     continue
                 name = names.get((rank.host, rank.pid), {}).get(-1 if route.device is None else route.device)
-                parts = name_hcas(name) if name else [f"device {'without a number' if route.device is None else route.device}"]
+                parts = (
+                    name_hcas(name)
+                    if name
+                    else [f"device {'without a number' if route.device is None else route.device}"]
+                )
                 found.setdefault(rank.host, {}).update(dict.fromkeys(parts, name is not None))
     return found
 
 
-def _members(fabrics: typing.Sequence[Fabric], facts: Facts) -> typing.Dict[typing.Tuple[str, str], typing.Tuple[Member, ...]]:
+def _members(fabrics: typing.Sequence[Fabric], facts: Facts) -> dict[tuple[str, str], tuple[Member, ...]]:
     """The members of each fabric on each node."""
     nodes = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
     fleet = {fabric.name: by_leaf(resolve(fabric, nodes, subnets), facts.topologies) for fabric in fabrics}
-    return {(fabric, node): members for fabric, membership in fleet.items() for node, members in membership.members.items()}
+    return {
+        (fabric, node): members for fabric, membership in fleet.items() for node, members in membership.members.items()
+    }
 
 
-def _got(fabric: Fabric, functions: typing.Sequence[PodFunction], members: typing.Sequence[Member], observed: typing.Optional[ObservedHcas]) -> _Got:
+def _got(
+    fabric: Fabric,
+    functions: typing.Sequence[PodFunction],
+    members: typing.Sequence[Member],
+    observed: typing.Optional[ObservedHcas],
+) -> _Got:
     """Which RDMA devices the pod got, by the word of multus, else of the node's sysfs; and of which rail they are."""
     mine = [function for function in functions if function.network == attachment_name(fabric)]
     if traits(fabric).shared and mine:
         return _Got({member.hca.rdma_device: member.rail for member in members if member.hca.rdma_device}, ())
     hcas = {hca.pci.address: hca for hca in (observed.value or NodeHcas(())).hcas if hca.pci} if observed else {}
     rails = {member.hca.pci.address: member.rail for member in members if member.hca.pci}
-    devices: typing.Dict[str, typing.Optional[int]] = {}
+    devices: dict[str, typing.Optional[int]] = {}
     nameless = []
     for function in mine:
         hca = hcas.get(function.pci or "")
@@ -173,13 +194,23 @@ def _oob(host: str, processes: typing.Sequence[NcclProcess], several: bool) -> F
         return Finding("training.oob", host, UNKNOWN, "not in the log", expected, why, remedy)
     if several and any(line.startswith("lo ") for line in seen):
         why = "NCCL makes its own connections over the loopback interface, which no other host reaches."
-        return Finding("training.oob", host, FAIL, folded(seen), expected, why, "Set NCCL_SOCKET_IFNAME to an interface of the pod network.")
+        return Finding(
+            "training.oob",
+            host,
+            FAIL,
+            folded(seen),
+            expected,
+            why,
+            "Set NCCL_SOCKET_IFNAME to an interface of the pod network.",
+        )
     return ok("training.oob", host, folded(seen), expected)
 
 
 def _one_host(host: str) -> Finding:
     why = "All ranks are on one host, so nothing goes over the network, and nothing is proven of it."
-    return Finding("training.hcas", host, UNKNOWN, "one host", "at least two hosts", why, "Run the job on two nodes or more.")
+    return Finding(
+        "training.hcas", host, UNKNOWN, "one host", "at least two hosts", why, "Run the job on two nodes or more."
+    )
 
 
 def _no_fabric(host: str) -> Finding:
@@ -192,7 +223,9 @@ def _several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Finding:
     """NCCL's log has the host name alone, which each pod of the namespace may have."""
     why = "These pods have this host name and got different functions, so it is not known which of them wrote the log."
     remedy = "Name the labels of the job in training_selectors, and delete the pods that are not of this run of it."
-    return Finding("training.hcas", host, UNKNOWN, folded([item.name for item in pods]), "one pod of this host name", why, remedy)
+    return Finding(
+        "training.hcas", host, UNKNOWN, folded([item.name for item in pods]), "one pod of this host name", why, remedy
+    )
 
 
 def _is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
@@ -205,9 +238,14 @@ def _is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
 
 def _other_job(host: str, pod: TrainingPod, jobs: typing.Mapping[str, int]) -> Finding:
     others = [job or "no controller" for job in jobs if job != pod.job]
-    why = f"The pods with the host names of the log are not of one job: others are of {folded(others)}. It is not known which of them wrote the log."
+    why = (
+        f"The pods with the host names of the log are not of one job: others are of {folded(others)}. It is not known"
+        " which of them wrote the log."
+    )
     remedy = "Name the labels of the job in training_selectors; run the stage before the job's pods are removed."
-    return Finding("training.hcas", host, UNKNOWN, f"{pod.name} of {pod.job or 'no controller'}", "pods of one job", why, remedy)
+    return Finding(
+        "training.hcas", host, UNKNOWN, f"{pod.name} of {pod.job or 'no controller'}", "pods of one job", why, remedy
+    )
 
 
 def _no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Finding:
@@ -224,43 +262,96 @@ def _no_pod(host: str, asked: bool, pod: typing.Optional[TrainingPod]) -> Findin
         )
     if not asked:
         why = "The API server was not asked for the pods, so it is not known which HCAs they got."
-        return Finding("training.hcas", host, UNKNOWN, "not known", expected, why, "Set training_namespace, while the pods of the job are still there.")
+        return Finding(
+            "training.hcas",
+            host,
+            UNKNOWN,
+            "not known",
+            expected,
+            why,
+            "Set training_namespace, while the pods of the job are still there.",
+        )
     why = "No pod of the namespace has this host name: it is gone, or of another namespace."
-    return Finding("training.hcas", host, UNKNOWN, "no pod", expected, why, "Run the stage before the job's pods are removed; see training_namespace.")
+    return Finding(
+        "training.hcas",
+        host,
+        UNKNOWN,
+        "no pod",
+        expected,
+        why,
+        "Run the stage before the job's pods are removed; see training_namespace.",
+    )
 
 
-def _hcas(subject: str, got: _Got, used: typing.Dict[str, bool], allowed: typing.AbstractSet[str]) -> Finding:
+def _hcas(subject: str, got: _Got, used: dict[str, bool], allowed: typing.AbstractSet[str]) -> Finding:
     """:param allowed: what the pod got of all fabrics that the job may use"""
     measured, expected = f"uses {_names(used)}", f"uses {_names(got.devices)}"
     nameless = sorted(name for name, known in used.items() if not known)
     if got.nameless:
         why = f"Neither multus nor the node says which RDMA device is behind {folded(got.nameless)}."
         return Finding(
-            "training.hcas", subject, UNKNOWN, measured, expected, why, "See virtual_functions.rdma_device: each function needs its RDMA device (rdma link)."
+            "training.hcas",
+            subject,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            "See virtual_functions.rdma_device: each function needs its RDMA device (rdma link).",
         )
     if not got.devices:
-        return Finding("training.hcas", subject, FAIL, measured, "HCAs of this fabric", "The pod got none of this fabric.", "See the annotation of the pod.")
+        return Finding(
+            "training.hcas",
+            subject,
+            FAIL,
+            measured,
+            "HCAs of this fabric",
+            "The pod got none of this fabric.",
+            "See the annotation of the pod.",
+        )
     if nameless:
         why = f"The log does not say which HCA {folded(nameless)} is."
         remedy = "Run with NCCL_DEBUG=INFO and NCCL_DEBUG_SUBSYS=INIT,NET: it names merged devices as well."
         return Finding("training.hcas", subject, UNKNOWN, measured, expected, why, remedy)
     if not used:
         why = "No channel of this host goes over the network by RDMA: none is seen, or all go another way."
-        return Finding("training.hcas", subject, UNKNOWN, "uses none", expected, why, "See the findings training.transport and training.channels of its ranks.")
+        return Finding(
+            "training.hcas",
+            subject,
+            UNKNOWN,
+            "uses none",
+            expected,
+            why,
+            "See the findings training.transport and training.channels of its ranks.",
+        )
     idle, foreign = sorted(got.devices.keys() - used.keys()), sorted(used.keys() - allowed)
     if foreign:
-        why = f"{folded(foreign)} is none of the functions that the pod got: another fabric's, or the physical function, which all pods of the node share."
-        remedy = "Name the devices in NCCL_IB_HCA, exactly: with '=' in front, as mlx5_1 stands for mlx5_10 as well. Use RDMA mode exclusive."
+        why = (
+            f"{folded(foreign)} is none of the functions that the pod got: another fabric's, or the physical function,"
+            " which all pods of the node share."
+        )
+        remedy = (
+            "Name the devices in NCCL_IB_HCA, exactly: with '=' in front, as mlx5_1 stands for mlx5_10 as well. Use"
+            " RDMA mode exclusive."
+        )
         return Finding("training.hcas", subject, FAIL, measured, expected, why, remedy)
     if idle:
-        why = f"No channel uses {folded(idle)}: NCCL_IB_HCA leaves it out, its port is down, or no GPU of the job is near it."
+        why = (
+            f"No channel uses {folded(idle)}: NCCL_IB_HCA leaves it out, its port is down, or no GPU of the job is"
+            " near it."
+        )
         return Finding(
-            "training.hcas", subject, FAIL, measured, expected, why, "Compare NCCL_IB_HCA with ibv_devinfo in the pod; give the job the GPUs beside it."
+            "training.hcas",
+            subject,
+            FAIL,
+            measured,
+            expected,
+            why,
+            "Compare NCCL_IB_HCA with ibv_devinfo in the pod; give the job the GPUs beside it.",
         )
     return ok("training.hcas", subject, measured, expected)
 
 
-def _rails(fabric: Fabric, subject: str, got: _Got, used: typing.Dict[str, bool]) -> Finding:
+def _rails(fabric: Fabric, subject: str, got: _Got, used: dict[str, bool]) -> Finding:
     count = fabric.select.hcas_per_node
     expected = f"each of {count} rails is used"
     rails = {rail for device, rail in got.devices.items() if rail is not None and device in used}
@@ -270,8 +361,20 @@ def _rails(fabric: Fabric, subject: str, got: _Got, used: typing.Dict[str, bool]
         return ok("training.rails", subject, measured, expected)
     unknown = sorted(device for device, rail in got.devices.items() if rail is None) or list(got.nameless)
     if unknown or not used or not all(used.values()):
-        why = f"It is not known of which rail {folded(unknown)} is." if unknown else "It is not known which HCAs the channels use."
-        return Finding("training.rails", subject, UNKNOWN, measured, expected, why, "See the stage fabric, and the finding training.hcas of this host.")
+        why = (
+            f"It is not known of which rail {folded(unknown)} is."
+            if unknown
+            else "It is not known which HCAs the channels use."
+        )
+        return Finding(
+            "training.rails",
+            subject,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            "See the stage fabric, and the finding training.hcas of this host.",
+        )
     why = f"Nothing goes over rail {', '.join(map(str, idle))}: the pod has no function there, or no channel uses it."
     remedy = "One attachment for each rail; NCCL_IB_HCA with all of them; as many GPUs as rails, or NCCL_CROSS_NIC."
     return Finding("training.rails", subject, FAIL, measured, expected, why, remedy)

@@ -4,13 +4,13 @@
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.explanation import Explanation
 
-EXPLAINED: typing.Dict[str, Explanation] = {
+EXPLAINED: dict[str, Explanation] = {
     "training.channels": Explanation(
-        means="Not every channel of a rank was seen in the log, or one end of it alone. What was not seen is not proven.",
+        means=(
+            "Not every channel of a rank was seen in the log, or one end of it alone. What was not seen is not proven."
+        ),
         measured="NCCL's lines about each channel of each communicator, from both of its ends.",
         causes=(
             "The log begins too late, ends too early, or was written by several processes into one file.",
@@ -18,10 +18,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "NVLS alone connects no ring.",
         ),
         look=("kubectl logs POD -n NAMESPACE",),
-        remedy="Give the whole log of every pod, one file a pod; run a collective with `NCCL_NVLS_ENABLE=0` for the run that is the proof.",
+        remedy=(
+            "Give the whole log of every pod, one file a pod; run a collective with `NCCL_NVLS_ENABLE=0` for the run"
+            " that is the proof."
+        ),
     ),
     "training.gpu_direct": Explanation(
-        means="Channels over RDMA do not use GPUDirect: data goes through the host's memory, at a fraction of the rate.",
+        means=(
+            "Channels over RDMA do not use GPUDirect: data goes through the host's memory, at a fraction of the rate."
+        ),
         measured="`GDRDMA` in the line of each channel, and what NCCL says of each pair of GPU and HCA.",
         causes=(
             "Neither nvidia-peermem nor DMA-BUF works on the node (`host.gpudirect`).",
@@ -33,7 +38,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "lsmod",
             "kubectl logs POD -n NAMESPACE",
         ),
-        remedy="Load nvidia_peermem or use the open driver; give the job the HCA beside the GPU. NCCL_DEBUG_SUBSYS=INIT,NET says why for each.",
+        remedy=(
+            "Load nvidia_peermem or use the open driver; give the job the HCA beside the GPU."
+            " NCCL_DEBUG_SUBSYS=INIT,NET says why for each."
+        ),
     ),
     "training.hcas": Explanation(
         means="The job uses HCAs that its pod did not get, or leaves out some that it got.",
@@ -43,14 +51,20 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "RDMA mode shared: a pod sees all devices of the node.",
             "A port is down, or no GPU is near it.",
             "The pod is gone, so nothing is known of what it got (unknown).",
-            "Several pods have the host name, or the pods with the host names of the log are of several jobs (unknown).",
+            (
+                "Several pods have the host name, or the pods with the host names of the log are of several jobs"
+                " (unknown)."
+            ),
             "Several files have lines of the host, or the file of a pod has lines of several hosts (unknown).",
         ),
         look=(
             "ibv_devinfo",
             "kubectl get pod POD -n NAMESPACE -o yaml",
         ),
-        remedy=("Name the devices exactly: `NCCL_IB_HCA==mlx5_1,mlx5_2`; RDMA mode exclusive keeps others out. Run the stage while the pods are there."),
+        remedy=(
+            "Name the devices exactly: `NCCL_IB_HCA==mlx5_1,mlx5_2`; RDMA mode exclusive keeps others out. Run the"
+            " stage while the pods are there."
+        ),
     ),
     "training.log": Explanation(
         means="There is no log of NCCL to judge. NCCL is silent unless it is told otherwise.",
@@ -83,7 +97,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "A link went down or lost packets while the job ran.",
             "Another rank failed first: the first problem in the log counts.",
             "/dev/shm is too small.",
-            "More than 1,000 different warnings of no known kind: the further ones are counted, and what they say is unknown.",
+            (
+                "More than 1,000 different warnings of no known kind: the further ones are counted, and what they say"
+                " is unknown."
+            ),
             "NVLink between nodes (GB200, GB300) without a working IMEX: the pods have no claim of a ComputeDomain.",
         ),
         look=(
@@ -105,7 +122,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get pod POD -n NAMESPACE -o yaml",
             "nvidia-smi topo -m",
         ),
-        remedy="Name an attachment for each rail and all HCAs in NCCL_IB_HCA; use as many GPUs as rails, or NCCL_CROSS_NIC=1.",
+        remedy=(
+            "Name an attachment for each rail and all HCAs in NCCL_IB_HCA; use as many GPUs as rails, or"
+            " NCCL_CROSS_NIC=1."
+        ),
     ),
     "training.ranks": Explanation(
         means="Ranks are missing, did not complete, or their number is not what the intent says.",
@@ -114,8 +134,14 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "The log of a pod is missing.",
             "A rank failed or hangs: its last lines say where.",
             "WORLD_SIZE differs between pods.",
-            "Several files have lines of a process, or the file of a pod has lines of several hosts (unknown): a pod writes in the name of another one.",
-            "A host or a file has more than 4,096 processes and ranks (unknown): a program makes up lines of NCCL, or the log is of many runs.",
+            (
+                "Several files have lines of a process, or the file of a pod has lines of several hosts (unknown): a"
+                " pod writes in the name of another one."
+            ),
+            (
+                "A host or a file has more than 4,096 processes and ranks (unknown): a program makes up lines of NCCL,"
+                " or the log is of many runs."
+            ),
         ),
         look=(
             "kubectl get pods -n NAMESPACE -o wide",
@@ -124,7 +150,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="See the last lines of the ranks that are named; give the log of every pod, from its first line on.",
     ),
     "training.transport": Explanation(
-        means="A rank sends over TCP (NET/Socket). NCCL fell back in silence, and the job runs at a fraction of its speed.",
+        means=(
+            "A rank sends over TCP (NET/Socket). NCCL fell back in silence, and the job runs at a fraction of its"
+            " speed."
+        ),
         measured="The transport of each channel of each rank in NCCL's log.",
         causes=(
             "The pod has no RDMA device, or may not open it.",
@@ -137,7 +166,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "ulimit -l",
             "env",
         ),
-        remedy="In the pod, `ibv_devinfo` must show an active port and `ulimit -l` enough; take NCCL_IB_DISABLE and NCCL_NET out of job and image.",
+        remedy=(
+            "In the pod, `ibv_devinfo` must show an active port and `ulimit -l` enough; take NCCL_IB_DISABLE and"
+            " NCCL_NET out of job and image."
+        ),
     ),
     "training.version": Explanation(
         means="Ranks run several versions of NCCL, which need not understand each other; or the log shows none.",

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The transport of the figures of nccl-tests: the log that has the figures must show it, by the verdict of _check/job/channels.py.
+"""The transport of the figures of nccl-tests: the log that has the figures must show it, by the verdict of
+_check/job/channels.py.
 
 A test over TCP prints a well-formed table as well, so a figure alone proves nothing of the network.
 """
@@ -20,11 +21,12 @@ from ..job.nccl_run import cut_to_run, group_by_process
 _CHECKS = ("training.log", "training.version", "training.ranks", "training.channels", "training.transport")
 #: reasons that a run names
 _REASONS = 4
-#: how often all ranks of a log are judged, at most: runs of the same processes are judged once, and others seldom share some
+#: how often all ranks of a log are judged, at most: runs of the same processes are judged once, and others seldom share
+#: some
 _TIMES, _LEAST = 4, 64
 
 
-def judge_tests(log: NcclLog, runs: typing.Sequence[NcclTests]) -> typing.Tuple[NcclTests, ...]:
+def judge_tests(log: NcclLog, runs: typing.Sequence[NcclTests]) -> tuple[NcclTests, ...]:
     """Return the runs, each with what the log proves of its transport. Runs of the same processes are judged once."""
     judge = _Judge(log)
     return tuple(dataclasses.replace(run, transport=judge.transport(run)) for run in runs)
@@ -35,7 +37,7 @@ class _Judge:
 
     def __init__(self, log: NcclLog) -> None:
         self._log, self._by_process = log, group_by_process(log)
-        self._known: typing.Dict[typing.Tuple[typing.Tuple[str, int], ...], NcclTestTransport] = {}
+        self._known: dict[tuple[tuple[str, int], ...], NcclTestTransport] = {}
         #: ranks that are still judged, where a group counts as one more
         self._left = _LEAST + _TIMES * sum(len(item.ranks) for item in log.communicators)
 
@@ -47,15 +49,19 @@ class _Judge:
             found = self._known[key] = self._transport(*cut_to_run(self._log, run, self._by_process))
         return found
 
-    def _transport(self, own: NcclLog, silent: typing.Sequence[typing.Tuple[str, int]]) -> NcclTestTransport:
+    def _transport(self, own: NcclLog, silent: typing.Sequence[tuple[str, int]]) -> NcclTestTransport:
         ranks = 1 + sum(len(item.ranks) for item in own.communicators)
         if ranks > self._left:
-            return NcclTestTransport(False, (), ("the log has runs of more groups of processes than are judged: give the log of each run by itself",))
+            return NcclTestTransport(
+                False,
+                (),
+                ("the log has runs of more groups of processes than are judged: give the log of each run by itself",),
+            )
         self._left -= ranks
         return _judged(own, silent)
 
 
-def _judged(own: NcclLog, silent: typing.Sequence[typing.Tuple[str, int]]) -> NcclTestTransport:
+def _judged(own: NcclLog, silent: typing.Sequence[tuple[str, int]]) -> NcclTestTransport:
     """:param own: the log, with the communicators of a run alone
     :param silent: processes of the run of which no communicator is in the log
     """

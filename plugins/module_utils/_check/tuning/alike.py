@@ -2,7 +2,8 @@
 
 """Are nodes of one kind alike, whatever is expected of them. Check id: ``tuning.alike``.
 
-Of one kind are nodes whose CPUs, GPUs and HCAs are of the same models. What most of them show is usual; where as many show another thing, neither is.
+Of one kind are nodes whose CPUs, GPUs and HCAs are of the same models. What most of them show is usual; where as many
+show another thing, neither is.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from .rows import Nodes, Strangers, choose_remedy, names, why_unread
 
 CHECK = "tuning.alike"
 _KIND = ("cpu_model", "gpu_model", "hca_model")
-_Values = typing.FrozenSet[str]
-_Kind = typing.Tuple[_Values, ...]
+_Values = frozenset[str]
+_Kind = tuple[_Values, ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Odd:
     """
 
     row: Row
-    nodes: typing.Tuple[str, ...]
+    nodes: tuple[str, ...]
     value: str
     usual: typing.Optional[str]
     most: int
@@ -50,35 +51,48 @@ class Group:
     """
 
     kind: str
-    nodes: typing.Tuple[str, ...]
-    odd: typing.Tuple[Odd, ...]
+    nodes: tuple[str, ...]
+    odd: tuple[Odd, ...]
 
 
-def check(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]], strangers: Strangers) -> typing.Iterator[Finding]:
+def check(
+    nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]], strangers: Strangers
+) -> typing.Iterator[Finding]:
     """:param told: by row the nodes of which was said already that it is wrong or unread: each cause is told once"""
     for group in groups(nodes, told):
         for odd in group.odd:
-            remedy = choose_remedy(odd.row, {name: nodes[name].rows.get(odd.row.name, ()) for name in odd.nodes}, strangers)
+            remedy = choose_remedy(
+                odd.row, {name: nodes[name].rows.get(odd.row.name, ()) for name in odd.nodes}, strangers
+            )
             yield _finding(odd, remedy)
         if not group.odd:
             members = group.nodes
-            alone = "1 node: there is none to compare it with" if len(members) == 1 else f"{len(members)} nodes show the same"
+            alone = (
+                "1 node: there is none to compare it with"
+                if len(members) == 1
+                else f"{len(members)} nodes show the same"
+            )
             yield ok(CHECK, names(members), alone, f"nodes of one kind are alike: {group.kind}")
 
 
-def groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> typing.Tuple[Group, ...]:
+def groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> tuple[Group, ...]:
     """Nodes of one kind, and what is odd on whom.
 
     :param told: by row the nodes that are left out of the comparison of this row
     """
-    kinds: typing.Dict[_Kind, typing.List[str]] = {}
+    kinds: dict[_Kind, list[str]] = {}
     for name, node in nodes.items():
         kinds.setdefault(tuple(_values(node, row) for row in _KIND), []).append(name)
     return tuple(
         Group(
             _words(kind),
             tuple(members),
-            tuple(odd for row in ROWS if row.alike for odd in _row(row, {name: nodes[name] for name in members}, told.get(row.name, ()))),
+            tuple(
+                odd
+                for row in ROWS
+                if row.alike
+                for odd in _row(row, {name: nodes[name] for name in members}, told.get(row.name, ()))
+            ),
         )
         for kind, members in kinds.items()
     )
@@ -95,14 +109,16 @@ def _finding(odd: Odd, remedy: str) -> Finding:
 
 def _row(row: Row, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[Odd]:
     """Nodes of which more is known than what was told are held against each other."""
-    by_values: typing.Dict[_Values, typing.List[str]] = {}
+    by_values: dict[_Values, list[str]] = {}
     for name, node in nodes.items():
         if name not in told and why_unread(node, row.name) is None:
             by_values.setdefault(_values(node, row.name), []).append(name)
     if len(by_values) < 2:
         return
     known = sum(map(len, by_values.values()))
-    (usual, most), (_second, next_most) = collections.Counter({values: len(members) for values, members in by_values.items()}).most_common(2)
+    (usual, most), (_second, next_most) = collections.Counter(
+        {values: len(members) for values, members in by_values.items()}
+    ).most_common(2)
     if most == next_most:
         measured = folded([f"{_said(values)} on {names(members)}" for values, members in by_values.items()], 8)
         yield Odd(row, tuple(nodes), measured, None, most, known)

@@ -2,8 +2,9 @@
 
 """Stage tuning: is the host under the network as experts would have it, and as its like are. Check ids: ``tuning.*``.
 
-What the intent itself expects of a row fails; a profile's advice warns. Findings that close the gate are of one node, so that they can be waived by it;
-all others are of a row and name the nodes, since a thousand nodes that lack the same are one piece of news.
+What the intent itself expects of a row fails; a profile's advice warns. Findings that close the gate are of one node,
+so that they can be waived by it; all others are of a row and name the nodes, since a thousand nodes that lack the same
+are one piece of news.
 """
 
 from __future__ import annotations
@@ -34,31 +35,57 @@ class Facts:
     :ivar check_mode: nothing was set
     """
 
-    nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
-    tunings: typing.Dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
-    by_pods: typing.Tuple[str, ...] = ()
+    nodes: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    tunings: dict[str, ObservedTuning] = dataclasses.field(default_factory=dict)
+    by_pods: tuple[str, ...] = ()
     set: typing.Optional[TuningSet] = None
-    kernel_settings: typing.Dict[str, ObservedSettings] = dataclasses.field(default_factory=dict)
+    kernel_settings: dict[str, ObservedSettings] = dataclasses.field(default_factory=dict)
     check_mode: bool = False
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """A finding for each node, for each row and for each kind of nodes at least."""
-    findings: typing.List[Finding] = []
+    findings: list[Finding] = []
     if not facts.tunings:
         why = "No node was asked, so nothing is known."
-        return (Finding("tuning.node", "inventory", UNKNOWN, "no node", "at least 1 node", why, "Put the nodes into the inventory's group rdma_nodes."),)
+        return (
+            Finding(
+                "tuning.node",
+                "inventory",
+                UNKNOWN,
+                "no node",
+                "at least 1 node",
+                why,
+                "Put the nodes into the inventory's group rdma_nodes.",
+            ),
+        )
     if intent.cluster.tuning.set:
-        findings += settings.check(intent, facts.tunings, settings.Set(facts.set, facts.kernel_settings, facts.by_pods, facts.check_mode))
-    seen: typing.Dict[str, NodeTuning] = {}
+        findings += settings.check(
+            intent, facts.tunings, settings.Set(facts.set, facts.kernel_settings, facts.by_pods, facts.check_mode)
+        )
+    seen: dict[str, NodeTuning] = {}
     for name, observed in facts.tunings.items():
         if observed.value is None or observed.error is not None:
-            why, remedy = f"node_info: {observed.error or 'empty answer'}.", answers.remedy(name, facts.by_pods, "Python 3.9 or later")
+            why, remedy = (
+                f"node_info: {observed.error or 'empty answer'}.",
+                answers.remedy(name, facts.by_pods, "Python 3.9 or later"),
+            )
             findings.append(Finding("tuning.node", name, UNKNOWN, "no answer", "an answer of node_info", why, remedy))
         else:
             seen[name] = observed.value
-            findings.append(ok("tuning.node", name, f"{len(observed.value.rows)} rows, {len(observed.value.unread)} unread", "an answer of node_info"))
-    hcas = {name: observed.value for name, observed in facts.nodes.items() if observed.value is not None and observed.error is None}
+            findings.append(
+                ok(
+                    "tuning.node",
+                    name,
+                    f"{len(observed.value.rows)} rows, {len(observed.value.unread)} unread",
+                    "an answer of node_info",
+                )
+            )
+    hcas = {
+        name: observed.value
+        for name, observed in facts.nodes.items()
+        if observed.value is not None and observed.error is None
+    }
     of_fabrics = others.without(intent, hcas, seen)
     strangers = rows.find_strangers(hcas)
     judged = [rows.judge(intent, row, of_fabrics, strangers) for row in ROWS if row.check != "roce" and seen]
@@ -68,6 +95,14 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
     return tuple(findings)
 
 
-def groups(facts: Facts) -> typing.Tuple[alike.Group, ...]:
-    """Nodes of one kind and what is odd on whom: what ``tuning.alike`` tells of, and rows of which another finding tells already."""
-    return alike.groups({name: observed.value for name, observed in facts.tunings.items() if observed.value is not None and observed.error is None}, {})
+def groups(facts: Facts) -> tuple[alike.Group, ...]:
+    """Nodes of one kind and what is odd on whom: what ``tuning.alike`` tells of, and rows of which another finding
+    tells already."""
+    return alike.groups(
+        {
+            name: observed.value
+            for name, observed in facts.tunings.items()
+            if observed.value is not None and observed.error is None
+        },
+        {},
+    )

@@ -4,13 +4,14 @@
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.explanation import Explanation
 
-EXPLAINED: typing.Dict[str, Explanation] = {
+EXPLAINED: dict[str, Explanation] = {
     "tuning.alike": Explanation(
-        means="A node shows another value than its like: the same models of CPU, GPU and HCA. In a collective the odd one slows down all.",
+        means=(
+            "A node shows another value than its like: the same models of CPU, GPU and HCA. In a collective the odd one"
+            " slows down all."
+        ),
         measured="Each row of `tuning` over nodes of one kind; what most of them show is usual.",
         causes=(
             "Somebody set it by hand, or the node was installed at another time.",
@@ -22,11 +23,20 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "sysctl -a",
             "uname -r",
         ),
-        remedy="Bring the node to what its like show, or the others to it. It warns only; a rule in `rdma_cluster.tuning.expected` makes it fail.",
+        remedy=(
+            "Bring the node to what its like show, or the others to it. It warns only; a rule in"
+            " `rdma_cluster.tuning.expected` makes it fail."
+        ),
     ),
     "tuning.cpu": Explanation(
-        means=("CPUs are not as they should be for RDMA: a clock that saves power, or idle states that take long to leave, add latency to each message."),
-        measured=("Governor, driver of the clocks, idle states, SMT, isolated CPUs, NUMA: rows of group cpu, read from sysfs and the kernel's command line."),
+        means=(
+            "CPUs are not as they should be for RDMA: a clock that saves power, or idle states that take long to leave,"
+            " add latency to each message."
+        ),
+        measured=(
+            "Governor, driver of the clocks, idle states, SMT, isolated CPUs, NUMA: rows of group cpu, read from sysfs"
+            " and the kernel's command line."
+        ),
         causes=(
             "The governor is powersave or schedutil, the default of most distributions.",
             "The BIOS has a power profile that saves, or decides on clocks by itself.",
@@ -38,12 +48,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "tuned-adm active",
             "lscpu -e",
         ),
-        remedy=("`tuned-adm profile latency-performance` (or throughput-performance), or what `rdma_cluster.tuning.expected` names with `set: true`."),
+        remedy=(
+            "`tuned-adm profile latency-performance` (or throughput-performance), or what"
+            " `rdma_cluster.tuning.expected` names with `set: true`."
+        ),
     ),
     "tuning.gpu": Explanation(
         means=(
-            "GPUs are not as they should be: no persistence mode, ECC off, MIG on, or clocks that are held down. A GPU that slows itself "
-            "down slows down all ranks."
+            "GPUs are not as they should be: no persistence mode, ECC off, MIG on, or clocks that are held down. A GPU"
+            " that slows itself down slows down all ranks."
         ),
         measured="Rows of group gpu, read by nvidia-smi and from the kernel's configuration.",
         causes=(
@@ -57,11 +70,20 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "nvidia-smi",
             "lsmod",
         ),
-        remedy="Throttled: see cooling and power supply. `nvidia-smi -pm 1` for persistence, `nvidia-smi -e 1` for ECC (then reset the GPU).",
+        remedy=(
+            "Throttled: see cooling and power supply. `nvidia-smi -pm 1` for persistence, `nvidia-smi -e 1` for ECC"
+            " (then reset the GPU)."
+        ),
     ),
     "tuning.kernel": Explanation(
-        means=("The kernel is not as RDMA needs it: the IOMMU translates where it should pass through, ib_umad is missing, or the kernel log tells of faults."),
-        measured="Rows of group kernel: kernel arguments, modules, RDMA mode, profile of TuneD, and faults of GPUs, HCAs and PCIe in the kernel log.",
+        means=(
+            "The kernel is not as RDMA needs it: the IOMMU translates where it should pass through, ib_umad is missing,"
+            " or the kernel log tells of faults."
+        ),
+        measured=(
+            "Rows of group kernel: kernel arguments, modules, RDMA mode, profile of TuneD, and faults of GPUs, HCAs and"
+            " PCIe in the kernel log."
+        ),
         causes=(
             "`iommu=pt` is missing in the kernel arguments.",
             "ib_umad is not loaded at boot.",
@@ -74,12 +96,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "rdma system",
         ),
         remedy=(
-            "Add `iommu=pt` by `rdma_cluster.host.kernel_arguments`; `modprobe ib_umad` and /etc/modules-load.d. For faults in the log: "
-            "find the card at the address that is named."
+            "Add `iommu=pt` by `rdma_cluster.host.kernel_arguments`; `modprobe ib_umad` and /etc/modules-load.d. For"
+            " faults in the log: find the card at the address that is named."
         ),
     ),
     "tuning.kubelet": Explanation(
-        means="The kubelet does not place pods as a training job needs it: CPUs, memory, GPU and NIC of one pod may be of several NUMA nodes.",
+        means=(
+            "The kubelet does not place pods as a training job needs it: CPUs, memory, GPU and NIC of one pod may be of"
+            " several NUMA nodes."
+        ),
         measured="Rows of group kubelet, from the kubelet's configuration on the node.",
         causes=(
             "The CPU manager is at its default (none).",
@@ -90,12 +115,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get --raw /api/v1/nodes/NODE/proxy/configz",
             "oc get kubeletconfig",
         ),
-        remedy=("Set `rdma_cluster.host.kubelet` (OpenShift), or cpuManagerPolicy and topologyManagerPolicy in the kubelet's configuration, and restart it."),
+        remedy=(
+            "Set `rdma_cluster.host.kubelet` (OpenShift), or cpuManagerPolicy and topologyManagerPolicy in the"
+            " kubelet's configuration, and restart it."
+        ),
     ),
     "tuning.memory": Explanation(
         means=(
-            "Memory is not as RDMA needs it: swap, NUMA balancing, or a limit of locked memory. Memory that moves costs latency, and what "
-            "can't be locked can't be registered."
+            "Memory is not as RDMA needs it: swap, NUMA balancing, or a limit of locked memory. Memory that moves costs"
+            " latency, and what can't be locked can't be registered."
         ),
         measured="Rows of group memory: sysctl values, swap, hugepages, transparent hugepages, memlock.",
         causes=(
@@ -110,11 +138,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "cat /sys/kernel/mm/transparent_hugepage/enabled",
         ),
         remedy=(
-            "`sysctl -w kernel.numa_balancing=0`, `swapoff -a`, `sysctl -w vm.min_free_kbytes=135168`; to keep it: `rdma_cluster.tuning` with `set: true`."
+            "`sysctl -w kernel.numa_balancing=0`, `swapoff -a`, `sysctl -w vm.min_free_kbytes=135168`; to keep it:"
+            " `rdma_cluster.tuning` with `set: true`."
         ),
     ),
     "tuning.network": Explanation(
-        means="Interfaces and kernel settings of the network are not as expected: ring sizes, MTU, ARP cache, buffers of sockets.",
+        means=(
+            "Interfaces and kernel settings of the network are not as expected: ring sizes, MTU, ARP cache, buffers of"
+            " sockets."
+        ),
         measured="Rows of group network, by sysctl, ethtool and sysfs.",
         causes=(
             "Defaults of the distribution, too small for a large fleet (ARP cache, `gc_thresh3`).",
@@ -127,7 +159,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "ethtool -k DEVICE",
             "ip -d link show DEVICE",
         ),
-        remedy="Set the value that the finding expects, or write your own into `rdma_cluster.tuning.expected`; `set: true` has it set.",
+        remedy=(
+            "Set the value that the finding expects, or write your own into `rdma_cluster.tuning.expected`; `set: true`"
+            " has it set."
+        ),
     ),
     "tuning.node": Explanation(
         means="A node did not say how it is tuned.",
@@ -140,8 +175,13 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Make the node answer, or take it out of the group `rdma_nodes`.",
     ),
     "tuning.pci": Explanation(
-        means=("PCI is not as GPUs and HCAs need it: ACS sends peer traffic over the root complex, reads are small, or a GPU's link has fewer lanes."),
-        measured="Rows of group pci: lspci's capabilities from sysfs, NUMA nodes, ways between GPU and HCA, interrupts.",
+        means=(
+            "PCI is not as GPUs and HCAs need it: ACS sends peer traffic over the root complex, reads are small, or a"
+            " GPU's link has fewer lanes."
+        ),
+        measured=(
+            "Rows of group pci: lspci's capabilities from sysfs, NUMA nodes, ways between GPU and HCA, interrupts."
+        ),
         causes=(
             "ACS is on in bridges between a GPU and its HCA: GPUDirect RDMA then takes the long way.",
             "MaxReadReq is at the BIOS's default of 512.",
@@ -156,13 +196,19 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "setpci -s ADDRESS CAP_EXP+8.w",
         ),
         remedy=(
-            "Switch ACS off on bare metal (BIOS, or `setpci` at boot), raise MaxReadReq to 4096 by the firmware or the NIC operator, and "
-            "reseat a card whose link trained down."
+            "Switch ACS off on bare metal (BIOS, or `setpci` at boot), raise MaxReadReq to 4096 by the firmware or the"
+            " NIC operator, and reseat a card whose link trained down."
         ),
     ),
     "tuning.roce": Explanation(
-        means="NICs of an Ethernet fabric do not treat RoCE alike, or not as the fabric says. PFC on one side only loses packets under load.",
-        measured="Trust, PFC, ECN, DSCP to priority, and traffic class of each NIC (dcb, sysfs), against `roce` of the fabric or NVIDIA's defaults.",
+        means=(
+            "NICs of an Ethernet fabric do not treat RoCE alike, or not as the fabric says. PFC on one side only loses"
+            " packets under load."
+        ),
+        measured=(
+            "Trust, PFC, ECN, DSCP to priority, and traffic class of each NIC (dcb, sysfs), against `roce` of the"
+            " fabric or NVIDIA's defaults."
+        ),
         causes=(
             "The setting is lost at each boot and nothing sets it again.",
             "One node was set by another tool or operator.",
@@ -175,8 +221,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "lldptool -t -i DEVICE -V PFC",
         ),
         remedy=(
-            "`mlnx_qos -i DEVICE --trust dscp --pfc 0,0,0,1,0,0,0,0` on each NIC, and the same priority on the switches; `cma_roce_tos -d "
-            "mlx5_0 -t 106` for DSCP 26. NVIDIA's NIC configuration operator keeps it over boots."
+            "`mlnx_qos -i DEVICE --trust dscp --pfc 0,0,0,1,0,0,0,0` on each NIC, and the same priority on the"
+            " switches; `cma_roce_tos -d mlx5_0 -t 106` for DSCP 26. NVIDIA's NIC configuration operator keeps it over"
+            " boots."
         ),
     ),
     "tuning.set": Explanation(
@@ -194,6 +241,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "oc -n openshift-cluster-node-tuning-operator get tuned",
             "tuned-adm active",
         ),
-        remedy="Give one of the two the line; correct the line that TuneD names; or set it by hand and write `rdma_cluster.tuning.set: false`.",
+        remedy=(
+            "Give one of the two the line; correct the line that TuneD names; or set it by hand and write"
+            " `rdma_cluster.tuning.set: false`."
+        ),
     ),
 }

@@ -13,26 +13,33 @@ from ..._model.tuning import NodeTuning, Reading
 from ..fleet.hcas_of_fabric import candidates
 
 
-def without(intent: Intent, nodes: typing.Mapping[str, NodeHcas], tunings: typing.Mapping[str, NodeTuning]) -> typing.Dict[str, NodeTuning]:
+def without(
+    intent: Intent, nodes: typing.Mapping[str, NodeHcas], tunings: typing.Mapping[str, NodeTuning]
+) -> dict[str, NodeTuning]:
     """Take their readings away. Where no HCA of a node fits a fabric, or its HCAs could not be read, all readings stay.
 
     :param nodes: HCAs of each node that could be read
     """
-    return {name: _without(tuning, _of_no_fabric(intent, nodes[name])) if name in nodes else tuning for name, tuning in tunings.items()}
+    return {
+        name: _without(tuning, _of_no_fabric(intent, nodes[name])) if name in nodes else tuning
+        for name, tuning in tunings.items()
+    }
 
 
-def _of_no_fabric(intent: Intent, node: NodeHcas) -> typing.Set[str]:
+def _of_no_fabric(intent: Intent, node: NodeHcas) -> set[str]:
     ours = {hca.name for fabric in intent.fabrics for hca in candidates(fabric, node)}
     return {hca.name for hca in node.hcas} - ours if ours else set()
 
 
-def _without(tuning: NodeTuning, others: typing.Set[str]) -> NodeTuning:
+def _without(tuning: NodeTuning, others: set[str]) -> NodeTuning:
     if not others:
         return tuning
-    return dataclasses.replace(tuning, rows={row: tuple(_kept(readings, others)) for row, readings in tuning.rows.items()})
+    return dataclasses.replace(
+        tuning, rows={row: tuple(_kept(readings, others)) for row, readings in tuning.rows.items()}
+    )
 
 
-def _kept(readings: typing.Iterable[Reading], others: typing.Set[str]) -> typing.Iterator[Reading]:
+def _kept(readings: typing.Iterable[Reading], others: set[str]) -> typing.Iterator[Reading]:
     for reading in readings:
         where = tuple(name for name in reading.where if name not in others)
         if where or not reading.where:

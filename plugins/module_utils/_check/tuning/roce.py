@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the NICs of a fabric of Ethernet treat RoCE: as the fabric says, and all of them the same. Check id: ``tuning.roce``.
+"""How the NICs of a fabric of Ethernet treat RoCE: as the fabric says, and all of them the same. Check id:
+``tuning.roce``.
 
-PFC is an agreement of both ends of each link: where one NIC pauses and another does not, the one that does not loses packets under load.
+PFC is an agreement of both ends of each link: where one NIC pauses and another does not, the one that does not loses
+packets under load.
 """
 
 from __future__ import annotations
@@ -33,24 +35,32 @@ _BY_IPROUTE = "dcb apptrust set dev INTERFACE order dscp."
 _LEAST_MTU = 4220
 
 #: node and HCA
-_Place = typing.Tuple[str, str]
+_Place = tuple[str, str]
 _ByValue = typing.Mapping[str, typing.Sequence[_Place]]
 
 
 def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: Nodes) -> typing.Iterator[Finding]:
     """Findings for each fabric whose HCAs have RDMA over Ethernet."""
-    hcas = {name: seen.value for name, seen in observed.items() if seen.value is not None and seen.error is None and name in nodes}
+    hcas = {
+        name: seen.value
+        for name, seen in observed.items()
+        if seen.value is not None and seen.error is None and name in nodes
+    }
     for fabric in intent.fabrics:
         if is_infiniband(fabric) or not owns_rdma(fabric) or not traits(fabric).members:
             continue
         members = resolve(fabric, hcas, {}).members
-        places = [(name, member.hca.name) for name, of_node in members.items() for member in of_node if member.hca.rdma_device]
+        places = [
+            (name, member.hca.name) for name, of_node in members.items() for member in of_node if member.hca.rdma_device
+        ]
         if not places:
             why = "No HCA with an RDMA device is on the fabric, or none could be read; stage discover says which."
             remedy = f"Correct select of the fabric '{fabric.name}', or make its nodes answer."
             yield Finding(CHECK, fabric.name, UNKNOWN, "no HCA", "the HCAs of the fabric", why, remedy)
             continue
-        vendors = {vendor_of(member.hca) for of_node in members.values() for member in of_node if member.hca.rdma_device}
+        vendors = {
+            vendor_of(member.hca) for of_node in members.values() for member in of_node if member.hca.rdma_device
+        }
         for row in _ROWS:
             found = _check_row(intent, fabric, row, places, nodes)
             yield from found if NVIDIA in vendors else map(_of_others, found)
@@ -76,7 +86,9 @@ def _wanted(intent: Intent, fabric: Fabric, row: Row) -> Wanted:
         "mtu": f">={_LEAST_MTU}",
     }[row.name]
     if fabric.roce is not None:
-        return Wanted(rule, "warn" if row.name in (*_SHOWN_BY_SOME, "mtu") else "fail", f"roce of the fabric '{fabric.name}'")
+        return Wanted(
+            rule, "warn" if row.name in (*_SHOWN_BY_SOME, "mtu") else "fail", f"roce of the fabric '{fabric.name}'"
+        )
     return Wanted(rule if tuning.profile != "none" else "", "warn", f"profile {tuning.profile}: {row.source}")
 
 
@@ -87,9 +99,9 @@ def _fits(row: Row, rule: str, value: str) -> bool:
     return rule in value.split() if row.name == "roce_dscp" else fits(rule, value)
 
 
-def _numbers(text: str) -> typing.Set[str]:
+def _numbers(text: str) -> set[str]:
     """``0-7`` and ``3,4`` as the numbers in them."""
-    found: typing.Set[str] = set()
+    found: set[str] = set()
     for part in text.split(","):
         low, _dash, high = part.partition("-")
         first, last = number_of(low), number_of(high or low)
@@ -98,10 +110,12 @@ def _numbers(text: str) -> typing.Set[str]:
     return found
 
 
-def _check_row(intent: Intent, fabric: Fabric, row: Row, places: typing.Sequence[_Place], nodes: Nodes) -> typing.Iterator[Finding]:
+def _check_row(
+    intent: Intent, fabric: Fabric, row: Row, places: typing.Sequence[_Place], nodes: Nodes
+) -> typing.Iterator[Finding]:
     want = _wanted(intent, fabric, row)
-    by_value: typing.Dict[str, typing.List[_Place]] = {}
-    unread: typing.Dict[_Place, str] = {}
+    by_value: dict[str, list[_Place]] = {}
+    unread: dict[_Place, str] = {}
     for place in places:
         value = _value(nodes[place[0]], row.name, place[1])
         why = why_unread(nodes[place[0]], row.name)
@@ -130,26 +144,36 @@ def _off(fabric: Fabric, row: Row, want: Wanted, off: _ByValue, count: int) -> t
     for value, group in off.items():
         if want.level == "fail":
             for node, hca in group:
-                yield Finding(CHECK, f"{fabric.name} {node} {hca} {row.name}", FAIL, value, expected, row.harm, row.remedy)
+                yield Finding(
+                    CHECK, f"{fabric.name} {node} {hca} {row.name}", FAIL, value, expected, row.harm, row.remedy
+                )
         else:
             why = f"{len(group)} of {count} HCAs. {row.harm}"
             yield Finding(CHECK, f"{fabric.name} {row.name} of {_names(group)}", WARN, value, expected, why, row.remedy)
 
 
-def _unread(fabric: Fabric, row: Row, want: Wanted, unread: typing.Mapping[_Place, str], count: int) -> typing.Iterator[Finding]:
+def _unread(
+    fabric: Fabric, row: Row, want: Wanted, unread: typing.Mapping[_Place, str], count: int
+) -> typing.Iterator[Finding]:
     status: Status = UNKNOWN if want.level == "fail" and want.rule else WARN
-    groups: typing.Dict[str, typing.List[_Place]] = {}
+    groups: dict[str, list[_Place]] = {}
     for place in unread:
         groups.setdefault(place[0] if status == UNKNOWN else "", []).append(place)
     for node, group in groups.items():
         subject = f"{fabric.name} {node} {row.name}" if node else f"{fabric.name} {row.name} of {_names(group)}"
         why = f"It could not be read of {len(group)} of {count} HCAs, so it is not known: {unread[group[0]]}."
-        remedy = f"Install what is missing on {group[0][0]}, or in the image of its observer; or read it by hand: dcb pfc show dev INTERFACE."
-        yield Finding(CHECK, subject, status, "not known", f"{row.what}: {want.text}" if want.rule else row.what, why, remedy)
+        remedy = (
+            f"Install what is missing on {group[0][0]}, or in the image of its observer; or read it by hand: dcb pfc"
+            " show dev INTERFACE."
+        )
+        yield Finding(
+            CHECK, subject, status, "not known", f"{row.what}: {want.text}" if want.rule else row.what, why, remedy
+        )
 
 
 def _sides(fabric: Fabric, row: Row, by_value: _ByValue, off: _ByValue) -> typing.Iterator[Finding]:
-    """NICs of one fabric that differ, unless that was told. PFC fails: a side that does not pause when the other one counts on it is worse than none."""
+    """NICs of one fabric that differ, unless that was told. PFC fails: a side that does not pause when the other one
+    counts on it is worse than none."""
     if len(by_value) < 2:
         return
     usual = max(by_value, key=lambda value: (len(by_value[value]), value not in off))
@@ -159,8 +183,19 @@ def _sides(fabric: Fabric, row: Row, by_value: _ByValue, off: _ByValue) -> typin
             continue
         status: Status = FAIL if row.name == "roce_pfc" else WARN
         how = "as many as" if len(group) == len(by_value[usual]) else "unlike"
-        why = f"{len(group)} HCAs, {how} the {len(by_value[usual])} that have {usual}. A link whose ends differ loses packets under load, or stalls."
-        yield Finding(CHECK, f"{fabric.name} {row.name} of {_names(group)}, on one side only", status, value, expected, why, row.remedy)
+        why = (
+            f"{len(group)} HCAs, {how} the {len(by_value[usual])} that have {usual}. A link whose ends differ loses"
+            " packets under load, or stalls."
+        )
+        yield Finding(
+            CHECK,
+            f"{fabric.name} {row.name} of {_names(group)}, on one side only",
+            status,
+            value,
+            expected,
+            why,
+            row.remedy,
+        )
 
 
 def _names(places: typing.Iterable[_Place]) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is expected of a row, and which nodes show it. Check ids: ``tuning.cpu``, ``tuning.memory``, ``tuning.kernel``, ``tuning.pci``, ``tuning.gpu``,
-``tuning.kubelet`` and ``tuning.network``, as the row says."""
+"""What is expected of a row, and which nodes show it. Check ids: ``tuning.cpu``, ``tuning.memory``, ``tuning.kernel``,
+``tuning.pci``, ``tuning.gpu``, ``tuning.kubelet`` and ``tuning.network``, as the row says."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class Judged:
     """:ivar told: nodes of which a finding says that the row is not as it should be, or is unread"""
 
     row: Row
-    findings: typing.Tuple[Finding, ...]
-    told: typing.FrozenSet[str]
+    findings: tuple[Finding, ...]
+    told: frozenset[str]
 
 
 def wanted(intent: Intent, row: Row) -> Wanted:
@@ -79,7 +79,9 @@ def wanted(intent: Intent, row: Row) -> Wanted:
 
 def find_strangers(nodes: typing.Mapping[str, NodeHcas]) -> Strangers:
     """Return the HCAs of each node for which NVIDIA's tools are of no use."""
-    return {name: frozenset(hca.name for hca in node.hcas if vendor_of(hca) is not NVIDIA) for name, node in nodes.items()}
+    return {
+        name: frozenset(hca.name for hca in node.hcas if vendor_of(hca) is not NVIDIA) for name, node in nodes.items()
+    }
 
 
 def choose_remedy(row: Row, nodes: typing.Mapping[str, typing.Iterable[Reading]], strangers: Strangers) -> str:
@@ -87,7 +89,12 @@ def choose_remedy(row: Row, nodes: typing.Mapping[str, typing.Iterable[Reading]]
 
     :param nodes: of each node the readings that say where
     """
-    kinds = {hca in strangers.get(name, ()) for name, readings in nodes.items() for reading in readings for hca in reading.where}
+    kinds = {
+        hca in strangers.get(name, ())
+        for name, readings in nodes.items()
+        for reading in readings
+        for hca in reading.where
+    }
     if not row.elsewhere or True not in kinds:
         return row.remedy
     return f"NICs of NVIDIA: {row.remedy} Others: {row.elsewhere}" if False in kinds else row.elsewhere
@@ -96,8 +103,8 @@ def choose_remedy(row: Row, nodes: typing.Mapping[str, typing.Iterable[Reading]]
 def judge(intent: Intent, row: Row, nodes: Nodes, strangers: Strangers) -> Judged:
     """Findings about one row of all nodes; it is never without one."""
     want = wanted(intent, row)
-    off: typing.Dict[str, typing.Tuple[Reading, ...]] = {}
-    unread: typing.Dict[str, str] = {}
+    off: dict[str, tuple[Reading, ...]] = {}
+    unread: dict[str, str] = {}
     for name, node in nodes.items():
         why, readings = why_unread(node, row.name), node.rows.get(row.name, ())
         if why is not None:
@@ -121,7 +128,7 @@ def why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
     return f"nvidia-smi says nothing of {names(sorted(silent))}" if silent else None
 
 
-def _where(node: NodeTuning, row: str) -> typing.Set[str]:
+def _where(node: NodeTuning, row: str) -> set[str]:
     return {name for reading in node.rows.get(row, ()) for name in reading.where}
 
 
@@ -133,17 +140,32 @@ def names(nodes: typing.Iterable[str]) -> str:
 
 def shown(readings: typing.Iterable[Reading]) -> str:
     """Values with what shows them."""
-    return "; ".join(f"{reading.value} ({names(reading.where)})" if reading.where else reading.value for reading in readings)
+    return "; ".join(
+        f"{reading.value} ({names(reading.where)})" if reading.where else reading.value for reading in readings
+    )
 
 
-def _off(row: Row, want: Wanted, off: typing.Mapping[str, typing.Tuple[Reading, ...]], count: int, strangers: Strangers) -> typing.Iterator[Finding]:
+def _off(
+    row: Row, want: Wanted, off: typing.Mapping[str, tuple[Reading, ...]], count: int, strangers: Strangers
+) -> typing.Iterator[Finding]:
     expected = f"{row.what}: {want.text}"
     if want.level == "fail":
         for name, readings in off.items():
-            yield Finding(CHECKS[row.check], f"{name} {row.name}", FAIL, shown(readings), expected, row.harm, choose_remedy(row, {name: readings}, strangers))
+            yield Finding(
+                CHECKS[row.check],
+                f"{name} {row.name}",
+                FAIL,
+                shown(readings),
+                expected,
+                row.harm,
+                choose_remedy(row, {name: readings}, strangers),
+            )
         return
     for together in _together({name: tuple(reading.value for reading in readings) for name, readings in off.items()}):
-        measured = f"{shown(off[together[0]])} on {together[0]}{f', and on {len(together) - 1} more' if len(together) > 1 else ''}"
+        measured = (
+            f"{shown(off[together[0]])} on"
+            f" {together[0]}{f', and on {len(together) - 1} more' if len(together) > 1 else ''}"
+        )
         why = f"{len(together)} of {count} nodes. {row.harm}"
         remedy = choose_remedy(row, {name: off[name] for name in together}, strangers)
         yield Finding(CHECKS[row.check], f"{row.name} of {names(together)}", WARN, measured, expected, why, remedy)
@@ -153,29 +175,46 @@ def _unread(row: Row, want: Wanted, unread: typing.Mapping[str, str], count: int
     """Of a row that would fail nobody knows whether it does; of advice it is told."""
     expected = f"{row.what}: {want.text}" if want.rule else row.what
     status: Status = UNKNOWN if want.rule and want.level == "fail" else WARN
-    groups = [[name] for name in unread] if status == UNKNOWN else _together({name: (_kind(why),) for name, why in unread.items()})
+    groups = (
+        [[name] for name in unread]
+        if status == UNKNOWN
+        else _together({name: (_kind(why),) for name, why in unread.items()})
+    )
     for together in groups:
         subject = f"{together[0]} {row.name}" if status == UNKNOWN else f"{row.name} of {names(together)}"
         why = f"It could not be read on {len(together)} of {count} nodes, so it is not known: {unread[together[0]]}."
-        yield Finding(CHECKS[row.check], subject, status, "not known", expected, why, f"Read it by hand on {together[0]}, as root; or give it what it lacks.")
+        yield Finding(
+            CHECKS[row.check],
+            subject,
+            status,
+            "not known",
+            expected,
+            why,
+            f"Read it by hand on {together[0]}, as root; or give it what it lacks.",
+        )
 
 
 def _as_expected(row: Row, want: Wanted, nodes: Nodes) -> Finding:
-    counts: typing.Dict[str, int] = {}
+    counts: dict[str, int] = {}
     for node in nodes.values():
         for value in {reading.value for reading in node.rows.get(row.name, ())}:
             counts[value] = counts.get(value, 0) + 1
     most = sorted(counts, key=lambda value: (-counts[value], value))
-    measured = ", ".join(f"{value} on {counts[value]}" for value in most[:_MOST]) + (f" and {len(most) - _MOST} more" if len(most) > _MOST else "")
+    measured = ", ".join(f"{value} on {counts[value]}" for value in most[:_MOST]) + (
+        f" and {len(most) - _MOST} more" if len(most) > _MOST else ""
+    )
     told = f"{row.what}: not judged; {row.source}" if row.source and not want.rule else row.what
     return ok(
-        CHECKS[row.check], row.name, f"{measured} of {len(nodes)} nodes" if counts else "no node has it", f"{row.what}: {want.text}" if want.rule else told
+        CHECKS[row.check],
+        row.name,
+        f"{measured} of {len(nodes)} nodes" if counts else "no node has it",
+        f"{row.what}: {want.text}" if want.rule else told,
     )
 
 
-def _together(keys: typing.Mapping[str, typing.Tuple[str, ...]]) -> typing.List[typing.List[str]]:
+def _together(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
     """Nodes of one key, together."""
-    groups: typing.Dict[typing.Tuple[str, ...], typing.List[str]] = {}
+    groups: dict[tuple[str, ...], list[str]] = {}
     for name, key in keys.items():
         groups.setdefault(key, []).append(name)
     return list(groups.values())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Is set what the intent asks to be set. Check id: ``tuning.set``. Whether the nodes then show it, the other checks of the stage say."""
+"""Is set what the intent asks to be set. Check id: ``tuning.set``. Whether the nodes then show it, the other checks of
+the stage say."""
 
 from __future__ import annotations
 
@@ -40,10 +41,24 @@ def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.It
     asked = [row.name for row in ROWS if row.setting is not None and wanted(intent, row).rule]
     if found is None:
         why = "node_tuning gave no answer, so it is not known what is set."
-        yield Finding(CHECK, "cluster", UNKNOWN, "no answer", _EXPECTED, why, "Look above for what failed, and run the stage again.")
+        yield Finding(
+            CHECK,
+            "cluster",
+            UNKNOWN,
+            "no answer",
+            _EXPECTED,
+            why,
+            "Look above for what failed, and run the stage again.",
+        )
     elif found.refusal:
         yield Finding(
-            CHECK, "cluster", FAIL, "nothing was set", _EXPECTED, f"{found.refusal.rstrip('.')}.", found.remedy or "Correct it, and run the stage again."
+            CHECK,
+            "cluster",
+            FAIL,
+            "nothing was set",
+            _EXPECTED,
+            f"{found.refusal.rstrip('.')}.",
+            found.remedy or "Correct it, and run the stage again.",
         )
     elif found.way == "nothing" and asked:
         why = f"There are rules for {names(asked)}, and node_tuning has found nothing to set."
@@ -62,16 +77,23 @@ def _by_tuned(name: str, seen: typing.Optional[NodeSetting], check_mode: bool) -
     if seen.state in _SAYS:
         return ok(CHECK, name, _SAYS[seen.state], _EXPECTED)
     measured = "not yet, when the time was over" if seen.state == "coming" else "it does not come by itself"
-    return Finding(CHECK, name, FAIL, measured, _EXPECTED, f"{seen.why or 'node_tuning names no cause'}.", seen.remedy or _AGAIN)
+    return Finding(
+        CHECK, name, FAIL, measured, _EXPECTED, f"{seen.why or 'node_tuning names no cause'}.", seen.remedy or _AGAIN
+    )
 
 
 def _by_module(name: str, seen: typing.Optional[ObservedSettings], by_pod: bool) -> Finding:
     if by_pod:
         why = "It is reached by an observer, which changes nothing, and the cluster has no Node Tuning Operator."
-        remedy = "Let Ansible reach it by ssh, or set it by hand as the findings about rows say, and rdma_cluster.tuning.set: false."
+        remedy = (
+            "Let Ansible reach it by ssh, or set it by hand as the findings about rows say, and"
+            " rdma_cluster.tuning.set: false."
+        )
         return Finding(CHECK, name, FAIL, "nothing was set", _EXPECTED, why, remedy)
     if seen is None:
-        return Finding(CHECK, name, UNKNOWN, "no answer", _EXPECTED, "The module kernel_settings did not run there.", _AGAIN)
+        return Finding(
+            CHECK, name, UNKNOWN, "no answer", _EXPECTED, "The module kernel_settings did not run there.", _AGAIN
+        )
     if seen.error is not None or seen.value is None:
         remedy = "Correct what the text names, and run the stage again."
         return Finding(CHECK, name, UNKNOWN, "not set", _EXPECTED, f"{seen.error or 'empty answer'}.", remedy)

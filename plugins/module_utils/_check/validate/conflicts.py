@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage validate: what several fabrics of one run take from each other, whatever their profiles. Check ids: ``validate.*``.
+"""Stage validate: what several fabrics of one run take from each other, whatever their profiles. Check ids:
+``validate.*``.
 
 Each conflict names both places. Ranges that meet are in _check/addresses/arithmetic.py.
 """
@@ -36,8 +37,9 @@ _TOGETHER = tuple(
 )
 
 
-def check(intent: Intent) -> typing.List[Finding]:
-    """Judge names, HCAs and RDMA modes: one finding for each conflict, or one pass for each of the three; and words that no fabric reads or bears."""
+def check(intent: Intent) -> list[Finding]:
+    """Judge names, HCAs and RDMA modes: one finding for each conflict, or one pass for each of the three; and words
+    that no fabric reads or bears."""
     return told_by((_names, _claims, _modes, _unread_words, _without_functions), intent)
 
 
@@ -45,12 +47,17 @@ def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, re
     return Finding(f"validate.{check_id}", subject, FAIL, measured, expected, why, remedy)
 
 
-def _names(intent: Intent) -> typing.List[Finding]:
-    findings: typing.List[Finding] = []
+def _names(intent: Intent) -> list[Finding]:
+    findings: list[Finding] = []
     for what, name_of, why in (
         ("name", operator.attrgetter("name"), "Findings and objects are told apart by the fabric's name."),
-        ("resource_name", operator.attrgetter("resource_name"), "The device plugin would put the devices of two fabrics into one pool."),
-        # the attachment objects of most profiles live in the operator's namespace or in none, whatever namespace their pods are in
+        (
+            "resource_name",
+            operator.attrgetter("resource_name"),
+            "The device plugin would put the devices of two fabrics into one pool.",
+        ),
+        # the attachment objects of most profiles live in the operator's namespace or in none, whatever namespace their
+        # pods are in
         ("network.name", operator.attrgetter("network.name"), "Both would be the same object."),
         ("ipam.pool", _pool, "Each would make another pool of it."),
     ):
@@ -63,8 +70,19 @@ def _names(intent: Intent) -> typing.List[Finding]:
         for name, where in places.items():
             if len(where) > 1 and name:
                 measured = f"{len(where)} fabrics: {', '.join(f'rdma_fabrics[{index}]' for index in where)}"
-                findings.append(_bad("unique_names", f"{what} {name}", measured, "1 fabric", why, f"Give each fabric its own {what}."))
-    return findings or [ok("validate.unique_names", "rdma_fabrics", "all different", "name, resource_name, network.name and pool differ")]
+                findings.append(
+                    _bad(
+                        "unique_names", f"{what} {name}", measured, "1 fabric", why, f"Give each fabric its own {what}."
+                    )
+                )
+    return findings or [
+        ok(
+            "validate.unique_names",
+            "rdma_fabrics",
+            "all different",
+            "name, resource_name, network.name and pool differ",
+        )
+    ]
 
 
 def _pool(fabric: Fabric) -> str:
@@ -72,12 +90,14 @@ def _pool(fabric: Fabric) -> str:
     return f"{fabric.pool.namespace}/{fabric.pool.name}" if fabric.pool else ""
 
 
-def _claims(intent: Intent) -> typing.List[Finding]:
+def _claims(intent: Intent) -> list[Finding]:
     """No two fabrics may take an HCA from each other."""
     findings = []
     for (before, other), (index, fabric) in itertools.combinations(enumerate(intent.fabrics), 2):
         findings += told(_claim, fabric, other, f"rdma_fabrics[{index}].select", f"rdma_fabrics[{before}].select")
-    return findings or [ok("validate.claims", "rdma_fabrics", f"{len(intent.fabrics)} fabrics", "no HCA that two of them select")]
+    return findings or [
+        ok("validate.claims", "rdma_fabrics", f"{len(intent.fabrics)} fabrics", "no HCA that two of them select")
+    ]
 
 
 def _claim(fabric: Fabric, other: Fabric, place: str, other_place: str) -> typing.Iterator[Finding]:
@@ -92,44 +112,70 @@ def _why(fabric: Fabric, other: Fabric) -> str:
         return "Both fabrics would make virtual functions on the same HCA, and each policy undoes what the other did."
     for one in (fabric, other):
         if one.profile == "host_device":
-            return f"A pod of '{one.name}' takes the interface out of the node, and what the other fabric has on it is gone."
+            return (
+                f"A pod of '{one.name}' takes the interface out of the node, and what the other fabric has on it is"
+                " gone."
+            )
         if one.network.mode == "passthru":
             return f"In mode passthru the interface belongs to '{one.name}' alone."
     return "Both fabrics would hand out the same device, each as if it were its own."
 
 
-def _unread_words(intent: Intent) -> typing.List[Finding]:
-    """Parts of NVIDIA's network operator that no fabric needs: the collection asks for them only in the NicClusterPolicy of fabrics that need one."""
+def _unread_words(intent: Intent) -> list[Finding]:
+    """Parts of NVIDIA's network operator that no fabric needs: the collection asks for them only in the
+    NicClusterPolicy of fabrics that need one."""
     if any(map(needs_nic_policy, intent.fabrics)):
         return []
     wanted = intent.cluster.network_operator
-    words = {"ofed_driver": wanted.ofed_driver, "nv_ipam": wanted.nv_ipam, "nic_feature_discovery": wanted.nic_feature_discovery}
-    why = "No fabric of the intent has a profile for which the collection writes a NicClusterPolicy, so nobody reads it."
-    remedy = "Leave it out, and ask for it in your own NicClusterPolicy; or give a fabric a profile that needs NVIDIA's network operator."
-    return [_bad("cluster", f"rdma_cluster.network_operator.{key}", str(value), "unset", why, remedy) for key, value in words.items() if value]
+    words = {
+        "ofed_driver": wanted.ofed_driver,
+        "nv_ipam": wanted.nv_ipam,
+        "nic_feature_discovery": wanted.nic_feature_discovery,
+    }
+    why = (
+        "No fabric of the intent has a profile for which the collection writes a NicClusterPolicy, so nobody reads it."
+    )
+    remedy = (
+        "Leave it out, and ask for it in your own NicClusterPolicy; or give a fabric a profile that needs NVIDIA's"
+        " network operator."
+    )
+    return [
+        _bad("cluster", f"rdma_cluster.network_operator.{key}", str(value), "unset", why, remedy)
+        for key, value in words.items()
+        if value
+    ]
 
 
-def _without_functions(intent: Intent) -> typing.List[Finding]:
+def _without_functions(intent: Intent) -> list[Finding]:
     """Settings of the BIOS without which there are no VFs, where a fabric wants some."""
     makers = [fabric.name for fabric in intent.fabrics if traits(fabric).functions]
     off = [key for key in ("sriov", "above_4g", "ari") if getattr(intent.cluster.bios, key) is False] if makers else []
     why = f"Fabric {makers[0]} has virtual functions, which need it." if makers else ""
-    return [_bad("cluster", f"rdma_cluster.bios.{key}", "false", "true, or unset", why, "Leave it out, or set it to true.") for key in off]
+    return [
+        _bad("cluster", f"rdma_cluster.bios.{key}", "false", "true, or unset", why, "Leave it out, or set it to true.")
+        for key in off
+    ]
 
 
 def _shared_claim(one: Fabric, other: Fabric) -> str:
     """What two fabrics select both and can't share; empty where they need not meet."""
     if is_infiniband(one) != is_infiniband(other) or not (traits(one).members and traits(other).members):
         return ""
-    if frozenset((one.profile, other.profile)) in _TOGETHER and "passthru" not in (one.network.mode, other.network.mode):
+    if frozenset((one.profile, other.profile)) in _TOGETHER and "passthru" not in (
+        one.network.mode,
+        other.network.mode,
+    ):
         return ""
     for mine, theirs in ((one.select.pci, other.select.pci), (one.select.netdev, other.select.netdev)):
         if mine and theirs:
             return ", ".join(sorted(set(mine) & set(theirs)))
     for wide, narrow in ((one.select, other.select), (other.select, one.select)):
-        if not wide.pci and not wide.netdev and all(_takes(getattr(wide, key), getattr(narrow, key)) for key in ("vendor", "device")):
-            if wide.subnet_manager in ((), ("any",)) or set(wide.subnet_manager) & set(narrow.subnet_manager):
-                return "the same HCAs"
+        if (
+            not wide.pci
+            and not wide.netdev
+            and all(_takes(getattr(wide, key), getattr(narrow, key)) for key in ("vendor", "device"))
+        ) and (wide.subnet_manager in ((), ("any",)) or set(wide.subnet_manager) & set(narrow.subnet_manager)):
+            return "the same HCAs"
     return ""
 
 
@@ -137,14 +183,36 @@ def _takes(wide: typing.Optional[str], narrow: typing.Optional[str]) -> bool:
     return wide in (None, narrow)
 
 
-def _modes(intent: Intent) -> typing.List[Finding]:
-    """RDMA devices of a node are shared by all its network namespaces, or each belongs to one: all fabrics are on the same nodes."""
+def _modes(intent: Intent) -> list[Finding]:
+    """RDMA devices of a node are shared by all its network namespaces, or each belongs to one: all fabrics are on the
+    same nodes."""
     pool = intent.cluster.node_pool
-    exclusive = [f"rdma_fabrics[{index}].network.meta_plugins" for index, fabric in enumerate(intent.fabrics) if owns_rdma(fabric) and isolates_rdma(fabric)]
+    exclusive = [
+        f"rdma_fabrics[{index}].network.meta_plugins"
+        for index, fabric in enumerate(intent.fabrics)
+        if owns_rdma(fabric) and isolates_rdma(fabric)
+    ]
     exclusive += ["rdma_cluster.node_pool.rdma_mode"] if pool is not None and pool.rdma_mode == "exclusive" else []
-    shared = [f"rdma_fabrics[{index}].profile" for index, fabric in enumerate(intent.fabrics) if fabric.profile == "rdma_shared"]
+    shared = [
+        f"rdma_fabrics[{index}].profile"
+        for index, fabric in enumerate(intent.fabrics)
+        if fabric.profile == "rdma_shared"
+    ]
     if not (exclusive and shared):
-        return [ok("validate.rdma_mode", "rdma_fabrics", "exclusive" if exclusive else "shared, or left as it is", "one RDMA mode for all fabrics")]
-    why = "The plugin that shares RDMA devices does not start on a node whose RDMA mode is exclusive, and pods of the other fabric get theirs in no other mode."
+        return [
+            ok(
+                "validate.rdma_mode",
+                "rdma_fabrics",
+                "exclusive" if exclusive else "shared, or left as it is",
+                "one RDMA mode for all fabrics",
+            )
+        ]
+    why = (
+        "The plugin that shares RDMA devices does not start on a node whose RDMA mode is exclusive, and pods of the"
+        " other fabric get theirs in no other mode."
+    )
     remedy = "Use one of the two on these nodes, or split the nodes between two inventories."
-    return [_bad("rdma_mode", place, "shared", f"exclusive, as {', '.join(exclusive)} asks for", why, remedy) for place in shared]
+    return [
+        _bad("rdma_mode", place, "shared", f"exclusive, as {', '.join(exclusive)} asks for", why, remedy)
+        for place in shared
+    ]

@@ -2,8 +2,8 @@
 
 """Has the controller what the stages need that ask the API server? Told before the first stage looks at a node.
 
-Check ids: ``validate.library``, ``validate.api_server``, ``validate.rights``, ``validate.helm``. Where no stage of the invocation needs them, what is not there
-is a warning: who writes an intent needs no cluster.
+Check ids: ``validate.library``, ``validate.api_server``, ``validate.rights``, ``validate.helm``. Where no stage of the
+invocation needs them, what is not there is a warning: who writes an intent needs no cluster.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ASKING = ("operators", "network", "virtual_functions", "host", "bandwidth")
 LIBRARY, HELM = (24, 2), (3, 8)
 
 
-def asking(in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> typing.Tuple[str, ...]:
+def asking(in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> tuple[str, ...]:
     """The stages of this invocation that ask the API server.
 
     :param in_site: whether the stages come one after the other; a stage that runs alone has no other behind it
@@ -33,7 +33,7 @@ def asking(in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collec
     return tuple(stage for stage in ASKING if in_site and runs(stage, tags, skip_tags))
 
 
-def check(intent: Intent, seen: typing.Optional[ControllerFacts]) -> typing.Tuple[Finding, ...]:
+def check(intent: Intent, seen: typing.Optional[ControllerFacts]) -> tuple[Finding, ...]:
     """One finding for each thing; none where nobody looked, since a stage that runs alone judges the intent only."""
     if seen is None:
         return ()
@@ -53,7 +53,10 @@ def check(intent: Intent, seen: typing.Optional[ControllerFacts]) -> typing.Tupl
 def _left_out(finding: Finding) -> Finding:
     if finding.status in (PASS, WARN):
         return finding
-    why = f"{finding.why} No stage of this invocation needs it, so it is left out here. The stages {', '.join(ASKING)} need it."
+    why = (
+        f"{finding.why} No stage of this invocation needs it, so it is left out here. The stages {', '.join(ASKING)}"
+        " need it."
+    )
     return dataclasses.replace(finding, status=WARN, why=why)
 
 
@@ -63,12 +66,19 @@ def _library(seen: ControllerFacts) -> Finding:
         return ok("validate.library", "controller", f"kubernetes {seen.library}", expected)
     measured = f"kubernetes {seen.library}" if seen.library else "no Python library kubernetes"
     why = f"Modules on localhost run with {seen.python}, "
-    why += "which has a release that lacks what they call." if seen.library else "which lacks it: neither the API server nor the user's rights were asked."
-    remedy = f"{seen.python} -m pip install 'kubernetes>={LIBRARY[0]}.{LIBRARY[1]}', or set ansible_python_interpreter of localhost to a Python that has it."
+    why += (
+        "which has a release that lacks what they call."
+        if seen.library
+        else "which lacks it: neither the API server nor the user's rights were asked."
+    )
+    remedy = (
+        f"{seen.python} -m pip install 'kubernetes>={LIBRARY[0]}.{LIBRARY[1]}', or set ansible_python_interpreter of"
+        " localhost to a Python that has it."
+    )
     return Finding("validate.library", "controller", FAIL, measured, expected, why, remedy)
 
 
-def _version(text: str) -> typing.Tuple[int, int]:
+def _version(text: str) -> tuple[int, int]:
     """Major and minor number; (0, 0) of a text without them."""
     match = re.match(r"v?(\d{1,6})\.(\d{1,6})", text, re.ASCII)
     return (int(match[1]), int(match[2])) if match else (0, 0)
@@ -79,26 +89,53 @@ def _server(seen: ControllerFacts) -> Finding:
     if seen.server:
         return ok("validate.api_server", "API server", f"{seen.server}, by {seen.where}", expected)
     if not seen.named:
-        why = f"Nothing names an API server: no variable K8S_AUTH_* of the environment, no rdma_kubeconfig, and no {seen.where}."
+        why = (
+            "Nothing names an API server: no variable K8S_AUTH_* of the environment, no rdma_kubeconfig, and no"
+            f" {seen.where}."
+        )
         why += " The user's rights were not asked."
         remedy = "Set rdma_kubeconfig, or K8S_AUTH_HOST and K8S_AUTH_API_KEY."
         return Finding("validate.api_server", "API server", FAIL, "not asked", expected, why, remedy)
     why = f"{seen.error}. The user's rights were not asked."
-    return Finding("validate.api_server", "API server", FAIL, "no answer", expected, why, seen.remedy or "Correct what the text names, and run again.")
+    return Finding(
+        "validate.api_server",
+        "API server",
+        FAIL,
+        "no answer",
+        expected,
+        why,
+        seen.remedy or "Correct what the text names, and run again.",
+    )
 
 
 def _rights(intent: Intent, seen: ControllerFacts) -> typing.Iterator[Finding]:
     if seen.rights is None:
         why = f"The API server was not asked what the user may do: {seen.rights_error}."
         remedy = f"kubectl auth can-i --list shows whether the user ({seen.where}) may ask."
-        yield Finding("validate.rights", "credentials", UNKNOWN, "not asked", f"all rights of {FOLDER} that the intent needs", why, remedy)
+        yield Finding(
+            "validate.rights",
+            "credentials",
+            UNKNOWN,
+            "not asked",
+            f"all rights of {FOLDER} that the intent needs",
+            why,
+            remedy,
+        )
         return
     for finding in rbac.check(seen.rights):
         renamed = dataclasses.replace(finding, check="validate.rights")
         # stage operators judges the same, and there it can be waived
-        waiver = next((waiver for waiver in intent.waivers if waiver.covers(finding)), None) if finding.status != PASS else None
+        waiver = (
+            next((waiver for waiver in intent.waivers if waiver.covers(finding)), None)
+            if finding.status != PASS
+            else None
+        )
         if waiver is not None and finding.status != WARN:
-            renamed = dataclasses.replace(renamed, status=WARN, why=f"{finding.why} The waiver on {waiver.check} covers it, because: {waiver.reason}.")
+            renamed = dataclasses.replace(
+                renamed,
+                status=WARN,
+                why=f"{finding.why} The waiver on {waiver.check} covers it, because: {waiver.reason}.",
+            )
         yield renamed
 
 
@@ -108,5 +145,8 @@ def _helm(helm: HelmFacts) -> Finding:
         return ok("validate.helm", helm.binary, f"Helm {helm.version}", expected)
     why = "operators_install is set, and stage operators installs by Helm."
     measured = f"Helm {helm.version}" if helm.version else helm.error or "no version"
-    remedy = "Install Helm on the controller, name it in operators_helm_binary, or set operators_install to false and install the operator yourself."
+    remedy = (
+        "Install Helm on the controller, name it in operators_helm_binary, or set operators_install to false and"
+        " install the operator yourself."
+    )
     return Finding("validate.helm", helm.binary, FAIL, measured, expected, why, remedy)

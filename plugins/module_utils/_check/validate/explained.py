@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.explanation import Explanation
 
-EXPLAINED: typing.Dict[str, Explanation] = {
+EXPLAINED: dict[str, Explanation] = {
     "validate.addresses": Explanation(
-        means="A range does not have enough addresses for the pods that can run at the same time. The last ones would wait for ever.",
-        measured="Arithmetic: nodes x HCAs x virtual functions (or x `pods_per_node`) against the range, or against each node's share of a pool.",
+        means=(
+            "A range does not have enough addresses for the pods that can run at the same time. The last ones would"
+            " wait for ever."
+        ),
+        measured=(
+            "Arithmetic: nodes x HCAs x virtual functions (or x `pods_per_node`) against the range, or against each"
+            " node's share of a pool."
+        ),
         causes=(
             "The range was made for fewer nodes.",
             "`virtual_functions` was raised.",
@@ -32,17 +36,26 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl cluster-info",
             "kubectl config view --minify",
         ),
-        remedy=("Give a kubeconfig that works from where Ansible runs: `K8S_AUTH_KUBECONFIG`, or `module_defaults` of the group `linerate.rdma.cluster`."),
+        remedy=(
+            "Give a kubeconfig that works from where Ansible runs: `K8S_AUTH_KUBECONFIG`, or `module_defaults` of the"
+            " group `linerate.rdma.cluster`."
+        ),
     ),
     "validate.archive": Explanation(
-        means="The archive of the report can't go where `rdma_report_archive` says. The report would be gone with the job's container.",
+        means=(
+            "The archive of the report can't go where `rdma_report_archive` says. The report would be gone with the"
+            " job's container."
+        ),
         measured=(
-            "A folder: a file is written there and removed. An address: its form, the credentials beside it, until when its signature holds, and any answer to"
-            " `HEAD`, without the query and the credentials."
+            "A folder: a file is written there and removed. An address: its form, the credentials beside it, until when"
+            " its signature holds, and any answer to `HEAD`, without the query and the credentials."
         ),
         causes=(
             "The folder is not mounted in this job, or belongs to another user.",
-            "The host is not reached from where Ansible runs: DNS, a firewall, a proxy that the environment does not name.",
+            (
+                "The host is not reached from where Ansible runs: DNS, a firewall, a proxy that the environment does"
+                " not name."
+            ),
             "The certificate is of an authority of your own, and `rdma_report_archive_ca` does not name it.",
             "A signed address is over.",
             "A token or a password would go over plain http.",
@@ -51,7 +64,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "ls -ld /srv/reports; df -h /srv/reports",
             "curl --head https://dav.example.com/reports/",
         ),
-        remedy=("Do what the finding says. To run without it: `-e rdma_report_archive=`. What is allowed: [the report](../report.md#where-it-survives)."),
+        remedy=(
+            "Do what the finding says. To run without it: `-e rdma_report_archive=`. What is allowed: [the"
+            " report](../report.md#where-it-survives)."
+        ),
     ),
     "validate.claims": Explanation(
         means="Two fabrics select the same HCAs, and their profiles can't share them.",
@@ -87,7 +103,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Correct the key that is named: docs/intent.md lists those of `rdma_cluster.collectives`.",
     ),
     "validate.disjoint_ranges": Explanation(
-        means="Networks of two fabrics overlap. A pod on both would have two ways to one address, and send on the wrong one.",
+        means=(
+            "Networks of two fabrics overlap. A pod on both would have two ways to one address, and send on the wrong"
+            " one."
+        ),
         measured="The ranges of all fabrics, compared.",
         causes=(
             "One range was copied.",
@@ -114,7 +133,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "It is older than charts from OCI registries need.",
         ),
         look=("helm version",),
-        remedy="Install Helm 3.8 or newer where Ansible runs, or install the operators otherwise and leave `operators_install` out.",
+        remedy=(
+            "Install Helm 3.8 or newer where Ansible runs, or install the operators otherwise and leave"
+            " `operators_install` out."
+        ),
     ),
     "validate.host": Explanation(
         means="A value of `rdma_cluster.host` can't be meant: no job, kernel or kubelet could work with it.",
@@ -128,7 +150,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Correct the key that is named: a size in GiB, one argument an item, CPUs as `lscpu -e` numbers them.",
     ),
     "validate.images": Explanation(
-        means="An image is named by a tag, so which image runs is the registry's to say, and `rdma_strict_images: true` asks for digests.",
+        means=(
+            "An image is named by a tag, so which image runs is the registry's to say, and `rdma_strict_images: true`"
+            " asks for digests."
+        ),
         measured="`pods.image` of each fabric, and `rdma_observers_image`.",
         causes=(
             "The default of `pods.image`, which is a tag.",
@@ -171,7 +196,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "ansible localhost -m ansible.builtin.setup -a filter=ansible_python",
         ),
         remedy=(
-            "Install it into that Python: `python3 -m pip install -r requirements.txt` of the collection, or set `ansible_python_interpreter` for localhost."
+            "Install it into that Python: `python3 -m pip install -r requirements.txt` of the collection, or set"
+            " `ansible_python_interpreter` for localhost."
         ),
     ),
     "validate.line_rate": Explanation(
@@ -214,7 +240,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "The inventory plugin found no node with the label.",
         ),
         look=("ansible-inventory --graph rdma_nodes",),
-        remedy="Put the nodes into the group `rdma_nodes`, by their Kubernetes names; or use the inventory plugin `linerate.rdma.nodes`.",
+        remedy=(
+            "Put the nodes into the group `rdma_nodes`, by their Kubernetes names; or use the inventory plugin"
+            " `linerate.rdma.nodes`."
+        ),
     ),
     "validate.numbers": Explanation(
         means="A number is out of what any HCA and its driver can do.",
@@ -227,7 +256,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Correct the number that is named.",
     ),
     "validate.operators": Explanation(
-        means=("Says by what an operator is needed, and which chart and package have it. It always passes; whether it is there, stage `operators` finds out."),
+        means=(
+            "Says by what an operator is needed, and which chart and package have it. It always passes; whether it is"
+            " there, stage `operators` finds out."
+        ),
         measured="The profiles of the fabrics and `rdma_cluster`.",
         causes=("The intent needs it.",),
         look=("helm list -A",),
@@ -241,14 +273,23 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Leave room for connecting: `limit_seconds` should be twice `seconds` at least.",
     ),
     "validate.powers": Explanation(
-        means="Which files of docs/rbac this intent needs, so that an admin of the cluster grants these and no others. It is always a pass.",
+        means=(
+            "Which files of docs/rbac this intent needs, so that an admin of the cluster grants these and no others. It"
+            " is always a pass."
+        ),
         measured="The intent, by the table from which the files are made.",
         causes=("Each profile, and each key of `rdma_cluster` that changes something, needs rights of its own.",),
         look=("kubectl auth can-i --list",),
-        remedy="Have an admin of the cluster apply the files that it names, with the namespaces of this intent put in. `validate.rights` says what is missing.",
+        remedy=(
+            "Have an admin of the cluster apply the files that it names, with the namespaces of this intent put in."
+            " `validate.rights` says what is missing."
+        ),
     ),
     "validate.profile": Explanation(
-        means="A key does not go with the fabric's profile, or the profile needs one that is missing. Nothing would set it.",
+        means=(
+            "A key does not go with the fabric's profile, or the profile needs one that is missing. Nothing would"
+            " set it."
+        ),
         measured="The keys of the fabric against its profile.",
         causes=(
             "The profile was changed, and the keys were not.",
@@ -267,9 +308,17 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     "validate.rights": Explanation(
         means="The credentials lack a right that a stage needs. Told before the first node is looked at.",
         measured="SelfSubjectAccessReviews for each right of docs/rbac that the intent needs.",
-        causes=("A file of docs/rbac that the intent needs is not applied, or is of an older release, or has other namespaces.",),
+        causes=(
+            (
+                "A file of docs/rbac that the intent needs is not applied, or is of an older release, or has other"
+                " namespaces."
+            ),
+        ),
         look=("kubectl auth can-i --list",),
-        remedy="Have an admin of the cluster apply the files that the finding names. A waiver on `operators.rights` makes it a warning.",
+        remedy=(
+            "Have an admin of the cluster apply the files that the finding names. A waiver on `operators.rights` makes"
+            " it a warning."
+        ),
     ),
     "validate.routes": Explanation(
         means="A route of the pods can't work, or takes all traffic of the pods over the secondary network.",
@@ -282,7 +331,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Name the networks of the fabric, such as 100.101.0.0/16, and a gateway in the range.",
     ),
     "validate.pod_security": Explanation(
-        means="The intent sets the level of Pod Security of a namespace of jobs, and everybody who may make pods there gets what the level allows.",
+        means=(
+            "The intent sets the level of Pod Security of a namespace of jobs, and everybody who may make pods there"
+            " gets what the level allows."
+        ),
         measured="`pod_security` of the networks of each namespace, against what their jobs need.",
         causes=(
             "The level is `privileged`: who may make pods in the namespace is root on the nodes (warn).",
@@ -290,7 +342,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "Two fabrics of one namespace say different levels, or a level has no reason.",
         ),
         look=("kubectl get namespace NAMESPACE --show-labels",),
-        remedy="Remove `pod_security` where the namespace has its level already. Otherwise write one level, and the reason for it.",
+        remedy=(
+            "Remove `pod_security` where the namespace has its level already. Otherwise write one level, and the reason"
+            " for it."
+        ),
     ),
     "validate.select": Explanation(
         means="The selection of HCAs selects nothing, or can't be what sysfs shows.",
@@ -325,7 +380,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "validate.variables": Explanation(
         means="A variable is misspelt, or has a value that it can't have. A wish would be dropped in silence.",
-        measured="Names of the variables of localhost: those that start with `rdma_`, and those that look like an option of a role. Truth values and numbers.",
+        measured=(
+            "Names of the variables of localhost: those that start with `rdma_`, and those that look like an option of"
+            " a role. Truth values and numbers."
+        ),
         causes=(
             "A typing mistake in the name: then it fails, with the nearest name.",
             "A typing mistake in the value: `ture`.",

@@ -16,7 +16,8 @@ _EXPECTED = "a name with its digest: registry.example/rdma-tools@sha256:..."
 def check(intent: Intent, variables: typing.Mapping[str, str], strict: bool) -> typing.Iterator[Finding]:
     """One finding for each place that names an image.
 
-    :param variables: images beside those of the intent, by the variable that names them; an empty one is the cluster's own, which has a digest
+    :param variables: images beside those of the intent, by the variable that names them; an empty one is the cluster's
+        own, which has a digest
     :param strict: a tag is an error
     """
     for variable, image in variables.items():
@@ -32,7 +33,18 @@ def _judged(place: str, image: str, strict: bool) -> Finding:
     if by_digest(image):
         return ok("validate.images", place, image, _EXPECTED)
     if not strict:
-        return ok("validate.images", place, f"{image}, by a tag: the registry says which image that is", "any name, since rdma_strict_images is not set")
-    why = "What a tag names may be another image on another node or on another day, and it runs as root on the nodes or in pods. rdma_strict_images refuses it."
-    remedy = f"skopeo inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{image} shows the name with its digest. Write it to {place}."
+        return ok(
+            "validate.images",
+            place,
+            f"{image}, by a tag: the registry says which image that is",
+            "any name, since rdma_strict_images is not set",
+        )
+    why = (
+        "What a tag names may be another image on another node or on another day, and it runs as root on the nodes or"
+        " in pods. rdma_strict_images refuses it."
+    )
+    remedy = (
+        f"skopeo inspect --format '{{{{.Name}}}}@{{{{.Digest}}}}' docker://{image} shows the name with its digest."
+        f" Write it to {place}."
+    )
     return Finding("validate.images", place, FAIL, image, _EXPECTED, why, remedy)

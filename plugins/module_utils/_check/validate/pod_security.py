@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage validate: what jobs need of the admission of their namespace, and whether the intent sets its level. Check id: ``validate.pod_security``.
+"""Stage validate: what jobs need of the admission of their namespace, and whether the intent sets its level. Check id:
+``validate.pod_security``.
 
-Levels: Kubernetes' Pod Security Standards. ``baseline`` has no IPC_LOCK among the capabilities that a container may add.
+Levels: Kubernetes' Pod Security Standards. ``baseline`` has no IPC_LOCK among the capabilities that a container may
+add.
 """
 
 from __future__ import annotations
@@ -17,19 +19,21 @@ from ..job.admission import NEEDS_PRIVILEGED
 
 _CHECK = "validate.pod_security"
 _BASELINE = f"{LABEL}=baseline or privileged"
-_OTHERWISE = "or jobs without IPC_LOCK, with {LABEL}=baseline and a raised limit of locked memory (rdma_cluster.host.memlock)".format(LABEL=LABEL)
+_OTHERWISE = (
+    f"or jobs without IPC_LOCK, with {LABEL}=baseline and a raised limit of locked memory (rdma_cluster.host.memlock)"
+)
 
 
 def check(intent: Intent) -> typing.Iterator[Finding]:
     """One finding at least for each namespace of jobs."""
-    spaces: typing.Dict[str, typing.List[typing.Tuple[int, Fabric]]] = {}
+    spaces: dict[str, list[tuple[int, Fabric]]] = {}
     for index, fabric in enumerate(intent.fabrics):
         spaces.setdefault(fabric.network.namespace, []).append((index, fabric))
     for name, fabrics in spaces.items():
         yield from _namespace(name, fabrics)
 
 
-def _namespace(name: str, fabrics: typing.Sequence[typing.Tuple[int, Fabric]]) -> typing.Iterator[Finding]:
+def _namespace(name: str, fabrics: typing.Sequence[tuple[int, Fabric]]) -> typing.Iterator[Finding]:
     rdma = any(carries_rdma(fabric) for _index, fabric in fabrics)
     expected = f"{NEEDS_PRIVILEGED}; {_OTHERWISE}" if rdma else _BASELINE
     said = [(f"rdma_fabrics[{index}].network.pod_security", fabric.network.pod_security) for index, fabric in fabrics]
@@ -41,17 +45,47 @@ def _namespace(name: str, fabrics: typing.Sequence[typing.Tuple[int, Fabric]]) -
     for other, level in given[1:]:
         if level.enforce != first.enforce:
             why = f"Both fabrics are in the namespace {name}, which has one level; {path} says {first.enforce}."
-            yield Finding(_CHECK, other, FAIL, level.enforce, first.enforce, why, "Write the same level into both, or leave it out of one.")
+            yield Finding(
+                _CHECK,
+                other,
+                FAIL,
+                level.enforce,
+                first.enforce,
+                why,
+                "Write the same level into both, or leave it out of one.",
+            )
     for place, level in given:
         if not level.reason.strip():
             why = "The level decides what everybody who may make pods in the namespace can do to the nodes."
-            yield Finding(_CHECK, f"{place}.reason", FAIL, "no reason in words", "a reason", why, "Write why the jobs need it, or remove pod_security.")
+            yield Finding(
+                _CHECK,
+                f"{place}.reason",
+                FAIL,
+                "no reason in words",
+                "a reason",
+                why,
+                "Write why the jobs need it, or remove pod_security.",
+            )
     if first.enforce == "privileged":
         why = f"Everybody who may make pods in {name} is root on the nodes. The reason is: {first.reason.strip()}."
-        remedy = "Give rights in the namespace to those only who may be root on the nodes. Otherwise remove pod_security, and run jobs without IPC_LOCK."
+        remedy = (
+            "Give rights in the namespace to those only who may be root on the nodes. Otherwise remove pod_security,"
+            " and run jobs without IPC_LOCK."
+        )
         yield Finding(_CHECK, path, WARN, "privileged", _OTHERWISE[3:], why, remedy)
     elif rdma:
-        why = f"At this level the API server refuses pods with IPC_LOCK, which render_job adds. The reason is: {first.reason.strip()}."
-        yield Finding(_CHECK, path, WARN, first.enforce, expected, why, "Run jobs without IPC_LOCK, and raise rdma_cluster.host.memlock.")
+        why = (
+            "At this level the API server refuses pods with IPC_LOCK, which render_job adds. The reason is:"
+            f" {first.reason.strip()}."
+        )
+        yield Finding(
+            _CHECK,
+            path,
+            WARN,
+            first.enforce,
+            expected,
+            why,
+            "Run jobs without IPC_LOCK, and raise rdma_cluster.host.memlock.",
+        )
     else:
         yield ok(_CHECK, path, f"{first.enforce}: {first.reason.strip()}", _BASELINE)

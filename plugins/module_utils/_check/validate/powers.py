@@ -12,11 +12,20 @@ from ..._model.intent import Intent
 from ..._model.rights_needed import needed_powers
 
 #: what variables, the inventory or the cluster decide on, and the intent does not
-_ELSEWHERE = (powers.OBSERVERS, powers.ADMISSION, powers.NAMESPACES, powers.JOBS, powers.OLM, powers.OLM_REMOVAL, powers.HELM)
+_ELSEWHERE = (
+    powers.OBSERVERS,
+    powers.ADMISSION,
+    powers.NAMESPACES,
+    powers.JOBS,
+    powers.OLM,
+    powers.OLM_REMOVAL,
+    powers.HELM,
+)
 
 
 def check(intent: Intent) -> typing.Iterator[Finding]:
-    """A pass for each file: what it amounts to, and why; first those of the intent, then those that something else decides on."""
+    """A pass for each file: what it amounts to, and why; first those of the intent, then those that something else
+    decides on."""
     for power in needed_powers(intent):
         yield _told(power, "needed by this intent")
     for power in powers.named(_ELSEWHERE):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage validate: keys of a fabric that mean nothing to its profile, or that it can't do without. Check id: ``validate.profile``.
+"""Stage validate: keys of a fabric that mean nothing to its profile, or that it can't do without. Check id:
+``validate.profile``.
 
 What a profile takes is in its row (_model/profiles.py); here is what follows from it.
 """
@@ -30,23 +31,39 @@ _KEYS = {
 }
 
 #: key, what was seen, what is expected, why
-Mistake = typing.Tuple[str, str, str, str]
+Mistake = tuple[str, str, str, str]
 
 
-def check(fabric: Fabric, path: str) -> typing.List[Finding]:
+def check(fabric: Fabric, path: str) -> list[Finding]:
     """One finding for each key that does not go with the profile, or one pass.
 
     :param path: of the fabric in the intent
     """
     findings = [
         finding
-        for rule in (_foreign, _functions, _resource, _addresses, _network, _select, _rdma, _routing, _uplinks, _interface, _rates)
+        for rule in (
+            _foreign,
+            _functions,
+            _resource,
+            _addresses,
+            _network,
+            _select,
+            _rdma,
+            _routing,
+            _uplinks,
+            _interface,
+            _rates,
+        )
         for finding in told(_told, rule, fabric, path)
     ]
-    return findings or [ok("validate.profile", path, fabric.profile, f"the keys that one of these takes: {', '.join(PROFILES)}")]
+    return findings or [
+        ok("validate.profile", path, fabric.profile, f"the keys that one of these takes: {', '.join(PROFILES)}")
+    ]
 
 
-def _told(rule: typing.Callable[[Fabric], typing.Iterable[Mistake]], fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+def _told(
+    rule: typing.Callable[[Fabric], typing.Iterable[Mistake]], fabric: Fabric, path: str
+) -> typing.Iterator[Finding]:
     remedy = "Correct the key, or take another profile; docs/intent.md lists what each of them takes."
     for key, seen, expected, why in rule(fabric):
         yield Finding("validate.profile", f"{path}.{key}", FAIL, seen, expected, why, remedy)
@@ -62,14 +79,28 @@ def _foreign(fabric: Fabric) -> typing.Iterator[Mistake]:
         if key not in traits(fabric).keys:
             yield path, str(value), f"no {key} with {fabric.profile}", why
         elif infiniband and key in ("mtu", "mode", "meta_plugins"):
-            yield path, str(value), f"no {key} on InfiniBand", "An IPoIBNetwork has none; its MTU is that of the partition."
+            yield (
+                path,
+                str(value),
+                f"no {key} on InfiniBand",
+                "An IPoIBNetwork has none; its MTU is that of the partition.",
+            )
 
 
 def _functions(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = traits(fabric), fabric.profile
     if its.functions != bool(fabric.virtual_functions):
-        why = "Pods of this profile get virtual functions." if its.functions else "This profile makes no virtual functions."
-        yield "virtual_functions", str(fabric.virtual_functions), "1 at least" if its.functions else f"none with {profile}", why
+        why = (
+            "Pods of this profile get virtual functions."
+            if its.functions
+            else "This profile makes no virtual functions."
+        )
+        yield (
+            "virtual_functions",
+            str(fabric.virtual_functions),
+            "1 at least" if its.functions else f"none with {profile}",
+            why,
+        )
 
 
 def _resource(fabric: Fabric) -> typing.Iterator[Mistake]:
@@ -77,14 +108,28 @@ def _resource(fabric: Fabric) -> typing.Iterator[Mistake]:
     if its.resource == "needed" and not fabric.resource_name:
         yield "resource_name", "none", "a name", "Pods ask for the interface by the name of a resource."
     if its.resource == "none" and fabric.resource_name:
-        yield "resource_name", fabric.resource_name, f"none with {profile}", "No device plugin has a part in this profile."
+        yield (
+            "resource_name",
+            fabric.resource_name,
+            f"none with {profile}",
+            "No device plugin has a part in this profile.",
+        )
 
 
 def _addresses(fabric: Fabric) -> typing.Iterator[Mistake]:
     its, profile = traits(fabric), fabric.profile
     if its.members != (fabric.ipam is not None):
-        why = "Pods need addresses on the fabric." if its.members else "Pods have their addresses of the cluster's own network already."
-        yield "ipam", "none" if its.members else "a mapping", "a mapping" if its.members else f"none with {profile}", why
+        why = (
+            "Pods need addresses on the fabric."
+            if its.members
+            else "Pods have their addresses of the cluster's own network already."
+        )
+        yield (
+            "ipam",
+            "none" if its.members else "a mapping",
+            "a mapping" if its.members else f"none with {profile}",
+            why,
+        )
 
 
 def _network(fabric: Fabric) -> typing.Iterator[Mistake]:
@@ -107,12 +152,22 @@ def _rdma(fabric: Fabric) -> typing.Iterator[Mistake]:
 
 def _uplinks(fabric: Fabric) -> typing.Iterator[Mistake]:
     if fabric.uplinks is not None and not is_infiniband(fabric):
-        yield "uplinks", str(fabric.uplinks), f"none with {fabric.profile}", "Only the links of InfiniBand switches are read."
+        yield (
+            "uplinks",
+            str(fabric.uplinks),
+            f"none with {fabric.profile}",
+            "Only the links of InfiniBand switches are read.",
+        )
 
 
 def _routing(fabric: Fabric) -> typing.Iterator[Mistake]:
     if fabric.routing is not None and not is_infiniband(fabric):
-        yield "routing", fabric.routing, f"none with {fabric.profile}", "Only switches of InfiniBand have forwarding tables that can be read here."
+        yield (
+            "routing",
+            fabric.routing,
+            f"none with {fabric.profile}",
+            "Only switches of InfiniBand have forwarding tables that can be read here.",
+        )
 
 
 def _interface(fabric: Fabric) -> typing.Iterator[Mistake]:
@@ -122,7 +177,12 @@ def _interface(fabric: Fabric) -> typing.Iterator[Mistake]:
         return
     if len(fabric.select.netdev) != 1:
         why = "The attachment names one interface, the same on each node."
-        yield "select.netdev", f"{len(fabric.select.netdev)} named", "the name of one", f"{why} For several rails, declare one fabric per rail."
+        yield (
+            "select.netdev",
+            f"{len(fabric.select.netdev)} named",
+            "the name of one",
+            f"{why} For several rails, declare one fabric per rail.",
+        )
     if fabric.select.hcas_per_node > 1:
         why = "One interface is one HCA. For several rails, declare one fabric per rail."
         yield "select.hcas_per_node", str(fabric.select.hcas_per_node), "1", why
@@ -137,15 +197,30 @@ def _rates(fabric: Fabric) -> typing.Iterator[Mistake]:
     """Values that the API server or the kernel would refuse, or take for something else."""
     network = fabric.network
     if network.vlan is not None and not 0 <= network.vlan <= 4094:
-        yield "network.vlan", str(network.vlan), "0 to 4094", "The API server takes 4095 and 4096, the sriov CNI plugin refuses them, and pods would not start."
+        yield (
+            "network.vlan",
+            str(network.vlan),
+            "0 to 4094",
+            "The API server takes 4095 and 4096, the sriov CNI plugin refuses them, and pods would not start.",
+        )
     if network.vlan_qos is not None and not 0 <= network.vlan_qos <= 7:
         yield "network.vlan_qos", str(network.vlan_qos), "0 to 7", "A priority has three bits."
     if network.vlan_qos and not network.vlan:
-        yield "network.vlan_qos", str(network.vlan_qos), "a vlan beside it", "The sriov CNI plugin refuses a priority without a VLAN, and pods would not start."
+        yield (
+            "network.vlan_qos",
+            str(network.vlan_qos),
+            "a vlan beside it",
+            "The sriov CNI plugin refuses a priority without a VLAN, and pods would not start.",
+        )
     for key in ("min_tx_rate", "max_tx_rate"):
         rate = getattr(network, key)
         if rate is not None and rate < 0:
             yield f"network.{key}", f"{rate} Mb/s", "0 Mb/s at least", "The API server refuses it."
     low, high = network.min_tx_rate or 0, network.max_tx_rate or 0
     if 0 < high < low:
-        yield "network.min_tx_rate", f"{low} Mb/s", f"{high} Mb/s at most (max_tx_rate)", "The kernel refuses it (EINVAL), and pods would not start."
+        yield (
+            "network.min_tx_rate",
+            f"{low} Mb/s",
+            f"{high} Mb/s at most (max_tx_rate)",
+            "The kernel refuses it (EINVAL), and pods would not start.",
+        )

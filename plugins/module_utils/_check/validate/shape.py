@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Why a part of the intent could not be loaded, and what its user does next: by what is wrong with it, and not by where it is. Pure."""
+"""Why a part of the intent could not be loaded, and what its user does next: by what is wrong with it, and not by where
+it is. Pure."""
 
 from __future__ import annotations
 
 import re
-import typing
 
 from ..._model.load import LoadError
 
@@ -14,18 +14,30 @@ _KEYS = "docs/intent.md lists all keys."
 #: why, and what to do, by what was seen; ``{path}`` is the place. Whatever else was seen has the last of these
 _MISSING, _UNKNOWN, _BLANK, _WRONG = (
     ("It has no default: what it says is known to nobody but you.", f"Add {{path}}; {_KEYS}"),
-    ("No part of the collection reads this key, so what it asks for would be dropped in silence.", f"Take {{path}} out, or correct its name; {_KEYS}"),
+    (
+        "No part of the collection reads this key, so what it asks for would be dropped in silence.",
+        f"Take {{path}} out, or correct its name; {_KEYS}",
+    ),
     ("The proposal left it to you, since the cluster does not show it.", f"Fill in {{path}}; {_KEYS}"),
-    ("The key takes a value of another type or form, and none is guessed from what is there.", f"Correct {{path}}; {_KEYS}"),
+    (
+        "The key takes a value of another type or form, and none is guessed from what is there.",
+        f"Correct {{path}}; {_KEYS}",
+    ),
 )
 _BY_SEEN = {"missing": _MISSING, "unknown key": _UNKNOWN, "not filled in yet": _BLANK}
 
 
-def cause_of(problem: LoadError) -> typing.Tuple[str, str]:
+def cause_of(problem: LoadError) -> tuple[str, str]:
     """Return why a place of the intent is refused, and what to do."""
     if problem.path == "rdma_fabrics" and problem.seen == "missing":
         why = "There is no intent: the variable is set neither in the inventory nor with -e."
-        return why, "Have one written by what the nodes show: ansible-playbook linerate.rdma.propose -i <inventory>. docs/intent.md has all keys."
+        return (
+            why,
+            (
+                "Have one written by what the nodes show: ansible-playbook linerate.rdma.propose -i <inventory>."
+                " docs/intent.md has all keys."
+            ),
+        )
     why, remedy = _BY_SEEN.get(problem.seen, _WRONG)
     meant = _MEANT.search(problem.expected) if problem.seen == "unknown key" else None
     if meant:

@@ -23,12 +23,14 @@ _PLAIN = re.compile(r"[A-Za-z0-9_+.-]{1,64}", re.ASCII)
 _CUDA = re.compile(r"([0-9]{1,2})(\.[0-9]{1,2})?", re.ASCII)
 
 
-def check(intent: Intent) -> typing.List[Finding]:
+def check(intent: Intent) -> list[Finding]:
     """What is wrong, or one pass."""
     findings = told_by((_expected, _set, _cuda), intent.cluster.tuning)
     for index, fabric in enumerate(intent.fabrics):
         findings += told(_roce, fabric, f"rdma_fabrics[{index}].roce")
-    return findings or [ok(_CHECK, _PATH, f"profile {intent.cluster.tuning.profile}", "rows and values that can be read")]
+    return findings or [
+        ok(_CHECK, _PATH, f"profile {intent.cluster.tuning.profile}", "rows and values that can be read")
+    ]
 
 
 def _expected(tuning: Tuning) -> typing.Iterator[Finding]:
@@ -37,7 +39,9 @@ def _expected(tuning: Tuning) -> typing.Iterator[Finding]:
         if name not in BY_NAME:
             expected = f"a row of the role tuning's README{hints.nearest(name, BY_NAME)}"
             why = "No row has this name, so nothing would be expected of any node."
-            yield Finding(_CHECK, f"{_PATH}.expected.{name}", FAIL, f"'{name}'", expected, why, "Copy the name out of the README.")
+            yield Finding(
+                _CHECK, f"{_PATH}.expected.{name}", FAIL, f"'{name}'", expected, why, "Copy the name out of the README."
+            )
         elif written is not None and rule_of(written) is None:
             expected = "a text or a whole number, several with | between them, >=N, <=N, or null"
             why = "No value of a node would ever be it."
@@ -54,7 +58,15 @@ def _set(tuning: Tuning) -> typing.Iterator[Finding]:
         if not _PLAIN.fullmatch(value):
             why = "It would be set, and TuneD would read something else."
             expected = "a number or a word, since rdma_cluster.tuning.set is true"
-            yield Finding(_CHECK, f"{_PATH}.expected.{name}", FAIL, f"'{value}'", expected, why, "Write the value as the kernel shows it.")
+            yield Finding(
+                _CHECK,
+                f"{_PATH}.expected.{name}",
+                FAIL,
+                f"'{value}'",
+                expected,
+                why,
+                "Write the value as the kernel shows it.",
+            )
 
 
 def _cuda(tuning: Tuning) -> typing.Iterator[Finding]:
@@ -65,7 +77,9 @@ def _cuda(tuning: Tuning) -> typing.Iterator[Finding]:
         known = ", ".join(str(major) for major in sorted(LEAST_DRIVER))
         why = "Which driver it needs is not known."
         remedy = "Leave it out, and write the driver itself: expected: {gpu_driver: '>=580'}."
-        yield Finding(_CHECK, f"{_PATH}.cuda", FAIL, f"'{tuning.cuda}'", f"a version of CUDA {known}, such as '13.0'", why, remedy)
+        yield Finding(
+            _CHECK, f"{_PATH}.cuda", FAIL, f"'{tuning.cuda}'", f"a version of CUDA {known}, such as '13.0'", why, remedy
+        )
 
 
 def _roce(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
@@ -73,8 +87,24 @@ def _roce(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
         return
     if is_infiniband(fabric) or not owns_rdma(fabric):
         why = "Only RDMA over Ethernet has priorities of Ethernet."
-        yield Finding(_CHECK, path, FAIL, "a mapping", f"no roce with {fabric.profile}", why, "Remove the key, or correct the profile.")
+        yield Finding(
+            _CHECK,
+            path,
+            FAIL,
+            "a mapping",
+            f"no roce with {fabric.profile}",
+            why,
+            "Remove the key, or correct the profile.",
+        )
         return
     for key, value, most in (("dscp", fabric.roce.dscp, 63), ("priority", fabric.roce.priority, 7)):
         if not 0 <= value <= most:
-            yield Finding(_CHECK, f"{path}.{key}", FAIL, str(value), f"0 to {most}", "No packet can carry it.", "Correct the number.")
+            yield Finding(
+                _CHECK,
+                f"{path}.{key}",
+                FAIL,
+                str(value),
+                f"0 to {most}",
+                "No packet can carry it.",
+                "Correct the number.",
+            )

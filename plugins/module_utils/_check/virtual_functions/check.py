@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Stage virtual_functions: do the node's own sysfs, the operator's report and the kubelet's offer agree with the intent, and if not, which layer
-is the one that is wrong. Check ids: ``virtual_functions.*``."""
+"""Stage virtual_functions: do the node's own sysfs, the operator's report and the kubelet's offer agree with the
+intent, and if not, which layer is the one that is wrong. Check ids: ``virtual_functions.*``."""
 
 from __future__ import annotations
 
@@ -30,46 +30,75 @@ class Facts:
     """What the check needs besides the intent.
 
     :ivar nodes: answer of node_info of each node, taken after the stage network
-    :ivar subnets: answer of subnet_manager_info of each node (stage fabric); says which InfiniBand HCA is on which fabric
+    :ivar subnets: answer of subnet_manager_info of each node (stage fabric); says which InfiniBand HCA is on which
+        fabric
     :ivar operators: answer of sriov_operator_info; None when there is none
     :ivar pods: answer of vf_pods, where a network sets something for the VF of a pod
     :ivar held: answer of node_info of each node while these pods ran
     """
 
-    nodes: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
-    subnets: typing.Dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
+    nodes: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    subnets: dict[str, ObservedSubnets] = dataclasses.field(default_factory=dict)
     operators: typing.Optional[OperatorFacts] = None
-    pods: typing.Tuple[RdmaPod, ...] = ()
-    held: typing.Dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
+    pods: tuple[RdmaPod, ...] = ()
+    held: dict[str, ObservedHcas] = dataclasses.field(default_factory=dict)
 
 
-def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
+def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """Findings for each node; for each physical function that a fabric has on it; and for each fabric on each node."""
-    findings: typing.List[Finding] = []
+    findings: list[Finding] = []
     if not facts.nodes:
         why = "No node was asked, so nothing is known of any."
         findings.append(
-            Finding("virtual_functions.node", "inventory", UNKNOWN, "no node", "at least 1", why, "Put the nodes into the inventory's group rdma_nodes.")
+            Finding(
+                "virtual_functions.node",
+                "inventory",
+                UNKNOWN,
+                "no node",
+                "at least 1",
+                why,
+                "Put the nodes into the inventory's group rdma_nodes.",
+            )
         )
-    read: typing.Dict[str, NodeHcas] = {}
+    read: dict[str, NodeHcas] = {}
     for name, observed in facts.nodes.items():
         if observed.value is None or observed.error is not None:
             why = f"node_info gave no answer: {observed.error or 'its answer is empty'}."
             findings.append(
-                Finding("virtual_functions.node", name, UNKNOWN, "no answer", "an answer of node_info", why, f"Make {name} answer, and run the stage again.")
+                Finding(
+                    "virtual_functions.node",
+                    name,
+                    UNKNOWN,
+                    "no answer",
+                    "an answer of node_info",
+                    why,
+                    f"Make {name} answer, and run the stage again.",
+                )
             )
         else:
             read[name] = observed.value
             if observed.value.errors:
-                why = f"These could not be read, so what they would say is unknown: {'; '.join(observed.value.errors[:10])}."
-                remedy = f"Read them on {name} by hand. Files that come and go while VFs are made are right at the next run."
+                why = (
+                    "These could not be read, so what they would say is unknown:"
+                    f" {'; '.join(observed.value.errors[:10])}."
+                )
+                remedy = (
+                    f"Read them on {name} by hand. Files that come and go while VFs are made are right at the next run."
+                )
                 measured = f"{len(observed.value.errors)} unread"
                 findings.append(Finding("virtual_functions.read", name, WARN, measured, "0 unread", why, remedy))
     subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None}
     for fabric in intent.fabrics:
         if not traits(fabric).functions:
             # says what this stage does not cover, and claims nothing else
-            findings.append(ok("virtual_functions.members", fabric.name, f"profile {fabric.profile}: it makes no VFs", "SR-IOV profiles only"))
+            findings.append(
+                ok(
+                    "virtual_functions.members",
+                    fabric.name,
+                    f"profile {fabric.profile}: it makes no VFs",
+                    "SR-IOV profiles only",
+                )
+            )
             continue
         membership = resolve(fabric, read, subnets)
         if not membership.resolved:
@@ -86,7 +115,11 @@ def check(intent: Intent, facts: Facts) -> typing.Tuple[Finding, ...]:
             if fabric.network.vf_settings:
                 pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
                 held = facts.held.get(name, ObservedHcas(error="was not asked"))
-                findings.append(vf_settings.settings(fabric, name, pods, held, [vf for layers in functions for vf in layers.vfs if vf.held]))
+                findings.append(
+                    vf_settings.settings(
+                        fabric, name, pods, held, [vf for layers in functions for vf in layers.vfs if vf.held]
+                    )
+                )
     if any(is_infiniband(fabric) for fabric in intent.fabrics):
         findings += vf_settings.duplicate_guids(read)
     return tuple(findings)
@@ -105,7 +138,9 @@ def _unresolved(membership: Membership) -> Finding:
     )
 
 
-def _functions(fabric: Fabric, membership: Membership, name: str, node: NodeHcas, operators: typing.Optional[OperatorFacts]) -> typing.Tuple[Layers, ...]:
+def _functions(
+    fabric: Fabric, membership: Membership, name: str, node: NodeHcas, operators: typing.Optional[OperatorFacts]
+) -> tuple[Layers, ...]:
     state = next((state for state in operators.states if state.node == name), None) if operators else None
     unread = ""
     if state is None and (operators is None or operators.errors):
@@ -123,10 +158,18 @@ def _members(fabric: Fabric, name: str, functions: typing.Sequence[Layers]) -> F
     if len(functions) == fabric.select.hcas_per_node:
         return ok("virtual_functions.members", f"{fabric.name} {name}", measured, expected)
     why = "Intent or hardware: the fabric has another number of physical functions on this node than the intent says."
-    return Finding("virtual_functions.members", f"{fabric.name} {name}", FAIL, measured, expected, why, "See the stages discover and fabric.")
+    return Finding(
+        "virtual_functions.members",
+        f"{fabric.name} {name}",
+        FAIL,
+        measured,
+        expected,
+        why,
+        "See the stages discover and fabric.",
+    )
 
 
-def _function(layers: Layers) -> typing.List[Finding]:
+def _function(layers: Layers) -> list[Finding]:
     """All findings on one physical function; without VFs there is but one thing to say."""
     findings = [_count(layers)]
     if not layers.vfs:
@@ -150,49 +193,97 @@ def _sync(fabric: Fabric, state: NodeState) -> Finding:
     if state.sync_status == "Failed":
         error, remedy = with_cause(state.last_sync_error)
         why = f"The config daemon failed: {error}."
-        return Finding("virtual_functions.sync", subject, FAIL, measured, expected, why, remedy or f"{log}, and correct what it names.")
-    why = "The operator is still at work on this node, or asks for a drain or a reboot, so what is there now may change."
-    return Finding("virtual_functions.sync", subject, UNKNOWN, measured, expected, why, f"Run the stage again when it is done. {log}.")
+        return Finding(
+            "virtual_functions.sync",
+            subject,
+            FAIL,
+            measured,
+            expected,
+            why,
+            remedy or f"{log}, and correct what it names.",
+        )
+    why = (
+        "The operator is still at work on this node, or asks for a drain or a reboot, so what is there now may change."
+    )
+    return Finding(
+        "virtual_functions.sync",
+        subject,
+        UNKNOWN,
+        measured,
+        expected,
+        why,
+        f"Run the stage again when it is done. {log}.",
+    )
 
 
 def _count(layers: Layers) -> Finding:
-    wanted, in_kernel, desired, reported = layers.fabric.virtual_functions, len(layers.vfs), layers.desired, layers.reported
+    wanted, in_kernel, desired, reported = (
+        layers.fabric.virtual_functions,
+        len(layers.vfs),
+        layers.desired,
+        layers.reported,
+    )
     measured = (
-        f"sysfs {in_kernel}, operator reports {reported.vfs_count if reported else 'nothing'}, operator wants {desired.vfs_count if desired else 'nothing'}"
+        f"sysfs {in_kernel}, operator reports {reported.vfs_count if reported else 'nothing'}, operator wants"
+        f" {desired.vfs_count if desired else 'nothing'}"
     )
     expected = f"{wanted} in each"
     if layers.unread:
         why = f"The kernel has {in_kernel}; whether the operator agrees is not known: {layers.unread}."
-        return Finding("virtual_functions.count", layers.subject, UNKNOWN, measured, expected, why, "Check the kubeconfig and the user's rights.")
+        return Finding(
+            "virtual_functions.count",
+            layers.subject,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            "Check the kubeconfig and the user's rights.",
+        )
     if in_kernel == wanted and all(layer is not None and layer.vfs_count == wanted for layer in (reported, desired)):
         return ok("virtual_functions.count", layers.subject, measured, expected)
-    why, remedy = _wrong_layer(layers, in_kernel, desired.vfs_count if desired else None, reported.vfs_count if reported else None)
+    why, remedy = _wrong_layer(
+        layers, in_kernel, desired.vfs_count if desired else None, reported.vfs_count if reported else None
+    )
     return Finding("virtual_functions.count", layers.subject, FAIL, measured, expected, why, remedy)
 
 
-def _wrong_layer(layers: Layers, in_kernel: int, desired: typing.Optional[int], reported: typing.Optional[int]) -> typing.Tuple[str, str]:
+def _wrong_layer(
+    layers: Layers, in_kernel: int, desired: typing.Optional[int], reported: typing.Optional[int]
+) -> tuple[str, str]:
     """The first layer, from the intent down to the kernel, that does not pass on what it was told."""
     wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
     if sriov is None:
         return why_no_sriov.why(layers.hca)
     if sriov.total is None:
-        return "Kernel: sriov_totalvfs is there and could not be read.", f"Read it on {layers.node} by hand; see dmesg for this function."
+        return (
+            "Kernel: sriov_totalvfs is there and could not be read.",
+            f"Read it on {layers.node} by hand; see dmesg for this function.",
+        )
     if sriov.total < wanted:
         return (
             f"Intent or firmware: the function has {sriov.total} virtual functions at most.",
             f"{vendors.more_functions(layers.hca)} Or lower virtual_functions to {sriov.total}.",
         )
     if layers.state is None:
-        return "Operator: it has no SriovNetworkNodeState for the node.", "See the findings operators.daemon and operators.label."
+        return (
+            "Operator: it has no SriovNetworkNodeState for the node.",
+            "See the findings operators.daemon and operators.label.",
+        )
     if reported is None:
         return (
             "Config daemon: it does not report this function, which the kernel shows.",
-            "Add the NIC to the operator's list of supported NICs (ConfigMap supported-nic-ids) if it is not there, and read the config daemon's log.",
+            (
+                "Add the NIC to the operator's list of supported NICs (ConfigMap supported-nic-ids) if it is not there,"
+                " and read the config daemon's log."
+            ),
         )
     if desired is None:
         return (
             "Operator: no policy reaches this function.",
-            "See network.policy_accepted: the API server must take the policy, and the policy must select this function.",
+            (
+                "See network.policy_accepted: the API server must take the policy, and the policy must select this"
+                " function."
+            ),
         )
     if desired != wanted:
         return (
@@ -201,7 +292,10 @@ def _wrong_layer(layers: Layers, in_kernel: int, desired: typing.Optional[int], 
         )
     if sriov.current == wanted and in_kernel != wanted:
         return (
-            f"Kernel: sriov_numvfs is {wanted}, and {in_kernel} functions are there: the others were removed from the PCI bus, or just come up.",
+            (
+                f"Kernel: sriov_numvfs is {wanted}, and {in_kernel} functions are there: the others were removed from"
+                " the PCI bus, or just come up."
+            ),
             "Run the stage again; if it stays, see dmesg, and rescan the bus (echo 1 > /sys/bus/pci/rescan).",
         )
     if in_kernel != wanted and reported == wanted:
@@ -213,9 +307,15 @@ def _wrong_layer(layers: Layers, in_kernel: int, desired: typing.Optional[int], 
         known = explain(layers.state.last_sync_error)
         return (
             f"Config daemon: it was told {desired} and has not made them." + (f" {known[0]}" if known else ""),
-            f"{known[1] if known else 'Read the log of the config daemon.'} Last error: {layers.state.last_sync_error or 'none'}.",
+            (
+                f"{known[1] if known else 'Read the log of the config daemon.'} Last error:"
+                f" {layers.state.last_sync_error or 'none'}."
+            ),
         )
-    return "Config daemon: the kernel has them, its report is old.", "Run the stage again; if it stays, see the config daemon's log."
+    return (
+        "Config daemon: the kernel has them, its report is old.",
+        "Run the stage again; if it stays, see the config daemon's log.",
+    )
 
 
 def _driver(layers: Layers) -> Finding:
@@ -224,7 +324,11 @@ def _driver(layers: Layers) -> Finding:
     if len(drivers) == 1 and drivers[0] not in ("none", "vfio-pci"):
         return ok("virtual_functions.driver", layers.subject, drivers[0], expected)
     bare = [vf.name for vf in layers.vfs if vf.pci is None or vf.pci.driver in (None, "vfio-pci")]
-    why = f"Kernel: these functions have no network driver: {folded(bare, 8)}." if bare else "Kernel: the functions of one card have several drivers."
+    why = (
+        f"Kernel: these functions have no network driver: {folded(bare, 8)}."
+        if bare
+        else "Kernel: the functions of one card have several drivers."
+    )
     remedy = vendors.load_driver(layers.vfs)
     return Finding("virtual_functions.driver", layers.subject, FAIL, folded(drivers, 8), expected, why, remedy)
 
@@ -237,11 +341,20 @@ def _report(layers: Layers) -> Finding:
     expected = "the same PCI addresses and drivers"
     if layers.unread:
         why = f"What the operator reports is not known: {layers.unread}."
-        return Finding("virtual_functions.report", layers.subject, UNKNOWN, measured, expected, why, "Check the kubeconfig and the user's rights.")
+        return Finding(
+            "virtual_functions.report",
+            layers.subject,
+            UNKNOWN,
+            measured,
+            expected,
+            why,
+            "Check the kubeconfig and the user's rights.",
+        )
     if in_kernel == reported:
         return ok("virtual_functions.report", layers.subject, measured, expected)
     differing = [
-        f"{address} ({_driver_words(in_kernel, address)} in the kernel, {_driver_words(reported, address)} in the report)"
+        f"{address} ({_driver_words(in_kernel, address)} in the kernel, {_driver_words(reported, address)} in the"
+        " report)"
         for address in sorted(in_kernel.keys() | reported.keys())
         if address not in in_kernel or address not in reported or in_kernel[address] != reported[address]
     ]
@@ -256,16 +369,34 @@ def _driver_words(drivers: typing.Mapping[str, typing.Optional[str]], address: s
 
 def _rdma(layers: Layers) -> Finding:
     without = [vf for vf in layers.vfs if not vf.rdma_device and not (vf.held and vf.held.rdma_device)]
-    measured, expected = f"{len(layers.vfs) - len(without)} of {len(layers.vfs)}", f"{len(layers.vfs)} of {len(layers.vfs)} with an RDMA device"
+    measured, expected = (
+        f"{len(layers.vfs) - len(without)} of {len(layers.vfs)}",
+        f"{len(layers.vfs)} of {len(layers.vfs)} with an RDMA device",
+    )
     if not without:
         return ok("virtual_functions.rdma_device", layers.subject, measured, expected)
     names = ", ".join(vf.name for vf in without[:8])
     if layers.exclusive and not any(vf.netdevs for vf in without):
-        why = f"Kernel: with RDMA in exclusive mode the device of a VF goes into the pod with it, so these show none on the node: {names}."
-        remedy = "No action if pods are running on this network. Otherwise see rdma dev on the node. Stage bandwidth shows whether they work."
-        # an interface that was seen in a pod came there by a CNI plugin, which takes no VF without its RDMA device along in this mode
+        why = (
+            "Kernel: with RDMA in exclusive mode the device of a VF goes into the pod with it, so these show none on"
+            f" the node: {names}."
+        )
+        remedy = (
+            "No action if pods are running on this network. Otherwise see rdma dev on the node. Stage bandwidth shows"
+            " whether they work."
+        )
+        # an interface that was seen in a pod came there by a CNI plugin, which takes no VF without its RDMA device
+        # along in this mode
         unexplained = len(without) == len(layers.vfs) and not all(vf.held for vf in without)
-        return Finding("virtual_functions.rdma_device", layers.subject, UNKNOWN if unexplained else WARN, measured, expected, why, remedy)
+        return Finding(
+            "virtual_functions.rdma_device",
+            layers.subject,
+            UNKNOWN if unexplained else WARN,
+            measured,
+            expected,
+            why,
+            remedy,
+        )
     why = f"Kernel: the driver has made no RDMA device of these functions: {names}."
     remedy = f"{vendors.load_rdma(without)} Or set rdma: false in the fabric where they have none."
     return Finding("virtual_functions.rdma_device", layers.subject, FAIL, measured, expected, why, remedy)
@@ -273,24 +404,52 @@ def _rdma(layers: Layers) -> Finding:
 
 def _offer(intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence[Layers], facts: Facts) -> Finding:
     """Whether the kubelet offers what the functions have."""
-    resource, wanted = f"{intent.cluster.resource_prefix}/{fabric.resource_name}", fabric.virtual_functions * fabric.select.hcas_per_node
+    resource, wanted = (
+        f"{intent.cluster.resource_prefix}/{fabric.resource_name}",
+        fabric.virtual_functions * fabric.select.hcas_per_node,
+    )
     subject, expected = f"{fabric.name} {name}", f"{wanted} {resource}"
     node = next((node for node in facts.operators.nodes if node.name == name), None) if facts.operators else None
     if facts.operators is None or node is None:
         why = "The API server was not asked." if facts.operators is None else "The cluster knows no node of this name."
-        return Finding("virtual_functions.allocatable", subject, UNKNOWN, "not known", expected, why, "Check the kubeconfig and the node's name.")
+        return Finding(
+            "virtual_functions.allocatable",
+            subject,
+            UNKNOWN,
+            "not known",
+            expected,
+            why,
+            "Check the kubeconfig and the node's name.",
+        )
     offered = node.allocatable.get(resource)
     measured = f"{offered if offered is not None else 'no'} {resource}"
     if offered == wanted:
         return ok("virtual_functions.allocatable", subject, measured, expected)
-    return Finding("virtual_functions.allocatable", subject, FAIL, measured, expected, *_why_not_offered(resource, wanted, functions, node))
+    return Finding(
+        "virtual_functions.allocatable",
+        subject,
+        FAIL,
+        measured,
+        expected,
+        *_why_not_offered(resource, wanted, functions, node),
+    )
 
 
-def _why_not_offered(resource: str, wanted: int, functions: typing.Sequence[Layers], node: ClusterNode) -> typing.Tuple[str, str]:
+def _why_not_offered(
+    resource: str, wanted: int, functions: typing.Sequence[Layers], node: ClusterNode
+) -> tuple[str, str]:
     in_kernel = sum(len(layers.vfs) for layers in functions)
     if not functions:
-        return "Intent: no physical function of the node is on this fabric.", "See the finding virtual_functions.members."
+        return (
+            "Intent: no physical function of the node is on this fabric.",
+            "See the finding virtual_functions.members.",
+        )
     if in_kernel != wanted:
         why = f"Kernel: the node has {in_kernel} of the {wanted} functions, so no more can be offered."
         return why, f"Start with the findings virtual_functions.count of {node.name}."
-    return why_not_offered(node, resource, wanted, {group.resource for layers in functions if layers.desired for group in layers.desired.groups})
+    return why_not_offered(
+        node,
+        resource,
+        wanted,
+        {group.resource for layers in functions if layers.desired for group in layers.desired.groups},
+    )

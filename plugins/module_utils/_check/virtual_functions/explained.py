@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the findings of stage virtual_functions mean, for the pages that the report leads to. Check ids: ``virtual_functions.*``."""
+"""What the findings of stage virtual_functions mean, for the pages that the report leads to. Check ids:
+``virtual_functions.*``."""
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.explanation import Explanation
 
-EXPLAINED: typing.Dict[str, Explanation] = {
+EXPLAINED: dict[str, Explanation] = {
     "virtual_functions.allocatable": Explanation(
-        means="The kubelet does not offer the virtual functions that the kernel has. Pods that ask for them stay Pending.",
+        means=(
+            "The kubelet does not offer the virtual functions that the kernel has. Pods that ask for them stay Pending."
+        ),
         measured="Allocatable of the resource on the node, against the functions in the node's sysfs.",
         causes=(
             "The device plugin runs from before the policy, or not at all.",
@@ -24,12 +25,15 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get configmap device-plugin-config -n NAMESPACE -o yaml",
         ),
         remedy=(
-            "See the device plugin's log on the node; where it is older than the policy, delete its pod: `kubectl -n NAMESPACE delete pod "
-            "-l app=sriov-device-plugin`."
+            "See the device plugin's log on the node; where it is older than the policy, delete its pod: `kubectl -n"
+            " NAMESPACE delete pod -l app=sriov-device-plugin`."
         ),
     ),
     "virtual_functions.count": Explanation(
-        means="Kernel, operator and intent do not agree on how many virtual functions a physical one has. The finding says which layer is wrong.",
+        means=(
+            "Kernel, operator and intent do not agree on how many virtual functions a physical one has. The finding"
+            " says which layer is wrong."
+        ),
         measured="sriov_numvfs and the functions on the node, what the operator reports, and what it wants.",
         causes=(
             "The config daemon has not made them: its last error says why.",
@@ -42,7 +46,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "ip link show DEVICE",
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io NODE -n NAMESPACE -o yaml",
         ),
-        remedy="Follow the layer that is named: firmware (NUM_OF_VFS), policy (priority and nicSelector), config daemon (its log).",
+        remedy=(
+            "Follow the layer that is named: firmware (NUM_OF_VFS), policy (priority and nicSelector), config daemon"
+            " (its log)."
+        ),
     ),
     "virtual_functions.driver": Explanation(
         means="Virtual functions have no network driver, or several. Pods on them get no interface.",
@@ -59,10 +66,12 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "virtual_functions.guids": Explanation(
         means=(
-            "An InfiniBand virtual function has no GUID, an old one, or one that another function has. Its port gets no LID, and pods fail "
-            "with `GUID is not valid`."
+            "An InfiniBand virtual function has no GUID, an old one, or one that another function has. Its port gets no"
+            " LID, and pods fail with `GUID is not valid`."
         ),
-        measured="GUIDs as the driver has them, as the physical function was given them, and as the operator reports them.",
+        measured=(
+            "GUIDs as the driver has them, as the physical function was given them, and as the operator reports them."
+        ),
         causes=(
             "The config daemon gave none: 16 functions or more, or a file of GUIDs that is too short.",
             "They were changed after the driver took the function.",
@@ -75,8 +84,8 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "cat /etc/sriov-operator/infiniband/guids",
         ),
         remedy=(
-            "Unbind the functions from mlx5_core and bind them again, which a restart of the config daemon does: `kubectl delete pod` of it "
-            "on the node. Give each node GUIDs of its own."
+            "Unbind the functions from mlx5_core and bind them again, which a restart of the config daemon does:"
+            " `kubectl delete pod` of it on the node. Give each node GUIDs of its own."
         ),
     ),
     "virtual_functions.link_state": Explanation(
@@ -84,17 +93,26 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         measured="The link state that was set (`ip link`), and the state of their ports, on the node and in pods.",
         causes=(
             "On InfiniBand nothing sets `network.link_state`, and the default follows nothing.",
-            "The subnet manager does not serve virtual functions (opensm: `virt_enabled`): ports stay INIT or DOWN, with a physical state of LinkUp.",
+            (
+                "The subnet manager does not serve virtual functions (opensm: `virt_enabled`): ports stay INIT or DOWN,"
+                " with a physical state of LinkUp."
+            ),
             "Pods are older than the setting.",
         ),
         look=(
             "ip link show DEVICE",
             "ibstat",
         ),
-        remedy="Set `network.link_state: enable` in the fabric, have opensm serve virtual functions (`virt_enabled 2`), and make older pods anew.",
+        remedy=(
+            "Set `network.link_state: enable` in the fabric, have opensm serve virtual functions (`virt_enabled 2`),"
+            " and make older pods anew."
+        ),
     ),
     "virtual_functions.members": Explanation(
-        means=("The fabric has another number of physical functions on the node than the intent says, so its virtual functions can't be right either."),
+        means=(
+            "The fabric has another number of physical functions on the node than the intent says, so its virtual"
+            " functions can't be right either."
+        ),
         measured="The members of the fabric on the node against `hcas_per_node`.",
         causes=(
             "See `fabric.hcas` or `discover.hcas`: a port, a cable, a card.",
@@ -107,8 +125,14 @@ EXPLAINED: typing.Dict[str, Explanation] = {
         remedy="Correct what stages `discover` and `fabric` name for this node.",
     ),
     "virtual_functions.mtu": Explanation(
-        means="The MTU of virtual functions is not that of the fabric in every layer. Large messages are dropped in silence, or fragmented.",
-        measured="MTU of the physical function, of each virtual one on the node and in pods, of the operator's wish and report.",
+        means=(
+            "The MTU of virtual functions is not that of the fabric in every layer. Large messages are dropped in"
+            " silence, or fragmented."
+        ),
+        measured=(
+            "MTU of the physical function, of each virtual one on the node and in pods, of the operator's wish and"
+            " report."
+        ),
         causes=(
             "Another policy wants another MTU.",
             "A pod set it, and the function kept it.",
@@ -118,7 +142,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "ip -d link show DEVICE",
             "kubectl get sriovnetworknodepolicies.sriovnetwork.openshift.io -A -o yaml",
         ),
-        remedy=("Correct `mtu` of the policy that decides; make older pods anew; delete the config daemon's pod on the node, so that it sets it again."),
+        remedy=(
+            "Correct `mtu` of the policy that decides; make older pods anew; delete the config daemon's pod on the"
+            " node, so that it sets it again."
+        ),
     ),
     "virtual_functions.node": Explanation(
         means="A node did not say which virtual functions it has.",
@@ -146,7 +173,10 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "rdma system",
             "lsmod",
         ),
-        remedy="`modprobe mlx5_ib`, then restart the config daemon on the node; `rdma: false` in the fabric where none is meant.",
+        remedy=(
+            "`modprobe mlx5_ib`, then restart the config daemon on the node; `rdma: false` in the fabric where none is"
+            " meant."
+        ),
     ),
     "virtual_functions.read": Explanation(
         means="Some files of the node could not be read, so findings that need them say unknown.",
@@ -174,7 +204,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "virtual_functions.settings": Explanation(
         means="A pod has a virtual function, and VLAN, trust, spoof check or rates of it are not what the fabric says.",
-        measured="A pod takes a function on each node, and `ip link` of the physical function shows what was set for it.",
+        measured=(
+            "A pod takes a function on each node, and `ip link` of the physical function shows what was set for it."
+        ),
         causes=(
             "The NetworkAttachmentDefinition is another one.",
             "The CNI plugin is too old for the key, or failed.",
@@ -188,13 +220,20 @@ EXPLAINED: typing.Dict[str, Explanation] = {
     ),
     "virtual_functions.stuck": Explanation(
         means=(
-            "Virtual functions are in a network namespace in which nothing runs. If their pod is gone, the kubelet hands them to the next one, which does not "
-            "find them on the node and fails with `failed to find netdev` or the like."
+            "Virtual functions are in a network namespace in which nothing runs. If their pod is gone, the kubelet"
+            " hands them to the next one, which does not find them on the node and fails with `failed to find netdev`"
+            " or the like."
         ),
-        measured="The interfaces and RDMA devices in network namespaces that a container engine has named below /run/netns, and the processes in them.",
+        measured=(
+            "The interfaces and RDMA devices in network namespaces that a container engine has named below /run/netns,"
+            " and the processes in them."
+        ),
         causes=(
             "A pod that just starts or restarts: run the stage again.",
-            "The container engine or the node went down in the middle of a pod's removal, and the CNI plugin was not called.",
+            (
+                "The container engine or the node went down in the middle of a pod's removal, and the CNI plugin was"
+                " not called."
+            ),
             "The CNI plugin failed to give the function back.",
         ),
         look=(
@@ -217,6 +256,9 @@ EXPLAINED: typing.Dict[str, Explanation] = {
             "kubectl get sriovnetworknodestates.sriovnetwork.openshift.io -A",
             "kubectl logs -n NAMESPACE -l app=sriov-network-config-daemon",
         ),
-        remedy="Do what the finding names for the error, or correct what the log names; where it is still at work, run the stage again when it is done.",
+        remedy=(
+            "Do what the finding names for the error, or correct what the log names; where it is still at work, run the"
+            " stage again when it is done."
+        ),
     ),
 }

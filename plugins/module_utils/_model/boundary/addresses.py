@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""IP addresses. A zone (``fe80::1%eth0``) is a name of an interface behind an address, free text for the standard library, and is refused."""
+"""IP addresses. A zone (``fe80::1%eth0``) is a name of an interface behind an address, free text for the standard
+library, and is refused."""
 
 from __future__ import annotations
 
@@ -30,7 +31,13 @@ def _read(make: typing.Callable[[str], typing.Any]) -> typing.Callable[[str], ty
 def _host(text: str) -> str:
     """:raises ValueError: no address, or one that can't be that of a node among nodes"""
     found = ipaddress.ip_address(text)
-    if found.is_loopback or found.is_unspecified or found.is_multicast or found.is_link_local or found == ipaddress.IPv4Address("255.255.255.255"):
+    if (
+        found.is_loopback
+        or found.is_unspecified
+        or found.is_multicast
+        or found.is_link_local
+        or found == ipaddress.IPv4Address("255.255.255.255")
+    ):
         raise ValueError(text)
     mapped = getattr(found, "ipv4_mapped", None)
     return _host(str(mapped)) if mapped is not None else str(found)
@@ -38,9 +45,19 @@ def _host(text: str) -> str:
 
 ADDRESS = Form("an IP address without a zone", "10.0.0.2", _LONGEST, _read(ipaddress.ip_address))
 #: loopback leads to whoever asks, which for a run is the controller
-HOST_ADDRESS = Form("an IP address that other machines reach (no loopback, link-local or multicast one)", "10.0.0.2", _LONGEST, _read(_host))
+HOST_ADDRESS = Form(
+    "an IP address that other machines reach (no loopback, link-local or multicast one)",
+    "10.0.0.2",
+    _LONGEST,
+    _read(_host),
+)
 #: an address is the network of itself, and bits beyond the prefix are dropped, as CNI does
-NETWORK_OF = Form("an IP address or a network with its prefix", "10.0.0.0/24", _LONGEST, _read(lambda text: ipaddress.ip_network(text, strict=False)))
+NETWORK_OF = Form(
+    "an IP address or a network with its prefix",
+    "10.0.0.0/24",
+    _LONGEST,
+    _read(lambda text: ipaddress.ip_network(text, strict=False)),
+)
 NETWORK = Form("a network with its prefix", "10.0.0.0/24", _LONGEST, _read(ipaddress.ip_network))
 
 Address = typing.Annotated[str, ADDRESS]

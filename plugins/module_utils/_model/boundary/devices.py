@@ -2,8 +2,9 @@
 
 """Names that a kernel gives: network interfaces, RDMA devices, PCI functions, hardware addresses.
 
-The kernel takes more than is taken here [Linux net/core/dev.c dev_valid_name; rdma_user_ioctl_cmds.h IB_DEVICE_NAME_MAX]: ``{{x}}`` and ``$(id)`` are names of
-interfaces there. No driver and no network plugin makes such names, and who has root on a node can.
+The kernel takes more than is taken here [Linux net/core/dev.c dev_valid_name; rdma_user_ioctl_cmds.h
+IB_DEVICE_NAME_MAX]: ``{{x}}`` and ``$(id)`` are names of interfaces there. No driver and no network plugin makes such
+names, and who has root on a node can.
 """
 
 from __future__ import annotations
@@ -22,15 +23,26 @@ _HARDWARE_ADDRESS = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){0,31}", re.ASCII)
 
 
 def _any_device(text: str) -> typing.Optional[str]:
-    return next((found for found in (RDMA_DEVICE.parse(text), INTERFACE.parse(text), PCI_ADDRESS.parse(text)) if found is not None), None)
+    return next(
+        (
+            found
+            for found in (RDMA_DEVICE.parse(text), INTERFACE.parse(text), PCI_ADDRESS.parse(text))
+            if found is not None
+        ),
+        None,
+    )
 
 
-INTERFACE = Form("the name of a network interface, up to 15 letters, digits and _.@+-", "ens1f0np0", 15, pattern(_INTERFACE))
+INTERFACE = Form(
+    "the name of a network interface, up to 15 letters, digits and _.@+-", "ens1f0np0", 15, pattern(_INTERFACE)
+)
 RDMA_DEVICE = Form("the name of an RDMA device, up to 63 letters, digits and _.-", "mlx5_0", 63, pattern(_RDMA_DEVICE))
 #: a VMD's domain has more than four digits; who writes it in capitals means the same
 PCI_ADDRESS = Form("a PCI address", "0000:3c:00.0", 16, lambda text: pattern(_PCI_ADDRESS)(text.lower()))
 PCI_ID = Form("four hexadecimal digits of a PCI id", "15b3", 6, lambda text: pattern(_PCI_ID)(text.lower()))
-HARDWARE_ADDRESS = Form("a hardware address, up to 32 bytes", "02:fc:00:00:00:05", 95, lambda text: pattern(_HARDWARE_ADDRESS)(text.lower()))
+HARDWARE_ADDRESS = Form(
+    "a hardware address, up to 32 bytes", "02:fc:00:00:00:05", 95, lambda text: pattern(_HARDWARE_ADDRESS)(text.lower())
+)
 #: what a reader calls an HCA
 DEVICE = Form("the name of an RDMA device or an interface, or a PCI address", "mlx5_0", 63, _any_device)
 

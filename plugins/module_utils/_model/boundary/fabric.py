@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What names ports in an InfiniBand fabric, and what can be true of them. [InfiniBand Architecture Specification 1.5, volume 1, 4.1]"""
+"""What names ports in an InfiniBand fabric, and what can be true of them. [InfiniBand Architecture Specification 1.5,
+volume 1, 4.1]"""
 
 from __future__ import annotations
 
@@ -19,12 +20,16 @@ PKEY = Form("a partition key", "0xffff", 6, pattern(_PKEY))
 #: unicast; 0xc000 and above are groups
 LID = Range("a LID", 1, 0xBFFF)
 PORT = Range("a port", 0, 255)
-#: of a switch, and a number of ports, as ibnetdiscover writes it, in three digits; the largest real one has 8 bits [14.2.5.3 NodeInfo]
+#: of a switch, and a number of ports, as ibnetdiscover writes it, in three digits; the largest real one has 8 bits
+#: [14.2.5.3 NodeInfo]
 SWITCH_PORT = Range("a port of a switch", 0, 999)
 #: of a port that nobody has given one it is 0
 ANY_LID = Range("16 bits of a LID", 0, 0xFFFF)
 #: 4 bits, and 32 [14.2.5.13 SMInfo]
-SM_PRIORITY, SM_ACTIVITY = Range("the priority of a subnet manager", 0, 15), Range("the activity count of a subnet manager", 0, 2**32 - 1)
+SM_PRIORITY, SM_ACTIVITY = (
+    Range("the priority of a subnet manager", 0, 15),
+    Range("the activity count of a subnet manager", 0, 2**32 - 1),
+)
 #: 24 bits [3.5.3]
 QUEUE_PAIR = Range("the number of a queue pair", 0, 2**24 - 1)
 #: a slot of PCIe 7.0 x16 has 2,048, a port of XDR 800
@@ -42,7 +47,11 @@ PACKETS = Range("a number of packets", 0, 1_000_000_000)
 PAYLOAD = Range("the payload of a PCIe packet in bytes", 128, 4096)
 
 #: of one fabric: 10,000 nodes with 8 HCAs each have 100,000 links (tests/benchmarks/topology.py)
-FABRIC_NODES, LINKS, FABRIC_PORTS = Bound("nodes of a fabric", 1 << 19), Bound("links of a fabric", 1 << 20), Bound("ports of a fabric", 1 << 21)
+FABRIC_NODES, LINKS, FABRIC_PORTS = (
+    Bound("nodes of a fabric", 1 << 19),
+    Bound("links of a fabric", 1 << 20),
+    Bound("ports of a fabric", 1 << 21),
+)
 SWITCHES = Bound("switches of a fabric", 1 << 16)
 #: of one port; PortCounters and PortCountersExtended have 60 [16.1.3.5, 16.1.4.11]
 COUNTERS = Bound("counters of a port", 1024)

@@ -2,8 +2,9 @@
 
 """What a text of one type looks like: the one place that says which texts from outside are of the type.
 
-A cluster, a node, a pod, a BMC and a folder all give text. A parser holds each text against its form before anything else sees it. A field of a dataclass names
-the form in its annotation, ``Annotated[str, FORM]``, so that the loader holds the facts of a folder against the same forms.
+A cluster, a node, a pod, a BMC and a folder all give text. A parser holds each text against its form before anything
+else sees it. A field of a dataclass names the form in its annotation, ``Annotated[str, FORM]``, so that the loader
+holds the facts of a folder against the same forms.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class Form:
     :ivar words: the form for messages: ``an IP address without a zone``
     :ivar example: a text of the type
     :ivar longest: most characters; a longer text is refused before ``read`` looks at it
-    :ivar read: takes a text and returns it as the type writes it (lower case, shortest form), or None where the text is not of the type
+    :ivar read: takes a text and returns it as the type writes it (lower case, shortest form), or None where the text is
+        not of the type
     """
 
     words: str

@@ -21,9 +21,12 @@ _UID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}", re.ASCII)
 
 
 def _is_subdomain(text: str) -> bool:
-    """RFC 1123: labels with dots between. Kubernetes holds the whole to 253 characters, a single label to no length of its own."""
+    """RFC 1123: labels with dots between. Kubernetes holds the whole to 253 characters, a single label to no length of
+    its own."""
     return (
-        len(text) <= 253 and all(part and part.strip("-") and part[0] != "-" and part[-1] != "-" for part in text.split(".")) and bool(_SIGNS.fullmatch(text))
+        len(text) <= 253
+        and all(part and part.strip("-") and part[0] != "-" and part[-1] != "-" for part in text.split("."))
+        and bool(_SIGNS.fullmatch(text))
     )
 
 
@@ -50,17 +53,28 @@ def _in_namespace(text: str) -> typing.Optional[str]:
 
 
 LABEL = Form("a name of small letters, digits and '-', up to 63 characters", "gpu-jobs", 63, pattern(_LABEL))
-SUBDOMAIN = Form("a name of small letters, digits, '-' and '.', up to 253 characters", "worker-1.example.com", 253, _subdomain)
+SUBDOMAIN = Form(
+    "a name of small letters, digits, '-' and '.', up to 253 characters", "worker-1.example.com", 253, _subdomain
+)
 OBJECT_NAME = Form("a name of an object of Kubernetes", "worker-1", 253, pattern(_OBJECT))
-REQUEST_NAME = Form("the name of a request of a claim, also with that of one of its ways behind '/'", "nic/vf", 127, pattern(_REQUEST_NAME))
+REQUEST_NAME = Form(
+    "the name of a request of a claim, also with that of one of its ways behind '/'",
+    "nic/vf",
+    127,
+    pattern(_REQUEST_NAME),
+)
 DEVICE_POOL = Form("the name of a pool of devices", "worker-1", 253, pattern(_DEVICE_POOL))
 LABEL_KEY = Form("a label's key", "example.com/rack", 317, _qualified)
 #: an empty value is one, and needs no form
 LABEL_VALUE = Form("a label's value", "hall-2", 63, pattern(_WORD))
 RESOURCE = Form("a resource with its domain", "openshift.io/mlx_compute", 317, _in_domain)
-NAMESPACED = Form("a name, with its namespace before it where it says that", "test/sriov-ib-compute", 317, _in_namespace)
+NAMESPACED = Form(
+    "a name, with its namespace before it where it says that", "test/sriov-ib-compute", 317, _in_namespace
+)
 #: of an operating system, a model or a place, behind the kind of a group
-GROUP_WORD = Form("a name of letters, digits, spaces and ./+_-, up to 100 characters", "Debian GNU/Linux", 100, pattern(_GROUP))
+GROUP_WORD = Form(
+    "a name of letters, digits, spaces and ./+_-, up to 100 characters", "Debian GNU/Linux", 100, pattern(_GROUP)
+)
 UID = Form("an object's uid", "6e3f9f0c-5a0e-4d0c-8f0b-0e8c1f6d2a11", 128, pattern(_UID))
 
 Label = typing.Annotated[str, LABEL]

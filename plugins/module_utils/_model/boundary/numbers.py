@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Numbers that come from outside, and how much one node tells: what a machine can have, or ten times what the largest one has.
+"""Numbers that come from outside, and how much one node tells: what a machine can have, or ten times what the largest
+one has.
 
 [Linux: Documentation/admin-guide/abi; PCIe: PCI Express Base Specification 5.0; IEEE 802.1Q-2018]
 """
@@ -73,4 +74,4 @@ NumaNode = typing.Annotated[int, NUMA_NODE]
 Rail = typing.Annotated[int, RAIL]
 FlowLabel = typing.Annotated[int, FLOW_LABEL]
 #: of a node, for a reader
-Messages = typing.Annotated[typing.Tuple[str, ...], Bound("messages", MOST_MESSAGES)]
+Messages = typing.Annotated[tuple[str, ...], Bound("messages", MOST_MESSAGES)]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Paths of resources on a BMC, which a request line must be able to hold, and which must not lead away from that BMC. [RFC 9112, 3.2.1; DMTF DSP0266]"""
+"""Paths of resources on a BMC, which a request line must be able to hold, and which must not lead away from that BMC.
+[RFC 9112, 3.2.1; DMTF DSP0266]"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Short texts that are neither free text nor a name of one system: states, versions, models, names of hosts in an inventory."""
+"""Short texts that are neither free text nor a name of one system: states, versions, models, names of hosts in an
+inventory."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ import typing
 
 from .form import Form, pattern
 
-#: no braces, quotes, dollar signs, backslashes and no line ends: nothing that a template, a shell or a line protocol knows
+#: no braces, quotes, dollar signs, backslashes and no line ends: nothing that a template, a shell or a line protocol
+#: knows
 _WORD = re.compile(r"[A-Za-z0-9_(?][A-Za-z0-9_ .,:;+/@()=*#~%?-]{0,199}", re.ASCII)
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:+~()/ -]{0,99}", re.ASCII)
 #: a host of an inventory may be an address, and IPv6 has colons
@@ -23,7 +25,9 @@ _SWITCH_NAME = re.compile(r"\w[\w .,:;+/@()=*#~%?&-]{0,254}")
 WORD = Form("letters, digits and plain signs, up to 200 characters", "LinkUp", 200, pattern(_WORD))
 VERSION = Form("a version", "28.42.1000", 100, pattern(_VERSION))
 #: of LLDP, which has 255 bytes for each [IEEE 802.1AB-2016, 8.5.2.3, 8.5.3.3, 8.5.6.2]
-SWITCH_NAME = Form("letters, digits and plain signs of a switch's name, up to 255 characters", "leaf-1", 255, pattern(_SWITCH_NAME))
+SWITCH_NAME = Form(
+    "letters, digits and plain signs of a switch's name, up to 255 characters", "leaf-1", 255, pattern(_SWITCH_NAME)
+)
 HOST = Form("the name of a host", "worker-1", 253, pattern(_HOST))
 IMAGE = Form("the name of an image", "quay.io/site/tools:1", 512, pattern(_IMAGE))
 

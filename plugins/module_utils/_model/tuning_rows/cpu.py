@@ -4,17 +4,15 @@
 
 from __future__ import annotations
 
-import typing
-
 from .row import Row, Setting
 from .words import OF_ITS_LIKE, OTHER
 
 _PROFILE = (
-    "OpenShift: section [cpu] of the pool's Tuned (governor=performance, force_latency=cstate.id_no_zero:1|3), or its PerformanceProfile, never both. "
-    "Elsewhere: tuned-adm profile accelerator-performance."
+    "OpenShift: section [cpu] of the pool's Tuned (governor=performance, force_latency=cstate.id_no_zero:1|3), or its"
+    " PerformanceProfile, never both. Elsewhere: tuned-adm profile accelerator-performance."
 )
 
-ROWS: typing.Tuple[Row, ...] = (
+ROWS: tuple[Row, ...] = (
     Row("cpu_model", "cpu", "model of the CPUs", OTHER, OF_ITS_LIKE, alike=False),
     Row(
         "cpus_online",
@@ -48,7 +46,13 @@ ROWS: typing.Tuple[Row, ...] = (
         OTHER,
         "Write no_turbo or boost below /sys/devices/system/cpu, or set it in the BIOS as the others have it.",
     ),
-    Row("smt", "cpu", "two threads on a core", OTHER, "Set it in the BIOS, or by nosmt of the kernel, as the others have it."),
+    Row(
+        "smt",
+        "cpu",
+        "two threads on a core",
+        OTHER,
+        "Set it in the BIOS, or by nosmt of the kernel, as the others have it.",
+    ),
     Row(
         "idle_latency",
         "cpu",
@@ -68,8 +72,32 @@ ROWS: typing.Tuple[Row, ...] = (
         "See who has /dev/cpu_dma_latency open: fuser -v /dev/cpu_dma_latency.",
     ),
     Row("idle_arguments", "cpu", "arguments of the kernel about idle states", OTHER, OF_ITS_LIKE),
-    Row("isolated", "cpu", "CPUs that are isolated", OTHER, "Compare isolcpus of the kernel, or the PerformanceProfile of its pool."),
-    Row("nohz_full", "cpu", "CPUs without a tick", OTHER, "Compare nohz_full of the kernel, or the PerformanceProfile of its pool."),
-    Row("numa_cpus", "cpu", "CPUs of the NUMA nodes", OTHER, "Compare NPS or SNC in the BIOS, and look for a socket or a core that is missing."),
-    Row("irqbalance", "cpu", "irqbalance", OTHER, "systemctl enable --now irqbalance, or disable it, as the others have it."),
+    Row(
+        "isolated",
+        "cpu",
+        "CPUs that are isolated",
+        OTHER,
+        "Compare isolcpus of the kernel, or the PerformanceProfile of its pool.",
+    ),
+    Row(
+        "nohz_full",
+        "cpu",
+        "CPUs without a tick",
+        OTHER,
+        "Compare nohz_full of the kernel, or the PerformanceProfile of its pool.",
+    ),
+    Row(
+        "numa_cpus",
+        "cpu",
+        "CPUs of the NUMA nodes",
+        OTHER,
+        "Compare NPS or SNC in the BIOS, and look for a socket or a core that is missing.",
+    ),
+    Row(
+        "irqbalance",
+        "cpu",
+        "irqbalance",
+        OTHER,
+        "systemctl enable --now irqbalance, or disable it, as the others have it.",
+    ),
 )

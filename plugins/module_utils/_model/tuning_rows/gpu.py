@@ -4,15 +4,13 @@
 
 from __future__ import annotations
 
-import typing
-
 from .row import Row
 from .words import OTHER
 
 #: least branch of the driver by version of CUDA [CUDA Toolkit release notes, table of driver versions; row S4.8]
 LEAST_DRIVER = {13: 580, 12: 525, 11: 450}
 
-ROWS: typing.Tuple[Row, ...] = (
+ROWS: tuple[Row, ...] = (
     Row(
         "gpu_driver",
         "gpu",
@@ -49,7 +47,13 @@ ROWS: typing.Tuple[Row, ...] = (
         "Disabled",
         source="NVIDIA MIG user guide",
     ),
-    Row("gpu_max_clock", "gpu", "highest clock of the GPUs' cores", OTHER, "nvidia-smi -q -d CLOCK; nvidia-smi -rgc takes a lock back."),
+    Row(
+        "gpu_max_clock",
+        "gpu",
+        "highest clock of the GPUs' cores",
+        OTHER,
+        "nvidia-smi -q -d CLOCK; nvidia-smi -rgc takes a lock back.",
+    ),
     Row(
         "gpu_slowed",
         "gpu",
@@ -67,7 +71,8 @@ ROWS: typing.Tuple[Row, ...] = (
         "gpu",
         "CONFIG_PCI_P2PDMA of the kernel, or the module nvidia_peermem in its place",
         "The HCA gets no memory of the GPUs by DMA-BUF, and GPUDirect RDMA does not work.",
-        "Run a kernel that is built with CONFIG_PCI_P2PDMA=y; or load nvidia_peermem, which needs the peer memory of DOCA-OFED.",
+        "Run a kernel that is built with CONFIG_PCI_P2PDMA=y; or load nvidia_peermem, which needs the peer memory of"
+        " DOCA-OFED.",
         "on|peermem",
         "on|peermem",
         source="siderolabs/pkgs#1356, gpud",

@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
-import typing
-
 from .row import Row, Setting
 from .words import OTHER, argument
 
-ROWS: typing.Tuple[Row, ...] = (
-    Row("kernel", "kernel", "release of the kernel", OTHER, "Update it, or bring the node back to the release of the others."),
+ROWS: tuple[Row, ...] = (
+    Row(
+        "kernel",
+        "kernel",
+        "release of the kernel",
+        OTHER,
+        "Update it, or bring the node back to the release of the others.",
+    ),
     Row(
         "iommu",
         "kernel",
@@ -34,7 +38,8 @@ ROWS: typing.Tuple[Row, ...] = (
         "kernel",
         "module ib_umad",
         "Without it sminfo, ibping and the other tools of the fabric see nothing.",
-        "OpenShift: 'ib_umad=+r' in section [modules] of the pool's Tuned. Elsewhere: modprobe ib_umad, and a file in /etc/modules-load.d.",
+        "OpenShift: 'ib_umad=+r' in section [modules] of the pool's Tuned. Elsewhere: modprobe ib_umad, and a file in"
+        " /etc/modules-load.d.",
         "loaded",
         "loaded",
         source="NVIDIA nvidia-base",
@@ -59,7 +64,8 @@ ROWS: typing.Tuple[Row, ...] = (
         "kernel",
         "faults of GPUs, HCAs and PCIe that the kernel has told of since it started",
         "Hardware or its driver has failed, and does again, as a rule under load.",
-        "Look at the function in dmesg; NVIDIA's list of Xid says what each number means. Reset or replace it, and reboot, which empties the log.",
+        "Look at the function in dmesg; NVIDIA's list of Xid says what each number means. Reset or replace it, and"
+        " reboot, which empties the log.",
         "none",
         "none",
         source="Azure, Imbue, gpud",

@@ -4,32 +4,35 @@
 
 from __future__ import annotations
 
-import typing
-
 from .row import Row
 from .words import OTHER
 
-ROWS: typing.Tuple[Row, ...] = (
+ROWS: tuple[Row, ...] = (
     Row(
         "cpu_manager",
         "kubelet",
         "policy of the CPU manager",
         "Ranks share cores with others.",
-        (
-            "OpenShift: rdma_cluster.host.kubelet of the intent, a KubeletConfig. Elsewhere: cpuManagerPolicy in its configuration, its state file "
-            "removed, a restart."
-        ),
+        "OpenShift: rdma_cluster.host.kubelet of the intent, a KubeletConfig. Elsewhere: cpuManagerPolicy in its"
+        " configuration, its state file removed, a restart.",
         "static",
         "static",
         source="row S4.9",
     ),
-    Row("memory_manager", "kubelet", "policy of the memory manager", OTHER, "memoryManagerPolicy in the kubelet's configuration, as the others have it."),
+    Row(
+        "memory_manager",
+        "kubelet",
+        "policy of the memory manager",
+        OTHER,
+        "memoryManagerPolicy in the kubelet's configuration, as the others have it.",
+    ),
     Row(
         "topology_manager",
         "kubelet",
         "policy of the topology manager",
         "GPU, HCA and CPUs of a pod may be on different NUMA nodes.",
-        "OpenShift: rdma_cluster.host.kubelet of the intent, a KubeletConfig. Elsewhere: topologyManagerPolicy in its configuration, and a restart.",
+        "OpenShift: rdma_cluster.host.kubelet of the intent, a KubeletConfig. Elsewhere: topologyManagerPolicy in its"
+        " configuration, and a restart.",
         "best-effort|restricted|single-numa-node",
         "best-effort|restricted|single-numa-node",
         source="row S4.9",

@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-import typing
-
 from .row import Row, Setting
 from .words import OTHER, sysctl
 
-ROWS: typing.Tuple[Row, ...] = (
+ROWS: tuple[Row, ...] = (
     Row(
         "swap_kib",
         "memory",
@@ -52,10 +50,8 @@ ROWS: typing.Tuple[Row, ...] = (
         "memory",
         "transparent hugepages",
         "Jobs have other page faults on this node than on others.",
-        (
-            "OpenShift: transparent_hugepages in section [vm] of the pool's Tuned; a PerformanceProfile forces never. Elsewhere: "
-            "kernel_settings_transparent_hugepages."
-        ),
+        "OpenShift: transparent_hugepages in section [vm] of the pool's Tuned; a PerformanceProfile forces never."
+        " Elsewhere: kernel_settings_transparent_hugepages.",
         source="TuneD hpc-compute says always for training, OpenShift's PerformanceProfile forces never",
         setting=Setting("vm", "transparent_hugepages"),
     ),
@@ -72,7 +68,8 @@ ROWS: typing.Tuple[Row, ...] = (
         "memory",
         "hugepages that are set aside",
         "A pod that asks for them can't run there.",
-        "OpenShift: spec.hugepages.pages of the pool's PerformanceProfile. Elsewhere: hugepages= of the kernel, or vm.nr_hugepages.",
+        "OpenShift: spec.hugepages.pages of the pool's PerformanceProfile. Elsewhere: hugepages= of the kernel, or"
+        " vm.nr_hugepages.",
         source="only where a job asks for them",
     ),
     Row(
@@ -111,7 +108,8 @@ ROWS: typing.Tuple[Row, ...] = (
         "memory",
         "locked memory that containers may have, in bytes",
         "RDMA registers what it locks; ibv_reg_mr fails beyond the limit. Stage host proves it by a pod.",
-        "OpenShift: rdma_cluster.host.memlock of the intent. Elsewhere: LimitMEMLOCK=infinity in a drop-in of the runtime's unit.",
+        "OpenShift: rdma_cluster.host.memlock of the intent. Elsewhere: LimitMEMLOCK=infinity in a drop-in of the"
+        " runtime's unit.",
         "unlimited",
         "unlimited",
         source="LSR, OCI",

@@ -4,12 +4,10 @@
 
 from __future__ import annotations
 
-import typing
-
 from .row import Row, Setting
 from .words import sysctl
 
-ROWS: typing.Tuple[Row, ...] = (
+ROWS: tuple[Row, ...] = (
     Row(
         "arp_announce",
         "network",

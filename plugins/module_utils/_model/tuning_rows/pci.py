@@ -4,17 +4,19 @@
 
 from __future__ import annotations
 
-import typing
-
 from .row import Row
 from .words import OF_ITS_LIKE, OTHER, argument
 
 _AT_EACH_BOOT = "In a unit that runs at each boot: "
 
-ROWS: typing.Tuple[Row, ...] = (
+ROWS: tuple[Row, ...] = (
     Row("hca_model", "pci", "model of the HCAs", OTHER, OF_ITS_LIKE, alike=False),
     Row(
-        "hca_numa", "pci", "NUMA nodes of the HCAs", "A rank would use an HCA across the sockets.", "Compare the slots of the HCAs, and NPS or SNC in the BIOS."
+        "hca_numa",
+        "pci",
+        "NUMA nodes of the HCAs",
+        "A rank would use an HCA across the sockets.",
+        "Compare the slots of the HCAs, and NPS or SNC in the BIOS.",
     ),
     Row(
         "irq_locality",
@@ -25,17 +27,18 @@ ROWS: typing.Tuple[Row, ...] = (
         "local",
         "local",
         source="TuneD cpu-partitioning",
-        elsewhere="Write the CPUs of its NUMA node to /proc/irq/NUMBER/smp_affinity_list, or run irqbalance without a ban on these CPUs.",
+        elsewhere=(
+            "Write the CPUs of its NUMA node to /proc/irq/NUMBER/smp_affinity_list, or run irqbalance without a ban on"
+            " these CPUs."
+        ),
     ),
     Row(
         "irq_isolated",
         "pci",
         "CPUs that serve the HCA's interrupts, and are isolated for jobs",
         "A rank that has a CPU for itself is stopped by each interrupt.",
-        (
-            "OpenShift: spec.globallyDisableIrqLoadBalancing of the pool's PerformanceProfile. Elsewhere: write the CPUs that are not isolated to "
-            "/proc/irq/NUMBER/smp_affinity_list, or IRQBALANCE_BANNED_CPULIST of irqbalance."
-        ),
+        "OpenShift: spec.globallyDisableIrqLoadBalancing of the pool's PerformanceProfile. Elsewhere: write the CPUs"
+        " that are not isolated to /proc/irq/NUMBER/smp_affinity_list, or IRQBALANCE_BANNED_CPULIST of irqbalance.",
         "apart",
         "apart",
         source="TuneD cpu-partitioning, OpenShift's PerformanceProfile",
@@ -55,7 +58,8 @@ ROWS: typing.Tuple[Row, ...] = (
         "pci",
         "MaxReadReq of the HCA, in bytes",
         "It fetches memory in smaller pieces, and does not reach its rate.",
-        "NVIDIA's NIC operator: NicConfigurationTemplate, pciPerformanceOptimized. Elsewhere: setpci -s ADDRESS CAP_EXP+8.w=5000:7000.",
+        "NVIDIA's NIC operator: NicConfigurationTemplate, pciPerformanceOptimized. Elsewhere: setpci -s ADDRESS"
+        " CAP_EXP+8.w=5000:7000.",
         "4096",
         "4096",
         source="NIC operator",
@@ -95,11 +99,28 @@ ROWS: typing.Tuple[Row, ...] = (
         "Compare the BIOS of the nodes: PCIe relaxed ordering of the slot.",
         source="of its own packets alone; what HCAs mark passes either way (PCI Express Base Specification 7.5.3.4)",
     ),
-    Row("pci_way", "pci", "way to each GPU and HCA on PCI: host bridge, root port, bridges", OTHER, "Compare the slots of the cards; lspci -tv.", alike=False),
-    Row("gpus", "pci", "GPUs on PCI", "A GPU has left the bus.", "Look for it in dmesg (Xid 79), then power-cycle the node."),
+    Row(
+        "pci_way",
+        "pci",
+        "way to each GPU and HCA on PCI: host bridge, root port, bridges",
+        OTHER,
+        "Compare the slots of the cards; lspci -tv.",
+        alike=False,
+    ),
+    Row(
+        "gpus",
+        "pci",
+        "GPUs on PCI",
+        "A GPU has left the bus.",
+        "Look for it in dmesg (Xid 79), then power-cycle the node.",
+    ),
     Row("gpu_model", "pci", "model of the GPUs", OTHER, OF_ITS_LIKE, alike=False),
     Row(
-        "gpu_numa", "pci", "NUMA nodes of the GPUs", "A rank would use a GPU across the sockets.", "Compare the slots of the GPUs, and NPS or SNC in the BIOS."
+        "gpu_numa",
+        "pci",
+        "NUMA nodes of the GPUs",
+        "A rank would use a GPU across the sockets.",
+        "Compare the slots of the GPUs, and NPS or SNC in the BIOS.",
     ),
     Row(
         "gpu_link_width",
@@ -126,7 +147,8 @@ ROWS: typing.Tuple[Row, ...] = (
         "pci",
         "bridges between a GPU and its HCA",
         "ACS sends each packet between them up to the root complex and back, which halves the rate of GPUDirect RDMA.",
-        f"{argument('pci=disable_acs_redir=pci:0:0')} Or switch ACS off in the BIOS. A host of virtual machines needs it on.",
+        f"{argument('pci=disable_acs_redir=pci:0:0')} Or switch ACS off in the BIOS. A host of virtual machines needs"
+        " it on.",
         "direct|exempt",
         "direct|exempt",
         source="NVIDIA nvidia-acs-disable, GPUDirect Storage; not of Arm and of Data Direct, which rdma_topo sets up",

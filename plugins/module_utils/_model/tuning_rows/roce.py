@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
-import typing
-
 from .row import Row
 
-BY_OPERATOR = "NVIDIA's NIC operator: NicConfigurationTemplate, roceOptimized.enabled: true. Elsewhere, in a unit that runs at each boot: "
+BY_OPERATOR = (
+    "NVIDIA's NIC operator: NicConfigurationTemplate, roceOptimized.enabled: true. Elsewhere, in a unit that runs at"
+    " each boot: "
+)
 BY_NVIDIA = "mlnx_qos -i INTERFACE --trust dscp."
 
-ROWS: typing.Tuple[Row, ...] = (
+ROWS: tuple[Row, ...] = (
     Row(
         "roce_trust",
         "roce",

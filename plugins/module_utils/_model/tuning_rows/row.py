@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One row of stage tuning: what is expected of it by profile, who says so, what harm it does otherwise, how it is set; and the rules of what is expected."""
+"""One row of stage tuning: what is expected of it by profile, who says so, what harm it does otherwise, how it is set;
+and the rules of what is expected."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ Level = typing.Literal["fail", "warn"]
 class Setting:
     """How a row is set without a reboot: a key in a section of a profile of TuneD.
 
-    :ivar best: value to choose where a rule takes several, such as what OpenShift's own profile has; empty: the bound of the rule, or its first value
+    :ivar best: value to choose where a rule takes several, such as what OpenShift's own profile has; empty: the bound
+        of the rule, or its first value
     :ivar word: what TuneD writes for ``best``, where that is another word; no other value can then be set
     """
 
@@ -35,11 +37,13 @@ class Row:
 
     :ivar check: id of the check that judges it, without its stage
     :ivar what: in words, with its unit
-    :ivar harm: what comes of another value; for a row of which nothing is expected, of one node that has another than its like
+    :ivar harm: what comes of another value; for a row of which nothing is expected, of one node that has another than
+        its like
     :ivar remedy: how to set it, on OpenShift and elsewhere
     :ivar training: rule of this profile; empty: nothing is expected
     :ivar inference: likewise
-    :ivar level: of a node that does not fit the profile, or of which it could not be read; with a rule of the intent's own it is ``fail``
+    :ivar level: of a node that does not fit the profile, or of which it could not be read; with a rule of the intent's
+        own it is ``fail``
     :ivar source: who expects it; for a row of which nothing is expected, what experts say against each other
     :ivar alike: nodes of one kind are held against each other
     :ivar setting: how it is set without a reboot; None: it is not
@@ -61,7 +65,8 @@ class Row:
 
 
 def fits(rule: str, value: str) -> bool:
-    """Whether a value is one that a rule takes: one of several with | between them, each a value, or ``>=N`` or ``<=N`` of the number that it begins with."""
+    """Whether a value is one that a rule takes: one of several with | between them, each a value, or ``>=N`` or ``<=N``
+    of the number that it begins with."""
     return any(_fits(option.strip(), value) for option in rule.split("|"))
 
 
@@ -72,11 +77,16 @@ def _fits(option: str, value: str) -> bool:
     number = _NUMBER.match(value)
     if not number:
         return value == "unlimited" and bound.group(1) == ">="
-    return int(number.group(1)) >= int(bound.group(2)) if bound.group(1) == ">=" else int(number.group(1)) <= int(bound.group(2))
+    return (
+        int(number.group(1)) >= int(bound.group(2))
+        if bound.group(1) == ">="
+        else int(number.group(1)) <= int(bound.group(2))
+    )
 
 
-def chosen(rule: str, best: str = "") -> typing.Tuple[str, str]:
-    """The one value to set for a rule, with ``>`` or ``<`` before it where the rule is a bound: what fits it already is then left as it is.
+def chosen(rule: str, best: str = "") -> tuple[str, str]:
+    """The one value to set for a rule, with ``>`` or ``<`` before it where the rule is a bound: what fits it already is
+    then left as it is.
 
     :param best: taken where the rule takes it
     """
@@ -89,7 +99,8 @@ def chosen(rule: str, best: str = "") -> typing.Tuple[str, str]:
 
 
 def rule_of(written: typing.Any) -> typing.Optional[str]:
-    """The rule that somebody wrote: a text or a whole number; None when it is none. A bare ``on`` of YAML is a boolean, and no rule."""
+    """The rule that somebody wrote: a text or a whole number; None when it is none. A bare ``on`` of YAML is a boolean,
+    and no rule."""
     if isinstance(written, bool) or not isinstance(written, (str, int)):
         return None
     text = str(written).strip()

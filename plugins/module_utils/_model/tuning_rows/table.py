@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The rows of stage tuning, one each: what is expected of it by profile, who says so, what harm it does otherwise, and how it is set.
+"""The rows of stage tuning, one each: what is expected of it by profile, who says so, what harm it does otherwise, and
+how it is set.
 
-Sources: NVIDIA: NVIDIA/skyhook-packages, nvidia-tuned; TuneD: redhat-performance/tuned, profiles; OCI: oracle-quickstart/oci-hpc; Azure:
-Azure/azurehpc-health-checks; Imbue: imbue-ai/cluster-health; gpud: leptonai/gpud; LSR: linux-system-roles hpc; NIC operator:
-Mellanox/nic-configuration-operator. What they set against each other is told and not judged.
+Sources: NVIDIA: NVIDIA/skyhook-packages, nvidia-tuned; TuneD: redhat-performance/tuned, profiles; OCI:
+oracle-quickstart/oci-hpc; Azure: Azure/azurehpc-health-checks; Imbue: imbue-ai/cluster-health; gpud: leptonai/gpud;
+LSR: linux-system-roles hpc; NIC operator: Mellanox/nic-configuration-operator. What they set against each other is told
+and not judged.
 """
 
 from __future__ import annotations
-
-import typing
 
 from . import cpu, gpu, kernel, kubelet, memory, network, pci, roce
 from .row import Row
 
 #: in the order in which they are told
-ROWS: typing.Tuple[Row, ...] = (
+ROWS: tuple[Row, ...] = (
     *cpu.ROWS,
     *memory.ROWS,
     *kernel.ROWS,
@@ -26,4 +26,4 @@ ROWS: typing.Tuple[Row, ...] = (
     *roce.ROWS,
 )
 
-BY_NAME: typing.Dict[str, Row] = {row.name: row for row in ROWS}
+BY_NAME: dict[str, Row] = {row.name: row for row in ROWS}

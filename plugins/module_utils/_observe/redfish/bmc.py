@@ -47,8 +47,8 @@ Cause = typing.Literal[
 
 
 class BmcError(RdmaError):
-    """A BMC that gave no answer, none that is one, or a refusal. What a BMC said in its own words is in it only without any secret: it may repeat what it
-    was sent.
+    """A BMC that gave no answer, none that is one, or a refusal. What a BMC said in its own words is in it only without
+    any secret: it may repeat what it was sent.
 
     :ivar cause: see Cause
     :ivar what: what was seen, without the name of the BMC
@@ -68,7 +68,8 @@ class Bmc:
     :ivar address: name or IP address
     :ivar token: of a session, in place of user and password
     :ivar fingerprint: SHA-256 of its certificate, in place of an authority
-    :ivar system: id of the system that is the node; empty where the BMC has one with a BIOS only, or tells which one it is
+    :ivar system: id of the system that is the node; empty where the BMC has one with a BIOS only, or tells which one it
+        is
     :ivar asserted: the inventory says that it is the node's, for where nothing can be compared
     """
 
@@ -98,14 +99,21 @@ class Bmc:
         return BmcError(cause, str(self), what, remedy)
 
     def unforeseen(self, error: Exception) -> BmcError:
-        """An exception that nobody raised on purpose, as the error of this BMC. Its text is not shown: it may hold who asks, and by what secret."""
+        """An exception that nobody raised on purpose, as the error of this BMC. Its text is not shown: it may hold who
+        asks, and by what secret."""
         told = unforeseen(error, "it answered", quoted=False)
-        return self.error("not_understood", told.seen.partition(": ")[2], "Update the firmware of the BMC; if that does not help, report this")
+        return self.error(
+            "not_understood",
+            told.seen.partition(": ")[2],
+            "Update the firmware of the BMC; if that does not help, report this",
+        )
 
     def holds_secret(self, text: str) -> bool:
         """Whether a text repeats who asks, or by what secret."""
         secrets = [self.password, self.token, *([basic(self)] if self.user else [])]
-        return any(secret and secret in text for secret in secrets) or bool(self.user and re.search(rf"(?<!\w){re.escape(self.user)}(?!\w)", text))
+        return any(secret and secret in text for secret in secrets) or bool(
+            self.user and re.search(rf"(?<!\w){re.escape(self.user)}(?!\w)", text)
+        )
 
 
 def basic(bmc: Bmc) -> str:
@@ -120,7 +128,10 @@ def fingerprint_of(text: str) -> str:
     """
     digits = text.strip().lower().rpartition("=")[2].removeprefix("sha256:").replace(":", "").replace(" ", "")
     if len(digits) != 64 or set(digits) - set("0123456789abcdef"):
-        raise RdmaError(f"fingerprint: {text[:100]!r} is no SHA-256", "Give 64 hexadecimal digits, as 'openssl x509 -noout -fingerprint -sha256' shows them")
+        raise RdmaError(
+            f"fingerprint: {text[:100]!r} is no SHA-256",
+            "Give 64 hexadecimal digits, as 'openssl x509 -noout -fingerprint -sha256' shows them",
+        )
     return digits
 
 
@@ -130,5 +141,8 @@ def address_of(text: str) -> str:
     :raises RdmaError: it is something else, which is not repeated: a URL may hold a password
     """
     if not text or not text.isascii() or not text.isprintable() or set(text) & set("/@?#\\ "):
-        raise RdmaError("address: not the name or the IP address of a BMC", "Give it without scheme, user and path; the port is an option of its own")
+        raise RdmaError(
+            "address: not the name or the IP address of a BMC",
+            "Give it without scheme, user and path; the port is an option of its own",
+        )
     return text

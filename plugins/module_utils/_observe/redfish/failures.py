@@ -26,15 +26,31 @@ def untrusted(bmc: Bmc, error: ssl.SSLCertVerificationError) -> BmcError:
     shown = "openssl x509 -noout -subject -dates -ext subjectAltName -fingerprint -sha256"
     look = f"openssl s_client -connect {bmc.address}:{bmc.port} </dev/null | {shown}"
     if error.verify_code == _EXPIRED:
-        return bmc.error("tls_expired", "its certificate has expired", f"Give it a new one, or pin this one; look at it: {look}")
+        return bmc.error(
+            "tls_expired", "its certificate has expired", f"Give it a new one, or pin this one; look at it: {look}"
+        )
     if error.verify_code == _NOT_YET:
-        return bmc.error("tls_expired", "its certificate is not valid yet", f"Set the clocks of the controller and the BMC; look at it: {look}")
+        return bmc.error(
+            "tls_expired",
+            "its certificate is not valid yet",
+            f"Set the clocks of the controller and the BMC; look at it: {look}",
+        )
     if error.verify_code in _NAMES:
-        return bmc.error("tls_name", "its certificate is for another name or address", f"Use the name in it as address, or pin it; look at it: {look}")
+        return bmc.error(
+            "tls_name",
+            "its certificate is for another name or address",
+            f"Use the name in it as address, or pin it; look at it: {look}",
+        )
     if error.verify_code not in _AUTHORITIES:
-        return bmc.error("tls", f"its certificate is refused ({error.verify_message})", f"Give it a new one, or pin this one; look at it: {look}")
+        return bmc.error(
+            "tls",
+            f"its certificate is refused ({error.verify_message})",
+            f"Give it a new one, or pin this one; look at it: {look}",
+        )
     seen = f"its certificate is from an unknown authority ({error.verify_message})"
-    return bmc.error("tls_authority", seen, f"Name the authority's file in ca_path, or pin the certificate; look at it: {look}")
+    return bmc.error(
+        "tls_authority", seen, f"Name the authority's file in ca_path, or pin the certificate; look at it: {look}"
+    )
 
 
 def over(bmc: Bmc, what: str, seconds: float) -> BmcError:
@@ -47,7 +63,10 @@ def over(bmc: Bmc, what: str, seconds: float) -> BmcError:
 
 def out_of_hold(bmc: Bmc, what: str) -> BmcError:
     """A write that was not answered while the run could still rely on its hold on the cluster."""
-    seen = f"{what}: no answer came for as long as the run could rely on its Lease, so it was given up; whether the BMC took it is not known"
+    seen = (
+        f"{what}: no answer came for as long as the run could rely on its Lease, so it was given up; whether the BMC"
+        " took it is not known"
+    )
     return bmc.error("timeout", seen, "See the log of the BMC, and run again")
 
 
@@ -57,22 +76,40 @@ def lost(bmc: Bmc, what: str, error: Exception) -> BmcError:
     :param what: was asked
     """
     if isinstance(error, (TimeoutError, socket.timeout)):
-        return bmc.error("timeout", f"nothing answers within {CONNECT:g} s", "See its power, its cable and the firewalls on the way")
+        return bmc.error(
+            "timeout", f"nothing answers within {CONNECT:g} s", "See its power, its cable and the firewalls on the way"
+        )
     if isinstance(error, socket.gaierror):
-        return bmc.error("address", "the controller does not find its name", "Correct the address, or the name service of the controller")
+        return bmc.error(
+            "address",
+            "the controller does not find its name",
+            "Correct the address, or the name service of the controller",
+        )
     if isinstance(error, ConnectionRefusedError):
         return bmc.error("refused", "the connection was refused", "Switch on HTTPS on the BMC, or correct the port")
     if isinstance(error, ssl.SSLError) and not isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)):
-        return bmc.error("tls", f"TLS failed ({error.reason or 'no reason'})", "See that the port is that of HTTPS, and that the BMC knows TLS 1.2")
+        return bmc.error(
+            "tls",
+            f"TLS failed ({error.reason or 'no reason'})",
+            "See that the port is that of HTTPS, and that the BMC knows TLS 1.2",
+        )
     if isinstance(error, (ssl.SSLError, ConnectionError, http.client.HTTPException, zlib.error)):
-        return bmc.error("closed", f"{what}: the connection broke ({type(error).__name__})", "Ask again; restart the BMC if it stays so")
+        return bmc.error(
+            "closed",
+            f"{what}: the connection broke ({type(error).__name__})",
+            "Ask again; restart the BMC if it stays so",
+        )
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
         seen = f"the controller can't open another connection ({error.strerror})"
         return bmc.error("controller", seen, "Ask fewer BMCs at the same time by parallel, or raise 'ulimit -n'")
     if isinstance(error, OSError):
         seen = f"no route to it ({error.strerror or type(error).__name__})"
-        return bmc.error("no_route", seen, "Correct the address, or the routes from the controller to the network of the BMCs")
-    return bmc.error("address", f"address, user or password hold what can't be sent ({type(error).__name__})", "Correct them")
+        return bmc.error(
+            "no_route", seen, "Correct the address, or the routes from the controller to the network of the BMCs"
+        )
+    return bmc.error(
+        "address", f"address, user or password hold what can't be sent ({type(error).__name__})", "Correct them"
+    )
 
 
 def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
@@ -84,12 +121,21 @@ def refused(bmc: Bmc, what: str, status: int, reason: str) -> BmcError:
     seen = f"{what} was answered with {status}{f' ({reason})' if reason else ''}"
     if status == 401:
         wrong = "it does not know the token" if bmc.token else "user or password is wrong"
-        return bmc.error("password", f"{seen}: {wrong}", "Correct that before the next run; a BMC locks a user out after a few attempts")
+        return bmc.error(
+            "password",
+            f"{seen}: {wrong}",
+            "Correct that before the next run; a BMC locks a user out after a few attempts",
+        )
     if status == 403:
-        remedy = "Give the user a role with the privilege Login, as ReadOnly has, and a new password where the BMC demands one"
+        remedy = (
+            "Give the user a role with the privilege Login, as ReadOnly has, and a new password where the BMC"
+            " demands one"
+        )
         return bmc.error("rights", f"{seen}: the user may not read it", remedy)
     if status in (404, 410):
-        return bmc.error("not_found", f"{seen}: it has no such resource", "Update its firmware; a BMC without Redfish can't be asked")
+        return bmc.error(
+            "not_found", f"{seen}: it has no such resource", "Update its firmware; a BMC without Redfish can't be asked"
+        )
     if status in BUSY:
         times = "" if what.startswith("POST") else f", {ATTEMPTS} times"
         return bmc.error("busy", f"{seen}{times}", "Ask again in a few minutes; restart the BMC if it stays so")
@@ -104,9 +150,17 @@ def not_written(bmc: Bmc, what: str, status: int, reason: str, words: str) -> Bm
     told = f"; it says: {words}" if words and not bmc.holds_secret(words) else ""
     seen = f"{what} was answered with {status}{f' ({reason})' if reason else ''}"
     if status == 403:
-        return bmc.error("rights", f"{seen}{told}", "Give the user a role with the privilege ConfigureComponents, or do what the BMC says")
+        return bmc.error(
+            "rights",
+            f"{seen}{told}",
+            "Give the user a role with the privilege ConfigureComponents, or do what the BMC says",
+        )
     if status == 412:
-        return bmc.error("changed", f"{seen}: somebody else changes its settings at the same time{told}", "Find out who does, and run again after that")
+        return bmc.error(
+            "changed",
+            f"{seen}: somebody else changes its settings at the same time{told}",
+            "Find out who does, and run again after that",
+        )
     if status in (401, 404, 410, *BUSY):
         return refused(bmc, what, status, reason)
     return bmc.error("not_taken", f"{seen}{told}", "Do what the BMC says; its log may say more, and nothing was set")

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Thin access to a BMC: GET over TLS, and what writer.py sends, within the time that the BMC has in all. What it answers is parsed in _parse/redfish.
+"""Thin access to a BMC: GET over TLS, and what writer.py sends, within the time that the BMC has in all. What it
+answers is parsed in _parse/redfish.
 
-The standard library alone, and no proxy: BMCs are on a network of their own. ``ansible.module_utils.urls`` has a limit for each read instead of one for all,
-no pin, no limit of size, a new connection for each request, and sends the password wherever it is redirected to.
+The standard library alone, and no proxy: BMCs are on a network of their own. ``ansible.module_utils.urls`` has a limit
+for each read instead of one for all, no pin, no limit of size, a new connection for each request, and sends the
+password wherever it is redirected to.
 """
 
 from __future__ import annotations
@@ -35,12 +37,14 @@ _MOST_PARTS = 40_000
 #: heads before a body: that of the answer, and interim ones with a status of 1xx
 _MOST_HEADS = 9
 _CHUNK = 65536
-#: what is sent again where it is answered so. An action never is: a BMC that resets itself with its node may have begun what it says 503 to
-_PUT_OFF: typing.Dict[str, typing.Tuple[int, ...]] = {"GET": BUSY, "PATCH": (429, 503), "POST": ()}
+#: what is sent again where it is answered so. An action never is: a BMC that resets itself with its node may have begun
+#: what it says 503 to
+_PUT_OFF: dict[str, tuple[int, ...]] = {"GET": BUSY, "PATCH": (429, 503), "POST": ()}
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer before which no endless row of interim ones stands: the library reads over these one after the other, as fast as a BMC sends them."""
+    """An answer before which no endless row of interim ones stands: the library reads over these one after the other,
+    as fast as a BMC sends them."""
 
     _heads = 0
 
@@ -76,19 +80,22 @@ class Write(typing.NamedTuple):
 
 
 class Session:
-    """One BMC, asked over one connection as long as it keeps it open. No session is made on the BMC: nothing is left there.
+    """One BMC, asked over one connection as long as it keeps it open. No session is made on the BMC: nothing is left
+    there.
 
     :param seconds: that all answers of this BMC together may take
     """
 
-    def __init__(self, bmc: Bmc, trust: Trust, seconds: float, sleep: typing.Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, bmc: Bmc, trust: Trust, seconds: float, sleep: typing.Callable[[float], None] = time.sleep
+    ) -> None:
         self.bmc = bmc
         self.end = self._until = time.monotonic() + seconds
         self._seconds = seconds
         self._trust = trust
         self._sleep = sleep
         self._connection: typing.Optional[http.client.HTTPSConnection] = None
-        self._etags: typing.Dict[str, str] = {}
+        self._etags: dict[str, str] = {}
 
     def __enter__(self) -> Session:
         return self
@@ -96,7 +103,7 @@ class Session:
     def __exit__(self, *_what: object) -> None:
         self._close()
 
-    def get(self, path: str) -> typing.Dict[str, typing.Any]:
+    def get(self, path: str) -> dict[str, typing.Any]:
         """A resource.
 
         :param path: on this BMC, perhaps with a query
@@ -114,7 +121,7 @@ class Session:
         """
         return self._got(path).body
 
-    def resource(self, path: str, body: bytes) -> typing.Dict[str, typing.Any]:
+    def resource(self, path: str, body: bytes) -> dict[str, typing.Any]:
         """The resource in a body.
 
         :raises BmcError: it is none
@@ -122,7 +129,9 @@ class Session:
         data = _decoded(body)
         if not isinstance(data, dict):
             remedy = "See what answers at this address, and restart the BMC if it is one"
-            raise self.error("not_json", f"GET {path} was answered with {len(body)} bytes that are no JSON object", remedy)
+            raise self.error(
+                "not_json", f"GET {path} was answered with {len(body)} bytes that are no JSON object", remedy
+            )
         return data
 
     def _got(self, path: str) -> Answer:
@@ -141,9 +150,11 @@ class Session:
         return self._etags.get(path, "")
 
     def send(self, method: str, path: str, write: Write) -> Answer:
-        """A write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent again where the BMC says that it did not begin.
+        """A write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent again
+        where the BMC says that it did not begin.
 
-        :raises BmcError: ``closed``, ``timeout`` or ``busy`` where nobody knows what became of it, else it was not taken
+        :raises BmcError: ``closed``, ``timeout`` or ``busy`` where nobody knows what became of it, else it was not
+            taken
         :raises RdmaError: it may not be sent
         """
         return self._answer(method, path, write)
@@ -155,14 +166,21 @@ class Session:
             port = parts.port or 443
         except ValueError:
             parts, port = urlsplit(""), 0
-        own = not parts.netloc or (parts.scheme == "https" and parts.hostname == self.bmc.address.strip("[]").lower() and port == self.bmc.port)
+        own = not parts.netloc or (
+            parts.scheme == "https" and parts.hostname == self.bmc.address.strip("[]").lower() and port == self.bmc.port
+        )
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
         if not own or not is_path(target):
-            raise self.error("status", f"GET {path} is redirected away from the BMC", "Give the address that the BMC redirects to, if it is the BMC's")
+            raise self.error(
+                "status",
+                f"GET {path} is redirected away from the BMC",
+                "Give the address that the BMC redirects to, if it is the BMC's",
+            )
         return target
 
     def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> Answer:
-        """What a request is answered with. Sent again when the BMC is busy, unless it is an action, and a GET also when the connection broke."""
+        """What a request is answered with. Sent again when the BMC is busy, unless it is an action, and a GET also when
+        the connection broke."""
         what, busy = f"{method} {path}", _PUT_OFF[method]
         for attempt in range(1, ATTEMPTS + 1):
             # a connection that was kept open may have been closed meanwhile: at first a new one is tried at once
@@ -180,7 +198,11 @@ class Session:
                 told = answer.headers.get("Retry-After", "")
                 wait = float(told) if told.isascii() and told.isdigit() and len(told) < 4 else float(attempt)
             if time.monotonic() + wait >= self.end:
-                raise self.error("busy", f"{what} was put off until its {self._seconds:g} s were over", "Give it more seconds, or ask again later")
+                raise self.error(
+                    "busy",
+                    f"{what} was put off until its {self._seconds:g} s were over",
+                    "Give it more seconds, or ask again later",
+                )
             self._sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
@@ -200,9 +222,11 @@ class Session:
         return Answer(response.status, response.headers, read)
 
     def _read(self, what: str, response: http.client.HTTPResponse) -> bytes:
-        parts: typing.List[bytes] = []
+        parts: list[bytes] = []
         size = 0
-        inflate = zlib.decompressobj(wbits=31) if response.headers.get("Content-Encoding", "").lower() == "gzip" else None
+        inflate = (
+            zlib.decompressobj(wbits=31) if response.headers.get("Content-Encoding", "").lower() == "gzip" else None
+        )
         while True:
             part = response.read1(_CHUNK)
             if not part:
@@ -216,11 +240,17 @@ class Session:
             size += len(part)
             if size > LARGEST or len(parts) >= _MOST_PARTS:
                 self._close()
-                limit = f"{what} was answered with more than {LARGEST // 2**20} MiB" if size > LARGEST else f"{what} was answered in {_MOST_PARTS} parts"
-                raise self.error("too_large", limit, "See what answers at this address: no resource of a BMC is that large")
+                limit = (
+                    f"{what} was answered with more than {LARGEST // 2**20} MiB"
+                    if size > LARGEST
+                    else f"{what} was answered in {_MOST_PARTS} parts"
+                )
+                raise self.error(
+                    "too_large", limit, "See what answers at this address: no resource of a BMC is that large"
+                )
             parts.append(part)
 
-    def _headers(self, write: typing.Optional[Write]) -> typing.Dict[str, str]:
+    def _headers(self, write: typing.Optional[Write]) -> dict[str, str]:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
         if write:
             headers.update({**write.headers, "Content-Type": "application/json"})

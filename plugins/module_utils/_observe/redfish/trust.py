@@ -26,7 +26,8 @@ class Socket(ssl.SSLSocket):
 
 
 class Trust:
-    """Whom to believe that it is a BMC. Made once, since reading the system's authorities takes a while; its contexts serve all threads.
+    """Whom to believe that it is a BMC. Made once, since reading the system's authorities takes a while; its contexts
+    serve all threads.
 
     :param validate: whether the certificate is checked; a fingerprint is always
     :param ca_path: file with authorities, or folder of such; the system's without it
@@ -60,11 +61,15 @@ def digest(secure: ssl.SSLSocket) -> str:
 
 def _checked(ca_path: str) -> ssl.SSLContext:
     try:
-        context = ssl.create_default_context(cafile=None if os.path.isdir(ca_path) else ca_path or None, capath=ca_path if os.path.isdir(ca_path) else None)
+        context = ssl.create_default_context(
+            cafile=None if os.path.isdir(ca_path) else ca_path or None,
+            capath=ca_path if os.path.isdir(ca_path) else None,
+        )
     except OSError as error:
         # also when there is no PEM in it
         raise RdmaError(
-            f"ca_path: {ca_path} holds no authorities ({error.strerror or type(error).__name__})", "Name a file in PEM, or a folder of such"
+            f"ca_path: {ca_path} holds no authorities ({error.strerror or type(error).__name__})",
+            "Name a file in PEM, or a folder of such",
         ) from None
     context.sslsocket_class = Socket
     return context

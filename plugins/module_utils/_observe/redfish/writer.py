@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The only way to write to a BMC: to a system that is proven to be the node's, by who may write now. Both are asked before each PATCH and POST."""
+"""The only way to write to a BMC: to a system that is proven to be the node's, by who may write now. Both are asked
+before each PATCH and POST."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _TAKEN = (200, 201, 202, 204)
 
 
 def refuse_stranger(session: Session, claims: Claims, machine: Identity) -> None:
-    """:raises BmcError: ``identity``: the system is not proven to be that of the node, nor asserted where that can't be compared"""
+    """:raises BmcError: ``identity``: the system is not proven to be that of the node, nor asserted where that can't be
+    compared"""
     found = claims.judge(session.bmc.node, machine, session.bmc.asserted)
     if found.refused:
         raise session.error("identity", found.why, found.remedy)
@@ -40,7 +42,8 @@ class Writer:
         """New values for a resource, if it still is as it was read last.
 
         :returns: id of the job that will apply them; empty where there is none
-        :raises BmcError: ``changed`` where it was changed since, ``closed`` and ``timeout`` where nobody knows whether it took them, else it did not
+        :raises BmcError: ``changed`` where it was changed since, ``closed`` and ``timeout`` where nobody knows whether
+            it took them, else it did not
         :raises RdmaError: the right to write is lost
         """
         known = self._session.etag(path)
@@ -50,15 +53,20 @@ class Writer:
     def post(self, path: str, body: typing.Mapping[str, typing.Any]) -> None:
         """An action, sent once.
 
-        :raises BmcError: ``closed``, ``timeout`` or ``busy`` where only its consequence tells whether it was taken, else it was not
+        :raises BmcError: ``closed``, ``timeout`` or ``busy`` where only its consequence tells whether it was taken,
+            else it was not
         :raises RdmaError: the right to write is lost
         """
         self._send("POST", path, body, {})
 
-    def _send(self, method: str, path: str, body: typing.Mapping[str, typing.Any], headers: typing.Mapping[str, str]) -> Answer:
+    def _send(
+        self, method: str, path: str, body: typing.Mapping[str, typing.Any], headers: typing.Mapping[str, str]
+    ) -> Answer:
         answer = self._session.send(method, path, Write(json.dumps(body).encode(), headers, self._prove, self._guard))
         if answer.status not in _TAKEN:
-            raise not_written(self._session.bmc, f"{method} {path}", answer.status, message_id(answer.data), said(answer.data))
+            raise not_written(
+                self._session.bmc, f"{method} {path}", answer.status, message_id(answer.data), said(answer.data)
+            )
         return answer
 
     def _prove(self) -> None:

@@ -29,14 +29,21 @@ def read(rows: Rows, sysfs: Reader, proc: Reader, devices: Reader) -> None:
     rows.file("smt", sysfs, f"{_CPUS}/smt/active", parse.on_off)
     for name in ("isolated", "nohz_full"):
         rows.file(name, sysfs, f"{_CPUS}/{name}", lambda text: ranges(parse.cpu_list(text)) or "none")
-    rows.file("turbo", sysfs, f"{_CPUS}/intel_pstate/no_turbo", lambda text: {"on": "off", "off": "on"}[parse.on_off(text)])
+    rows.file(
+        "turbo", sysfs, f"{_CPUS}/intel_pstate/no_turbo", lambda text: {"on": "off", "off": "on"}[parse.on_off(text)]
+    )
     rows.file("turbo", sysfs, f"{_CPUS}/cpufreq/boost", parse.on_off)
     rows.file("idle_arguments", proc, "cmdline", parse.idle_arguments)
     _of_numa_nodes(rows, sysfs)
     held = _held(rows, devices)
     online = sysfs.value(f"{_CPUS}/online", parse.cpu_list)
     if online is None:
-        rows.unread(f"which CPUs are online is not known: {'; '.join(sysfs.errors[-1:]) or 'no file says it'}", "governor", "cpu_driver", "idle_latency")
+        rows.unread(
+            f"which CPUs are online is not known: {'; '.join(sysfs.errors[-1:]) or 'no file says it'}",
+            "governor",
+            "cpu_driver",
+            "idle_latency",
+        )
         return
     for cpu in sorted(online):
         folder = f"{_CPUS}/cpu{cpu}"
@@ -51,11 +58,18 @@ def _of_numa_nodes(rows: Rows, sysfs: Reader) -> None:
     for name in sysfs.names(_NODES):
         node = _NODE.match(name)
         if node:
-            rows.file("numa_cpus", sysfs, f"{_NODES}/{name}/cpulist", lambda text: ranges(parse.cpu_list(text)) or "none", f"node {node.group(1)}")
+            rows.file(
+                "numa_cpus",
+                sysfs,
+                f"{_NODES}/{name}/cpulist",
+                lambda text: ranges(parse.cpu_list(text)) or "none",
+                f"node {node.group(1)}",
+            )
 
 
 def _held(rows: Rows, devices: Reader) -> int:
-    """Microseconds of latency that somebody holds the CPUs to. To open the file asks for no less than what holds already."""
+    """Microseconds of latency that somebody holds the CPUs to. To open the file asks for no less than what holds
+    already."""
     before = len(devices.errors)
     raw = devices.raw("cpu_dma_latency", 4)
     if len(devices.errors) > before:
@@ -70,7 +84,8 @@ def _held(rows: Rows, devices: Reader) -> int:
 
 
 def _idle(rows: Rows, sysfs: Reader, folder: str, cpu: int, held: int) -> None:
-    """Latency of the deepest state that the CPU may go to; a state that takes longer than what is held is never chosen (drivers/cpuidle/governor.c)."""
+    """Latency of the deepest state that the CPU may go to; a state that takes longer than what is held is never chosen
+    (drivers/cpuidle/governor.c)."""
     before, deepest = len(sysfs.errors), None
     for state in sysfs.names(f"{folder}/cpuidle"):
         off = sysfs.value(f"{folder}/cpuidle/{state}/disable", number)

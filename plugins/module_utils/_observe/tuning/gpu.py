@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""GPUs by ``nvidia-smi``: of the node, of an observer's own image, or of the root in which the GPU operator's driver container has it."""
+"""GPUs by ``nvidia-smi``: of the node, of an observer's own image, or of the root in which the GPU operator's driver
+container has it."""
 
 from __future__ import annotations
 
@@ -30,7 +31,13 @@ _UNKNOWN_FIELD = "is not a valid field to query"
 _DRIVER_ROOT = "run/nvidia/driver"
 #: either gives HCAs the GPUs' memory by the drivers' own interface
 _PEERMEM = ("nvidia_peermem", "nv_peer_mem")
-_PROGRAMS = ("usr/bin/nvidia-smi", "usr/local/bin/nvidia-smi", "bin/nvidia-smi", "run/current-system/sw/bin/nvidia-smi", "opt/bin/nvidia-smi")
+_PROGRAMS = (
+    "usr/bin/nvidia-smi",
+    "usr/local/bin/nvidia-smi",
+    "bin/nvidia-smi",
+    "run/current-system/sw/bin/nvidia-smi",
+    "opt/bin/nvidia-smi",
+)
 
 
 def read(rows: Rows, sysfs: Reader, host: str, addresses: typing.Sequence[str]) -> None:
@@ -43,10 +50,13 @@ def read(rows: Rows, sysfs: Reader, host: str, addresses: typing.Sequence[str]) 
         return
     program = _program(host)
     if program is None:
-        rows.unread("nvidia-smi is not on the node, nor in the root of a driver container", *(row for row in of_tool if row != "gpu_driver"))
+        rows.unread(
+            "nvidia-smi is not on the node, nor in the root of a driver container",
+            *(row for row in of_tool if row != "gpu_driver"),
+        )
         rows.file("gpu_driver", sysfs, "module/nvidia/version", str)
         return
-    asked: typing.List[str] = []
+    asked: list[str] = []
     for reasons in (_REASONS, _REASONS_BEFORE):
         asked = ["pci.bus_id", *_ROWS, reasons]
         finished = command.run([*program, f"--query-gpu={','.join(asked)}", "--format=csv"], _LIMIT_SECONDS)
@@ -73,7 +83,8 @@ def read(rows: Rows, sysfs: Reader, host: str, addresses: typing.Sequence[str]) 
 
 
 def read_p2pdma(rows: Rows, sysfs: Reader, proc: Reader, host: Reader, any_gpu: bool) -> None:
-    """What HCAs reach the GPUs' memory by, as the kernel was built: ``on``, ``off``, or ``peermem``, a module that does without.
+    """What HCAs reach the GPUs' memory by, as the kernel was built: ``on``, ``off``, or ``peermem``, a module that does
+    without.
 
     :param proc: has the configuration where the kernel keeps it; else the files of the node have it
     """
@@ -81,7 +92,11 @@ def read_p2pdma(rows: Rows, sysfs: Reader, proc: Reader, host: Reader, any_gpu: 
     if not any_gpu:
         return
     release = os.uname().release
-    for reader, name in ((proc, "config.gz"), (host, f"boot/config-{release}"), (host, f"usr/lib/modules/{release}/config")):
+    for reader, name in (
+        (proc, "config.gz"),
+        (host, f"boot/config-{release}"),
+        (host, f"usr/lib/modules/{release}/config"),
+    ):
         before = len(reader.errors)
         raw = reader.raw(name, kernel_config.MOST_BYTES)
         if len(reader.errors) > before:
@@ -97,10 +112,13 @@ def read_p2pdma(rows: Rows, sysfs: Reader, proc: Reader, host: Reader, any_gpu: 
         peermem = any(os.path.isdir(os.path.join(sysfs.folder, "module", module)) for module in _PEERMEM)
         rows.add("p2pdma", "on" if built else "peermem" if peermem else "off")
         return
-    rows.unread(f"there is neither /proc/config.gz nor a configuration of kernel {release} in /boot or /usr/lib/modules", "p2pdma")
+    rows.unread(
+        f"there is neither /proc/config.gz nor a configuration of kernel {release} in /boot or /usr/lib/modules",
+        "p2pdma",
+    )
 
 
-def _program(host: str) -> typing.Optional[typing.List[str]]:
+def _program(host: str) -> typing.Optional[list[str]]:
     """How to run it; None where it is nowhere."""
     own = shutil.which("nvidia-smi", path=command.search_path())
     if own is not None:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Memory, kernel and services: sysctls, what programs the node runs that decide for pods, and what the kernel has said of broken hardware."""
+"""Memory, kernel and services: sysctls, what programs the node runs that decide for pods, and what the kernel has said
+of broken hardware."""
 
 from __future__ import annotations
 
@@ -63,7 +64,13 @@ def _hugepages(rows: Rows, sysfs: Reader) -> None:
     for name in sysfs.names("kernel/mm/hugepages"):
         match = _HUGE.match(name)
         if match:
-            rows.file("hugepages", sysfs, f"kernel/mm/hugepages/{name}/nr_hugepages", parse.at_least_zero, f"{match.group(1)}kB")
+            rows.file(
+                "hugepages",
+                sysfs,
+                f"kernel/mm/hugepages/{name}/nr_hugepages",
+                parse.at_least_zero,
+                f"{match.group(1)}kB",
+            )
     if "kernel/mm/hugepages" in sysfs.unread and len(sysfs.errors) > before:
         rows.unread(sysfs.errors[before], "hugepages")
 
@@ -71,8 +78,9 @@ def _hugepages(rows: Rows, sysfs: Reader) -> None:
 def _processes(rows: Rows, proc: Reader) -> None:
     """What runs on the node itself, by the names that the kernel keeps. A process that ends meanwhile is none.
 
-    Anybody may give a process any name. So only root's processes outside of containers count; the namespace of mounts tells nothing, since units of systemd
-    have their own, and the path of the program neither, since some distributions have one program for several tools.
+    Anybody may give a process any name. So only root's processes outside of containers count; the namespace of mounts
+    tells nothing, since units of systemd have their own, and the path of the program neither, since some distributions
+    have one program for several tools.
     """
     before, balances = len(proc.errors), False
     rows.absent("memlock")

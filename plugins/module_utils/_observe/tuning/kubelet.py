@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the kubelet places pods, by the files that it keeps: the API would ask for a right that leads to a shell on the node."""
+"""How the kubelet places pods, by the files that it keeps: the API would ask for a right that leads to a shell on the
+node."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ def read(rows: Rows, host: Reader) -> None:
     for row, name in _STATES.items():
         rows.file(row, host, name, parse.manager_policy)
     of_settings = [row for row, _default in _SETTINGS.values()]
-    found: typing.Optional[typing.Dict[str, str]] = None
+    found: typing.Optional[dict[str, str]] = None
     for name in _CONFIGURATIONS:
         before = len(host.errors)
         # kubeadm has a kubeconfig of the first name

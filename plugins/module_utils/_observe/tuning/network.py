@@ -24,7 +24,9 @@ ROCE = ("roce_trust", "roce_pfc", "roce_dscp", "roce_ecn", "roce_traffic_class",
 _PRIORITIES = range(8)
 
 
-def read(rows: Rows, readers: typing.Sequence[Reader], proc: Reader, configfs: Reader, hcas: typing.Iterable[Hca]) -> None:
+def read(
+    rows: Rows, readers: typing.Sequence[Reader], proc: Reader, configfs: Reader, hcas: typing.Iterable[Hca]
+) -> None:
     """:param configfs: /sys/kernel/config of the node
     :param hcas: all functions; VFs have what their PF has
     """
@@ -35,11 +37,24 @@ def read(rows: Rows, readers: typing.Sequence[Reader], proc: Reader, configfs: R
         for netdev in hca.netdevs:
             _arp(rows, proc, netdev.name, hca.name)
             if any(port.link_layer == "Ethernet" for port in hca.ports):
-                rows.file("mtu", reader_of(readers, f"class/net/{netdev.name}"), f"class/net/{netdev.name}/mtu", parse.at_least_zero, hca.name)
+                rows.file(
+                    "mtu",
+                    reader_of(readers, f"class/net/{netdev.name}"),
+                    f"class/net/{netdev.name}/mtu",
+                    parse.at_least_zero,
+                    hca.name,
+                )
                 _roce(rows, reader_of(readers, f"class/net/{netdev.name}"), netdev.name, hca.name)
         for port in hca.ports:
             if port.link_layer == "Ethernet":
-                _device(rows, reader_of(readers, f"class/infiniband/{hca.rdma_device}"), configfs, hca.rdma_device, port.number, hca.name)
+                _device(
+                    rows,
+                    reader_of(readers, f"class/infiniband/{hca.rdma_device}"),
+                    configfs,
+                    hca.rdma_device,
+                    port.number,
+                    hca.name,
+                )
 
 
 def _arp(rows: Rows, proc: Reader, netdev: str, hca: str) -> None:
@@ -61,7 +76,10 @@ def _roce(rows: Rows, sysfs: Reader, netdev: str, hca: str) -> None:
     _dcb(rows, netdev, hca, by_file)
     before, states = len(sysfs.errors), []
     for priority in _PRIORITIES:
-        both = [sysfs.value(f"class/net/{netdev}/ecn/{side}/enable/{priority}", parse.on_off) for side in ("roce_np", "roce_rp")]
+        both = [
+            sysfs.value(f"class/net/{netdev}/ecn/{side}/enable/{priority}", parse.on_off)
+            for side in ("roce_np", "roce_rp")
+        ]
         states.append(None if None in both else both == ["on", "on"])
     if len(sysfs.errors) > before:
         rows.unread(sysfs.errors[-1], "roce_ecn")
@@ -78,7 +96,10 @@ def _dcb(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
     except RdmaError as error:
         rows.unread(str(error), *of_tool)
         return
-    pfc, applications = (command.run([tool, "-j", what, "show", "dev", operand(netdev, "the interface")], _LIMIT_SECONDS) for what in ("pfc", "app"))
+    pfc, applications = (
+        command.run([tool, "-j", what, "show", "dev", operand(netdev, "the interface")], _LIMIT_SECONDS)
+        for what in ("pfc", "app")
+    )
     if pfc.failure:
         rows.unread(pfc.failure, "roce_pfc")
     else:
@@ -98,6 +119,8 @@ def _dcb(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
 
 def _device(rows: Rows, sysfs: Reader, configfs: Reader, device: str, port: int, hca: str) -> None:
     """What the driver puts into packets of programs that say nothing themselves."""
-    rows.file("roce_traffic_class", sysfs, f"class/infiniband/{device}/tc/{port}/traffic_class", parse.traffic_class, hca)
+    rows.file(
+        "roce_traffic_class", sysfs, f"class/infiniband/{device}/tc/{port}/traffic_class", parse.traffic_class, hca
+    )
     # the folder is there only where somebody has made it; to make one would change the node
     rows.file("roce_tos", configfs, f"rdma_cm/{device}/ports/{port}/default_roce_tos", parse.at_least_zero, hca)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the host under the network is tuned: everything that can be read without a tool, and by two tools what can't. It changes nothing."""
+"""How the host under the network is tuned: everything that can be read without a tool, and by two tools what can't. It
+changes nothing."""
 
 from __future__ import annotations
 
@@ -24,12 +25,22 @@ def read_tuning(roots: typing.Sequence[str], hcas: NodeHcas, host: str = "/", pr
     """
     rows = Rows()
     readers = [Reader(root) for root in roots]
-    system, processes, files, devices = reader_of(readers, "kernel/mm"), Reader(proc), Reader(host), Reader(os.path.join(host, "dev"))
+    system, processes, files, devices = (
+        reader_of(readers, "kernel/mm"),
+        Reader(proc),
+        Reader(host),
+        Reader(os.path.join(host, "dev")),
+    )
     machine = reader_of(readers, "devices/system/cpu")
     cpu.read(rows, machine, processes, devices)
     kernel.read(rows, system, processes, devices, files)
     cards = pci.gpus(rows, readers)
-    pci.read(rows, pci.Host(machine, processes, bool(cards) and pci.has_data_direct(readers)), pci.functions(readers, hcas.hcas), cards)
+    pci.read(
+        rows,
+        pci.Host(machine, processes, bool(cards) and pci.has_data_direct(readers)),
+        pci.functions(readers, hcas.hcas),
+        cards,
+    )
     gpu.read(rows, reader_of(readers, "module/nvidia"), host, [card.address for card in cards])
     gpu.read_p2pdma(rows, reader_of(readers, "module"), processes, files, bool(cards))
     kubelet.read(rows, files)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""HCAs and GPUs on PCI: where they are, what lies between them, how they ask for memory and whose CPUs their interrupts go to."""
+"""HCAs and GPUs on PCI: where they are, what lies between them, how they ask for memory and whose CPUs their interrupts
+go to."""
 
 from __future__ import annotations
 
@@ -63,13 +64,13 @@ def has_data_direct(readers: typing.Iterable[Reader]) -> bool:
     )
 
 
-def functions(readers: typing.Sequence[Reader], hcas: typing.Iterable[Hca]) -> typing.List[Function]:
+def functions(readers: typing.Sequence[Reader], hcas: typing.Iterable[Hca]) -> list[Function]:
     """Physical functions with an RDMA device."""
     with_pci = ((hca.name, hca.pci.address) for hca in hcas if hca.pci and hca.rdma_device and not hca.is_virtual)
     return [Function(name, address, reader_of(readers, f"{_DEVICES}/{address}")) for name, address in with_pci]
 
 
-def gpus(rows: Rows, readers: typing.Sequence[Reader]) -> typing.List[Function]:
+def gpus(rows: Rows, readers: typing.Sequence[Reader]) -> list[Function]:
     """NVIDIA's GPUs, and rows of what they are."""
     found = []
     rows.absent("gpu_model")
@@ -81,7 +82,13 @@ def gpus(rows: Rows, readers: typing.Sequence[Reader]) -> typing.List[Function]:
             kind = reader.value(f"{_DEVICES}/{address}/class", parse.hexadecimal)
             if kind is not None and kind >> 8 in _DISPLAYS:
                 found.append(Function(address, address, reader))
-                rows.file("gpu_model", reader, f"{_DEVICES}/{address}/device", lambda text: f"10de:{parse.hexadecimal(text):04x}", address)
+                rows.file(
+                    "gpu_model",
+                    reader,
+                    f"{_DEVICES}/{address}/device",
+                    lambda text: f"10de:{parse.hexadecimal(text):04x}",
+                    address,
+                )
         if len(reader.errors) > before:
             rows.unread(reader.errors[before], "gpu_model")
     if found:
@@ -92,14 +99,18 @@ def gpus(rows: Rows, readers: typing.Sequence[Reader]) -> typing.List[Function]:
 
 
 def read(rows: Rows, host: Host, hcas: typing.Sequence[Function], cards: typing.Sequence[Function]) -> None:
-    rows.absent("pci_way", "hca_model", "hca_numa", "max_read_request", "max_payload", "iommu", "irq_locality", "irq_isolated")
+    rows.absent(
+        "pci_way", "hca_model", "hca_numa", "max_read_request", "max_payload", "iommu", "irq_locality", "irq_isolated"
+    )
     rows.absent("relaxed_ordering", "relaxed_ordering_gpu", "relaxed_ordering_root", "numa_told")
     for function in (*cards, *hcas):
         rows.add("pci_way", " ".join((function.path.root, *function.path.functions)), function.name)
     _numa_told(rows, host.sysfs, (*cards, *hcas))
     isolated = _isolated(rows, host.sysfs)
     for hca in hcas:
-        rows.file("hca_model", hca.sysfs, f"{hca.folder}/device", lambda text: f"{parse.hexadecimal(text):04x}", hca.name)
+        rows.file(
+            "hca_model", hca.sysfs, f"{hca.folder}/device", lambda text: f"{parse.hexadecimal(text):04x}", hca.name
+        )
         rows.file("hca_numa", hca.sysfs, f"{hca.folder}/numa_node", _numa, hca.name)
         rows.file("iommu", hca.sysfs, f"{hca.folder}/iommu_group/type", word, hca.name)
         _requests(rows, hca)
@@ -126,10 +137,16 @@ def _numa_told(rows: Rows, sysfs: Reader, functions: typing.Iterable[Function]) 
     if len(sysfs.errors) > before:
         rows.unread(sysfs.errors[-1], "numa_told")
     for function in functions if len(nodes or ()) > 1 else ():
-        rows.file("numa_told", function.sysfs, f"{function.folder}/numa_node", lambda text: "no" if parse.numa_node(text) is None else "yes", function.name)
+        rows.file(
+            "numa_told",
+            function.sysfs,
+            f"{function.folder}/numa_node",
+            lambda text: "no" if parse.numa_node(text) is None else "yes",
+            function.name,
+        )
 
 
-def _isolated(rows: Rows, sysfs: Reader) -> typing.Optional[typing.FrozenSet[int]]:
+def _isolated(rows: Rows, sysfs: Reader) -> typing.Optional[frozenset[int]]:
     """CPUs that the kernel keeps free for jobs; None where that is not known."""
     before = len(sysfs.errors)
     found = [sysfs.value(f"{_CPUS}/{name}", cpu_list) for name in ("isolated", "nohz_full")]
@@ -144,7 +161,11 @@ def _space(rows: Rows, function: Function, least: int, *for_rows: str) -> typing
     before = len(function.sysfs.errors)
     space = function.sysfs.raw(f"{function.folder}/config")
     if space is None or len(space) <= least:
-        why = function.sysfs.errors[-1] if len(function.sysfs.errors) > before else f"{function.address}/config: {_AS_ROOT if space else 'is not there'}"
+        why = (
+            function.sysfs.errors[-1]
+            if len(function.sysfs.errors) > before
+            else f"{function.address}/config: {_AS_ROOT if space else 'is not there'}"
+        )
         rows.unread(why, *for_rows)
         return None
     return space
@@ -173,11 +194,12 @@ def _ordering(rows: Rows, row: str, function: Function) -> None:
         rows.unread(f"{function.address}/config has no PCI Express capability that can be read", row)
 
 
-def _interrupts(rows: Rows, proc: Reader, hca: Function, isolated: typing.Optional[typing.FrozenSet[int]]) -> None:
-    """``local`` where all interrupts of the HCA go to CPUs of its NUMA node, ``apart`` where none goes to a CPU that is kept free for jobs."""
+def _interrupts(rows: Rows, proc: Reader, hca: Function, isolated: typing.Optional[frozenset[int]]) -> None:
+    """``local`` where all interrupts of the HCA go to CPUs of its NUMA node, ``apart`` where none goes to a CPU that is
+    kept free for jobs."""
     before = len(hca.sysfs.errors) + len(proc.errors)
     local = hca.sysfs.value(f"{hca.folder}/local_cpulist", cpu_list)
-    served: typing.Set[int] = set()
+    served: set[int] = set()
     for interrupt in hca.sysfs.names(f"{hca.folder}/msi_irqs"):
         for name in ("effective_affinity_list", "smp_affinity_list"):
             cpus = proc.value(f"irq/{interrupt}/{name}", cpu_list)
@@ -197,7 +219,8 @@ def _width(rows: Rows, card: Function) -> None:
     """Lanes only: a GPU that idles slows its link down, and that is no fault."""
     before = len(card.sysfs.errors)
     current, most, slot = (
-        card.sysfs.value(f"{card.folder}/{name}", parse.pcie_width) for name in ("current_link_width", "max_link_width", "../max_link_width")
+        card.sysfs.value(f"{card.folder}/{name}", parse.pcie_width)
+        for name in ("current_link_width", "max_link_width", "../max_link_width")
     )
     if len(card.sysfs.errors) > before:
         rows.unread(card.sysfs.errors[-1], "gpu_link_width")
@@ -207,14 +230,15 @@ def _width(rows: Rows, card: Function) -> None:
 
 
 def _nearest(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt: bool) -> None:
-    """How near the nearest HCA is, and which bridges on that way send packets up to the host though they could go straight.
+    """How near the nearest HCA is, and which bridges on that way send packets up to the host though they could go
+    straight.
 
     :param exempt: packets take another way, for which the bridges are set up in a manner of its own
     """
     if not hcas:
         return
     node, mine = card.sysfs.value(f"{card.folder}/numa_node", parse.number), card.path
-    ways: typing.List[typing.Tuple[int, int]] = []
+    ways: list[tuple[int, int]] = []
     for hca in hcas:
         same = node == hca.sysfs.value(f"{hca.folder}/numa_node", parse.number)
         ways.append((pci_path.DISTANCES.index(pci_path.distance(mine, hca.path, same)), len(ways)))

@@ -21,8 +21,8 @@ class Rows:
     """Collects what a node shows. A row that is given neither a value nor a reason stands for what the node has not."""
 
     def __init__(self) -> None:
-        self._found: typing.Dict[str, typing.Dict[str, typing.List[Where]]] = {}
-        self._unread: typing.Dict[str, typing.List[str]] = {}
+        self._found: dict[str, dict[str, list[Where]]] = {}
+        self._unread: dict[str, list[str]] = {}
 
     def add(self, row: str, value: typing.Any, where: Where = None) -> None:
         self._found.setdefault(row, {}).setdefault(str(value), []).append(where)
@@ -54,14 +54,20 @@ class Rows:
             self.unread(str(error), row)
 
     def result(self) -> NodeTuning:
-        rows = {row: tuple(Reading(value, _condensed(where)) for value, where in sorted(values.items())) for row, values in self._found.items()}
+        rows = {
+            row: tuple(Reading(value, _condensed(where)) for value, where in sorted(values.items()))
+            for row, values in self._found.items()
+        }
         return NodeTuning(
             dict(sorted(rows.items())),
-            {row: whys[0] if len(whys) == 1 else f"{whys[0]}; and {len(whys) - 1} more" for row, whys in sorted(self._unread.items())},
+            {
+                row: whys[0] if len(whys) == 1 else f"{whys[0]}; and {len(whys) - 1} more"
+                for row, whys in sorted(self._unread.items())
+            },
         )
 
 
-def _condensed(where: typing.Sequence[Where]) -> typing.Tuple[str, ...]:
+def _condensed(where: typing.Sequence[Where]) -> tuple[str, ...]:
     cpus = [item for item in where if isinstance(item, int)]
     names = sorted({item for item in where if isinstance(item, str)}, key=natural)
     return (*([ranges(cpus)] if cpus else []), *names)

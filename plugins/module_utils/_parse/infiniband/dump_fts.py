@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Forwarding tables as dump_fts prints them (infiniband-diags/dump_fts.c, the same from rdma-core 28 to 64), with or without ``-n``; and opensm's own
-``opensm-lfts.dump`` (osm_dump.c), which has nearly the same form.
+"""Forwarding tables as dump_fts prints them (infiniband-diags/dump_fts.c, the same from rdma-core 28 to 64), with or
+without ``-n``; and opensm's own ``opensm-lfts.dump`` (osm_dump.c), which has nearly the same form.
 
-What a table lacks is not known, and never 'no way': dump_fts leaves out ports above 127 (before rdma-core 63, where it reads them as negative), and
-the last LID where that is a multiple of 64. Where a switch does not answer, it prints the block before once more and says so on its standard error alone.
+What a table lacks is not known, and never 'no way': dump_fts leaves out ports above 127 (before rdma-core 63, where it
+reads them as negative), and the last LID where that is a multiple of 64. Where a switch does not answer, it prints the
+block before once more and says so on its standard error alone.
 
 A fabric of 10,000 hosts has nine million lines: with ``-n`` they are of one width and taken apart without a loop.
 """
@@ -22,13 +23,15 @@ _BLOCK = 64
 #: a description may hold anything but the end of a line
 _HEAD = re.compile(
     r"Unicast lids \[(?:0x([0-9a-f]{1,4})-0x([0-9a-f]{1,4})|0-([0-9]{1,5}))\] of switch "
-    r"(?:DR path slid [0-9]+; dlid [0-9]+; [0-9,]+|Lid [0-9]{1,5}) guid 0x([0-9a-f]{16}) \(.*\):\n(  Lid  Out   Destination\n       Port     Info ?\n)?",
+    r"(?:DR path slid [0-9]+; dlid [0-9]+; [0-9,]+|Lid [0-9]{1,5}) guid 0x([0-9a-f]{16}) \(.*\):\n(  Lid  Out  "
+    r" Destination\n       Port     Info ?\n)?",
     re.ASCII,
 )
 _LINE = re.compile(r"^0x([0-9a-f]{4}) ([0-9]{3}) (?:[:#] .*)?$", re.ASCII | re.MULTILINE)
 _END = re.compile(r"([0-9]{1,6}) (?:valid )?lids dumped ?\n\Z", re.ASCII)
 _FAILED = re.compile(
-    r"SubnGet\(LFT\) failed on switch '.{0,400}' .{0,200} Node GUID 0x([0-9a-f]{1,16}) SMA LID [0-9]+; MAD status 0x[0-9a-f]+ AM 0x([0-9a-f]{1,4})",
+    r"SubnGet\(LFT\) failed on switch '.{0,400}' .{0,200} Node GUID 0x([0-9a-f]{1,16}) SMA LID [0-9]+; MAD status"
+    r" 0x[0-9a-f]+ AM 0x([0-9a-f]{1,4})",
     re.ASCII,
 )
 #: a line with -n
@@ -38,17 +41,18 @@ _LID = {text: lid for lid, text in enumerate(_LIDS)}
 _PORT = {f"{port:03d}": port for port in range(256)}
 
 
-def parse(text: str, stderr: str = "") -> typing.Tuple[ForwardingTable, ...]:
+def parse(text: str, stderr: str = "") -> tuple[ForwardingTable, ...]:
     """The tables in the order of the text.
 
     :param stderr: what the tool said there: of which blocks a switch gave no answer
-    :raises ParseError: no table; a line of another form; a table without an end, as where the output was cut off; a switch or a LID that is there twice
+    :raises ParseError: no table; a line of another form; a table without an end, as where the output was cut off; a
+        switch or a LID that is there twice
     """
     starts = [match.start() for match in re.finditer(r"^Unicast lids \[", text, re.MULTILINE)]
     if not starts or starts[0] != 0:
         raise ParseError(_TOOL, text.strip(), "one or more tables that begin with 'Unicast lids [0x0-0x1f] of switch'")
     failed = _failures(stderr)
-    tables: typing.Dict[str, ForwardingTable] = {}
+    tables: dict[str, ForwardingTable] = {}
     for start, end in zip(starts, [*starts[1:], len(text)]):
         table = _table(text[start:end], failed)
         if table.guid in tables:
@@ -60,25 +64,33 @@ def parse(text: str, stderr: str = "") -> typing.Tuple[ForwardingTable, ...]:
     return tuple(tables.values())
 
 
-def _failures(stderr: str) -> typing.Dict[str, typing.Set[int]]:
+def _failures(stderr: str) -> dict[str, set[int]]:
     """Blocks without an answer, by the GUID of the switch."""
-    result: typing.Dict[str, typing.Set[int]] = {}
+    result: dict[str, set[int]] = {}
     for line in stderr.split("\n"):
         if "SubnGet" not in line:
             continue
         match = _FAILED.fullmatch(line.strip())
         if match is None:
-            raise ParseError(f"{_TOOL}: standard error", line.strip(), "of the form 'SubnGet(LFT) failed on switch ... AM 0x1'")
+            raise ParseError(
+                f"{_TOOL}: standard error", line.strip(), "of the form 'SubnGet(LFT) failed on switch ... AM 0x1'"
+            )
         result.setdefault("0x" + match.group(1).zfill(16), set()).add(int(match.group(2), 16))
     return result
 
 
-def _table(text: str, failed: typing.Mapping[str, typing.Set[int]]) -> ForwardingTable:
+def _table(text: str, failed: typing.Mapping[str, set[int]]) -> ForwardingTable:
     head, end = _HEAD.match(text), _END.search(text)
     if head is None:
-        raise ParseError(_TOOL, text.partition("\n")[0], "the head of a table: range of LIDs, switch, GUID, description")
+        raise ParseError(
+            _TOOL, text.partition("\n")[0], "the head of a table: range of LIDs, switch, GUID, description"
+        )
     if end is None or end.start() < head.end() or text[end.start() - 1] != "\n":
-        raise ParseError(_TOOL, text.rstrip("\n").rpartition("\n")[2], "the end of a table, '12 valid lids dumped': the output was cut off")
+        raise ParseError(
+            _TOOL,
+            text.rstrip("\n").rpartition("\n")[2],
+            "the end of a table, '12 valid lids dumped': the output was cut off",
+        )
     first_text, last_text, opensm_last, digits, titles = head.groups()
     first, last = int(first_text or "0", 16), int(last_text, 16) if last_text else int(opensm_last)
     body = text[head.end() : end.start()]
@@ -89,15 +101,21 @@ def _table(text: str, failed: typing.Mapping[str, typing.Set[int]]) -> Forwardin
     guid = "0x" + digits
     unread = tuple(sorted(failed.get(guid, ())))
     for block in unread:
-        ports[block * _BLOCK : (block + 1) * _BLOCK] = bytes([UNTOLD]) * len(ports[block * _BLOCK : (block + 1) * _BLOCK])
+        ports[block * _BLOCK : (block + 1) * _BLOCK] = bytes([UNTOLD]) * len(
+            ports[block * _BLOCK : (block + 1) * _BLOCK]
+        )
     return ForwardingTable(guid, bytes(ports), unread)
 
 
-def _entries(body: str, first: int, last: int) -> typing.Tuple[bytearray, int]:
+def _entries(body: str, first: int, last: int) -> tuple[bytearray, int]:
     """The table, and how many lines it has."""
     ports = bytearray([UNTOLD]) * (last + 1)
     count = body.count("\n")
-    words = body.split() if len(body) == _WIDTH * count and body[_WIDTH - 2 :: _WIDTH] + body[6::_WIDTH] == " " * 2 * count else []
+    words = (
+        body.split()
+        if len(body) == _WIDTH * count and body[_WIDTH - 2 :: _WIDTH] + body[6::_WIDTH] == " " * 2 * count
+        else []
+    )
     if len(words) == 2 * count:
         lids, outs = words[0::2], words[1::2]
     else:
@@ -115,7 +133,9 @@ def _entries(body: str, first: int, last: int) -> typing.Tuple[bytearray, int]:
     except KeyError as error:
         raise _not_a_line(body, str(error.args[0])) from error
     # rising, so none is there twice
-    if places and not (first <= places[0] and places[-1] <= last and all(one < other for one, other in zip(places, places[1:]))):
+    if places and not (
+        first <= places[0] and places[-1] <= last and all(one < other for one, other in zip(places, places[1:]))
+    ):
         raise ParseError(_TOOL, f"{lids[0]} to {lids[-1]}", f"LIDs that rise from {first} to {last}")
     if isinstance(places, range):
         ports[places.start : places.stop] = numbers
@@ -126,5 +146,8 @@ def _entries(body: str, first: int, last: int) -> typing.Tuple[bytearray, int]:
 
 
 def _not_a_line(body: str, word: str = "") -> ParseError:
-    line = next((line for line in body.split("\n") if (word in line if word else line and not _LINE.fullmatch(line))), body[:200])
+    line = next(
+        (line for line in body.split("\n") if (word in line if word else line and not _LINE.fullmatch(line))),
+        body[:200],
+    )
     return ParseError(_TOOL, line, "a line of a table, '0x0001 033 : (Switch portguid ...)'")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of ``iblinkinfo --line`` (infiniband-diags/iblinkinfo.c): one line a port, with what its link could be where it is less."""
+"""Output of ``iblinkinfo --line`` (infiniband-diags/iblinkinfo.c): one line a port, with what its link could be where
+it is less."""
 
 from __future__ import annotations
 
@@ -11,10 +12,13 @@ from ..._model.fabric import SeenCapabilities, SlowPort
 
 _TOOL = "iblinkinfo"
 # bounded, since each part may end at each place of a line; a node description has 64 bytes.
-# A node description is free text: the line is taken from both ends. Speeds have brackets of their own: "10.0 Gbps (FDR10)", "undefined (8)"
+# A node description is free text: the line is taken from both ends. Speeds have brackets of their own: "10.0 Gbps
+# (FDR10)", "undefined (8)"
 _LINE = re.compile(
-    r'\A0x([0-9a-f]{1,16}) ".{0,400}" {1,16}[0-9]{1,6} {1,16}([0-9]{1,3})\[ {0,16}[0-9]{0,6}\] ==\(.{0,100}?\)==> {1,16}'
-    r'(?:(0x[0-9a-f]{1,16} .{0,100})?\[ {0,16}[0-9]{0,6}\] ".{0,400}" \( ?([^"]{0,400})\) {0,16}|"Port not available")\Z',
+    r'\A0x([0-9a-f]{1,16}) ".{0,400}" {1,16}[0-9]{1,6} {1,16}([0-9]{1,3})\[ {0,16}[0-9]{0,6}\] ==\(.{0,100}?\)==>'
+    r" {1,16}"
+    r'(?:(0x[0-9a-f]{1,16} .{0,100})?\[ {0,16}[0-9]{0,6}\] ".{0,400}" \( ?([^"]{0,400})\) {0,16}|"Port not'
+    r' available")\Z',
     re.ASCII,
 )
 _COULD = "Could be "
@@ -23,7 +27,8 @@ _MOST_CHARACTERS, _MOST_UNREAD = 300, 20
 
 
 def parse(text: str) -> SeenCapabilities:
-    """The ports whose link is narrower or slower than both of its ends support. A line of another form is kept as unread: it costs one port, not the fabric.
+    """The ports whose link is narrower or slower than both of its ends support. A line of another form is kept as
+    unread: it costs one port, not the fabric.
 
     :raises ParseError: no line at all, none that could be read, a line of something else, or a last line without an end
     """
@@ -38,7 +43,8 @@ def parse(text: str) -> SeenCapabilities:
         if not match:
             unread.append(line[:_MOST_CHARACTERS])
             continue
-        # the far end of a port without a link has no GUID; that of one whose neighbour just went away is 'not available'
+        # the far end of a port without a link has no GUID; that of one whose neighbour just went away is 'not
+        # available'
         links += match.group(3) is not None
         could_be = (match.group(4) or "").strip()
         if could_be:

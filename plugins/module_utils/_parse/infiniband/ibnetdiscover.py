@@ -2,8 +2,9 @@
 
 """Output of ibnetdiscover (infiniband-diags/ibnetdiscover.c): the topology as text.
 
-A node description is free text: it may hold quotes, commas, brackets, anything. So lines are taken apart from both ends, never split.
-A fabric of 10,000 hosts has 700,000 lines: one expression goes over the whole text, and Python sees the lines of nodes and ports alone.
+A node description is free text: it may hold quotes, commas, brackets, anything. So lines are taken apart from both
+ends, never split. A fabric of 10,000 hosts has 700,000 lines: one expression goes over the whole text, and Python sees
+the lines of nodes and ports alone.
 """
 
 from __future__ import annotations
@@ -19,9 +20,13 @@ from ..._model.fabric import FabricNode, Link, LinkEnd, Topology
 _KINDS = {"S": "Switch", "H": "Ca", "R": "Router"}
 #: a line goes from one \n to the next: a description may hold what Unicode takes for the end of a line
 _SPACE = r"[^\S\n]"
-#: lines that carry nothing for us: empty ones, comments, identities that the node's own line repeats, chassis of --group
+#: lines that carry nothing for us: empty ones, comments, identities that the node's own line repeats, chassis of
+#: --group
 _NOTHING = rf"(?:\n|(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=.*\n|(?:#|Chassis ).*\n|{_SPACE}+\n)*"
-_SWITCH = rf'Switch{_SPACE}+([0-9]{{1,3}}) "S-([0-9a-f]{{16}})"{_SPACE}*# "(.*)" (?:enhanced|base) port 0 lid ([0-9]{{1,6}}) lmc [0-9]{{1,3}}.{{0,200}}\n'
+_SWITCH = (
+    rf'Switch{_SPACE}+([0-9]{{1,3}}) "S-([0-9a-f]{{16}})"{_SPACE}*# "(.*)" (?:enhanced|base) port 0 lid ([0-9]{{1,6}})'
+    r" lmc [0-9]{1,3}.{0,200}\n"
+)
 _OTHER_NODE = rf'(?:Ca|Rt){_SPACE}+([0-9]{{1,3}}) "([HR])-([0-9a-f]{{16}})"{_SPACE}*# "(.*)"{_SPACE}*\n'
 #: '(?:x|)' is what '(?:x)?' says, and takes less time
 _PORT = (
@@ -31,7 +36,8 @@ _PORT = (
     r"(?: s=[0-9]+ w=[0-9]+ v=[0-9]+(?: e=[0-9]+)?|)(?: slot [0-9]+| \(scp\)|)"
     rf"{_SPACE}*\n"
 )
-#: whatever the text, one of these is there; none of the groups means its end. Empty lines alone may be of what Unicode takes for space
+#: whatever the text, one of these is there; none of the groups means its end. Empty lines alone may be of what Unicode
+#: takes for space
 _LINES = re.compile(rf"{_NOTHING}(?a:{_PORT}|{_OTHER_NODE}|{_SWITCH}|(.+)(?:\n|\Z)|\Z)")
 #: the last group of each
 _PORT_END, _OTHER_NODE_END, _SWITCH_END = 11, 15, 19
@@ -39,7 +45,8 @@ _PORT_END, _OTHER_NODE_END, _SWITCH_END = 11, 15, 19
 
 @contextlib.contextmanager
 def _no_garbage_collection() -> typing.Iterator[None]:
-    """Nothing of a topology is garbage: the collector would go over all that was read, again and again, for a third of the time."""
+    """Nothing of a topology is garbage: the collector would go over all that was read, again and again, for a third of
+    the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -57,14 +64,17 @@ def _no_garbage_collection() -> typing.Iterator[None]:
 def parse(text: str) -> Topology:
     """The nodes, and each link once, in the order of the text.
 
-    :raises ParseError: no node at all; a line of another form, as where the output was cut off; a link to a node that is not described; a node without a link
+    :raises ParseError: no node at all; a line of another form, as where the output was cut off; a link to a node that
+        is not described; a node without a link
     """
     if text and not text.endswith("\n"):
-        raise ParseError("ibnetdiscover", text[text.rfind("\n") + 1 :], "complete: the last line has no end, the output was cut off")
-    nodes: typing.Dict[str, FabricNode] = {}
+        raise ParseError(
+            "ibnetdiscover", text[text.rfind("\n") + 1 :], "complete: the last line has no end, the output was cut off"
+        )
+    nodes: dict[str, FabricNode] = {}
     # by the ports at both ends, as the first of its two lines names them
-    links: typing.Dict[typing.Tuple[str, int, str, int], Link] = {}
-    linked: typing.Set[str] = set()
+    links: dict[tuple[str, int, str, int], Link] = {}
+    linked: set[str] = set()
     kind, guid, lid, lmc = "", "", None, 0
     for match in _LINES.finditer(text):
         last = match.lastindex
@@ -73,9 +83,23 @@ def parse(text: str) -> Topology:
             port, far_guid, far_port = int(port_text), "0x" + far_digits, int(far_port_text)
             # each link is printed at both of its ends, so that a node which is not described yet has no line of it
             if far_guid not in nodes or (far_guid, far_port, guid, port) not in links:
-                port_guid, letter, far_port_guid, near_lid, mask, far_lid, width, speed = match.group(2, 3, 6, 7, 8, 9, 10, 11)
-                near = LinkEnd(kind, guid, port, int(near_lid) if near_lid else lid, "0x" + port_guid.zfill(16) if port_guid else None)
-                far = LinkEnd(_KINDS[letter], far_guid, far_port, int(far_lid), "0x" + far_port_guid.zfill(16) if far_port_guid else None)
+                port_guid, letter, far_port_guid, near_lid, mask, far_lid, width, speed = match.group(
+                    2, 3, 6, 7, 8, 9, 10, 11
+                )
+                near = LinkEnd(
+                    kind,
+                    guid,
+                    port,
+                    int(near_lid) if near_lid else lid,
+                    "0x" + port_guid.zfill(16) if port_guid else None,
+                )
+                far = LinkEnd(
+                    _KINDS[letter],
+                    far_guid,
+                    far_port,
+                    int(far_lid),
+                    "0x" + far_port_guid.zfill(16) if far_port_guid else None,
+                )
                 # 44.0 knows no XDR and prints question marks: not known is not SDR
                 link = Link(near, far, int(width) if width else None, None if "?" in speed else speed)
                 links.setdefault((guid, port, far_guid, far_port), link)
@@ -88,7 +112,9 @@ def parse(text: str) -> Topology:
         elif last == _OTHER_NODE_END:
             ports, letter, digits, description = match.group(12, 13, 14, 15)
             kind, guid, lid = _KINDS[letter], "0x" + digits, None
-            nodes[guid] = FabricNode(kind, guid, description, int(ports), None, "Aggregation Node" in description and letter == "H")
+            nodes[guid] = FabricNode(
+                kind, guid, description, int(ports), None, "Aggregation Node" in description and letter == "H"
+            )
         elif last == _SWITCH_END:
             ports, digits, description, lid_text = match.group(16, 17, 18, 19)
             kind, guid, lid = "Switch", "0x" + digits, int(lid_text)
@@ -117,11 +143,20 @@ def _not_understood(match: typing.Match[str], in_node: bool) -> ParseError:
 
 
 def _refuse_cut(topology: Topology, described: typing.AbstractSet[str], linked: typing.AbstractSet[str]) -> None:
-    """A whole text describes the nodes at both ends of each link, and shows how each node was found; both sets are of GUIDs."""
+    """A whole text describes the nodes at both ends of each link, and shows how each node was found; both sets are of
+    GUIDs."""
     for link in topology.links:
         if link.b.guid not in described:
-            raise ParseError("ibnetdiscover", f"a link to {link.b.kind} {link.b.guid}", "complete: that node is not described, the output was cut off")
+            raise ParseError(
+                "ibnetdiscover",
+                f"a link to {link.b.kind} {link.b.guid}",
+                "complete: that node is not described, the output was cut off",
+            )
     for node in topology.nodes:
         # only an HCA without a link may stand alone: everything else was found through a link
         if node.guid not in linked and (len(described) > 1 or node.kind == "Switch"):
-            raise ParseError("ibnetdiscover", f"{node.kind} {node.guid} without a link", "complete: a node is found through a link, the output was cut off")
+            raise ParseError(
+                "ibnetdiscover",
+                f"{node.kind} {node.guid} without a link",
+                "complete: a node is found through a link, the output was cut off",
+            )

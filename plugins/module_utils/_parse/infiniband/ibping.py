@@ -2,10 +2,12 @@
 
 """Output of an ibping client (infiniband-diags/ibping.c).
 
-Only the loss line is read: its exit code is 0 even when all is lost, and its times are wrong by a factor of ten and more in every version.
+Only the loss line is read: its exit code is 0 even when all is lost, and its times are wrong by a factor of ten and
+more in every version.
 
-The library below it sends a packet up to three times before it counts as lost, so three of a hundred messages can be missing and the loss line says
-0 %. With -e it tells on stderr of each time that it sends one again [rdma-core libibmad/rpc.c _do_madrpc]; those lines are counted.
+The library below it sends a packet up to three times before it counts as lost, so three of a hundred messages can be
+missing and the loss line says 0 %. With -e it tells on stderr of each time that it sends one again [rdma-core
+libibmad/rpc.c _do_madrpc]; those lines are counted.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ import typing
 from ..._model.errors import ParseError
 
 _HEADER = re.compile(r"^--- .*\(Lid ([0-9]{1,6})\) ibping statistics ---$", re.MULTILINE | re.ASCII)
-_COUNTS = re.compile(r"^([0-9]{1,10}) packets transmitted, ([0-9]{1,10}) received, [0-9]{1,3}% packet loss, time [0-9]+ ms$", re.MULTILINE | re.ASCII)
+_COUNTS = re.compile(
+    r"^([0-9]{1,10}) packets transmitted, ([0-9]{1,10}) received, [0-9]{1,3}% packet loss, time [0-9]+ ms$",
+    re.MULTILINE | re.ASCII,
+)
 _RESENT = re.compile(r"^ibwarn: \[[0-9]+\] _do_madrpc: retry [0-9]+ \(timeout [0-9]+ ms\)$", re.MULTILINE | re.ASCII)
 
 
@@ -36,7 +41,11 @@ def parse(text: str) -> Counts:
     headers = _HEADER.findall(text)
     lines = _COUNTS.findall(text)
     if len(headers) != 1 or len(lines) != 1:
-        raise ParseError("ibping", text.strip()[-200:], "one line '5 packets transmitted, 5 received, 0% packet loss, ...' under its header")
+        raise ParseError(
+            "ibping",
+            text.strip()[-200:],
+            "one line '5 packets transmitted, 5 received, 0% packet loss, ...' under its header",
+        )
     transmitted, received = (int(item) for item in lines[0])
     if not 0 <= received <= transmitted or transmitted == 0:
         raise ParseError("ibping", f"{transmitted} packets transmitted, {received} received", "a count that can be")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of ibqueryerrors (infiniband-diags/ibqueryerrors.c): the error counters of all ports of a fabric that are above their thresholds.
+"""Output of ibqueryerrors (infiniband-diags/ibqueryerrors.c): the error counters of all ports of a fabric that are
+above their thresholds.
 
-Its exit code is 1 when it found errors, and 0 when it could not even begin: only the summary at the end tells that it did its work.
+Its exit code is 1 when it found errors, and 0 when it could not even begin: only the summary at the end tells that it
+did its work.
 """
 
 from __future__ import annotations
@@ -18,10 +20,16 @@ _PORT = re.compile(r"\A   GUID 0x([0-9a-f]{1,16}) port ([0-9]{1,3}|ALL):((?: \[[
 # a 64-bit counter is repeated with a unit: [PortRcvErrors == 1234 (1.234K)]
 _COUNTER = re.compile(r" \[(\w{1,60}) == ([0-9]{1,20})( ?\([0-9.]{1,20}[A-Za-z]{0,2}\))?\]", re.ASCII)
 _NODES = re.compile(r"\A## Summary: ([0-9]{1,9}) nodes checked, ([0-9]{1,9}) bad nodes found\Z", re.ASCII)
-_CHECKED = re.compile(r"\A##          ([0-9]{1,9}) ports checked, ([0-9]{1,9}) ports have errors beyond threshold\Z", re.ASCII)
+_CHECKED = re.compile(
+    r"\A##          ([0-9]{1,9}) ports checked, ([0-9]{1,9}) ports have errors beyond threshold\Z", re.ASCII
+)
 _FAILURES = re.compile(r"\A##          ([0-9]{1,9}) PMA query failures\Z", re.ASCII)
 # on stderr, by IBWARN; of classportinfo nothing is lost: the counters are asked for all the same
-_UNREAD = re.compile(r"(?:\A|\n)ibwarn: \[[0-9]+\] \w+: (\w+) query failed on .{0,300}, Lid ([0-9]{1,6})(?: .{0,300})? port ([0-9]{1,3})(?=\n|\Z)", re.ASCII)
+_UNREAD = re.compile(
+    r"(?:\A|\n)ibwarn: \[[0-9]+\] \w+: (\w+) query failed on .{0,300}, Lid ([0-9]{1,6})(?: .{0,300})? port"
+    r" ([0-9]{1,3})(?=\n|\Z)",
+    re.ASCII,
+)
 _NO_COUNTER = "classportinfo"
 
 
@@ -29,9 +37,10 @@ def parse(text: str, stderr: str = "") -> ErrorReport:
     """The counters that are not 0; ``port ALL``, the sum over a switch, is left out.
 
     :param stderr: where the tool names the ports that did not answer
-    :raises ParseError: no summary, which is last: the tool gave up or was cut off; or fewer ports with errors than the summary counts
+    :raises ParseError: no summary, which is last: the tool gave up or was cut off; or fewer ports with errors than the
+        summary counts
     """
-    ports: typing.List[PortErrors] = []
+    ports: list[PortErrors] = []
     checked: typing.Optional[int] = None
     bad = failures = 0
     # not splitlines(): a node description in a heading may hold what Unicode takes for the end of a line

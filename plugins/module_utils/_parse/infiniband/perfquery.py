@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of perfquery (infiniband-diags/perfquery.c): the counters of some ports of one node, PortCounters and with ``-x`` PortCountersExtended.
+"""Output of perfquery (infiniband-diags/perfquery.c): the counters of some ports of one node, PortCounters and with
+``-x`` PortCountersExtended.
 
-All versions ask port after port and give up at the first without an answer (``iberror: failed: perfquery``, exit code 255): what was printed before is true.
-Up to rdma-core 28 the tool printed the extended errors of ports that have none, as zeros, and older ones did not print what a port supports. So what its
-header does not promise is not taken.
+All versions ask port after port and give up at the first without an answer (``iberror: failed: perfquery``, exit code
+255): what was printed before is true. Up to rdma-core 28 the tool printed the extended errors of ports that have none,
+as zeros, and older ones did not print what a port supports. So what its header does not promise is not taken.
 """
 
 from __future__ import annotations
@@ -17,11 +18,13 @@ from ..._model.errors import ParseError
 
 _TOOL = "perfquery"
 _HEAD = re.compile(
-    r"# Port (extended )?counters: Lid ([0-9]{1,6}) port ([0-9]{1,3})(?: \(CapMask: 0x([0-9A-Fa-f]{1,4})(?: CapMask2: 0x([0-9A-Fa-f]{1,8}))?\))?", re.ASCII
+    r"# Port (extended )?counters: Lid ([0-9]{1,6}) port ([0-9]{1,3})(?: \(CapMask: 0x([0-9A-Fa-f]{1,4})(?: CapMask2:"
+    r" 0x([0-9A-Fa-f]{1,8}))?\))?",
+    re.ASCII,
 )
 _FIELD = re.compile(r"(\w{1,60}):\.+(0x[0-9A-Fa-f]{1,16}|[0-9]{1,20})", re.ASCII)
-# CapabilityMask of ClassPortInfo, and CapabilityMask2 (libibmad/iba_types.h): 64-bit counters of data, with and without those of unicast and multicast;
-# PortXmitWait in PortCounters; the other counters in PortCountersExtended
+# CapabilityMask of ClassPortInfo, and CapabilityMask2 (libibmad/iba_types.h): 64-bit counters of data, with and without
+# those of unicast and multicast; PortXmitWait in PortCounters; the other counters in PortCountersExtended
 _WIDE, _WAIT, _WIDE_ERRORS = 1 << 9 | 1 << 10, 1 << 12, 1 << 1
 _DATA = (XMIT_DATA, RCV_DATA)
 _SELECT, _SELECT_2 = "PortSelect", "CounterSelect2"
@@ -36,14 +39,15 @@ _MOST_FIELDS = 60
 _MOST_CHARACTERS = 200
 
 
-def parse(text: str) -> typing.Tuple[PortCounters, ...]:
-    """The ports, each once: with the wider counters where both kinds were printed. Lines of something else, as warnings are, may stand between the ports.
+def parse(text: str) -> tuple[PortCounters, ...]:
+    """The ports, each once: with the wider counters where both kinds were printed. Lines of something else, as warnings
+    are, may stand between the ports.
 
     :raises ParseError: a port that is not whole, or that is said to be another one; a value that its counter can't have
     """
     if text and not text.endswith("\n"):
         raise ParseError(_TOOL, text[-_MOST_CHARACTERS:].strip(), "a complete last line")
-    found: typing.Dict[typing.Tuple[int, int], PortCounters] = {}
+    found: dict[tuple[int, int], PortCounters] = {}
     lines = text.split("\n")
     for count, line in enumerate(lines):
         if not line.startswith("# Port "):
@@ -66,7 +70,7 @@ def _merged(one: PortCounters, other: PortCounters) -> PortCounters:
 def _port(head: typing.Match[str], lines: typing.Sequence[str], at: int) -> PortCounters:
     """:param at: index of the heading's line"""
     wide, lid, number = bool(head.group(1)), int(head.group(2)), int(head.group(3))
-    fields: typing.Dict[str, int] = {}
+    fields: dict[str, int] = {}
     for line in lines[at + 1 : at + 1 + _MOST_FIELDS]:
         field = _FIELD.fullmatch(line)
         if field is None:
@@ -80,26 +84,41 @@ def _port(head: typing.Match[str], lines: typing.Sequence[str], at: int) -> Port
         raise ParseError(f"{_TOOL}, line {at + 1}", lines[at], f"the counters of port {number} to {last}")
     promised = int(head.group(4) or "0", 16)
     if wide:
-        names = [name for name in BITS if name in fields and (name in _DATA or int(head.group(5) or "0", 16) & _WIDE_ERRORS)] if promised & _WIDE else []
+        names = (
+            [
+                name
+                for name in BITS
+                if name in fields and (name in _DATA or int(head.group(5) or "0", 16) & _WIDE_ERRORS)
+            ]
+            if promised & _WIDE
+            else []
+        )
     else:
         names = [name for name in BITS if name in fields and (name != XMIT_WAIT or promised & _WAIT)]
     for name in names:
         if fields[name] >> (WIDE_BITS if wide else BITS[name]):
-            raise ParseError(f"{_TOOL}, line {at + 1}", f"{name} {fields[name]}", f"at most {WIDE_BITS if wide else BITS[name]} bits")
+            raise ParseError(
+                f"{_TOOL}, line {at + 1}", f"{name} {fields[name]}", f"at most {WIDE_BITS if wide else BITS[name]} bits"
+            )
     return PortCounters(lid, number, {name: fields[name] for name in names}, tuple(names) if wide else ())
 
 
-def answers(text: str) -> typing.Dict[int, typing.Tuple[typing.Tuple[PortCounters, ...], str]]:
-    """Of several nodes, each behind a line that says which one was asked: its ports by its LID, and what the tool complained of or what is wrong with them.
+def answers(text: str) -> dict[int, tuple[tuple[PortCounters, ...], str]]:
+    """Of several nodes, each behind a line that says which one was asked: its ports by its LID, and what the tool
+    complained of or what is wrong with them.
 
     Never raises: a node whose answer can't be read costs nobody else's.
     """
-    result: typing.Dict[int, typing.Tuple[typing.Tuple[PortCounters, ...], str]] = {}
+    result: dict[int, tuple[tuple[PortCounters, ...], str]] = {}
     marks = list(_ASKED.finditer(text))
     for mark, following in zip(marks, (*marks[1:], None)):
         lid = int(mark.group(1))
         part = text[mark.end() + 1 : following.start() if following is not None else len(text)]
-        complaints = dict.fromkeys(line.strip() for line in part.split("\n") if line.strip() and not line.startswith("# Port ") and not _FIELD.fullmatch(line))
+        complaints = dict.fromkeys(
+            line.strip()
+            for line in part.split("\n")
+            if line.strip() and not line.startswith("# Port ") and not _FIELD.fullmatch(line)
+        )
         words = "; ".join(complaints)[:_MOST_CHARACTERS]
         try:
             ports = parse(part)

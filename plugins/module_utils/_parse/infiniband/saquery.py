@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Records of saquery (infiniband-diags/saquery.c): ``saquery SMIR`` and ``saquery -s``, blocks of ``Name....value`` lines; ``saquery LFTR``, the forwarding
-tables as the subnet administration knows them."""
+"""Records of saquery (infiniband-diags/saquery.c): ``saquery SMIR`` and ``saquery -s``, blocks of ``Name....value``
+lines; ``saquery LFTR``, the forwarding tables as the subnet administration knows them."""
 
 from __future__ import annotations
 
 import re
-import typing
 
 from ..._model.boundary.fabric import LID
 from ..._model.errors import ParseError
@@ -18,16 +17,19 @@ _HEADER = "SMInfoRecord dump:"
 _PORT_HEADER = "PortInfoRecord dump:"
 _MANAGERS, _DISABLED = "IsSM ports", "IsSMdisabled ports"
 _TABLE = "LFT Record dump:\n"
-_TABLE_HEAD = re.compile(r"\t\tLID\.+([0-9]{1,5})\n\t\tBlock\.+([0-9]{1,3})\n\t\tLFT:\n\t\tLID\tPort Number\n", re.ASCII)
+_TABLE_HEAD = re.compile(
+    r"\t\tLID\.+([0-9]{1,5})\n\t\tBlock\.+([0-9]{1,3})\n\t\tLFT:\n\t\tLID\tPort Number\n", re.ASCII
+)
 #: LIDs of a block; unicast LIDs end at 0xbfff
 _BLOCK, _BLOCKS = 64, 0xC000 // 64
 _FIELD = re.compile(r"^\s*(\w+)\.{2,}([^\s.]\S*)\s*$", re.ASCII)
 
 
-def parse_sm_records(text: str) -> typing.Tuple[SubnetManager, ...]:
+def parse_sm_records(text: str) -> tuple[SubnetManager, ...]:
     """All subnet managers that the subnet administration knows, the master among them.
 
-    :raises ParseError: no record, or one without LID, GUID, ActCount, Priority or SMState. An administration that answers has at least its own record
+    :raises ParseError: no record, or one without LID, GUID, ActCount, Priority or SMState. An administration that
+        answers has at least its own record
     """
     blocks = text.split(_HEADER)[1:]
     if not blocks:
@@ -35,27 +37,35 @@ def parse_sm_records(text: str) -> typing.Tuple[SubnetManager, ...]:
     return tuple(_record(block) for block in blocks)
 
 
-def parse_manager_ports(text: str) -> typing.Tuple[int, ...]:
+def parse_manager_ports(text: str) -> tuple[int, ...]:
     """LIDs of the ports that have the IsSM bit (``saquery -s``), each once, in the order of the text.
 
-    :raises ParseError: not both headings, the second of which comes last; or no port: an administration that answers has at least its own
+    :raises ParseError: not both headings, the second of which comes last; or no port: an administration that answers
+        has at least its own
     """
     begin, end = text.find(_MANAGERS), text.rfind(_DISABLED)
-    lids = [_number(_fields(block), "EndPortLid") for block in text[begin:end].split(_PORT_HEADER)[1:]] if 0 <= begin < end else []
+    lids = (
+        [_number(_fields(block), "EndPortLid") for block in text[begin:end].split(_PORT_HEADER)[1:]]
+        if 0 <= begin < end
+        else []
+    )
     if not lids:
-        raise ParseError("saquery -s", text.strip(), f"'{_MANAGERS}', one or more blocks '{_PORT_HEADER}', '{_DISABLED}'")
+        raise ParseError(
+            "saquery -s", text.strip(), f"'{_MANAGERS}', one or more blocks '{_PORT_HEADER}', '{_DISABLED}'"
+        )
     return tuple(dict.fromkeys(lids))
 
 
-def parse_forwarding(text: str) -> typing.Dict[int, bytes]:
-    """The tables by the LID of the switch, as ForwardingTable.ports has them (``saquery LFTR``). A block that is not there is UNTOLD.
+def parse_forwarding(text: str) -> dict[int, bytes]:
+    """The tables by the LID of the switch, as ForwardingTable.ports has them (``saquery LFTR``). A block that is not
+    there is UNTOLD.
 
     :raises ParseError: no record; one of another form, as where the output was cut off; a block that is there twice
     """
     first, *records = text.split(_TABLE)
     if not records or first:
         raise ParseError("saquery LFTR", text.strip(), f"one or more blocks '{_TABLE.strip()}'")
-    tables: typing.Dict[int, typing.Dict[int, bytes]] = {}
+    tables: dict[int, dict[int, bytes]] = {}
     for record in records:
         head = _TABLE_HEAD.match(record)
         if head is None:
@@ -69,15 +79,19 @@ def parse_forwarding(text: str) -> typing.Dict[int, bytes]:
             or record[head.end() :] != form
             or not all(re.fullmatch(r"[0-9]{1,3}", word, re.ASCII) and int(word) < 256 for word in words[1::2])
         ):
-            raise ParseError("saquery LFTR", record[:200], f"a record with the ports to {_BLOCK} LIDs from {block * _BLOCK} on")
+            raise ParseError(
+                "saquery LFTR", record[:200], f"a record with the ports to {_BLOCK} LIDs from {block * _BLOCK} on"
+            )
         if block >= _BLOCKS or block in tables.setdefault(lid, {}):
             raise ParseError("saquery LFTR", f"LID {lid}, block {block}", f"a block below {_BLOCKS} that is there once")
         tables[lid][block] = bytes(map(int, words[1::2]))
     untold = bytes([UNTOLD]) * _BLOCK
-    return {lid: b"".join(blocks.get(block, untold) for block in range(max(blocks) + 1)) for lid, blocks in tables.items()}
+    return {
+        lid: b"".join(blocks.get(block, untold) for block in range(max(blocks) + 1)) for lid, blocks in tables.items()
+    }
 
 
-def _fields(block: str) -> typing.Dict[str, str]:
+def _fields(block: str) -> dict[str, str]:
     return {match.group(1): match.group(2) for match in map(_FIELD.match, block.splitlines()) if match}
 
 
@@ -95,11 +109,13 @@ def _record(block: str) -> SubnetManager:
     )
 
 
-def _number(fields: typing.Dict[str, str], name: str, base: int = 10) -> int:
+def _number(fields: dict[str, str], name: str, base: int = 10) -> int:
     text = fields.get(name, "")
     form = r"0x[0-9a-f]{1,16}" if base == 16 else r"[0-9]{1,20}"
     if not re.fullmatch(form, text, re.ASCII):
-        raise ParseError("saquery", f"{name} {text}", f"a record with {name} as {'a GUID' if base == 16 else 'a number'}")
+        raise ParseError(
+            "saquery", f"{name} {text}", f"a record with {name} as {'a GUID' if base == 16 else 'a number'}"
+        )
     if name in ("LID", "EndPortLid") and not LID.fits(int(text)):
         raise ParseError("saquery", f"{name} {text}", LID.expected)
     return int(text, base)

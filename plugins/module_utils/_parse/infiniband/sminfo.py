@@ -14,7 +14,8 @@ from ..._model.fabric import SubnetManager
 STATES = {0: "NOTACT", 1: "DISCOVER", 2: "STANDBY", 3: "MASTER"}
 
 _LINE = re.compile(
-    r"^sminfo: sm lid ([0-9]{1,6}) sm guid 0x([0-9a-f]{1,16}), activity count ([0-9]{1,20}) priority ([0-9]{1,3}) state ([0-9]{1,3}) \S+$",
+    r"^sminfo: sm lid ([0-9]{1,6}) sm guid 0x([0-9a-f]{1,16}), activity count ([0-9]{1,20}) priority ([0-9]{1,3}) state"
+    r" ([0-9]{1,3}) \S+$",
     re.MULTILINE | re.ASCII,
 )
 
@@ -22,7 +23,8 @@ _LINE = re.compile(
 def parse(text: str) -> SubnetManager:
     """The subnet manager that answered.
 
-    :raises ParseError: no such line, as when nobody answered (``sminfo: iberror: failed: query``), or a state out of the specification
+    :raises ParseError: no such line, as when nobody answered (``sminfo: iberror: failed: query``), or a state out of
+        the specification
     """
     lines = _LINE.findall(text)
     if len(lines) != 1:
@@ -32,4 +34,10 @@ def parse(text: str) -> SubnetManager:
         raise ParseError("sminfo", text.strip(), "a state from 0 to 3")
     if not LID.fits(int(lid)):
         raise ParseError("sminfo", text.strip(), LID.expected)
-    return SubnetManager(lid=int(lid), guid=f"0x{int(guid, 16):016x}", state=STATES[int(state)], priority=int(priority), activity=int(activity))
+    return SubnetManager(
+        lid=int(lid),
+        guid=f"0x{int(guid, 16):016x}",
+        state=STATES[int(state)],
+        priority=int(priority),
+        activity=int(activity),
+    )

@@ -2,9 +2,10 @@
 
 """Jobs of any kind, and what they meet in the cluster, from Kubernetes objects to facts.
 
-A job is read by its pod templates, wherever they are in it: PyTorchJob, MPIJob, JobSet, Job, StatefulSet and the rest need no code of their own.
-A TrainJob has none: its template is in the runtime that it refers to, and it overwrites parts of it.
-[src kubeflow/trainer v1.9.4 and v2.3.0 pkg/apis; k8snetworkplumbingwg multi-network specification 1.3; multus-cni v4 pkg/k8sclient]
+A job is read by its pod templates, wherever they are in it: PyTorchJob, MPIJob, JobSet, Job, StatefulSet and the rest
+need no code of their own. A TrainJob has none: its template is in the runtime that it refers to, and it overwrites
+parts of it. [src kubeflow/trainer v1.9.4 and v2.3.0 pkg/apis; k8snetworkplumbingwg multi-network specification 1.3;
+multus-cni v4 pkg/k8sclient]
 """
 
 from __future__ import annotations
@@ -17,13 +18,36 @@ import typing
 from ..._model.boundary.devices import INTERFACE, RDMA_DEVICE
 from ..._model.boundary.form import shown
 from ..._model.boundary.kubernetes import LABEL, LABEL_VALUE, SUBDOMAIN
-from ..._model.job import Attachment, Claim, Container, NetworkRequest, PodDevices, PodTemplate, Replaced, Variable, Workload
+from ..._model.job import (
+    Attachment,
+    Claim,
+    Container,
+    NetworkRequest,
+    PodDevices,
+    PodTemplate,
+    Replaced,
+    Variable,
+    Workload,
+)
 from ..._model.text import both_ends
 from ..kubernetes.device_claims import read_pod_claims, read_taken_claims
 from ..kubernetes.ipam import attachment_plugins
 from ..kubernetes.multus import MOST_INTERFACES, STATUS_ANNOTATION
 from ..kubernetes.quantity import quantity
-from ..kubernetes.resource import Resource, ResourceError, full_name_of, items_of, json_of, mapping_at, name_of, number_of, text_at, text_of, texts_of, title_of
+from ..kubernetes.resource import (
+    Resource,
+    ResourceError,
+    full_name_of,
+    items_of,
+    json_of,
+    mapping_at,
+    name_of,
+    number_of,
+    text_at,
+    text_of,
+    texts_of,
+    title_of,
+)
 
 NETWORKS_ANNOTATION = "k8s.v1.cni.cncf.io/networks"
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -31,14 +55,16 @@ RUNTIMES = ("TrainingRuntime", "ClusterTrainingRuntime")
 
 #: jobs by their kind, also where a mistake hides their pods: ``container:`` in place of ``containers:``
 _KINDS = ("Pod", "Job", "JobSet", "StatefulSet", "Deployment", "PyTorchJob", "MPIJob", "TrainJob")
-#: CNI plugins of an attachment, and characters of the type of one or of the name of a resource: any tenant writes attachments, and all of them are read
+#: CNI plugins of an attachment, and characters of the type of one or of the name of a resource: any tenant writes
+#: attachments, and all of them are read
 _MOST_PLUGINS, _MOST_NAME = 32, 317
 _RESOURCE_ANNOTATION = "k8s.v1.cni.cncf.io/resourceName"
 _ANCESTOR = "trainer.kubeflow.org/trainjob-ancestor-step"
 _TRAINER = "node"
 #: by the identity of a container's mapping
-_Provenance = typing.Dict[int, Replaced]
-#: entries of a list of a pod or a container, and names in a variable that lists HCAs or interfaces. Kubernetes has no bound but the size of an object
+_Provenance = dict[int, Replaced]
+#: entries of a list of a pod or a container, and names in a variable that lists HCAs or interfaces. Kubernetes has no
+#: bound but the size of an object
 _MOST_ENTRIES, _MOST_NAMES = 1000, 256
 _LISTS = ("NCCL_IB_HCA", "NCCL_SOCKET_IFNAME")
 #: objects that are looked at in one job; a file can be made that unfolds without end
@@ -59,7 +85,11 @@ def workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> Wo
     :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes, to one of which a TrainJob refers
     :raises ResourceError: no job, a part of it has another form, or its runtime is not there
     """
-    name, namespace, title = text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name"), _namespace(resource), title_of(resource)
+    name, namespace, title = (
+        text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name"),
+        _namespace(resource),
+        title_of(resource),
+    )
     kind = resource.get("kind") or ""
     if not isinstance(kind, str):
         raise ResourceError(f"{title}: kind is {shown(kind)}, expected text")
@@ -85,7 +115,8 @@ def _namespace(resource: Resource) -> str:
 
 
 def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
-    """Why the operator will not tell the pods of each other. [kubeflow/trainer v1.9.4 pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]"""
+    """Why the operator will not tell the pods of each other. [kubeflow/trainer v1.9.4
+    pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]"""
     kind, spec = body.get("kind"), mapping_at(body, "spec")
     if kind == "PyTorchJob":
         other = [str(role) for role in mapping_at(spec, "pytorchReplicaSpecs") if role not in ("Master", "Worker")]
@@ -94,18 +125,34 @@ def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
         if len(templates) < len(mapping_at(spec, "pytorchReplicaSpecs")):
             return "One of its roles has no template with containers, and the training operator refuses it"
         if not all(any(container.name == "pytorch" for container in template.containers) for template in templates):
-            return "The training operator looks for a container named pytorch in each of its pods, and refuses the job without one"
+            return (
+                "The training operator looks for a container named pytorch in each of its pods, and refuses the job"
+                " without one"
+            )
         if "Master" not in mapping_at(spec, "pytorchReplicaSpecs") and not spec.get("elasticPolicy"):
             return "Without a Master, and without an elasticPolicy, no pod is told where the others meet"
-    if kind == "TrainJob":
-        if not any(_is_trainer(item) for item in items_of(mapping_at(spec, "template", "spec"), "replicatedJobs", "its runtime")):
-            return f"No job of its runtime carries the label {_ANCESTOR}: trainer, so the trainer starts one pod and passes over what the TrainJob says"
-    if kind == "TrainJob" and not [key for key in mapping_at(spec, "mlPolicy") if key != "numNodes"] and sum(item.count for item in templates) > 1:
-        return "Its runtime names no framework in mlPolicy (torch, mpi ...), so the trainer sets none of the variables by which its pods meet"
+    if kind == "TrainJob" and not any(
+        _is_trainer(item) for item in items_of(mapping_at(spec, "template", "spec"), "replicatedJobs", "its runtime")
+    ):
+        return (
+            f"No job of its runtime carries the label {_ANCESTOR}: trainer, so the trainer starts one pod and"
+            " passes over what the TrainJob says"
+        )
+    if (
+        kind == "TrainJob"
+        and not [key for key in mapping_at(spec, "mlPolicy") if key != "numNodes"]
+        and sum(item.count for item in templates) > 1
+    ):
+        return (
+            "Its runtime names no framework in mlPolicy (torch, mpi ...), so the trainer sets none of the variables by"
+            " which its pods meet"
+        )
     return ""
 
 
-def _templates(node: typing.Any, path: str, count: int, visited: typing.Iterator[int]) -> typing.Iterator[typing.Tuple[str, Resource, int]]:
+def _templates(
+    node: typing.Any, path: str, count: int, visited: typing.Iterator[int]
+) -> typing.Iterator[tuple[str, Resource, int]]:
     """All pod templates below, each with its path and the number of pods that are made of it."""
     if next(visited, _MOST) >= _MOST or path.count(".") > 30:
         raise ResourceError(f"more than {_MOST} parts, or too deep: no job looks like that")
@@ -140,14 +187,18 @@ def _template(path: str, template: Resource, count: int, namespace: str, replace
             for item in volumes
             if mapping_at(item, "emptyDir").get("medium") == "Memory"
         },
-        claims=tuple(str(mapping_at(item, "persistentVolumeClaim").get("claimName")) for item in volumes if item.get("persistentVolumeClaim")),
+        claims=tuple(
+            str(mapping_at(item, "persistentVolumeClaim").get("claimName"))
+            for item in volumes
+            if item.get("persistentVolumeClaim")
+        ),
         host_paths=tuple(str(mapping_at(item, "hostPath").get("path")) for item in volumes if item.get("hostPath")),
         account=str(spec.get("serviceAccountName") or ""),
         device_claims=read_pod_claims(spec, where),
     )
 
 
-def _containers(spec: Resource, key: str, path: str, replaced: _Provenance) -> typing.Tuple[Container, ...]:
+def _containers(spec: Resource, key: str, path: str, replaced: _Provenance) -> tuple[Container, ...]:
     found = items_of(spec, key, path or "the pod")
     return tuple(_container(item, spec, f"{path}.spec.{key}[{index}]", replaced) for index, item in enumerate(found))
 
@@ -189,7 +240,7 @@ def _container(item: Resource, spec: Resource, path: str, replaced: _Provenance)
     )
 
 
-def _entries(parent: Resource, key: str, what: str) -> typing.List[typing.Dict[str, typing.Any]]:
+def _entries(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
     """:raises ResourceError: no list of mappings, or one that is longer than any that somebody needs"""
     found = items_of(parent, key, what)
     if len(found) > _MOST_ENTRIES:
@@ -215,15 +266,16 @@ def _literal(text: str) -> typing.Optional[str]:
     return None if "$" in text or "`" in text else text.strip("\"'")
 
 
-def _amounts(item: Resource, key: str, path: str) -> typing.Dict[str, str]:
+def _amounts(item: Resource, key: str, path: str) -> dict[str, str]:
     found = {str(name): str(value) for name, value in mapping_at(item, "resources", key).items()}
     for name, value in found.items():
         quantity(value, f"{path}.resources.{key}[{name}]")
     return found
 
 
-def networks(text: typing.Any, namespace: str, what: str) -> typing.Tuple[NetworkRequest, ...]:
-    """The annotation of the multi-network specification: a JSON list, or ``namespace/name@interface`` with commas between.
+def networks(text: typing.Any, namespace: str, what: str) -> tuple[NetworkRequest, ...]:
+    """The annotation of the multi-network specification: a JSON list, or ``namespace/name@interface`` with commas
+    between.
 
     :raises ResourceError: another form, which multus refuses, or more networks than any pod has
     """
@@ -262,7 +314,7 @@ def _short(part: str, where: str) -> Resource:
 # TrainJob
 
 
-def runtime_of(job: Resource) -> typing.Tuple[str, str, str]:
+def runtime_of(job: Resource) -> tuple[str, str, str]:
     """Kind, namespace (empty for a cluster's) and name of the runtime that a TrainJob refers to.
 
     :raises ResourceError: it names none
@@ -270,11 +322,13 @@ def runtime_of(job: Resource) -> typing.Tuple[str, str, str]:
     reference = mapping_at(job, "spec", "runtimeRef")
     kind, name = str(reference.get("kind") or "ClusterTrainingRuntime"), str(reference.get("name") or "")
     if kind not in RUNTIMES or not name:
-        raise ResourceError(f"{title_of(job)}: spec.runtimeRef is {kind} '{name}'; expected the name of a {' or '.join(RUNTIMES)}")
+        raise ResourceError(
+            f"{title_of(job)}: spec.runtimeRef is {kind} '{name}'; expected the name of a {' or '.join(RUNTIMES)}"
+        )
     return kind, _namespace(job) if kind == "TrainingRuntime" else "", name
 
 
-def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> typing.Tuple[Resource, _Provenance]:
+def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Resource, _Provenance]:
     """The runtime's template with what the TrainJob and its patches change, and which resources they replaced.
 
     [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]
@@ -302,7 +356,9 @@ def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> typing.
                 if container.get("name") == _TRAINER:
                     if trainer.get("resourcesPerNode"):
                         before = {**_amounts(container, "requests", name), **_amounts(container, "limits", name)}
-                        replaced[id(container)] = Replaced(before, f"{title_of(job)} spec.trainer.resourcesPerNode", f"{kind} {name}")
+                        replaced[id(container)] = Replaced(
+                            before, f"{title_of(job)} spec.trainer.resourcesPerNode", f"{kind} {name}"
+                        )
                     _overwrite(container, trainer, name)
         # of two jobs of one name, which the API server refuses, the first is patched
         for patch in patches.pop(str(item["name"]), ()):
@@ -314,15 +370,16 @@ def _is_trainer(item: Resource) -> bool:
     return mapping_at(item, "template", "metadata", "labels").get(_ANCESTOR) == "trainer"
 
 
-def _overwrite(container: typing.Dict[str, typing.Any], trainer: Resource, what: str) -> None:
+def _overwrite(container: dict[str, typing.Any], trainer: Resource, what: str) -> None:
     container.update({key: trainer[key] for key in ("image", "command", "args") if trainer.get(key)})
     if trainer.get("resourcesPerNode"):
         container["resources"] = trainer["resourcesPerNode"]
     _join(container, trainer, "env", what)
 
 
-def _patches(job: Resource) -> typing.Dict[str, typing.List[Resource]]:
-    """Patches of the pod templates of the runtime's jobs, by the names of these; runtimePatches since v2.2, podTemplateOverrides before.
+def _patches(job: Resource) -> dict[str, list[Resource]]:
+    """Patches of the pod templates of the runtime's jobs, by the names of these; runtimePatches since v2.2,
+    podTemplateOverrides before.
 
     :raises ResourceError: they are more than anybody needs
     """
@@ -333,16 +390,18 @@ def _patches(job: Resource) -> typing.Dict[str, typing.List[Resource]]:
         for item in _entries(mapping_at(patch, "trainingRuntimeSpec", "template", "spec"), "replicatedJobs", what)
     ]
     for override in _entries(mapping_at(job, "spec"), "podTemplateOverrides", what):
-        found += [(name, override) for name in {str(target.get("name")) for target in _entries(override, "targetJobs", what)}]
+        found += [
+            (name, override) for name in {str(target.get("name")) for target in _entries(override, "targetJobs", what)}
+        ]
     if len(found) > _MOST_ENTRIES:
         raise ResourceError(f"{what}: it patches {len(found)} pod templates; {_MOST_ENTRIES} are the most")
-    by_name: typing.Dict[str, typing.List[Resource]] = {}
+    by_name: dict[str, list[Resource]] = {}
     for name, patch in found:
         by_name.setdefault(str(name), []).append(patch)
     return by_name
 
 
-def _patch(pod: typing.Dict[str, typing.Any], patch: Resource, what: str) -> None:
+def _patch(pod: dict[str, typing.Any], patch: Resource, what: str) -> None:
     annotations = {**mapping_at(pod, "metadata", "annotations"), **mapping_at(patch, "metadata", "annotations")}
     pod["metadata"] = {**mapping_at(pod, "metadata"), "annotations": annotations}
     spec, changed = mapping_at(pod, "spec"), mapping_at(patch, "spec")
@@ -358,7 +417,7 @@ def _patch(pod: typing.Dict[str, typing.Any], patch: Resource, what: str) -> Non
                     container["securityContext"] = wanted["securityContext"]
 
 
-def _join(target: typing.Dict[str, typing.Any], change: Resource, key: str, what: str, by: str = "name") -> None:
+def _join(target: dict[str, typing.Any], change: Resource, key: str, what: str, by: str = "name") -> None:
     """Merge two lists of mappings, as the API server does it: by the value of one key."""
     new = items_of(change, key, what)
     if new:
@@ -377,11 +436,19 @@ def attachment(resource: Resource) -> Attachment:
     name = full_name_of(resource)
     wanted = resource_of(resource)
     if len(wanted) > _MOST_NAME:
-        return Attachment(name, problem=f"the annotation {_RESOURCE_ANNOTATION} has {len(wanted)} characters; a name has {_MOST_NAME} at most")
+        return Attachment(
+            name,
+            problem=(
+                f"the annotation {_RESOURCE_ANNOTATION} has {len(wanted)} characters; a name has {_MOST_NAME} at most"
+            ),
+        )
     try:
         plugins = attachment_plugins(resource, name)
         if len(plugins) > _MOST_PLUGINS or any(len(str(plugin.get("type", ""))) > _MOST_NAME for plugin in plugins):
-            raise ResourceError(f"{name}: {len(plugins)} CNI plugins; expected {_MOST_PLUGINS} at most, each of a type of {_MOST_NAME} characters at most")
+            raise ResourceError(
+                f"{name}: {len(plugins)} CNI plugins; expected {_MOST_PLUGINS} at most, each of a type of {_MOST_NAME}"
+                " characters at most"
+            )
         routes = [route for plugin in plugins for route in items_of(mapping_at(plugin, "ipam"), "routes", name)]
     except ResourceError as error:
         return Attachment(name, resource=wanted, problem=both_ends(error.seen))
@@ -404,7 +471,11 @@ def claim(resource: Resource) -> Claim:
     :raises ResourceError: none
     """
     name = full_name_of(resource)
-    return Claim(name, texts_of(mapping_at(resource, "spec"), "accessModes", name), str(mapping_at(resource, "status").get("phase") or ""))
+    return Claim(
+        name,
+        texts_of(mapping_at(resource, "spec"), "accessModes", name),
+        str(mapping_at(resource, "status").get("phase") or ""),
+    )
 
 
 def pod_devices(pod: Resource) -> PodDevices:
@@ -413,17 +484,25 @@ def pod_devices(pod: Resource) -> PodDevices:
     :raises ResourceError: the annotation has another form, more networks than any pod has, or a name in it is none
     """
     what = f"pod {name_of(pod)}"
-    entries = json_of(mapping_at(pod, "metadata", "annotations").get(STATUS_ANNOTATION) or "[]", f"{what}: the annotation {STATUS_ANNOTATION}")
+    entries = json_of(
+        mapping_at(pod, "metadata", "annotations").get(STATUS_ANNOTATION) or "[]",
+        f"{what}: the annotation {STATUS_ANNOTATION}",
+    )
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} is no list of mappings")
     mine = [entry for entry in entries if not entry.get("default")]
     texts = [str(mapping_at(entry, "device-info", "pci").get("rdma-device") or "") for entry in mine]
     number = max(len(mine), sum(text.count(",") + 1 for text in texts))
     if number > MOST_INTERFACES:
-        raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} has {number} networks or devices; {MOST_INTERFACES} are the most")
+        raise ResourceError(
+            f"{what}: the annotation {STATUS_ANNOTATION} has {number} networks or devices; {MOST_INTERFACES} are the"
+            " most"
+        )
     where = f"{what}: the annotation {STATUS_ANNOTATION}"
     return PodDevices(
         name_of(pod),
         tuple(text_at(INTERFACE, entry, "interface", where) for entry in mine),
-        tuple(text_of(RDMA_DEVICE, name, f"{where}: rdma-device") for text in texts for name in text.split(",") if name),
+        tuple(
+            text_of(RDMA_DEVICE, name, f"{where}: rdma-device") for text in texts for name in text.split(",") if name
+        ),
     )

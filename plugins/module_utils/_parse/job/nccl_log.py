@@ -4,13 +4,15 @@
 
 RCCL, AMD's NCCL, writes the same forms, with a communicator behind each channel, and a version line of its own.
 
-Format: [src NVIDIA/nccl v2.8.4 to v2.30.7: src/debug.cc, src/init.cc, src/transport/{net,p2p,shm,coll_net}.cc, net_ib, src/graph/{paths,rings}.cc].
-Several processes write into one stream, each with its own buffer, so that lines get mixed and torn. What does not fit a form from its first to its
-last sign is therefore not there, and a channel whose line is lost is unseen. A line may have what somebody else put in front of it: kubectl logs,
-torchrun (``[default0]:``), mpirun (``[1,0]<stdout>:``), a time.
+Format: [src NVIDIA/nccl v2.8.4 to v2.30.7: src/debug.cc, src/init.cc, src/transport/{net,p2p,shm,coll_net}.cc, net_ib,
+src/graph/{paths,rings}.cc]. Several processes write into one stream, each with its own buffer, so that lines get mixed
+and torn. What does not fit a form from its first to its last sign is therefore not there, and a channel whose line is
+lost is unseen. A line may have what somebody else put in front of it: kubectl logs, torchrun (``[default0]:``), mpirun
+(``[1,0]<stdout>:``), a time.
 
-One pass, line by line; what is kept grows with ranks and channels and not with lines. Whoever is in the job writes the log, so what is kept has a limit that
-grows with its length: a log that names more processes and ranks than NCCL could write about in so few lines is refused.
+One pass, line by line; what is kept grows with ranks and channels and not with lines. Whoever is in the job writes the
+log, so what is kept has a limit that grows with its length: a log that names more processes and ranks than NCCL could
+write about in so few lines is refused.
 """
 
 from __future__ import annotations
@@ -23,34 +25,59 @@ import re
 import typing
 
 from ..._model.errors import ParseError
-from ..._model.nccl import MOST_CHANNELS, RANKS, NcclChoice, NcclCommunicator, NcclDevice, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
+from ..._model.nccl import (
+    MOST_CHANNELS,
+    RANKS,
+    NcclChoice,
+    NcclCommunicator,
+    NcclDevice,
+    NcclLog,
+    NcclProblem,
+    NcclProcess,
+    NcclRank,
+    NcclRoute,
+)
 from ..limits import MIB
 from ..pods import libibverbs
 from .nccl_problem import classify, completion
 
 _INFO, _WARN = " NCCL INFO ", " NCCL WARN "
 #: host, process and thread, behind whatever stands before them; a GPU; and of a warning its place
-_HEAD = re.compile(r"(?:.*[\s\]>:|]|)([A-Za-z0-9_-]{1,253}):([0-9]{1,10}):([0-9]{1,10}) \[-?[0-9]{1,4}\](?: (\S+:[0-9]+)(?: \(\S*\))?)?", re.DOTALL)
+_HEAD = re.compile(
+    r"(?:.*[\s\]>:|]|)([A-Za-z0-9_-]{1,253}):([0-9]{1,10}):([0-9]{1,10}) \[-?[0-9]{1,4}\](?: (\S+:[0-9]+)(?:"
+    r" \(\S*\))?)?",
+    re.DOTALL,
+)
 #: of RCCL, AMD's NCCL, rank 0 writes it without a head: "RCCL version : 2.21.5-HEAD:9a0e6a1"
-_RCCL_VERSION = re.compile(r"(?:.*\s|)RCCL version ?:? ([0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}\S{0,100})(?:\s.{0,200})?", re.DOTALL)
+_RCCL_VERSION = re.compile(
+    r"(?:.*\s|)RCCL version ?:? ([0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}\S{0,100})(?:\s.{0,200})?", re.DOTALL
+)
 _VERSION = re.compile(r"(?:.*\s|)NCCL version ([0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}\S{0,100})", re.DOTALL)
 _CHANNEL = re.compile(
-    r"Channel ([0-9]{2,4})(?:/([0-9]{1,4}))? : ([0-9]{1,7})\[[0-9a-f]{1,16}\] -> ([0-9]{1,7})\[[0-9a-f]{1,16}\] (?:\[(send|receive)\] )?via (.{1,200})"
+    r"Channel ([0-9]{2,4})(?:/([0-9]{1,4}))? : ([0-9]{1,7})\[[0-9a-f]{1,16}\] -> ([0-9]{1,7})\[[0-9a-f]{1,16}\]"
+    r" (?:\[(send|receive)\] )?via (.{1,200})"
 )
 #: what RCCL writes behind the way of a channel, after " comm 0x"
 _RCCL_CHANNEL = re.compile(r"[0-9a-f]{1,16} nRanks [0-9]{1,7}")
-_COLLNET = re.compile(r"Coll(?:Net)? ([0-9]{2,4})(?:/([0-9]{1,4}))? : ([0-9]{1,7}) \[(send|receive)\] via (COLLNET/.{1,200})")
+_COLLNET = re.compile(
+    r"Coll(?:Net)? ([0-9]{2,4})(?:/([0-9]{1,4}))? : ([0-9]{1,7}) \[(send|receive)\] via (COLLNET/.{1,200})"
+)
 _NET = re.compile(r"(NET|COLLNET)/([^/]{1,64})/([0-9]{1,4})(?:\(([0-9]{1,7})\))?(/GDRDMA)?(?:\(PCI\))?(?:/Shared)?")
 _P2P = re.compile(r"P2P/(direct pointer|IPC|CUMEM|MNNVL|indirect)(?:/[0-9]+\[[0-9a-f]+\])?(?:/read)?(?:/CE)?")
 _SHM = re.compile(r"SHM/(direct|CE)(?:/(?:direct|CE))?|direct shared memory")
 _RING = re.compile(r"Channel [0-9]{2,4}/([0-9]{2,4}) :[ 0-9.]*")
 _COMMUNICATOR = re.compile(
-    r"(?:\[Rank [0-9]+\] )?(?:ncclComm\w* )?comm (0x[0-9a-f]+) rank ([0-9]{1,7}) nranks ([0-9]{1,7}) cudaDev (-?[0-9]{1,4})(?: nvmlDev -?[0-9]+)? "
-    r"busId ([0-9a-f]{1,16})(?: parent (0x[0-9a-f]+|\(nil\))(?: (?:split|child)Count ([0-9]+))? color (-?[0-9]+) key -?[0-9]+)?(?: commId (0x[0-9a-f]+))?"
+    r"(?:\[Rank [0-9]+\] )?(?:ncclComm\w* )?comm (0x[0-9a-f]+) rank ([0-9]{1,7}) nranks ([0-9]{1,7}) cudaDev"
+    r" (-?[0-9]{1,4})(?: nvmlDev -?[0-9]+)? "
+    r"busId ([0-9a-f]{1,16})(?: parent (0x[0-9a-f]+|\(nil\))(?: (?:split|child)Count ([0-9]+))? color (-?[0-9]+) key"
+    r" -?[0-9]+)?(?: commId (0x[0-9a-f]+))?"
     r"(?: localSize [0-9]{1,18} used [0-9]{1,18} bytes(?: on core -?[0-9]{1,9})?)? ?- Init (START|COMPLETE)"
 )
 _NODES = re.compile(r"comm (0x[0-9a-f]+) rank [0-9]+ nRanks [0-9]+ nNodes ([0-9]{1,7}) localRanks .*")
-_COUNTS = re.compile(r"([0-9]{1,4}) coll channels, (?:[0-9]+ collnet channels, )?(?:[0-9]+ nvls channels, )?([0-9]{1,4}) p2p channels, .*")
+_COUNTS = re.compile(
+    r"([0-9]{1,4}) coll channels, (?:[0-9]+ collnet channels, )?(?:[0-9]+ nvls channels, )?([0-9]{1,4}) p2p"
+    r" channels, .*"
+)
 _TREES = re.compile(r"Trees((?: \[[0-9]+\] [-0-9/]+->[-0-9]+->[-0-9/|]+)+)")
 _NETWORK = re.compile(r"Using network (.{1,64})")
 _USING = re.compile(r"NET/([^/ ]{1,64}) : Using(.*)")
@@ -61,30 +88,42 @@ _MERGED = re.compile(r"\[([0-9]{1,4})\]=\{([^{}]{1,500})\}")
 _PART = re.compile(r"\[[0-9]+\] ?([^\s:,]{1,64}):[0-9]{1,3}/(IB|RoCE)")
 _NETDEV = re.compile(r"\[([0-9]{1,4})\]([^\s:\[\]]{1,64}):\S{1,100}<[0-9]{1,9}>")
 _MADE = re.compile(r"NET/IB : Made virtual device \[([0-9]{1,4})\] name=(\S{1,500}) speed=.*")
-_DIRECT = re.compile(r"NET/([^/]{1,64}) : GPU Direct RDMA (Enabled|Disabled) for HCA ([0-9]{1,4}) '([^']{1,500})'(?: \((.{1,100})\))?")
+_DIRECT = re.compile(
+    r"NET/([^/]{1,64}) : GPU Direct RDMA (Enabled|Disabled) for HCA ([0-9]{1,4}) '([^']{1,500})'(?: \((.{1,100})\))?"
+)
 _DISTANCE = re.compile(
     r"GPU Direct RDMA Disabled for GPU.{1,80}?(?:HCA |NET/[0-9]{1,9}-)([0-9a-f]{1,16}).{0,60}?\(.{0,60}?"
     r"(distance [0-9]{1,9} > [0-9]{1,9})\)"
 )
 _CHOICE = re.compile(
-    r"(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce): ([0-9]{1,15}) Bytes -> Algo ([A-Z][A-Z0-9_]{1,20}) proto ([A-Z0-9]{1,10}) "
+    r"(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce): ([0-9]{1,15}) Bytes -> Algo ([A-Z][A-Z0-9_]{1,20}) proto"
+    r" ([A-Z0-9]{1,10}) "
     r"channel\{Lo\.\.Hi\}=\{([0-9]{1,3})\.\.([0-9]{1,3})\}(?: comm 0x[0-9a-f]{1,16})?"
 )
-#: of older releases: "AllGather: 37756928 Bytes -> Algo 1 proto 2 time 2860.208008" and "262144 Bytes -> Algo 0 proto 1 time 54.707825"
+#: of older releases: "AllGather: 37756928 Bytes -> Algo 1 proto 2 time 2860.208008" and "262144 Bytes -> Algo 0 proto 1
+#: time 54.707825"
 _NUMBERED = re.compile(
-    r"(?:(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce): )?([0-9]{1,15}) Bytes -> Algo ([0-6]) proto ([0-2]) time [0-9]{1,15}\.[0-9]{1,9}"
+    r"(?:(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce): )?([0-9]{1,15}) Bytes -> Algo ([0-6]) proto ([0-2]) time"
+    r" [0-9]{1,15}\.[0-9]{1,9}"
 )
 _ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE", "PAT")
 _PROTOCOLS = ("LL", "LL128", "SIMPLE")
-_QUEUE_PAIR = re.compile(r"NET/IB ?: (?:NCCL )?(?:Merged)?Dev [0-9]{1,5} (?:IbDev [0-9]{1,5} )?Port [0-9]{1,3} qpn [0-9]{1,9} mtu ([1-5]) (.{1,500})")
+_QUEUE_PAIR = re.compile(
+    r"NET/IB ?: (?:NCCL )?(?:Merged)?Dev [0-9]{1,5} (?:IbDev [0-9]{1,5} )?Port [0-9]{1,3} qpn [0-9]{1,9} mtu ([1-5])"
+    r" (.{1,500})"
+)
 _GID = re.compile(r"(?:query_ece=\{[^{}]{1,200}\} )?GID ([0-9]{1,3}) \(.{1,200}")
 _SET = re.compile(r"(NCCL_[A-Z0-9_]{1,100}) set(?: by environment)? to (.{1,500}?)\.?")
 
-_SIDES: typing.Dict[typing.Optional[str], typing.Literal["send", "receive", ""]] = {"send": "send", "receive": "receive", None: ""}
+_SIDES: dict[typing.Optional[str], typing.Literal["send", "receive", ""]] = {
+    "send": "send",
+    "receive": "receive",
+    None: "",
+}
 #: programs around NCCL whose lines are looked at as well
 _AROUND = ("Watchdog caught", "Timeout at NCCL work", "remote process has exited")
-#: different warnings of no known kind, which more are only counted; problems of known kinds, of which more are told apart by their kind alone; and different
-#: ways that a line may end
+#: different warnings of no known kind, which more are only counted; problems of known kinds, of which more are told
+#: apart by their kind alone; and different ways that a line may end
 _MOST = 1000
 #: hosts that a problem names
 _HOSTS = 20
@@ -92,7 +131,8 @@ _HOSTS = 20
 _RECENT = 256
 #: signs of the name of a communicator: that of one that was split off has the name of the other in it
 _LONGEST_NAME = 200
-#: bytes of memory of CPython for each thing that is kept of a log, with its share of the result and of the data that a module makes of that
+#: bytes of memory of CPython for each thing that is kept of a log, with its share of the result and of the data that a
+#: module makes of that
 _OF_THREAD, _OF_PROCESS, _OF_RANK, _OF_ROUTE, _OF_DEVICE, _OF_CHOICE, _OF_CHANNEL = 300, 2100, 2900, 1000, 300, 1000, 16
 #: the same for each file in which a process is
 _OF_PLACE = 900
@@ -100,24 +140,27 @@ _OF_PLACE = 900
 _NAMED = 20
 #: how a document of nccl-tests begins, and what is in its only line; it is no log
 _DOCUMENT, _IN_DOCUMENT = '{"version":', '"nccl_version":'
-#: bytes for each character of the log that all of these may take, and bytes for a log of any length. A process that is no forgery writes some thousand
-#: characters for each of its ranks
+#: bytes for each character of the log that all of these may take, and bytes for a log of any length. A process that is
+#: no forgery writes some thousand characters for each of its ranks
 _GROWTH, _LEAST = 8, 128 * MIB
 
 
 def parse(lines: typing.Iterable[str]) -> NcclLog:
     """Everything that the log shows; without a line of NCCL's all of it is empty.
 
-    :param lines: with their ends, as a file gives them. An end that is missing tells that the last line was cut off, and it is left out
-    :raises ParseError: the log names more threads, processes, ranks, ways and devices than a log of its length can be about
+    :param lines: with their ends, as a file gives them. An end that is missing tells that the last line was cut off,
+        and it is left out
+    :raises ParseError: the log names more threads, processes, ranks, ways and devices than a log of its length can be
+        about
     """
     reader = _Reader()
     reader.read(lines)
     return reader.log()
 
 
-def parse_files(files: typing.Iterable[typing.Tuple[str, typing.Iterable[str]]]) -> NcclLog:
-    """The same of several files, each with a name. Where several are logs, each is of one pod, and the processes say in which files they are.
+def parse_files(files: typing.Iterable[tuple[str, typing.Iterable[str]]]) -> NcclLog:
+    """The same of several files, each with a name. Where several are logs, each is of one pod, and the processes say in
+    which files they are.
 
     :param files: a name, and lines as for ``parse``. The lines of a file are read before the next file is asked for
     :raises ParseError: as ``parse`` does
@@ -167,7 +210,7 @@ class _Rank:
     :ivar routes: for each way a mask of the channels, and how many connections
     """
 
-    process: "_Process"
+    process: _Process
     rank: int
     pointer: str = ""
     size: typing.Optional[int] = None
@@ -176,17 +219,17 @@ class _Rank:
     bus_id: str = ""
     started: bool = False
     complete: bool = False
-    counts: typing.Optional[typing.Tuple[int, int]] = None
+    counts: typing.Optional[tuple[int, int]] = None
     trees: typing.Optional[int] = None
     rings: typing.Optional[int] = None
     nodes: typing.Optional[int] = None
-    links: typing.Set[int] = dataclasses.field(default_factory=set)
-    sent: typing.Set[int] = dataclasses.field(default_factory=set)
-    received: typing.Set[int] = dataclasses.field(default_factory=set)
-    unanswered: typing.Set[int] = dataclasses.field(default_factory=set)
-    routes: typing.Dict[_Kind, typing.List[int]] = dataclasses.field(default_factory=dict)
+    links: set[int] = dataclasses.field(default_factory=set)
+    sent: set[int] = dataclasses.field(default_factory=set)
+    received: set[int] = dataclasses.field(default_factory=set)
+    unanswered: set[int] = dataclasses.field(default_factory=set)
+    routes: dict[_Kind, list[int]] = dataclasses.field(default_factory=dict)
 
-    def took(self, incoming: bool) -> typing.Set[int]:
+    def took(self, incoming: bool) -> set[int]:
         return self.received if incoming else self.links
 
     def add(self, kind: _Kind, channel: int) -> None:
@@ -196,7 +239,7 @@ class _Rank:
         route[0] |= 1 << channel
         route[1] += 1
 
-    def take(self, other: "_Rank") -> None:
+    def take(self, other: _Rank) -> None:
         """All that was seen before this rank said who it is."""
         self.links |= other.links
         self.sent |= other.sent
@@ -212,13 +255,15 @@ class _Rank:
             sent |= 1 << (link >> 32)
         channels, others = self.counts or (None, None)
         unseen = [channel for channel in range(channels or 0) if self.size != 1 and not sent >> channel & 1]
-        together: typing.Dict[typing.Tuple[typing.Any, ...], typing.List[int]] = {}
+        together: dict[tuple[typing.Any, ...], list[int]] = {}
         for kind, (mask, lines) in self.routes.items():
             route = together.setdefault((kind.way, kind.direction, kind.connection), [0, 0])
             route[0] |= mask
             route[1] += lines
         routes = tuple(
-            NcclRoute(way.transport, way.via, direction, way.device, way.gpu_direct, connection, way.proxy, _bits(mask), lines)
+            NcclRoute(
+                way.transport, way.via, direction, way.device, way.gpu_direct, connection, way.proxy, _bits(mask), lines
+            )
             for (way, direction, connection), (mask, lines) in sorted(together.items(), key=repr)
         )
         return NcclRank(
@@ -248,7 +293,7 @@ class _File:
     """
 
     name: str
-    hosts: typing.Dict[str, None] = dataclasses.field(default_factory=dict)
+    hosts: dict[str, None] = dataclasses.field(default_factory=dict)
     document: typing.Optional[bool] = None
 
 
@@ -266,24 +311,24 @@ class _Process:
     pid: int
     version: str = ""
     network: str = ""
-    oob: typing.Tuple[str, str] = ("", "")
-    bootstrap: typing.Tuple[str, str] = ("", "")
+    oob: tuple[str, str] = ("", "")
+    bootstrap: tuple[str, str] = ("", "")
     dma_buf: typing.Optional[bool] = None
     without_ib: str = ""
-    devices: typing.Dict[str, typing.Dict[int, NcclDevice]] = dataclasses.field(default_factory=dict)
-    direct: typing.Dict[typing.Tuple[str, int], typing.Tuple[bool, str]] = dataclasses.field(default_factory=dict)
-    distances: typing.Dict[int, typing.Dict[str, None]] = dataclasses.field(default_factory=dict)
-    environment: typing.Dict[str, str] = dataclasses.field(default_factory=dict)
-    choices: typing.Optional[typing.Dict[NcclChoice, None]] = None
+    devices: dict[str, dict[int, NcclDevice]] = dataclasses.field(default_factory=dict)
+    direct: dict[tuple[str, int], tuple[bool, str]] = dataclasses.field(default_factory=dict)
+    distances: dict[int, dict[str, None]] = dataclasses.field(default_factory=dict)
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
+    choices: typing.Optional[dict[NcclChoice, None]] = None
     mtus: int = 0
     gid_indexes: int = 0
-    ranks: typing.List[_Rank] = dataclasses.field(default_factory=list)
-    by_rank: typing.Dict[int, typing.List[_Rank]] = dataclasses.field(default_factory=dict)
-    in_making: typing.Dict[typing.Tuple[str, int], _Rank] = dataclasses.field(default_factory=dict)
-    on_gpu: typing.Dict[typing.Tuple[typing.Optional[int], str], _Rank] = dataclasses.field(default_factory=dict)
-    of_size: typing.Dict[typing.Tuple[typing.Optional[int], typing.Optional[int]], int] = dataclasses.field(default_factory=dict)
-    strays: typing.Dict[int, _Rank] = dataclasses.field(default_factory=dict)
-    files: typing.Optional[typing.List[_File]] = None
+    ranks: list[_Rank] = dataclasses.field(default_factory=list)
+    by_rank: dict[int, list[_Rank]] = dataclasses.field(default_factory=dict)
+    in_making: dict[tuple[str, int], _Rank] = dataclasses.field(default_factory=dict)
+    on_gpu: dict[tuple[typing.Optional[int], str], _Rank] = dataclasses.field(default_factory=dict)
+    of_size: dict[tuple[typing.Optional[int], typing.Optional[int]], int] = dataclasses.field(default_factory=dict)
+    strays: dict[int, _Rank] = dataclasses.field(default_factory=dict)
+    files: typing.Optional[list[_File]] = None
 
     def add(self, rank: _Rank) -> None:
         self.ranks.append(rank)
@@ -321,7 +366,11 @@ class _Process:
     def _device(self, network: str, device: NcclDevice) -> NcclDevice:
         works, why = self.direct.get((network, device.index), self.direct.get((self.network, device.index), (None, "")))
         if works is False and not why:
-            why = "NCCL found neither nvidia-peermem nor DMA-BUF" if not self.dma_buf else "the device takes no DMA-BUF, and nvidia-peermem is not loaded"
+            why = (
+                "NCCL found neither nvidia-peermem nor DMA-BUF"
+                if not self.dma_buf
+                else "the device takes no DMA-BUF, and nvidia-peermem is not loaded"
+            )
         far = [f"too far from a GPU: {distance}" for distance in self.distances.get(device.index, ())]
         return dataclasses.replace(device, gpu_direct=works, reasons=tuple([why] * bool(why) + far))
 
@@ -335,7 +384,7 @@ class _Thread:
 
     process: _Process
     current: typing.Optional[_Rank] = None
-    waiting: typing.Dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    waiting: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
 
     def say(self, name: str, value: typing.Any) -> None:
         if self.current is not None:
@@ -346,17 +395,17 @@ class _Thread:
 
 class _Reader:
     def __init__(self) -> None:
-        self._processes: typing.Dict[typing.Tuple[str, int], _Process] = {}
-        self._threads: typing.Dict[str, _Thread] = {}
-        self._kinds: typing.Dict[typing.Tuple[typing.Optional[str], ...], typing.Optional[_Kind]] = {}
-        self._problems: typing.Dict[typing.Tuple[str, str], NcclProblem] = {}
-        self._versions: typing.Dict[str, None] = {}
+        self._processes: dict[tuple[str, int], _Process] = {}
+        self._threads: dict[str, _Thread] = {}
+        self._kinds: dict[tuple[typing.Optional[str], ...], typing.Optional[_Kind]] = {}
+        self._problems: dict[tuple[str, str], NcclProblem] = {}
+        self._versions: dict[str, None] = {}
         self._lines = self._nccl_lines = self._torn = self._untold = self._known = 0
         self._read = self._kept = 0
         self._cut = False
         self._file: typing.Optional[_File] = None
         self._logs = 0
-        self._handlers: typing.Dict[str, typing.Callable[[_Thread, str], None]] = {
+        self._handlers: dict[str, typing.Callable[[_Thread, str], None]] = {
             "Channel": self._channel,
             "Coll": self._collnet,
             "CollNet": self._collnet,
@@ -407,25 +456,39 @@ class _Reader:
                 self._warn(*line.rstrip().split(_WARN, 1))
             elif "CCL version " in line:
                 self._bare_version(line.rstrip())
-            elif any(word in line for word in _AROUND) or ("libibverbs: " in line and libibverbs.parse(line).kind is not None):
+            elif any(word in line for word in _AROUND) or (
+                "libibverbs: " in line and libibverbs.parse(line).kind is not None
+            ):
                 self._problem("", "", line.strip())
 
     def log(self) -> NcclLog:
         self._end()
         version = next(iter(self._versions)) if len(self._versions) == 1 else ""
-        processes = [process for process in self._processes.values() if process.ranks or process.strays or process.devices or process.network]
-        communicators: typing.Dict[str, typing.Dict[int, _Rank]] = {}
-        times: typing.Dict[typing.Tuple[str, int], int] = {}
+        processes = [
+            process
+            for process in self._processes.values()
+            if process.ranks or process.strays or process.devices or process.network
+        ]
+        communicators: dict[str, dict[int, _Rank]] = {}
+        times: dict[tuple[str, int], int] = {}
         for process in processes:
             for rank in process.ranks:
                 # the same rank by another process: the job was started again
                 started = times[rank.name, rank.rank] = times.get((rank.name, rank.rank), 0) + 1
-                name = rank.name if started == 1 else f"{rank.name} again" if started == 2 else f"{rank.name} again ({started - 1})"
+                name = (
+                    rank.name
+                    if started == 1
+                    else f"{rank.name} again"
+                    if started == 2
+                    else f"{rank.name} again ({started - 1})"
+                )
                 communicators.setdefault(name, {})[rank.rank] = rank
         for ranks in communicators.values():
             _match(ranks)
         named = [
-            NcclCommunicator(name, next(iter(ranks.values())).size, tuple(ranks[rank].freeze() for rank in sorted(ranks)))
+            NcclCommunicator(
+                name, next(iter(ranks.values())).size, tuple(ranks[rank].freeze() for rank in sorted(ranks))
+            )
             for name, ranks in communicators.items()
         ]
         strays = tuple(rank.freeze() for process in processes for _rank, rank in sorted(process.strays.items()))
@@ -453,7 +516,10 @@ class _Reader:
         if self._kept > _LEAST + _GROWTH * self._read:
             ranks = sum(len(process.ranks) + len(process.strays) for process in self._processes.values())
             named = f"{len(self._threads)} threads of {len(self._processes)} processes, and {ranks} ranks"
-            expected = "what NCCL writes about so many: some program of the job forges lines. Give the log of one job, as NCCL wrote it"
+            expected = (
+                "what NCCL writes about so many: some program of the job forges lines. Give the log of one job, as NCCL"
+                " wrote it"
+            )
             raise ParseError("NCCL's log", f"{self._read} characters up to line {self._lines} with {named}", expected)
 
     def _info(self, before: str, message: str) -> None:
@@ -545,19 +611,23 @@ class _Reader:
         rank.add(kind, channel)
 
     def _kind(self, index: typing.Optional[str], direction: typing.Optional[str], tail: str) -> typing.Optional[_Kind]:
-        """None when it is none that NCCL writes: only of the network a line says which side writes it; of the others it is the sender."""
+        """None when it is none that NCCL writes: only of the network a line says which side writes it; of the others it
+        is the sender."""
         key = index, direction, tail
         if key not in self._kinds:
             if len(self._kinds) >= _MOST:
                 self._kinds.clear()
             way = _way(tail)
             fits = way is not None and (direction is None) == (way.transport in ("P2P", "SHM"))
-            self._kinds[key] = _Kind(way, _SIDES[direction], None if index is None else int(index)) if way and fits else None
+            self._kinds[key] = (
+                _Kind(way, _SIDES[direction], None if index is None else int(index)) if way and fits else None
+            )
         return self._kinds[key]
 
     def _rank(self, thread: _Thread, own: int, peer: int, link: typing.Optional[int], incoming: bool) -> _Rank:
-        """Which communicator a channel belongs to: lines don't say. It is one in which this process has this rank; of several the one that is being
-        made, else the last that does not have this link yet, for each has a link but once."""
+        """Which communicator a channel belongs to: lines don't say. It is one in which this process has this rank; of
+        several the one that is being made, else the last that does not have this link yet, for each has a link but
+        once."""
         process, current = thread.process, thread.current
         if current is not None and current.rank == own:
             return current
@@ -565,7 +635,9 @@ class _Reader:
             only = process.ranks[0]
             if only.rank == own and peer < (only.size or 0) and (only.started or link not in only.took(incoming)):
                 return only
-        fitting = [rank for rank in process.by_rank.get(own, ())[-_RECENT:] if rank.size is not None and peer < rank.size]
+        fitting = [
+            rank for rank in process.by_rank.get(own, ())[-_RECENT:] if rank.size is not None and peer < rank.size
+        ]
         free = next((rank for rank in reversed(fitting) if link is None or link not in rank.took(incoming)), None)
         if free is not None:
             return free
@@ -606,12 +678,18 @@ class _Reader:
         thread.current, thread.waiting = (None if rank.complete else rank), {}
 
     @staticmethod
-    def _split(rank: _Rank, parent: typing.Optional[str], count: typing.Optional[str], color: typing.Optional[str]) -> str:
+    def _split(
+        rank: _Rank, parent: typing.Optional[str], count: typing.Optional[str], color: typing.Optional[str]
+    ) -> str:
         """A name for a communicator without a commId that all its ranks agree on."""
         above = rank.process.on_gpu.get((rank.gpu, parent or ""))
         if above is not None:
             name = f"{above.name} split {count or ''} color {color}".replace("  ", " ")
-            return name if len(name) <= _LONGEST_NAME else f"{name[:100]}... {hashlib.sha256(name.encode()).hexdigest()[:16]}"
+            return (
+                name
+                if len(name) <= _LONGEST_NAME
+                else f"{name[:100]}... {hashlib.sha256(name.encode()).hexdigest()[:16]}"
+            )
         alike = rank.process.of_size.get((rank.gpu, rank.size), 0)
         return f"{rank.size} ranks" + (f" number {alike + 1}" if alike else "")
 
@@ -641,7 +719,8 @@ class _Reader:
     def _distance(self, thread: _Thread, message: str) -> None:
         found = _DISTANCE.fullmatch(message)
         if found:
-            # from 2.21 on the number of a system stands in the upper bits, and all of it is hexadecimal, which up to 9 is the same
+            # from 2.21 on the number of a system stands in the upper bits, and all of it is hexadecimal, which up to 9
+            # is the same
             index = int(found[1], 16) & (1 << 56) - 1
             seen = thread.process.distances.setdefault(index, {})
             if found[2] not in seen:
@@ -666,7 +745,9 @@ class _Reader:
         if found and int(found[5]) <= int(found[6]) < MOST_CHANNELS:
             choice = NcclChoice(found[1], int(found[2]), found[3], found[4], int(found[6]) - int(found[5]) + 1)
         elif numbered:
-            choice = NcclChoice(numbered[1] or "", int(numbered[2]), _ALGORITHMS[int(numbered[3])], _PROTOCOLS[int(numbered[4])])
+            choice = NcclChoice(
+                numbered[1] or "", int(numbered[2]), _ALGORITHMS[int(numbered[3])], _PROTOCOLS[int(numbered[4])]
+            )
         else:
             return
         choices = thread.process.choices = thread.process.choices or {}
@@ -739,7 +820,8 @@ class _Reader:
 
 
 def _match(ranks: typing.Mapping[int, _Rank]) -> None:
-    """Both ends of a connection over the network write a line: of which there is but one, the other end's channel is not known."""
+    """Both ends of a connection over the network write a line: of which there is but one, the other end's channel is
+    not known."""
     for number, rank in ranks.items():
         for mine, theirs in ((rank.sent, "received"), (rank.received, "sent")):
             for link in mine:
@@ -770,7 +852,8 @@ def _way(tail: str) -> typing.Optional[_Way]:
 
 
 def _devices(text: str) -> typing.Iterator[NcclDevice]:
-    """Behind the word Using: ``[0]mlx5_0:1/IB``, of NCCL 2.21 to 2.23 also merged ones, of Socket ``[0]eth0:10.0.0.1<0>``."""
+    """Behind the word Using: ``[0]mlx5_0:1/IB``, of NCCL 2.21 to 2.23 also merged ones, of Socket
+    ``[0]eth0:10.0.0.1<0>``."""
     for found in _DEVICE.finditer(text):
         rail = int(found[4]) if found[4] else None
         yield NcclDevice(int(found[1]), found[2], int(found[3]), found[5], rail)
@@ -781,5 +864,5 @@ def _devices(text: str) -> typing.Iterator[NcclDevice]:
         yield NcclDevice(int(found[1]), found[2])
 
 
-def _bits(mask: int) -> typing.Tuple[int, ...]:
+def _bits(mask: int) -> tuple[int, ...]:
     return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)

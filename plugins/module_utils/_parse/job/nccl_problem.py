@@ -2,7 +2,8 @@
 
 """Which known problem a warning of NCCL, or of PyTorch around it, is, and what a failed completion names.
 
-Texts: [src NVIDIA/nccl v2.8.4 to v2.30.7, WARN], [src pytorch ProcessGroupNCCL.cpp]. The order matters: the first match wins.
+Texts: [src NVIDIA/nccl v2.8.4 to v2.30.7, WARN], [src pytorch ProcessGroupNCCL.cpp]. The order matters: the first match
+wins.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ Kind = typing.Literal[
     "timeout",
 ]
 
-_PATTERNS: typing.Tuple[typing.Tuple[Kind, typing.Pattern[str]], ...] = tuple(
+_PATTERNS: tuple[tuple[Kind, typing.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern))
     for kind, pattern in typing.cast(
-        typing.Tuple[typing.Tuple[Kind, str], ...],
+        tuple[tuple[Kind, str], ...],
         (
             ("imex", r"\bMNNVL\b.{0,200}\bnot working\b|\bIMEX\b|\bnvidia-imex"),
             ("memlock", r"Call to ibv_\w+ failed with error Cannot allocate memory"),
@@ -48,19 +49,40 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, typing.Pattern[str]], ...] = tuple(
             ("completion", r"Got completion [^=]{0,200} (?:error |status=)"),
             ("async_event", r"NET/IB : .{0,80}\basync .{0,80}\bevent"),
             ("queue_pair", r"Call to ibv_modify_qp failed"),
-            ("no_interface", r"no socket interface found|No IP interface found|No usable listening interface found|no device found (?:match|after excl)"),
+            (
+                "no_interface",
+                (
+                    r"no socket interface found|No IP interface found|No usable listening interface found|no device"
+                    r" found (?:match|after excl)"
+                ),
+            ),
             ("no_network", r"Failed to initialize any NET plugin|Error: network \S+ not found"),
             (
                 "connection",
-                r"[Cc]onnect to \S+ (?:failed|returned)|Connection closed by remote peer|Call to (?:recv|send) .{0,200}failed|remote process has exited",
+                (
+                    r"[Cc]onnect to \S+ (?:failed|returned)|Connection closed by remote peer|Call to (?:recv|send)"
+                    r" .{0,200}failed|remote process has exited"
+                ),
             ),
             ("shared_memory", r"shared memory (?:segment|file)|[Ff]ailed to extend \S+ to|Could not map \S+ size"),
             ("same_gpu", r"Duplicate GPU detected|Multiple Ranks are using the same GPU"),
             ("versions", r"Mismatched NCCL version|NCCL library (?:version )?is too old|compiled with too old version"),
-            ("driver", r"CUDA Driver version found is|CUDA driver is older|Failed to find CUDA library|NVML failure|Cuda failure"),
+            (
+                "driver",
+                (
+                    r"CUDA Driver version found is|CUDA driver is older|Failed to find CUDA library|NVML failure|Cuda"
+                    r" failure"
+                ),
+            ),
             ("peer_access", r"P2P is disabled between NVLINK connected GPUs"),
             ("iommu", r"Missing \"iommu=pt\" from kernel command line"),
-            ("hint", r"is larger than #channels upper limit|User asked for a (?:maximum|minimum) of|falling back to|unknown value '.{0,200}', defaulting"),
+            (
+                "hint",
+                (
+                    r"is larger than #channels upper limit|User asked for a (?:maximum|minimum) of|falling back"
+                    r" to|unknown value '.{0,200}', defaulting"
+                ),
+            ),
             ("timeout", r"Watchdog caught collective operation timeout|Timeout at NCCL work"),
         ),
     )
@@ -80,15 +102,19 @@ def classify(text: str) -> Kind:
 
 
 _COMPLETION = re.compile(
-    r"Got completion (?:from peer (\S{1,128}?)(?:<[0-9]{1,9}>)? )?with (?:error |status=(?:[^()=]{0,60}\()?)([0-9]{1,3})\b"
-    r"(?:.{0,300}? localGid ?([0-9A-Fa-f:.]{2,45}))?(?:.{0,100}? remoteGids? ?([0-9A-Fa-f:.]{2,45}))?(?:.{0,100}? hca ([\w.-]{1,64}))?"
+    r"Got completion (?:from peer (\S{1,128}?)(?:<[0-9]{1,9}>)? )?with (?:error"
+    r" |status=(?:[^()=]{0,60}\()?)([0-9]{1,3})\b"
+    r"(?:.{0,300}? localGid ?([0-9A-Fa-f:.]{2,45}))?(?:.{0,100}? remoteGids? ?([0-9A-Fa-f:.]{2,45}))?(?:.{0,100}? hca"
+    r" ([\w.-]{1,64}))?"
 )
-#: bits of an address that are alike in one subnet, as networks of hosts commonly have it; the upper half of a GID is its subnet prefix
+#: bits of an address that are alike in one subnet, as networks of hosts commonly have it; the upper half of a GID is
+#: its subnet prefix
 _SUBNET_BITS = {4: 24, 6: 64}
 
 
 class Completion(typing.NamedTuple):
-    """A failed completion, as NCCL reports it: from 2.12 on with the peer, from 2.14 on with the GIDs of RoCE, from 2.22 on with the HCA.
+    """A failed completion, as NCCL reports it: from 2.12 on with the peer, from 2.14 on with the GIDs of RoCE, from
+    2.22 on with the HCA.
 
     :ivar status: of the work completion
     :ivar peer: address of the other process, without its port; empty where the line has none, as the next three
@@ -109,7 +135,9 @@ class Completion(typing.NamedTuple):
         ends = [_gid(self.local_gid), _gid(self.remote_gid)]
         if ends[0] is None or ends[1] is None:
             return False
-        networks = [ipaddress.ip_network((str(end), _SUBNET_BITS[end.version]), strict=False) for end in ends if end is not None]
+        networks = [
+            ipaddress.ip_network((str(end), _SUBNET_BITS[end.version]), strict=False) for end in ends if end is not None
+        ]
         return networks[0] != networks[1]
 
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the programs of nccl-tests and rccl-tests print (all_reduce_perf and the others): a table for a reader, or JSON (option -J).
+"""What the programs of nccl-tests and rccl-tests print (all_reduce_perf and the others): a table for a reader, or JSON
+(option -J).
 
-Format: [src NVIDIA/nccl-tests v2.0.0 to v2.19.6: src/common.cu, src/util.cu]. The names of the columns tell what a row has.
+Format: [src NVIDIA/nccl-tests v2.0.0 to v2.19.6: src/common.cu, src/util.cu]. The names of the columns tell what a row
+has.
 
-The process of rank 0 writes a row in three pieces: size to root, figures out of place, figures in place. With NCCL_DEBUG=INFO a line of NCCL follows each
-piece without an end of line between them, and others come before the next piece. A row counts when all its pieces are there and agree: bytes by time are
-the algorithm bandwidth, and no factor from there to the bus bandwidth is above 2.
+The process of rank 0 writes a row in three pieces: size to root, figures out of place, figures in place. With
+NCCL_DEBUG=INFO a line of NCCL follows each piece without an end of line between them, and others come before the next
+piece. A row counts when all its pieces are there and agree: bytes by time are the algorithm bandwidth, and no factor
+from there to the bus bandwidth is above 2.
 
 One pass, line by line; what is kept is bounded.
 """
@@ -49,12 +52,16 @@ _GLUED = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?(?:e[+-][0-9]{2})?|N/A)([A-
 _STAMP = re.compile(r"\[[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]{8,20}\] ")
 _DAY, _CLOCK = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"), re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}")
 
-_PARAMETERS = re.compile(r"# nThread [0-9]{1,6} nGpus [0-9]{1,6} minBytes ([0-9]{1,15}) maxBytes ([0-9]{1,15}) step: ([0-9]{1,15})\((factor|bytes)\) .{1,300}")
+_PARAMETERS = re.compile(
+    r"# nThread [0-9]{1,6} nGpus [0-9]{1,6} minBytes ([0-9]{1,15}) maxBytes ([0-9]{1,15}) step:"
+    r" ([0-9]{1,15})\((factor|bytes)\) .{1,300}"
+)
 _VERSION = re.compile(r"# nccl-tests version (\S{1,40}) nccl-headers=[0-9]{1,9} nccl-library=([0-9]{1,9})")
 _STARTING = re.compile(r"# Collective test starting: (\S{1,100})")
 _CONCLUDED = re.compile(r"# Collective test concluded: (\S{1,100})")
 _RANK = re.compile(
-    r"# {1,4}Rank {1,8}([0-9]{1,7})(?: Group {1,8}([0-9]{1,7}))? Pid {1,10}([0-9]{1,10}) on {1,20}(\S{1,253}) device {1,4}([0-9]{1,4}) "
+    r"# {1,4}Rank {1,8}([0-9]{1,7})(?: Group {1,8}([0-9]{1,7}))? Pid {1,10}([0-9]{1,10}) on {1,20}(\S{1,253}) device"
+    r" {1,4}([0-9]{1,4}) "
     r"\[([0-9a-fA-Fx:.]{1,20})\] (.{1,100})"
 )
 _REDUCED = re.compile(r"# Reducing maxBytes to ([0-9]{1,15}) due to memory limitation")
@@ -90,7 +97,7 @@ _NCCL_FAILURE = " NCCL failure "
 _TAG = re.compile(r"\[[0-9]{1,9},[0-9]{1,9}\]<std(?:out|err)>: ?")
 
 
-def parse(lines: typing.Iterable[str]) -> typing.Tuple[NcclTests, ...]:
+def parse(lines: typing.Iterable[str]) -> tuple[NcclTests, ...]:
     """Return the runs that lines show, in their order; none where nothing is of nccl-tests.
 
     :param lines: with their ends, as a file gives them; a line without its end is left out
@@ -101,7 +108,7 @@ def parse(lines: typing.Iterable[str]) -> typing.Tuple[NcclTests, ...]:
     return reader.runs()
 
 
-def parse_text(text: str) -> typing.Tuple[NcclTests, ...]:
+def parse_text(text: str) -> tuple[NcclTests, ...]:
     """Return the same of a text."""
     return parse(io.StringIO(text, newline="\n"))
 
@@ -115,7 +122,11 @@ def parse_json(text: str) -> NcclTests:
         data = json.loads(text) if len(text) <= _LONGEST_JSON else None
     except (ValueError, RecursionError):
         data = None
-    if not isinstance(data, dict) or not isinstance(data.get("results"), list) or not isinstance(data.get("config"), dict):
+    if (
+        not isinstance(data, dict)
+        or not isinstance(data.get("results"), list)
+        or not isinstance(data.get("config"), dict)
+    ):
         raise ParseError("nccl-tests", text, "a whole JSON object of option -J, with config and results")
     config, run = data["config"], _Run()
     program = data.get("args")
@@ -123,11 +134,15 @@ def parse_json(text: str) -> NcclTests:
     run.library = _release(_whole(data.get("nccl_version")) or 0)
     devices = config.get("devices")
     run.ranks = list(filter(None, map(_json_rank, devices[:_RANKS] if isinstance(devices, list) else ())))
-    least, most, factor, step = (_whole(config.get(name)) for name in ("minimum_bytes", "maximum_bytes", "step_factor", "step_bytes"))
+    least, most, factor, step = (
+        _whole(config.get(name)) for name in ("minimum_bytes", "maximum_bytes", "step_factor", "step_bytes")
+    )
     if least is not None and most is not None and (factor or step):
         run.span = (least, most, factor or step or 0, bool(factor))
     for item in data["results"][: _ROWS + 1]:
-        run.cpu_time = run.cpu_time or (isinstance(item, dict) and any("cpu_time" in part for part in item.values() if isinstance(part, dict)))
+        run.cpu_time = run.cpu_time or (
+            isinstance(item, dict) and any("cpu_time" in part for part in item.values() if isinstance(part, dict))
+        )
         run.add(_json_row(item))
     # misspelt before 2.17.9
     bounds, average = data.get("out_of_bounds"), data.get("average_bus_bandwidth", data.get("average_bus_bandwidith"))
@@ -145,7 +160,7 @@ class Reader:
     """Takes a log line by line, so that another parser can read the same lines."""
 
     def __init__(self) -> None:
-        self._runs: typing.List[typing.Union[_Run, NcclTests]] = []
+        self._runs: list[typing.Union[_Run, NcclTests]] = []
         self._run: typing.Optional[_Run] = None
         self._read = 0
 
@@ -194,7 +209,7 @@ class Reader:
         run.overrun = run.overrun or self._read > _MOST
         return self._read <= _MOST
 
-    def runs(self) -> typing.Tuple[NcclTests, ...]:
+    def runs(self) -> tuple[NcclTests, ...]:
         """Return the runs so far, 64 at most."""
         return tuple(run.freeze() if isinstance(run, _Run) else run for run in self._runs)
 
@@ -226,7 +241,7 @@ class _Columns:
     :ivar largest_error: the fourth is the largest error, and no number of wrong values
     """
 
-    keys: typing.Tuple[str, ...]
+    keys: tuple[str, ...]
     width: int
     places: int
     largest_error: bool
@@ -239,8 +254,8 @@ class _Open:
     size: int
     count: int
     type: str
-    keys: typing.Dict[str, str]
-    words: typing.List[str] = dataclasses.field(default_factory=list)
+    keys: dict[str, str]
+    words: list[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass
@@ -252,7 +267,7 @@ class _Run:
     :ivar overrun: more of it is there than is read
     """
 
-    begun: typing.Set[str] = dataclasses.field(default_factory=set)
+    begun: set[str] = dataclasses.field(default_factory=set)
     columns: typing.Optional[_Columns] = None
     titled: bool = False
     overrun: bool = False
@@ -263,14 +278,14 @@ class _Run:
     collective: str = ""
     version: str = ""
     library: str = ""
-    span: typing.Optional[typing.Tuple[int, int, int, bool]] = None
-    ranks: typing.List[NcclTestRank] = dataclasses.field(default_factory=list)
-    hosts: typing.Set[str] = dataclasses.field(default_factory=set)
-    rows: typing.List[NcclTestRow] = dataclasses.field(default_factory=list)
-    unfinished: typing.List[int] = dataclasses.field(default_factory=list)
-    bounds: typing.Set[int] = dataclasses.field(default_factory=set)
-    averages: typing.Set[float] = dataclasses.field(default_factory=set)
-    errors: typing.Dict[str, None] = dataclasses.field(default_factory=dict)
+    span: typing.Optional[tuple[int, int, int, bool]] = None
+    ranks: list[NcclTestRank] = dataclasses.field(default_factory=list)
+    hosts: set[str] = dataclasses.field(default_factory=set)
+    rows: list[NcclTestRow] = dataclasses.field(default_factory=list)
+    unfinished: list[int] = dataclasses.field(default_factory=list)
+    bounds: set[int] = dataclasses.field(default_factory=set)
+    averages: set[float] = dataclasses.field(default_factory=set)
+    errors: dict[str, None] = dataclasses.field(default_factory=dict)
     torn: int = 0
 
     def comment(self, text: str) -> None:
@@ -343,7 +358,11 @@ class _Run:
                 # alltoall of versions before 2.13 has the column, and nothing in it
                 blank = "redop" in self.columns.keys and rest and not _TYPE.fullmatch(rest[0])
                 keys = dict(zip(self.columns.keys, ["none", *rest] if blank else rest))
-                if len(keys) == len(self.columns.keys) and _TYPE.fullmatch(keys.get("redop", "none")) and _ROOT.fullmatch(keys.get("root", "-1")):
+                if (
+                    len(keys) == len(self.columns.keys)
+                    and _TYPE.fullmatch(keys.get("redop", "none"))
+                    and _ROOT.fullmatch(keys.get("root", "-1"))
+                ):
                     self.open = _Open(int(size[1]), int(words[place - 1]), words[place], keys)
                     self._figures(rest[len(keys) - bool(blank) :])
                 return
@@ -366,7 +385,10 @@ class _Run:
         width = columns.width
         if len(row.words) != width * columns.places:
             return None
-        figures = [_figure(row.words[start : start + width], columns.largest_error) for start in range(0, len(row.words), width)]
+        figures = [
+            _figure(row.words[start : start + width], columns.largest_error)
+            for start in range(0, len(row.words), width)
+        ]
         if None in figures:
             return None
         operation = row.keys.get("redop", "none")
@@ -423,7 +445,13 @@ class _Run:
             tuple(self._lacks(announced, bounds, average, concluded)),
         )
 
-    def _lacks(self, announced: typing.Optional[int], bounds: typing.Optional[int], average: typing.Optional[float], concluded: bool) -> typing.Iterator[str]:
+    def _lacks(
+        self,
+        announced: typing.Optional[int],
+        bounds: typing.Optional[int],
+        average: typing.Optional[float],
+        concluded: bool,
+    ) -> typing.Iterator[str]:
         for error in tuple(self.errors)[:1]:
             yield f"the test failed: {error}"
         if self.overrun:
@@ -436,9 +464,14 @@ class _Run:
             yield "no whole row is there"
         elif len({(row.size_bytes, row.type, row.operation, row.root) for row in self.rows}) < len(self.rows):
             # all ranks of a job write into one text
-            yield "rows of one size, type, operation and root are there more than once: another rank or program has printed some"
+            yield (
+                "rows of one size, type, operation and root are there more than once: another rank or program has"
+                " printed some"
+            )
         elif announced and len(self.rows) % announced:
-            yield f"{len(self.rows)} rows are there, and the test announced {announced} for each type, operation and root"
+            yield (
+                f"{len(self.rows)} rows are there, and the test announced {announced} for each type, operation and root"
+            )
         if bounds is None or average is None:
             yield "its summary is not there, or there are two that differ"
         elif self.rows and not self.cpu_time:
@@ -450,7 +483,7 @@ class _Run:
             yield "its end is not there"
 
 
-def _before_nccl(text: str, hosts: typing.AbstractSet[str]) -> typing.List[str]:
+def _before_nccl(text: str, hosts: typing.AbstractSet[str]) -> list[str]:
     """Return the words of a piece that stands before a line of NCCL; none where it is not certain where the piece ends.
 
     :param text: up to the word NCCL: a piece, and host:pid:thread [gpu]
@@ -491,11 +524,12 @@ def _agree(row: NcclTestRow, figure: NcclTestFigure, collective: str) -> bool:
     rounding = max(0.0051, figure.time_us * 5e-5)
     highest = row.size_bytes / max(figure.time_us - rounding, 1e-9) / 1000 + error
     lowest = row.size_bytes / (figure.time_us + rounding) / 1000 - error
-    # until 2020 the algorithm bandwidth of all_gather was less by (ranks - 1) / ranks, and those versions do not say which test they are
+    # until 2020 the algorithm bandwidth of all_gather was less by (ranks - 1) / ranks, and those versions do not say
+    # which test they are
     return lowest * (1.0 if collective else 0.49) <= figure.algorithm_gbs <= highest
 
 
-def _rows(span: typing.Optional[typing.Tuple[int, int, int, bool]]) -> typing.Optional[int]:
+def _rows(span: typing.Optional[tuple[int, int, int, bool]]) -> typing.Optional[int]:
     """Return how many sizes there are; None where it is not known."""
     if span is None:
         return None
@@ -521,7 +555,11 @@ def _release(code: int) -> str:
     """Return the release of NCCL's number of a version: 22809 is 2.28.9, 2708 is 2.7.8."""
     if not code:
         return ""
-    return f"{code // 1000}.{code // 100 % 10}.{code % 100}" if code < 10000 else f"{code // 10000}.{code // 100 % 100}.{code % 100}"
+    return (
+        f"{code // 1000}.{code // 100 % 10}.{code % 100}"
+        if code < 10000
+        else f"{code // 10000}.{code // 100 % 100}.{code % 100}"
+    )
 
 
 def _root(word: str) -> typing.Optional[int]:
@@ -547,7 +585,11 @@ def _json_rank(item: typing.Any) -> typing.Optional[NcclTestRank]:
         return None
     rank, group, pid, gpu = (_whole(item.get(name)) for name in ("rank", "group", "pid", "device"))
     host, bus_id, model = (_word(item.get(name)) for name in ("hostname", "device_hex", "device_info"))
-    return NcclTestRank(rank, group or 0, pid, host, gpu, bus_id, model) if rank is not None and pid is not None and gpu is not None and host else None
+    return (
+        NcclTestRank(rank, group or 0, pid, host, gpu, bus_id, model)
+        if rank is not None and pid is not None and gpu is not None and host
+        else None
+    )
 
 
 def _json_row(item: typing.Any) -> typing.Optional[NcclTestRow]:
@@ -555,7 +597,13 @@ def _json_row(item: typing.Any) -> typing.Optional[NcclTestRow]:
         return None
     size, count = _whole(item.get("size")), _whole(item.get("count"))
     kind, operation, root = (_word(item.get(name)).strip() for name in ("type", "redop", "root"))
-    if size is None or count is None or not _TYPE.fullmatch(kind) or not _TYPE.fullmatch(operation) or not _ROOT.fullmatch(root):
+    if (
+        size is None
+        or count is None
+        or not _TYPE.fullmatch(kind)
+        or not _TYPE.fullmatch(operation)
+        or not _ROOT.fullmatch(root)
+    ):
         return None
     out, into = (_json_figure(item.get(name)) for name in ("out_of_place", "in_place"))
     if into is None or (out is None and item.get("out_of_place") is not None):
@@ -566,7 +614,11 @@ def _json_row(item: typing.Any) -> typing.Optional[NcclTestRow]:
 def _json_figure(item: typing.Any) -> typing.Optional[NcclTestFigure]:
     if not isinstance(item, dict):
         return None
-    time, algorithm, bus = _real(item.get("time", item.get("cpu_time"))), _real(item.get("alg_bw")), _real(item.get("bus_bw"))
+    time, algorithm, bus = (
+        _real(item.get("time", item.get("cpu_time"))),
+        _real(item.get("alg_bw")),
+        _real(item.get("bus_bw")),
+    )
     wrong = _real(item.get("nwrong"))
     if time is None or algorithm is None or bus is None or (wrong is None and item.get("nwrong") is not None):
         return None

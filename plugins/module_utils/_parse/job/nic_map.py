@@ -35,7 +35,11 @@ def _line(text: str) -> NicLine:
     if len(parts) != 4:
         raise ValueError(f"it has {len(parts)} parts")
     node, netdev, interface, address = parts
-    for what, value, form in (("node", node, SUBDOMAIN), ("host netdev", netdev, INTERFACE), ("pod interface", interface, INTERFACE)):
+    for what, value, form in (
+        ("node", node, SUBDOMAIN),
+        ("host netdev", netdev, INTERFACE),
+        ("pod interface", interface, INTERFACE),
+    ):
         if not form.fits(value):
             raise ValueError(f"'{shown(value)}' can't be the name of a {what}")
     found = ADDRESS.parse(address)
@@ -52,5 +56,8 @@ def text_of(resource: Resource) -> str:
     data = mapping_at(resource, "data")
     found = data.get(KEY) if KEY in data else next(iter(data.values())) if len(data) == 1 else None
     if not isinstance(found, str):
-        raise ResourceError(f"{title_of(resource)}: expected data.{KEY}, or one key at all; it has {', '.join(map(str, data)) or 'none'}")
+        raise ResourceError(
+            f"{title_of(resource)}: expected data.{KEY}, or one key at all; it has"
+            f" {', '.join(map(str, data)) or 'none'}"
+        )
     return found

@@ -2,8 +2,8 @@
 
 """Kubernetes objects of the stack beside a training job.
 
-[src NVIDIA/gpu-operator v26.3.3, Mellanox/network-operator v26.4.1: status.state; kubernetes-sigs/kueue v0.19.2 apis/kueue/v1beta1 and v1beta2, whose cohort is
-named cohortName; kubeflow/trainer v1.9.4 and v2.3.0 manifests]
+[src NVIDIA/gpu-operator v26.3.3, Mellanox/network-operator v26.4.1: status.state; kubernetes-sigs/kueue v0.19.2
+apis/kueue/v1beta1 and v1beta2, whose cohort is named cohortName; kubeflow/trainer v1.9.4 and v2.3.0 manifests]
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ from ..._model.operators import NETWORK, NFD, SRIOV, TABLE, Operator
 from ..._model.stack import ClusterQueue, Controller, LocalQueue, PolicyState, StorageClass
 from ..kubernetes.core import workload
 from ..kubernetes.quantity import quantity
-from ..kubernetes.resource import Resource, ResourceError, full_name_of, items_of, mapping_at, name_of, selector_of, texts_of, title_of
+from ..kubernetes.resource import (
+    Resource,
+    ResourceError,
+    full_name_of,
+    items_of,
+    mapping_at,
+    name_of,
+    selector_of,
+    texts_of,
+    title_of,
+)
 from ..kubernetes.sriov_operator import origin_of, runs_operator
 
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -32,7 +42,10 @@ def controller(deployment: Resource) -> typing.Optional[Controller]:
     for operator in TABLE:
         image = next((images[name] for name in operator.images if name in images), None)
         if image is not None or work.name in operator.deployments or _runs(operator, containers):
-            labels, notes = mapping_at(deployment, "metadata", "labels"), mapping_at(deployment, "metadata", "annotations")
+            labels, notes = (
+                mapping_at(deployment, "metadata", "labels"),
+                mapping_at(deployment, "metadata", "annotations"),
+            )
             tag = (image or next(iter(work.images), "")).rsplit("/", 1)[-1].partition("@")[0].partition(":")[2]
             version = labels.get("app.kubernetes.io/version") or labels.get("olm.owner") or tag
             return Controller(
@@ -57,20 +70,30 @@ def account_of(deployment: Resource) -> str:
     return f"{mapping_at(deployment, 'metadata').get('namespace') or ''}/{account}"
 
 
-def accounts_of(binding: Resource) -> typing.FrozenSet[str]:
-    """ServiceAccounts, with their namespaces, that a ClusterRoleBinding gives rights in the whole cluster. Only an admin makes one.
+def accounts_of(binding: Resource) -> frozenset[str]:
+    """ServiceAccounts, with their namespaces, that a ClusterRoleBinding gives rights in the whole cluster. Only an
+    admin makes one.
 
     :raises ResourceError: none
     """
     subjects = items_of(mapping_at(binding), "subjects", title_of(binding))
-    return frozenset(f"{item.get('namespace') or ''}/{item.get('name') or ''}" for item in subjects if item.get("kind") == "ServiceAccount")
+    return frozenset(
+        f"{item.get('namespace') or ''}/{item.get('name') or ''}"
+        for item in subjects
+        if item.get("kind") == "ServiceAccount"
+    )
 
 
 def _runs(operator: Operator, containers: typing.Iterable[Resource]) -> bool:
     """By what the containers run, where images and names are the cluster's own."""
     if operator.name == SRIOV:
         return runs_operator(containers)
-    words = [word for container in containers for key in ("command", "args") for word in texts_of(container, key, "Deployment")]
+    words = [
+        word
+        for container in containers
+        for key in ("command", "args")
+        for word in texts_of(container, key, "Deployment")
+    ]
     return operator.name == NFD and any(word.rsplit("/", 1)[-1] == "nfd-master" for word in words)
 
 
@@ -87,15 +110,30 @@ def policy_state(resource: Resource) -> PolicyState:
 
     :raises ResourceError: none
     """
-    return PolicyState(str(mapping_at(resource).get("kind", "")), name_of(resource), str(mapping_at(resource, "status").get("state") or ""))
+    return PolicyState(
+        str(mapping_at(resource).get("kind", "")),
+        name_of(resource),
+        str(mapping_at(resource, "status").get("state") or ""),
+    )
 
 
 def _inactive(resource: Resource) -> str:
     """Why a queue is not active, in Kueue's words."""
     if mapping_at(resource, "spec").get("stopPolicy") in ("Hold", "HoldAndDrain"):
         return f"its stopPolicy is {mapping_at(resource, 'spec')['stopPolicy']}"
-    active = next((item for item in items_of(mapping_at(resource, "status"), "conditions", title_of(resource)) if item.get("type") == "Active"), {})
-    return "" if active.get("status") == "True" else str(active.get("message") or active.get("reason") or "Kueue has not looked at it")
+    active = next(
+        (
+            item
+            for item in items_of(mapping_at(resource, "status"), "conditions", title_of(resource))
+            if item.get("type") == "Active"
+        ),
+        {},
+    )
+    return (
+        ""
+        if active.get("status") == "True"
+        else str(active.get("message") or active.get("reason") or "Kueue has not looked at it")
+    )
 
 
 def local_queue(resource: Resource) -> LocalQueue:
@@ -108,21 +146,24 @@ def cluster_queue(resource: Resource) -> ClusterQueue:
     """:raises ResourceError: no ClusterQueue, or a quota is none"""
     name, spec, what = name_of(resource), mapping_at(resource, "spec"), title_of(resource)
     groups = tuple(
-        {str(flavor.get("name")): _quotas(flavor, f"{what} flavor {flavor.get('name')}") for flavor in items_of(group, "flavors", what)}
+        {
+            str(flavor.get("name")): _quotas(flavor, f"{what} flavor {flavor.get('name')}")
+            for flavor in items_of(group, "flavors", what)
+        }
         for group in items_of(spec, "resourceGroups", what)
     )
     cohort = str(spec.get("cohortName") or spec.get("cohort") or "")
     return ClusterQueue(name, groups, cohort, selector_of(spec, "namespaceSelector", what), _inactive(resource))
 
 
-def _quotas(flavor: Resource, what: str) -> typing.Dict[str, str]:
+def _quotas(flavor: Resource, what: str) -> dict[str, str]:
     found = {str(item.get("name")): str(item.get("nominalQuota", "0")) for item in items_of(flavor, "resources", what)}
     for name, value in found.items():
         quantity(value, f"{what}: {name}")
     return found
 
 
-def frameworks(data: typing.Any) -> typing.Tuple[str, ...]:
+def frameworks(data: typing.Any) -> tuple[str, ...]:
     """integrations.frameworks of Kueue's configuration.
 
     :param data: loaded

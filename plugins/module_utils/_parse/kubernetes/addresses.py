@@ -2,10 +2,11 @@
 
 """Address ranges as whereabouts and nv-ipam read them.
 
-Sources: whereabouts 0.9 README, pkg/iphelpers and pkg/config: usable are network + 1 to broadcast - 1; ``a-b/len`` is a range inside a network and
-overrules range_start and range_end; those outside the usable range are ignored in silence there, so they are refused here.
-nvidia-k8s-ipam api/v1alpha1/{helpers,*_validate}.go, pkg/ipam-controller/allocator: an IPPool is cut into blocks of equal size from network + 1 on, a CIDRPool
-into networks of equal prefix; each node gets one, and one that is excluded as a whole is passed over.
+Sources: whereabouts 0.9 README, pkg/iphelpers and pkg/config: usable are network + 1 to broadcast - 1; ``a-b/len`` is a
+range inside a network and overrules range_start and range_end; those outside the usable range are ignored in silence
+there, so they are refused here. nvidia-k8s-ipam api/v1alpha1/{helpers,*_validate}.go, pkg/ipam-controller/allocator: an
+IPPool is cut into blocks of equal size from network + 1 on, a CIDRPool into networks of equal prefix; each node gets
+one, and one that is excluded as a whole is passed over.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Pool:
     network: Network
     first: Address
     last: Address
-    excluded: typing.Tuple[typing.Tuple[int, int], ...] = ()
+    excluded: tuple[tuple[int, int], ...] = ()
 
     @property
     def capacity(self) -> int:
@@ -79,12 +80,18 @@ class Pool:
     def hands_out(self, address: str) -> bool:
         """Whether a pod may get ``address``."""
         parsed = _address_or_none(address)
-        if parsed is None or parsed.version != self.network.version or not int(self.first) <= int(parsed) <= int(self.last):
+        if (
+            parsed is None
+            or parsed.version != self.network.version
+            or not int(self.first) <= int(parsed) <= int(self.last)
+        ):
             return False
         return not any(low <= int(parsed) <= high for low, high in self.excluded)
 
 
-def parse_range(text: str, start: typing.Optional[str] = None, end: typing.Optional[str] = None, exclude: typing.Sequence[str] = ()) -> Pool:
+def parse_range(
+    text: str, start: typing.Optional[str] = None, end: typing.Optional[str] = None, exclude: typing.Sequence[str] = ()
+) -> Pool:
     """Read the range keys of an ipam mapping.
 
     :param text: ``range``: ``10.0.0.0/24``, or ``10.0.0.10-10.0.0.20/24``
@@ -95,21 +102,38 @@ def parse_range(text: str, start: typing.Optional[str] = None, end: typing.Optio
     """
     inner, network = _split(text)
     if network.num_addresses < 4:
-        raise RangeError("range", text, "a prefix that leaves host addresses", "A network of this size has no address for a pod.", "Use a wider network.")
+        raise RangeError(
+            "range",
+            text,
+            "a prefix that leaves host addresses",
+            "A network of this size has no address for a pod.",
+            "Use a wider network.",
+        )
     for field, value in (("range_start", start), ("range_end", end)):
         if inner is not None and value is not None:
             why = "range names its first and last address itself, and whereabouts takes those."
-            raise RangeError(field, value, f"no {field} beside a range of the form a-b/prefix", why, "Say it in one of the two ways.")
+            raise RangeError(
+                field, value, f"no {field} beside a range of the form a-b/prefix", why, "Say it in one of the two ways."
+            )
     first, last = network.network_address + 1, network.broadcast_address - 1
     if inner is not None:
-        first, last = _bounded("range", inner[0], network, first, last), _bounded("range", inner[1], network, first, last)
+        first, last = (
+            _bounded("range", inner[0], network, first, last),
+            _bounded("range", inner[1], network, first, last),
+        )
     if start is not None:
         first = _bounded("range_start", start, network, first, last)
     if end is not None:
         last = _bounded("range_end", end, network, first, last)
     if int(first) > int(last):
         field = "range_end" if end else "range"
-        raise RangeError(field, end or text, f"an address from {first} up", "The range ends before it starts.", "Swap or correct the two.")
+        raise RangeError(
+            field,
+            end or text,
+            f"an address from {first} up",
+            "The range ends before it starts.",
+            "Swap or correct the two.",
+        )
     return Pool(network, first, last, _excluded(exclude, int(first), int(last), network.version))
 
 
@@ -131,8 +155,8 @@ class Blocks:
     first: int
     last: int
     size: int
-    edges: typing.Tuple[int, int] = (0, 0)
-    excluded: typing.Tuple[typing.Tuple[int, int], ...] = ()
+    edges: tuple[int, int] = (0, 0)
+    excluded: tuple[tuple[int, int], ...] = ()
     gateway: typing.Optional[int] = None
     gateway_index: typing.Optional[int] = None
 
@@ -140,7 +164,7 @@ class Blocks:
         """Tell whether ``address`` is one that a block may have, be it excluded or not."""
         return _is_between(address, self.network, self.first, self.last)
 
-    def share(self, nodes: int) -> typing.Tuple[int, int]:
+    def share(self, nodes: int) -> tuple[int, int]:
         """How many of ``nodes`` get a block, and how many addresses the poorest of them has for pods."""
         found, poorest, start = 0, self.size, self.first
         while found < nodes and start + self.size - 1 <= self.last:
@@ -159,11 +183,15 @@ class Blocks:
         gateway = self.gateway if self.gateway_index is None else start + self.gateway_index
         start, end = start + self.edges[0], end - self.edges[1]
         holes = [(max(low, start), min(high, end)) for low, high in self.excluded if low <= end and high >= start]
-        reserved = gateway is not None and start <= gateway <= end and not any(low <= gateway <= high for low, high in holes)
+        reserved = (
+            gateway is not None and start <= gateway <= end and not any(low <= gateway <= high for low, high in holes)
+        )
         return end - start + 1 - sum(high - low + 1 for low, high in holes) - reserved
 
 
-def parse_blocks(text: str, size: int, gateway: typing.Optional[str] = None, exclude: typing.Sequence[str] = ()) -> Blocks:
+def parse_blocks(
+    text: str, size: int, gateway: typing.Optional[str] = None, exclude: typing.Sequence[str] = ()
+) -> Blocks:
     """Read an IPPool of nv-ipam.
 
     :param text: ``subnet``
@@ -178,11 +206,22 @@ def parse_blocks(text: str, size: int, gateway: typing.Optional[str] = None, exc
         start, end = start + 1, end - (network.version == 4)
     if not 1 <= size <= end - start + 1:
         why = "The operator's webhook refuses a block that is larger than its network."
-        raise RangeError("pool.per_node_block_size", str(size), f"1 to {end - start + 1}", why, "Correct it, or widen range.")
-    return Blocks(network, start, end, size, excluded=_inside(exclude, network), gateway=None if gateway is None else _gateway(gateway, network))
+        raise RangeError(
+            "pool.per_node_block_size", str(size), f"1 to {end - start + 1}", why, "Correct it, or widen range."
+        )
+    return Blocks(
+        network,
+        start,
+        end,
+        size,
+        excluded=_inside(exclude, network),
+        gateway=None if gateway is None else _gateway(gateway, network),
+    )
 
 
-def parse_networks(text: str, prefix: int, gateway_index: typing.Optional[int] = None, exclude: typing.Sequence[str] = ()) -> Blocks:
+def parse_networks(
+    text: str, prefix: int, gateway_index: typing.Optional[int] = None, exclude: typing.Sequence[str] = ()
+) -> Blocks:
     """Read a CIDRPool of nv-ipam.
 
     :param text: ``cidr``
@@ -195,12 +234,22 @@ def parse_networks(text: str, prefix: int, gateway_index: typing.Optional[int] =
     bits = network.max_prefixlen
     if not max(1, network.prefixlen) <= prefix <= bits:
         why = "Each node gets a network of this prefix, out of range."
-        raise RangeError("pool.per_node_network_prefix", str(prefix), f"{max(1, network.prefixlen)} to {bits}", why, "Correct it, or widen range.")
+        raise RangeError(
+            "pool.per_node_network_prefix",
+            str(prefix),
+            f"{max(1, network.prefixlen)} to {bits}",
+            why,
+            "Correct it, or widen range.",
+        )
     size = 1 << (bits - prefix)
     edges = (1, int(network.version == 4)) if prefix < bits - 1 else (0, 0)
     if gateway_index is not None and not edges[0] <= gateway_index <= size - 1 - edges[1]:
-        why = "The gateway is counted from the network address of each node's network, and must be a host address of it."
-        raise RangeError("pool.gateway_index", str(gateway_index), f"{edges[0]} to {size - 1 - edges[1]}", why, "Use 1.")
+        why = (
+            "The gateway is counted from the network address of each node's network, and must be a host address of it."
+        )
+        raise RangeError(
+            "pool.gateway_index", str(gateway_index), f"{edges[0]} to {size - 1 - edges[1]}", why, "Use 1."
+        )
     first, last = int(network.network_address), int(network.broadcast_address)
     return Blocks(network, first, last, size, edges, _inside(exclude, network), gateway_index=gateway_index)
 
@@ -224,15 +273,24 @@ def is_address(text: str) -> bool:
 def _plain(text: str) -> Network:
     inner, network = _split(text)
     if inner is not None:
-        raise RangeError("range", text, _EXAMPLE, "nv-ipam knows no first and last address, only networks.", "Write the network, and exclude the rest.")
+        raise RangeError(
+            "range",
+            text,
+            _EXAMPLE,
+            "nv-ipam knows no first and last address, only networks.",
+            "Write the network, and exclude the rest.",
+        )
     return network
 
 
-def _inside(exclude: typing.Sequence[str], network: Network) -> typing.Tuple[typing.Tuple[int, int], ...]:
+def _inside(exclude: typing.Sequence[str], network: Network) -> tuple[tuple[int, int], ...]:
     """Exclusions of nv-ipam, whose webhook refuses what is outside of the pool."""
     for index, item in enumerate(exclude):
         hole = _hole(item, index, network.version)
-        if not (int(network.network_address) <= int(hole.network_address) and int(hole.broadcast_address) <= int(network.broadcast_address)):
+        if not (
+            int(network.network_address) <= int(hole.network_address)
+            and int(hole.broadcast_address) <= int(network.broadcast_address)
+        ):
             why = "The webhook of nv-ipam refuses exclusions outside of the pool."
             raise RangeError(f"exclude[{index}]", item, f"a part of {network}", why, "Correct or remove it.")
     return _excluded(exclude, int(network.network_address), int(network.broadcast_address), network.version)
@@ -242,11 +300,17 @@ def _gateway(text: str, network: Network) -> int:
     address = _address_or_none(text)
     if address is None or address not in network:
         why = "The webhook of nv-ipam refuses a gateway outside of the pool."
-        raise RangeError("gateway", text, f"an address in {network}", why, "Correct the gateway, or remove it: RDMA traffic of one subnet needs none.")
+        raise RangeError(
+            "gateway",
+            text,
+            f"an address in {network}",
+            why,
+            "Correct the gateway, or remove it: RDMA traffic of one subnet needs none.",
+        )
     return int(address)
 
 
-def _split(text: str) -> typing.Tuple[typing.Optional[typing.Tuple[str, str]], Network]:
+def _split(text: str) -> tuple[typing.Optional[tuple[str, str]], Network]:
     low, dash, rest = text.partition("-")
     inner = None
     body = text
@@ -254,19 +318,32 @@ def _split(text: str) -> typing.Tuple[typing.Optional[typing.Tuple[str, str]], N
         high, slash, prefix = rest.partition("/")
         inner, body = (low, high), f"{high}{slash}{prefix}"
     if "/" not in text:
-        raise RangeError("range", text, _EXAMPLE, "Without a prefix nobody knows the size of the network.", "Add the prefix.")
+        raise RangeError(
+            "range", text, _EXAMPLE, "Without a prefix nobody knows the size of the network.", "Add the prefix."
+        )
     try:
         interface = ipaddress.ip_interface(body)
     except ValueError as error:
         raise RangeError("range", text, _EXAMPLE, f"It can't be read: {error}.", "Correct it.") from error
     network = interface.network
     if network.prefixlen < _SHORTEST_PREFIX[network.version]:
-        why = f"/{network.prefixlen} is {network}: {network.num_addresses} addresses, most of them other people's. Pods would lose their way to them."
+        why = (
+            f"/{network.prefixlen} is {network}: {network.num_addresses} addresses, most of them other people's. Pods"
+            " would lose their way to them."
+        )
         expected = f"a prefix of /{_SHORTEST_PREFIX[network.version]} or longer"
         raise RangeError("range", text, expected, why, "Write the network that you mean, such as 100.100.100.0/24.")
     if inner is None and interface.ip != network.network_address:
-        why = f"Bits are set beyond the prefix, so two readers may take it for two networks; whereabouts takes {network}."
-        raise RangeError("range", text, str(network), why, f"Write {network} if you mean it; to start at {interface.ip} use range_start.")
+        why = (
+            f"Bits are set beyond the prefix, so two readers may take it for two networks; whereabouts takes {network}."
+        )
+        raise RangeError(
+            "range",
+            text,
+            str(network),
+            why,
+            f"Write {network} if you mean it; to start at {interface.ip} use range_start.",
+        )
     return inner, network
 
 
@@ -280,14 +357,14 @@ def _bounded(field: str, text: str, network: Network, first: Address, last: Addr
     return address
 
 
-def _excluded(items: typing.Sequence[str], first: int, last: int, version: int) -> typing.Tuple[typing.Tuple[int, int], ...]:
+def _excluded(items: typing.Sequence[str], first: int, last: int, version: int) -> tuple[tuple[int, int], ...]:
     intervals = []
     for index, item in enumerate(items):
         network = _hole(item, index, version)
         low, high = max(first, int(network.network_address)), min(last, int(network.broadcast_address))
         if low <= high:
             intervals.append((low, high))
-    merged: typing.List[typing.Tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for low, high in sorted(intervals):
         if merged and low <= merged[-1][1] + 1:
             merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
@@ -300,9 +377,13 @@ def _hole(item: str, index: int, version: int) -> Network:
     try:
         network = ipaddress.ip_network(item, strict=False)
     except ValueError as error:
-        raise RangeError(f"exclude[{index}]", item, "a network or an address", f"It can't be read: {error}.", "Correct it.") from error
+        raise RangeError(
+            f"exclude[{index}]", item, "a network or an address", f"It can't be read: {error}.", "Correct it."
+        ) from error
     if network.version != version:
-        raise RangeError(f"exclude[{index}]", item, f"IPv{version}", "The range is of the other IP version.", "Correct it.")
+        raise RangeError(
+            f"exclude[{index}]", item, f"IPv{version}", "The range is of the other IP version.", "Correct it."
+        )
     return network
 
 

@@ -2,8 +2,8 @@
 
 """What ``helm template --include-crds`` prints, and the examples that a ClusterServiceVersion carries.
 
-Helm writes each document behind a line ``# Source: <chart>/<file>``; files of a chart's folder ``crds`` come first. [src helm v3 pkg/action/action.go
-renderResources]
+Helm writes each document behind a line ``# Source: <chart>/<file>``; files of a chart's folder ``crds`` come first.
+[src helm v3 pkg/action/action.go renderResources]
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ _EXAMPLES = "alm-examples"
 
 
 def definitions_text(text: str) -> str:
-    """The documents of the folders ``crds`` of a chart and of the charts in it: what Helm installs once, and never upgrades.
+    """The documents of the folders ``crds`` of a chart and of the charts in it: what Helm installs once, and never
+    upgrades.
 
     Definitions among the templates are left out: those Helm upgrades itself.
     """
-    found, folders = [], typing.cast(typing.List[str], [])
+    found, folders = [], typing.cast(list[str], [])
     for part in re.split(r"^---[ \t]*$", text, flags=re.MULTILINE):
         source = _SOURCE.search(part)
         # a file may hold several documents, and Helm names it before the first one
@@ -32,7 +33,7 @@ def definitions_text(text: str) -> str:
     return "".join(f"---\n{part}\n" for part in found)
 
 
-def olm_examples(resource: Resource) -> typing.Tuple[typing.Dict[str, typing.Any], ...]:
+def olm_examples(resource: Resource) -> tuple[dict[str, typing.Any], ...]:
     """Objects of a ClusterServiceVersion's annotation alm-examples.
 
     :raises ResourceError: it holds no list of objects

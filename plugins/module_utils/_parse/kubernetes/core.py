@@ -18,15 +18,28 @@ from ..._model.marks import RUN_LABEL, is_ours
 from ..limits import MIB, decode_json
 from .foreign import is_mirror_pod
 from .quantity import whole
-from .resource import Resource, ResourceError, items_of, known, labels_of, mapping_at, name_of, number_of, selector_of, text_at, text_of, title_of
+from .resource import (
+    Resource,
+    ResourceError,
+    items_of,
+    known,
+    labels_of,
+    mapping_at,
+    name_of,
+    number_of,
+    selector_of,
+    text_at,
+    text_of,
+    title_of,
+)
 
 #: labels, expressions and their values of a budget's selector; real ones have one or two
 MOST_ASKED = 64
 
 
 def node(resource: Resource) -> ClusterNode:
-    """A v1 Node. A number of somebody else's resource that can't be read is no error: only who needs the resource looks at it. What the node says of itself and
-    is not of its type is not known.
+    """A v1 Node. A number of somebody else's resource that can't be read is no error: only who needs the resource looks
+    at it. What the node says of itself and is not of its type is not known.
 
     :raises ResourceError: no Node
     """
@@ -53,7 +66,8 @@ def system_uuid(resource: Resource) -> str:
 
 
 def boot_of(resource: Resource) -> Boot:
-    """What the kubelet of a v1 Node tells of the boot and of the machine; what is no UUID, or one that nobody has set, is not told.
+    """What the kubelet of a v1 Node tells of the boot and of the machine; what is no UUID, or one that nobody has set,
+    is not told.
 
     :raises ResourceError: no Node
     """
@@ -69,7 +83,7 @@ def internal_address(resource: Resource) -> typing.Optional[HostAddress]:
     return next(iter(sorted(internal_addresses(resource), key=lambda address: ":" in address)), None)
 
 
-def internal_addresses(resource: Resource) -> typing.Tuple[HostAddress, ...]:
+def internal_addresses(resource: Resource) -> tuple[HostAddress, ...]:
     """All addresses of a v1 Node among nodes, the kubelet's first one first.
 
     The kubelet writes them, and the API server takes any text.
@@ -84,12 +98,16 @@ def internal_addresses(resource: Resource) -> typing.Tuple[HostAddress, ...]:
 
 def _machine_config(annotations: Resource) -> str:
     """[machine-config-operator pkg/controller/common/layered_node_state.go IsNodeDone]"""
-    has, wanted, state = (annotations.get(f"machineconfiguration.openshift.io/{name}") for name in ("currentConfig", "desiredConfig", "state"))
+    has, wanted, state = (
+        annotations.get(f"machineconfiguration.openshift.io/{name}")
+        for name in ("currentConfig", "desiredConfig", "state")
+    )
     return known(SUBDOMAIN, has) if has and has == wanted and state == "Done" else ""
 
 
-def _extended(offered: Resource) -> typing.Tuple[typing.Dict[str, int], typing.Dict[str, str]]:
-    """Extended resources in pieces; and those that are no number of pieces, as they are written. They have a domain in the name; cpu and memory have none."""
+def _extended(offered: Resource) -> tuple[dict[str, int], dict[str, str]]:
+    """Extended resources in pieces; and those that are no number of pieces, as they are written. They have a domain in
+    the name; cpu and memory have none."""
     pieces, unread = {}, {}
     for key, value in offered.items():
         if RESOURCE.fits(key):
@@ -105,7 +123,11 @@ def pod(resource: Resource) -> ClusterPod:
 
     :raises ResourceError: none
     """
-    name, metadata, spec = text_of(SUBDOMAIN, name_of(resource), "Pod"), mapping_at(resource, "metadata"), mapping_at(resource, "spec")
+    name, metadata, spec = (
+        text_of(SUBDOMAIN, name_of(resource), "Pod"),
+        mapping_at(resource, "metadata"),
+        mapping_at(resource, "spec"),
+    )
     what = f"Pod {name}"
     containers = items_of(spec, "containers", what)
     labels = {str(key): str(value) for key, value in mapping_at(metadata, "labels").items()}
@@ -114,7 +136,16 @@ def pod(resource: Resource) -> ClusterPod:
         namespace=text_at(LABEL, metadata, "namespace", what),
         node=text_at(SUBDOMAIN, spec, "nodeName", what),
         labels=labels,
-        requests=tuple(sorted({key for container in containers for key in mapping_at(container, "resources", "requests") if LABEL_KEY.fits(key)})),
+        requests=tuple(
+            sorted(
+                {
+                    key
+                    for container in containers
+                    for key in mapping_at(container, "resources", "requests")
+                    if LABEL_KEY.fits(key)
+                }
+            )
+        ),
         owner=known(WORD, controller(resource)[0]),
         mirror=is_mirror_pod("Pod", resource),
         ended=mapping_at(resource, "status").get("phase") in ("Succeeded", "Failed"),
@@ -128,14 +159,17 @@ def pod(resource: Resource) -> ClusterPod:
 
 
 def _tolerates_cordon(toleration: typing.Mapping[str, typing.Any]) -> bool:
-    """Whether it covers the taint of a cordoned node, which has no value. [k8s.io/component-helpers scheduling/corev1 ToleratesTaint]"""
+    """Whether it covers the taint of a cordoned node, which has no value. [k8s.io/component-helpers scheduling/corev1
+    ToleratesTaint]"""
     if toleration.get("effect") not in (None, "", "NoSchedule"):
         return False
     key, exists = toleration.get("key") or "", toleration.get("operator") == "Exists"
-    return (exists and not key) or (key == "node.kubernetes.io/unschedulable" and (exists or not toleration.get("value")))
+    return (exists and not key) or (
+        key == "node.kubernetes.io/unschedulable" and (exists or not toleration.get("value"))
+    )
 
 
-def controller(resource: Resource) -> typing.Tuple[str, str]:
+def controller(resource: Resource) -> tuple[str, str]:
     """Kind and name of what controls an object; empty when nothing does.
 
     :raises ResourceError: none
@@ -145,7 +179,8 @@ def controller(resource: Resource) -> typing.Tuple[str, str]:
 
 
 def controller_uid(resource: Resource) -> str:
-    """The uid of what controls an object; empty when nothing does, or the text is no uid: whoever makes a pod writes it, and the API server takes any text.
+    """The uid of what controls an object; empty when nothing does, or the text is no uid: whoever makes a pod writes
+    it, and the API server takes any text.
 
     :raises ResourceError: none
     """
@@ -160,14 +195,18 @@ def _controller(resource: Resource) -> typing.Mapping[str, typing.Any]:
 def budget(resource: Resource) -> Budget:
     """A policy/v1 PodDisruptionBudget. One whose state is not known yet allows nothing, as the API server takes it.
 
-    A tenant writes its selector, and each of the namespace's pods is held against it: one that asks more than ``MOST_ASKED`` is taken for one of all pods.
+    A tenant writes its selector, and each of the namespace's pods is held against it: one that asks more than
+    ``MOST_ASKED`` is taken for one of all pods.
 
     :raises ResourceError: none
     """
     name = name_of(resource)
     what = f"PodDisruptionBudget {name}"
     selector = selector_of(mapping_at(resource, "spec"), "selector", what)
-    if selector is not None and len(selector.labels) + sum(1 + len(item.values) for item in selector.expressions) > MOST_ASKED:
+    if (
+        selector is not None
+        and len(selector.labels) + sum(1 + len(item.values) for item in selector.expressions) > MOST_ASKED
+    ):
         selector = LabelSelector()
     return Budget(
         name=name,
@@ -187,11 +226,19 @@ def workload(resource: Resource) -> Workload:
     status = mapping_at(resource, "status")
     containers = items_of(mapping_at(resource, "spec", "template", "spec"), "containers", title_of(resource))
     seen = number_of(status.get("observedGeneration", 0), f"{title_of(resource)}: observedGeneration")
-    current = seen >= number_of(mapping_at(resource, "metadata").get("generation", 0), f"{title_of(resource)}: generation")
+    current = seen >= number_of(
+        mapping_at(resource, "metadata").get("generation", 0), f"{title_of(resource)}: generation"
+    )
     if kind == "DaemonSet":
-        wanted, counts = status.get("desiredNumberScheduled", 0), (status.get("numberReady", 0), status.get("updatedNumberScheduled", 0))
+        wanted, counts = (
+            status.get("desiredNumberScheduled", 0),
+            (status.get("numberReady", 0), status.get("updatedNumberScheduled", 0)),
+        )
     else:
-        wanted, counts = mapping_at(resource, "spec").get("replicas", 1), (status.get("availableReplicas", 0), status.get("updatedReplicas", 0))
+        wanted, counts = (
+            mapping_at(resource, "spec").get("replicas", 1),
+            (status.get("availableReplicas", 0), status.get("updatedReplicas", 0)),
+        )
     ready = min(number_of(count, f"{title_of(resource)}: ready pods") for count in counts)
     return Workload(
         name=name,

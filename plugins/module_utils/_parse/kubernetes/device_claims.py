@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects of Dynamic Resource Allocation: claims of pods, ResourceClaim, ResourceClaimTemplate, DeviceClass, ResourceSlice.
+"""Objects of Dynamic Resource Allocation: claims of pods, ResourceClaim, ResourceClaimTemplate, DeviceClass,
+ResourceSlice.
 
 [k8s.io/api v0.37 resource/v1, v1beta1 and v1beta2]
 """
@@ -11,7 +12,15 @@ import re
 import typing
 
 from ..._model.boundary.kubernetes import DEVICE_POOL, LABEL, LABEL_KEY, REQUEST_NAME, SUBDOMAIN
-from ..._model.device_claims import DeviceClaim, DeviceClass, DeviceRequest, DeviceSlice, DeviceWay, PodClaim, TakenClaim
+from ..._model.device_claims import (
+    DeviceClaim,
+    DeviceClass,
+    DeviceRequest,
+    DeviceSlice,
+    DeviceWay,
+    PodClaim,
+    TakenClaim,
+)
 from .resource import Resource, ResourceError, items_of, mapping_at, name_of, number_of, text_at, text_of, title_of
 
 CLAIM, TEMPLATE, CLASS, SLICE = "ResourceClaim", "ResourceClaimTemplate", "DeviceClass", "ResourceSlice"
@@ -26,7 +35,7 @@ _LONGEST_EXPRESSION = 10_240
 _DRIVER = re.compile(r"""\bdevice\.driver\s{0,9}==\s{0,9}(["'])([a-z0-9.-]{1,253})\1""")
 
 
-def read_pod_claims(spec: Resource, what: str) -> typing.Tuple[PodClaim, ...]:
+def read_pod_claims(spec: Resource, what: str) -> tuple[PodClaim, ...]:
     """Return the claims of a pod.
 
     :param spec: of the pod
@@ -39,12 +48,15 @@ def read_pod_claims(spec: Resource, what: str) -> typing.Tuple[PodClaim, ...]:
         claim = text_at(SUBDOMAIN, item, "resourceClaimName", f"{what}: resourceClaims")
         template = text_at(SUBDOMAIN, item, "resourceClaimTemplateName", f"{what}: resourceClaims")
         if bool(claim) == bool(template):
-            raise ResourceError(f"{what}: resourceClaims: {name} names {'both' if claim else 'none'} of resourceClaimName and resourceClaimTemplateName")
+            raise ResourceError(
+                f"{what}: resourceClaims: {name} names {'both' if claim else 'none'} of resourceClaimName and"
+                " resourceClaimTemplateName"
+            )
         found.append(PodClaim(name, claim or template, bool(template)))
     return tuple(found)
 
 
-def read_taken_claims(container: Resource, what: str) -> typing.Tuple[TakenClaim, ...]:
+def read_taken_claims(container: Resource, what: str) -> tuple[TakenClaim, ...]:
     """Return the claims of its pod that a container takes.
 
     :param what: where it stands, for the message
@@ -52,7 +64,10 @@ def read_taken_claims(container: Resource, what: str) -> typing.Tuple[TakenClaim
     """
     found = _few(mapping_at(container, "resources"), "claims", what, _MOST_OF_A_POD)
     where = f"{what}.resources.claims"
-    return tuple(TakenClaim(text_of(LABEL, item.get("name"), f"{where}: name"), text_at(REQUEST_NAME, item, "request", where)) for item in found)
+    return tuple(
+        TakenClaim(text_of(LABEL, item.get("name"), f"{where}: name"), text_at(REQUEST_NAME, item, "request", where))
+        for item in found
+    )
 
 
 def read_claim(resource: Resource) -> DeviceClaim:
@@ -64,7 +79,9 @@ def read_claim(resource: Resource) -> DeviceClaim:
     devices = mapping_at(resource, *(("spec", "spec", "devices") if template else ("spec", "devices")))
     namespace = text_at(LABEL, mapping_at(resource, "metadata"), "namespace", f"{what}: metadata") or "default"
     name = text_of(SUBDOMAIN, name_of(resource), f"{what}: metadata.name")
-    return DeviceClaim(f"{namespace}/{name}", template, tuple(_request(item, what) for item in _few(devices, "requests", what)))
+    return DeviceClaim(
+        f"{namespace}/{name}", template, tuple(_request(item, what) for item in _few(devices, "requests", what))
+    )
 
 
 def read_slice(resource: Resource) -> DeviceSlice:
@@ -94,15 +111,22 @@ def read_class(resource: Resource) -> DeviceClass:
         # a selector of a later kind names no driver that is known
         expression = mapping_at(item, "cel").get("expression") or ""
         if not isinstance(expression, str) or len(expression) > _LONGEST_EXPRESSION:
-            raise ResourceError(f"{what}: the expression of a selector is no text, or a longer one than the API server takes")
+            raise ResourceError(
+                f"{what}: the expression of a selector is no text, or a longer one than the API server takes"
+            )
         drivers += [found[1] for found in _DRIVER.findall(expression) if SUBDOMAIN.fits(found[1])]
     return DeviceClass(name, tuple(dict.fromkeys(drivers)), text_at(LABEL_KEY, spec, "extendedResourceName", what))
 
 
 def _request(request: Resource, what: str) -> DeviceRequest:
     """A request with its classes: of v1 in ``exactly`` or ``firstAvailable``, of v1beta1 in the request itself."""
-    ways = [*_few(request, "firstAvailable", what), *([mapping_at(request, "exactly")] if request.get("exactly") else [])] or [dict(request)]
-    return DeviceRequest(text_of(LABEL, request.get("name"), f"{what}: requests: name"), tuple(_way(item, what) for item in ways))
+    ways = [
+        *_few(request, "firstAvailable", what),
+        *([mapping_at(request, "exactly")] if request.get("exactly") else []),
+    ] or [dict(request)]
+    return DeviceRequest(
+        text_of(LABEL, request.get("name"), f"{what}: requests: name"), tuple(_way(item, what) for item in ways)
+    )
 
 
 def _way(way: Resource, what: str) -> DeviceWay:
@@ -112,7 +136,7 @@ def _way(way: Resource, what: str) -> DeviceWay:
     return DeviceWay(name, 1 if way.get("allocationMode") == "All" else count)
 
 
-def _few(parent: Resource, key: str, what: str, most: int = _MOST) -> typing.List[typing.Dict[str, typing.Any]]:
+def _few(parent: Resource, key: str, what: str, most: int = _MOST) -> list[dict[str, typing.Any]]:
     found = items_of(parent, key, what)
     if len(found) > most:
         raise ResourceError(f"{what}: {key} has {len(found)} entries; {most} are the most")

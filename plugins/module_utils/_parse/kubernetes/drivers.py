@@ -2,8 +2,8 @@
 
 """The driver containers of NVIDIA's operators: what their policies ask for, and by what of a node the image is chosen.
 
-[src Mellanox/network-operator v26.4.1 api/v1alpha1 OFEDDriverSpec, NicNodePolicySpec, pkg/nodeinfo; NVIDIA/gpu-operator v26.3.3 api/nvidia/v1 DriverSpec,
-api/nvidia/v1alpha1 NVIDIADriverSpec, internal/state/nodepool.go]
+[src Mellanox/network-operator v26.4.1 api/v1alpha1 OFEDDriverSpec, NicNodePolicySpec, pkg/nodeinfo; NVIDIA/gpu-operator
+v26.3.3 api/nvidia/v1 DriverSpec, api/nvidia/v1alpha1 NVIDIADriverSpec, internal/state/nodepool.go]
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from ..._model.drivers import GPU_OF_NODES, OF_NICS, DriverHost, DriverPolicy
 from .resource import Resource, items_of, known, labels_of, mapping_at, name_of, text_of, title_of
 
 _NFD = "feature.node.kubernetes.io/"
-_GPU_LABELS = ("nvidia.com/gpu.present", f"{_NFD}pci-10de.present", f"{_NFD}pci-0302_10de.present", f"{_NFD}pci-0300_10de.present")
+_GPU_LABELS = (
+    "nvidia.com/gpu.present",
+    f"{_NFD}pci-10de.present",
+    f"{_NFD}pci-0302_10de.present",
+    f"{_NFD}pci-0300_10de.present",
+)
 _OFED_STATE = "state-OFED"
 
 
@@ -31,7 +36,7 @@ def driver_policy(resource: Resource) -> DriverPolicy:
     return _of_gpu_nodes(resource, kind, name) if kind == GPU_OF_NODES else _of_gpus(resource, kind, name)
 
 
-def driver_selector(resource: Resource) -> typing.Dict[str, str]:
+def driver_selector(resource: Resource) -> dict[str, str]:
     """Labels of the nodes that a policy is for; none where it is for all.
 
     :raises ResourceError: no such object
@@ -41,7 +46,9 @@ def driver_selector(resource: Resource) -> typing.Dict[str, str]:
 
 def _of_nics(resource: Resource, kind: str, name: str) -> DriverPolicy:
     spec, status = mapping_at(resource, "spec", "ofedDriver"), mapping_at(resource, "status")
-    part = next((item for item in items_of(status, "appliedStates", title_of(resource)) if item.get("name") == _OFED_STATE), {})
+    part = next(
+        (item for item in items_of(status, "appliedStates", title_of(resource)) if item.get("name") == _OFED_STATE), {}
+    )
     ready = (part.get("state") or status.get("state")) == "ready"
     return DriverPolicy(
         kind,
@@ -57,20 +64,33 @@ def _of_nics(resource: Resource, kind: str, name: str) -> DriverPolicy:
 
 
 def _of_gpus(resource: Resource, kind: str, name: str) -> DriverPolicy:
-    """Its operator takes an absent ``enabled`` for true. With useNvidiaDriverCRD objects of kind NVIDIADriver bring the driver instead."""
+    """Its operator takes an absent ``enabled`` for true. With useNvidiaDriverCRD objects of kind NVIDIADriver bring the
+    driver instead."""
     spec = mapping_at(resource, "spec", "driver")
     container = spec.get("enabled") is not False and spec.get("useNvidiaDriverCRD") is not True
     ready = mapping_at(resource, "status").get("state") == "ready"
     repositories = _text(mapping_at(spec, "repoConfig"), "configMapName")
     delegated = spec.get("enabled") is not False and spec.get("useNvidiaDriverCRD") is True
     precompiled = spec.get("usePrecompiled") is True
-    return DriverPolicy(kind, name, container, _image(spec), _text(spec, "version"), precompiled, repositories, container and ready, delegated=delegated)
+    return DriverPolicy(
+        kind,
+        name,
+        container,
+        _image(spec),
+        _text(spec, "version"),
+        precompiled,
+        repositories,
+        container and ready,
+        delegated=delegated,
+    )
 
 
 def _of_gpu_nodes(resource: Resource, kind: str, name: str) -> DriverPolicy:
     spec, ready = mapping_at(resource, "spec"), mapping_at(resource, "status").get("state") == "ready"
     repositories = _text(mapping_at(spec, "repoConfig"), "name")
-    return DriverPolicy(kind, name, True, _image(spec), _text(spec, "version"), spec.get("usePrecompiled") is True, repositories, ready)
+    return DriverPolicy(
+        kind, name, True, _image(spec), _text(spec, "version"), spec.get("usePrecompiled") is True, repositories, ready
+    )
 
 
 def _text(parent: typing.Mapping[str, typing.Any], key: str) -> str:

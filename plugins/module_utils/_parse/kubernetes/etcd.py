@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-import typing
-
 from ..._model.control_plane import EtcdMember
 from .resource import Resource, items_of, mapping_at, name_of
 
-#: namespace and label selector of the pods: kubeadm [kubernetes cmd/kubeadm/app/phases/etcd/local.go] and RKE2; OpenShift's etcd operator
-PODS: typing.Tuple[typing.Tuple[str, str], ...] = (("kube-system", "component=etcd"), ("openshift-etcd", "app=etcd"))
+#: namespace and label selector of the pods: kubeadm [kubernetes cmd/kubeadm/app/phases/etcd/local.go] and RKE2;
+#: OpenShift's etcd operator
+PODS: tuple[tuple[str, str], ...] = (("kube-system", "component=etcd"), ("openshift-etcd", "app=etcd"))
 
 
 def member(resource: Resource) -> EtcdMember:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What of a namespace is somebody else's: not made by the collection, not what each namespace has by itself, and not made by the API server's controllers."""
+"""What of a namespace is somebody else's: not made by the collection, not what each namespace has by itself, and not
+made by the API server's controllers."""
 
 from __future__ import annotations
 
@@ -10,12 +11,18 @@ import typing
 from ..._model.marks import is_ours
 from .resource import Resource, items_of, labels_of, mapping_at, name_of, texts_of
 
-#: API groups that show again what other groups hold, or what no namespace holds: packages of catalogs, OpenShift's copies of RBAC
-_SHOWN_AGAIN = ("packages.operators.coreos.com", "authorization.openshift.io", "project.openshift.io", "quota.openshift.io")
+#: API groups that show again what other groups hold, or what no namespace holds: packages of catalogs, OpenShift's
+#: copies of RBAC
+_SHOWN_AGAIN = (
+    "packages.operators.coreos.com",
+    "authorization.openshift.io",
+    "project.openshift.io",
+    "quota.openshift.io",
+)
 #: resources without data of their own: what happened, who leads, and tags of an ImageStream
 _WITHOUT_DATA = ("events", "leases", "imagestreamtags", "imagetags")
 #: that Kubernetes, OpenShift, Istio, OpenShift AI (odh) and OpenShift Pipelines make in each namespace: kind and names
-_EVERYWHERE: typing.Dict[str, typing.Tuple[str, ...]] = {
+_EVERYWHERE: dict[str, tuple[str, ...]] = {
     "ConfigMap": (
         "kube-root-ca.crt",
         "openshift-service-ca.crt",
@@ -68,16 +75,16 @@ class Judged:
     :ivar going: of what is being deleted, or whose owner is gone, so that the garbage collector takes it
     """
 
-    foreign: typing.Tuple[str, ...] = ()
-    going: typing.Tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    going: tuple[str, ...] = ()
 
 
-def versions(groups: Resource) -> typing.Tuple[str, ...]:
+def versions(groups: Resource) -> tuple[str, ...]:
     """Paths of all versions of an APIGroupList, of each group the preferred one first.
 
     :raises ResourceError: it is none
     """
-    found: typing.List[str] = []
+    found: list[str] = []
     for group in items_of(mapping_at(groups), "groups", "APIGroupList"):
         name = str(group.get("name") or "")
         # figures of pods; an adapter that is away tells nothing at all
@@ -89,7 +96,7 @@ def versions(groups: Resource) -> typing.Tuple[str, ...]:
     return tuple(found)
 
 
-def resources(listed: Resource, base: str) -> typing.Tuple[ApiResource, ...]:
+def resources(listed: Resource, base: str) -> tuple[ApiResource, ...]:
     """The resources of an APIResourceList, without subresources.
 
     :raises ResourceError: it is none
@@ -98,7 +105,11 @@ def resources(listed: Resource, base: str) -> typing.Tuple[ApiResource, ...]:
     for item in items_of(mapping_at(listed), "resources", f"APIResourceList {base}"):
         plural = str(item.get("name") or "")
         if "/" not in plural:
-            listable = item.get("namespaced") is True and "list" in texts_of(item, "verbs", f"APIResource {plural}") and plural not in _WITHOUT_DATA
+            listable = (
+                item.get("namespaced") is True
+                and "list" in texts_of(item, "verbs", f"APIResource {plural}")
+                and plural not in _WITHOUT_DATA
+            )
             found.append(ApiResource(base, plural, str(item.get("kind") or plural), listable))
     return tuple(found)
 
@@ -112,25 +123,27 @@ class _Other(typing.NamedTuple):
 
     kind: str
     name: str
-    owners: typing.FrozenSet[str]
+    owners: frozenset[str]
     passes: bool
 
 
-def _owners(references: typing.Sequence[Resource]) -> typing.FrozenSet[str]:
-    """Uids of owners. Of what has more than any controller writes, the others are no owners: then it keeps its namespace."""
+def _owners(references: typing.Sequence[Resource]) -> frozenset[str]:
+    """Uids of owners. Of what has more than any controller writes, the others are no owners: then it keeps its
+    namespace."""
     uids = (str(owner.get("uid") or "") for owner in references[:_MOST_OWNERS])
     return frozenset(uid for uid in uids if len(uid) <= _MOST_OF_UID)
 
 
-def judge(objects: typing.Iterable[typing.Tuple[str, Resource]]) -> Judged:
-    """Whose the objects of a namespace are. What has an owner in the namespace is its owner's. Mirror pods are nobody's: what they show runs on without them.
+def judge(objects: typing.Iterable[tuple[str, Resource]]) -> Judged:
+    """Whose the objects of a namespace are. What has an owner in the namespace is its owner's. Mirror pods are
+    nobody's: what they show runs on without them.
 
     :param objects: all of them: kind, and what has its metadata
     :raises ResourceError: an object without a name
     """
-    there: typing.Set[str] = set()
-    services: typing.Set[str] = set()
-    others: typing.List[_Other] = []
+    there: set[str] = set()
+    services: set[str] = set()
+    others: list[_Other] = []
     for kind, item in objects:
         if is_mirror_pod(kind, item):
             continue
@@ -139,9 +152,13 @@ def judge(objects: typing.Iterable[typing.Tuple[str, Resource]]) -> Judged:
         services |= {name} if kind == "Service" else set()
         owners = items_of(metadata, "ownerReferences", f"{kind} {name}")
         if not is_ours(labels_of(item)) and not is_everywhere(kind, item):
-            others.append(_Other(kind, name, _owners(owners), bool(owners) or "deletionTimestamp" in metadata or kind == "Endpoints"))
-    foreign: typing.List[str] = []
-    going: typing.List[str] = []
+            others.append(
+                _Other(
+                    kind, name, _owners(owners), bool(owners) or "deletionTimestamp" in metadata or kind == "Endpoints"
+                )
+            )
+    foreign: list[str] = []
+    going: list[str] = []
     for other in others:
         if other.owners.isdisjoint(there) and not (other.kind == "Endpoints" and other.name in services):
             (going if other.passes else foreign).append(f"{other.kind} {other.name}")
@@ -158,14 +175,16 @@ def is_everywhere(kind: str, item: Resource) -> bool:
         return any(annotations.get(key) in _EVERYWHERE["ServiceAccount"] for key in _ACCOUNT_OF)
     if kind == "ConfigMap" and (_LEADER in annotations or labels_of(item).get(_CERTIFICATES) == "true"):
         return True
-    return name_of(item) in _EVERYWHERE.get(kind, ()) or (kind == "ClusterServiceVersion" and _COPIED in labels_of(item))
+    return name_of(item) in _EVERYWHERE.get(kind, ()) or (
+        kind == "ClusterServiceVersion" and _COPIED in labels_of(item)
+    )
 
 
 def is_mirror_pod(kind: str, item: Resource) -> bool:
     """Whether an object is a mirror pod, which any kubelet may put into any namespace, and which has no ServiceAccount.
 
-    The API server lets nobody add the annotation to a pod that is there. [pkg/apis/core/validation ValidatePodSpecificAnnotationUpdates,
-    plugin/pkg/admission/serviceaccount Validate]
+    The API server lets nobody add the annotation to a pod that is there. [pkg/apis/core/validation
+    ValidatePodSpecificAnnotationUpdates, plugin/pkg/admission/serviceaccount Validate]
 
     :raises ResourceError: no object
     """

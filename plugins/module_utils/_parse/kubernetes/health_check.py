@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""MachineHealthChecks of OpenShift and of Cluster API, NodeHealthChecks of Medik8s, and the Machines that they are about."""
+"""MachineHealthChecks of OpenShift and of Cluster API, NodeHealthChecks of Medik8s, and the Machines that they are
+about."""
 
 from __future__ import annotations
 
@@ -8,10 +9,13 @@ from ..._model.control_plane import HealthCheck, Machine
 from ..._model.marks import MANAGER
 from .resource import Resource, labels_of, mapping_at, name_of, selector_of, texts_of
 
-#: annotation that pauses a MachineHealthCheck, whatever its value. Ours has the collection's name for a value, so that the next run knows whose it is.
-#: [OpenShift: Updating clusters, Pausing a MachineHealthCheck resource; Cluster API: api/core/v1beta1 PausedAnnotation, util/annotations HasPaused]
+#: annotation that pauses a MachineHealthCheck, whatever its value. Ours has the collection's name for a value, so that
+#: the next run knows whose it is.
+#: [OpenShift: Updating clusters, Pausing a MachineHealthCheck resource; Cluster API: api/core/v1beta1 PausedAnnotation,
+#: util/annotations HasPaused]
 PAUSED = "cluster.x-k8s.io/paused"
-#: our entry of spec.pauseRequests of a NodeHealthCheck: texts, and while there is any, no new remediation begins [medik8s.io, NodeHealthCheck configuration]
+#: our entry of spec.pauseRequests of a NodeHealthCheck: texts, and while there is any, no new remediation begins
+#: [medik8s.io, NodeHealthCheck configuration]
 PAUSE_REQUEST = "linerate.rdma: its nodes are being reset"
 
 
@@ -21,7 +25,12 @@ def machine(resource: Resource) -> Machine:
     :raises ResourceError: none
     """
     node = mapping_at(resource, "status", "nodeRef").get("name")
-    return Machine(str(mapping_at(resource, "metadata").get("namespace", "")), name_of(resource), labels_of(resource), str(node or ""))
+    return Machine(
+        str(mapping_at(resource, "metadata").get("namespace", "")),
+        name_of(resource),
+        labels_of(resource),
+        str(node or ""),
+    )
 
 
 def machine_health_check(resource: Resource, kind: str) -> HealthCheck:
@@ -32,7 +41,9 @@ def machine_health_check(resource: Resource, kind: str) -> HealthCheck:
     name, annotations = name_of(resource), mapping_at(resource, "metadata", "annotations")
     selector = selector_of(mapping_at(resource, "spec"), "selector", f"MachineHealthCheck {name}")
     namespace = str(mapping_at(resource, "metadata").get("namespace", ""))
-    return HealthCheck(kind, namespace, name, selector, paused=PAUSED in annotations, ours=annotations.get(PAUSED) == MANAGER)
+    return HealthCheck(
+        kind, namespace, name, selector, paused=PAUSED in annotations, ours=annotations.get(PAUSED) == MANAGER
+    )
 
 
 def node_health_check(resource: Resource) -> HealthCheck:

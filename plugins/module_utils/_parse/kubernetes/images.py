@@ -2,8 +2,9 @@
 
 """Names of images, and OpenShift's kinds that say from where they are pulled.
 
-Sources: openshift/api config/v1 types_image_digest_mirror_set.go, types_image_tag_mirror_set.go and types_image.go, operator/v1alpha1
-types_image_content_source_policy.go; distribution/reference reference.go (the grammar of names) and normalize.go (splitDockerDomain).
+Sources: openshift/api config/v1 types_image_digest_mirror_set.go, types_image_tag_mirror_set.go and types_image.go,
+operator/v1alpha1 types_image_content_source_policy.go; distribution/reference reference.go (the grammar of names) and
+normalize.go (splitDockerDomain).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..._model.images import Form, ImageReference, MirrorRule, RegistrySources
 from .resource import Resource, ResourceError, items_of, mapping_at, name_of, texts_of
 
 #: kinds of mirror rules: the list of the rules in spec, and the form of the names that they are for
-RULES: typing.Mapping[str, typing.Tuple[str, Form]] = {
+RULES: typing.Mapping[str, tuple[str, Form]] = {
     "ImageDigestMirrorSet": ("imageDigestMirrors", "digest"),
     "ImageTagMirrorSet": ("imageTagMirrors", "tag"),
     # the older one of digests, which machine config operators turn into the first
@@ -45,11 +46,16 @@ def reference(text: str) -> ImageReference:
     if host in (_DOCKER, _ALIAS):
         host, path = _DOCKER, path if "/" in path else f"{_OFFICIAL}/{path}"
     name = f"{host}/{path}" if host else path
-    return ImageReference(name, host, "digest", digest) if digest else ImageReference(name, host, "tag", found["tag"] or "latest")
+    return (
+        ImageReference(name, host, "digest", digest)
+        if digest
+        else ImageReference(name, host, "tag", found["tag"] or "latest")
+    )
 
 
-def mirror_rules(resource: Resource) -> typing.Tuple[MirrorRule, ...]:
-    """Rules of an ImageDigestMirrorSet or ImageTagMirrorSet (config.openshift.io/v1), or an ImageContentSourcePolicy (operator.openshift.io/v1alpha1).
+def mirror_rules(resource: Resource) -> tuple[MirrorRule, ...]:
+    """Rules of an ImageDigestMirrorSet or ImageTagMirrorSet (config.openshift.io/v1), or an ImageContentSourcePolicy
+    (operator.openshift.io/v1alpha1).
 
     :raises ResourceError: none, or a rule without a source
     """
@@ -63,7 +69,15 @@ def mirror_rules(resource: Resource) -> typing.Tuple[MirrorRule, ...]:
         source = item.get("source")
         if not isinstance(source, str) or not source:
             raise ResourceError(f"{what}: a rule of {key} has no source")
-        rules.append(MirrorRule(what, form, source, texts_of(item, "mirrors", what), item.get("mirrorSourcePolicy") == "NeverContactSource"))
+        rules.append(
+            MirrorRule(
+                what,
+                form,
+                source,
+                texts_of(item, "mirrors", what),
+                item.get("mirrorSourcePolicy") == "NeverContactSource",
+            )
+        )
     return tuple(rules)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A v1 Node to what an inventory needs of it: name, address, and the groups that its labels, annotations and kubelet tell."""
+"""A v1 Node to what an inventory needs of it: name, address, and the groups that its labels, annotations and kubelet
+tell."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from ..._model.inventory import Inventory, InventoryNode
 from .core import internal_addresses
 from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, refusal, text_of, title_of
 
-#: labels that tell a group, the first that a node has. Models: NVIDIA's GPU feature discovery, Kubernetes. Leaves: topograph 1.0, and before
-_LABELS: typing.Dict[str, typing.Tuple[str, ...]] = {
+#: labels that tell a group, the first that a node has. Models: NVIDIA's GPU feature discovery, Kubernetes. Leaves:
+#: topograph 1.0, and before
+_LABELS: dict[str, tuple[str, ...]] = {
     "model": ("nvidia.com/gpu.machine", "node.kubernetes.io/instance-type"),
     "zone": ("topology.kubernetes.io/zone",),
     "leaf": ("fabric.topograph.run/tier-0", "network.topology.nvidia.com/leaf"),
@@ -25,7 +27,8 @@ _RENDERED = re.compile(r"rendered-(.+)-[0-9a-f]{32}")
 _LONGEST_IMAGE = 200
 #: what Ansible takes for the controller, whatever an inventory says of it [ansible lib/ansible/constants.py LOCALHOST]
 _CONTROLLER = ("localhost", "127.0.0.1")
-#: from the version on, with all blanks before it, in an image's name: "Ubuntu 22.04.4 LTS", "Talos (v1.9.1)", "Bottlerocket OS 1.20.3 (aws-k8s-1.29)"
+#: from the version on, with all blanks before it, in an image's name: "Ubuntu 22.04.4 LTS", "Talos (v1.9.1)",
+#: "Bottlerocket OS 1.20.3 (aws-k8s-1.29)"
 _VERSION = re.compile(r"(?<![\s(])[\s(]+v?\d.*")
 
 
@@ -41,14 +44,19 @@ def inventory(resources: typing.Iterable[Resource]) -> Inventory:
 
 
 def inventory_node(resource: Resource) -> InventoryNode:
-    """A Node. The kubelet writes its addresses, its labels and the name of its system: what is not of its type is left out, and ``error`` names it.
+    """A Node. The kubelet writes its addresses, its labels and the name of its system: what is not of its type is left
+    out, and ``error`` names it.
 
-    :raises ResourceError: no Node, or one whose name is none of a Node, or is Ansible's for the controller: what runs there would run on the node
+    :raises ResourceError: no Node, or one whose name is none of a Node, or is Ansible's for the controller: what runs
+        there would run on the node
     """
     name = text_of(SUBDOMAIN, name_of(resource), f"{title_of(resource)}: metadata.name")
     if name in _CONTROLLER:
-        raise ResourceError(f"Node {name} has the name by which Ansible knows the controller; its kubelet needs another (--hostname-override)")
-    refused: typing.List[str] = []
+        raise ResourceError(
+            f"Node {name} has the name by which Ansible knows the controller; its kubelet needs another"
+            " (--hostname-override)"
+        )
+    refused: list[str] = []
     address = ""
     try:
         address = next(iter(internal_addresses(resource)), "")
@@ -69,7 +77,7 @@ def inventory_node(resource: Resource) -> InventoryNode:
     return InventoryNode(name, address, labels, groups, "; ".join(refused), _claimed(resource))
 
 
-def _claimed(resource: Resource) -> typing.Tuple[str, ...]:
+def _claimed(resource: Resource) -> tuple[str, ...]:
     """Each valid address of the Node, of whatever type."""
     try:
         texts = [item.get("address") for item in items_of(mapping_at(resource, "status"), "addresses", "Node")]
@@ -78,7 +86,7 @@ def _claimed(resource: Resource) -> typing.Tuple[str, ...]:
     return tuple(dict.fromkeys(address for address in map(HOST_ADDRESS.parse, texts) if address is not None))
 
 
-def _told(resource: Resource, labels: typing.Mapping[str, str]) -> typing.Dict[str, str]:
+def _told(resource: Resource, labels: typing.Mapping[str, str]) -> dict[str, str]:
     """By kind of group what the node says of itself; empty where it says nothing."""
     found = {group: next((labels[key] for key in keys if labels.get(key)), "") for group, keys in _LABELS.items()}
     found["os"] = _os(labels, str(mapping_at(resource, "status", "nodeInfo").get("osImage") or ""))
@@ -87,8 +95,11 @@ def _told(resource: Resource, labels: typing.Mapping[str, str]) -> typing.Dict[s
 
 
 def _os(labels: typing.Mapping[str, str], image: str) -> str:
-    """By node feature discovery with its version, as the os-release file has them; else the name that the kubelet tells, without one."""
-    return "-".join(labels[key] for key in _NFD_OS if labels.get(key)) or (_VERSION.sub("", image).strip() if len(image) <= _LONGEST_IMAGE else image)
+    """By node feature discovery with its version, as the os-release file has them; else the name that the kubelet
+    tells, without one."""
+    return "-".join(labels[key] for key in _NFD_OS if labels.get(key)) or (
+        _VERSION.sub("", image).strip() if len(image) <= _LONGEST_IMAGE else image
+    )
 
 
 def _pool(annotations: Resource) -> str:

@@ -2,9 +2,10 @@
 
 """Who has which addresses: attachments, pools of whereabouts and nv-ipam, networks of the cluster.
 
-Sources: k8snetworkplumbingwg multi-network specification 1.3 (NetworkAttachmentDefinition: a CNI configuration as text); containernetworking/plugins
-ipam/{host-local,static}; whereabouts 0.9 pkg/types and pkg/storage/kubernetes (an allocation's key is its distance from the network address);
-nvidia-k8s-ipam api/v1alpha1; OpenShift config.openshift.io/v1 Network; networking.k8s.io/v1 ServiceCIDR.
+Sources: k8snetworkplumbingwg multi-network specification 1.3 (NetworkAttachmentDefinition: a CNI configuration as
+text); containernetworking/plugins ipam/{host-local,static}; whereabouts 0.9 pkg/types and pkg/storage/kubernetes (an
+allocation's key is its distance from the network address); nvidia-k8s-ipam api/v1alpha1; OpenShift
+config.openshift.io/v1 Network; networking.k8s.io/v1 ServiceCIDR.
 """
 
 from __future__ import annotations
@@ -17,7 +18,20 @@ from ..._model.boundary.addresses import HOST_ADDRESS, NETWORK_OF
 from ..._model.boundary.kubernetes import LABEL, SUBDOMAIN
 from ..._model.boundary.words import WORD
 from ..._model.text import folded
-from .resource import Resource, ResourceError, full_name_of, items_of, json_of, known, mapping_at, name_of, number_of, text_at, text_of, title_of
+from .resource import (
+    Resource,
+    ResourceError,
+    full_name_of,
+    items_of,
+    json_of,
+    known,
+    mapping_at,
+    name_of,
+    number_of,
+    text_at,
+    text_of,
+    title_of,
+)
 
 #: networks of an attachment; real ones have two, one of each version of IP
 MOST_NETWORKS = 64
@@ -28,14 +42,15 @@ def _text(value: typing.Any, what: str) -> str:
     return text_of(NETWORK_OF, value, what)
 
 
-def _texts(values: typing.Any, what: str) -> typing.Tuple[str, ...]:
+def _texts(values: typing.Any, what: str) -> tuple[str, ...]:
     if not isinstance(values, list):
         raise ResourceError(f"{what} is no list")
     return tuple(_text(value, what) for value in values)
 
 
-def node_networks(node: Resource) -> typing.Tuple[Taken, ...]:
-    """Addresses of a v1 Node, and what it gives to pods. The kubelet writes them, and can write anything: see unread_node.
+def node_networks(node: Resource) -> tuple[Taken, ...]:
+    """Addresses of a v1 Node, and what it gives to pods. The kubelet writes them, and can write anything: see
+    unread_node.
 
     :raises ResourceError: no Node
     """
@@ -70,23 +85,24 @@ def unread_pod(pod: Resource, why: str) -> typing.Optional[UnreadNode]:
     return UnreadNode(node, why) if node else None
 
 
-def _addresses(node: Resource) -> typing.List[typing.Any]:
+def _addresses(node: Resource) -> list[typing.Any]:
     shown = items_of(mapping_at(node, "status"), "addresses", f"Node {name_of(node)}")
     return [item.get("address") for item in shown if item.get("type") in ("InternalIP", "ExternalIP")]
 
 
-def service_networks(resource: Resource) -> typing.Tuple[Taken, ...]:
+def service_networks(resource: Resource) -> tuple[Taken, ...]:
     """Of a ServiceCIDR.
 
     :raises ResourceError: none
     """
     name = name_of(resource)
     return tuple(
-        Taken("services", network, f"ServiceCIDR {name}") for network in _texts(mapping_at(resource, "spec").get("cidrs") or [], f"ServiceCIDR {name}")
+        Taken("services", network, f"ServiceCIDR {name}")
+        for network in _texts(mapping_at(resource, "spec").get("cidrs") or [], f"ServiceCIDR {name}")
     )
 
 
-def service_addresses(resource: Resource) -> typing.Tuple[Taken, ...]:
+def service_addresses(resource: Resource) -> tuple[Taken, ...]:
     """Of a v1 Service; a headless one has none.
 
     :raises ResourceError: none
@@ -94,10 +110,12 @@ def service_addresses(resource: Resource) -> typing.Tuple[Taken, ...]:
     name = f"Service {full_name_of(resource)}"
     addresses = mapping_at(resource, "spec").get("clusterIPs") or []
     # this is how Kubernetes writes that it has none
-    return tuple(Taken("services", network, name) for network in _texts([] if addresses == ["None"] else addresses, name))
+    return tuple(
+        Taken("services", network, name) for network in _texts([] if addresses == ["None"] else addresses, name)
+    )
 
 
-def openshift_networks(resource: Resource) -> typing.Tuple[Taken, ...]:
+def openshift_networks(resource: Resource) -> tuple[Taken, ...]:
     """Of the Network (config.openshift.io/v1) of OpenShift.
 
     :raises ResourceError: none
@@ -107,11 +125,14 @@ def openshift_networks(resource: Resource) -> typing.Tuple[Taken, ...]:
     pods = [item.get("cidr") for item in items_of(status, "clusterNetwork", what)]
     return (
         *(Taken("pods", network, f"{what}: clusterNetwork") for network in _texts(pods, what)),
-        *(Taken("services", network, f"{what}: serviceNetwork") for network in _texts(status.get("serviceNetwork") or [], what)),
+        *(
+            Taken("services", network, f"{what}: serviceNetwork")
+            for network in _texts(status.get("serviceNetwork") or [], what)
+        ),
     )
 
 
-def pod_networks(pod: Resource) -> typing.Tuple[str, typing.Tuple[str, ...]]:
+def pod_networks(pod: Resource) -> tuple[str, tuple[str, ...]]:
     """namespace/name of a v1 Pod, and its addresses on the cluster's own network: none where it uses the node's.
 
     :raises ResourceError: no Pod
@@ -123,7 +144,7 @@ def pod_networks(pod: Resource) -> typing.Tuple[str, typing.Tuple[str, ...]]:
     return name, _texts([address for address in addresses if address], f"Pod {name}: status.podIPs")
 
 
-def attachment_plugins(resource: Resource, name: str) -> typing.List[typing.Dict[str, typing.Any]]:
+def attachment_plugins(resource: Resource, name: str) -> list[dict[str, typing.Any]]:
     """The CNI plugins of a NetworkAttachmentDefinition, in their order.
 
     :param name: namespace/name, for the message
@@ -138,16 +159,17 @@ def attachment_plugins(resource: Resource, name: str) -> typing.List[typing.Dict
     return items_of(config, "plugins", name) or [config]
 
 
-def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) -> typing.Tuple[Taken, ...]:
+def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) -> tuple[Taken, ...]:
     """Networks out of which a NetworkAttachmentDefinition gives addresses; none where it gives no addresses.
 
     :param pools: of nv-ipam, to which an attachment refers by name
-    :raises ResourceError: its configuration is not in the object or is no JSON, or its IPAM plugin keeps its ranges elsewhere
+    :raises ResourceError: its configuration is not in the object or is no JSON, or its IPAM plugin keeps its ranges
+        elsewhere
     """
     name = full_name_of(resource)
     plugins = attachment_plugins(resource, name)
     pools = tuple(pools)
-    taken: typing.List[Taken] = []
+    taken: list[Taken] = []
     for ipam in filter(None, (mapping_at(plugin, "ipam") for plugin in plugins)):
         kind = str(ipam.get("type", ""))
         for network in _ranges(ipam, kind, name, pools):
@@ -157,16 +179,24 @@ def attachment_networks(resource: Resource, pools: typing.Iterable[SharedPool]) 
     return tuple(taken)
 
 
-def _ranges(ipam: typing.Mapping[str, typing.Any], kind: str, what: str, pools: typing.Iterable[SharedPool]) -> typing.Iterator[str]:
+def _ranges(
+    ipam: typing.Mapping[str, typing.Any], kind: str, what: str, pools: typing.Iterable[SharedPool]
+) -> typing.Iterator[str]:
     if kind == "whereabouts":
         values = [ipam.get("range"), *(item.get("range") for item in items_of(ipam, "ipRanges", what))]
         # a-b/len: the network is that of b
         yield from (_text(str(value).rpartition("-")[2], what) for value in values if value)
     elif kind == "host-local":
         rows = ipam.get("ranges") or []
-        if not isinstance(rows, list) or not all(isinstance(row, list) and all(isinstance(item, dict) for item in row) for row in rows):
+        if not isinstance(rows, list) or not all(
+            isinstance(row, list) and all(isinstance(item, dict) for item in row) for row in rows
+        ):
             raise ResourceError(f"{what}: ranges is no list of lists of mappings")
-        yield from (_text(item.get("subnet"), what) for item in [ipam, *(item for row in rows for item in row)] if item.get("subnet"))
+        yield from (
+            _text(item.get("subnet"), what)
+            for item in [ipam, *(item for row in rows for item in row)]
+            if item.get("subnet")
+        )
     elif kind == "static" and ipam.get("addresses"):
         yield from (_text(item.get("address"), what) for item in items_of(ipam, "addresses", what))
     elif kind == "static":
@@ -181,7 +211,7 @@ def _ranges(ipam: typing.Mapping[str, typing.Any], kind: str, what: str, pools: 
         raise ResourceError(f"{what}: its addresses come from '{kind}', which keeps them elsewhere")
 
 
-def leases(pool: Resource) -> typing.Tuple[Lease, ...]:
+def leases(pool: Resource) -> tuple[Lease, ...]:
     """What an IPPool of whereabouts has given out.
 
     :raises ResourceError: none
@@ -205,12 +235,19 @@ def shared_pool(resource: Resource) -> SharedPool:
     name, kind = name_of(resource), text_at(WORD, resource, "kind", title_of(resource)).partition(".")[0]
     what = f"{kind} {name} of nv-ipam"
     spec = mapping_at(resource, "spec")
-    network, share = (spec.get("subnet"), spec.get("perNodeBlockSize")) if kind == "IPPool" else (spec.get("cidr"), spec.get("perNodeNetworkPrefix"))
+    network, share = (
+        (spec.get("subnet"), spec.get("perNodeBlockSize"))
+        if kind == "IPPool"
+        else (spec.get("cidr"), spec.get("perNodeNetworkPrefix"))
+    )
     return SharedPool(
         kind=kind,
         namespace=text_at(LABEL, mapping_at(resource, "metadata"), "namespace", what),
         name=name,
         network=_text(network, what),
         share=number_of(share, f"{what}: share of a node"),
-        nodes=tuple(known(SUBDOMAIN, item.get("nodeName")) for item in items_of(mapping_at(resource, "status"), "allocations", what)),
+        nodes=tuple(
+            known(SUBDOMAIN, item.get("nodeName"))
+            for item in items_of(mapping_at(resource, "status"), "allocations", what)
+        ),
     )

@@ -29,7 +29,11 @@ def lease(resource: Resource) -> Lease:
     seconds, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     return Lease(
         # an empty identity is a Lease that was let go, whatever its annotations say
-        Holder(str(told.get(RUN) or identity), str(told.get(HOST) or ""), str(told.get(PROCESS) or "")) if identity else Holder(""),
+        (
+            Holder(str(told.get(RUN) or identity), str(told.get(HOST) or ""), str(told.get(PROCESS) or ""))
+            if identity
+            else Holder("")
+        ),
         moment_of(spec.get("acquireTime")),
         moment_of(spec.get("renewTime")),
         seconds if isinstance(seconds, int) and seconds > 0 else BETWEEN,

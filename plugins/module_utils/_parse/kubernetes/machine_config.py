@@ -10,7 +10,19 @@ import typing
 from ..._model.boundary.kubernetes import SUBDOMAIN
 from ..._model.disruption import MachinePool
 from ..._model.host import HostConfig
-from .resource import Resource, items_of, labels_of, mapping_at, moment_of, name_of, number_of, selector_of, text_at, text_of, texts_of
+from .resource import (
+    Resource,
+    items_of,
+    labels_of,
+    mapping_at,
+    moment_of,
+    name_of,
+    number_of,
+    selector_of,
+    text_at,
+    text_of,
+    texts_of,
+)
 from .sriov_operator import STATE_ANNOTATIONS
 
 #: of a MachineConfigPool that the collection has paused
@@ -37,7 +49,11 @@ def machine_pool(resource: Resource) -> MachinePool:
     what = f"MachineConfigPool {name}"
     spec, status = mapping_at(resource, "spec"), mapping_at(resource, "status")
     conditions = {str(item.get("type")): item for item in items_of(status, "conditions", what)}
-    told = [str(item.get("message") or "") for kind, item in sorted(conditions.items()) if kind.endswith("Degraded") and item.get("status") == "True"]
+    told = [
+        str(item.get("message") or "")
+        for kind, item in sorted(conditions.items())
+        if kind.endswith("Degraded") and item.get("status") == "True"
+    ]
     return MachinePool(
         name=name,
         selector=selector_of(spec, "nodeSelector", what),
@@ -49,7 +65,10 @@ def machine_pool(resource: Resource) -> MachinePool:
         paused_by_operator=mapping_at(resource, "metadata", "annotations").get(f"{STATE_ANNOTATIONS}state") == "Paused",
         paused_by_us=PAUSED_ANNOTATION in mapping_at(resource, "metadata", "annotations"),
         wanted_config=text_at(SUBDOMAIN, mapping_at(spec, "configuration"), "name", what),
-        sources=tuple(text_of(SUBDOMAIN, item.get("name"), what) for item in items_of(mapping_at(spec, "configuration"), "source", what)),
+        sources=tuple(
+            text_of(SUBDOMAIN, item.get("name"), what)
+            for item in items_of(mapping_at(spec, "configuration"), "source", what)
+        ),
         current_config=text_at(SUBDOMAIN, mapping_at(status, "configuration"), "name", what),
         machines=number_of(status.get("machineCount", 0), f"{what}: machineCount"),
         updated=number_of(status.get("updatedMachineCount", 0), f"{what}: updatedMachineCount"),
@@ -79,7 +98,8 @@ def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> H
         what=", ".join(words),
         labels=labels_of(resource),
         selector=selector_of(spec, "machineConfigPoolSelector", what),
-        # the operator names the MachineConfigs that it made, so that they go with it [pkg/controller/kubelet-config addFinalizerToKubeletConfig]
+        # the operator names the MachineConfigs that it made, so that they go with it [pkg/controller/kubelet-config
+        # addFinalizerToKubeletConfig]
         generated=texts_of(mapping_at(seen, "metadata"), "finalizers", what),
         refusal=_refusal(seen, what),
         there=live is not None and all(had.get(key) == value for key, value in spec.items()),
@@ -87,7 +107,8 @@ def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> H
 
 
 def _refusal(resource: Resource, what: str) -> typing.Optional[str]:
-    """What the operator says of a KubeletConfig as it is now: its last condition, which is of type Success or Failure (that one with status False).
+    """What the operator says of a KubeletConfig as it is now: its last condition, which is of type Success or Failure
+    (that one with status False).
 
     [machine-config-operator pkg/controller/kubelet-config syncStatusOnly]
     """
@@ -101,15 +122,20 @@ def _refusal(resource: Resource, what: str) -> typing.Optional[str]:
 def _of_this_generation(resource: Resource, condition: Resource, what: str) -> bool:
     """Whether the operator said it of the KubeletConfig as it is now.
 
-    It has the field observedGeneration and does not fill it in, so times tell: a condition that is said again has a new one, and the API server keeps when
-    each manager changed the spec last. [machine-config-operator pkg/controller/kubelet-config syncStatusOnly, cleanUpStatusConditions]
+    It has the field observedGeneration and does not fill it in, so times tell: a condition that is said again has a new
+    one, and the API server keeps when each manager changed the spec last. [machine-config-operator
+    pkg/controller/kubelet-config syncStatusOnly, cleanUpStatusConditions]
     """
     metadata = mapping_at(resource, "metadata")
     seen = mapping_at(resource, "status").get("observedGeneration")
     if seen:
         return bool(seen == metadata.get("generation"))
     entries = items_of(metadata, "managedFields", what)
-    changed = [moment_of(entry.get("time")) for entry in entries if not entry.get("subresource") and "f:spec" in mapping_at(entry, "fieldsV1")]
+    changed = [
+        moment_of(entry.get("time"))
+        for entry in entries
+        if not entry.get("subresource") and "f:spec" in mapping_at(entry, "fieldsV1")
+    ]
     times = [moment for moment in changed if moment is not None]
     said = moment_of(condition.get("lastTransitionTime"))
     if metadata.get("generation") == 1 or not times:

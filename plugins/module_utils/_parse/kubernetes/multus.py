@@ -23,14 +23,16 @@ STATUS_ANNOTATION = "k8s.v1.cni.cncf.io/network-status"
 _HOST_NAME = 63
 #: secondary networks of a pod: whoever may write a pod writes its annotation, and all pods of the namespace are kept
 MOST_INTERFACES = 256
-#: by which the operators mark all pods of a job whose controllers may be several: jobs of a JobSet, the launcher of an MPIJob
+#: by which the operators mark all pods of a job whose controllers may be several: jobs of a JobSet, the launcher of an
+#: MPIJob
 _JOB_LABELS = ("jobset.sigs.k8s.io/jobset-name", "training.kubeflow.org/job-name", "leaderworkerset.sigs.k8s.io/name")
 
 
-def network_status(pod: Resource) -> typing.List[typing.Dict[str, typing.Any]]:
+def network_status(pod: Resource) -> list[dict[str, typing.Any]]:
     """The networks of a pod, as multus writes them.
 
-    Format: annotation k8s.v1.cni.cncf.io/network-status, a JSON list (Network Plumbing Working Group's specification 1.3).
+    Format: annotation k8s.v1.cni.cncf.io/network-status, a JSON list (Network Plumbing Working Group's specification
+    1.3).
 
     :raises ResourceError: no annotation, or broken JSON
     """
@@ -44,12 +46,13 @@ def network_status(pod: Resource) -> typing.List[typing.Dict[str, typing.Any]]:
     return [entry for entry in entries if isinstance(entry, dict)]
 
 
-def network_interface(pod: Resource, network: str) -> typing.Tuple[Interface, HostAddress, typing.Optional[PciAddress]]:
+def network_interface(pod: Resource, network: str) -> tuple[Interface, HostAddress, typing.Optional[PciAddress]]:
     """Interface, IP address and PCI address (None where multus does not say) of a pod on ``network`` (namespace/name).
 
     Whoever may write the pod or its status writes the annotation.
 
-    :raises ResourceError: no annotation, broken JSON, the network is not in it, it has no address, or one of the three is not of its type
+    :raises ResourceError: no annotation, broken JSON, the network is not in it, it has no address, or one of the three
+        is not of its type
     """
     what = f"pod {name_of(pod)}"
     entries = network_status(pod)
@@ -62,11 +65,16 @@ def network_interface(pod: Resource, network: str) -> typing.Tuple[Interface, Ho
         raise ResourceError(f"{what} has no IP address or no interface on {network}")
     where = f"{what}, network {shown(network)}"
     pci = text_at(PCI_ADDRESS, mapping_at(entry, "device-info", "pci"), "pci-address", where)
-    return text_of(INTERFACE, entry["interface"], f"{where}: interface"), text_of(HOST_ADDRESS, addresses[0], f"{where}: address"), pci or None
+    return (
+        text_of(INTERFACE, entry["interface"], f"{where}: interface"),
+        text_of(HOST_ADDRESS, addresses[0], f"{where}: address"),
+        pci or None,
+    )
 
 
-def own_interface(pod: Resource) -> typing.Tuple[Interface, HostAddress, None]:
-    """The same of a pod's own network: the entry that multus calls the default, else the name that every runtime gives it.
+def own_interface(pod: Resource) -> tuple[Interface, HostAddress, None]:
+    """The same of a pod's own network: the entry that multus calls the default, else the name that every runtime gives
+    it.
 
     :raises ResourceError: the pod has no address yet, or one of the two is not of its type
     """
@@ -78,21 +86,31 @@ def own_interface(pod: Resource) -> typing.Tuple[Interface, HostAddress, None]:
     except ResourceError:
         # where multus says nothing that can be read, the name is the runtime's own
         entries = []
-    named = [entry.get("interface") for entry in entries if isinstance(entry, dict) and entry.get("default")] if isinstance(entries, list) else []
+    named = (
+        [entry.get("interface") for entry in entries if isinstance(entry, dict) and entry.get("default")]
+        if isinstance(entries, list)
+        else []
+    )
     what = f"pod {name_of(pod)}"
-    return text_of(INTERFACE, next(filter(None, named), "eth0"), f"{what}: interface"), text_of(HOST_ADDRESS, address, f"{what}: status.podIP"), None
+    return (
+        text_of(INTERFACE, next(filter(None, named), "eth0"), f"{what}: interface"),
+        text_of(HOST_ADDRESS, address, f"{what}: status.podIP"),
+        None,
+    )
 
 
-def training_pods(pods: typing.Iterable[Resource]) -> typing.List[TrainingPod]:
+def training_pods(pods: typing.Iterable[Resource]) -> list[TrainingPod]:
     """The pods of a job that run or have run on a node.
 
-    Mirror pods are left out, since each kubelet may put them into each namespace; so are pods that have failed or are being deleted, and that their controller
-    has replaced, as a Job does.
+    Mirror pods are left out, since each kubelet may put them into each namespace; so are pods that have failed or are
+    being deleted, and that their controller has replaced, as a Job does.
 
     :raises ResourceError: as of ``training_pod``
     """
     found = [
-        (training_pod(pod), _has_ended(pod), controller_uid(pod)) for pod in pods if mapping_at(pod, "spec").get("nodeName") and not is_mirror_pod("Pod", pod)
+        (training_pod(pod), _has_ended(pod), controller_uid(pod))
+        for pod in pods
+        if mapping_at(pod, "spec").get("nodeName") and not is_mirror_pod("Pod", pod)
     ]
     replaced = {(pod.host, uid) for pod, ended, uid in found if uid and not ended}
     return [pod for pod, ended, uid in found if not ended or (pod.host, uid) not in replaced]
@@ -100,26 +118,31 @@ def training_pods(pods: typing.Iterable[Resource]) -> typing.List[TrainingPod]:
 
 def _has_ended(pod: Resource) -> bool:
     """Tell whether another pod may be in its place. One that has succeeded stays in its own."""
-    return mapping_at(pod, "status").get("phase") == "Failed" or bool(mapping_at(pod, "metadata").get("deletionTimestamp"))
+    return mapping_at(pod, "status").get("phase") == "Failed" or bool(
+        mapping_at(pod, "metadata").get("deletionTimestamp")
+    )
 
 
 def _job_of(pod: Resource) -> LabelValue:
-    """Return the job of a pod: the name by which its operator marks all pods of it, else the uid of its controller; empty where it has no controller.
+    """Return the job of a pod: the name by which its operator marks all pods of it, else the uid of its controller;
+    empty where it has no controller.
 
-    Whoever makes a pod writes its controller. The controller looks after all pods that name it so: of two pods with one index it deletes one, and it lets a pod
-    go that its selector does not take.
+    Whoever makes a pod writes its controller. The controller looks after all pods that name it so: of two pods with one
+    index it deletes one, and it lets a pod go that its selector does not take.
     """
     if not any(controller(pod)):
         return ""
     labels = mapping_at(pod, "metadata", "labels")
-    return next(filter(None, (known(LABEL_VALUE, labels.get(label)) for label in _JOB_LABELS)), "") or controller_uid(pod)
+    return next(filter(None, (known(LABEL_VALUE, labels.get(label)) for label in _JOB_LABELS)), "") or controller_uid(
+        pod
+    )
 
 
 def training_pod(pod: Resource) -> TrainingPod:
     """A pod of a job, with what it got on its secondary networks.
 
-    Its host name is what NCCL calls it by: the field hostname, which Job, JobSet and the training operators set, else the pod's name, up to the
-    first dot; on the host's network the node's.
+    Its host name is what NCCL calls it by: the field hostname, which Job, JobSet and the training operators set, else
+    the pod's name, up to the first dot; on the host's network the node's.
 
     :raises ResourceError: it has no name, or that of the pod, its node or its host is none
     """
@@ -130,7 +153,10 @@ def training_pod(pod: Resource) -> TrainingPod:
     try:
         entries = [entry for entry in network_status(pod) if entry.get("default") is not True]
         if len(entries) > MOST_INTERFACES:
-            raise ResourceError(f"{what}: the annotation {STATUS_ANNOTATION} has {len(entries)} networks; {MOST_INTERFACES} are the most")
+            raise ResourceError(
+                f"{what}: the annotation {STATUS_ANNOTATION} has {len(entries)} networks; {MOST_INTERFACES} are the"
+                " most"
+            )
         return dataclasses.replace(found, functions=tuple(map(_function, entries)))
     except ResourceError as problem:
         return dataclasses.replace(found, error=both_ends(str(problem)))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What stands around the SR-IOV network operator: node feature discovery's workers, and the objects of OLM that install it."""
+"""What stands around the SR-IOV network operator: node feature discovery's workers, and the objects of OLM that install
+it."""
 
 from __future__ import annotations
 
@@ -12,20 +13,37 @@ from ..._model.boundary.words import VERSION, WORD
 from ..._model.feature_discovery import WorkerConfig
 from ..._model.sriov_operator import OlmObject
 from ..._model.text import kind_of
-from .resource import Resource, ResourceError, items_of, known, mapping_at, name_of, text_at, text_of, texts_of, title_of
+from .resource import (
+    Resource,
+    ResourceError,
+    items_of,
+    known,
+    mapping_at,
+    name_of,
+    text_at,
+    text_of,
+    texts_of,
+    title_of,
+)
 
 #: name of the package, and the beginning of the name of its ClusterServiceVersions
 PACKAGE = "sriov-network-operator"
 
 
 def is_worker(daemon: Resource) -> bool:
-    """Whether a DaemonSet runs node feature discovery's worker, whichever way it was installed: by what its container runs."""
+    """Whether a DaemonSet runs node feature discovery's worker, whichever way it was installed: by what its container
+    runs."""
     containers = items_of(mapping_at(daemon, "spec", "template", "spec"), "containers", "DaemonSet")
-    words = [word for container in containers for key in ("command", "args") for word in texts_of(container, key, "DaemonSet")]
+    words = [
+        word
+        for container in containers
+        for key in ("command", "args")
+        for word in texts_of(container, key, "DaemonSet")
+    ]
     return any(word.rsplit("/", 1)[-1] == "nfd-worker" for word in words)
 
 
-def config_maps(daemon: Resource) -> typing.Tuple[str, ...]:
+def config_maps(daemon: Resource) -> tuple[str, ...]:
     """Names of the ConfigMaps that a DaemonSet mounts."""
     volumes = items_of(mapping_at(daemon, "spec", "template", "spec"), "volumes", "DaemonSet")
     names = [mapping_at(volume, "configMap").get("name") for volume in volumes]
@@ -33,8 +51,16 @@ def config_maps(daemon: Resource) -> typing.Tuple[str, ...]:
 
 
 def worker_text(config_map: Resource) -> str:
-    """The worker's configuration, YAML; empty when the ConfigMap holds none. The chart calls it nfd-worker.conf, OpenShift nfd-worker-conf."""
-    return next((str(text) for name, text in sorted(mapping_at(config_map, "data").items()) if str(name).startswith("nfd-worker")), "")
+    """The worker's configuration, YAML; empty when the ConfigMap holds none. The chart calls it nfd-worker.conf,
+    OpenShift nfd-worker-conf."""
+    return next(
+        (
+            str(text)
+            for name, text in sorted(mapping_at(config_map, "data").items())
+            if str(name).startswith("nfd-worker")
+        ),
+        "",
+    )
 
 
 def worker_config(data: typing.Any) -> WorkerConfig:
@@ -50,7 +76,7 @@ def worker_config(data: typing.Any) -> WorkerConfig:
     )
 
 
-def _section(data: typing.Any, key: str) -> typing.Dict[str, typing.Any]:
+def _section(data: typing.Any, key: str) -> dict[str, typing.Any]:
     if data is not None and not isinstance(data, dict):
         raise ResourceError(f"configuration of nfd-worker: {kind_of(data)} where {key} should be in a mapping")
     value = (data or {}).get(key)
@@ -59,7 +85,7 @@ def _section(data: typing.Any, key: str) -> typing.Dict[str, typing.Any]:
     return value or {}
 
 
-def _texts(data: typing.Mapping[str, typing.Any], key: str, default: typing.Tuple[str, ...]) -> typing.Tuple[str, ...]:
+def _texts(data: typing.Mapping[str, typing.Any], key: str, default: tuple[str, ...]) -> tuple[str, ...]:
     value = data.get(key)
     if value is None:
         return default
@@ -69,23 +95,43 @@ def _texts(data: typing.Mapping[str, typing.Any], key: str, default: typing.Tupl
 
 
 def olm_object(resource: Resource, package: str = PACKAGE, csv: str = PACKAGE) -> typing.Optional[OlmObject]:
-    """A ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of an operator; None when it is about another one.
+    """A ClusterServiceVersion or Subscription (operators.coreos.com/v1alpha1) of an operator; None when it is about
+    another one.
 
     :param csv: with what the names of the package's ClusterServiceVersions begin
     :raises ResourceError: neither has a name
     """
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
     name = text_of(OBJECT_NAME, name, title_of(resource))
-    found = OlmObject(known(WORD, resource.get("kind")), name, text_at(LABEL, mapping_at(resource, "metadata"), "namespace", name))
+    found = OlmObject(
+        known(WORD, resource.get("kind")), name, text_at(LABEL, mapping_at(resource, "metadata"), "namespace", name)
+    )
     if found.kind == "Subscription":
         if spec.get("name") != package:
             return None
-        told = [f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}" for item in _true(items_of(status, "conditions", name))]
-        return OlmObject(found.kind, name, found.namespace, known(WORD, status.get("state")), "; ".join(told), known(VERSION, status.get("installedCSV")))
+        told = [
+            f"{item.get('type')}: {item.get('message') or item.get('reason') or 'no reason given'}"
+            for item in _true(items_of(status, "conditions", name))
+        ]
+        return OlmObject(
+            found.kind,
+            name,
+            found.namespace,
+            known(WORD, status.get("state")),
+            "; ".join(told),
+            known(VERSION, status.get("installedCSV")),
+        )
     if not name.startswith(csv):
         return None
     message = ": ".join(str(status[key]) for key in ("reason", "message") if status.get(key))
-    return OlmObject(found.kind, name, found.namespace, known(WORD, status.get("phase")), message, known(VERSION, spec.get("version")))
+    return OlmObject(
+        found.kind,
+        name,
+        found.namespace,
+        known(WORD, status.get("phase")),
+        message,
+        known(VERSION, spec.get("version")),
+    )
 
 
 def _true(conditions: typing.Iterable[Resource]) -> typing.Iterator[Resource]:

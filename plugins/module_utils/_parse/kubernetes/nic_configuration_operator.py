@@ -2,8 +2,8 @@
 
 """Objects of NVIDIA's NIC configuration operator, as the API server sends them, to facts.
 
-NicDevice of configuration.net.nvidia.com/v1alpha1: ``status`` says what a card is, ``spec`` which templates decide on it, conditions how far they are
-[nic-configuration-operator api/v1alpha1/nicdevice_types.go, pkg/consts/consts.go].
+NicDevice of configuration.net.nvidia.com/v1alpha1: ``status`` says what a card is, ``spec`` which templates decide on
+it, conditions how far they are [nic-configuration-operator api/v1alpha1/nicdevice_types.go, pkg/consts/consts.go].
 """
 
 from __future__ import annotations
@@ -31,7 +31,11 @@ def nic_device(resource: Resource) -> NicDevice:
     ports = tuple(text_of(PCI_ADDRESS, port.get("pci"), f"{what}: port") for port in items_of(status, "ports", name))
     if not status.get("node") or not ports:
         raise ResourceError(f"NicDevice {name}: its status names no node or no port")
-    waiting = [item for item in items_of(status, "conditions", name) if item.get("type") in _CONDITIONS and item.get("reason") not in _THROUGH]
+    waiting = [
+        item
+        for item in items_of(status, "conditions", name)
+        if item.get("type") in _CONDITIONS and item.get("reason") not in _THROUGH
+    ]
     return NicDevice(
         name=name,
         node=text_at(SUBDOMAIN, status, "node", what),
@@ -49,7 +53,8 @@ def nic_device(resource: Resource) -> NicDevice:
 
 
 def nic_state(resource: Resource) -> NicState:
-    """How far the operator is with the settings of a card. A condition counts for what the card has to have now only if it is of this generation.
+    """How far the operator is with the settings of a card. A condition counts for what the card has to have now only if
+    it is of this generation.
 
     :raises ResourceError: no such object
     """
@@ -60,7 +65,8 @@ def nic_state(resource: Resource) -> NicState:
     return NicState(
         name=name,
         template=dict(template) if isinstance(template, typing.Mapping) else {},
-        seen=config.get("observedGeneration") is not None and config.get("observedGeneration") == mapping_at(resource, "metadata").get("generation"),
+        seen=config.get("observedGeneration") is not None
+        and config.get("observedGeneration") == mapping_at(resource, "metadata").get("generation"),
         reason=str(config.get("reason") or ""),
         message=str(config.get("message") or "")[:300],
         firmware=str(firmware.get("reason") or ""),
@@ -77,4 +83,6 @@ def nic_template(resource: Resource, label: str, manager: str) -> NicTemplate:
     cards = mapping_at(resource, "status").get("nicDevices")
     if cards is not None and not isinstance(cards, list):
         raise ResourceError(f"NicConfigurationTemplate {name}: status.nicDevices is no list")
-    return NicTemplate(name, mapping_at(resource, "metadata", "labels").get(label) == manager, tuple(map(str, cards or ())))
+    return NicTemplate(
+        name, mapping_at(resource, "metadata", "labels").get(label) == manager, tuple(map(str, cards or ()))
+    )

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects of OpenShift's Node Tuning Operator to facts. [cluster-node-tuning-operator pkg/apis/tuned/v1, performanceprofile/v2; pkg/tuned/status.go]"""
+"""Objects of OpenShift's Node Tuning Operator to facts. [cluster-node-tuning-operator pkg/apis/tuned/v1,
+performanceprofile/v2; pkg/tuned/status.go]"""
 
 from __future__ import annotations
 
@@ -40,10 +41,12 @@ def invalid(resource: Resource) -> str:
     :raises ResourceError: no Tuned
     """
     said = _condition(mapping_at(resource, "status"), "Valid", f"Tuned {name_of(resource)}")
-    return str(said.get("message") or said.get("reason") or "it gives no reason") if said.get("status") == "False" else ""
+    return (
+        str(said.get("message") or said.get("reason") or "it gives no reason") if said.get("status") == "False" else ""
+    )
 
 
-def selected_nodes(resource: Resource) -> typing.Dict[str, str]:
+def selected_nodes(resource: Resource) -> dict[str, str]:
     """Labels of the nodes that a PerformanceProfile is for.
 
     :raises ResourceError: none
@@ -51,12 +54,12 @@ def selected_nodes(resource: Resource) -> typing.Dict[str, str]:
     return {str(key): str(value) for key, value in mapping_at(resource, "spec", "nodeSelector").items()}
 
 
-def recommends(resource: Resource) -> typing.Dict[str, int]:
+def recommends(resource: Resource) -> dict[str, int]:
     """Priority of each profile that a Tuned recommends; of several the one that wins.
 
     :raises ResourceError: no Tuned
     """
-    found: typing.Dict[str, int] = {}
+    found: dict[str, int] = {}
     what = f"Tuned {name_of(resource)}"
     for item in items_of(mapping_at(resource, "spec"), "recommend", what):
         name, priority = str(item.get("profile") or ""), number_of(item.get("priority") or 0, what)

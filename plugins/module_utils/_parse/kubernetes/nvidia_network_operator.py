@@ -2,8 +2,9 @@
 
 """Objects of NVIDIA's network operator and of multus, as the API server sends them, to facts.
 
-Where each kind says how far it is: status.state and status.appliedStates of a NicClusterPolicy, status.state and status.reason of the networks
-[network-operator v26.4.1 api/v1alpha1], status.allocations of the pools of nv-ipam, and the text of a NetworkAttachmentDefinition.
+Where each kind says how far it is: status.state and status.appliedStates of a NicClusterPolicy, status.state and
+status.reason of the networks [network-operator v26.4.1 api/v1alpha1], status.allocations of the pools of nv-ipam, and
+the text of a NetworkAttachmentDefinition.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 
 
 def reported(resource: Resource) -> Reported:
-    """An object whose status says how far it is. A status of an older wish is none: newer releases say of which generation their conditions are.
+    """An object whose status says how far it is. A status of an older wish is none: newer releases say of which
+    generation their conditions are.
 
     :raises ResourceError: no such object
     """
@@ -36,7 +38,16 @@ def reported(resource: Resource) -> Reported:
         name=f"{namespace}/{name}" if namespace else name,
         state="" if older else known(WORD, status.get("state")),
         reason=str(status.get("reason") or ""),
-        parts=tuple(map(_part, (item for item in items_of(status, "appliedStates", name) if item.get("state") not in ("ready", "ignore")))),
+        parts=tuple(
+            map(
+                _part,
+                (
+                    item
+                    for item in items_of(status, "appliedStates", name)
+                    if item.get("state") not in ("ready", "ignore")
+                ),
+            )
+        ),
         nodes=tuple(str(item.get("nodeName", "")) for item in items_of(status, "allocations", name)),
     )
 
@@ -63,7 +74,8 @@ def nic_policy(resource: Resource) -> NicPolicy:
 
 
 def _owner(resource: Resource, part: str) -> str:
-    """Who wrote the part's configuration, as server-side apply keeps it; empty when it is the collection, or not known."""
+    """Who wrote the part's configuration, as server-side apply keeps it; empty when it is the collection, or not
+    known."""
     for entry in items_of(mapping_at(resource, "metadata"), "managedFields", "metadata"):
         if "f:config" in mapping_at(entry, "fieldsV1", "f:spec", f"f:{part}") and entry.get("manager") != MANAGER:
             return str(entry.get("manager") or "")
@@ -85,6 +97,10 @@ def attachment(resource: Resource) -> Attachment:
     if not isinstance(config, dict):
         return Attachment(name, fault="spec.config is no mapping")
     plugins = config.get("plugins", [config])
-    if not isinstance(plugins, list) or not plugins or not all(isinstance(plugin, dict) and plugin.get("type") for plugin in plugins):
+    if (
+        not isinstance(plugins, list)
+        or not plugins
+        or not all(isinstance(plugin, dict) and plugin.get("type") for plugin in plugins)
+    ):
         return Attachment(name, fault="spec.config names no plugin with a type")
     return Attachment(name, plugins[0])

@@ -13,13 +13,26 @@ from ..._model.marks import is_ours
 from ..._model.observers import CONTAINER, LABEL, OWN, PREPARED, TEMPLATE, ClusterEvent, ObserverPod, ObserverSet
 from .core import controller_uid
 from .pod_state import state_of_pod
-from .resource import Resource, ResourceError, items_of, known, labels_of, mapping_at, name_of, number_of, text_of, texts_of, title_of
+from .resource import (
+    Resource,
+    ResourceError,
+    items_of,
+    known,
+    labels_of,
+    mapping_at,
+    name_of,
+    number_of,
+    text_of,
+    texts_of,
+    title_of,
+)
 
 _RUN = "linerate.rdma/run"
 
 
-def owned_namespace(resource: Resource, label: str = LABEL) -> typing.Tuple[typing.Literal["own", "prepared", "foreign"], str]:
-    """Whose a v1 Namespace is: made by the collection, prepared for it by an admin, or somebody else's; and which run owns it (empty: none).
+def owned_namespace(resource: Resource, label: str = LABEL) -> tuple[typing.Literal["own", "prepared", "foreign"], str]:
+    """Whose a v1 Namespace is: made by the collection, prepared for it by an admin, or somebody else's; and which run
+    owns it (empty: none).
 
     :param label: that says so
     :raises ResourceError: no Namespace
@@ -31,9 +44,12 @@ def owned_namespace(resource: Resource, label: str = LABEL) -> typing.Tuple[typi
 
 
 def holds_back(resource: Resource) -> str:
-    """Why a Namespace that is being deleted is still there, in the words of its conditions; empty when it does not say."""
+    """Why a Namespace that is being deleted is still there, in the words of its conditions; empty when it does not
+    say."""
     conditions = items_of(mapping_at(resource, "status"), "conditions", "Namespace")
-    return "; ".join(str(item.get("message")) for item in conditions if item.get("status") == "True" and item.get("message"))
+    return "; ".join(
+        str(item.get("message")) for item in conditions if item.get("status") == "True" and item.get("message")
+    )
 
 
 def observer_set(resource: Resource) -> ObserverSet:
@@ -57,7 +73,8 @@ def observer_set(resource: Resource) -> ObserverSet:
 
 
 def observer_pod(resource: Resource) -> ObserverPod:
-    """A v1 Pod of the DaemonSet, with the node that it is for: its controller writes that into the affinity before the scheduler looks at it.
+    """A v1 Pod of the DaemonSet, with the node that it is for: its controller writes that into the affinity before the
+    scheduler looks at it.
 
     :raises ResourceError: no Pod
     """
@@ -68,7 +85,9 @@ def observer_pod(resource: Resource) -> ObserverPod:
     return ObserverPod(
         name=text_of(SUBDOMAIN, name_of(resource), title),
         uid=known(UID, metadata.get("uid")),
-        node=known(SUBDOMAIN, mapping_at(resource, "spec").get("nodeName") or (planned[0] if len(planned) == 1 else "")),
+        node=known(
+            SUBDOMAIN, mapping_at(resource, "spec").get("nodeName") or (planned[0] if len(planned) == 1 else "")
+        ),
         phase=state.phase,
         detail=state.detail,
         suspect=state.suspect,
@@ -86,7 +105,11 @@ def event(resource: Resource) -> ClusterEvent:
     :raises ResourceError: none
     """
     about = mapping_at(resource, "involvedObject")
-    time = mapping_at(resource, "series").get("lastObservedTime") or resource.get("lastTimestamp") or resource.get("eventTime")
+    time = (
+        mapping_at(resource, "series").get("lastObservedTime")
+        or resource.get("lastTimestamp")
+        or resource.get("eventTime")
+    )
     return ClusterEvent(
         kind=known(WORD, about.get("kind")),
         name=known(OBJECT_NAME, about.get("name")),
@@ -110,7 +133,8 @@ def image_of_tag(resource: Resource) -> str:
 
 
 def knows_recursive_read_only(version: str) -> bool:
-    """Whether an API server takes ``recursiveReadOnly`` of a mount: from v1.31 on; server-side apply refuses what an older one does not know.
+    """Whether an API server takes ``recursiveReadOnly`` of a mount: from v1.31 on; server-side apply refuses what an
+    older one does not know.
 
     :param version: its gitVersion, such as v1.34.4
     """
@@ -118,9 +142,11 @@ def knows_recursive_read_only(version: str) -> bool:
     return found is not None and (int(found[1]), int(found[2])) >= (1, 31)
 
 
-def _nodes(spec: Resource, title: str) -> typing.Tuple[str, ...]:
+def _nodes(spec: Resource, title: str) -> tuple[str, ...]:
     """The names that a pod's affinity takes; none where it goes by something else."""
     required = mapping_at(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
     terms = items_of(required, "nodeSelectorTerms", title)
     fields = [field for term in terms for field in items_of(term, "matchFields", title)]
-    return tuple(name for field in fields if field.get("key") == "metadata.name" for name in texts_of(field, "values", title))
+    return tuple(
+        name for field in fields if field.get("key") == "metadata.name" for name in texts_of(field, "values", title)
+    )

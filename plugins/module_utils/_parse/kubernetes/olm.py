@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Objects of OLM v0. Their forms: github.com/operator-framework/api, pkg/operators/v1alpha1 and v1, and packages.operators.coreos.com/v1."""
+"""Objects of OLM v0. Their forms: github.com/operator-framework/api, pkg/operators/v1alpha1 and v1, and
+packages.operators.coreos.com/v1."""
 
 from __future__ import annotations
 
@@ -36,7 +37,13 @@ def catalog(resource: Resource) -> Catalog:
     """:raises ResourceError: no CatalogSource"""
     status = mapping_at(resource, "status")
     state = _text(mapping_at(status, "connectionState"), "lastObservedState")
-    return Catalog(name_of(resource), _namespace(resource), state, _text(status, "message"), _text(mapping_at(resource, "spec"), "address"))
+    return Catalog(
+        name_of(resource),
+        _namespace(resource),
+        state,
+        _text(status, "message"),
+        _text(mapping_at(resource, "spec"), "address"),
+    )
 
 
 def package(resource: Resource) -> Package:
@@ -65,7 +72,11 @@ def operator_group(resource: Resource) -> OperatorGroup:
     name, spec = name_of(resource), mapping_at(resource, "spec")
     selector = mapping_at(spec, "selector")
     selects = bool(mapping_at(selector, "matchLabels") or items_of(selector, "matchExpressions", name))
-    named = texts_of(mapping_at(resource, "status"), "namespaces", name) if selects else texts_of(spec, "targetNamespaces", name)
+    named = (
+        texts_of(mapping_at(resource, "status"), "namespaces", name)
+        if selects
+        else texts_of(spec, "targetNamespaces", name)
+    )
     # OLM writes all namespaces as one without a name
     return OperatorGroup(name, _namespace(resource), tuple(sorted(filter(None, named))), selects, _ours(resource))
 
@@ -97,16 +108,25 @@ def subscription(resource: Resource) -> Subscription:
 def install_plan(resource: Resource) -> InstallPlan:
     """:raises ResourceError: no InstallPlan"""
     name, spec, status = name_of(resource), mapping_at(resource, "spec"), mapping_at(resource, "status")
-    bundles = [condition for item in items_of(status, "bundleLookups", name) for condition in items_of(item, "conditions", name)]
+    bundles = [
+        condition
+        for item in items_of(status, "bundleLookups", name)
+        for condition in items_of(item, "conditions", name)
+    ]
     # an unpack that is under way is no trouble
     failed = [_words(item) for item in (*items_of(status, "conditions", name), *bundles) if _failed(item)]
     message = "; ".join(dict.fromkeys(filter(None, (_text(status, "message"), *failed))))
     versions = texts_of(spec, "clusterServiceVersionNames", name)
-    return InstallPlan(name, _namespace(resource), _text(status, "phase"), spec.get("approved") is True, versions, message)
+    return InstallPlan(
+        name, _namespace(resource), _text(status, "phase"), spec.get("approved") is True, versions, message
+    )
 
 
 def _failed(condition: Resource) -> bool:
-    return (_text(condition, "type"), condition.get("status")) in (("Installed", "False"), ("BundleLookupFailed", "True"))
+    return (_text(condition, "type"), condition.get("status")) in (
+        ("Installed", "False"),
+        ("BundleLookupFailed", "True"),
+    )
 
 
 def service_version(resource: Resource) -> ServiceVersion:
@@ -122,20 +142,27 @@ def service_version(resource: Resource) -> ServiceVersion:
         version=_text(spec, "version"),
         replaces=_text(spec, "replaces"),
         requirements=tuple(_unmet(items_of(status, "requirementStatus", name), name)),
-        definitions=tuple(_text(item, "name") for item in items_of(mapping_at(spec, "customresourcedefinitions"), "owned", name)),
+        definitions=tuple(
+            _text(item, "name") for item in items_of(mapping_at(spec, "customresourcedefinitions"), "owned", name)
+        ),
         deployments=tuple(_text(item, "name") for item in deployments),
         webhooks=tuple(dict.fromkeys(_service(item) for item in items_of(spec, "webhookdefinitions", name))),
     )
 
 
 def _service(webhook: Resource) -> str:
-    """Name of the Service that OLM makes for a webhook (pkg/controller/install/webhook.go): of its deployment, without dots."""
+    """Name of the Service that OLM makes for a webhook (pkg/controller/install/webhook.go): of its deployment, without
+    dots."""
     return f"{_text(webhook, 'deploymentName').replace('.', '-')}-service"
 
 
 def _unmet(requirements: typing.Iterable[Resource], name: str) -> typing.Iterator[str]:
     for item in requirements:
-        dependents = [_text(part, "message") or _text(part, "kind") for part in items_of(item, "dependents", name) if part.get("status") not in _MET]
+        dependents = [
+            _text(part, "message") or _text(part, "kind")
+            for part in items_of(item, "dependents", name)
+            if part.get("status") not in _MET
+        ]
         if item.get("status") not in _MET or dependents:
             text = f"{_text(item, 'kind')} {_text(item, 'name')}: {_text(item, 'status')}"
             yield ", ".join(filter(None, (text, _text(item, "message"), *dependents)))

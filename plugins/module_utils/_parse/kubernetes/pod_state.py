@@ -42,15 +42,33 @@ def state_of_pod(pod: Resource) -> PodState:
     if mapping_at(pod, "metadata").get("deletionTimestamp"):
         return PodState("failed", "it is being deleted")
     if status.get("phase") in ("Failed", "Succeeded"):
-        return PodState("failed", "; ".join((f"it ended: {status.get('reason') or status.get('phase')} {status.get('message') or ''}".strip(), *_ends(status))))
+        return PodState(
+            "failed",
+            "; ".join(
+                (
+                    f"it ended: {status.get('reason') or status.get('phase')} {status.get('message') or ''}".strip(),
+                    *_ends(status),
+                )
+            ),
+        )
     if conditions.get("Ready", {}).get("status") == "True":
         return PodState("ready", "Ready")
     scheduled = conditions.get("PodScheduled", {})
     if scheduled.get("status") == "False":
-        return PodState("waiting", f"not scheduled: {scheduled.get('message') or scheduled.get('reason') or 'no reason given'}", "unschedulable")
+        return PodState(
+            "waiting",
+            f"not scheduled: {scheduled.get('message') or scheduled.get('reason') or 'no reason given'}",
+            "unschedulable",
+        )
     for container in (*items_of(status, "initContainerStatuses", "Pod"), *items_of(status, "containerStatuses", "Pod")):
         waiting = mapping_at(container, "state", "waiting")
         reason = waiting.get("reason", "")
         if reason in IMAGE_REASONS or reason in _CONTAINER:
-            return PodState("waiting", f"{reason}: {waiting.get('message') or 'no text'}", "image" if reason in IMAGE_REASONS else "container")
-    return PodState("waiting", "its container is being created" if scheduled else "the scheduler has not looked at it yet")
+            return PodState(
+                "waiting",
+                f"{reason}: {waiting.get('message') or 'no text'}",
+                "image" if reason in IMAGE_REASONS else "container",
+            )
+    return PodState(
+        "waiting", "its container is being created" if scheduled else "the scheduler has not looked at it yet"
+    )

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The images that an object has nodes pull: by its containers, by variables of an operator's container, and by the fields of NVIDIA's operators.
+"""The images that an object has nodes pull: by its containers, by variables of an operator's container, and by the
+fields of NVIDIA's operators.
 
-Sources: sriov-network-operator v1.6.0 deployment/sriov-network-operator-chart/templates/operator.yaml (variables \\*_IMAGE), gpu-operator
-api/nvidia/v1/clusterpolicy_types.go imagePath (repository, image, version), internal/state/driver.go and controllers/object_controls.go (the system of the
-node in the tags of driver, gds, gdrcopy and vgpuManager), network-operator pkg/state/state_ofed.go (the same of ofedDriver).
+Sources: sriov-network-operator v1.6.0 deployment/sriov-network-operator-chart/templates/operator.yaml (variables
+\\*_IMAGE), gpu-operator api/nvidia/v1/clusterpolicy_types.go imagePath (repository, image, version),
+internal/state/driver.go and controllers/object_controls.go (the system of the node in the tags of driver, gds, gdrcopy
+and vgpuManager), network-operator pkg/state/state_ofed.go (the same of ofedDriver).
 """
 
 from __future__ import annotations
@@ -17,20 +19,27 @@ from .resource import Resource
 #: sections of NVIDIA's policies to whose tags their operators add the system of the node
 _BY_SYSTEM = {"driver", "ofedDriver", "gds", "gdrcopy", "vgpuManager"}
 #: sections of a ClusterPolicy that count where pods get virtual machines alone
-_SANDBOX = {"vgpuManager", "vgpuDeviceManager", "vfioManager", "sandboxDevicePlugin", "kataSandboxDevicePlugin", "kataManager"}
+_SANDBOX = {
+    "vgpuManager",
+    "vgpuDeviceManager",
+    "vfioManager",
+    "sandboxDevicePlugin",
+    "kataSandboxDevicePlugin",
+    "kataManager",
+}
 _POLICIES = ("ClusterPolicy", "NVIDIADriver", "NicClusterPolicy")
 
 
-def pulled_images(resource: Resource) -> typing.Tuple[ImageSeen, ...]:
+def pulled_images(resource: Resource) -> tuple[ImageSeen, ...]:
     """Each image once, in the order of its name. A definition names none, whatever its schema calls its fields."""
     kind = resource.get("kind") if isinstance(resource, dict) else None
     if kind == "CustomResourceDefinition":
         return ()
     policy = kind in _POLICIES
     sandbox = policy and _enabled_sandbox(resource)
-    found: typing.Set[ImageSeen] = set()
+    found: set[ImageSeen] = set()
     # the key under which a mapping lies; an operator's driver has its own kind, and lies under spec
-    open_items: typing.List[typing.Tuple[str, typing.Any]] = [("", resource)]
+    open_items: list[tuple[str, typing.Any]] = [("", resource)]
     while open_items:
         key, item = open_items.pop()
         if isinstance(item, (list, tuple)):
@@ -40,7 +49,14 @@ def pulled_images(resource: Resource) -> typing.Tuple[ImageSeen, ...]:
                 continue
             name = _named(item)
             if name:
-                found.add(ImageSeen(name, policy and (key in _BY_SYSTEM or (kind == "NVIDIADriver" and key == "spec")) and "@" not in name))
+                found.add(
+                    ImageSeen(
+                        name,
+                        policy
+                        and (key in _BY_SYSTEM or (kind == "NVIDIADriver" and key == "spec"))
+                        and "@" not in name,
+                    )
+                )
             open_items += [(str(part), value) for part, value in item.items()]
     return tuple(sorted(found, key=lambda image: (image.name, image.by_system)))
 

@@ -10,9 +10,15 @@ import typing
 
 from .resource import ResourceError
 
-_SUFFIXES = {"": 1, **{sign: 1000**power for power, sign in enumerate("kMGTPE", 1)}, **{f"{sign}i": 1024**power for power, sign in enumerate("KMGTPE", 1)}}
+_SUFFIXES = {
+    "": 1,
+    **{sign: 1000**power for power, sign in enumerate("kMGTPE", 1)},
+    **{f"{sign}i": 1024**power for power, sign in enumerate("KMGTPE", 1)},
+}
 _PARTS = {sign: decimal.Decimal(10) ** -power for sign, power in (("n", 9), ("u", 6), ("m", 3))}
-_FORM = re.compile(r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?", re.ASCII)
+_FORM = re.compile(
+    r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:([numkMGTPE]|[KMGTPE]i)|[eE]([+-]?\d{1,2}))?", re.ASCII
+)
 
 
 def quantity(value: typing.Any, what: str) -> decimal.Decimal:
@@ -31,7 +37,8 @@ def quantity(value: typing.Any, what: str) -> decimal.Decimal:
 
 
 def whole(value: typing.Any, what: str) -> int:
-    """The same of what there is in pieces only: devices and other extended resources. ``1k`` and ``1e3`` are 1000 pieces, ``2000m`` are 2.
+    """The same of what there is in pieces only: devices and other extended resources. ``1k`` and ``1e3`` are 1000
+    pieces, ``2000m`` are 2.
 
     :param what: where it stands, for the message
     :raises ResourceError: no quantity, or a part of a piece

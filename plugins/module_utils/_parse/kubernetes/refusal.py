@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Words with which an API server refuses an object, where neither the object nor the user is the cause: a webhook that does not serve, an older definition.
+"""Words with which an API server refuses an object, where neither the object nor the user is the cause: a webhook that
+does not serve, an older definition.
 
-[src Kubernetes 1.34 apiserver pkg/admission/plugin/webhook/errors; apimachinery pkg/util/managedfields/internal/structuredmerge.go, whose error has
-status 500 and no reason; apiserver pkg/endpoints/handlers/rest.go fieldValidation]
+[src Kubernetes 1.34 apiserver pkg/admission/plugin/webhook/errors; apimachinery
+pkg/util/managedfields/internal/structuredmerge.go, whose error has status 500 and no reason; apiserver
+pkg/endpoints/handlers/rest.go fieldValidation]
 """
 
 from __future__ import annotations
@@ -22,17 +24,23 @@ class Cause(typing.NamedTuple):
 _WEBHOOK = re.compile(r'failed calling webhook "([^"]+)"')
 _SERVICE = re.compile(r"https://([a-z0-9-]+)\.([a-z0-9-]+)\.svc[:/?\"]")
 #: what it says of the way to the webhook, and what that means for its Service
-_WAYS: typing.Tuple[typing.Tuple[typing.Pattern[str], str], ...] = (
+_WAYS: tuple[tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"no endpoints available for service"), "has no pod that is ready"),
     (re.compile(r'service "[^"]+" not found'), "is not there: its operator was removed, and its webhook stayed"),
-    (re.compile(r"connection refused|connection reset|EOF"), "leads to a pod that does not listen: it is starting or has failed"),
+    (
+        re.compile(r"connection refused|connection reset|EOF"),
+        "leads to a pod that does not listen: it is starting or has failed",
+    ),
     (re.compile(r"x509:|tls:"), "has a certificate that the webhook's caBundle does not fit"),
     (
         re.compile(r"deadline exceeded|timeout(?!=)|no route to host"),
         "does not answer in time: its pod hangs, or the control plane cannot reach the network of pods",
     ),
 )
-_TYPED = re.compile(r"failed to create typed \w+ object \([^;()]*; ([^,()]+), Kind=(\w+)\): (\.?[\w.\[\]=\"-]+): field not declared in schema")
+_TYPED = re.compile(
+    r"failed to create typed \w+ object \([^;()]*; ([^,()]+), Kind=(\w+)\): (\.?[\w.\[\]=\"-]+): field not declared in"
+    r" schema"
+)
 _UNKNOWN = re.compile(r'unknown field "([^"]+)"')
 _HOOKS = "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations"
 
@@ -45,8 +53,9 @@ def explain(text: str) -> typing.Optional[Cause]:
     return _webhook(text) or _older(text)
 
 
-def unknown_fields(warnings: typing.Iterable[str]) -> typing.Tuple[str, ...]:
-    """Fields of ours that the server says it dropped: the object that it took is another one than the one that was asked for."""
+def unknown_fields(warnings: typing.Iterable[str]) -> tuple[str, ...]:
+    """Fields of ours that the server says it dropped: the object that it took is another one than the one that was
+    asked for."""
     return tuple(name for warning in warnings for name in _UNKNOWN.findall(warning))
 
 
@@ -57,12 +66,20 @@ def _webhook(text: str) -> typing.Optional[Cause]:
     service = _SERVICE.search(text)
     if service is None:
         why = f"The API server asks the webhook {called[1]} about each such object, and got no answer."
-        return Cause(why, f"{_HOOKS} -o yaml shows where it is called; bring it back, or delete the webhook of an operator that is gone.")
+        return Cause(
+            why,
+            f"{_HOOKS} -o yaml shows where it is called; bring it back, or delete the webhook of an operator that is"
+            " gone.",
+        )
     name, space = service[1], service[2]
     means = next((means for pattern, means in _WAYS if pattern.search(text)), "gave no answer")
-    why = f"The API server asks the webhook {called[1]} about each such object, and its Service {space}/{name} {means}. The object itself was not judged."
+    why = (
+        f"The API server asks the webhook {called[1]} about each such object, and its Service {space}/{name} {means}."
+        " The object itself was not judged."
+    )
     remedy = (
-        f"kubectl -n {space} get endpointslices,pods -o wide; bring back the pods that Service {name} selects (kubectl -n {space} describe service {name}). "
+        f"kubectl -n {space} get endpointslices,pods -o wide; bring back the pods that Service {name} selects (kubectl"
+        f" -n {space} describe service {name}). "
     )
     remedy += f"Where their operator is gone: {_HOOKS}, and delete the one that names it."
     return Cause(why, remedy)
@@ -74,7 +91,13 @@ def _older(text: str) -> typing.Optional[Cause]:
         return None
     field = typed[3] if typed is not None else unknown[1] if unknown is not None else ""
     kind = f" of {typed[2]} ({typed[1]})" if typed is not None else ""
-    why = f"The definition{kind} in the cluster does not know the field {field}: it is of another version of its operator than the one that is written for."
-    remedy = "Upgrade the operator with its definitions: operators_install does it for releases that a run made. Helm itself never upgrades them: "
+    why = (
+        f"The definition{kind} in the cluster does not know the field {field}: it is of another version of its operator"
+        " than the one that is written for."
+    )
+    remedy = (
+        "Upgrade the operator with its definitions: operators_install does it for releases that a run made. Helm itself"
+        " never upgrades them: "
+    )
     remedy += "helm show crds CHART --version VERSION | kubectl apply --server-side --force-conflicts -f -"
     return Cause(why, remedy)

@@ -2,7 +2,8 @@
 
 """What every Kubernetes resource has, as the API server sends it.
 
-A resource of another shape is an error, never an empty fact: what the API server did not say must not look like good news.
+A resource of another shape is an error, never an empty fact: what the API server did not say must not look like good
+news.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ Resource = typing.Mapping[str, typing.Any]
 
 
 class ResourceError(RdmaError):
-    """A resource without what its kind must have. The message says which resource, and what was expected where, in a few words without control characters."""
+    """A resource without what its kind must have. The message says which resource, and what was expected where, in a
+    few words without control characters."""
 
     def __init__(self, seen: str, remedy: str = "") -> None:
         super().__init__(plain(seen, _LONGEST_MESSAGE), remedy)
@@ -39,7 +41,7 @@ def title_of(resource: typing.Any) -> str:
     return f"{shown(resource.get('kind', 'resource'))} {shown(name)}"
 
 
-def mapping_at(resource: typing.Any, *path: str) -> typing.Dict[str, typing.Any]:
+def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
     """The mapping at ``path``; an absent one is empty.
 
     :raises ResourceError: it is none, or what leads to it is none
@@ -54,7 +56,7 @@ def mapping_at(resource: typing.Any, *path: str) -> typing.Dict[str, typing.Any]
     return value
 
 
-def items_of(parent: Resource, key: str, what: str) -> typing.List[typing.Dict[str, typing.Any]]:
+def items_of(parent: Resource, key: str, what: str) -> list[dict[str, typing.Any]]:
     """The list of mappings at ``key``; an absent one is empty.
 
     :raises ResourceError: it is none
@@ -65,7 +67,7 @@ def items_of(parent: Resource, key: str, what: str) -> typing.List[typing.Dict[s
     return value
 
 
-def texts_of(parent: Resource, key: str, what: str) -> typing.Tuple[str, ...]:
+def texts_of(parent: Resource, key: str, what: str) -> tuple[str, ...]:
     """The list at ``key`` as text; an absent one is empty.
 
     :raises ResourceError: it is none
@@ -136,14 +138,14 @@ def text_at(form: Form, parent: Resource, key: str, what: str) -> str:
     return "" if value is None or value == "" else text_of(form, value, f"{what}: {key}")
 
 
-def labels_of(resource: Resource) -> typing.Dict[str, str]:
+def labels_of(resource: Resource) -> dict[str, str]:
     """metadata.labels."""
     return {str(key): str(value) for key, value in mapping_at(resource, "metadata", "labels").items()}
 
 
 def known(form: Form, value: typing.Any) -> str:
-    """The text as its type writes it; empty where it is absent or not of the type, which is not known then. For what a node says of itself, and no list may
-    end with."""
+    """The text as its type writes it; empty where it is absent or not of the type, which is not known then. For what a
+    node says of itself, and no list may end with."""
     return form.parse(value) or ""
 
 
@@ -166,7 +168,9 @@ def number_of(value: typing.Any, what: str) -> int:
     elif isinstance(value, float) and value.is_integer():
         found = int(value)
     if not isinstance(found, int) or isinstance(found, bool) or not -_MOST <= found <= _MOST:
-        raise ResourceError(f"{what}: '{shown(value if isinstance(value, str) else str(value)[:100])}' is no whole number")
+        raise ResourceError(
+            f"{what}: '{shown(value if isinstance(value, str) else str(value)[:100])}' is no whole number"
+        )
     return found
 
 
@@ -178,11 +182,15 @@ def selector_of(parent: Resource, key: str, what: str) -> typing.Optional[LabelS
     asked = items_of(mapping, "matchExpressions", what)
     return LabelSelector(
         labels={str(name): str(value) for name, value in mapping_at(mapping, "matchLabels").items()},
-        expressions=tuple(LabelExpression(str(item.get("key")), str(item.get("operator")), texts_of(item, "values", what)) for item in asked),
+        expressions=tuple(
+            LabelExpression(str(item.get("key")), str(item.get("operator")), texts_of(item, "values", what))
+            for item in asked
+        ),
     )
 
 
 def moment_of(text: typing.Any) -> typing.Optional[datetime.datetime]:
-    """Time or MicroTime (RFC 3339 without or with microseconds) as UTC; None when it is absent or no time, or before all that can be true."""
+    """Time or MicroTime (RFC 3339 without or with microseconds) as UTC; None when it is absent or no time, or before
+    all that can be true."""
     found = moment(text)
     return found if found is not None and found >= EARLIEST else None

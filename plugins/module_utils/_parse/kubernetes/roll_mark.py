@@ -13,15 +13,19 @@ from ..limits import MIB, decode_json
 from .resource import Resource, mapping_at
 
 ANNOTATION = "linerate.rdma/roll"
-#: beside it. A kubelet may write the annotations of its Node, but no label of this domain [kubernetes.io, Admission Control, NodeRestriction]
+#: beside it. A kubelet may write the annotations of its Node, but no label of this domain [kubernetes.io, Admission
+#: Control, NodeRestriction]
 PROOF = "linerate.node-restriction.kubernetes.io/roll"
 #: bytes; the API server takes annotations of 256 KiB in all
 _MOST = MIB // 4
 
 
 def is_proven(resource: Resource) -> bool:
-    """Whether a roll has marked a v1 Node, and not the node itself: where the API server has NodeRestriction, as kubeadm and OpenShift set it up."""
-    return ANNOTATION in mapping_at(resource, "metadata", "annotations") and PROOF in mapping_at(resource, "metadata", "labels")
+    """Whether a roll has marked a v1 Node, and not the node itself: where the API server has NodeRestriction, as
+    kubeadm and OpenShift set it up."""
+    return ANNOTATION in mapping_at(resource, "metadata", "annotations") and PROOF in mapping_at(
+        resource, "metadata", "labels"
+    )
 
 
 def mark(resource: Resource) -> typing.Optional[Mark]:

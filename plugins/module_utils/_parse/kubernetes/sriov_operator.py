@@ -13,9 +13,31 @@ from ..._model.boundary.words import VERSION, WORD
 from ..._model.disruption import LabelSelector, NodePool, OperatorSettings
 from ..._model.olm import Stay
 from ..._model.once import find_second, keys_of
-from ..._model.sriov_operator import NodeState, OperatorInstallation, Policy, StateInterface, StateVf, SupportedNic, VfGroup, WantedInterface
+from ..._model.sriov_operator import (
+    NodeState,
+    OperatorInstallation,
+    Policy,
+    StateInterface,
+    StateVf,
+    SupportedNic,
+    VfGroup,
+    WantedInterface,
+)
 from .core import workload
-from .resource import Resource, ResourceError, items_of, known, mapping_at, name_of, number_of, selector_of, text_at, text_of, texts_of, title_of
+from .resource import (
+    Resource,
+    ResourceError,
+    items_of,
+    known,
+    mapping_at,
+    name_of,
+    number_of,
+    selector_of,
+    text_at,
+    text_of,
+    texts_of,
+    title_of,
+)
 from .tenancy import UNPROVEN, release_of
 
 _Item = typing.TypeVar("_Item")
@@ -24,8 +46,8 @@ STATE_ANNOTATIONS = "sriovnetwork.openshift.io/"
 
 
 def node_state(resource: Resource) -> NodeState:
-    """A SriovNetworkNodeState. The config daemon of the node writes its status: where anything of it is not of its type, the state is one that failed, with the
-    reason, and that of the other nodes counts.
+    """A SriovNetworkNodeState. The config daemon of the node writes its status: where anything of it is not of its
+    type, the state is one that failed, with the reason, and that of the other nodes counts.
 
     :raises ResourceError: none
     """
@@ -42,8 +64,13 @@ def _state(resource: Resource, name: str) -> NodeState:
     annotations = mapping_at(resource, "metadata", "annotations")
     return NodeState(
         node=name,
-        wanted=_each_once([_wanted(item, what) for item in items_of(mapping_at(resource, "spec"), "interfaces", what)], f"{what}: spec interfaces"),
-        interfaces=_each_once([_interface(item, what) for item in items_of(status, "interfaces", what)], f"{what}: status interfaces"),
+        wanted=_each_once(
+            [_wanted(item, what) for item in items_of(mapping_at(resource, "spec"), "interfaces", what)],
+            f"{what}: spec interfaces",
+        ),
+        interfaces=_each_once(
+            [_interface(item, what) for item in items_of(status, "interfaces", what)], f"{what}: status interfaces"
+        ),
         sync_status=text_at(WORD, status, "syncStatus", what),
         last_sync_error=str(status.get("lastSyncError") or ""),
         current_state=text_at(WORD, annotations, f"{STATE_ANNOTATIONS}current-state", what),
@@ -54,7 +81,7 @@ def _state(resource: Resource, name: str) -> NodeState:
     )
 
 
-def _each_once(items: typing.Sequence[_Item], what: str) -> typing.Tuple[_Item, ...]:
+def _each_once(items: typing.Sequence[_Item], what: str) -> tuple[_Item, ...]:
     """The functions of a list.
 
     :raises ResourceError: two entries have one PCI address
@@ -91,7 +118,7 @@ def _group(group: Resource, what: str) -> VfGroup:
     )
 
 
-def vf_range(text: str, what: str) -> typing.Tuple[int, int]:
+def vf_range(text: str, what: str) -> tuple[int, int]:
     """Indices of virtual functions, as ``0-3``.
 
     :raises ResourceError: another form
@@ -174,7 +201,8 @@ def node_pool(resource: Resource) -> NodePool:
     limit = spec.get("maxUnavailable")
     return NodePool(
         name=name,
-        # without a selector it has all nodes [sriov-network-operator controllers/drain_controller_helper.go findNodePoolConfig]
+        # without a selector it has all nodes [sriov-network-operator controllers/drain_controller_helper.go
+        # findNodePoolConfig]
         selector=selector_of(spec, "nodeSelector", f"SriovNetworkPoolConfig {name}") or LabelSelector(),
         max_unavailable=None if limit is None else str(limit),
         rdma_mode=text_at(WORD, spec, "rdmaMode", f"SriovNetworkPoolConfig {name}"),
@@ -195,8 +223,9 @@ def operator_settings(resource: Resource) -> OperatorSettings:
     )
 
 
-def supported_nics(resource: Resource) -> typing.Tuple[SupportedNic, ...]:
-    """The operator's ConfigMap supported-nic-ids, whose values are ``vendor device virtual-device``. [sriov-network-operator api/v1/helper.go]
+def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
+    """The operator's ConfigMap supported-nic-ids, whose values are ``vendor device virtual-device``.
+    [sriov-network-operator api/v1/helper.go]
 
     :raises ResourceError: a value of another form
     """
@@ -204,7 +233,10 @@ def supported_nics(resource: Resource) -> typing.Tuple[SupportedNic, ...]:
     for name, value in sorted(mapping_at(resource, "data").items()):
         ids = str(value).lower().split() if len(str(value)) < 100 else []
         if len(ids) != 3 or not all(map(PCI_ID.fits, ids)):
-            raise ResourceError(f"{title_of(resource)}: data[{shown(name)}] is '{shown(value)}'; expected three PCI ids: vendor, physical and virtual function")
+            raise ResourceError(
+                f"{title_of(resource)}: data[{shown(name)}] is '{shown(value)}'; expected three PCI ids: vendor,"
+                " physical and virtual function"
+            )
         found.append(SupportedNic(*ids))
     return tuple(found)
 
@@ -216,7 +248,11 @@ def installation(resource: Resource) -> OperatorInstallation:
     """
     labels = mapping_at(resource, "metadata", "labels")
     containers = items_of(mapping_at(resource, "spec", "template", "spec"), "containers", title_of(resource))
-    environment = {str(entry.get("name")): str(entry.get("value", "")) for container in containers for entry in items_of(container, "env", title_of(resource))}
+    environment = {
+        str(entry.get("name")): str(entry.get("value", ""))
+        for container in containers
+        for entry in items_of(container, "env", title_of(resource))
+    }
     work = workload(resource)
     image = next(iter(work.images), "")
     tag = image.rsplit(":", 1)[1] if ":" in image.rsplit("/", 1)[-1] and "@" not in image else ""
@@ -228,10 +264,14 @@ def installation(resource: Resource) -> OperatorInstallation:
     )
 
 
-def kept_release(namespace: str, release: str, ours: bool, operators: typing.Iterable[Resource], proven: bool) -> typing.Optional[Stay]:
-    """Why a Helm release is not proven to be the collection's, by whose name anybody may have installed one; None where it is.
+def kept_release(
+    namespace: str, release: str, ours: bool, operators: typing.Iterable[Resource], proven: bool
+) -> typing.Optional[Stay]:
+    """Why a Helm release is not proven to be the collection's, by whose name anybody may have installed one; None where
+    it is.
 
-    Helm keeps no mark of ours. The collection makes the namespace of the operator where there is none, and then installs the operator into it.
+    Helm keeps no mark of ours. The collection makes the namespace of the operator where there is none, and then
+    installs the operator into it.
 
     :param ours: whether the namespace carries the label of the collection. Who makes a namespace may label it so
     :param operators: Deployments in the namespace that run the operator
@@ -243,7 +283,9 @@ def kept_release(namespace: str, release: str, ours: bool, operators: typing.Ite
     missing = UNPROVEN if made else "it installed no SR-IOV network operator that is there"
     why = missing if ours else f"namespace {namespace} was there before the collection, or is of others"
     remedy = f"Where it is yours and nobody needs it: helm uninstall --wait -n {namespace} {release}"
-    return Stay(f"Helm release {namespace}/{release}", f"whether a run of the collection made it is not proven: {why}", remedy)
+    return Stay(
+        f"Helm release {namespace}/{release}", f"whether a run of the collection made it is not proven: {why}", remedy
+    )
 
 
 def runs_operator(containers: typing.Iterable[Resource]) -> bool:
@@ -255,7 +297,10 @@ def runs_operator(containers: typing.Iterable[Resource]) -> bool:
     """
     return any(
         "sriov-network-operator" in texts_of(container, "command", "a container")
-        or any(entry.get("name") == "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE" for entry in items_of(container, "env", "a container"))
+        or any(
+            entry.get("name") == "SRIOV_NETWORK_CONFIG_DAEMON_IMAGE"
+            for entry in items_of(container, "env", "a container")
+        )
         for container in containers
     )
 
@@ -264,7 +309,9 @@ def origin_of(labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
     """Who installed a Deployment: olm, nvidia-network-operator, helm or unknown."""
     if "olm.owner" in labels:
         return "olm"
-    if "network-operator" in str(labels.get("helm.sh/chart", "")) and not str(labels["helm.sh/chart"]).startswith("sriov-network-operator"):
+    if "network-operator" in str(labels.get("helm.sh/chart", "")) and not str(labels["helm.sh/chart"]).startswith(
+        "sriov-network-operator"
+    ):
         return "nvidia-network-operator"
     if namespace == "nvidia-network-operator":
         return "nvidia-network-operator"

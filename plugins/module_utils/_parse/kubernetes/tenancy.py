@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who has rights in a namespace, as its RoleBindings say; what in it acts for whoever made it; and what the collection would give it that it has not.
+"""Who has rights in a namespace, as its RoleBindings say; what in it acts for whoever made it; and what the collection
+would give it that it has not.
 
-Labels and annotations of a namespace, and of what is in it, prove nothing: whoever makes a namespace chooses them. Those of ClusterRoleBindings do, because
-who may write these has rights in the whole cluster.
+Labels and annotations of a namespace, and of what is in it, prove nothing: whoever makes a namespace chooses them.
+Those of ClusterRoleBindings do, because who may write these has rights in the whole cluster.
 """
 
 from __future__ import annotations
@@ -14,18 +15,29 @@ from .foreign import is_everywhere, is_mirror_pod
 from .resource import Resource, items_of, labels_of, mapping_at, moment_of, name_of, texts_of
 
 #: kind and name of a Role or ClusterRole
-RoleName = typing.Tuple[str, str]
+RoleName = tuple[str, str]
 #: what Kubernetes gives a reader: it lets read what is no secret, and run nothing
 VIEW: RoleName = ("ClusterRole", "view")
-#: that OpenShift gives the ServiceAccounts of each namespace [openshift-controller-manager, pkg/authorization/defaultrolebindings]
-_OF_EACH_PROJECT: typing.Tuple[RoleName, ...] = tuple(("ClusterRole", f"system:{name}") for name in ("image-puller", "image-builder", "deployer"))
+#: that OpenShift gives the ServiceAccounts of each namespace [openshift-controller-manager,
+#: pkg/authorization/defaultrolebindings]
+_OF_EACH_PROJECT: tuple[RoleName, ...] = tuple(
+    ("ClusterRole", f"system:{name}") for name in ("image-puller", "image-builder", "deployer")
+)
 _READS = ("get", "list", "watch")
 #: subresources that show, and do nothing
 _SHOWN = ("status", "scale", "log")
 #: kinds that hold data or limits. RoleBindings are looked at by themselves, and a Role gives nothing without one
 _PASSIVE = ("ConfigMap", "Secret", "ResourceQuota", "LimitRange", "NetworkPolicy", "Role", "RoleBinding")
 #: that Kyverno and Trivy write into each namespace
-_REPORTS = ("PolicyReport", "EphemeralReport", "ConfigAuditReport", "ExposedSecretReport", "RbacAssessmentReport", "SbomReport", "VulnerabilityReport")
+_REPORTS = (
+    "PolicyReport",
+    "EphemeralReport",
+    "ConfigAuditReport",
+    "ExposedSecretReport",
+    "RbacAssessmentReport",
+    "SbomReport",
+    "VulnerabilityReport",
+)
 #: annotation of a Secret with credentials: of which ServiceAccount
 _ACCOUNT = "kubernetes.io/service-account.name"
 #: by which Helm marks what a release made [helm pkg/action/validate.go]
@@ -35,16 +47,21 @@ UNPROVEN = "no ClusterRoleBinding that is younger than the namespace is of it"
 
 
 def strangers(
-    bindings: typing.Iterable[Resource], namespace: str, readers: typing.Container[RoleName] = (VIEW,), trusts_own: bool = False
-) -> typing.Tuple[str, ...]:
+    bindings: typing.Iterable[Resource],
+    namespace: str,
+    readers: typing.Container[RoleName] = (VIEW,),
+    trusts_own: bool = False,
+) -> tuple[str, ...]:
     """Name who has rights in a namespace: ``RoleBinding name: kind name`` for each subject.
 
-    A tenant who made the namespace may hold tokens of its own ServiceAccounts from before. No object shows them, and they stay valid when the tenant has lost
-    all rights. So own ServiceAccounts are strangers, too, except in what OpenShift binds in each namespace.
+    A tenant who made the namespace may hold tokens of its own ServiceAccounts from before. No object shows them, and
+    they stay valid when the tenant has lost all rights. So own ServiceAccounts are strangers, too, except in what
+    OpenShift binds in each namespace.
 
     :param bindings: all RoleBindings of the namespace
     :param readers: roles that let their subjects read and nothing more, see ``only_reads``
-    :param trusts_own: no tenant can have made the namespace, or an admin of the cluster installed there what has these ServiceAccounts
+    :param trusts_own: no tenant can have made the namespace, or an admin of the cluster installed there what has these
+        ServiceAccounts
     :raises ResourceError: an object that is none
     """
     found = []
@@ -52,7 +69,11 @@ def strangers(
         title, role = f"RoleBinding {name_of(binding)}", role_of(binding)
         if role not in readers:
             own = trusts_own or role in _OF_EACH_PROJECT
-            subjects = [subject for subject in items_of(binding, "subjects", title) if not (own and _is_inside(subject, namespace))]
+            subjects = [
+                subject
+                for subject in items_of(binding, "subjects", title)
+                if not (own and _is_inside(subject, namespace))
+            ]
             found += [f"{title}: {subject.get('kind')} {subject.get('name')}" for subject in subjects]
     return tuple(found)
 
@@ -67,7 +88,8 @@ def role_of(binding: Resource) -> RoleName:
 
 
 def only_reads(role: Resource) -> bool:
-    """Whether a Role or ClusterRole lets its subjects read what is no secret, and do nothing: to run a command in a pod may be a ``get``.
+    """Whether a Role or ClusterRole lets its subjects read what is no secret, and do nothing: to run a command in a pod
+    may be a ``get``.
 
     :raises ResourceError: no role
     """
@@ -82,7 +104,7 @@ def only_reads(role: Resource) -> bool:
     return True
 
 
-def release_of(resource: Resource) -> typing.Tuple[str, str]:
+def release_of(resource: Resource) -> tuple[str, str]:
     """Name and namespace of the Helm release that an object says it is of; empty texts where it says none.
 
     :raises ResourceError: no object
@@ -91,10 +113,12 @@ def release_of(resource: Resource) -> typing.Tuple[str, str]:
     return str(notes.get(_RELEASE) or ""), str(notes.get(_RELEASE_NAMESPACE) or "")
 
 
-def proven_releases(namespace: Resource, bindings: typing.Iterable[Resource]) -> typing.FrozenSet[str]:
-    """Name the Helm releases of a namespace of which there is a ClusterRoleBinding: every operator has one, and no tenant can write it.
+def proven_releases(namespace: Resource, bindings: typing.Iterable[Resource]) -> frozenset[str]:
+    """Name the Helm releases of a namespace of which there is a ClusterRoleBinding: every operator has one, and no
+    tenant can write it.
 
-    One that is older than the namespace is of a release that went with an earlier namespace of this name, and proves nothing.
+    One that is older than the namespace is of a release that went with an earlier namespace of this name, and proves
+    nothing.
 
     :param bindings: ClusterRoleBindings
     :raises ResourceError: no object
@@ -112,7 +136,8 @@ def proven_releases(namespace: Resource, bindings: typing.Iterable[Resource]) ->
 
 
 def asks_for_more(subscription: Resource, packages: typing.Container[str]) -> bool:
-    """Whether a Subscription has OLM do more than the run asks it for: it names another package, or configures the pods of the operator.
+    """Whether a Subscription has OLM do more than the run asks it for: it names another package, or configures the pods
+    of the operator.
 
     :param packages: that the run installs in the namespace
     :raises ResourceError: no Subscription
@@ -131,9 +156,11 @@ def is_record(resource: Resource, release: str) -> bool:
 
 
 def acts(kind: str, resource: Resource) -> bool:
-    """Whether an object of a namespace may act for whoever made it: it runs pods, is an account or its token, is of a Helm release, or the record of one.
+    """Whether an object of a namespace may act for whoever made it: it runs pods, is an account or its token, is of a
+    Helm release, or the record of one.
 
-    What each namespace has by itself, and what holds data or limits alone, does not. Nor does a mirror pod, by which one kubelet could keep operators out.
+    What each namespace has by itself, and what holds data or limits alone, does not. Nor does a mirror pod, by which
+    one kubelet could keep operators out.
 
     :param resource: its metadata
     :raises ResourceError: no object
@@ -142,7 +169,11 @@ def acts(kind: str, resource: Resource) -> bool:
         return False
     labels = labels_of(resource)
     # before all else: Helm takes a record by these labels, whatever else the object says that it is
-    if any(release_of(resource)) or labels.get("app.kubernetes.io/managed-by") == "Helm" or labels.get("owner") == "helm":
+    if (
+        any(release_of(resource))
+        or labels.get("app.kubernetes.io/managed-by") == "Helm"
+        or labels.get("owner") == "helm"
+    ):
         return True
     if is_everywhere(kind, resource):
         return False
@@ -167,7 +198,9 @@ def adds_to(found: typing.Optional[Resource], wanted: Resource, owned: str) -> s
     if found is None:
         return f"{kind} {name} is not in it"
     labels = labels_of(found)
-    missing = [f"{key}={value}" for key, value in labels_of(wanted).items() if key != owned and labels.get(key) != value]
+    missing = [
+        f"{key}={value}" for key, value in labels_of(wanted).items() if key != owned and labels.get(key) != value
+    ]
     if kind == "Namespace" and missing:
         return f"it has no label {', '.join(missing)}"
     other = [key for key in ("rules", "roleRef", "subjects") if key in wanted and found.get(key) != wanted[key]]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The answer of ``date +%s.%N``: seconds since 1970-01-01 UTC, and nanoseconds [GNU coreutils]. busybox knows no ``%N`` and leaves it as it is."""
+"""The answer of ``date +%s.%N``: seconds since 1970-01-01 UTC, and nanoseconds [GNU coreutils]. busybox knows no ``%N``
+and leaves it as it is."""
 
 from __future__ import annotations
 

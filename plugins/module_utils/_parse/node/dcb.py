@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""``dcb -j pfc show dev IF`` and ``dcb -j app show dev IF`` of iproute2. Forms: iproute2 6.1 dcb/dcb_pfc.c and dcb_app.c.
+"""``dcb -j pfc show dev IF`` and ``dcb -j app show dev IF`` of iproute2. Forms: iproute2 6.1 dcb/dcb_pfc.c and
+dcb_app.c.
 
-``{"pfc_cap":8,"macsec_bypass":false,"delay":0,"prio_pfc":[false,false,false,true,false,false,false,false]}`` and ``{"dscp_prio":[[26,3]]}``.
+``{"pfc_cap":8,"macsec_bypass":false,"delay":0,"prio_pfc":[false,false,false,true,false,false,false,false]}`` and
+``{"dscp_prio":[[26,3]]}``.
 """
 
 from __future__ import annotations
@@ -24,14 +26,18 @@ def lossless(text: str) -> str:
     return ",".join(str(priority) for priority, is_on in enumerate(on) if is_on) or "none"
 
 
-def priorities(text: str) -> typing.Dict[int, int]:
+def priorities(text: str) -> dict[int, int]:
     """Priority by DSCP; empty where the port does not look at DSCP."""
-    found: typing.Dict[int, int] = {}
+    found: dict[int, int] = {}
     pairs = _read(text).get("dscp_prio", [])
     if not isinstance(pairs, list):
         raise ParseError(_TOOL, text, "dscp_prio with pairs of numbers")
     for pair in pairs:
-        numbers = [item for item in pair if isinstance(item, int) and not isinstance(item, bool)] if isinstance(pair, list) else []
+        numbers = (
+            [item for item in pair if isinstance(item, int) and not isinstance(item, bool)]
+            if isinstance(pair, list)
+            else []
+        )
         if len(numbers) != 2 or len(pair) != 2:
             raise ParseError(_TOOL, text, "dscp_prio with pairs of numbers")
         dscp, priority = numbers
@@ -41,7 +47,7 @@ def priorities(text: str) -> typing.Dict[int, int]:
     return found
 
 
-def _read(text: str) -> typing.Dict[str, typing.Any]:
+def _read(text: str) -> dict[str, typing.Any]:
     found = decode_json(text, _TOOL, unique=False)
     if not isinstance(found, dict):
         raise ParseError(_TOOL, text, "a JSON object")

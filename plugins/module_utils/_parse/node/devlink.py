@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of ``devlink -j dev info pci/<address>`` (iproute2 devlink/devlink.c, since 5.1): what the driver says of the firmware.
+"""Output of ``devlink -j dev info pci/<address>`` (iproute2 devlink/devlink.c, since 5.1): what the driver says of the
+firmware.
 
-``{"info": {"pci/0000:3b:00.0": {"driver": ..., "versions": {"fixed": {...}, "running": {...}, "stored": {...}}}}}``. mlx5 says ``fw.psid``, ``fw.version`` and,
-from Linux 5.14 on, ``fw``; other drivers ``fw`` or ``fw.mgmt``. mlx5 gives the running version as the stored one where none waits.
+``{"info": {"pci/0000:3b:00.0": {"driver": ..., "versions": {"fixed": {...}, "running": {...}, "stored": {...}}}}}``.
+mlx5 says ``fw.psid``, ``fw.version`` and, from Linux 5.14 on, ``fw``; other drivers ``fw`` or ``fw.mgmt``. mlx5 gives
+the running version as the stored one where none waits.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ def parse(text: str, address: str) -> Info:
     try:
         versions = decode_json(text, _SOURCE, unique=False)["info"][f"pci/{address}"].get("versions", {})
         parts = {name: versions.get(name, {}) for name in ("fixed", "running", "stored")}
-        said = {name: {key: part[key] for key in (*_VERSIONS, "fw.psid") if key in part} for name, part in parts.items()}
+        said = {
+            name: {key: part[key] for key in (*_VERSIONS, "fw.psid") if key in part} for name, part in parts.items()
+        }
     except (KeyError, TypeError, AttributeError):
         raise ParseError(_SOURCE, text, _FORM) from None
     if not all(WORD.fits(value) for part in said.values() for value in part.values()):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Answer of the kernel to ETHTOOL_GLINKSETTINGS: what an Ethernet port supports, and what the port at its other end offers.
+"""Answer of the kernel to ETHTOOL_GLINKSETTINGS: what an Ethernet port supports, and what the port at its other end
+offers.
 
-Layout: struct ethtool_link_settings of Linux 6.12, include/uapi/linux/ethtool.h: 48 bytes, then three sets of link modes (supported, advertised, offered
-by the partner) of as many words of 32 bits as the signed byte at offset 15 says. Modes: enum ethtool_link_mode_bit_indices
-there; those from 102 on came later.
+Layout: struct ethtool_link_settings of Linux 6.12, include/uapi/linux/ethtool.h: 48 bytes, then three sets of link
+modes (supported, advertised, offered by the partner) of as many words of 32 bits as the signed byte at offset 15 says.
+Modes: enum ethtool_link_mode_bit_indices there; those from 102 on came later.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ HEADER = 48
 WORDS = 15
 
 #: bits of the link modes by their speed in Gb/s
-_MODES: typing.Dict[float, typing.Tuple[int, ...]] = {
+_MODES: dict[float, tuple[int, ...]] = {
     0.01: (0, 1, 92, 99, 100, 101, 102),
     0.1: (2, 3, 67, 90, 91),
     1: (4, 5, 17, 41, 68),
@@ -39,14 +40,16 @@ _SPEEDS = {bit: speed for speed, bits in _MODES.items() for bit in bits}
 
 
 class LinkModes(typing.NamedTuple):
-    """In Gb/s: the fastest mode that the port supports, and that its partner offers; None where there is none, or one that is not known here."""
+    """In Gb/s: the fastest mode that the port supports, and that its partner offers; None where there is none, or one
+    that is not known here."""
 
     supported: typing.Optional[float]
     partner: typing.Optional[float]
 
 
 def parse(answer: bytes) -> LinkModes:
-    """The answer to the second question, in which the number of words is right. Never raises: an answer that is too short says nothing."""
+    """The answer to the second question, in which the number of words is right. Never raises: an answer that is too
+    short says nothing."""
     words = struct.unpack_from("b", answer, WORDS)[0] if len(answer) > WORDS else 0
     size = 4 * words
     if size <= 0 or len(answer) < HEADER + 3 * size:

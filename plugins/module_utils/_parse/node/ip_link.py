@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""``ip -json link show`` to what physical functions have set for their VFs. Form: iproute2 4.16 to 6.15, ip/ipaddress.c print_vfinfo.
+"""``ip -json link show`` to what physical functions have set for their VFs. Form: iproute2 4.16 to 6.15, ip/ipaddress.c
+print_vfinfo.
 
-A VF's key that is not there means one of two things: VLAN and priority are left out when they are 0, all others when the driver does not tell.
+A VF's key that is not there means one of two things: VLAN and priority are left out when they are 0, all others when
+the driver does not tell.
 """
 
 from __future__ import annotations
@@ -19,23 +21,24 @@ from .sysfs import guid_of_bytes
 
 _TOOL = "ip -json link show"
 #: in the words of sysfs
-_LINK_POLICIES: typing.Dict[str, LinkPolicy] = {"auto": "Follow", "enable": "Up", "disable": "Down"}
-#: bytes. A VF takes 400 of them and an interface 900; nodes with 16 HCAs of 128 VFs, and as many pods as a kubelet takes, have 2.5 MB
+_LINK_POLICIES: dict[str, LinkPolicy] = {"auto": "Follow", "enable": "Up", "disable": "Down"}
+#: bytes. A VF takes 400 of them and an interface 900; nodes with 16 HCAs of 128 VFs, and as many pods as a kubelet
+#: takes, have 2.5 MB
 MOST_LINKS = 16 * MIB
 
 Value = typing.TypeVar("Value")
-Object = typing.Dict[str, typing.Any]
+Object = dict[str, typing.Any]
 #: by number of the VF
-Settings = typing.Dict[int, VfAdministration]
+Settings = dict[int, VfAdministration]
 
 
-def vf_settings(text: str) -> typing.Dict[str, Settings]:
+def vf_settings(text: str) -> dict[str, Settings]:
     """By network interface, for those that show VFs.
 
     :raises ParseError: not in this form, or two VFs of one interface with the same number
     """
     links = decode_json(text, _TOOL, most_bytes=MOST_LINKS, unique=False)
-    found: typing.Dict[str, Settings] = {}
+    found: dict[str, Settings] = {}
     for link in _objects("", links):
         vfs = _objects("vfinfo_list", link.get("vfinfo_list", []))
         settings = {_number("vf", vf.get("vf"), VFS): _administration(vf) for vf in vfs}
@@ -64,13 +67,13 @@ def _administration(vf: Object) -> VfAdministration:
     )
 
 
-def _expect(key: str, value: typing.Any, kind: typing.Type[Value], expected: str) -> Value:
+def _expect(key: str, value: typing.Any, kind: type[Value], expected: str) -> Value:
     if not isinstance(value, kind):
         raise ParseError(f"{_TOOL}, {key}", str(value), expected)
     return value
 
 
-def _objects(key: str, value: typing.Any) -> typing.List[Object]:
+def _objects(key: str, value: typing.Any) -> list[Object]:
     return [_expect(key, item, dict, "a list of objects") for item in _expect(key, value, list, "a list of objects")]
 
 

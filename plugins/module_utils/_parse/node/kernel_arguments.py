@@ -5,11 +5,10 @@
 from __future__ import annotations
 
 import re
-import typing
 
 from ..._model.errors import ParseError
 
-Arguments = typing.Tuple[str, ...]
+Arguments = tuple[str, ...]
 
 #: parted by spaces that are not in double quotes [linux lib/cmdline.c next_arg]
 _ARGUMENT = re.compile(r'(?:[^\s"]|"[^"]*(?:"|\Z))+')
@@ -24,7 +23,7 @@ def command_line(text: str) -> Arguments:
     return tuple(_ARGUMENT.findall(text))
 
 
-def grub_entries(text: str) -> typing.Tuple[Arguments, ...]:
+def grub_entries(text: str) -> tuple[Arguments, ...]:
     """Arguments of each entry of grub.cfg that boots a system: it names its root, which a memory test does not.
 
     :raises ParseError: there is none
@@ -36,12 +35,14 @@ def grub_entries(text: str) -> typing.Tuple[Arguments, ...]:
     return systems
 
 
-def grubby_entries(text: str) -> typing.Tuple[Arguments, ...]:
+def grubby_entries(text: str) -> tuple[Arguments, ...]:
     """Arguments of each entry that ``grubby --info=ALL`` shows.
 
     :raises ParseError: it shows none
     """
-    found = tuple(command_line(match.group(1)) for line in text.splitlines() for match in [_GRUBBY.match(line)] if match)
+    found = tuple(
+        command_line(match.group(1)) for line in text.splitlines() for match in [_GRUBBY.match(line)] if match
+    )
     if not found:
         raise ParseError("grubby --info=ALL", text, 'a list with a line args="..."')
     return found

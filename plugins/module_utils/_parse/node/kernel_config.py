@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a kernel was built with: /proc/config.gz, /boot/config-<release>. Form: Linux 6.12 scripts/kconfig/confdata.c, ``CONFIG_PCI_P2PDMA=y`` or
-``# CONFIG_PCI_P2PDMA is not set``; an option is left out where what it depends on is off. Since Linux 5.4 the end of each menu is a comment.
+"""What a kernel was built with: /proc/config.gz, /boot/config-<release>. Form: Linux 6.12 scripts/kconfig/confdata.c,
+``CONFIG_PCI_P2PDMA=y`` or ``# CONFIG_PCI_P2PDMA is not set``; an option is left out where what it depends on is off.
+Since Linux 5.4 the end of each menu is a comment.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def p2pdma(raw: bytes) -> bool:
     found = _P2PDMA.search(text)
     # it may be left out, but not of a text that was cut off
     if not found and not _LAST_MENU.search(text):
-        raise ParseError("configuration of the kernel", text[:80], "one with CONFIG_PCI_P2PDMA, or with the end of its last menu")
+        raise ParseError(
+            "configuration of the kernel", text[:80], "one with CONFIG_PCI_P2PDMA, or with the end of its last menu"
+        )
     return bool(found and found.group(1))
 
 
@@ -40,5 +43,9 @@ def _unpacked(raw: bytes) -> bytes:
     except zlib.error as error:
         raise ParseError("configuration of the kernel", str(error), "what gzip has packed") from error
     if not unpacker.eof:
-        raise ParseError("configuration of the kernel", f"{len(raw)} bytes of gzip", "all of what gzip has packed, and not more than a kernel has")
+        raise ParseError(
+            "configuration of the kernel",
+            f"{len(raw)} bytes of gzip",
+            "all of what gzip has packed, and not more than a kernel has",
+        )
     return found

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Records of /dev/kmsg that tell of broken hardware under the network. Form: Documentation/ABI/testing/dev-kmsg; what drivers print is at each pattern.
+"""Records of /dev/kmsg that tell of broken hardware under the network. Form: Documentation/ABI/testing/dev-kmsg; what
+drivers print is at each pattern.
 
-Whole lines never leave the node: what a kernel prints may be anybody's business. Kept are the kind of the fault and the PCI address.
+Whole lines never leave the node: what a kernel prints may be anybody's business. Kept are the kind of the fault and the
+PCI address.
 """
 
 from __future__ import annotations
@@ -11,23 +13,29 @@ import re
 import typing
 
 _ADDRESS = r"([0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}(?:\.[0-7])?)"
-#: NVRM: Xid (PCI:0000:18:00): 79, pid=...; mlx5_core 0000:3c:00.0: poll_health:...: device's health compromised - reached miss count;
-#: pcieport 0000:17:01.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), ... [kernel-open/nvidia, mlx5/core/health.c, pci/pcie/aer.c]
-_KINDS: typing.Tuple[typing.Tuple[typing.Pattern[str], str], ...] = (
+#: NVRM: Xid (PCI:0000:18:00): 79, pid=...; mlx5_core 0000:3c:00.0: poll_health:...: device's health compromised -
+#: reached miss count; pcieport 0000:17:01.0: PCIe Bus Error: severity=Uncorrectable (Non-Fatal), ...
+#: [kernel-open/nvidia, mlx5/core/health.c, pci/pcie/aer.c]
+_KINDS: tuple[tuple[typing.Pattern[str], str], ...] = (
     (re.compile(r"NVRM: Xid \(PCI:" + _ADDRESS + r"\): ([0-9]{1,4})\b"), "Xid {}"),
-    (re.compile(r"mlx5_core " + _ADDRESS + r": .{0,400}(?:health compromised|Fatal error|firmware internal error)()"), "mlx5 health"),
+    (
+        re.compile(
+            r"mlx5_core " + _ADDRESS + r": .{0,400}(?:health compromised|Fatal error|firmware internal error)()"
+        ),
+        "mlx5 health",
+    ),
     (re.compile(_ADDRESS + r": PCIe Bus Error: severity=(Correct(?:ed|able)|Uncorrect(?:ed|able))"), "PCIe error {}"),
 )
 
-Fault = typing.Tuple[str, str]
+Fault = tuple[str, str]
 
 
-def faults(records: typing.Iterable[str]) -> typing.Set[Fault]:
+def faults(records: typing.Iterable[str]) -> set[Fault]:
     """Kind and PCI address of each fault, once however often it is told.
 
     :param records: of /dev/kmsg, each with its prefix up to the semicolon
     """
-    found: typing.Set[Fault] = set()
+    found: set[Fault] = set()
     for record in records:
         line = record.partition(";")[2].partition("\n")[0]
         for pattern, kind in _KINDS:

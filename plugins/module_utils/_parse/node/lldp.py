@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A frame of LLDP to the port that sent it. Form: IEEE 802.1AB-2016, 8.4 and 8.5; the port's VLAN: IEEE 802.1Q-2018, D.2.1."""
+"""A frame of LLDP to the port that sent it. Form: IEEE 802.1AB-2016, 8.4 and 8.5; the port's VLAN: IEEE 802.1Q-2018,
+D.2.1."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def switch_port(frame: bytes) -> SwitchPort:
     """
     if len(frame) < _HEADER or struct.unpack_from("!H", frame, 12)[0] != ETHERTYPE:
         raise _error(frame, "an Ethernet frame of type 0x88cc")
-    parts: typing.Dict[int, bytes] = {}
+    parts: dict[int, bytes] = {}
     vlan: typing.Optional[int] = None
     for kind, value in _parts(frame):
         if kind == _ORGANISATION and value[:4] == _PORT_VLAN and len(value) == 6:
@@ -44,7 +45,7 @@ def switch_port(frame: bytes) -> SwitchPort:
     return SwitchPort(_identity(frame, _CHASSIS, parts[_CHASSIS]), _identity(frame, _PORT, parts[_PORT]), system, vlan)
 
 
-def _parts(frame: bytes) -> typing.Iterator[typing.Tuple[int, bytes]]:
+def _parts(frame: bytes) -> typing.Iterator[tuple[int, bytes]]:
     """Type and value of each part; the end is one as well, and what comes after it only fills the frame."""
     position = _HEADER
     while True:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the pod that proves locked memory printed: ``ulimit -l`` and ibv_rc_pingpong, which registers its buffer before it does anything else.
+"""What the pod that proves locked memory printed: ``ulimit -l`` and ibv_rc_pingpong, which registers its buffer before
+it does anything else.
 
 Texts of ibv_rc_pingpong: rdma-core 44 and 56, from its source (libibverbs/examples/rc_pingpong.c).
 """
@@ -23,7 +24,14 @@ _KEYS = re.compile(r"^(user|soft|hard|device|asked|code) (\S+)$", re.MULTILINE)
 #: the registration failed
 _REFUSED = ("Couldn't register MR",)
 #: printed only after the registration, also where what comes behind it fails
-_REGISTERED = ("local address:", "Couldn't create CQ", "Couldn't create QP", "Failed to modify QP to INIT", "Couldn't get local LID", "Couldn't get port info")
+_REGISTERED = (
+    "local address:",
+    "Couldn't create CQ",
+    "Couldn't create QP",
+    "Failed to modify QP to INIT",
+    "Couldn't get local LID",
+    "Couldn't get port info",
+)
 
 
 class MemlockError(RdmaError):
@@ -56,7 +64,9 @@ def parse(text: str, fabric: str, node: str, pod: str) -> MemlockProof:
     for line in lines:
         if any(mark in line for mark in _REGISTERED):
             return dataclasses.replace(proof, registered=proof.asked, evidence=line)
-    return dataclasses.replace(proof, evidence=lines[-1] if lines else "", error=_cause(proof, lines, seen.get("code", "")))
+    return dataclasses.replace(
+        proof, evidence=lines[-1] if lines else "", error=_cause(proof, lines, seen.get("code", ""))
+    )
 
 
 def _cause(proof: MemlockProof, lines: typing.Sequence[str], code: str) -> str:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Output of ``mstconfig -d <device> -e query`` and of NVIDIA's own build of it, mlxconfig (mstflint mlxconfig/mlxcfg_ui.cpp, 4.21 to 4.36).
+"""Output of ``mstconfig -d <device> -e query`` and of NVIDIA's own build of it, mlxconfig (mstflint
+mlxconfig/mlxcfg_ui.cpp, 4.21 to 4.36).
 
-A table whose header names its columns: ``Configurations:   Default  Current  Next Boot``; without -e, and with firmware that does not say, fewer. A row is a
-mark (``*``: the next value differs), from 4.26 on ``RO`` (read-only), the name, and a value a column. The widths grew with the versions (36 and 16, 44 and 20,
-48 and more), so that only blanks part them; values hold none. From 4.31 on the same as JSON in a file: ``-j <file>``.
+A table whose header names its columns: ``Configurations:   Default  Current  Next Boot``; without -e, and with firmware
+that does not say, fewer. A row is a mark (``*``: the next value differs), from 4.26 on ``RO`` (read-only), the name,
+and a value a column. The widths grew with the versions (36 and 16, 44 and 20, 48 and more), so that only blanks part
+them; values hold none. From 4.31 on the same as JSON in a file: ``-j <file>``.
 """
 
 from __future__ import annotations
@@ -21,23 +23,29 @@ SOURCE = "mstconfig"
 JSON_SINCE = (4, 31)
 _HEADER = re.compile(r"^Configurations:[ \t]+((?:Default[ \t]+)?(?:Current[ \t]+)?Next Boot|Default)[ \t]*$", re.ASCII)
 _COLUMNS = {"Default": "default", "Current": "current", "Next": "next"}
-_ROW = re.compile(r"^(\*| )?(RO)?[ \t]+([A-Za-z][A-Za-z0-9_]{0,99}(?:\[[0-9]{1,4}\])?)[ \t]+(\S+(?:[ \t]+\S+){0,2})[ \t]*$", re.ASCII)
-#: a name that fills the column of 4.21, 36 wide, or of later versions runs into its value; none that anybody here asks for is so long
+_ROW = re.compile(
+    r"^(\*| )?(RO)?[ \t]+([A-Za-z][A-Za-z0-9_]{0,99}(?:\[[0-9]{1,4}\])?)[ \t]+(\S+(?:[ \t]+\S+){0,2})[ \t]*$", re.ASCII
+)
+#: a name that fills the column of 4.21, 36 wide, or of later versions runs into its value; none that anybody here asks
+#: for is so long
 _GLUED = re.compile(r"^(\*| )?(RO)?[ \t]+\S{37,}", re.ASCII)
 _VALUE = re.compile(r"\A[!-~]{1,200}\Z")
 _TYPE = re.compile(r"^Device type:[ \t]*(\S+)[ \t]*$", re.MULTILINE | re.ASCII)
-_VERSION = re.compile(r"^(mst|mlx)config, m(?:st)?f(?:lint|t) ([0-9]{1,4})\.([0-9]{1,4})[0-9.\-]{0,20}(?:,|$)", re.MULTILINE | re.ASCII)
+_VERSION = re.compile(
+    r"^(mst|mlx)config, m(?:st)?f(?:lint|t) ([0-9]{1,4})\.([0-9]{1,4})[0-9.\-]{0,20}(?:,|$)", re.MULTILINE | re.ASCII
+)
 
 
 class Query(typing.NamedTuple):
     """:ivar device_type: ConnectX7, BlueField3...; empty where it is not said"""
 
     device_type: str
-    settings: typing.Tuple[Setting, ...]
+    settings: tuple[Setting, ...]
 
 
-def version(text: str) -> typing.Tuple[int, int]:
-    """Of ``mstconfig -v``: ``mstconfig, mstflint 4.21.0, Git SHA Hash: N/A``; mlxconfig says ``mlxconfig, mft 4.30.1-113, ...``.
+def version(text: str) -> tuple[int, int]:
+    """Of ``mstconfig -v``: ``mstconfig, mstflint 4.21.0, Git SHA Hash: N/A``; mlxconfig says ``mlxconfig, mft
+    4.30.1-113, ...``.
 
     :raises ParseError: no such line
     """
@@ -50,7 +58,8 @@ def version(text: str) -> typing.Tuple[int, int]:
 def parse(text: str) -> Query:
     """Settings of one device, in their order.
 
-    :raises ParseError: no table, one of several devices, a row without a value for each column, or the end of the last line is not there
+    :raises ParseError: no table, one of several devices, a row without a value for each column, or the end of the last
+        line is not there
     """
     lines = text.split("\n")
     headers = [index for index, line in enumerate(lines) if line.startswith("Configurations:")]
@@ -61,7 +70,7 @@ def parse(text: str) -> Query:
     columns = [_COLUMNS[word] for word in match.group(1).split() if word in _COLUMNS]
     if "next" not in columns:
         raise ParseError(SOURCE, lines[headers[0]], "a table with a column 'Next Boot'")
-    settings: typing.Dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     for line in lines[headers[0] + 1 :]:
         row = _ROW.match(line)
         if row is None:
@@ -85,15 +94,24 @@ def parse_json(text: str) -> Query:
 
     :raises ParseError: not the settings of one device
     """
-    settings: typing.Dict[str, Setting] = {}
+    settings: dict[str, Setting] = {}
     try:
         ((title, device),) = decode_json(text, f"{SOURCE} -j").items()
         rows = device["tlv_configuration"] or {}
         for name, row in rows.items():
-            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,99}(\[[0-9.]{1,9}\])?", name, re.ASCII) or not isinstance(row["read_only"], bool):
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,99}(\[[0-9.]{1,9}\])?", name, re.ASCII) or not isinstance(
+                row["read_only"], bool
+            ):
                 raise ValueError(name)
-            values = {column: row[f"{column}_value"] for column in ("default", "current", "next") if column == "next" or f"{column}_value" in row}
-            if any(isinstance(value, bool) or not isinstance(value, (int, str)) or len(str(value)) > 200 for value in values.values()):
+            values = {
+                column: row[f"{column}_value"]
+                for column in ("default", "current", "next")
+                if column == "next" or f"{column}_value" in row
+            }
+            if any(
+                isinstance(value, bool) or not isinstance(value, (int, str)) or len(str(value)) > 200
+                for value in values.values()
+            ):
                 raise ValueError(name)
             _add(settings, name, {column: str(value) for column, value in values.items()}, row["read_only"])
         if not title.startswith("Device #"):
@@ -110,7 +128,7 @@ def _query(kinds: typing.Sequence[str], settings: typing.Mapping[str, Setting], 
     return Query(kinds[0] if len(kinds) == 1 else "", tuple(settings.values()))
 
 
-def _add(settings: typing.Dict[str, Setting], name: str, values: typing.Mapping[str, str], read_only: bool) -> None:
+def _add(settings: dict[str, Setting], name: str, values: typing.Mapping[str, str], read_only: bool) -> None:
     for value in values.values():
         if not _VALUE.match(value):
             raise ParseError(SOURCE, f"{name} {value}", "a value without blanks")

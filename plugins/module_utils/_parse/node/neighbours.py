@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tables of the kernel's network: who its neighbours are (``ip -json neigh show``, iproute2 4.16 to 6.15), and where its default routes lead."""
+"""Tables of the kernel's network: who its neighbours are (``ip -json neigh show``, iproute2 4.16 to 6.15), and where
+its default routes lead."""
 
 from __future__ import annotations
 
@@ -20,23 +21,30 @@ _REJECT = 0x0200
 _NOT_SEEN = ("PERMANENT", "NOARP", "FAILED", "INCOMPLETE", "NONE")
 
 
-def neighbours(text: str) -> typing.Dict[str, typing.Tuple[str, ...]]:
-    """By network interface the hardware addresses of those that were seen through it, sorted. One of InfiniBand has another form, and is left out.
+def neighbours(text: str) -> dict[str, tuple[str, ...]]:
+    """By network interface the hardware addresses of those that were seen through it, sorted. One of InfiniBand has
+    another form, and is left out.
 
     :raises ParseError: not in this form
     """
     entries = decode_json(text, _TOOL, unique=False)
-    found: typing.Dict[str, typing.Set[str]] = {}
+    found: dict[str, set[str]] = {}
     for entry in _list(text, entries):
-        name, address, states = (entry.get(key) for key in ("dev", "lladdr", "state")) if isinstance(entry, dict) else (None, None, None)
+        name, address, states = (
+            (entry.get(key) for key in ("dev", "lladdr", "state")) if isinstance(entry, dict) else (None, None, None)
+        )
         if not INTERFACE.fits(name) or not isinstance(address, (str, type(None))):
             raise ParseError(_TOOL, str(entry), "an object with dev and lladdr")
-        if address and _HARDWARE_ADDRESS.match(address.lower()) and not set(map(str, _list(text, states or []))) & set(_NOT_SEEN):
+        if (
+            address
+            and _HARDWARE_ADDRESS.match(address.lower())
+            and not set(map(str, _list(text, states or []))) & set(_NOT_SEEN)
+        ):
             found.setdefault(str(name), set()).add(address.lower())
     return {name: tuple(sorted(addresses)) for name, addresses in found.items()}
 
 
-def default_routes(text: str) -> typing.Tuple[str, ...]:
+def default_routes(text: str) -> tuple[str, ...]:
     """Interfaces of the default routes in ``/proc/net/route`` (IPv4; net/ipv4/fib_trie.c fib_route_seq_show).
 
     :raises ParseError: not in this form
@@ -44,7 +52,7 @@ def default_routes(text: str) -> typing.Tuple[str, ...]:
     lines = text.splitlines()
     if not lines or lines[0].split()[:2] != ["Iface", "Destination"]:
         raise ParseError(_FILE, text, "a table that begins with Iface and Destination")
-    found: typing.Dict[str, None] = {}
+    found: dict[str, None] = {}
     for line in filter(str.strip, lines[1:]):
         fields = line.split()
         if len(fields) < 8:
@@ -54,12 +62,13 @@ def default_routes(text: str) -> typing.Tuple[str, ...]:
     return tuple(found)
 
 
-def default_routes_6(text: str) -> typing.Tuple[str, ...]:
-    """Interfaces of the default routes in ``/proc/net/ipv6_route`` (net/ipv6/route.c ipv6_route_native_seq_show), but for those that refuse all packets.
+def default_routes_6(text: str) -> tuple[str, ...]:
+    """Interfaces of the default routes in ``/proc/net/ipv6_route`` (net/ipv6/route.c ipv6_route_native_seq_show), but
+    for those that refuse all packets.
 
     :raises ParseError: not in this form
     """
-    found: typing.Dict[str, None] = {}
+    found: dict[str, None] = {}
     for line in filter(str.strip, text.splitlines()):
         fields = line.split()
         if len(fields) != 10 or not _HEXADECIMAL.match(fields[8]):
@@ -69,7 +78,7 @@ def default_routes_6(text: str) -> typing.Tuple[str, ...]:
     return tuple(found)
 
 
-def _list(text: str, value: typing.Any) -> typing.List[typing.Any]:
+def _list(text: str, value: typing.Any) -> list[typing.Any]:
     if not isinstance(value, list):
         raise ParseError(_TOOL, text, "a list")
     return value

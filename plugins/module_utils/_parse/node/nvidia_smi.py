@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""``nvidia-smi --query-gpu=... --format=csv``: one line of names, then one for each GPU. Forms: captures of 580.159.04, its --help-query-gpu, nvml.h.
+"""``nvidia-smi --query-gpu=... --format=csv``: one line of names, then one for each GPU. Forms: captures of 580.159.04,
+its --help-query-gpu, nvml.h.
 
-A name may be followed by its unit, as in ``clocks.max.sm [MHz]``. What a GPU has not is ``[N/A]`` or ``[Not Supported]``.
+A name may be followed by its unit, as in ``clocks.max.sm [MHz]``. What a GPU has not is ``[N/A]`` or ``[Not
+Supported]``.
 """
 
 from __future__ import annotations
@@ -15,15 +17,17 @@ from ..._model.errors import ParseError
 _TOOL = "nvidia-smi"
 _ADDRESS = re.compile(r"\A([0-9A-Fa-f]{8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])\Z")
 _MASK = re.compile(r"\A0x[0-9A-Fa-f]{1,16}\Z")
-#: bits of nvmlClocksEventReasons that slow a GPU down though nobody asked for it; idle, a power cap under load and clocks that somebody set are none of these
+#: bits of nvmlClocksEventReasons that slow a GPU down though nobody asked for it; idle, a power cap under load and
+#: clocks that somebody set are none of these
 _SLOW = ((0x08, "hw_slowdown"), (0x20, "sw_thermal"), (0x40, "hw_thermal"), (0x80, "hw_power_brake"))
 
 #: value of each field by name, of one GPU
-Gpu = typing.Dict[str, str]
+Gpu = dict[str, str]
 
 
-def gpus(text: str, fields: typing.Sequence[str]) -> typing.Dict[str, Gpu]:
-    """By PCI address as sysfs writes it (0000:18:00.0): the fields that were asked for. What the GPU has not is left out.
+def gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
+    """By PCI address as sysfs writes it (0000:18:00.0): the fields that were asked for. What the GPU has not is left
+    out.
 
     :param fields: as they were asked for, ``pci.bus_id`` among them
     """
@@ -31,7 +35,7 @@ def gpus(text: str, fields: typing.Sequence[str]) -> typing.Dict[str, Gpu]:
     names = [name.strip().partition(" [")[0] for name in lines[0].split(",")] if lines else []
     if names != list(fields):
         raise ParseError(_TOOL, lines[0] if lines else "", f"the names {', '.join(fields)}")
-    found: typing.Dict[str, Gpu] = {}
+    found: dict[str, Gpu] = {}
     for line in lines[1:]:
         values = [value.strip() for value in line.split(",")]
         if len(values) != len(names):
@@ -40,14 +44,17 @@ def gpus(text: str, fields: typing.Sequence[str]) -> typing.Dict[str, Gpu]:
         address = _address(gpu.pop("pci.bus_id", ""))
         if address in found:
             raise ParseError(_TOOL, line, "each GPU once")
-        found[address] = {name: value for name, value in gpu.items() if value and not value.startswith("[") and value != "N/A"}
+        found[address] = {
+            name: value for name, value in gpu.items() if value and not value.startswith("[") and value != "N/A"
+        }
     if not found:
         raise ParseError(_TOOL, text, "one GPU at least")
     return found
 
 
 def slowed(mask: str) -> str:
-    """Why a GPU is slower than it could be, by the mask of ``clocks_event_reasons.active``: names with + between them, or ``none``."""
+    """Why a GPU is slower than it could be, by the mask of ``clocks_event_reasons.active``: names with + between them,
+    or ``none``."""
     if not _MASK.match(mask):
         raise ParseError(_TOOL, mask, "a mask such as 0x0000000000000001")
     return "+".join(name for bit, name in _SLOW if int(mask, 16) & bit) or "none"

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""PCI configuration space, as sysfs hands it out (``config``): what a function has of SR-IOV, or why it has none, and the size of its packets.
+"""PCI configuration space, as sysfs hands it out (``config``): what a function has of SR-IOV, or why it has none, and
+the size of its packets.
 
-Layout: PCI Express Base Specification, 7.6 (extended capabilities: a list that begins at 0x100; each header has a 16 bit id, a 4 bit version and
-the 12 bit offset of the next one), 7.7.11 (ACS, id 0x000d: capability at offset 4, control at 6) and 9.3.3 (SR-IOV, id 0x0010: control at offset 0x08,
-of which bit 4 is ARI Capable Hierarchy, InitialVFs at 0x0c, TotalVFs, NumVFs, First VF Offset at 0x14, VF Stride, six VF BARs from 0x24 on).
-7.5.1.3 (bridges, type 1 in the byte at 0x0e: secondary and subordinate bus number in the bytes at 0x19 and 0x1a). 7.5.3 (PCI Express
-capability, id 0x10 in the list that the byte at 0x34 begins: bits 2:0 of Device Capabilities, at offset 4, are the largest payload that is supported,
-bits 7:5 of Device Control, at offset 8, the one that is set; 0 is 128 bytes, 5 is 4096. Bits 14:12 are the largest read request in the same code, and
-bit 4 lets the function mark its writes as relaxed in their order).
+Layout: PCI Express Base Specification, 7.6 (extended capabilities: a list that begins at 0x100; each header has a 16
+bit id, a 4 bit version and the 12 bit offset of the next one), 7.7.11 (ACS, id 0x000d: capability at offset 4, control
+at 6) and 9.3.3 (SR-IOV, id 0x0010: control at offset 0x08, of which bit 4 is ARI Capable Hierarchy, InitialVFs at 0x0c,
+TotalVFs, NumVFs, First VF Offset at 0x14, VF Stride, six VF BARs from 0x24 on). 7.5.1.3 (bridges, type 1 in the byte at
+0x0e: secondary and subordinate bus number in the bytes at 0x19 and 0x1a). 7.5.3 (PCI Express capability, id 0x10 in the
+list that the byte at 0x34 begins: bits 2:0 of Device Capabilities, at offset 4, are the largest payload that is
+supported, bits 7:5 of Device Control, at offset 8, the one that is set; 0 is 128 bytes, 5 is 4096. Bits 14:12 are the
+largest read request in the same code, and bit 4 lets the function mark its writes as relaxed in their order).
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ class Payload(typing.NamedTuple):
 
 
 class Requests(typing.NamedTuple):
-    """How a function asks: the largest read request in bytes, and whether it may have its writes overtake others (relaxed ordering)."""
+    """How a function asks: the largest read request in bytes, and whether it may have its writes overtake others
+    (relaxed ordering)."""
 
     read_bytes: int
     relaxed_ordering: bool
@@ -89,7 +92,8 @@ def _pci_express(space: bytes) -> typing.Optional[int]:
 
 
 def sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
-    """Why the kernel shows no SR-IOV files for a function with this configuration space; None when too little of it can be read to tell."""
+    """Why the kernel shows no SR-IOV files for a function with this configuration space; None when too little of it can
+    be read to tell."""
     if len(space) <= _PUBLIC:
         return None
     if len(space) <= CONVENTIONAL or space[CONVENTIONAL : CONVENTIONAL + 4] == _NO_ANSWER:
@@ -104,7 +108,8 @@ def sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
 
 
 def sriov(space: bytes) -> typing.Optional[SriovCapability]:
-    """SR-IOV capability of a function with this configuration space; None when it has none, and when too little of it can be read to tell."""
+    """SR-IOV capability of a function with this configuration space; None when it has none, and when too little of it
+    can be read to tell."""
     place = _place(space, _SRIOV)
     if not place or place + _END_OF_SRIOV > len(space):
         return None
@@ -112,13 +117,18 @@ def sriov(space: bytes) -> typing.Optional[SriovCapability]:
     initial, total, current = struct.unpack_from("<HHH", space, place + _INITIAL_VFS)
     offset, stride = struct.unpack_from("<HH", space, place + _OFFSET)
     bars = _memory_bars(struct.unpack_from("<6I", space, place + _VF_BARS))
-    return None if bars is None else SriovCapability(initial, total, current, offset, stride, bool(control & _ARI_HIERARCHY), bars)
+    return (
+        None
+        if bars is None
+        else SriovCapability(initial, total, current, offset, stride, bool(control & _ARI_HIERARCHY), bars)
+    )
 
 
-def _memory_bars(registers: typing.Sequence[int]) -> typing.Optional[typing.Tuple[int, ...]]:
-    """Numbers of the BARs that are there: what they are is fixed by hardware, and so other than 0 also where nobody gave them an address, but for
-    those of 32 bits that are not prefetchable. None when a register is not that of memory, as no VF has ports."""
-    found: typing.List[int] = []
+def _memory_bars(registers: typing.Sequence[int]) -> typing.Optional[tuple[int, ...]]:
+    """Numbers of the BARs that are there: what they are is fixed by hardware, and so other than 0 also where nobody
+    gave them an address, but for those of 32 bits that are not prefetchable. None when a register is not that of
+    memory, as no VF has ports."""
+    found: list[int] = []
     number = 0
     while number < len(registers):
         register = registers[number]
@@ -131,7 +141,8 @@ def _memory_bars(registers: typing.Sequence[int]) -> typing.Optional[typing.Tupl
 
 
 def acs(space: bytes) -> typing.Optional[Acs]:
-    """Access Control Services of a port with this configuration space; None when it has none, and when too little of it can be read to tell."""
+    """Access Control Services of a port with this configuration space; None when it has none, and when too little of it
+    can be read to tell."""
     place = _place(space, _ACS)
     if not place or place + 8 > len(space):
         return None
@@ -139,7 +150,8 @@ def acs(space: bytes) -> typing.Optional[Acs]:
 
 
 def acs_redirects(space: bytes) -> typing.Optional[bool]:
-    """Whether a port sends packets between functions below it up to the root complex, so that GPU and HCA do not meet at the nearest switch.
+    """Whether a port sends packets between functions below it up to the root complex, so that GPU and HCA do not meet
+    at the nearest switch.
 
     False as well where it has no ACS; None when too little of its configuration space can be read to tell.
     """
@@ -151,14 +163,16 @@ def acs_redirects(space: bytes) -> typing.Optional[bool]:
 
 
 def last_bus(space: bytes) -> typing.Optional[int]:
-    """The last bus number below a bridge with this configuration space, of which anybody may read as much; None when it is not that of a bridge."""
+    """The last bus number below a bridge with this configuration space, of which anybody may read as much; None when it
+    is not that of a bridge."""
     if len(space) < _PUBLIC or space[_HEADER_TYPE] & 0x7F != _BRIDGE:
         return None
     return space[_SUBORDINATE] if 0 < space[_SECONDARY] <= space[_SUBORDINATE] else None
 
 
 def _place(space: bytes, wanted: int) -> typing.Optional[int]:
-    """Where an extended capability begins; _NOWHERE when the list ends without it, None when the list can't be read to its end."""
+    """Where an extended capability begins; _NOWHERE when the list ends without it, None when the list can't be read to
+    its end."""
     place = CONVENTIONAL
     # bounded: the list of a broken space may lead in circles
     for _step in range(_WHOLE // 4):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Paths of PCI functions below /sys/devices: what lies between two of them. ``/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0``: root, bridges, function.
+"""Paths of PCI functions below /sys/devices: what lies between two of them.
+``/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0``: root, bridges, function.
 
 The words for a distance are those of ``nvidia-smi topo -m``.
 """
@@ -23,7 +24,7 @@ class Path(typing.NamedTuple):
     """
 
     root: str
-    functions: typing.Tuple[str, ...]
+    functions: tuple[str, ...]
 
 
 def path(text: str) -> Path:
@@ -36,7 +37,8 @@ def path(text: str) -> Path:
 def distance(one: Path, other: Path, same_node: bool) -> str:
     """How near two functions are.
 
-    PIX: below one switch, or one bridge; PXB: several bridges, but not the host's; PHB: that one; NODE: another one of the NUMA node; SYS: another node.
+    PIX: below one switch, or one bridge; PXB: several bridges, but not the host's; PHB: that one; NODE: another one of
+    the NUMA node; SYS: another node.
     """
     shared = _shared(one, other)
     if shared:
@@ -48,8 +50,9 @@ def distance(one: Path, other: Path, same_node: bool) -> str:
     return "NODE" if same_node else "SYS"
 
 
-def between(one: Path, other: Path) -> typing.Tuple[str, ...]:
-    """Bridges below what two functions share, at which packets turn from the one to the other; none where they share no bridge."""
+def between(one: Path, other: Path) -> tuple[str, ...]:
+    """Bridges below what two functions share, at which packets turn from the one to the other; none where they share no
+    bridge."""
     shared = _shared(one, other)
     return (*one.functions[shared:-1], *other.functions[shared:-1]) if shared else ()
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Texts of sysfs files to values. Forms: Linux 6.12 drivers/infiniband/core/sysfs.c, drivers/pci/pci-sysfs.c, and what older kernels wrote.
+"""Texts of sysfs files to values. Forms: Linux 6.12 drivers/infiniband/core/sysfs.c, drivers/pci/pci-sysfs.c, and what
+older kernels wrote.
 
 Each function takes the text of one file without its last newline, and raises ParseError on what it does not know.
 """
@@ -27,15 +28,16 @@ _HARDWARE_ADDRESS_20 = re.compile(r"\A[0-9a-f]{2}(?::[0-9a-f]{2}){19}\Z")
 _HEX = re.compile(r"\A0x[0-9a-f]+\Z")
 _DECIMAL = re.compile(r"\A-?[0-9]{1,18}\Z")
 
-#: controller, physical function, and its VF or subfunction (net/core/devlink/port.c, __devlink_port_phys_port_name_get); hpf: of a DPU's host
-#: (mlx5 5.2); a number alone: mlx5 before 4.20
+#: controller, physical function, and its VF or subfunction (net/core/devlink/port.c,
+#: __devlink_port_phys_port_name_get); hpf: of a DPU's host (mlx5 5.2); a number alone: mlx5 before 4.20
 _REPRESENTOR = re.compile(r"\A(?:(?:c[0-9]+)?pf[0-9]+(?:vf[0-9]+|sf[0-9]+|hpf)?|[0-9]+)\Z")
 
-_LINK_POLICIES: typing.Tuple[LinkPolicy, ...] = typing.get_args(LinkPolicy)
+_LINK_POLICIES: tuple[LinkPolicy, ...] = typing.get_args(LinkPolicy)
 
 #: a line of ``resource``: start, end and flags
 _RESOURCE = re.compile(r"\A0x([0-9a-f]{16}) 0x([0-9a-f]{16}) 0x([0-9a-f]{16})\Z")
-#: lines of it: six BARs and the ROM, then, with CONFIG_PCI_IOV, the BARs of VFs (include/linux/pci.h, PCI_IOV_RESOURCES)
+#: lines of it: six BARs and the ROM, then, with CONFIG_PCI_IOV, the BARs of VFs (include/linux/pci.h,
+#: PCI_IOV_RESOURCES)
 _OWN_RESOURCES, _VF_RESOURCES = 7, 6
 #: IORESOURCE_MEM; IORESOURCE_DISABLED and IORESOURCE_UNSET (include/linux/ioport.h)
 _MEMORY, _NOT_PLACED = 0x200, 0x3000_0000
@@ -107,7 +109,8 @@ def port_guid_of_gid(text: str) -> str:
 
 
 class IpoibAddress(typing.NamedTuple):
-    """The 20 bytes of an IPoIB hardware address (row S1.1): 1 byte flags, 3 bytes queue pair, 8 bytes subnet prefix, 8 bytes port GUID."""
+    """The 20 bytes of an IPoIB hardware address (row S1.1): 1 byte flags, 3 bytes queue pair, 8 bytes subnet prefix, 8
+    bytes port GUID."""
 
     queue_pair: int
     subnet_prefix: str
@@ -123,7 +126,8 @@ def ipoib_address(text: str) -> IpoibAddress:
 
 
 def guid_of_bytes(text: str) -> str:
-    """``00:11:22:33:44:55:66:77`` (sriov/0/node, sriov/0/port) to ``0x0011223344556677`` [src mlnx-ofa_kernel sriov_sysfs.c]."""
+    """``00:11:22:33:44:55:66:77`` (sriov/0/node, sriov/0/port) to ``0x0011223344556677`` [src mlnx-ofa_kernel
+    sriov_sysfs.c]."""
     if not _GUID_OF_BYTES.match(text):
         raise ParseError("sysfs", text, "a GUID of the form 00:11:22:33:44:55:66:77")
     return "0x" + text.replace(":", "")
@@ -164,7 +168,8 @@ def numa_node(text: str) -> typing.Optional[int]:
 
 
 def pci_address_of_link(text: str) -> typing.Optional[str]:
-    """The PCI function below which a class's link leads, as ``../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2/net/net1``; None where it is none."""
+    """The PCI function below which a class's link leads, as
+    ``../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2/net/net1``; None where it is none."""
     return next((part for part in reversed(text.split("/")) if is_pci_address(part)), None)
 
 
@@ -176,7 +181,8 @@ def switch(text: str) -> bool:
 
 
 def locked_down(text: str) -> bool:
-    """``none [integrity] confidentiality`` of securityfs: the level in brackets counts [src Linux security/lockdown/lockdown.c]."""
+    """``none [integrity] confidentiality`` of securityfs: the level in brackets counts [src Linux
+    security/lockdown/lockdown.c]."""
     match = re.search(r"\[([a-z]+)\]", text)
     if not match or match.group(1) not in ("none", "integrity", "confidentiality"):
         raise ParseError("sysfs", text, "of the form '[none] integrity confidentiality'")
@@ -189,9 +195,11 @@ def is_pci_address(name: str) -> bool:
 
 
 def vf_memory(text: str) -> typing.Optional[VfMemory]:
-    """BARs of VFs in ``resource`` of a physical function; None where it has no lines for them: the kernel is without CONFIG_PCI_IOV.
+    """BARs of VFs in ``resource`` of a physical function; None where it has no lines for them: the kernel is without
+    CONFIG_PCI_IOV.
 
-    What did not fit has no address, is marked as such, or is a line of zeros as of a BAR that is not there: kernels differ (setup-bus.c, setup-res.c).
+    What did not fit has no address, is marked as such, or is a line of zeros as of a BAR that is not there: kernels
+    differ (setup-bus.c, setup-res.c).
     """
     matches = [_RESOURCE.match(line) for line in text.split("\n")]
     lines = [[int(item, 16) for item in match.groups()] for match in matches if match]

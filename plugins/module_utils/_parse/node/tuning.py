@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Texts of procfs and sysfs that say how a node is tuned. Forms: Linux 6.12 Documentation/admin-guide, mm/huge_memory.c, fs/proc/, lib/bitmap-str.c.
+"""Texts of procfs and sysfs that say how a node is tuned. Forms: Linux 6.12 Documentation/admin-guide,
+mm/huge_memory.c, fs/proc/, lib/bitmap-str.c.
 
 Each function takes the text of one file without its last newline, and raises ParseError on what it does not know.
 """
@@ -8,7 +9,6 @@ Each function takes the text of one file without its last newline, and raises Pa
 from __future__ import annotations
 
 import re
-import typing
 
 from ..._model.errors import ParseError
 from .sysfs import number
@@ -20,7 +20,8 @@ _CHOSEN = re.compile(r"\A(?:[a-z][a-z_+-]* )*\[([a-z][a-z_+-]*)\](?: [a-z][a-z_+
 _WORD = re.compile(r"\A[A-Za-z0-9][A-Za-z0-9_.+:-]{0,63}\Z")
 _SWAP = re.compile(r"\A(\S+)\s+(partition|file)\s+([0-9]{1,18})\s+([0-9]{1,18})\s+(-?[0-9]{1,9})\Z")
 _MEMLOCK = re.compile(r"^Max locked memory +(unlimited|[0-9]{1,20}) +(unlimited|[0-9]{1,20}) +bytes *$", re.MULTILINE)
-#: effective user; ids in the namespaces of processes, the outermost first: that of the procfs [src Linux fs/proc/array.c task_state]
+#: effective user; ids in the namespaces of processes, the outermost first: that of the procfs [src Linux
+#: fs/proc/array.c task_state]
 _EFFECTIVE_ROOT = re.compile(r"^Uid:\t[0-9]{1,10}\t0\t", re.MULTILINE)
 _ONE_NAMESPACE = re.compile(r"^NSpid:\t[0-9]{1,10}$", re.MULTILINE)
 _POLICY = re.compile(r'"policyName"\s*:\s*"([A-Za-z-]{0,40})"')
@@ -55,9 +56,10 @@ def on_off(text: str) -> str:
     return "on" if _ON[text] else "off"
 
 
-def cpu_list(text: str) -> typing.FrozenSet[int]:
-    """``0-3,8`` to numbers; an empty text to none. ``(null)``, which some kernels print for no mask at all, is none as well."""
-    found: typing.Set[int] = set()
+def cpu_list(text: str) -> frozenset[int]:
+    """``0-3,8`` to numbers; an empty text to none. ``(null)``, which some kernels print for no mask at all, is none as
+    well."""
+    found: set[int] = set()
     for part in text.strip().split(",") if text.strip() not in ("", "(null)") else ():
         match = _RANGE.match(part)
         low, high = (int(match.group(1)), int(match.group(2) or match.group(1))) if match else (1, 0)
@@ -90,23 +92,27 @@ def memlock(text: str) -> str:
 
 
 def is_of_node(text: str) -> bool:
-    """Whether a process is root's and in the node's own namespace of processes, by /proc/<pid>/status: no container's, whatever its name is.
+    """Whether a process is root's and in the node's own namespace of processes, by /proc/<pid>/status: no container's,
+    whatever its name is.
 
-    Every user may read that. The kernel escapes line ends in the name of a process, and a text that does not say so is of another one.
+    Every user may read that. The kernel escapes line ends in the name of a process, and a text that does not say so is
+    of another one.
     """
     return bool(_EFFECTIVE_ROOT.search(text) and _ONE_NAMESPACE.search(text))
 
 
 def manager_policy(text: str) -> str:
-    """``policyName`` of the state file of a manager of the kubelet [kubernetes pkg/kubelet/cm/cpumanager/state/checkpoint.go]."""
+    """``policyName`` of the state file of a manager of the kubelet [kubernetes
+    pkg/kubelet/cm/cpumanager/state/checkpoint.go]."""
     found = _POLICY.findall(text)
     if len(found) != 1 or not found[0]:
         raise ParseError("state of a manager of the kubelet", text, 'one "policyName"')
     return str(found[0]).lower()
 
 
-def kubelet_settings(text: str) -> typing.Dict[str, str]:
-    """Where pods run, of a KubeletConfiguration in YAML or JSON: top-level keys with plain values, found by their lines since a node has no YAML parser.
+def kubelet_settings(text: str) -> dict[str, str]:
+    """Where pods run, of a KubeletConfiguration in YAML or JSON: top-level keys with plain values, found by their lines
+    since a node has no YAML parser.
 
     A key that is not there has the kubelet's default, and is left out.
     """
@@ -131,7 +137,8 @@ def pci_realloc(text: str) -> str:
 
 
 def traffic_class(text: str) -> str:
-    """``Global tclass=106`` of NVIDIA's driver packages to 106; none is set where the first line is another one or there is none."""
+    """``Global tclass=106`` of NVIDIA's driver packages to 106; none is set where the first line is another one or
+    there is none."""
     match = _TRAFFIC_CLASS.match(text)
     if not match and text and not text.startswith("tclass="):
         raise ParseError("sysfs", text, "Global tclass=106, or nothing")

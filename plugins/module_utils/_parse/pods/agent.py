@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Requests of the program that mpirun starts in the place of ssh (see _render/collectives.py), as a pod prints them: three lines each."""
+"""Requests of the program that mpirun starts in the place of ssh (see _render/collectives.py), as a pod prints them:
+three lines each."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-import typing
 
 from ..._model.boundary.words import HOST, Host
 
@@ -29,7 +29,7 @@ class Request:
     words: str
 
 
-def parse_requests(text: str) -> typing.Tuple[Request, ...]:
+def parse_requests(text: str) -> tuple[Request, ...]:
     """Return the requests that are whole. Never raises: mpirun ends by itself where one of them is not answered."""
     lines = text.splitlines()
     found = []

@@ -2,8 +2,9 @@
 
 """Which known failure the output of rping, perftest or iperf3 shows.
 
-Texts: perftest 4.5 and 25.01, rping of rdma-core 44 and 56, and iperf3 3.12 and 3.18, from captures and from their sources. The order matters: the
-first match wins, so the special texts stand before the general ones that follow them in the same output.
+Texts: perftest 4.5 and 25.01, rping of rdma-core 44 and 56, and iperf3 3.12 and 3.18, from captures and from their
+sources. The order matters: the first match wins, so the special texts stand before the general ones that follow them in
+the same output.
 """
 
 from __future__ import annotations
@@ -49,21 +50,25 @@ Kind = typing.Union[_OwnKind, completions.Kind, libibverbs.Kind]
 #: kinds that a warning of libibverbs above explains
 _WITHOUT_DEVICE = frozenset(("no_device", "device_access", "no_address", "exit_code"))
 
-#: kinds of a first contact that comes too early, worth a bounded retry while the server still runs: the server does not accept yet, or the virtual
-#: function's port has just come up, and its neighbours or the subnet manager do not know it yet
+#: kinds of a first contact that comes too early, worth a bounded retry while the server still runs: the server does not
+#: accept yet, or the virtual function's port has just come up, and its neighbours or the subnet manager do not know it
+#: yet
 RETRIED = ("not_listening", "no_address")
 
-#: kinds that say nothing of the link, worth a bounded number of measurements anew: the connection to the pod broke; or perftest measured, and its two
-#: ends then missed each other in the last handshake over rdma_cm. On iWARP a send is complete once the local TCP has it, so the server may have torn the
-#: connection down before the client's own last send is complete (perftest's rdma_write_keys: "Bad wc status 2", with a perfect table on both sides). On
-#: InfiniBand and RoCE a send is complete when the other end has it. Or rping's server left before the last round trip, as it does when its time is over
-#: while the client is still trying to reach it. Or a tool ended with 0 and has no figure: perftest writes 0 or inf where it could not tell how fast the
-#: node's clock runs, which it finds out anew at each start (get_cpu_mhz), and which a moment of other work on the node can spoil. Or a tool crashed, which
-#: is a mistake of its own (seen: ib_write_bw, signal 11, once in many runs); what makes it crash each time, as a node GUID of zeros does, is found all the same
-#: Or another process has the port: each attempt takes other ports
+#: kinds that say nothing of the link, worth a bounded number of measurements anew: the connection to the pod broke; or
+#: perftest measured, and its two ends then missed each other in the last handshake over rdma_cm. On iWARP a send is
+#: complete once the local TCP has it, so the server may have torn the connection down before the client's own last send
+#: is complete (perftest's rdma_write_keys: "Bad wc status 2", with a perfect table on both sides). On InfiniBand and
+#: RoCE a send is complete when the other end has it. Or rping's server left before the last round trip, as it does when
+#: its time is over while the client is still trying to reach it. Or a tool ended with 0 and has no figure: perftest
+#: writes 0 or inf where it could not tell how fast the node's clock runs, which it finds out anew at each start
+#: (get_cpu_mhz), and which a moment of other work on the node can spoil. Or a tool crashed, which is a mistake of its
+#: own (seen: ib_write_bw, signal 11, once in many runs); what makes it crash each time, as a node GUID of zeros does,
+#: is found all the same Or another process has the port: each attempt takes other ports
 LOST = frozenset(("exec_lost", "not_closed", "disconnected", "no_measurement", "crash", "port_in_use"))
 
-#: of perftest: "Failed status 12: wr_id 0", from 26.01 on "Failed status-transport retry counter exceeded (12): wr_id 0"; and of rping
+#: of perftest: "Failed status 12: wr_id 0", from 26.01 on "Failed status-transport retry counter exceeded (12): wr_id
+#: 0"; and of rping
 _STATUS = r"(?:Failed status(?: |-[^\n()]{0,100}\()|cq completion failed status )([0-9]{1,3})\b"
 #: perftest's line before it, which names the end
 _END = re.compile(r"Completion with error at (?:client|server)")
@@ -72,11 +77,14 @@ _END = re.compile(r"Completion with error at (?:client|server)")
 _ADDRESS = re.compile(r"(local|remote) address: [^\n]{0,200}\n\s{0,20}GID: ([0-9a-fA-F:]{31,63})")
 
 _TOOL = "(?:rping|ib_write_bw|iperf3)"
-_PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
+_PATTERNS: tuple[tuple[Kind, str], ...] = (
     # runc, and crun, which names the file in the middle of it
     (
         "no_tool",
-        rf"executable file (?:\S{{1,200}} )?not found|(?:command|No such file or directory).{{0,300}}{_TOOL}|{_TOOL}.{{0,300}}(?:not found|No such file)",
+        (
+            r"executable file (?:\S{1,200} )?not found|(?:command|No such file or"
+            rf" directory).{{0,300}}{_TOOL}|{_TOOL}.{{0,300}}(?:not found|No such file)"
+        ),
     ),
     ("no_option", r"unrecognized option|invalid option -- "),
     ("memlock", r"Couldn't allocate MR|failed to create mr|Failed to create MR|reg_mr failed|Cannot allocate memory"),
@@ -84,37 +92,59 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
     ("no_lid", r"Local lid 0x0 detected"),
     (
         "no_device",
-        r"IB device \S+ not found|Unable to find the Infiniband/RoCE device|Did not detect devices|No RDMA devices were detected|No IB devices found"
+        r"IB device \S+ not found|Unable to find the Infiniband/RoCE device|Did not detect devices|No RDMA devices were"
+        r" detected|No IB devices found"
         r"|no RDMA devices found|unable to get RDMA device list",
     ),
-    ("device_access", r"failed to create RDMA CM event channel|rdma_create_event_channel|Couldn't get context for the device|Failed to open device"),
+    (
+        "device_access",
+        (
+            r"failed to create RDMA CM event channel|rdma_create_event_channel|Couldn't get context for the"
+            r" device|Failed to open device"
+        ),
+    ),
     ("name", r"Name or service not known"),
     # rping by perror, perftest and iperf3
     ("port_in_use", r"Address already in use|Couldn't listen to port"),
     ("address_family", r"rdma_(?:resolve|bind)_addr\b.{0,100}(?:Invalid argument|-22\b|Address family not supported)"),
     (
         "not_listening",
-        r"RDMA_CM_EVENT_REJECTED|Unexpected CM event bl blka 8|Couldn't connect to |unable to connect to server.{0,300}Connection refused|server is busy",
+        (
+            r"RDMA_CM_EVENT_REJECTED|Unexpected CM event bl blka 8|Couldn't connect to |unable to connect to"
+            r" server.{0,300}Connection refused|server is busy"
+        ),
     ),
     (
         "no_address",
-        r"RDMA_CM_EVENT_ADDR_ERROR|ADDR_ERROR|RDMA_CM_EVENT_ROUTE_ERROR|RDMA_CM_EVENT_UNREACHABLE|Unexpected CM event|unable to connect to server"
-        r"|rdma_(?:resolve|bind)_addr\b.{0,100}(?:No such device|unreachable|No route to host|Cannot assign requested address|failed|error)"
+        r"RDMA_CM_EVENT_ADDR_ERROR|ADDR_ERROR|RDMA_CM_EVENT_ROUTE_ERROR|RDMA_CM_EVENT_UNREACHABLE|Unexpected CM"
+        r" event|unable to connect to server"
+        r"|rdma_(?:resolve|bind)_addr\b.{0,100}(?:No such device|unreachable|No route to host|Cannot assign requested"
+        r" address|failed|error)"
         r"|Failed to resolve RDMA CM address",
     ),
     (
         "no_queue",
-        r"Couldn't (?:create|allocate) (?:a receiver |(?:send |receive )?completion |rdma (?:new |old )?)?(?:CQ|PD|TD|PAD|QP|SRQ|context|channel)\b"
+        r"Couldn't (?:create|allocate) (?:a receiver |(?:send |receive )?completion |rdma (?:new |old"
+        r" )?)?(?:CQ|PD|TD|PAD|QP|SRQ|context|channel)\b"
         r"|Failed to create (?:CQs|QP)|Unable to create QP|QP size might be too big|Failed to modify QP to INIT"
         r"|ibv_(?:alloc_pd|create_cq|create_comp_channel|create_qp)\b|rdma_create_qp\b",
     ),
-    ("gid", r"Failed to modify QP (?:[0-9]+ )?to RT[RS]|Unable to Connect the HCA's through the link|Found Incompatibility issue with GID types"),
+    (
+        "gid",
+        (
+            r"Failed to modify QP (?:[0-9]+ )?to RT[RS]|Unable to Connect the HCA's through the link|Found"
+            r" Incompatibility issue with GID types"
+        ),
+    ),
     ("other_release", r" mismatch: local="),
     # with a status that is a cause; flushed requests are a consequence of what follows
     ("completion", _STATUS),
     (
         "peer_gone",
-        r"Couldn't read remote address|Unable to read to socket/rdma_cm|Did not get Message for [0-9]+ Seconds|stream socket: |closed unexpectedly",
+        (
+            r"Couldn't read remote address|Unable to read to socket/rdma_cm|Did not get Message for [0-9]+"
+            r" Seconds|stream socket: |closed unexpectedly"
+        ),
     ),
     ("flushed", _STATUS),
     ("completion", r"Completion with error at|Failed status[ -]|cq completion failed status"),
@@ -130,7 +160,8 @@ _PATTERNS: typing.Tuple[typing.Tuple[Kind, str], ...] = (
 )
 
 
-#: characters of a line that are looked at: the tools' own lines are shorter, and the patterns that look for two words take long over others
+#: characters of a line that are looked at: the tools' own lines are shorter, and the patterns that look for two words
+#: take long over others
 _LONGEST = 500
 #: characters of an output that are looked at: those of its begin and of its end
 _MOST = 256 * 1024
@@ -186,9 +217,12 @@ def _of_tool(exit_code: typing.Optional[int], timed_out: bool, text: str) -> Fai
 
 
 def _completion(kind: Kind, text: str) -> typing.Optional[Failure]:
-    """Return the first failed completion that is a cause, or of kind ``flushed`` the first flushed one; None without one."""
+    """Return the first failed completion that is a cause, or of kind ``flushed`` the first flushed one; None without
+    one."""
     statuses = [(int(match[1]), match.start()) for match in re.finditer(_STATUS, text)]
-    wanted = completions.FLUSHED if kind == "flushed" else completions.first_cause(status for status, _start in statuses)
+    wanted = (
+        completions.FLUSHED if kind == "flushed" else completions.first_cause(status for status, _start in statuses)
+    )
     start = next((start for status, start in statuses if status == wanted), None)
     if wanted is None or start is None:
         return None
@@ -197,7 +231,8 @@ def _completion(kind: Kind, text: str) -> typing.Optional[Failure]:
 
 
 def _of_gids(text: str, evidence: str) -> Failure:
-    """Return the failure of queue pairs that could not be connected: by a GID of zeros, which names no address, or by two that do not fit."""
+    """Return the failure of queue pairs that could not be connected: by a GID of zeros, which names no address, or by
+    two that do not fit."""
     ends = _ADDRESS.findall(text)
     zero = [end for end, gid in ends if not gid.strip("0:")]
     if not zero:

@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A command in a pod with bytes for its stdin: what is sent, and the answer out of the bytes that come back. Both ends of one protocol.
+"""A command in a pod with bytes for its stdin: what is sent, and the answer out of the bytes that come back. Both ends
+of one protocol.
 
-The API server's word for how a command ended is not taken. It says success for streams that a proxy, a konnectivity agent or a kubelet cut in the middle
-[kubernetes/kubernetes#124571, kubernetes-sigs/apiserver-network-proxy#748], and stdin can't be closed alone before version 5 of the protocol. So the command
-runs in a shell of ours, and that tells where the command begins and ends:
+The API server's word for how a command ended is not taken. It says success for streams that a proxy, a konnectivity
+agent or a kubelet cut in the middle [kubernetes/kubernetes#124571, kubernetes-sigs/apiserver-network-proxy#748], and
+stdin can't be closed alone before version 5 of the protocol. So the command runs in a shell of ours, and that tells
+where the command begins and ends:
 
-1. the shell prints ``@linerate-begin`` and waits. Until then nothing of the command ran, whatever happened to the connection;
-2. we send a line with a token and the number of bytes of stdin, and those bytes. The token is on no command line, so that no output holds it by accident;
-3. the command prints what it prints. Behind it, on both streams, comes a line ``@linerate-end TOKEN CODE``. What a child prints later is not of the answer;
-4. we send the token, and the shell prints ``@linerate-heard TOKEN``. The stream is in order, so all of stdin was there: a command that found a part
-   of it and exited with 0 is no answer. And the shell outlives what it printed: what comes in the last moment of a process may be lost;
+1. the shell prints ``@linerate-begin`` and waits. Until then nothing of the command ran, whatever happened to the
+   connection;
+2. we send a line with a token and the number of bytes of stdin, and those bytes. The token is on no command line, so
+   that no output holds it by accident;
+3. the command prints what it prints. Behind it, on both streams, comes a line ``@linerate-end TOKEN CODE``. What a
+   child prints later is not of the answer;
+4. we send the token, and the shell prints ``@linerate-heard TOKEN``. The stream is in order, so all of stdin was there:
+   a command that found a part of it and exited with 0 is no answer. And the shell outlives what it printed: what comes
+   in the last moment of a process may be lost;
 5. we send an empty line, and the shell ends. So it does when its stdin ends.
 
-``head`` takes exactly the bytes of stdin: that of busybox reads more than it was asked for, but there is no more until the command has ended.
+``head`` takes exactly the bytes of stdin: that of busybox reads more than it was asked for, but there is no more until
+the command has ended.
 """
 
 from __future__ import annotations
@@ -51,7 +58,8 @@ SHELL = ("/bin/sh", "-c", _SHELL, "sh")
 
 
 class Exchange:
-    """One command: bytes that came go in, bytes to send and the answer come out. It reads and writes nothing by itself."""
+    """One command: bytes that came go in, bytes to send and the answer come out. It reads and writes nothing by
+    itself."""
 
     def __init__(self, token: str, stdin: bytes = b"") -> None:
         """:param token: that nobody can guess, of letters and digits, another one for each exchange"""
@@ -59,7 +67,7 @@ class Exchange:
         self._stdin = stdin
         self._head = bytearray()
         self._streams = {STDOUT: _Stream(self._token), STDERR: _Stream(self._token)}
-        self._due: typing.List[bytes] = []
+        self._due: list[bytes] = []
         self.began = False
         self._heard = False
         self._ended = False
@@ -74,7 +82,11 @@ class Exchange:
         if channel == STDOUT and not self.began:
             self._head += data
             if not BEGIN.startswith(self._head[: len(BEGIN)]):
-                raise ParseError("stdout of the shell in the pod", self._head[:200].decode(errors="replace"), f"{BEGIN.decode().strip()} on a line of its own")
+                raise ParseError(
+                    "stdout of the shell in the pod",
+                    self._head[:200].decode(errors="replace"),
+                    f"{BEGIN.decode().strip()} on a line of its own",
+                )
             if len(self._head) < len(BEGIN):
                 return
             self.began, data = True, bytes(self._head[len(BEGIN) :])
@@ -96,7 +108,7 @@ class Exchange:
             self._heard = True
             self._due.append(b"\n")
 
-    def due(self) -> typing.List[bytes]:
+    def due(self) -> list[bytes]:
         """What is to be sent now, in this order; each piece is returned once."""
         due, self._due = [piece for piece in self._due if piece], []
         return due
@@ -110,7 +122,7 @@ class Exchange:
         return Answer(code, self._streams[STDOUT].text, self._streams[STDERR].text)
 
     @property
-    def came(self) -> typing.Tuple[int, int]:
+    def came(self) -> tuple[int, int]:
         """Bytes of the command's stdout and stderr, up to now."""
         return len(self._streams[STDOUT].text), len(self._streams[STDERR].text)
 
@@ -131,8 +143,14 @@ class Exchange:
             return ""
         if not self.began:
             return "the first line of the shell in the pod"
-        names = [name for name, channel in (("stdout", STDOUT), ("stderr", STDERR)) if self._streams[channel].code is None]
-        return f"the command's end mark on {' and '.join(names)}" if names else "the shell's word that all of stdin arrived"
+        names = [
+            name for name, channel in (("stdout", STDOUT), ("stderr", STDERR)) if self._streams[channel].code is None
+        ]
+        return (
+            f"the command's end mark on {' and '.join(names)}"
+            if names
+            else "the shell's word that all of stdin arrived"
+        )
 
 
 class _Stream:

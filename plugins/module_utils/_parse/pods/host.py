@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the probe in an observer printed (see _render/commands.py) to an HCA and its virtual functions, as the host has them at this moment."""
+"""What the probe in an observer printed (see _render/commands.py) to an HCA and its virtual functions, as the host has
+them at this moment."""
 
 from __future__ import annotations
 
@@ -35,12 +36,12 @@ class Host:
     """
 
     probe: Probe
-    functions: typing.Dict[int, PciAddress]
-    netdevs: typing.Dict[PciAddress, typing.Tuple[DeviceName, ...]]
-    active: typing.FrozenSet[RdmaDevice]
-    rnics: typing.FrozenSet[RdmaDevice]
-    settings: typing.Dict[int, VfAdministration]
-    addresses: typing.Dict[DeviceName, typing.Tuple[Interface, ...]]
+    functions: dict[int, PciAddress]
+    netdevs: dict[PciAddress, tuple[DeviceName, ...]]
+    active: frozenset[RdmaDevice]
+    rnics: frozenset[RdmaDevice]
+    settings: dict[int, VfAdministration]
+    addresses: dict[DeviceName, tuple[Interface, ...]]
 
     def device(self, function: str) -> str:
         """The RDMA device of a function in the host's namespaces.
@@ -52,7 +53,7 @@ class Host:
             raise ProbeError(f"{function} has no network interface on the host: a pod has it, or another driver")
         return self.probe.device(netdevs[0], function)
 
-    def free(self, taken: typing.Container[str]) -> typing.Tuple[str, ...]:
+    def free(self, taken: typing.Container[str]) -> tuple[str, ...]:
         """Virtual functions that no pod has, with an RDMA device; those with an active port first.
 
         :param taken: of our own pods
@@ -74,11 +75,17 @@ class Host:
 
     def address(self, function: str) -> typing.Optional[str]:
         """An address of a function's interface that others can connect to, IPv4 if there is one."""
-        found = [item for netdev in self.netdevs.get(function, ()) for item in self.addresses.get(netdev, ()) if HOST_ADDRESS.fits(str(item.ip))]
+        found = [
+            item
+            for netdev in self.netdevs.get(function, ())
+            for item in self.addresses.get(netdev, ())
+            if HOST_ADDRESS.fits(str(item.ip))
+        ]
         return next((str(item.ip) for item in sorted(found, key=lambda item: item.version)), None)
 
     def leads(self, function: str, address: str) -> bool:
-        """Whether what goes to an address certainly leaves by this function: its interface is the only one with an address in that network."""
+        """Whether what goes to an address certainly leaves by this function: its interface is the only one with an
+        address in that network."""
         wanted = ipaddress.ip_address(address)
         leading = {netdev for netdev, own in self.addresses.items() if any(wanted in item.network for item in own)}
         return bool(leading) and leading <= set(self.netdevs.get(function, ()))
@@ -89,11 +96,11 @@ def host(text: str, pf: str) -> Host:
 
     :param pf: PCI address of the physical function
     """
-    functions: typing.Dict[int, str] = {}
-    netdevs: typing.Dict[str, typing.List[str]] = {}
-    devices: typing.Dict[str, typing.Set[str]] = {"active": set(), "rnic": set()}
-    settings: typing.Dict[str, typing.Dict[int, VfAdministration]] = {}
-    addresses: typing.Dict[str, typing.Tuple[Interface, ...]] = {}
+    functions: dict[int, str] = {}
+    netdevs: dict[str, list[str]] = {}
+    devices: dict[str, set[str]] = {"active": set(), "rnic": set()}
+    settings: dict[str, dict[int, VfAdministration]] = {}
+    addresses: dict[str, tuple[Interface, ...]] = {}
     for line in text.splitlines():
         word, _blank, rest = line.partition(" ")
         key, _blank, value = rest.partition(" ")
@@ -116,13 +123,13 @@ def host(text: str, pf: str) -> Host:
     return Host(parse(text), functions, own, frozenset(devices["active"]), frozenset(devices["rnic"]), mine, addresses)
 
 
-def _addresses(text: str) -> typing.Dict[str, typing.Tuple[Interface, ...]]:
+def _addresses(text: str) -> dict[str, tuple[Interface, ...]]:
     """Of ``ip -json address show``; an address that can't be read is left out, and nothing is connected to then."""
     try:
         links = decode_json(text, "ip -json address show", most_bytes=MOST_LINKS, unique=False)
     except ParseError:
         return {}
-    found: typing.Dict[str, typing.Tuple[Interface, ...]] = {}
+    found: dict[str, tuple[Interface, ...]] = {}
     for link in links if isinstance(links, list) else ():
         if not isinstance(link, dict) or not INTERFACE.fits(link.get("ifname")):
             continue
@@ -132,7 +139,7 @@ def _addresses(text: str) -> typing.Dict[str, typing.Tuple[Interface, ...]]:
     return found
 
 
-def _interface(item: typing.Dict[str, typing.Any]) -> typing.Optional[Interface]:
+def _interface(item: dict[str, typing.Any]) -> typing.Optional[Interface]:
     # the standard library takes any text for a zone
     if not ADDRESS.fits(item.get("local")):
         return None
@@ -143,6 +150,7 @@ def _interface(item: typing.Dict[str, typing.Any]) -> typing.Optional[Interface]
 
 
 def throttled(text: str) -> typing.Optional[int]:
-    """Periods in which a container was held back from its CPUs since it began, by the ``cpu.stat`` of its cgroup; None where it does not say."""
+    """Periods in which a container was held back from its CPUs since it began, by the ``cpu.stat`` of its cgroup; None
+    where it does not say."""
     match = _THROTTLED.search(text)
     return int(match.group(1)) if match else None

@@ -2,8 +2,9 @@
 
 """JSON of an iperf3 client (``-J``), versions 3.7 to 3.18, to a bandwidth.
 
-The exit code lies: up to 3.12 at least, a client that cannot connect, or whose server was killed, writes ``error`` into its JSON and exits with 0.
-What counts is what the receiver counted: the sender also counts what it has still in its buffers.
+The exit code lies: up to 3.12 at least, a client that cannot connect, or whose server was killed, writes ``error`` into
+its JSON and exits with 0. What counts is what the receiver counted: the sender also counts what it has still in its
+buffers.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class Report:
 def parse(text: str) -> Report:
     """Parse what a client printed (lines before and after the JSON do no harm).
 
-    :raises Iperf3Error: no JSON, an error in it, no sum of what was received, or a value that is no measurement, or not what bytes and seconds beside it say
+    :raises Iperf3Error: no JSON, an error in it, no sum of what was received, or a value that is no measurement, or not
+        what bytes and seconds beside it say
     """
     data = _data(text)
     if data is None:
@@ -76,17 +78,22 @@ def _gbps(value: typing.Any) -> float:
     return float(value) / 1e9
 
 
-def _agree(item: typing.Dict[str, typing.Any]) -> None:
+def _agree(item: dict[str, typing.Any]) -> None:
     """A rate is bytes over seconds; where both stand beside it they must say the same."""
     figures = [item.get(name) for name in ("bits_per_second", "bytes", "seconds")]
-    rate, sent, seconds = (float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan for value in figures)
+    rate, sent, seconds = (
+        float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+        for value in figures
+    )
     if not all(map(math.isfinite, (rate, sent, seconds))):
         return
     if abs(rate * seconds - 8 * sent) > _ODD * 8 * abs(sent):
-        raise Iperf3Error(f"bits_per_second is {rate:g}, and {sent:.0f} bytes in {seconds:g} s are not, which is no measurement")
+        raise Iperf3Error(
+            f"bits_per_second is {rate:g}, and {sent:.0f} bytes in {seconds:g} s are not, which is no measurement"
+        )
 
 
-def _data(text: str) -> typing.Optional[typing.Dict[str, typing.Any]]:
+def _data(text: str) -> typing.Optional[dict[str, typing.Any]]:
     """The JSON object, which begins in a line of its own."""
     begin = _BEGIN.search(text)
     if begin is None:

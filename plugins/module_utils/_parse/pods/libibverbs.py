@@ -2,8 +2,8 @@
 
 """Warnings of libibverbs, which stand above what a tool itself prints: why libibverbs shows the tool no device.
 
-Texts: rdma-core's libibverbs/init.c and ibdev_nl.c, releases 17 to 57. "couldn't load driver" is no cause alone: an image without the providers of other
-vendors prints it for each of them, and works.
+Texts: rdma-core's libibverbs/init.c and ibdev_nl.c, releases 17 to 57. "couldn't load driver" is no cause alone: an
+image without the providers of other vendors prints it for each of them, and works.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ import typing
 
 Kind = typing.Literal["provider_abi", "provider_missing", "uverbs_abi"]
 
-_PATTERNS: typing.Tuple[typing.Tuple[Kind, typing.Pattern[str]], ...] = (
-    ("uverbs_abi", re.compile(r"[Ff]atal: (?:kernel ABI version \d{1,9} doesn't match|couldn't read uverbs ABI version)")),
+_PATTERNS: tuple[tuple[Kind, typing.Pattern[str]], ...] = (
+    (
+        "uverbs_abi",
+        re.compile(r"[Ff]atal: (?:kernel ABI version \d{1,9} doesn't match|couldn't read uverbs ABI version)"),
+    ),
     ("provider_abi", re.compile(r"Driver \S{1,100} does not support the kernel ABI of \d{1,9}")),
     ("provider_missing", re.compile(r"no userspace device-specific driver found for ")),
 )
@@ -31,7 +34,7 @@ class Warnings(typing.NamedTuple):
     """
 
     kind: typing.Optional[Kind]
-    lines: typing.Tuple[str, ...]
+    lines: tuple[str, ...]
 
 
 def parse(text: str) -> Warnings:

@@ -10,8 +10,8 @@ from ..._model.errors import ParseError
 from ..limits import MIB, decode_json
 
 SOURCE = "the look at the node"
-#: bytes of an answer. A node with 8 HCAs of 16 VFs shows 160 kB in all kinds, one with 128 VFs each 1 MB, and firmware settings and interrupts
-#: of all of them add less than that
+#: bytes of an answer. A node with 8 HCAs of 16 VFs shows 160 kB in all kinds, one with 128 VFs each 1 MB, and firmware
+#: settings and interrupts of all of them add less than that
 MOST_BYTES = 4 * MIB
 
 
@@ -22,7 +22,7 @@ class Seen(typing.NamedTuple):
     error: typing.Optional[str]
 
 
-def seen(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -> typing.Dict[str, Seen]:
+def seen(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -> dict[str, Seen]:
     """By kind what there is of it.
 
     :raises ParseError: no such answer

@@ -2,9 +2,10 @@
 
 """Text of perftest's bandwidth tools (ib_write_bw, ib_read_bw, ib_send_bw), versions 4.4 to 26.04, to measurements.
 
-The text is parsed, not the JSON file: that is invalid before 24.01.0-0.38, holds only the last size of a sweep and has no unit.
-Row format, from perftest's ``RESULT_LINE`` and seen in captures of 4.5 and 25.01: at least five columns, split by blanks and tabs,
-``#bytes #iterations peak average MsgRate``; values below 0.1 print six decimals, others two. Further columns follow with some options.
+The text is parsed, not the JSON file: that is invalid before 24.01.0-0.38, holds only the last size of a sweep and has
+no unit. Row format, from perftest's ``RESULT_LINE`` and seen in captures of 4.5 and 25.01: at least five columns, split
+by blanks and tabs, ``#bytes #iterations peak average MsgRate``; values below 0.1 print six decimals, others two.
+Further columns follow with some options.
 """
 
 from __future__ import annotations
@@ -22,12 +23,18 @@ from ..._model.errors import RdmaError
 #: 1 MiB/s in Gb/s. The columns "MB/sec" (before 24.07) and "MiB/sec" are both 2^20 bytes per second
 GBPS_PER_MIBPS = 1048576 * 8 / 1e9
 
-_HEADER = re.compile(r"^\s*#bytes\s+#iterations\s+BW peak\[(?P<unit>[A-Za-z]+)/sec\]\s+BW average\[(?P=unit)/sec\]\s+MsgRate\[Mpps\]")
-_ROW = re.compile(r"^\s*(?P<bytes>[0-9]{1,18})\s+(?P<iterations>[0-9]{1,18})\s+(?P<peak>\S+)\s+(?P<average>\S+)\s+(?P<rate>\S+)(?:\s+\S+)*\s*$")
-# bounded: a name may hold blanks, and one without an end would be looked at from each of its letters to the end of the line
+_HEADER = re.compile(
+    r"^\s*#bytes\s+#iterations\s+BW peak\[(?P<unit>[A-Za-z]+)/sec\]\s+BW average\[(?P=unit)/sec\]\s+MsgRate\[Mpps\]"
+)
+_ROW = re.compile(
+    r"^\s*(?P<bytes>[0-9]{1,18})\s+(?P<iterations>[0-9]{1,18})\s+(?P<peak>\S+)\s+(?P<average>\S+)\s+(?P<rate>\S+)(?:\s+\S+)*\s*$"
+)
+# bounded: a name may hold blanks, and one without an end would be looked at from each of its letters to the end of the
+# line
 _FIELD = re.compile(r"([A-Za-z][A-Za-z0-9_*. -]{0,80}): (\S[^\t]*)")
 _RULE = re.compile(r"^\s*-{20,}\s*$")
-#: characters of a line that is of the tool, and lines before the table that may be parameters: there are 30 of them, and the patterns take long over others
+#: characters of a line that is of the tool, and lines before the table that may be parameters: there are 30 of them,
+#: and the patterns take long over others
 _LONGEST, _MOST_LINES = 500, 1000
 
 
@@ -57,8 +64,8 @@ class Report:
     :ivar rows: in their order, one for each message size
     """
 
-    parameters: typing.Dict[str, str]
-    rows: typing.Tuple[Row, ...]
+    parameters: dict[str, str]
+    rows: tuple[Row, ...]
 
     @property
     def largest(self) -> Row:
@@ -69,11 +76,12 @@ class Report:
 def parse(text: str) -> Report:
     """Parse what a client printed (noise between the lines does no harm).
 
-    :raises PerftestError: no table, no complete row, several rows of one size, or a value that is no measurement: zero, negative, inf, nan or more than any
-        link has, or of no message. Those come with exit code 0 when the CPU's clock is unstable
+    :raises PerftestError: no table, no complete row, several rows of one size, or a value that is no measurement: zero,
+        negative, inf, nan or more than any link has, or of no message. Those come with exit code 0 when the CPU's clock
+        is unstable
     """
-    parameters: typing.Dict[str, str] = {}
-    rows: typing.List[Row] = []
+    parameters: dict[str, str] = {}
+    rows: list[Row] = []
     unit, looked = "", 0
     for line in text.splitlines():
         if len(line) > _LONGEST:
@@ -85,7 +93,9 @@ def parse(text: str) -> Report:
         elif not unit:
             looked += ": " in line
             if ": " in line and looked <= _MOST_LINES:
-                parameters.update((key.strip(), value.strip()) for key, value in _FIELD.findall(line.replace("\t\t", "\t")))
+                parameters.update(
+                    (key.strip(), value.strip()) for key, value in _FIELD.findall(line.replace("\t\t", "\t"))
+                )
         elif _RULE.match(line):
             # the table ends here; a second one of the same run would start with its own header
             unit = ""
@@ -100,7 +110,9 @@ def parse(text: str) -> Report:
     if not ROWS.fits(rows):
         raise PerftestError(f"a table of {len(rows)} rows; expected {ROWS.expected}")
     if not rows:
-        last = next((line.strip() for line in reversed(text.splitlines()) if line.strip() and not _RULE.match(line)), "")
+        last = next(
+            (line.strip() for line in reversed(text.splitlines()) if line.strip() and not _RULE.match(line)), ""
+        )
         raise PerftestError(f"no row of a bandwidth table; the last line was '{last[:200]}'" if last else "no output")
     return Report(parameters, tuple(rows))
 
@@ -114,9 +126,13 @@ def _row(match: typing.Match[str], unit: str, line: str) -> Row:
     except ValueError:
         raise PerftestError(f"no number in the row '{line.strip()[:200]}'") from None
     if average <= 0 or not GBPS.fits(average * factors[unit]) or not math.isfinite(rate):
-        raise PerftestError(f"an average of {match.group('average')} {unit}/sec is no measurement, in the row '{line.strip()[:200]}'")
+        raise PerftestError(
+            f"an average of {match.group('average')} {unit}/sec is no measurement, in the row '{line.strip()[:200]}'"
+        )
     iterations = int(match.group("iterations"))
     if iterations < 1:
         raise PerftestError(f"an average of no message is no measurement, in the row '{line.strip()[:200]}'")
     known = peak > 0 and GBPS.fits(peak * factors[unit])
-    return Row(int(match.group("bytes")), iterations, average * factors[unit], peak * factors[unit] if known else None, rate)
+    return Row(
+        int(match.group("bytes")), iterations, average * factors[unit], peak * factors[unit] if known else None, rate
+    )

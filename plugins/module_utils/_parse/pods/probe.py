@@ -2,8 +2,8 @@
 
 """What the probe in a pod printed (see _render/commands.py) to the RDMA device on the pod's virtual function.
 
-In the shared RDMA namespace mode a pod sees the devices of all pods of its node: the device is found by the PCI address that the device
-plugin put into the environment, or by the netdev of the attachment; never by its place in a list.
+In the shared RDMA namespace mode a pod sees the devices of all pods of its node: the device is found by the PCI address
+that the device plugin put into the environment, or by the netdev of the attachment; never by its place in a list.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ class Probe:
     :ivar pcie: of the PCI address, or of its physical function: speed x width, less the encoding, in Gb/s
     """
 
-    addresses: typing.Tuple[PciAddress, ...]
-    pci_devices: typing.Dict[PciAddress, typing.Tuple[RdmaDevice, ...]]
-    links: typing.Dict[RdmaDevice, Interface]
-    rates: typing.Dict[RdmaDevice, LinkGbps]
-    pcie: typing.Dict[PciAddress, LinkGbps]
-    functions: typing.Dict[PciAddress, PciAddress]
-    missing: typing.Tuple[Word, ...]
-    _numa: typing.Dict[PciAddress, Word]
-    _local: typing.Dict[PciAddress, typing.FrozenSet[int]]
-    _allowed: typing.FrozenSet[int]
+    addresses: tuple[PciAddress, ...]
+    pci_devices: dict[PciAddress, tuple[RdmaDevice, ...]]
+    links: dict[RdmaDevice, Interface]
+    rates: dict[RdmaDevice, LinkGbps]
+    pcie: dict[PciAddress, LinkGbps]
+    functions: dict[PciAddress, PciAddress]
+    missing: tuple[Word, ...]
+    _numa: dict[PciAddress, Word]
+    _local: dict[PciAddress, frozenset[int]]
+    _allowed: frozenset[int]
 
     def binding(self, address: str) -> Binding:
         """The CPUs of the function's NUMA node that the pod may run on."""
@@ -74,7 +74,10 @@ class Probe:
             return Binding("", "not bound to a NUMA node: sysfs names none")
         cpus = _ranges(local & self._allowed)
         if not cpus:
-            text = f"on other CPUs ({_ranges(self._allowed) or 'not known'}) than those of the HCA's NUMA node {node} ({_ranges(local)})"
+            text = (
+                f"on other CPUs ({_ranges(self._allowed) or 'not known'}) than those of the HCA's NUMA node {node}"
+                f" ({_ranges(local)})"
+            )
             return Binding("", text, bool(self._allowed))
         if "taskset" in self.missing:
             return Binding("", "not bound to a NUMA node: the image has no taskset")
@@ -86,7 +89,8 @@ class Probe:
         return int(found) if found.isdigit() and NUMA_NODE.fits(int(found)) else None
 
     def near(self, address: str) -> typing.Optional[bool]:
-        """Whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it where it can; None where that is not known."""
+        """Whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it where it can; None where
+        that is not known."""
         local = self._local.get(address, frozenset())
         if not self._numa.get(address, "-1").isdigit() or not local or not self._allowed:
             return None
@@ -107,26 +111,31 @@ class Probe:
         by_netdev = [device for device, netdev in self.links.items() if netdev == interface]
         if len(by_netdev) == 1:
             return by_netdev[0]
-        seen = ", ".join(f"{device} on {netdev or 'no netdev'}" for device, netdev in sorted(self.links.items())) or "none"
+        seen = (
+            ", ".join(f"{device} on {netdev or 'no netdev'}" for device, netdev in sorted(self.links.items())) or "none"
+        )
         if len(by_netdev) > 1 or len(by_pci) > 1:
             raise ProbeError(f"more than one RDMA device on {interface}: {', '.join(sorted(by_pci or by_netdev))}")
-        raise ProbeError(f"no RDMA device on {interface} ({', '.join(addresses) or 'no PCIDEVICE_* in the environment'}); RDMA devices in sight: {seen}")
+        raise ProbeError(
+            f"no RDMA device on {interface} ({', '.join(addresses) or 'no PCIDEVICE_* in the environment'}); RDMA"
+            f" devices in sight: {seen}"
+        )
 
 
 def parse(text: str) -> Probe:
-    """Parse the probe's lines ``<word> <rest>``; unknown lines are left out, and so are those whose names are none of a kernel. Never raises: what is missing
-    shows when it is asked for."""
-    addresses: typing.List[str] = []
-    pci_devices: typing.Dict[str, typing.List[str]] = {}
-    links: typing.Dict[str, str] = {}
-    rates: typing.Dict[str, float] = {}
-    speeds: typing.Dict[str, float] = {}
-    widths: typing.Dict[str, int] = {}
-    functions: typing.Dict[str, str] = {}
-    numa: typing.Dict[str, str] = {}
-    local: typing.Dict[str, typing.FrozenSet[int]] = {}
-    allowed: typing.FrozenSet[int] = frozenset()
-    missing: typing.List[str] = []
+    """Parse the probe's lines ``<word> <rest>``; unknown lines are left out, and so are those whose names are none of a
+    kernel. Never raises: what is missing shows when it is asked for."""
+    addresses: list[str] = []
+    pci_devices: dict[str, list[str]] = {}
+    links: dict[str, str] = {}
+    rates: dict[str, float] = {}
+    speeds: dict[str, float] = {}
+    widths: dict[str, int] = {}
+    functions: dict[str, str] = {}
+    numa: dict[str, str] = {}
+    local: dict[str, frozenset[int]] = {}
+    allowed: frozenset[int] = frozenset()
+    missing: list[str] = []
     left = _MOST_IN_ALL
     for line in text.splitlines():
         word, _blank, rest = line.partition(" ")
@@ -175,13 +184,16 @@ def parse(text: str) -> Probe:
     )
 
 
-def _cpus(text: str, left: int = _MOST_IN_ALL) -> typing.FrozenSet[int]:
-    """A list of CPUs as the kernel writes it: 0-3,8. Nothing of a list that is none, or that is longer than that of any machine, is trusted.
+def _cpus(text: str, left: int = _MOST_IN_ALL) -> frozenset[int]:
+    """A list of CPUs as the kernel writes it: 0-3,8. Nothing of a list that is none, or that is longer than that of any
+    machine, is trusted.
 
     :param left: CPUs that it may have beside that
     """
     matches = [_CPUS.fullmatch(item) for item in text.strip().split(",", _MOST_RANGES)]
-    spans = [range(int(match.group(1)), int(match.group(2) or match.group(1)) + 1) for match in matches if match is not None]
+    spans = [
+        range(int(match.group(1)), int(match.group(2) or match.group(1)) + 1) for match in matches if match is not None
+    ]
     if len(spans) < len(matches) or len(spans) > _MOST_RANGES or sum(map(len, spans)) > min(_MOST_CPUS, left):
         return frozenset()
     return frozenset().union(*spans)
@@ -194,7 +206,7 @@ def _ranges(cpus: typing.AbstractSet[int]) -> str:
     return ",".join(f"{first}-{last}" if first < last else f"{first}" for first, last in zip(starts, ends))
 
 
-def _links(text: str) -> typing.Dict[str, str]:
+def _links(text: str) -> dict[str, str]:
     """``rdma -j link`` in one line: a list of ports with ifname and, on Ethernet, netdev. Broken JSON is no link."""
     try:
         entries = decode_json(text, "rdma -j link", unique=False)

@@ -23,7 +23,8 @@ class Pings:
 def parse(stdout: str) -> Pings:
     """Count the ``ping data`` lines of a client that ran with -v.
 
-    A number that is missing or repeated ends the count: only an unbroken row from 0 is proof. Never raises; no such line is a count of 0.
+    A number that is missing or repeated ends the count: only an unbroken row from 0 is proof. Never raises; no such
+    line is a count of 0.
     """
     count = 0
     for line in stdout.splitlines():
@@ -34,10 +35,11 @@ def parse(stdout: str) -> Pings:
 
 
 def short(stdout: str, wanted: int) -> typing.Optional[Failure]:
-    """The failure of a client that ended with 0 and made fewer round trips than it was asked for, None when it made them.
+    """The failure of a client that ended with 0 and made fewer round trips than it was asked for, None when it made
+    them.
 
-    rping's client returns 0 whenever the other end disconnected first, also before the first round trip (``rping_test_client`` of rdma-core's
-    librdmacm/examples/rping.c: ``return (cb->state == DISCONNECTED) ? 0 : ret``).
+    rping's client returns 0 whenever the other end disconnected first, also before the first round trip
+    (``rping_test_client`` of rdma-core's librdmacm/examples/rping.c: ``return (cb->state == DISCONNECTED) ? 0 : ret``).
 
     :param wanted: round trips
     """
@@ -50,4 +52,6 @@ def short(stdout: str, wanted: int) -> typing.Optional[Failure]:
 
 def tail(text: str, lines: int = 3) -> str:
     """The last lines of what a tool printed that are not empty, as one line; of none, "nothing was printed"."""
-    return " | ".join([line.strip() for line in text.splitlines() if line.strip()][-lines:])[:200] or "nothing was printed"
+    return (
+        " | ".join([line.strip() for line in text.splitlines() if line.strip()][-lines:])[:200] or "nothing was printed"
+    )

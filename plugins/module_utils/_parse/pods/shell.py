@@ -2,8 +2,8 @@
 
 """What the shell in a pod prints (see _render/commands.py) to the output and the exit code of each command that it ran.
 
-Behind the output of each command comes a line of its own, ``@linerate <number> <exit code>``. Commands have consecutive numbers, and none begins before
-the one before it has ended.
+Behind the output of each command comes a line of its own, ``@linerate <number> <exit code>``. Commands have consecutive
+numbers, and none begins before the one before it has ended.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import typing
 from ..limits import MIB
 
 MARK = "@linerate"
-#: bytes of what a command printed. perftest's table of all sizes has 4 kB, the JSON of iperf3 with its streams and seconds 300 kB
+#: bytes of what a command printed. perftest's table of all sizes has 4 kB, the JSON of iperf3 with its streams and
+#: seconds 300 kB
 MOST_BYTES = 4 * MIB
 #: bytes of a line that ends a command, at most
 _LONGEST = 64
@@ -23,7 +24,8 @@ _LONGEST = 64
 class Stream:
     """What came out of the shell, in pieces of any size; each byte is looked at once. Never raises.
 
-    What the commands before the present one printed is forgotten. So is what is more than ``most`` bytes of the present one, and ``overflowed`` says so.
+    What the commands before the present one printed is forgotten. So is what is more than ``most`` bytes of the present
+    one, and ``overflowed`` says so.
 
     :param most: bytes of what one command prints
     :ivar exit_code: of the present command; None while it runs, or has not begun

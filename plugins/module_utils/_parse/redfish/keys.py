@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which attributes of a BIOS are behind a key: by what the screen calls them, which vendors agree on, or by a table of names where that finds none."""
+"""Which attributes of a BIOS are behind a key: by what the screen calls them, which vendors agree on, or by a table of
+names where that finds none."""
 
 from __future__ import annotations
 
 import dataclasses
 import re
-import typing
 
 from ..._model.bios import Key
 
@@ -17,25 +17,35 @@ class Row:
 
     :ivar display: display names, as patterns
     :ivar without: display names that are of something else
-    :ivar names: of attributes. Each sign that is no letter and no digit stands for any such signs, or none: boards write ``SR-IOVSupport``,
-        ``SR_IOVSupport_0047`` and ``IntelVTforDirectedI/O(VT-d)#1E12``. One that ends in an underscore may be followed by four hexadecimal digits, which
-        change from board to board. ``#`` stands for a number
+    :ivar names: of attributes. Each sign that is no letter and no digit stands for any such signs, or none: boards
+        write ``SR-IOVSupport``, ``SR_IOVSupport_0047`` and ``IntelVTforDirectedI/O(VT-d)#1E12``. One that ends in an
+        underscore may be followed by four hexadecimal digits, which change from board to board. ``#`` stands for a
+        number
     """
 
-    display: typing.Tuple[str, ...]
-    names: typing.Tuple[str, ...]
+    display: tuple[str, ...]
+    names: tuple[str, ...]
     without: str = ""
 
 
-TABLE: typing.Dict[Key, Row] = {
+TABLE: dict[Key, Row] = {
     "sriov": Row(
         ("SR-?IOV",),
-        ("SriovGlobalEnable", "Sriov", "DevicesandIOPorts_SRIOV", "SR_IOVSupport_", "SRIOVSupport_", "SriovSupport", "SRIOVEnable"),
+        (
+            "SriovGlobalEnable",
+            "Sriov",
+            "DevicesandIOPorts_SRIOV",
+            "SR_IOVSupport_",
+            "SRIOVSupport_",
+            "SriovSupport",
+            "SRIOVEnable",
+        ),
         # of single cards
         r"\bSlot|\bNIC\b",
     ),
     "iommu": Row(
-        # Dell's "Virtualization Technology" is the processor's and that of I/O: its help says that the DMAR table comes with it
+        # Dell's "Virtualization Technology" is the processor's and that of I/O: its help says that the DMAR table comes
+        # with it
         ("VT for Directed I/?O", r"\bVT-d\b", "^IOMMU", "AMD.{0,64}I/O Virtual", "^Virtualization Technology$"),
         (
             "ProcVirtualization",
@@ -50,12 +60,22 @@ TABLE: typing.Dict[Key, Row] = {
         ),
         "DMA Protection|Pre-?boot",
     ),
-    "acs": Row((r"\bACS", "Access Control Serv"), ("AccessControlService", "Processors_PCIeACSCTL", "PCIeACSCTL_", "Socket#Pcie#AdvertiseACS")),
+    "acs": Row(
+        (r"\bACS", "Access Control Serv"),
+        ("AccessControlService", "Processors_PCIeACSCTL", "PCIeACSCTL_", "Socket#Pcie#AdvertiseACS"),
+    ),
     "ari": Row(("^ARI ",), ("ARISupport_", "ARIEnable")),
     "above_4g": Row(("Above 4G", "Memory Mapped I/?O above 4"), ("MmioAbove4Gb", "Above4GDecoding_")),
     "numa_per_socket": Row(
         ("NUMA nodes per socket", "Sub.?NUMA", r"\bSNC\b"),
-        ("SubNumaCluster", "NumaNodesPerSocket", "NumaMemoryDomainsPerSocket", "Processors_SNC", "NUMANodesPerSocket_", "SNC_"),
+        (
+            "SubNumaCluster",
+            "NumaNodesPerSocket",
+            "NumaMemoryDomainsPerSocket",
+            "Processors_SNC",
+            "NUMANodesPerSocket_",
+            "SNC_",
+        ),
         "changed|Distance",
     ),
     "smt": Row(
@@ -94,7 +114,11 @@ TABLE: typing.Dict[Key, Row] = {
         ),
         "Latency|Criteria",
     ),
-    "relaxed_ordering": Row(("Relaxed Order",), ("RelaxedOrdering_", "PcieRelaxedOrdering", "PcieRootPortRO", "CbRelaxedOrdering"), "Remote P2P"),
+    "relaxed_ordering": Row(
+        ("Relaxed Order",),
+        ("RelaxedOrdering_", "PcieRelaxedOrdering", "PcieRootPortRO", "CbRelaxedOrdering"),
+        "Remote P2P",
+    ),
     "max_read_request": Row(("Max(imum)? Read Req",), ("PCIeMaxReadRequestSize_", "PcieMaxReadRequestSize")),
     "profile": Row(
         ("(System|Workload|Application) Profile", "Operating Mode"),
@@ -120,9 +144,14 @@ _NAMES = {key: re.compile("|".join(map(_pattern, row.names))) for key, row in TA
 
 
 def is_display(key: Key, name: str, display: str) -> bool:
-    """Whether an attribute of this name, which the screen calls so, is one of the key's. Those whose name ends in ``Changed`` are the BIOS's own notes."""
+    """Whether an attribute of this name, which the screen calls so, is one of the key's. Those whose name ends in
+    ``Changed`` are the BIOS's own notes."""
     without = _WITHOUT.get(key)
-    return bool(_DISPLAY[key].search(display)) and not (without and without.search(display)) and not name.endswith("Changed")
+    return (
+        bool(_DISPLAY[key].search(display))
+        and not (without and without.search(display))
+        and not name.endswith("Changed")
+    )
 
 
 def is_name(key: Key, name: str) -> bool:

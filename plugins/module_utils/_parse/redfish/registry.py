@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The registry of a BIOS: what its attributes are called on the screen, which values they take, and when they can't be written. DMTF AttributeRegistry v1."""
+"""The registry of a BIOS: what its attributes are called on the screen, which values they take, and when they can't be
+written. DMTF AttributeRegistry v1."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from .keys import is_display, is_name
 from .resource import MOST_LETTERS, Data, inner, is_path, last, mapping, rows, text_at
 
 _PREFIX = "biosattributeregistry"
-#: attributes that belong to a key, where a real BIOS has some 30, rules of one of them, and conditions of a rule, where it has a few
+#: attributes that belong to a key, where a real BIOS has some 30, rules of one of them, and conditions of a rule, where
+#: it has a few
 _MOST_WANTED, _MOST_RULES, _MOST_CONDITIONS = 300, 64, 64
 _READ_ONLY = ("ReadOnly", "GrayOut")
 
@@ -35,7 +37,7 @@ class Dependency:
     """
 
     property: str
-    conditions: typing.Tuple[Condition, ...]
+    conditions: tuple[Condition, ...]
     every: bool
 
 
@@ -48,15 +50,16 @@ class Entry:
 
     name: str
     display_name: str
-    values: typing.Tuple[typing.Tuple[str, str], ...]
+    values: tuple[tuple[str, str], ...]
     hidden: bool
     read_only: bool
     immutable: bool
     reset_required: typing.Optional[bool]
-    dependencies: typing.Tuple[Dependency, ...]
+    dependencies: tuple[Dependency, ...]
 
-    def allowed(self, current: typing.Any) -> typing.Tuple[BiosValue, ...]:
-        """The values that it may take, in the form in which the BMC tells the current one: most by name, Supermicro by display name."""
+    def allowed(self, current: typing.Any) -> tuple[BiosValue, ...]:
+        """The values that it may take, in the form in which the BMC tells the current one: most by name, Supermicro by
+        display name."""
         names, labels = {name for name, _label in self.values}, {label for _name, label in self.values}
         by_label = current in labels and current not in names
         return tuple(BiosValue(label, name) if by_label else BiosValue(name, label) for name, label in self.values)
@@ -70,7 +73,14 @@ class Entry:
         ruled = [one for one in self.dependencies if one.property in _READ_ONLY]
         for one in ruled:
             if _holds(one, attributes):
-                others = ", ".join(sorted({f"{condition.attribute} is {attributes.get(condition.attribute)}" for condition in one.conditions}))
+                others = ", ".join(
+                    sorted(
+                        {
+                            f"{condition.attribute} is {attributes.get(condition.attribute)}"
+                            for condition in one.conditions
+                        }
+                    )
+                )
                 return f"dependency: it can't be written while {others}"
         if self.immutable or (self.read_only and not ruled):
             return "the registry of the BIOS says that it is read-only"
@@ -79,14 +89,16 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Registry:
-    """What a registry says of the attributes that belong to a key. The same for all nodes of one model and BIOS version."""
+    """What a registry says of the attributes that belong to a key. The same for all nodes of one model and BIOS
+    version."""
 
     path: str
-    entries: typing.Tuple[Entry, ...]
+    entries: tuple[Entry, ...]
 
 
-def candidates(paths: typing.Iterable[str], name: str) -> typing.Tuple[str, ...]:
-    """Which of the registries of a BMC are that of its BIOS: one, or several among which the systems that they support decide.
+def candidates(paths: typing.Iterable[str], name: str) -> tuple[str, ...]:
+    """Which of the registries of a BMC are that of its BIOS: one, or several among which the systems that they support
+    decide.
 
     :param paths: of the members of /redfish/v1/Registries
     :param name: that Bios gives it; several vendors give one that is no member's
@@ -98,7 +110,8 @@ def candidates(paths: typing.Iterable[str], name: str) -> typing.Tuple[str, ...]
 
 
 def location(data: Data) -> str:
-    """Path of the body of a registry, in English where there are several languages. Its PublicationUri is somewhere in the internet.
+    """Path of the body of a registry, in English where there are several languages. Its PublicationUri is somewhere in
+    the internet.
 
     :raises ParseError: it names none
     """
@@ -115,7 +128,11 @@ def supports(data: Data, model: str, serial: str) -> bool:
 
     :raises ParseError: it is no registry
     """
-    named = {text_at(row, name) for row in rows(mapping(data, "a registry").get("SupportedSystems")) for name in ("ProductName", "SystemId")}
+    named = {
+        text_at(row, name)
+        for row in rows(mapping(data, "a registry").get("SupportedSystems"))
+        for name in ("ProductName", "SystemId")
+    }
     return bool(named & {model, serial} - {""})
 
 
@@ -128,7 +145,8 @@ def parse(data: Data, path: str) -> Registry:
     found = [row for row in rows(entries.get("Attributes")) if isinstance(row.get("AttributeName"), str)]
     if not found:
         raise ParseError(f"registry {path}", str(entries.get("Attributes")), "a list of attributes with names")
-    # a BMC that has a job for its BIOS, or is locked down, calls all of them read-only: that is its state, not the registry's
+    # a BMC that has a job for its BIOS, or is locked down, calls all of them read-only: that is its state, not the
+    # registry's
     locked = all(row.get("ReadOnly") is True for row in found)
     rules = _dependencies(entries.get("Dependencies"))
     # each by its name: one that is there twice would be looked at with all of its rules each time
@@ -138,9 +156,14 @@ def parse(data: Data, path: str) -> Registry:
     most_conditions = max((len(rule.conditions) for its in ruled for rule in its), default=0)
     if len(wanted) > _MOST_WANTED or most_rules > _MOST_RULES or most_conditions > _MOST_CONDITIONS:
         told = f"{len(wanted)} attributes; one has {most_rules} rules, and a rule has {most_conditions} conditions"
-        bound = f"{_MOST_WANTED} attributes of the kind that is asked for, with {_MOST_RULES} rules of {_MOST_CONDITIONS} conditions each, at most"
+        bound = (
+            f"{_MOST_WANTED} attributes of the kind that is asked for, with {_MOST_RULES} rules of {_MOST_CONDITIONS}"
+            " conditions each, at most"
+        )
         raise ParseError(f"registry {path}", told, bound)
-    return Registry(path, tuple(_entry(row, locked, tuple(rules.get(name, ()))) for name, row in reversed([*wanted.items()])))
+    return Registry(
+        path, tuple(_entry(row, locked, tuple(rules.get(name, ()))) for name, row in reversed([*wanted.items()]))
+    )
 
 
 def _is_wanted(row: Data) -> bool:
@@ -151,7 +174,7 @@ def _is_wanted(row: Data) -> bool:
     return row.get("Type") != "Password" and any(is_display(key, name, display) or is_name(key, name) for key in KEYS)
 
 
-def _entry(row: Data, locked: bool, dependencies: typing.Tuple[Dependency, ...]) -> Entry:
+def _entry(row: Data, locked: bool, dependencies: tuple[Dependency, ...]) -> Entry:
     pairs = [(value.get("ValueName"), value.get("ValueDisplayName")) for value in rows(row.get("Value"))]
     reset = row.get("ResetRequired")
     return Entry(
@@ -166,26 +189,37 @@ def _entry(row: Data, locked: bool, dependencies: typing.Tuple[Dependency, ...])
     )
 
 
-def _dependencies(data: typing.Any) -> typing.Dict[str, typing.List[Dependency]]:
+def _dependencies(data: typing.Any) -> dict[str, list[Dependency]]:
     """By attribute what makes it hidden or read-only. A dependency that is not understood is left out."""
-    found: typing.Dict[str, typing.List[Dependency]] = {}
+    found: dict[str, list[Dependency]] = {}
     for rule in (inner(item, "Dependency") for item in rows(data)):
         if str(rule.get("MapToValue")).lower() != "true" or rule.get("MapToProperty") not in ("Hidden", *_READ_ONLY):
             continue
         terms = rows(rule.get("MapFrom"))
-        known = all(term.get("MapFromProperty") == "CurrentValue" and term.get("MapFromCondition") in ("EQU", "NEQ") for term in terms)
+        known = all(
+            term.get("MapFromProperty") == "CurrentValue" and term.get("MapFromCondition") in ("EQU", "NEQ")
+            for term in terms
+        )
         if terms and known:
-            conditions = tuple(Condition(str(term.get("MapFromAttribute")), term["MapFromCondition"] == "EQU", str(term.get("MapFromValue"))) for term in terms)
+            conditions = tuple(
+                Condition(
+                    str(term.get("MapFromAttribute")), term["MapFromCondition"] == "EQU", str(term.get("MapFromValue"))
+                )
+                for term in terms
+            )
             # without a word between them Dell means 'or': one attribute is compared with several values
             every = any(term.get("MapTerms") == "AND" for term in terms)
-            found.setdefault(str(rule.get("MapToAttribute")), []).append(Dependency(rule["MapToProperty"], conditions, every))
+            found.setdefault(str(rule.get("MapToAttribute")), []).append(
+                Dependency(rule["MapToProperty"], conditions, every)
+            )
     return found
 
 
 def _holds(dependency: Dependency, attributes: typing.Mapping[str, typing.Any]) -> bool:
     """An attribute that the BIOS does not tell decides nothing."""
     answers = [
-        attributes.get(condition.attribute) is not None and (str(attributes[condition.attribute]) == condition.value) == condition.equal
+        attributes.get(condition.attribute) is not None
+        and (str(attributes[condition.attribute]) == condition.value) == condition.equal
         for condition in dependency.conditions
     ]
     return all(answers) if dependency.every else any(answers)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What every resource of a BMC has, as it is decoded from JSON. A part of another form than it must have is an error, never an empty fact."""
+"""What every resource of a BMC has, as it is decoded from JSON. A part of another form than it must have is an error,
+never an empty fact."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from ..._model.errors import ParseError
 
 Data = typing.Mapping[str, typing.Any]
 
-#: characters of the name of an attribute, of what the screen calls it, and of its value, where real ones have 60 at most
+#: characters of the name of an attribute, of what the screen calls it, and of its value, where real ones have 60 at
+#: most
 MOST_LETTERS = 256
 
 
@@ -34,7 +36,7 @@ def inner(data: Data, *names: str) -> Data:
     return data
 
 
-def rows(data: typing.Any) -> typing.List[Data]:
+def rows(data: typing.Any) -> list[Data]:
     """The objects of a list; of anything else none. For parts that a BMC need not have."""
     return [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Resources of a BMC, decoded from JSON: systems, Bios, its settings object, managers, jobs. DMTF DSP0266 and DSP0268, and the vendors' own parts."""
+"""Resources of a BMC, decoded from JSON: systems, Bios, its settings object, managers, jobs. DMTF DSP0266 and DSP0268,
+and the vendors' own parts."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class System:
     bios: Path
     manager: Path
     reset: Path = ""
-    resets: typing.Tuple[str, ...] = ()
+    resets: tuple[str, ...] = ()
     reset_info: Path = ""
     path: Path = ""
     identity: Identity = dataclasses.field(default_factory=Identity)
@@ -56,7 +57,7 @@ class Bios:
     attributes: typing.Mapping[str, typing.Any]
     registry: str
     settings: Path
-    apply_times: typing.Tuple[str, ...]
+    apply_times: tuple[str, ...]
     refused: str = ""
 
 
@@ -70,7 +71,7 @@ class Manager:
     lockdown: Path
 
 
-def members(data: Data, source: str) -> typing.Tuple[str, ...]:
+def members(data: Data, source: str) -> tuple[str, ...]:
     """Paths of the members of a collection.
 
     :raises ParseError: no collection
@@ -89,8 +90,12 @@ def system(data: Data) -> System:
     data = mapping(data, "the system")
     managers = rows(inner(data, "Links").get("ManagedBy"))
     action = inner(data, "Actions", "#ComputerSystem.Reset")
-    # the serial number of Dell's DMI is the service tag, which an iDRAC calls SKU; SerialNumber is that of the board. To others SKU is a number of the model
-    tags = (data.get("SerialNumber"), data.get("SKU") if text_at(data, "Manufacturer").lower().startswith("dell") else "")
+    # the serial number of Dell's DMI is the service tag, which an iDRAC calls SKU; SerialNumber is that of the board.
+    # To others SKU is a number of the model
+    tags = (
+        data.get("SerialNumber"),
+        data.get("SKU") if text_at(data, "Manufacturer").lower().startswith("dell") else "",
+    )
     return System(
         vendor=text_at(data, "Manufacturer"),
         model=text_at(data, "Model"),
@@ -105,12 +110,16 @@ def system(data: Data) -> System:
     )
 
 
-def reset_types(data: Data) -> typing.Tuple[str, ...]:
+def reset_types(data: Data) -> tuple[str, ...]:
     """Kinds of reset that an ActionInfo tells; none where it tells none. DSP0266, 7.13.
 
     :raises ParseError: it is none
     """
-    told = [row for row in rows(mapping(data, "the ActionInfo of the reset").get("Parameters")) if row.get("Name") == "ResetType"]
+    told = [
+        row
+        for row in rows(mapping(data, "the ActionInfo of the reset").get("Parameters"))
+        if row.get("Name") == "ResetType"
+    ]
     return _texts(told[0].get("AllowableValues")) if told else ()
 
 
@@ -133,8 +142,9 @@ def bios(data: Data) -> Bios:
     )
 
 
-def pending(data: Data, current: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
-    """Values of a settings object that wait for a reset. Some BMCs hold a full copy there, some only what waits, some no attributes at all.
+def pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
+    """Values of a settings object that wait for a reset. Some BMCs hold a full copy there, some only what waits, some
+    no attributes at all.
 
     :raises ParseError: its attributes are none
     """
@@ -143,7 +153,9 @@ def pending(data: Data, current: typing.Mapping[str, typing.Any]) -> typing.Dict
         return {}
     if not isinstance(attributes, dict):
         raise ParseError("the settings object of Bios", str(attributes), "the attributes of a BIOS")
-    return {name: value for name, value in _values(attributes).items() if value is not None and value != current.get(name)}
+    return {
+        name: value for name, value in _values(attributes).items() if value is not None and value != current.get(name)
+    }
 
 
 def manager(data: Data) -> Manager:
@@ -171,7 +183,7 @@ def lockdown(data: Data) -> bool:
     raise ParseError("lockdown mode", str(found), "Enabled or Disabled")
 
 
-def expanded(data: Data, source: str) -> typing.Optional[typing.List[Data]]:
+def expanded(data: Data, source: str) -> typing.Optional[list[Data]]:
     """The members of a collection that was asked for with ``$expand``; None where the BMC gave links all the same.
 
     :raises ParseError: no collection
@@ -192,7 +204,7 @@ def next_page(data: Data) -> str:
     return found or ""
 
 
-def bios_jobs(jobs: typing.Iterable[Data]) -> typing.Tuple[BiosJob, ...]:
+def bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
     """Those jobs that hold the BIOS, and are not over. A job without a state is not taken for one that is over."""
     return tuple(
         BiosJob(text_at(job, "Id") or last(link(job)), text_at(job, "JobState"), text_at(job, "Name"))
@@ -202,35 +214,56 @@ def bios_jobs(jobs: typing.Iterable[Data]) -> typing.Tuple[BiosJob, ...]:
 
 
 def failed_job(jobs: typing.Iterable[Data]) -> str:
-    """What the last job that was to write BIOS attributes failed for, with its id; empty where it did not fail, or there was none."""
-    over = [job for job in rows(list(jobs)) if text_at(job, "JobType") == _BIOS_JOB and _ENDED.search(text_at(job, "JobState"))]
+    """What the last job that was to write BIOS attributes failed for, with its id; empty where it did not fail, or
+    there was none."""
+    over = [
+        job
+        for job in rows(list(jobs))
+        if text_at(job, "JobType") == _BIOS_JOB and _ENDED.search(text_at(job, "JobState"))
+    ]
     # ids count up on an iDRAC; a time may be TIME_NA
     over.sort(key=lambda job: (_moment(text_at(job, "CompletionTime")), text_at(job, "Id")))
     if not over or not _FAILED.search(text_at(over[-1], "JobState")):
         return ""
     job = over[-1]
     words = text_at(job, "Message")
-    return f"the job {text_at(job, 'Id') or last(link(job))} ended as {text_at(job, 'JobState')}{f' ({words})' if words else ''}"
+    return (
+        f"the job {text_at(job, 'Id') or last(link(job))} ended as"
+        f" {text_at(job, 'JobState')}{f' ({words})' if words else ''}"
+    )
 
 
 def message_id(data: typing.Any) -> str:
-    """Why a BMC refused, by the id of its message (``Base.1.12.InsufficientPrivilege``); empty where it gave none. Its text may repeat what it was sent."""
+    """Why a BMC refused, by the id of its message (``Base.1.12.InsufficientPrivilege``); empty where it gave none. Its
+    text may repeat what it was sent."""
     error = inner({"": data}, "", "error")
     told = [row.get("MessageId") for row in rows(error.get("@Message.ExtendedInfo"))]
     found = (told or [error.get("code")])[0]
-    return found if isinstance(found, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+){1,5}", found) and len(found) <= 100 else ""
+    return (
+        found
+        if isinstance(found, str)
+        and re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*(\.[A-Za-z0-9_]+){1,5}", found)
+        and len(found) <= 100
+        else ""
+    )
 
 
 def said(data: typing.Any) -> str:
-    """Why a BMC refused, in its own words: up to three messages in one line. Its errors, and those at the properties that it refused (DSP0266, 6.5.7)."""
+    """Why a BMC refused, in its own words: up to three messages in one line. Its errors, and those at the properties
+    that it refused (DSP0266, 6.5.7)."""
     top = data if isinstance(data, dict) else {}
-    of_properties = [row for name, value in top.items() if str(name).endswith("@Message.ExtendedInfo") for row in rows(value)]
-    told = [text_at(row, "Message") for row in (*rows(inner(top, "error").get("@Message.ExtendedInfo")), *of_properties)]
+    of_properties = [
+        row for name, value in top.items() if str(name).endswith("@Message.ExtendedInfo") for row in rows(value)
+    ]
+    told = [
+        text_at(row, "Message") for row in (*rows(inner(top, "error").get("@Message.ExtendedInfo")), *of_properties)
+    ]
     return " ".join([text for text in dict.fromkeys(told) if text][:3]) or text_at(inner(top, "error"), "message")
 
 
 def etag(data: typing.Any, header: str) -> str:
-    """What tells whether a resource was changed since; empty where the BMC does not say, or by what no header can hold."""
+    """What tells whether a resource was changed since; empty where the BMC does not say, or by what no header can
+    hold."""
     found = header or inner({"": data}, "").get("@odata.etag")
     return found if isinstance(found, str) and found.isascii() and found.isprintable() and len(found) <= 200 else ""
 
@@ -243,9 +276,15 @@ def job_of(path: str) -> str:
 
 def _refused(settings: Data) -> str:
     """What of the annotation @Redfish.Settings is no success (DSP0266, 9.10)."""
-    told = [row for row in rows(settings.get("Messages")) if "OK" not in (row.get("Severity"), row.get("MessageSeverity"))]
+    told = [
+        row for row in rows(settings.get("Messages")) if "OK" not in (row.get("Severity"), row.get("MessageSeverity"))
+    ]
     named = [(text_at(row, "MessageId"), text_at(row, "Message")) for row in told]
-    bad = [f"{words} ({name})" if words else name for name, words in named if name and name.rpartition(".")[2] not in ("Success", "NoOperation")]
+    bad = [
+        f"{words} ({name})" if words else name
+        for name, words in named
+        if name and name.rpartition(".")[2] not in ("Success", "NoOperation")
+    ]
     return "; ".join(list(dict.fromkeys(bad))[:3])
 
 
@@ -253,14 +292,15 @@ def _moment(text: str) -> str:
     return text if text[:4].isdigit() else ""
 
 
-def _texts(data: typing.Any) -> typing.Tuple[str, ...]:
+def _texts(data: typing.Any) -> tuple[str, ...]:
     return tuple(one for one in data if isinstance(one, str)) if isinstance(data, list) else ()
 
 
-def _values(attributes: Data) -> typing.Dict[str, typing.Any]:
+def _values(attributes: Data) -> dict[str, typing.Any]:
     """Return the attributes whose value is one.
 
-    An infinite number is none, nor is a text that no screen of a BIOS shows: the reason why an attribute can't be written repeats the values of others.
+    An infinite number is none, nor is a text that no screen of a BIOS shows: the reason why an attribute can't be
+    written repeats the values of others.
     """
     return {name: value for name, value in attributes.items() if _is_value(value)}
 

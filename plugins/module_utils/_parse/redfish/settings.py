@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""From what a BMC tells to the settings behind the keys: attributes with value, pending value, what is allowed, and why they can't be written."""
+"""From what a BMC tells to the settings behind the keys: attributes with value, pending value, what is allowed, and why
+they can't be written."""
 
 from __future__ import annotations
 
@@ -13,18 +14,26 @@ from .resources import Bios
 
 
 def settings(
-    bios: Bios, pending: typing.Mapping[str, typing.Any], registry: typing.Optional[Registry], held: str, keys: typing.Iterable[Key]
-) -> typing.Tuple[BiosSetting, ...]:
+    bios: Bios,
+    pending: typing.Mapping[str, typing.Any],
+    registry: typing.Optional[Registry],
+    held: str,
+    keys: typing.Iterable[Key],
+) -> tuple[BiosSetting, ...]:
     """The settings of a node, one for each key, also for one whose attribute was not found.
 
     :param pending: values that wait for a reset, by attribute
-    :param registry: None where its body is missing; attributes are found by the table of names then, as where no display name fits
+    :param registry: None where its body is missing; attributes are found by the table of names then, as where no
+        display name fits
     :param held: why nothing of this BIOS can be written now, see ``why_held``; empty when it can
     """
-    return tuple(_by_registry(key, bios, pending, registry, held) if registry else _by_names(key, bios, pending, held) for key in keys)
+    return tuple(
+        _by_registry(key, bios, pending, registry, held) if registry else _by_names(key, bios, pending, held)
+        for key in keys
+    )
 
 
-def why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[typing.Tuple[BiosJob, ...]]) -> str:
+def why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[tuple[BiosJob, ...]]) -> str:
     """Why a BMC would refuse any new value of its BIOS now; empty when it would not, or does not say."""
     if lockdown:
         return "lockdown: the BMC is locked down and refuses all changes"
@@ -33,13 +42,20 @@ def why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[
     return "" if bios.settings else "the BMC offers no settings object for its BIOS"
 
 
-def _by_registry(key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], registry: Registry, held: str) -> BiosSetting:
+def _by_registry(
+    key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], registry: Registry, held: str
+) -> BiosSetting:
     # an attribute of the registry that this node does not tell is of another board of the model
-    shown = [entry for entry in registry.entries if entry.name in bios.attributes and not entry.is_hidden(bios.attributes)]
+    shown = [
+        entry for entry in registry.entries if entry.name in bios.attributes and not entry.is_hidden(bios.attributes)
+    ]
     found = [entry for entry in shown if is_display(key, entry.name, entry.display_name)]
-    # HPE's Gen12 with Intel has no attribute of its own for I/O: the one of the processor's virtualization, which only its name tells, switches it
+    # HPE's Gen12 with Intel has no attribute of its own for I/O: the one of the processor's virtualization, which only
+    # its name tells, switches it
     found = found or [entry for entry in shown if is_name(key, entry.name)]
-    return BiosSetting(key, tuple(_described(entry, bios, pending, held) for entry in found), (*TABLE[key].display, *TABLE[key].names))
+    return BiosSetting(
+        key, tuple(_described(entry, bios, pending, held) for entry in found), (*TABLE[key].display, *TABLE[key].names)
+    )
 
 
 def _described(entry: Entry, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str) -> BiosAttribute:
@@ -57,6 +73,8 @@ def _described(entry: Entry, bios: Bios, pending: typing.Mapping[str, typing.Any
 
 def _by_names(key: Key, bios: Bios, pending: typing.Mapping[str, typing.Any], held: str) -> BiosSetting:
     found = tuple(
-        BiosAttribute(name=name, current=value, pending=pending.get(name), read_only=held) for name, value in bios.attributes.items() if is_name(key, name)
+        BiosAttribute(name=name, current=value, pending=pending.get(name), read_only=held)
+        for name, value in bios.attributes.items()
+        if is_name(key, name)
     )
     return BiosSetting(key, found, TABLE[key].names)

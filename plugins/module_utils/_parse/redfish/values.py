@@ -13,7 +13,9 @@ _OFF = {"disabled", "disable", "no", "false", "0", "off", "nocstates", "no c-sta
 #: 4096, 4096B, 4096 Bytes
 _BYTES = re.compile(r"(\d+) ?(?:b|bytes)?")
 #: 1, NPS1, 2-Way, 2-Way Clustering, SNC2, Enable SNC2 (2-clusters), HPE's OneMemoryDomainPerSocket
-_DOMAINS = re.compile(r"(?:nps|(?:enable )?snc ?)?(\d+)(?:-way(?: clustering)?| ?\(\d+-clusters\))?|(one|two|four)memorydomains?persocket")
+_DOMAINS = re.compile(
+    r"(?:nps|(?:enable )?snc ?)?(\d+)(?:-way(?: clustering)?| ?\(\d+-clusters\))?|(one|two|four)memorydomains?persocket"
+)
 #: on and off, as they go together
 _PAIRS = (("enabled", "disabled"), ("enable", "disable"), ("yes", "no"), ("true", "false"), ("on", "off"), ("1", "0"))
 _WORDS = {"one": 1, "two": 2, "four": 4}
@@ -77,7 +79,9 @@ def _matches(key: str, wanted: typing.Any, value: typing.Any, label: typing.Any 
     return aim_switch in switches if len(switches) == 1 else None
 
 
-def matches(key: str, wanted: typing.Iterable[typing.Any], value: typing.Any, label: typing.Any = None) -> typing.Optional[bool]:
+def matches(
+    key: str, wanted: typing.Iterable[typing.Any], value: typing.Any, label: typing.Any = None
+) -> typing.Optional[bool]:
     """Whether a value is one of those that are wanted; None where it does not say.
 
     :param wanted: values in anybody's words
@@ -88,12 +92,13 @@ def matches(key: str, wanted: typing.Iterable[typing.Any], value: typing.Any, la
 
 
 def in_the_words_of(current: typing.Any, key: str, wanted: typing.Any) -> typing.Any:
-    """A wanted value as the BMC writes the current one, where no registry says which it may take; None where that can't be told.
+    """A wanted value as the BMC writes the current one, where no registry says which it may take; None where that can't
+    be told.
 
     A text that means neither on, off nor a number is left as it is: it is a word of that BIOS.
 
-    >>> in_the_words_of("Disabled", "sriov", True), in_the_words_of(True, "acs", "off"), in_the_words_of("NPS4", "numa_per_socket", 1)
-    ('Enabled', False, 'NPS1')
+    >>> in_the_words_of("Disabled", "sriov", True), in_the_words_of(True, "acs", "off"), in_the_words_of("NPS4",
+    "numa_per_socket", 1) ('Enabled', False, 'NPS1')
     """
     if key in ("numa_per_socket", "max_read_request"):
         aim = number(key, wanted)
@@ -112,5 +117,7 @@ def in_the_words_of(current: typing.Any, key: str, wanted: typing.Any) -> typing
     aims = [pair[0 if on else 1] for pair in _PAIRS if word.lower() in pair]
     if not aims:
         return None
-    spelt = aims[0].upper() if word.isupper() and len(word) > 1 else aims[0].capitalize() if word[:1].isupper() else aims[0]
+    spelt = (
+        aims[0].upper() if word.isupper() and len(word) > 1 else aims[0].capitalize() if word[:1].isupper() else aims[0]
+    )
     return int(spelt) if isinstance(current, int) else spelt

@@ -17,14 +17,23 @@ from .seen import Seen
 _DRAIN_SECONDS, _REBOOT_SECONDS = 300, 900
 
 
-def cluster_section(groups: typing.Sequence[Group], items: typing.Sequence[Section], seen: Seen, nodes: typing.Tuple[str, ...]) -> Section:
+def cluster_section(
+    groups: typing.Sequence[Group], items: typing.Sequence[Section], seen: Seen, nodes: tuple[str, ...]
+) -> Section:
     disruption = _disruption(groups, items)
     seconds = len(nodes) * (_REBOOT_SECONDS if disruption.value == "reboot" else _DRAIN_SECONDS)
     wait = max(ClusterIntent().wait_seconds, seconds)
-    entries: typing.Tuple[typing.Tuple[str, Entry], ...] = (
+    entries: tuple[tuple[str, Entry], ...] = (
         ("node_selector", _node_selector(seen.operators, nodes)),
         _resource_prefix(seen.operators),
-        ("wait_seconds", Value(wait, f"the operator takes {len(nodes)} nodes one after the other; set node_pool.max_unavailable for more at a time")),
+        (
+            "wait_seconds",
+            Value(
+                wait,
+                f"the operator takes {len(nodes)} nodes one after the other; set node_pool.max_unavailable for more at"
+                " a time",
+            ),
+        ),
         ("disruption", disruption),
     )
     return Section(entries, "what all fabrics share")
@@ -34,12 +43,19 @@ def _disruption(groups: typing.Sequence[Group], items: typing.Sequence[Section])
     wanted = [data_of(item).get("virtual_functions") for item in items]
     there = all(hca.sriov and hca.sriov.current == count for group, count in zip(groups, wanted) for hca in group.all)
     if there:
-        return Value("drain", "the VFs are there already; a policy that is new to them drains nodes one after the other: their pods move", DISRUPTION)
-    why = "VFs are to be made, and the first policy on ConnectX mostly changes firmware: each node is drained and reboots, one by one"
+        return Value(
+            "drain",
+            "the VFs are there already; a policy that is new to them drains nodes one after the other: their pods move",
+            DISRUPTION,
+        )
+    why = (
+        "VFs are to be made, and the first policy on ConnectX mostly changes firmware: each node is drained and"
+        " reboots, one by one"
+    )
     return Value("reboot", why, DISRUPTION)
 
 
-def _resource_prefix(operators: typing.Optional[OperatorFacts]) -> typing.Tuple[str, Entry]:
+def _resource_prefix(operators: typing.Optional[OperatorFacts]) -> tuple[str, Entry]:
     """What the operator puts before the names of resources. Where it is needs no key: each stage sees that."""
     usual = ClusterIntent().resource_prefix
     key, hint = "resource_prefix", "prefix of the device plugin's resources"
@@ -53,13 +69,19 @@ def _resource_prefix(operators: typing.Optional[OperatorFacts]) -> typing.Tuple[
         return key, Value(found.resource_prefix or usual, why)
     if operators.installations:
         names = ", ".join(item.deployment.namespace for item in operators.installations)
-        return key, Blank(hint, f"there are {len(operators.installations)} SR-IOV operators, in {names}, and one only may be")
+        return key, Blank(
+            hint, f"there are {len(operators.installations)} SR-IOV operators, in {names}, and one only may be"
+        )
     if operators.errors:
         return key, Blank(hint, "none was found, and not all could be read: see the notes above")
-    return key, Value(usual, f"no operator is there yet; this is its default, and operators_install: true installs it into {operators.namespace}")
+    return key, Value(
+        usual,
+        "no operator is there yet; this is its default, and operators_install: true installs it into"
+        f" {operators.namespace}",
+    )
 
 
-def _node_selector(operators: typing.Optional[OperatorFacts], nodes: typing.Tuple[str, ...]) -> typing.Union[Section, Blank]:
+def _node_selector(operators: typing.Optional[OperatorFacts], nodes: tuple[str, ...]) -> typing.Union[Section, Blank]:
     label = ClusterIntent().node_selector
     ((key, value),) = label.items()
     hint = "a mapping with a label of the nodes that take part, and of no other"
@@ -69,11 +91,20 @@ def _node_selector(operators: typing.Optional[OperatorFacts], nodes: typing.Tupl
     if set(nodes) <= bearing:
         others = sorted(bearing - set(nodes))
         more = f"; so do {', '.join(others)}, which take no part here and would get VFs as well" if others else ""
-        return Section(((key, Value(value, f"all {len(nodes)} nodes have it, by node feature discovery{more}")),), "which nodes take part")
+        return Section(
+            ((key, Value(value, f"all {len(nodes)} nodes have it, by node feature discovery{more}")),),
+            "which nodes take part",
+        )
     without = sorted(set(nodes) - bearing)
     known = {node.name for node in operators.nodes}
     strangers = [name for name in without if name not in known]
     if strangers and operators.errors:
-        return Blank(hint, f"of {', '.join(strangers)} no labels are known, and not all could be read: see the notes above")
-    why = f"the cluster has no node of the name {', '.join(strangers)}" if strangers else f"{', '.join(without)} lack the usual label {key}: {value}"
+        return Blank(
+            hint, f"of {', '.join(strangers)} no labels are known, and not all could be read: see the notes above"
+        )
+    why = (
+        f"the cluster has no node of the name {', '.join(strangers)}"
+        if strangers
+        else f"{', '.join(without)} lack the usual label {key}: {value}"
+    )
     return Blank(hint, f"{why}; a label of your own: kubectl label node NODE example.com/rdma=true")

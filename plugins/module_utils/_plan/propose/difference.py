@@ -13,14 +13,16 @@ from ..._model.proposal import Entry, Proposal, Section, Sections, Value, data_o
 _FREE = ("name", "resource_name", "range", "wait_seconds")
 
 
-def difference(proposal: Proposal, fabrics: typing.Any, cluster: typing.Any) -> typing.Tuple[str, ...]:
-    """Where an intent that is there says something else than the proposal, one line each. What a proposal leaves open is no difference.
+def difference(proposal: Proposal, fabrics: typing.Any, cluster: typing.Any) -> tuple[str, ...]:
+    """Where an intent that is there says something else than the proposal, one line each. What a proposal leaves open
+    is no difference.
 
-    Fabrics are compared in their order. Names and ranges are the user's to give, and no difference; neither is what the proposal says nothing about.
+    Fabrics are compared in their order. Names and ranges are the user's to give, and no difference; neither is what the
+    proposal says nothing about.
 
     :param fabrics: value of ``rdma_fabrics``, and ``cluster`` that of ``rdma_cluster``; None where there is none
     """
-    lines: typing.List[str] = []
+    lines: list[str] = []
     there = {"rdma_fabrics": to_data(fabrics), "rdma_cluster": to_data(cluster)}
     if isinstance(fabrics, (list, tuple)) and len(fabrics) != len(proposal.fabrics.items):
         lines.append(f"rdma_fabrics: {len(fabrics)} fabrics; proposed are {len(proposal.fabrics.items)}")
@@ -28,7 +30,7 @@ def difference(proposal: Proposal, fabrics: typing.Any, cluster: typing.Any) -> 
     return tuple(lines)
 
 
-def _differ(entry: Entry, there: typing.Any, path: str, lines: typing.List[str]) -> None:
+def _differ(entry: Entry, there: typing.Any, path: str, lines: list[str]) -> None:
     if there is None:
         return
     if isinstance(entry, Section) and isinstance(there, dict):

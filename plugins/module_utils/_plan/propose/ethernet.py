@@ -2,9 +2,10 @@
 
 """Ethernet NICs that are on one network, as the switches tell by LLDP and as neighbours are seen.
 
-Two NICs are on one network where a switch tells both of them its name and the same VLAN, or where a node sees the hardware address of the other's NIC. Racks
-whose networks are routed have no node in common, and are one fabric; networks that a node is on with several NICs are several. What one node alone says makes
-one network of no two that others are on.
+Two NICs are on one network where a switch tells both of them its name and the same VLAN, or where a node sees the
+hardware address of the other's NIC. Racks whose networks are routed have no node in common, and are one fabric;
+networks that a node is on with several NICs are several. What one node alone says makes one network of no two that
+others are on.
 """
 
 from __future__ import annotations
@@ -20,19 +21,23 @@ from .joins import Joins, Nic, Place, Switch
 from .seen import Nodes
 
 Neighbours = typing.Mapping[str, ObservedNeighbours]
-Members = typing.Dict[str, typing.Tuple[Hca, ...]]
+Members = dict[str, tuple[Hca, ...]]
 
 
 class _Network(typing.NamedTuple):
     """:ivar switches: that were heard, by name"""
 
-    nics: typing.FrozenSet[Nic]
-    switches: typing.FrozenSet[str]
+    nics: frozenset[Nic]
+    switches: frozenset[str]
 
 
-def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> typing.List[Group]:
+def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[Group]:
     """NICs with RDMA of the rate that most nodes have at most, by the networks that they are on."""
-    members = _usual(nodes, {name: item.value for name, item in neighbours.items() if item.value is not None and item.error is None}, out)
+    members = _usual(
+        nodes,
+        {name: item.value for name, item in neighbours.items() if item.value is not None and item.error is None},
+        out,
+    )
     if not members:
         return []
     rate = max(rate_of(hca) for hcas in members.values() for hca in hcas)
@@ -53,12 +58,20 @@ def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> typing.List[Grou
         return [Group(False, (), members, f"{what}; {_why(networks, fabrics, silent, len(everywhere), neighbours)}")]
     for node, name in sorted(silent):
         hca = next(hca for hca in members[node] if hca.name == name)
-        out.add(node, hca, "neither LLDP nor a neighbour shows to which of the networks it is cabled. Bring up LLDP on its switch, or add it by hand.")
-    return [Group(False, (), _of(members, fabric.nics), f"{what}, on one network by {_evidence(fabric)}") for fabric in fabrics]
+        out.add(
+            node,
+            hca,
+            "neither LLDP nor a neighbour shows to which of the networks it is cabled. Bring up LLDP on its switch, or"
+            " add it by hand.",
+        )
+    return [
+        Group(False, (), _of(members, fabric.nics), f"{what}, on one network by {_evidence(fabric)}")
+        for fabric in fabrics
+    ]
 
 
 def _usual(nodes: Nodes, seen: typing.Mapping[str, NodeNeighbours], out: Out) -> Members:
-    fit: typing.Dict[str, typing.List[Hca]] = {}
+    fit: dict[str, list[Hca]] = {}
     for name, hcas in nodes.items():
         uplinks = set(seen[name].uplinks) if name in seen else set()
         for hca in hcas:
@@ -78,7 +91,12 @@ def _usual(nodes: Nodes, seen: typing.Mapping[str, NodeNeighbours], out: Out) ->
             if rate_of(hca) < usual:
                 out.add(name, hca, f"{rates}: mostly it is for storage or the node itself. Add it by hand.")
             elif rate_of(hca) > usual:
-                out.add(name, hca, f"{rates}, which is the fastest of {votes[usual]} of {len(fit)} nodes. Look at its link, or add a fabric by hand.")
+                out.add(
+                    name,
+                    hca,
+                    f"{rates}, which is the fastest of {votes[usual]} of {len(fit)} nodes. Look at its link, or add a"
+                    " fabric by hand.",
+                )
     members = {name: tuple(hca for hca in some if rate_of(hca) == usual) for name, some in fit.items()}
     return {name: hcas for name, hcas in members.items() if hcas}
 
@@ -89,17 +107,27 @@ def _not_roce(hca: Hca) -> str:
     if not any(port.state == "ACTIVE" for port in hca.all_ports):
         return "its port has no link. Bring it up if it is on the fabric."
     bonds = sorted({netdev.bond for netdev in hca.all_netdevs if netdev.bond})
-    return f"it is part of the bond {', '.join(bonds)}, which mostly is for storage or the node itself. Add a fabric by hand." if bonds else ""
+    return (
+        f"it is part of the bond {', '.join(bonds)}, which mostly is for storage or the node itself. Add a fabric by"
+        " hand."
+        if bonds
+        else ""
+    )
 
 
 def _uplink(hca: Hca, uplinks: typing.AbstractSet[str]) -> str:
     names = sorted(uplinks & {netdev.name for netdev in hca.netdevs})
-    return f"the node's default route leads through {names[0]}, which loses its link while VFs are made. Add it by hand if that may be." if names else ""
+    return (
+        f"the node's default route leads through {names[0]}, which loses its link while VFs are made. Add it by hand if"
+        " that may be."
+        if names
+        else ""
+    )
 
 
-def _seen(members: Members, neighbours: Neighbours) -> typing.Dict[Nic, typing.Tuple[NetdevNeighbours, ...]]:
+def _seen(members: Members, neighbours: Neighbours) -> dict[Nic, tuple[NetdevNeighbours, ...]]:
     """What each of the NICs has seen."""
-    found: typing.Dict[Nic, typing.Tuple[NetdevNeighbours, ...]] = {}
+    found: dict[Nic, tuple[NetdevNeighbours, ...]] = {}
     for node, hcas in members.items():
         value = neighbours.get(node, ObservedNeighbours()).value
         by_name = {item.name: item for item in value.netdevs} if value else {}
@@ -109,15 +137,16 @@ def _seen(members: Members, neighbours: Neighbours) -> typing.Dict[Nic, typing.T
 
 
 def _join(seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighbours]]) -> Joins:
-    """Join the NICs that are on one network, each with all others; none of those that have seen nobody, and that nobody has seen."""
-    owners: typing.Dict[str, typing.Set[Nic]] = collections.defaultdict(set)
+    """Join the NICs that are on one network, each with all others; none of those that have seen nobody, and that nobody
+    has seen."""
+    owners: dict[str, set[Nic]] = collections.defaultdict(set)
     for nic, items in seen.items():
         for item in items:
             owners[item.hardware_address.lower()].add(nic)
     # a hardware address that two NICs have tells nothing
     owner = {address: next(iter(nics)) for address, nics in owners.items() if len(nics) == 1}
-    heard: typing.Dict[Nic, typing.Dict[Switch, None]] = {}
-    met: typing.Dict[Nic, typing.Dict[Nic, None]] = {}
+    heard: dict[Nic, dict[Switch, None]] = {}
+    met: dict[Nic, dict[Nic, None]] = {}
     for nic, items in seen.items():
         for item in items:
             for port in item.switch_ports:
@@ -134,8 +163,15 @@ def _network_of(port: SwitchPort) -> Switch:
     return ("switch", port.chassis, port.vlan)
 
 
-def _networks(seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighbours]], components: typing.Iterable[typing.Iterable[Place]]) -> typing.List[_Network]:
-    names = {_network_of(port): port.system or port.chassis for items in seen.values() for item in items for port in item.switch_ports}
+def _networks(
+    seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighbours]], components: typing.Iterable[typing.Iterable[Place]]
+) -> list[_Network]:
+    names = {
+        _network_of(port): port.system or port.chassis
+        for items in seen.values()
+        for item in items
+        for port in item.switch_ports
+    }
     found = []
     for places in components:
         nics = frozenset((place[0], place[1]) for place in places if len(place) == 2)
@@ -147,15 +183,22 @@ def _networks(seen: typing.Mapping[Nic, typing.Sequence[NetdevNeighbours]], comp
 def _between(places: typing.Iterable[Place], networks: typing.Sequence[_Network], joins: Joins) -> str:
     """Say why a NIC is left out that alone joins networks of others."""
     of_root = {joins.find(min(network.nics)): network for network in networks}
-    between = sorted((of_root[root] for root in {joins.find(place) for place in places} if root in of_root), key=lambda network: min(network.nics))
+    between = sorted(
+        (of_root[root] for root in {joins.find(place) for place in places} if root in of_root),
+        key=lambda network: min(network.nics),
+    )
     names = [folded(sorted(network.switches), 4) or " ".join(min(network.nics)) for network in between]
-    at_once = f"it is on the networks of {folded(names, 4, ' and ')} at once by LLDP and neighbours, and for the other nodes these are apart."
+    at_once = (
+        f"it is on the networks of {folded(names, 4, ' and ')} at once by LLDP and neighbours, and for the other nodes"
+        " these are apart."
+    )
     return f"{at_once} Look at its cables and at its switch, or add it by hand."
 
 
-def _joined(networks: typing.Iterable[_Network], members: Members) -> typing.List[_Network]:
-    """Networks that have no node in common and the same slots are racks of one fabric. All are one where a slot tells no fabric."""
-    by_slots: typing.Dict[typing.FrozenSet[str], _Network] = {}
+def _joined(networks: typing.Iterable[_Network], members: Members) -> list[_Network]:
+    """Networks that have no node in common and the same slots are racks of one fabric. All are one where a slot tells
+    no fabric."""
+    by_slots: dict[frozenset[str], _Network] = {}
     for network in networks:
         slots = frozenset(hca.pci.address for hcas in _of(members, network.nics).values() for hca in hcas if hca.pci)
         other = by_slots.get(slots, _Network(frozenset(), frozenset()))
@@ -173,10 +216,22 @@ def _of(members: Members, nics: typing.Container[Nic]) -> Members:
     return {node: hcas for node, hcas in found.items() if hcas}
 
 
-def _why(networks: typing.Sequence[_Network], fabrics: typing.Sequence[_Network], silent: typing.Collection[Nic], count: int, neighbours: Neighbours) -> str:
+def _why(
+    networks: typing.Sequence[_Network],
+    fabrics: typing.Sequence[_Network],
+    silent: typing.Collection[Nic],
+    count: int,
+    neighbours: Neighbours,
+) -> str:
     """What is known where all are proposed as one fabric."""
     if not networks:
-        errors = sorted({error for item in neighbours.values() for error in (item.value.errors if item.value else [item.error or "no answer"])})
+        errors = sorted(
+            {
+                error
+                for item in neighbours.values()
+                for error in (item.value.errors if item.value else [item.error or "no answer"])
+            }
+        )
         because = f" ({'; '.join(errors[:3])})" if errors else ", for no switch speaks LLDP and no neighbour is known"
         return f"which network they are cabled to is not seen{because}, so look whether it is one"
     rest = f"; {len(silent)} of {count} have seen nobody, so look whether they are on it" if silent else ""
@@ -187,7 +242,10 @@ def _why(networks: typing.Sequence[_Network], fabrics: typing.Sequence[_Network]
         return f"{racks}: racks of one fabric where they are routed, so look whether they are{rest}"
     switches = ", ".join(sorted({name for network in networks for name in network.switches})[:8])
     where = f" ({switches})" if switches else ""
-    return f"they are on {len(networks)} networks{where}, and not by their slots, so that no fabric can be made of each: look at the cables{rest}"
+    return (
+        f"they are on {len(networks)} networks{where}, and not by their slots, so that no fabric can be made of each:"
+        f" look at the cables{rest}"
+    )
 
 
 def _evidence(network: _Network) -> str:

@@ -31,7 +31,11 @@ def fabric_section(name: str, group: Group, alone: bool, seen: Seen, nodes: Node
     resource = f"rdma_{name.replace('-', '_')}"
     functions = _functions(group)
     named = Value(name, "any name will do; findings and objects bear it")
-    entries: typing.List[typing.Tuple[str, Entry]] = [("name", named), ("profile", _profile(group, seen.operators)), ("select", _select(group, alone, nodes))]
+    entries: list[tuple[str, Entry]] = [
+        ("name", named),
+        ("profile", _profile(group, seen.operators)),
+        ("select", _select(group, alone, nodes)),
+    ]
     entries += [
         ("virtual_functions", functions),
         ("resource_name", Value(resource, "any name will do; pods ask for it")),
@@ -54,44 +58,86 @@ def _profile(group: Group, operators: typing.Optional[OperatorFacts]) -> Value:
     gpus = _gpus(group, operators)
     if group.infiniband:
         return Value("sriov_infiniband", f"the ports are InfiniBand, and the HCAs can have virtual functions{gpus}")
-    return Value("sriov_ethernet", f"the ports are Ethernet with RDMA (RoCE), and the NICs can have virtual functions{gpus}")
+    return Value(
+        "sriov_ethernet", f"the ports are Ethernet with RDMA (RoCE), and the NICs can have virtual functions{gpus}"
+    )
 
 
 def _gpus(group: Group, operators: typing.Optional[OperatorFacts]) -> str:
     """What the GPUs of its nodes ask of a network (row S2.6), where a label tells their model."""
     nodes = operators.nodes if operators else ()
-    models = sorted({node.labels[GPU_MODEL] for node in nodes if node.name in group.members and node.labels.get(GPU_MODEL)})
+    models = sorted(
+        {node.labels[GPU_MODEL] for node in nodes if node.name in group.members and node.labels.get(GPU_MODEL)}
+    )
     if not models:
         return ""
     fast = [model for model in models if _FAST_GPU.search(model)]
     if fast:
-        return f"; jobs over several nodes need them with GPUs such as {', '.join(fast)}, which make gradients faster than a vNIC moves them"
-    return f"; with GPUs such as {', '.join(models)} a network without RDMA may do as well: stage compare tells by your figures"
+        return (
+            f"; jobs over several nodes need them with GPUs such as {', '.join(fast)}, which make gradients faster than"
+            " a vNIC moves them"
+        )
+    return (
+        f"; with GPUs such as {', '.join(models)} a network without RDMA may do as well: stage compare tells by your"
+        " figures"
+    )
 
 
 def _select(group: Group, alone: bool, nodes: Nodes) -> Section:
-    entries: typing.List[typing.Tuple[str, Entry]] = []
+    entries: list[tuple[str, Entry]] = []
     chosen = {(name, hca.name) for name, hcas in group.members.items() for hca in hcas}
     addresses = tuple(sorted({hca.pci.address for hca in group.all if hca.pci}))
     if group.infiniband:
         if alone:
-            entries.append(("subnet_manager", Value("any", f"there is one InfiniBand fabric only; its subnet manager is {group.managers[0]}")))
+            entries.append(
+                (
+                    "subnet_manager",
+                    Value("any", f"there is one InfiniBand fabric only; its subnet manager is {group.managers[0]}"),
+                )
+            )
         else:
-            said = f"the port's subnet managers: {'those' if len(group.managers) > 1 else 'the one'} of this fabric; add any that may become its master"
+            said = (
+                f"the port's subnet managers: {'those' if len(group.managers) > 1 else 'the one'} of this fabric; add"
+                " any that may become its master"
+            )
             entries.append(("subnet_manager", Value(group.managers, said)))
-        rest = [hca for name, hcas in nodes.items() for hca in hcas if not hca.is_virtual and link_of(hca) == "InfiniBand" and unfit(hca)]
+        rest = [
+            hca
+            for name, hcas in nodes.items()
+            for hca in hcas
+            if not hca.is_virtual and link_of(hca) == "InfiniBand" and unfit(hca)
+        ]
         if rest:
-            entries.append(("pci", Value(addresses, "where the HCAs are: others that are left out may be on the same fabric")))
+            entries.append(
+                ("pci", Value(addresses, "where the HCAs are: others that are left out may be on the same fabric"))
+            )
     else:
         devices = sorted({hca.pci.device for hca in group.all if hca.pci})
-        same = [(name, hca.name) for name, hcas in nodes.items() for hca in hcas if not hca.is_virtual and hca.pci and hca.pci.device in devices]
+        same = [
+            (name, hca.name)
+            for name, hcas in nodes.items()
+            for hca in hcas
+            if not hca.is_virtual and hca.pci and hca.pci.device in devices
+        ]
         entries.append(("vendor", Value(NVIDIA, "PCI vendor of all of them: NVIDIA")))
         if len(devices) == 1 and set(same) == chosen:
-            entries.append(("device", Value(devices[0], "PCI device of all of them, and of no other NIC of these nodes")))
+            entries.append(
+                ("device", Value(devices[0], "PCI device of all of them, and of no other NIC of these nodes"))
+            )
         else:
-            entries.append(("pci", Value(addresses, "where the NICs are: they are of several models, or others of their model are left out")))
+            entries.append(
+                (
+                    "pci",
+                    Value(
+                        addresses,
+                        "where the NICs are: they are of several models, or others of their model are left out",
+                    ),
+                )
+            )
     counts = collections.Counter(len(hcas) for hcas in group.members.values())
-    entries.append(("hcas_per_node", Value(group.per_node, f"{counts[group.per_node]} of {len(group.members)} nodes have so many")))
+    entries.append(
+        ("hcas_per_node", Value(group.per_node, f"{counts[group.per_node]} of {len(group.members)} nodes have so many"))
+    )
     return Section(tuple(entries), "which HCAs of a node belong to the fabric")
 
 
@@ -101,7 +147,10 @@ def _functions(group: Group) -> typing.Union[Value, Blank]:
     known = [total for total in totals if total]
     if len(known) < len(totals):
         without = sum(1 for hca in group.all if not (hca.sriov and hca.sriov.total))
-        why = f"{without} of {len(group.all)} HCAs show no SR-IOV: it is off in firmware or BIOS, or hidden. Stage platform says which and what to do."
+        why = (
+            f"{without} of {len(group.all)} HCAs show no SR-IOV: it is off in firmware or BIOS, or hidden. Stage"
+            " platform says which and what to do."
+        )
         return Blank("how many VFs each HCA shall have, 1 to 128", why)
     most = min(known)
     current = next(iter(currents)) if len(currents) == 1 else None
@@ -113,7 +162,7 @@ def _functions(group: Group) -> typing.Union[Value, Blank]:
 
 def _network(name: str, group: Group, namespace: str) -> Section:
     pods: Entry = Blank("namespace of the pods that shall use it", "nothing shows where your jobs will run")
-    entries: typing.List[typing.Tuple[str, Entry]] = [
+    entries: list[tuple[str, Entry]] = [
         ("name", Value(name, "any name will do; pods name it in their annotation")),
         ("namespace", Value(namespace, "where the pods that use it are, as you have said") if namespace else pods),
     ]
@@ -132,17 +181,22 @@ def _ipam(name: str, group: Group, functions: typing.Union[Value, Blank], seen: 
     if "ippools.whereabouts.cni.cncf.io" in crds:
         kind = Value("whereabouts", "the cluster has its IPPools")
     elif "ippools.nv-ipam.nvidia.com" in crds:
-        kind, block = Value("nv-ipam", "the cluster has its IPPools, and none of whereabouts"), 1 << max(on_node - 1, 1).bit_length()
+        kind, block = (
+            Value("nv-ipam", "the cluster has its IPPools, and none of whereabouts"),
+            1 << max(on_node - 1, 1).bit_length(),
+        )
     else:
         why = "the cluster could not be asked"
         if seen.operators:
             why = "neither was found, and not all could be read" if seen.operators.errors else "the cluster has neither"
-        kind = Blank("whereabouts, or nv-ipam with a pool; install it", f"{why}, and pods need one of them for their addresses")
+        kind = Blank(
+            "whereabouts, or nv-ipam with a pool; install it", f"{why}, and pods need one of them for their addresses"
+        )
     need = 2 * (count + 1) * (block or on_node) + 2
     sum_of = f"{count} nodes and one to spare x {group.per_node} HCAs x {each} VFs, and as much again to grow"
-    entries: typing.List[typing.Tuple[str, Entry]] = [("type", kind), ("range", networks.take(need, sum_of))]
+    entries: list[tuple[str, Entry]] = [("type", kind), ("range", networks.take(need, sum_of))]
     if block:
-        pool: typing.Tuple[typing.Tuple[str, Entry], ...] = (
+        pool: tuple[tuple[str, Entry], ...] = (
             ("name", Value(name, "any name will do")),
             ("per_node_block_size", Value(block, f"a node's {group.per_node} HCAs x {each} VFs, rounded up")),
         )
@@ -157,12 +211,19 @@ def _rails(group: Group, seen: Seen) -> typing.Union[Value, Blank]:
     subnets = {name: item.value for name, item in seen.subnets.items() if item.value is not None and item.error is None}
     chosen = tuple(sorted({hca.pci.address for hca in group.all if hca.pci}))
     fabric = Fabric("proposed", "sriov_infiniband", Network("default"), Select(group.per_node, group.managers, chosen))
-    leaves: typing.Dict[str, typing.Counter[int]] = {}
+    leaves: dict[str, typing.Counter[int]] = {}
     for place in places(by_leaf(resolve(fabric, hcas, subnets), seen.topologies), seen.topologies).values():
         if place.leaf is not None:
             leaves.setdefault(place.leaf, collections.Counter())[place.rail] += 1
     if not leaves:
-        return Blank("leaf or none", "no topology was read, so nothing shows on which leaf the HCAs are; leaf: HCA k of each node is on the others' HCA k's")
-    right, total = sum(max(rails.values()) for rails in leaves.values()), sum(sum(rails.values()) for rails in leaves.values())
+        return Blank(
+            "leaf or none",
+            "no topology was read, so nothing shows on which leaf the HCAs are; leaf: HCA k of each node is on the"
+            " others' HCA k's",
+        )
+    right, total = (
+        sum(max(rails.values()) for rails in leaves.values()),
+        sum(sum(rails.values()) for rails in leaves.values()),
+    )
     said = f"by the topology {right} of {total} HCAs are on a leaf of their rail"
     return Value("leaf" if right >= _ON_RAIL * total else "none", said)

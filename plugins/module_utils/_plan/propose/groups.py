@@ -28,12 +28,12 @@ class Group:
     """
 
     infiniband: bool
-    managers: typing.Tuple[str, ...]
-    members: typing.Mapping[str, typing.Tuple[Hca, ...]]
+    managers: tuple[str, ...]
+    members: typing.Mapping[str, tuple[Hca, ...]]
     why: str
 
     @property
-    def all(self) -> typing.Tuple[Hca, ...]:
+    def all(self) -> tuple[Hca, ...]:
         return tuple(hca for hcas in self.members.values() for hca in hcas)
 
     @property
@@ -48,7 +48,7 @@ class Out:
 
     def __init__(self, nodes: typing.Collection[str]) -> None:
         self._nodes = nodes
-        self._found: typing.Dict[typing.Tuple[str, str], typing.Dict[str, typing.List[str]]] = {}
+        self._found: dict[tuple[str, str], dict[str, list[str]]] = {}
 
     def add(self, node: str, hca: Hca, why: str) -> None:
         self._found.setdefault((model_of(hca), why), {}).setdefault(node, []).append(hca.name)
@@ -61,7 +61,9 @@ class Out:
                 (same,) = names
                 yield LeftOut(f"{', '.join(same)} ({model}) of {nodes}", why)
             else:
-                yield LeftOut("; ".join(f"{node} {', '.join(hcas)}" for node, hcas in by_node.items()) + f" ({model})", why)
+                yield LeftOut(
+                    "; ".join(f"{node} {', '.join(hcas)}" for node, hcas in by_node.items()) + f" ({model})", why
+                )
 
 
 def model_of(hca: Hca) -> str:
@@ -81,22 +83,26 @@ def unfit(hca: Hca) -> str:
     if hca.pci is None:
         return "it has no PCI function, so no virtual functions can be made of it."
     if hca.pci.vendor != NVIDIA:
-        return "its vendor is not NVIDIA, and what its firmware and driver can do is not known here. Add a fabric by hand, see docs/intent.md."
+        return (
+            "its vendor is not NVIDIA, and what its firmware and driver can do is not known here. Add a fabric by hand,"
+            " see docs/intent.md."
+        )
     if hca.pci.device in BLUEFIELDS:
         return (
-            "it is a BlueField, and the node does not show whether it is in DPU mode, where its own processors own the ports."
-            f" Look at INTERNAL_CPU_OFFLOAD_ENGINE in mlxconfig -d {hca.pci.address} query; in NIC mode add a fabric by hand."
+            "it is a BlueField, and the node does not show whether it is in DPU mode, where its own processors own the"
+            f" ports. Look at INTERNAL_CPU_OFFLOAD_ENGINE in mlxconfig -d {hca.pci.address} query; in NIC mode add a"
+            " fabric by hand."
         )
     return ""
 
 
-def infiniband(nodes: Nodes, seen: Seen, out: Out) -> typing.List[Group]:
+def infiniband(nodes: Nodes, seen: Seen, out: Out) -> list[Group]:
     """One group for each fabric: HCAs whose ports see the same subnet manager, or two that see each other."""
     alias = _same_fabric(seen.topologies)
-    groups: typing.Dict[str, typing.Dict[str, typing.List[Hca]]] = {}
+    groups: dict[str, dict[str, list[Hca]]] = {}
     for name, hcas in nodes.items():
         answers = seen.subnets.get(name, ObservedSubnets())
-        masters: typing.Dict[str, SubnetManager] = {}
+        masters: dict[str, SubnetManager] = {}
         for item in answers.value or ():
             if item.master:
                 masters.setdefault(item.rdma_device, item.master)
@@ -110,19 +116,31 @@ def infiniband(nodes: Nodes, seen: Seen, out: Out) -> typing.List[Group]:
             elif master is None:
                 states = ", ".join(sorted({f"{port.state} and {port.physical_state}" for port in hca.all_ports}))
                 asked = f" ({answers.error})" if answers.error else ""
-                out.add(name, hca, f"no subnet manager answers through its ports, which are {states}{asked}, so its fabric is not known. Bring them up.")
+                out.add(
+                    name,
+                    hca,
+                    f"no subnet manager answers through its ports, which are {states}{asked}, so its fabric is not"
+                    " known. Bring them up.",
+                )
             else:
                 groups.setdefault(alias.get(master.guid, (master.guid,))[0], {}).setdefault(name, []).append(hca)
     result = []
     for guid, members in groups.items():
         managers = alias.get(guid, (guid,))
-        result.append(Group(True, managers, {name: tuple(hcas) for name, hcas in members.items()}, f"the ports see the subnet manager {guid}"))
+        result.append(
+            Group(
+                True,
+                managers,
+                {name: tuple(hcas) for name, hcas in members.items()},
+                f"the ports see the subnet manager {guid}",
+            )
+        )
     return result
 
 
-def _same_fabric(topologies: typing.Mapping[str, ObservedTopologies]) -> typing.Dict[str, typing.Tuple[str, ...]]:
+def _same_fabric(topologies: typing.Mapping[str, ObservedTopologies]) -> dict[str, tuple[str, ...]]:
     """For the GUID of each subnet manager all those of its fabric, the master first."""
-    found: typing.Dict[str, typing.Tuple[str, ...]] = {}
+    found: dict[str, tuple[str, ...]] = {}
     for observed in topologies.values():
         for seen in observed.value or ():
             if seen.managers is None or seen.managers.master is None:
@@ -139,5 +157,8 @@ def odd_nodes(fabric: str, group: Group) -> typing.Iterator[LeftOut]:
     """Nodes that have another number of HCAs on it than the rest."""
     for name, hcas in group.members.items():
         if len(hcas) != group.per_node:
-            what = f"it has {len(hcas)} HCAs on {fabric} ({', '.join(hca.name for hca in hcas)}) and the rest {group.per_node}."
+            what = (
+                f"it has {len(hcas)} HCAs on {fabric} ({', '.join(hca.name for hca in hcas)}) and the rest"
+                f" {group.per_node}."
+            )
             yield LeftOut(f"node {name}", f"{what} Repair it, or take it out of the group rdma_nodes.")

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import typing
 
-Nic = typing.Tuple[str, str]  # node and name of the HCA
-Switch = typing.Tuple[str, str, typing.Optional[int]]  # "switch", chassis and VLAN
+Nic = tuple[str, str]  # node and name of the HCA
+Switch = tuple[str, str, typing.Optional[int]]  # "switch", chassis and VLAN
 Place = typing.Union[Nic, Switch]
 # as many nodes make a network that no other node alone joins to another such one
 _SEVERAL = 2
@@ -17,12 +17,13 @@ class _Claims:
     """What joins two components.
 
     :ivar claimants: nodes that claim it
-    :ivar common: nodes without which there is none of these claims: each rests on the word of a node, and on the address of the NIC that it sees
+    :ivar common: nodes without which there is none of these claims: each rests on the word of a node, and on the
+        address of the NIC that it sees
     """
 
     __slots__ = ("claimants", "common")
 
-    def __init__(self, claimants: typing.Set[str], common: typing.FrozenSet[str]) -> None:
+    def __init__(self, claimants: set[str], common: frozenset[str]) -> None:
         self.claimants = claimants
         self.common = common
 
@@ -38,14 +39,16 @@ class Joins:
     :param seen: NICs of other nodes whose hardware addresses each NIC sees
     """
 
-    def __init__(self, heard: typing.Mapping[Nic, typing.Collection[Switch]], seen: typing.Mapping[Nic, typing.Collection[Nic]]) -> None:
+    def __init__(
+        self, heard: typing.Mapping[Nic, typing.Collection[Switch]], seen: typing.Mapping[Nic, typing.Collection[Nic]]
+    ) -> None:
         self._heard = heard
         self._seen = seen
-        self._parents: typing.Dict[Place, Place] = {}
-        self._nodes: typing.Dict[Place, typing.Set[str]] = {}
-        self._with_switch: typing.Set[Place] = set()
-        self._claims: typing.Dict[Place, typing.Dict[Place, _Claims]] = {}
-        self._rejected: typing.Dict[Nic, typing.List[Place]] = {}
+        self._parents: dict[Place, Place] = {}
+        self._nodes: dict[Place, set[str]] = {}
+        self._with_switch: set[Place] = set()
+        self._claims: dict[Place, dict[Place, _Claims]] = {}
+        self._rejected: dict[Nic, list[Place]] = {}
         self._nics = [*dict.fromkeys([*heard, *seen, *(other for others in seen.values() for other in others)])]
         for nic in self._nics:
             self._add(nic).add(nic[0])
@@ -62,13 +65,14 @@ class Joins:
         self._join_by_several([(one, other) for one, others in self._claims.items() for other in others])
         self._join_by_one()
 
-    def rejected(self) -> typing.Dict[Nic, typing.List[Place]]:
-        """Return the NICs that alone claim that networks of several other nodes are one, each with a place in each of these."""
+    def rejected(self) -> dict[Nic, list[Place]]:
+        """Return the NICs that alone claim that networks of several other nodes are one, each with a place in each of
+        these."""
         return self._rejected
 
-    def components(self) -> typing.List[typing.List[Place]]:
+    def components(self) -> list[list[Place]]:
         """Return the components that several are in."""
-        found: typing.Dict[Place, typing.List[Place]] = {}
+        found: dict[Place, list[Place]] = {}
         for place in self._parents:
             if place not in self._rejected:
                 found.setdefault(self.find(place), []).append(place)
@@ -81,11 +85,11 @@ class Joins:
             parents[place] = place = parents[parents[place]]
         return place
 
-    def _add(self, place: Place) -> typing.Set[str]:
+    def _add(self, place: Place) -> set[str]:
         self._parents.setdefault(place, place)
         return self._nodes.setdefault(place, set())
 
-    def _join(self, one: Place, other: Place) -> typing.List[typing.Tuple[Place, Place]]:
+    def _join(self, one: Place, other: Place) -> list[tuple[Place, Place]]:
         """Make one component of two, and return the pairs of components whose claims have changed by that."""
         kept, gone = self.find(one), self.find(other)
         if kept == gone:
@@ -114,7 +118,7 @@ class Joins:
     def _claim(self, nic: Nic) -> None:
         """Note which components a NIC claims to be one."""
         home = self.find(nic)
-        owners: typing.Dict[Place, typing.Optional[typing.Set[str]]] = {}
+        owners: dict[Place, typing.Optional[set[str]]] = {}
         for switch in self._heard.get(nic, ()):
             owners[self.find(switch)] = None
         for other in self._seen.get(nic, ()):
@@ -124,24 +128,30 @@ class Joins:
                 if known is not None:
                     known.add(other[0])
         owners.pop(home, None)
-        by = {root: frozenset([nic[0], *(names if names and len(names) == 1 else ())]) for root, names in owners.items()}
+        by = {
+            root: frozenset([nic[0], *(names if names and len(names) == 1 else ())]) for root, names in owners.items()
+        }
         for root, common in by.items():
             self._note(home, root, nic[0], common)
         if nic in self._placed:
             return
-        # it is on no network yet, and claims nevertheless that those are one: each is joined to the one that most nodes are on
-        networks = sorted((root for root in by if root in self._with_switch), key=lambda root: (-len(self._nodes[root]), *map(str, root)))
+        # it is on no network yet, and claims nevertheless that those are one: each is joined to the one that most nodes
+        # are on
+        networks = sorted(
+            (root for root in by if root in self._with_switch),
+            key=lambda root: (-len(self._nodes[root]), *map(str, root)),
+        )
         for root in networks[1:]:
             self._note(networks[0], root, nic[0], by[networks[0]] | by[root])
 
-    def _note(self, one: Place, other: Place, claimant: str, common: typing.FrozenSet[str]) -> None:
+    def _note(self, one: Place, other: Place, claimant: str, common: frozenset[str]) -> None:
         claims = _Claims({claimant}, common)
         there = self._claims.setdefault(one, {}).setdefault(other, claims)
         if there is not claims:
             there.add(claims)
         self._claims.setdefault(other, {})[one] = there
 
-    def _join_by_several(self, waiting: typing.List[typing.Tuple[Place, Place]]) -> None:
+    def _join_by_several(self, waiting: list[tuple[Place, Place]]) -> None:
         """Join those of the pairs that several nodes claim to be one, and what follows from that."""
         while waiting:
             one, other = waiting.pop()
@@ -150,7 +160,8 @@ class Joins:
                 waiting += self._join(one, other)
 
     def _is_solid(self, one: Place, other: Place, claims: _Claims) -> bool:
-        """Whether two nodes claim that two components are one. Of a network of switches no single node may be in all claims, by its word or its address."""
+        """Whether two nodes claim that two components are one. Of a network of switches no single node may be in all
+        claims, by its word or its address."""
         if len(claims.claimants) < _SEVERAL:
             return False
         return not claims.common or not (one in self._with_switch or other in self._with_switch)
@@ -158,7 +169,10 @@ class Joins:
     def _join_by_one(self) -> None:
         """Join by what a NIC alone claims, those first that are with no other node yet, and those that claim little."""
         of_nic = {nic: self._alone(nic) for nic in self._nics}
-        for nic in sorted((nic for nic, (_lone, places) in of_nic.items() if places), key=lambda nic: (not of_nic[nic][0], len(of_nic[nic][1]), nic)):
+        for nic in sorted(
+            (nic for nic, (_lone, places) in of_nic.items() if places),
+            key=lambda nic: (not of_nic[nic][0], len(of_nic[nic][1]), nic),
+        ):
             home = self.find(nic)
             roots = {self.find(place) for place in of_nic[nic][1]} | {home}
             several = [root for root in roots if len(self._nodes[root]) - (nic[0] in self._nodes[root]) >= _SEVERAL]
@@ -172,12 +186,19 @@ class Joins:
                 self._join(nic, places[0])
                 del self._rejected[nic]
 
-    def _alone(self, nic: Nic) -> typing.Tuple[bool, typing.List[Place]]:
-        """Whether a NIC is with no other node, and the components that it claims to be on; with no other node also those where several nodes see it."""
+    def _alone(self, nic: Nic) -> tuple[bool, list[Place]]:
+        """Whether a NIC is with no other node, and the components that it claims to be on; with no other node also
+        those where several nodes see it."""
         home = self.find(nic)
-        found = {self.find(switch) for switch in self._heard.get(nic, ())} | {self.find(other) for other in self._seen.get(nic, ())}
+        found = {self.find(switch) for switch in self._heard.get(nic, ())} | {
+            self.find(other) for other in self._seen.get(nic, ())
+        }
         lone = self._nodes[home] == {nic[0]}
         if lone:
-            found |= {root for root, claims in self._claims.get(home, {}).items() if len(claims.claimants - {nic[0]}) >= _SEVERAL}
+            found |= {
+                root
+                for root, claims in self._claims.get(home, {}).items()
+                if len(claims.claimants - {nic[0]}) >= _SEVERAL
+            }
         found.discard(home)
         return lone, [*found]

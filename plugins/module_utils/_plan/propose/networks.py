@@ -11,8 +11,8 @@ import typing
 from ..._model.addresses import AddressFacts
 from ..._model.proposal import Blank, Value
 
-# private networks (RFC 1918), those first that sites use least. Those of RFC 6598 (100.64.0.0/10) are left alone: OVN-Kubernetes has some of them inside,
-# and no object of the cluster shows it
+# private networks (RFC 1918), those first that sites use least. Those of RFC 6598 (100.64.0.0/10) are left alone:
+# OVN-Kubernetes has some of them inside, and no object of the cluster shows it
 _PRIVATE = tuple(map(ipaddress.IPv4Network, ("172.16.0.0/12", "10.0.0.0/8", "192.168.0.0/16")))
 # of Docker's bridge, which no object of the cluster shows either
 _DOCKER = ipaddress.IPv4Network("172.17.0.0/16")
@@ -39,21 +39,41 @@ class Networks:
         """A network with so many addresses; a blank where nobody knows what is in use."""
         prefix = min(_SMALLEST, 32 - (addresses - 1).bit_length())
         if self._addresses is None or self._addresses.errors:
-            seen = f"could not be read: {'; '.join(self._addresses.errors)}" if self._addresses else "could not be asked for"
-            return Blank(f"a private network of /{prefix} or wider that nobody uses", f"what the cluster uses {seen}. Room: {why}")
+            seen = (
+                f"could not be read: {'; '.join(self._addresses.errors)}"
+                if self._addresses
+                else "could not be asked for"
+            )
+            return Blank(
+                f"a private network of /{prefix} or wider that nobody uses",
+                f"what the cluster uses {seen}. Room: {why}",
+            )
         found = self._free(prefix) if prefix >= _LARGEST else None
         if found is None:
-            return Blank(f"a network of /{prefix} that nobody uses", f"no private network of this size is free. Room: {why}")
+            return Blank(
+                f"a network of /{prefix} that nobody uses", f"no private network of this size is free. Room: {why}"
+            )
         self._taken.append(found)
-        pods = "" if self._addresses.pods or any(item.kind == "pods" for item in self._addresses.taken) else " The pods' own network is not known yet."
-        beside = f"overlaps none of {self._known} networks that the cluster uses; ask your site for those outside of it.{pods}"
+        pods = (
+            ""
+            if self._addresses.pods or any(item.kind == "pods" for item in self._addresses.taken)
+            else " The pods' own network is not known yet."
+        )
+        beside = (
+            f"overlaps none of {self._known} networks that the cluster uses; ask your site for those outside of"
+            f" it.{pods}"
+        )
         return Value(str(found), f"room for {why}; {beside}")
 
     def _free(self, prefix: int) -> typing.Optional[ipaddress.IPv4Network]:
         """From the upper end of each private network down: people begin at the lower one."""
         size = 1 << (32 - prefix)
-        # without overlaps and in order: what a network meets first from above is the last that begins below its end. Tenants may have taken a hundred thousand
-        taken = [(int(item.network_address), int(item.broadcast_address)) for item in ipaddress.collapse_addresses(self._taken)]
+        # without overlaps and in order: what a network meets first from above is the last that begins below its end.
+        # Tenants may have taken a hundred thousand
+        taken = [
+            (int(item.network_address), int(item.broadcast_address))
+            for item in ipaddress.collapse_addresses(self._taken)
+        ]
         for private in _PRIVATE:
             start = int(private.broadcast_address) + 1 - size
             while start >= int(private.network_address):
@@ -64,7 +84,7 @@ class Networks:
         return None
 
 
-def _in_use(addresses: typing.Optional[AddressFacts]) -> typing.Iterator[typing.Tuple[str, str]]:
+def _in_use(addresses: typing.Optional[AddressFacts]) -> typing.Iterator[tuple[str, str]]:
     if addresses is not None:
         yield from ((item.network, item.kind) for item in addresses.taken)
         yield from ((pool.network, "attachment") for pool in addresses.pools)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What there is -> the intent that fits it. Each value carries from what it was concluded; what nothing shows is a blank for the user to fill in."""
+"""What there is -> the intent that fits it. Each value carries from what it was concluded; what nothing shows is a
+blank for the user to fill in."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from .groups import Group, Out, infiniband, link_of, odd_nodes, rate_of
 from .networks import Networks
 from .seen import Nodes, Seen
 
-#: fabrics that are proposed; a site has a few. One node whose ports each see a subnet manager of their own would make thousands
+#: fabrics that are proposed; a site has a few. One node whose ports each see a subnet manager of their own would make
+#: thousands
 MOST_FABRICS = 32
 
 
@@ -25,14 +27,22 @@ def propose(seen: Seen) -> Proposal:
     nodes = {name: item.value.hcas for name, item in seen.hcas.items() if item.value is not None and item.error is None}
     out = Out(nodes)
     absent = tuple(
-        LeftOut(f"node {name}", f"it gave no answer: {item.error or 'nothing'}. Make it answer, or take it out of the group rdma_nodes.")
+        LeftOut(
+            f"node {name}",
+            f"it gave no answer: {item.error or 'nothing'}. Make it answer, or take it out of the group rdma_nodes.",
+        )
         for name, item in seen.hcas.items()
         if name not in nodes
     )
     with_infiniband, without = _by_infiniband(nodes)
     groups = infiniband(with_infiniband, seen, out)
-    groups += ethernet(without, {name: item for name, item in seen.neighbours.items() if name not in with_infiniband}, out)
-    why = "it is no InfiniBand, and the nodes have that as well: mostly it is for storage or the node itself. Add a fabric by hand."
+    groups += ethernet(
+        without, {name: item for name, item in seen.neighbours.items() if name not in with_infiniband}, out
+    )
+    why = (
+        "it is no InfiniBand, and the nodes have that as well: mostly it is for storage or the node itself. Add a"
+        " fabric by hand."
+    )
     for name, hcas in with_infiniband.items():
         for hca in hcas:
             if not hca.is_virtual and link_of(hca) != "InfiniBand":
@@ -49,22 +59,34 @@ def propose(seen: Seen) -> Proposal:
     names = {f"linerate-fabric-{number}" for number in range(1, len(groups) + 1)}
     unread = (f"{text}: what depends on it is to be filled in." for text in seen.unread)
     notes = (*unread, *_apart(groups), *_partly(seen), *_own_nics(groups, nodes, seen), *_holders(nodes, seen, names))
-    return Proposal(fabrics, cluster_section(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes)
+    return Proposal(
+        fabrics, cluster_section(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes
+    )
 
 
-def _by_infiniband(nodes: Nodes) -> typing.Tuple[Nodes, Nodes]:
-    """Tell the nodes that have InfiniBand from those that have none: what one of them has decides nothing for the others."""
-    found = {name: hcas for name, hcas in nodes.items() if any(link_of(hca) == "InfiniBand" for hca in hcas if not hca.is_virtual)}
+def _by_infiniband(nodes: Nodes) -> tuple[Nodes, Nodes]:
+    """Tell the nodes that have InfiniBand from those that have none: what one of them has decides nothing for the
+    others."""
+    found = {
+        name: hcas
+        for name, hcas in nodes.items()
+        if any(link_of(hca) == "InfiniBand" for hca in hcas if not hca.is_virtual)
+    }
     return found, {name: hcas for name, hcas in nodes.items() if name not in found}
 
 
-def _bound(groups: typing.List[Group], out: Out) -> typing.List[Group]:
+def _bound(groups: list[Group], out: Out) -> list[Group]:
     """Return the groups that most nodes are in, in the order that they have, and leave out the others by name."""
     places = sorted(range(len(groups)), key=lambda place: -len(groups[place].members))
     for place in places[MOST_FABRICS:]:
         for name, hcas in groups[place].members.items():
             for hca in hcas:
-                out.add(name, hca, f"its ports tell one of {len(groups)} fabrics, and {MOST_FABRICS} are proposed. Add a fabric by hand.")
+                out.add(
+                    name,
+                    hca,
+                    f"its ports tell one of {len(groups)} fabrics, and {MOST_FABRICS} are proposed. Add a fabric by"
+                    " hand.",
+                )
     return [groups[place] for place in sorted(places[:MOST_FABRICS])]
 
 
@@ -72,10 +94,15 @@ def _fabrics_why(groups: typing.Sequence[Group]) -> str:
     count = sum(group.infiniband for group in groups)
     said = []
     if count:
-        said.append(f"{count} InfiniBand {'fabric' if count == 1 else 'fabrics'}, told apart by the subnet managers that the ports see")
+        said.append(
+            f"{count} InfiniBand {'fabric' if count == 1 else 'fabrics'}, told apart by the subnet managers that the"
+            " ports see"
+        )
     if count < len(groups):
         whose = "of the nodes without InfiniBand " if count else ""
-        said.append(f"{whose}the fastest Ethernet NICs with RDMA, told apart by LLDP and neighbours where these show it")
+        said.append(
+            f"{whose}the fastest Ethernet NICs with RDMA, told apart by LLDP and neighbours where these show it"
+        )
     return "; ".join(said) or "nothing that a fabric could be made of"
 
 
@@ -84,8 +111,14 @@ def _apart(groups: typing.Sequence[Group]) -> typing.Iterator[str]:
     one = [*dict.fromkeys(name for group in groups if group.infiniband for name in group.members)]
     other = [*dict.fromkeys(name for group in groups if not group.infiniband for name in group.members)]
     if one and other:
-        of_both = f"fabrics on InfiniBand are proposed for {len(one)} nodes ({folded(one)}), and on Ethernet for {len(other)} without it ({folded(other)})"
-        yield f"{of_both}: a fabric is one of all nodes of the group rdma_nodes, so make an inventory for each kind, with the fabrics of that kind."
+        of_both = (
+            f"fabrics on InfiniBand are proposed for {len(one)} nodes ({folded(one)}), and on Ethernet for {len(other)}"
+            f" without it ({folded(other)})"
+        )
+        yield (
+            f"{of_both}: a fabric is one of all nodes of the group rdma_nodes, so make an inventory for each kind, with"
+            " the fabrics of that kind."
+        )
 
 
 def _partly(seen: Seen) -> typing.Iterator[str]:
@@ -97,7 +130,7 @@ def _partly(seen: Seen) -> typing.Iterator[str]:
         yield f"of the operators could not be read: {'; '.join(seen.operators.errors)}."
 
 
-def _uplinks(seen: Seen, name: str) -> typing.Tuple[str, ...]:
+def _uplinks(seen: Seen, name: str) -> tuple[str, ...]:
     value = seen.neighbours.get(name, ObservedNeighbours()).value
     return value.uplinks if value else ()
 
@@ -108,15 +141,25 @@ def _own_nics(groups: typing.Sequence[Group], nodes: Nodes, seen: Seen) -> typin
     unseen = [name for name in nodes if name in on_ethernet and not _uplinks(seen, name)]
     if unseen:
         which = "any node" if len(unseen) == len(nodes) else ", ".join(unseen)
-        yield f"which NIC carries the own addresses of {which} is not seen: look whether one of these does, since it loses its link while VFs are made."
+        yield (
+            f"which NIC carries the own addresses of {which} is not seen: look whether one of these does, since it"
+            " loses its link while VFs are made."
+        )
 
 
 def _holders(nodes: Nodes, seen: Seen, ours: typing.Container[str]) -> typing.Iterator[str]:
     """Who has what the fabrics will want."""
     for policy in seen.operators.policies if seen.operators else ():
         if policy.name not in ours:
-            what = f"{policy.vfs_count} VFs of {', '.join(policy.root_devices or policy.pf_names) or policy.vendor or 'any NIC'} as {policy.resource_name}"
-            yield f"SriovNetworkNodePolicy {policy.name} makes {what}: where it selects the same HCAs, remove it, since each policy undoes the other."
+            what = (
+                f"{policy.vfs_count} VFs of"
+                f" {', '.join(policy.root_devices or policy.pf_names) or policy.vendor or 'any NIC'} as"
+                f" {policy.resource_name}"
+            )
+            yield (
+                f"SriovNetworkNodePolicy {policy.name} makes {what}: where it selects the same HCAs, remove it, since"
+                " each policy undoes the other."
+            )
     held = {name: sum(hca.held is not None for hca in hcas) for name, hcas in nodes.items()}
     busy = {name: count for name, count in held.items() if count}
     if busy:

@@ -14,7 +14,7 @@ from ..._model.neighbours import ObservedNeighbours
 from ..._model.sriov_operator import OperatorFacts
 
 #: HCAs of each node that gave an answer
-Nodes = typing.Mapping[str, typing.Tuple[Hca, ...]]
+Nodes = typing.Mapping[str, tuple[Hca, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +31,6 @@ class Seen:
     topologies: typing.Mapping[str, ObservedTopologies] = dataclasses.field(default_factory=dict)
     addresses: typing.Optional[AddressFacts] = None
     operators: typing.Optional[OperatorFacts] = None
-    unread: typing.Tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
     namespace: str = ""
     neighbours: typing.Mapping[str, ObservedNeighbours] = dataclasses.field(default_factory=dict)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A connection that reaches no host: each module that comes through it is answered from a file of the host. Needs pipelining; nothing else is answered."""
+"""A connection that reaches no host: each module that comes through it is answered from a file of the host. Needs
+pipelining; nothing else is answered."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ class Connection(ConnectionBase):
         self._connected = True
         return self
 
-    def exec_command(self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True) -> typing.Tuple[int, bytes, bytes]:
+    def exec_command(
+        self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True
+    ) -> tuple[int, bytes, bytes]:
         super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
         found = [pattern.search(in_data or b"") for pattern in (_MODULE, _PARAMS)]
         if not found[0] or not found[1]:
@@ -59,7 +62,7 @@ class Connection(ConnectionBase):
         self._connected = False
 
 
-def _ibping(arguments: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typing.Any]:
+def _ibping(arguments: typing.Mapping[str, typing.Any]) -> dict[str, typing.Any]:
     """Every server starts, and every destination answers all that it is asked."""
     if arguments["mode"] == "ping":
         return {
@@ -77,4 +80,9 @@ def _ibping(arguments: typing.Mapping[str, typing.Any]) -> typing.Dict[str, typi
                 for lid in client["lids"]
             ]
         }
-    return {"servers": [{"rdma_device": server["device"], "port": server["port"], "error": None} for server in arguments.get("servers", ())]}
+    return {
+        "servers": [
+            {"rdma_device": server["device"], "port": server["port"], "error": None}
+            for server in arguments.get("servers", ())
+        ]
+    }

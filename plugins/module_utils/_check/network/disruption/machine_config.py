@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What new MachineConfigs and KubeletConfigs do to the nodes: which MachineConfigPool drains and reboots which, in how many waves, and what keeps it from that.
+"""What new MachineConfigs and KubeletConfigs do to the nodes: which MachineConfigPool drains and reboots which, in how
+many waves, and what keeps it from that.
 
-The rules are those of OpenShift's machine config operator, named with each of them. Part of the plan of stage network, see sriov.py.
+The rules are those of OpenShift's machine config operator, named with each of them. Part of the plan of stage network,
+see sriov.py.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ _IN_FORCE = "accepted by the machine config operator, and on all machines of its
 class Machines:
     """What decides it. ``configs`` are those that are to be applied, ``others`` KubeletConfigs of somebody else."""
 
-    configs: typing.Tuple[HostConfig, ...]
-    others: typing.Tuple[HostConfig, ...]
-    pools: typing.Tuple[MachinePool, ...]
-    nodes: typing.Tuple[ClusterNode, ...]
-    pods: typing.Tuple[ClusterPod, ...]
-    budgets: typing.Tuple[Budget, ...]
+    configs: tuple[HostConfig, ...]
+    others: tuple[HostConfig, ...]
+    pools: tuple[MachinePool, ...]
+    nodes: tuple[ClusterNode, ...]
+    pods: tuple[ClusterPod, ...]
+    budgets: tuple[Budget, ...]
 
 
 def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
@@ -41,15 +43,23 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
     for pool in machines.pools if machines.configs else ():
         mine = [config for config in new if taken(pool, config, machines.pools)]
         reasons = tuple(f"{config.kind} {config.name} ({config.what})" for config in mine)
-        reasons += (f"a run that was stopped has left MachineConfigPool {pool.name} paused before {pool.wanted_config}",) if left_paused(pool) else ()
+        reasons += (
+            (f"a run that was stopped has left MachineConfigPool {pool.name} paused before {pool.wanted_config}",)
+            if left_paused(pool)
+            else ()
+        )
         members = tuple(node for node in machines.nodes if reasons and machine_pool_of(node, machines.pools) == pool)
         for node in members:
-            nodes[node.name] = _rolled(nodes.get(node.name, NodePlan(node.name, "nothing", listed=False)), pool, reasons, machines)
+            nodes[node.name] = _rolled(
+                nodes.get(node.name, NodePlan(node.name, "nothing", listed=False)), pool, reasons, machines
+            )
             missed[node.name] = [config for config in new if config not in mine]
         blocked = tuple(text for config in mine for text in rivals(pool, config, machines.others, machines.pools))
         pools += [roll_of(pool, tuple(node.name for node in members), blocked)] if members else []
     if machines.pools:
-        nodes.update({name: _missed(node, missed[name]) for name, node in nodes.items() if node.listed and missed[name]})
+        nodes.update(
+            {name: _missed(node, missed[name]) for name, node in nodes.items() if node.listed and missed[name]}
+        )
     return dataclasses.replace(planned, nodes=tuple(nodes.values()), pools=(*pools, *planned.pools))
 
 
@@ -58,12 +68,17 @@ def left_paused(pool: MachinePool) -> bool:
     return pool.paused_by_us and pool.wanted_config != pool.current_config
 
 
-def _rolled(node: NodePlan, pool: MachinePool, reasons: typing.Tuple[str, ...], machines: Machines) -> NodePlan:
+def _rolled(node: NodePlan, pool: MachinePool, reasons: tuple[str, ...], machines: Machines) -> NodePlan:
     if node.action == "unknown":
         return node
     here = [pod for pod in machines.pods if pod.node == node.node and leaves(pod, True, "")]
-    # the SR-IOV operator waits for the pool before it touches the node [sriov-network-operator pkg/platforms/openshift/openshift.go]
-    later = tuple(f"after that, by the SR-IOV operator: {reason}" for reason in node.reasons) if node.action in ("drain", "reboot") else ()
+    # the SR-IOV operator waits for the pool before it touches the node [sriov-network-operator
+    # pkg/platforms/openshift/openshift.go]
+    later = (
+        tuple(f"after that, by the SR-IOV operator: {reason}" for reason in node.reasons)
+        if node.action in ("drain", "reboot")
+        else ()
+    )
     names = {f"{pod.namespace}/{pod.name}": pod for pod in here}
     return dataclasses.replace(
         node,
@@ -86,7 +101,7 @@ def _missed(node: NodePlan, configs: typing.Sequence[HostConfig]) -> NodePlan:
     return dataclasses.replace(node, action="unknown", reasons=tuple(reasons))
 
 
-def roll_of(pool: MachinePool, nodes: typing.Tuple[str, ...], blocked: typing.Tuple[str, ...] = ()) -> PoolPlan:
+def roll_of(pool: MachinePool, nodes: tuple[str, ...], blocked: tuple[str, ...] = ()) -> PoolPlan:
     """How the operator rolls these nodes of a pool.
 
     :param blocked: what keeps it from that, beside the state of the pool
@@ -97,7 +112,9 @@ def roll_of(pool: MachinePool, nodes: typing.Tuple[str, ...], blocked: typing.Tu
         wrong = f"maxUnavailable is '{pool.max_unavailable}', which is neither a number nor a percentage"
         return PoolPlan(pool.name, nodes, 0, None, limit, (wrong,), machines=True)
     blockers = (*_blockers(pool), *blocked)
-    return PoolPlan(pool.name, nodes, at_once, None if blockers else -(-len(nodes) // at_once), limit, blockers, machines=True)
+    return PoolPlan(
+        pool.name, nodes, at_once, None if blockers else -(-len(nodes) // at_once), limit, blockers, machines=True
+    )
 
 
 def _blockers(pool: MachinePool) -> typing.Iterator[str]:
@@ -128,32 +145,78 @@ def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.rol
     expected = "all machines on the new configuration, after 1 roll"
     if error:
         why = f"The pools were let go all the same, so that none stays paused: {error}."
-        yield Finding(check, "MachineConfigPools", FAIL, "not ready", expected, why, "See the log of the machine-config-controller, then run the stage again.")
+        yield Finding(
+            check,
+            "MachineConfigPools",
+            FAIL,
+            "not ready",
+            expected,
+            why,
+            "See the log of the machine-config-controller, then run the stage again.",
+        )
     for roll in rolls:
-        subject, measured = f"MachineConfigPool {roll.pool}", f"{roll.updated} of {roll.machines} machines on {roll.config or 'nothing'}, rolls: {roll.rolls}"
+        subject, measured = (
+            f"MachineConfigPool {roll.pool}",
+            f"{roll.updated} of {roll.machines} machines on {roll.config or 'nothing'}, rolls: {roll.rolls}",
+        )
         if roll.error:
             why = f"Its nodes did not all come to the new configuration: {roll.error}."
-            remedy = "oc describe machineconfigpool, and the log of the machine-config-daemon on the node that hangs; then run the stage again."
+            remedy = (
+                "oc describe machineconfigpool, and the log of the machine-config-daemon on the node that hangs; then"
+                " run the stage again."
+            )
             yield Finding(check, subject, FAIL, measured, expected, why, remedy)
         elif not roll.updated <= roll.machines <= roll.updated + len(roll.others):
             why = "Its nodes have not all come to the new configuration."
-            yield Finding(check, subject, FAIL, measured, expected, why, "See oc describe machineconfigpool, then run the stage again.")
+            yield Finding(
+                check,
+                subject,
+                FAIL,
+                measured,
+                expected,
+                why,
+                "See oc describe machineconfigpool, then run the stage again.",
+            )
         elif roll.rolls > 1:
-            why = "Something else gave the pool another configuration while it rolled, so nodes rebooted more often than was planned."
-            yield Finding(check, subject, FAIL, measured, expected, why, "See who else changes MachineConfigs (oc get machineconfig), before the next change.")
+            why = (
+                "Something else gave the pool another configuration while it rolled, so nodes rebooted more often than"
+                " was planned."
+            )
+            yield Finding(
+                check,
+                subject,
+                FAIL,
+                measured,
+                expected,
+                why,
+                "See who else changes MachineConfigs (oc get machineconfig), before the next change.",
+            )
         elif roll.others:
             why = f"Each node of the inventory has it. Others of the pool have not: {', '.join(roll.others[:20])}."
-            yield Finding(check, subject, WARN, measured, expected, why, "oc describe node of each of them: one that is NotReady takes nothing.")
+            yield Finding(
+                check,
+                subject,
+                WARN,
+                measured,
+                expected,
+                why,
+                "oc describe node of each of them: one that is NotReady takes nothing.",
+            )
         else:
             yield ok(check, subject, measured, expected)
 
 
-def not_rolled(planned: typing.Optional[DisruptionPlan], rolls: typing.Iterable[Roll], check: str = "network.roll") -> typing.Iterator[Finding]:
+def not_rolled(
+    planned: typing.Optional[DisruptionPlan], rolls: typing.Iterable[Roll], check: str = "network.roll"
+) -> typing.Iterator[Finding]:
     """Pools that the plan rolls, and of which nobody saw that they did."""
     seen = {roll.pool for roll in rolls}
     for pool in planned.pools if planned else ():
         if pool.machines and pool.name not in seen:
-            expected, why = "all machines on the new configuration, after 1 roll", "The plan rolls this pool, and nobody waited for it."
+            expected, why = (
+                "all machines on the new configuration, after 1 roll",
+                "The plan rolls this pool, and nobody waited for it.",
+            )
             remedy = "See the stage's other findings, then run the stage again."
             yield Finding(check, f"MachineConfigPool {pool.name}", UNKNOWN, "not waited for", expected, why, remedy)
 
@@ -176,24 +239,64 @@ def _kubelet(config: HostConfig, stand: KubeletStand, check_mode: bool) -> Findi
     check, subject = "network.kubelet", f"KubeletConfig {config.name}"
     pools = [pool for pool in stand.pools if taken(pool, config, stand.pools)]
     clashes = [text for pool in pools for text in rivals(pool, config, stand.others, stand.pools)]
-    behind = [pool for pool in pools if not ((current(pool) or pool.name in stand.reached) and set(taken(pool, config, stand.pools)) <= set(pool.sources))]
+    behind = [
+        pool
+        for pool in pools
+        if not (
+            (current(pool) or pool.name in stand.reached) and set(taken(pool, config, stand.pools)) <= set(pool.sources)
+        )
+    ]
     if not config.there:
         why = "Check mode: it would be applied." if check_mode else "It was not applied."
-        remedy = "Run without --check; where it was refused, see network.disruption, network.drain and network.object_accepted."
+        remedy = (
+            "Run without --check; where it was refused, see network.disruption, network.drain and"
+            " network.object_accepted."
+        )
         return Finding(check, subject, UNKNOWN, "not there, or with other settings", _IN_FORCE, why, remedy)
     if config.refusal is None:
         why = "The machine config operator has not said whether it takes it is now."
-        return Finding(check, subject, UNKNOWN, "no condition of its present generation", _IN_FORCE, why, "See the log of the machine-config-controller.")
+        return Finding(
+            check,
+            subject,
+            UNKNOWN,
+            "no condition of its present generation",
+            _IN_FORCE,
+            why,
+            "See the log of the machine-config-controller.",
+        )
     if config.refusal:
-        why = "The machine config operator did not take it, so the kubelets keep what they had; its own words are beside 'measured'."
-        return Finding(check, subject, FAIL, f"Failure: {config.refusal}", _IN_FORCE, why, "Correct what the text names, and run the stage again.")
+        why = (
+            "The machine config operator did not take it, so the kubelets keep what they had; its own words are beside"
+            " 'measured'."
+        )
+        return Finding(
+            check,
+            subject,
+            FAIL,
+            f"Failure: {config.refusal}",
+            _IN_FORCE,
+            why,
+            "Correct what the text names, and run the stage again.",
+        )
     if clashes or not pools:
         measured = "accepted, beside another one" if clashes else "accepted, without a pool"
         why = f"{'; '.join(clashes) or 'No MachineConfigPool has the labels by which it selects'}."
-        remedy = "Put all settings into one KubeletConfig." if clashes else "Label the pool as rdma_cluster.host.kubelet.pool_labels says."
+        remedy = (
+            "Put all settings into one KubeletConfig."
+            if clashes
+            else "Label the pool as rdma_cluster.host.kubelet.pool_labels says."
+        )
         return Finding(check, subject, FAIL, measured, _IN_FORCE, why, remedy)
     if behind:
         why = f"The machines have not all got it: {'; '.join(map(describe, behind))}."
-        return Finding(check, subject, UNKNOWN, "accepted, under way", _IN_FORCE, why, "Bring the MachineConfigPool to its end, then run the stage again.")
+        return Finding(
+            check,
+            subject,
+            UNKNOWN,
+            "accepted, under way",
+            _IN_FORCE,
+            why,
+            "Bring the MachineConfigPool to its end, then run the stage again.",
+        )
     which = "all machines" if all(map(current, pools)) else "all machines of the inventory, and not on all,"
     return ok(check, subject, f"{config.what}: on {which} of {', '.join(pool.name for pool in pools)}", _IN_FORCE)

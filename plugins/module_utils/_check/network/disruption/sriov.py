@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What will the fabrics' policies do to the nodes before they are applied: which drain or reboot, why, in how many waves, and what keeps them from it.
-May they? Pure; what the operator does is in _check/controllers/sriov_operator.py, what is read in _run/read_disruption_plan.py.
+"""What will the fabrics' policies do to the nodes before they are applied: which drain or reboot, why, in how many
+waves, and what keeps them from it. May they? Pure; what the operator does is in _check/controllers/sriov_operator.py,
+what is read in _run/read_disruption_plan.py.
 
 Check ids: ``network.disruption``, ``network.drain``.
 """
@@ -11,7 +12,17 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ...._model.disruption import Action, Budget, ClusterPod, DisruptionPlan, MachinePool, NodePlan, NodePool, OperatorSettings, PoolPlan
+from ...._model.disruption import (
+    Action,
+    Budget,
+    ClusterPod,
+    DisruptionPlan,
+    MachinePool,
+    NodePlan,
+    NodePool,
+    OperatorSettings,
+    PoolPlan,
+)
 from ...._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ...._model.host import HOST_KINDS, HostConfig
 from ...._model.intent import ClusterIntent
@@ -19,16 +30,34 @@ from ...._model.kubernetes import ClusterNode
 from ...._model.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
 from ...._model.text import folded
 from ...controllers.gate import Stand, closed, pauses
-from ...controllers.sriov_operator import Turn, changes, firmware_changes, held_pods, holds_back, leaves, machine_pool_of, pools_of, turn_of, wanted_of
+from ...controllers.sriov_operator import (
+    Turn,
+    changes,
+    firmware_changes,
+    held_pods,
+    holds_back,
+    leaves,
+    machine_pool_of,
+    pools_of,
+    turn_of,
+    wanted_of,
+)
 from .machine_config import Machines, merge
 
 Names = typing.Container[str]
 #: pods that are named
 _NAMED = 5
 #: what an action does to a node, and what rdma_cluster.disruption allows
-_RANK: typing.Dict[str, int] = {"nothing": 0, "configure": 0, "none": 0, "drain": 1, "reboot": 2}
+_RANK: dict[str, int] = {"nothing": 0, "configure": 0, "none": 0, "drain": 1, "reboot": 2}
 #: kinds without which it is not known what the operator will do; the others only say what is in its way
-ESSENTIAL = ("Node", "SriovNetworkNodeState", "SriovNetworkNodePolicy", "SriovNetworkPoolConfig", "SriovOperatorConfig", *HOST_KINDS)
+ESSENTIAL = (
+    "Node",
+    "SriovNetworkNodeState",
+    "SriovNetworkNodePolicy",
+    "SriovNetworkPoolConfig",
+    "SriovOperatorConfig",
+    *HOST_KINDS,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,16 +69,16 @@ class Live:
     :ivar unread: kinds that could not be read, and why
     """
 
-    nodes: typing.Tuple[ClusterNode, ...] = ()
+    nodes: tuple[ClusterNode, ...] = ()
     states: typing.Mapping[str, NodeState] = dataclasses.field(default_factory=dict)
-    policies: typing.Tuple[Policy, ...] = ()
-    pools: typing.Tuple[NodePool, ...] = ()
+    policies: tuple[Policy, ...] = ()
+    pools: tuple[NodePool, ...] = ()
     settings: OperatorSettings = dataclasses.field(default_factory=OperatorSettings)
-    machine_pools: typing.Tuple[MachinePool, ...] = ()
-    budgets: typing.Tuple[Budget, ...] = ()
-    pods: typing.Tuple[ClusterPod, ...] = ()
-    host_configs: typing.Tuple[HostConfig, ...] = ()
-    kubelet_configs: typing.Tuple[HostConfig, ...] = ()
+    machine_pools: tuple[MachinePool, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    pods: tuple[ClusterPod, ...] = ()
+    host_configs: tuple[HostConfig, ...] = ()
+    kubelet_configs: tuple[HostConfig, ...] = ()
     unread: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
@@ -66,16 +95,30 @@ def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterab
     nodes = []
     for name in dict.fromkeys((*listed, *(name for name in known if name in live.states))):
         nodes.append(_node(known.get(name), name, live, tuple(policies.values()), name in listed, prefix))
-    planned = DisruptionPlan(tuple(nodes), _pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread))
-    return merge(planned, Machines(live.host_configs, live.kubelet_configs, live.machine_pools, live.nodes, live.pods, live.budgets))
+    planned = DisruptionPlan(
+        tuple(nodes), _pools(nodes, known, live), not live.settings.disable_drain, dict(live.unread)
+    )
+    return merge(
+        planned,
+        Machines(live.host_configs, live.kubelet_configs, live.machine_pools, live.nodes, live.pods, live.budgets),
+    )
 
 
-def gated(planned: DisruptionPlan, stand: Stand, machine_pools: typing.Iterable[MachinePool], cluster: ClusterIntent, inventory: Names) -> DisruptionPlan:
+def gated(
+    planned: DisruptionPlan,
+    stand: Stand,
+    machine_pools: typing.Iterable[MachinePool],
+    cluster: ClusterIntent,
+    inventory: Names,
+) -> DisruptionPlan:
     """The plan with what the gate says of it."""
     drained = {node.node for node in planned.nodes if node.action == "drain"}
     # without a drain a node that does not reboot is not away
     here = drained if not planned.drains else set()
-    turns = (dataclasses.replace(pool, nodes=tuple(name for name in pool.nodes if name not in here)) for pool in planned.pools)
+    turns = (
+        dataclasses.replace(pool, nodes=tuple(name for name in pool.nodes if name not in here))
+        for pool in planned.pools
+    )
     rolls = [turn for turn in turns if turn.nodes]
     found = closed(rolls, drained, stand, machine_pools, cluster, inventory)
     return dataclasses.replace(planned, closed=found, pauses=tuple(map(str, pauses(rolls, stand, cluster))))
@@ -86,21 +129,35 @@ def untouched(inventory: typing.Iterable[str]) -> DisruptionPlan:
     return DisruptionPlan(tuple(NodePlan(name, "nothing") for name in inventory))
 
 
-def disturbed(nodes: typing.Iterable[NodePlan]) -> typing.Tuple[str, ...]:
+def disturbed(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:
     """Names of the nodes that are drained or rebooted."""
     return tuple(node.node for node in nodes if node.action in ("drain", "reboot"))
 
 
-def _node(node: typing.Optional[ClusterNode], name: str, live: Live, policies: typing.Tuple[Policy, ...], listed: bool, prefix: str) -> NodePlan:
+def _node(
+    node: typing.Optional[ClusterNode], name: str, live: Live, policies: tuple[Policy, ...], listed: bool, prefix: str
+) -> NodePlan:
     state = live.states.get(name)
     if node is None or state is None or not state.sync_status:
-        missing = "the cluster has no such node" if node is None else "the operator's config daemon has not reported what the node has"
+        missing = (
+            "the cluster has no such node"
+            if node is None
+            else "the operator's config daemon has not reported what the node has"
+        )
         return NodePlan(name, "unknown", (missing,), listed=listed)
     wanted = wanted_of(policies, node, state)
     pool = next(iter(pools_of(node, live.pools)), NodePool(""))
     reboots = _reboots(wanted, state, pool, live.settings)
     drains = tuple(_disturbances(wanted, state))
-    action: Action = "reboot" if reboots else "drain" if drains else "configure" if _normal(wanted) != _normal(state.wanted) else "nothing"
+    action: Action = (
+        "reboot"
+        if reboots
+        else "drain"
+        if drains
+        else "configure"
+        if _normal(wanted) != _normal(state.wanted)
+        else "nothing"
+    )
     planned = NodePlan(name, action, (*reboots, *drains), pool=pool.name, listed=listed)
     return _with_pods(planned, node, live, prefix) if action in ("drain", "reboot") else planned
 
@@ -120,12 +177,17 @@ def _disturbances(wanted: typing.Iterable[WantedInterface], state: NodeState) ->
             yield f"{_label(interface)} no policy takes it any more: virtual functions {interface.vfs_count} -> 0"
 
 
-def _reboots(wanted: typing.Tuple[WantedInterface, ...], state: NodeState, pool: NodePool, settings: OperatorSettings) -> typing.Tuple[str, ...]:
-    """Why the node reboots. [pkg/plugins/generic needRebootNode, pkg/plugins/mellanox OnNodeStateChange, pkg/daemon/daemon.go Reconcile]"""
-    found: typing.List[str] = []
+def _reboots(
+    wanted: tuple[WantedInterface, ...], state: NodeState, pool: NodePool, settings: OperatorSettings
+) -> tuple[str, ...]:
+    """Why the node reboots. [pkg/plugins/generic needRebootNode, pkg/plugins/mellanox OnNodeStateChange,
+    pkg/daemon/daemon.go Reconcile]"""
+    found: list[str] = []
     news = _normal(wanted) != _normal(state.wanted)
     if pool.rdma_mode != state.wanted_rdma_mode:
-        found.append(f"RDMA mode {state.wanted_rdma_mode or 'not set'} -> {pool.rdma_mode or 'not set'} (a kernel argument)")
+        found.append(
+            f"RDMA mode {state.wanted_rdma_mode or 'not set'} -> {pool.rdma_mode or 'not set'} (a kernel argument)"
+        )
     # an operator that is at rest on exactly this has found the firmware right
     if "mellanox" not in settings.disabled_plugins and (news or state.sync_status != "Succeeded"):
         found += firmware_changes(wanted, state.interfaces)
@@ -134,10 +196,18 @@ def _reboots(wanted: typing.Tuple[WantedInterface, ...], state: NodeState, pool:
     return tuple(found)
 
 
-def _normal(wanted: typing.Iterable[WantedInterface]) -> typing.FrozenSet[typing.Any]:
+def _normal(wanted: typing.Iterable[WantedInterface]) -> frozenset[typing.Any]:
     """For comparison: without order, and without the name, which changes with eSwitch mode."""
     return frozenset(
-        (item.address, item.vfs_count, item.mtu, item.link_type.upper(), item.eswitch_mode or "legacy", item.external, frozenset(item.groups))
+        (
+            item.address,
+            item.vfs_count,
+            item.mtu,
+            item.link_type.upper(),
+            item.eswitch_mode or "legacy",
+            item.external,
+            frozenset(item.groups),
+        )
         for item in wanted
     )
 
@@ -150,7 +220,9 @@ def _with_pods(planned: NodePlan, node: ClusterNode, live: Live, prefix: str) ->
     here = [pod for pod in live.pods if pod.node == node.name]
     if live.settings.disable_drain:
         # nobody asks the pods: those with a virtual function lose it
-        return dataclasses.replace(planned, pods=tuple(_name(pod) for pod in here if leaves(pod, False, prefix) and not pod.ended))
+        return dataclasses.replace(
+            planned, pods=tuple(_name(pod) for pod in here if leaves(pod, False, prefix) and not pod.ended)
+        )
     full = planned.action == "reboot"
     going = [pod for pod in here if leaves(pod, full, prefix)]
     machines = machine_pool_of(node, live.machine_pools)
@@ -167,16 +239,18 @@ def _name(pod: ClusterPod) -> str:
     return f"{pod.namespace}/{pod.name}"
 
 
-def _pools(nodes: typing.Sequence[NodePlan], known: typing.Mapping[str, ClusterNode], live: Live) -> typing.Tuple[PoolPlan, ...]:
+def _pools(
+    nodes: typing.Sequence[NodePlan], known: typing.Mapping[str, ClusterNode], live: Live
+) -> tuple[PoolPlan, ...]:
     names = disturbed(nodes)
     if not names:
         return ()
     if live.settings.disable_drain:
         limit = "disableDrain is true: no node is cordoned or drained, and none waits for another"
         return (PoolPlan("", names, None, 1, limit),)
-    groups: typing.Dict[str, typing.List[str]] = {}
-    turns: typing.Dict[str, Turn] = {}
-    blocked: typing.Dict[str, typing.Dict[str, None]] = {}
+    groups: dict[str, list[str]] = {}
+    turns: dict[str, Turn] = {}
+    blocked: dict[str, dict[str, None]] = {}
     for name in names:
         turn = turn_of(known[name], live.pools, known.values())
         groups.setdefault(turn.pool, []).append(name)
@@ -185,7 +259,7 @@ def _pools(nodes: typing.Sequence[NodePlan], known: typing.Mapping[str, ClusterN
     return tuple(_pool(turns[pool], tuple(members), tuple(blocked[pool])) for pool, members in groups.items())
 
 
-def _pool(turn: Turn, nodes: typing.Tuple[str, ...], blockers: typing.Tuple[str, ...]) -> PoolPlan:
+def _pool(turn: Turn, nodes: tuple[str, ...], blockers: tuple[str, ...]) -> PoolPlan:
     waves = None if blockers else 1 if turn.at_once is None else -(-len(nodes) // turn.at_once)
     return PoolPlan(turn.pool, nodes, turn.at_once, waves, turn.limit, blockers)
 
@@ -193,15 +267,20 @@ def _pool(turn: Turn, nodes: typing.Tuple[str, ...], blockers: typing.Tuple[str,
 # The judgement
 
 
-def lines(planned: DisruptionPlan) -> typing.Tuple[str, ...]:
+def lines(planned: DisruptionPlan) -> tuple[str, ...]:
     """The plan in words: one line for each node that is drained or rebooted, one for each pool."""
     nodes = [
-        f"{node.node} {_fate(node, planned)}: {'; '.join(node.reasons)}{f' ({len(node.pods)} pods)' if node.pods else ''}"
+        f"{node.node} {_fate(node, planned)}:"
+        f" {'; '.join(node.reasons)}{f' ({len(node.pods)} pods)' if node.pods else ''}"
         for node in planned.nodes
         if node.action in ("drain", "reboot")
     ]
     pools = (f"{_pool_label(pool)}: {_course(pool)}" for pool in planned.pools)
-    return (*nodes, *pools, *(f"{check}: paused while the nodes of MachineConfigPools reboot" for check in planned.pauses))
+    return (
+        *nodes,
+        *pools,
+        *(f"{check}: paused while the nodes of MachineConfigPools reboot" for check in planned.pauses),
+    )
 
 
 def _fate(node: NodePlan, planned: DisruptionPlan) -> str:
@@ -210,13 +289,29 @@ def _fate(node: NodePlan, planned: DisruptionPlan) -> str:
     return f"{'reboots' if node.action == 'reboot' else 'is drained' if drains else 'is changed'}{how}"
 
 
-def findings(cluster: ClusterIntent, planned: typing.Optional[DisruptionPlan], inventory: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
+def findings(
+    cluster: ClusterIntent, planned: typing.Optional[DisruptionPlan], inventory: typing.Sequence[str]
+) -> tuple[Finding, ...]:
     """May it be done, and can it? For each node of the inventory, each other one that is disturbed, and each pool."""
     if planned is None:
         why = "The stage ended before it had looked at the nodes."
-        return (Finding("network.disruption", "cluster", UNKNOWN, "no plan", _allowed_text(cluster), why, "See the stage's other findings."),)
+        return (
+            Finding(
+                "network.disruption",
+                "cluster",
+                UNKNOWN,
+                "no plan",
+                _allowed_text(cluster),
+                why,
+                "See the stage's other findings.",
+            ),
+        )
     found = [_unread(kind, reason, cluster) for kind, reason in planned.unread.items() if kind in ESSENTIAL]
-    found += [_disruption(node, planned, cluster) for node in planned.nodes if node.listed or node.action in ("drain", "reboot")]
+    found += [
+        _disruption(node, planned, cluster)
+        for node in planned.nodes
+        if node.listed or node.action in ("drain", "reboot")
+    ]
     found += [_missing(name, cluster) for name in inventory if name not in {node.node for node in planned.nodes}]
     if not planned.pools:
         return (*found, ok("network.drain", "cluster", "no node is drained or rebooted", "nothing in the way"))
@@ -232,22 +327,33 @@ def may_go_on(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing
 
 
 def _allowed_text(cluster: ClusterIntent) -> str:
-    return {"none": "neither drain nor reboot", "drain": "no reboot", "reboot": "drains and reboots are allowed"}[cluster.disruption] + (
-        f" (rdma_cluster.disruption: {cluster.disruption})"
-    )
+    return {"none": "neither drain nor reboot", "drain": "no reboot", "reboot": "drains and reboots are allowed"}[
+        cluster.disruption
+    ] + f" (rdma_cluster.disruption: {cluster.disruption})"
 
 
 def _unread(kind: str, reason: str, cluster: ClusterIntent) -> Finding:
     why = f"Without {kind} it is not known which nodes drain or reboot, so nothing was applied."
-    remedy = "Give the user of the kubeconfig the right to list it (docs/rbac/look.yml). If the operator is not installed, see the stage operators."
+    remedy = (
+        "Give the user of the kubeconfig the right to list it (docs/rbac/look.yml). If the operator is not installed,"
+        " see the stage operators."
+    )
     return Finding("network.disruption", f"cluster {kind}", UNKNOWN, reason, _allowed_text(cluster), why, remedy)
 
 
 def _missing(name: str, cluster: ClusterIntent) -> Finding:
-    return Finding("network.disruption", name, UNKNOWN, "not planned", _allowed_text(cluster), "The plan does not have the node.", "Run the stage again.")
+    return Finding(
+        "network.disruption",
+        name,
+        UNKNOWN,
+        "not planned",
+        _allowed_text(cluster),
+        "The plan does not have the node.",
+        "Run the stage again.",
+    )
 
 
-def refusal(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> typing.Tuple[str, ...]:
+def refusal(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> tuple[str, ...]:
     """Why the objects may not be applied, and what to do, in words; empty when they may."""
     refused = (finding for finding in findings(cluster, planned, inventory) if finding.status in (FAIL, UNKNOWN))
     return tuple(f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
@@ -262,18 +368,49 @@ def _needed(planned: DisruptionPlan) -> str:
 def _disruption(node: NodePlan, planned: DisruptionPlan, cluster: ClusterIntent) -> Finding:
     subject, expected = (node.node if node.listed else f"{node.node} (not in the inventory)"), _allowed_text(cluster)
     if node.action == "unknown":
-        why = "What the node has is not known, so it is not known either what a policy would do to it. Nothing was applied."
-        return Finding("network.disruption", subject, UNKNOWN, "; ".join(node.reasons), expected, why, "See the stage operators, then run the stage again.")
-    measured = {"nothing": "nothing changes", "configure": "virtual functions are made where there are none: neither drain nor reboot"}.get(node.action)
+        why = (
+            "What the node has is not known, so it is not known either what a policy would do to it. Nothing was"
+            " applied."
+        )
+        return Finding(
+            "network.disruption",
+            subject,
+            UNKNOWN,
+            "; ".join(node.reasons),
+            expected,
+            why,
+            "See the stage operators, then run the stage again.",
+        )
+    measured = {
+        "nothing": "nothing changes",
+        "configure": "virtual functions are made where there are none: neither drain nor reboot",
+    }.get(node.action)
     measured = measured or f"{_action(node, planned)}: {'; '.join(node.reasons)}"
     if _RANK[node.action] > _RANK[cluster.disruption]:
-        why = f"The node's wanted state changes in a way that needs a {node.action} of it. The intent does not allow that, so nothing was applied."
+        why = (
+            f"The node's wanted state changes in a way that needs a {node.action} of it. The intent does not allow"
+            " that, so nothing was applied."
+        )
         # of the whole plan: what one node needs less than the others would only be refused again for them
-        remedy = f"When the nodes may go down, set rdma_cluster.disruption to {_needed(planned)}; else undo what is named beside 'measured'."
+        remedy = (
+            f"When the nodes may go down, set rdma_cluster.disruption to {_needed(planned)}; else undo what is named"
+            " beside 'measured'."
+        )
         return Finding("network.disruption", subject, FAIL, measured, expected, why, remedy)
     if node.pods and not planned.drains and not node.rolled_by:
-        why = f"disableDrain is true, so nobody asks the pods that hold virtual functions: {folded(node.pods, _NAMED)} lose them while they run."
-        return Finding("network.disruption", subject, WARN, measured, expected, why, "End these pods first, or set disableDrain to false.")
+        why = (
+            f"disableDrain is true, so nobody asks the pods that hold virtual functions: {folded(node.pods, _NAMED)}"
+            " lose them while they run."
+        )
+        return Finding(
+            "network.disruption",
+            subject,
+            WARN,
+            measured,
+            expected,
+            why,
+            "End these pods first, or set disableDrain to false.",
+        )
     if node.lost:
         why = f"The drain deletes pods that no controller makes again: {folded(node.lost, _NAMED)}."
         return Finding("network.disruption", subject, WARN, measured, expected, why, "Save them first, if they matter.")
@@ -285,25 +422,49 @@ def _action(node: NodePlan, planned: DisruptionPlan) -> str:
     pods = f", {len(node.pods)} pods go" if node.pods and drains else ""
     if drains:
         return f"{'drain and reboot' if node.action == 'reboot' else 'drain'}{pods}"
-    return "reboot without a drain (disableDrain)" if node.action == "reboot" else "virtual functions are taken away without a drain (disableDrain)"
+    return (
+        "reboot without a drain (disableDrain)"
+        if node.action == "reboot"
+        else "virtual functions are taken away without a drain (disableDrain)"
+    )
 
 
 def _in_the_way(kind: str, reason: str) -> Finding:
     why = f"Without {kind} it is not known what keeps the nodes from being drained, so nothing was applied."
-    return Finding("network.drain", f"cluster {kind}", UNKNOWN, reason, "nothing in the way", why, "Give the user of the kubeconfig the right to list it.")
+    return Finding(
+        "network.drain",
+        f"cluster {kind}",
+        UNKNOWN,
+        reason,
+        "nothing in the way",
+        why,
+        "Give the user of the kubeconfig the right to list it.",
+    )
 
 
 def _blocked(node: NodePlan) -> Finding:
     why = "The operator would cordon the node and wait for ever, so nothing was applied."
-    remedy = "Let the PodDisruptionBudget allow an eviction (one replica more), end the pods, or bring the MachineConfigPool to its end."
+    remedy = (
+        "Let the PodDisruptionBudget allow an eviction (one replica more), end the pods, or bring the MachineConfigPool"
+        " to its end."
+    )
     return Finding("network.drain", node.node, FAIL, "; ".join(node.blockers), "nothing in the way", why, remedy)
 
 
 def _closed(why: str) -> Finding:
     """Why the cluster does not bear it; the same gate as for resets by BMCs."""
-    text = "A node that goes down now may take the control plane with it, be reprovisioned, or be one too many. Nothing was applied."
+    text = (
+        "A node that goes down now may take the control plane with it, be reprovisioned, or be one too many. Nothing"
+        " was applied."
+    )
     return Finding(
-        "network.drain", "cluster", FAIL, why, "the cluster bears that nodes go down", text, "Do what is said beside 'measured'; then run the stage again."
+        "network.drain",
+        "cluster",
+        FAIL,
+        why,
+        "the cluster bears that nodes go down",
+        text,
+        "Do what is said beside 'measured'; then run the stage again.",
     )
 
 
@@ -311,8 +472,14 @@ def _turns(pool: PoolPlan) -> Finding:
     if pool.blockers:
         why = "The nodes would wait for their turn for ever, so nothing was applied."
         remedy = "Give maxUnavailable of the SriovNetworkPoolConfig a number of 1 at least, and each node one pool."
-        remedy = "Bring the MachineConfigPool in order first, let who paused it go on, or keep one KubeletConfig for it." if pool.machines else remedy
-        return Finding("network.drain", _pool_label(pool), FAIL, "; ".join(pool.blockers), "each node gets its turn", why, remedy)
+        remedy = (
+            "Bring the MachineConfigPool in order first, let who paused it go on, or keep one KubeletConfig for it."
+            if pool.machines
+            else remedy
+        )
+        return Finding(
+            "network.drain", _pool_label(pool), FAIL, "; ".join(pool.blockers), "each node gets its turn", why, remedy
+        )
     return ok("network.drain", _pool_label(pool), _course(pool), "each node gets its turn")
 
 
@@ -327,4 +494,7 @@ def _course(pool: PoolPlan) -> str:
         return "; ".join(pool.blockers)
     at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at a time"
     once = ", rolled once" if pool.machines else ""
-    return f"{len(pool.nodes)} nodes, {at_once}, in {pool.waves} {'wave' if pool.waves == 1 else 'waves'}{once}; {pool.limit}"
+    return (
+        f"{len(pool.nodes)} nodes, {at_once}, in {pool.waves} {'wave' if pool.waves == 1 else 'waves'}{once};"
+        f" {pool.limit}"
+    )

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The linter of stage network: findings on each fabric's policies before they are applied, and which fabrics are held back. Check ids: ``network.lint_*``.
+"""The linter of stage network: findings on each fabric's policies before they are applied, and which fabrics are held
+back. Check ids: ``network.lint_*``.
 
-A fabric with a failure that no waiver covers is not applied at all: bad input is refused before anything is touched. What is merely not known
-(a node that has no report yet) holds nothing back, since the API server's webhook judges after the linter.
+A fabric with a failure that no waiver covers is not applied at all: bad input is refused before anything is touched.
+What is merely not known (a node that has no report yet) holds nothing back, since the API server's webhook judges after
+the linter.
 """
 
 from __future__ import annotations
@@ -16,7 +18,19 @@ from ...._model.intent import Fabric
 from ...._model.profiles import is_infiniband, isolates_rdma, traits
 from ...._model.sriov_operator import Policy
 from . import plain_network
-from .sriov_policy import FUNCTIONS, LINK, OVERLAP, POLICY, RDMA, SELECT, ClusterBefore, Objection, objections, selected, why_not_selected
+from .sriov_policy import (
+    FUNCTIONS,
+    LINK,
+    OVERLAP,
+    POLICY,
+    RDMA,
+    SELECT,
+    ClusterBefore,
+    Objection,
+    objections,
+    selected,
+    why_not_selected,
+)
 
 #: what a fabric that breaks no rule is told
 _RULES = {
@@ -29,24 +43,34 @@ _RULES = {
 
 
 def lint_all(
-    fabrics: typing.Iterable[Fabric], policies: typing.Sequence[typing.Tuple[str, Policy]], world: ClusterBefore, nodes: typing.Sequence[str]
-) -> typing.Dict[str, typing.Tuple[Finding, ...]]:
+    fabrics: typing.Iterable[Fabric],
+    policies: typing.Sequence[tuple[str, Policy]],
+    world: ClusterBefore,
+    nodes: typing.Sequence[str],
+) -> dict[str, tuple[Finding, ...]]:
     """Findings by fabric; a fabric that could not be written has none.
 
     :param policies: all that would be applied, each with its fabric's name
     :param world: what is there
     """
-    others = dataclasses.replace(world, policies={**world.policies, **{policy.name: policy for _fabric, policy in policies}})
+    others = dataclasses.replace(
+        world, policies={**world.policies, **{policy.name: policy for _fabric, policy in policies}}
+    )
     return {
-        fabric.name: lint(fabric, [policy for name, policy in policies if name == fabric.name], others, nodes)
-        if traits(fabric).functions
-        else plain_network.lint(fabric, others, nodes)
+        fabric.name: (
+            lint(fabric, [policy for name, policy in policies if name == fabric.name], others, nodes)
+            if traits(fabric).functions
+            else plain_network.lint(fabric, others, nodes)
+        )
         for fabric in fabrics
     }
 
 
-def lint(fabric: Fabric, policies: typing.Sequence[Policy], world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
-    """Findings on one fabric: one for each node on what is selected there, and one for each broken rule, or for each rule that holds.
+def lint(
+    fabric: Fabric, policies: typing.Sequence[Policy], world: ClusterBefore, nodes: typing.Sequence[str]
+) -> tuple[Finding, ...]:
+    """Findings on one fabric: one for each node on what is selected there, and one for each broken rule, or for each
+    rule that holds.
 
     :param policies: those of the fabric, as they would be applied
     :param world: what is there, with the policies of the other fabrics
@@ -63,16 +87,25 @@ def lint(fabric: Fabric, policies: typing.Sequence[Policy], world: ClusterBefore
     return (*(_selects(fabric, mine.get(name), policies[0], name, world) for name in nodes), *found, *rest)
 
 
-def held(findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typing.Sequence[Waiver]) -> typing.Dict[str, str]:
+def held(findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typing.Sequence[Waiver]) -> dict[str, str]:
     """Fabrics that must not be applied, each with the reason.
 
     :param findings: by fabric
     """
-    failed = {name: [item for item in judge(mine, waivers).closing() if item.status == FAIL] for name, mine in findings.items()}
-    return {name: f"{len(items)} findings of the linter, the first: {items[0].subject}: {items[0].measured}" for name, items in failed.items() if items}
+    failed = {
+        name: [item for item in judge(mine, waivers).closing() if item.status == FAIL]
+        for name, mine in findings.items()
+    }
+    return {
+        name: f"{len(items)} findings of the linter, the first: {items[0].subject}: {items[0].measured}"
+        for name, items in failed.items()
+        if items
+    }
 
 
-def remaining(objects: typing.Sequence[typing.Dict[str, typing.Any]], stopped: typing.Container[str]) -> typing.List[typing.Dict[str, typing.Any]]:
+def remaining(
+    objects: typing.Sequence[dict[str, typing.Any]], stopped: typing.Container[str]
+) -> list[dict[str, typing.Any]]:
     """The objects without those of fabrics that are held back; what fabrics share stays only where one of them does."""
     kept = [item for item in objects if item["fabric"] not in stopped]
     return kept if any(item["fabric"] for item in kept) else []
@@ -93,7 +126,12 @@ def _unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Se
     """A rule that no finding breaks: it holds on the nodes that the operator has reported, and on none is not known."""
     reported = sum(bool(world.states[name].interfaces) for name in nodes if name in world.states)
     if check == POLICY:
-        return ok(check, fabric.name, "nothing speaks against it" if world.supported is not None else "supported-nic-ids is not known", _RULES[check])
+        return ok(
+            check,
+            fabric.name,
+            "nothing speaks against it" if world.supported is not None else "supported-nic-ids is not known",
+            _RULES[check],
+        )
     if reported:
         return ok(check, fabric.name, f"holds on {reported} of {len(nodes)} nodes", _RULES[check])
     why = "The operator has not reported the interfaces of any node, so there is nothing to judge by."
@@ -108,7 +146,9 @@ def _unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Se
     )
 
 
-def _selects(fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: ClusterBefore) -> Finding:
+def _selects(
+    fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: ClusterBefore
+) -> Finding:
     """What the fabric gets on one node.
 
     :param policy: that takes the node; there is never more than one of a fabric
@@ -119,13 +159,34 @@ def _selects(fabric: Fabric, policy: typing.Optional[Policy], example: Policy, n
     node, state = world.nodes.get(name), world.states.get(name)
     if node is None:
         why = "The cluster knows no node of this name."
-        return Finding(SELECT, subject, UNKNOWN, "no such node", expected, why, "Name the inventory's hosts as the cluster names its nodes.")
+        return Finding(
+            SELECT,
+            subject,
+            UNKNOWN,
+            "no such node",
+            expected,
+            why,
+            "Name the inventory's hosts as the cluster names its nodes.",
+        )
     if policy is None:
-        missing = sorted(f"{key}={value}" for key, value in example.node_selector.items() if node.labels.get(key) != value)
+        missing = sorted(
+            f"{key}={value}" for key, value in example.node_selector.items() if node.labels.get(key) != value
+        )
         why = f"No policy of the fabric takes the node: it does not carry {', '.join(missing)}."
-        return Finding(SELECT, subject, FAIL, "no policy", expected, why, "See the stage operators: it says why the label is absent.")
+        return Finding(
+            SELECT,
+            subject,
+            FAIL,
+            "no policy",
+            expected,
+            why,
+            "See the stage operators: it says why the label is absent.",
+        )
     if state is None or not state.interfaces:
-        why = "The operator's config daemon has not reported the node's interfaces, so nobody can tell what would be selected."
+        why = (
+            "The operator's config daemon has not reported the node's interfaces, so nobody can tell what would be"
+            " selected."
+        )
         return Finding(
             SELECT,
             subject,
@@ -136,18 +197,43 @@ def _selects(fabric: Fabric, policy: typing.Optional[Policy], example: Policy, n
             "See the stage operators: the config daemon must run on the node.",
         )
     chosen = selected(policy, state, world)
-    measured = ", ".join(f"{interface.name} at {interface.address}" for interface in sorted(chosen, key=lambda item: item.address)) or "none"
+    measured = (
+        ", ".join(
+            f"{interface.name} at {interface.address}" for interface in sorted(chosen, key=lambda item: item.address)
+        )
+        or "none"
+    )
     if len(chosen) == count:
         return ok(SELECT, subject, measured, expected)
     if len(chosen) > count:
         why = "The policy would also turn functions into virtual ones that the intent does not count."
-        return Finding(SELECT, subject, FAIL, measured, expected, why, "Name the right ones in select.pci or select.netdev, or correct hcas_per_node.")
-    why = f"Of the {len(state.interfaces)} interfaces that the operator reports: {why_not_selected(policy, state, world)}."
-    return Finding(SELECT, subject, FAIL, measured, expected, why, "Correct select of the fabric, or make the operator see the NIC as named beside 'why'.")
+        return Finding(
+            SELECT,
+            subject,
+            FAIL,
+            measured,
+            expected,
+            why,
+            "Name the right ones in select.pci or select.netdev, or correct hcas_per_node.",
+        )
+    why = (
+        f"Of the {len(state.interfaces)} interfaces that the operator reports:"
+        f" {why_not_selected(policy, state, world)}."
+    )
+    return Finding(
+        SELECT,
+        subject,
+        FAIL,
+        measured,
+        expected,
+        why,
+        "Correct select of the fabric, or make the operator see the NIC as named beside 'why'.",
+    )
 
 
 def _wrong_mode(fabric: Fabric, mode: str) -> bool:
-    """Whether the RDMA mode of the node and the network's plugins do not go together; where the daemon reports no mode, nothing is known."""
+    """Whether the RDMA mode of the node and the network's plugins do not go together; where the daemon reports no mode,
+    nothing is known."""
     if not (fabric.rdma or isolates_rdma(fabric)):
         return False
     return mode == ("shared" if isolates_rdma(fabric) else "exclusive")
@@ -156,12 +242,22 @@ def _wrong_mode(fabric: Fabric, mode: str) -> bool:
 def _rdma_mode(fabric: Fabric, name: str, mode: str) -> Finding:
     status: typing.Literal["fail", "warn"] = FAIL
     if isolates_rdma(fabric):
-        why = "The plugin rdma in meta_plugins moves RDMA devices into pods, and refuses a node whose devices are shared: pods would not start."
-        remedy = "Set the nodes' RDMA mode to exclusive (rdma_cluster.node_pool.rdma_mode; it reboots them), or remove the plugin."
+        why = (
+            "The plugin rdma in meta_plugins moves RDMA devices into pods, and refuses a node whose devices are shared:"
+            " pods would not start."
+        )
+        remedy = (
+            "Set the nodes' RDMA mode to exclusive (rdma_cluster.node_pool.rdma_mode; it reboots them), or remove the"
+            " plugin."
+        )
     else:
-        why = "In the exclusive mode only the plugin rdma brings RDMA devices into pods, and the network names none: pods would find no device."
+        why = (
+            "In the exclusive mode only the plugin rdma brings RDMA devices into pods, and the network names none: pods"
+            " would find no device."
+        )
         if is_infiniband(fabric):
-            # releases of ib-sriov can do it themselves (rdmaIsolation), which the operator's SriovIBNetwork does not ask for
+            # releases of ib-sriov can do it themselves (rdmaIsolation), which the operator's SriovIBNetwork does not
+            # ask for
             status, why = WARN, why + " Some releases of ib-sriov bring them as well."
         remedy = "Add {type: rdma} to network.meta_plugins, or set the nodes' RDMA mode to shared (it reboots them)."
     wanted = "exclusive" if isolates_rdma(fabric) else "shared"

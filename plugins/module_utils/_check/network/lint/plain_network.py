@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The linter of stage network for networks without virtual functions: what must be so before anything is applied. Check ids: ``network.lint_*``.
+"""The linter of stage network for networks without virtual functions: what must be so before anything is applied. Check
+ids: ``network.lint_*``.
 
 The rules of the SR-IOV operator's policies are in sriov_policy.py.
 """
@@ -24,7 +25,7 @@ Rule = typing.Callable[[Fabric, ClusterBefore, typing.Sequence[str]], typing.Ite
 _CONFIGS = {"rdma_shared": "rdmaSharedDevicePlugin", "host_device": "sriovDevicePlugin"}
 
 
-def lint(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Tuple[Finding, ...]:
+def lint(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> tuple[Finding, ...]:
     """One finding at least for each rule of the profile.
 
     :param world: what is there
@@ -37,13 +38,18 @@ def _interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
     """Each node has the HCAs that the fabric selects."""
     count = fabric.select.hcas_per_node
     for name in nodes:
-        subject, expected = f"{fabric.name} {name}", f"{count} {'interface' if count == 1 else 'interfaces'} of {fabric.profile}"
+        subject, expected = (
+            f"{fabric.name} {name}",
+            f"{count} {'interface' if count == 1 else 'interfaces'} of {fabric.profile}",
+        )
         if name not in world.hcas:
             why = "node_info gave no answer for the node, so nobody can tell what pods would be put on."
             yield Finding(SELECT, subject, UNKNOWN, "not known", expected, why, "See the stage discover.")
             continue
         chosen = candidates(fabric, world.hcas[name])
-        measured = ", ".join(f"{hca.name} at {hca.pci.address if hca.pci else 'no PCI address'}" for hca in chosen) or "none"
+        measured = (
+            ", ".join(f"{hca.name} at {hca.pci.address if hca.pci else 'no PCI address'}" for hca in chosen) or "none"
+        )
         if len(chosen) == count:
             yield ok(SELECT, subject, measured, expected)
             continue
@@ -51,12 +57,23 @@ def _interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
         if part is not None:
             yield Finding(SELECT, subject, FAIL, measured, expected, *part)
             continue
-        others = ", ".join(netdev.name for hca in world.hcas[name].hcas if not hca.is_virtual for netdev in hca.netdevs) or "none"
+        others = (
+            ", ".join(netdev.name for hca in world.hcas[name].hcas if not hca.is_virtual for netdev in hca.netdevs)
+            or "none"
+        )
         why = f"Pods on the node could not be attached. Interfaces of physical functions that it has: {others}."
-        yield Finding(SELECT, subject, FAIL, measured, expected, why, "Correct select of the fabric, or name the interface alike on all nodes (udev, NMState).")
+        yield Finding(
+            SELECT,
+            subject,
+            FAIL,
+            measured,
+            expected,
+            why,
+            "Correct select of the fabric, or name the interface alike on all nodes (udev, NMState).",
+        )
 
 
-def _master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Optional[typing.Tuple[Hca, Netdev]]:
+def _master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Optional[tuple[Hca, Netdev]]:
     """The interface of a node on which pods are put; of a bond the part that speaks for it, by the name of the bond."""
     if name not in world.hcas:
         return None
@@ -81,12 +98,31 @@ def _mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> t
         subject = f"{fabric.name} {name} {netdev.name}"
         if fabric.mtu is not None and netdev.mtu is not None and fabric.mtu > netdev.mtu:
             found = True
-            why = f"The CNI plugin refuses an MTU above that of the interface: invalid MTU {fabric.mtu}, must be [0, master MTU({netdev.mtu})]."
-            yield Finding(LINK, subject, FAIL, f"mtu {fabric.mtu}", f"{netdev.mtu} bytes at most", why, "Raise the MTU of the interface first, or lower mtu.")
+            why = (
+                f"The CNI plugin refuses an MTU above that of the interface: invalid MTU {fabric.mtu}, must be [0,"
+                f" master MTU({netdev.mtu})]."
+            )
+            yield Finding(
+                LINK,
+                subject,
+                FAIL,
+                f"mtu {fabric.mtu}",
+                f"{netdev.mtu} bytes at most",
+                why,
+                "Raise the MTU of the interface first, or lower mtu.",
+            )
         if netdev.state != "up":
             found = True
             why = "Pods start all the same, and nothing gets through."
-            yield Finding(LINK, subject, WARN, netdev.state or "state unread", "up", why, f"ip link set {netdev.name} up, and see the cable; {hca.name}.")
+            yield Finding(
+                LINK,
+                subject,
+                WARN,
+                netdev.state or "state unread",
+                "up",
+                why,
+                f"ip link set {netdev.name} up, and see the cable; {hca.name}.",
+            )
     if not found:
         known = sum(_master(fabric, world, name) is not None for name in nodes)
         expected = "an interface that is up, with the MTU of the fabric at least"
@@ -94,7 +130,9 @@ def _mtu(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> t
             yield ok(LINK, fabric.name, f"holds on {known} of {len(nodes)} nodes", expected)
         else:
             why = "No node shows the interface, so there is nothing to judge by."
-            yield Finding(LINK, fabric.name, UNKNOWN, f"0 of {len(nodes)} nodes", expected, why, "See network.lint_select.")
+            yield Finding(
+                LINK, fabric.name, UNKNOWN, f"0 of {len(nodes)} nodes", expected, why, "See network.lint_select."
+            )
 
 
 def _shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -> typing.Iterator[Finding]:
@@ -106,13 +144,30 @@ def _shares(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]) -
         mode = world.rdma_mode or (world.states[name].rdma_mode if name in world.states else "")
         if mode == "exclusive":
             why = "The plugin ends with 'incorrect RDMA subsystem network namespace' on such a node."
-            remedy = "Set rdma_cluster.node_pool.rdma_mode to shared (it reboots the nodes), or rdma system set netns shared."
+            remedy = (
+                "Set rdma_cluster.node_pool.rdma_mode to shared (it reboots the nodes), or rdma system set netns"
+                " shared."
+            )
             yield Finding(RDMA, subject, FAIL, "mode exclusive", expected, why, remedy)
         elif master is None:
-            yield Finding(RDMA, subject, UNKNOWN, "no interface", expected, "The node does not show the interface.", "See network.lint_select.")
+            yield Finding(
+                RDMA,
+                subject,
+                UNKNOWN,
+                "no interface",
+                expected,
+                "The node does not show the interface.",
+                "See network.lint_select.",
+            )
         elif master[1].bond is not None:
-            why = f"The plugin looks for the interface of a PCI function by its name, and {master[1].name} is a bond, which is none: it offers nothing."
-            remedy = "Give pods virtual functions of the bond's HCAs (profile sriov_ethernet), or take the bond apart and have one fabric for each HCA."
+            why = (
+                f"The plugin looks for the interface of a PCI function by its name, and {master[1].name} is a bond,"
+                " which is none: it offers nothing."
+            )
+            remedy = (
+                "Give pods virtual functions of the bond's HCAs (profile sriov_ethernet), or take the bond apart and"
+                " have one fabric for each HCA."
+            )
             yield Finding(RDMA, subject, FAIL, f"{master[1].name} is a bond", expected, why, remedy)
         elif not master[0].rdma_device:
             why = "The plugin finds no RDMA device of the interface, and offers nothing."
@@ -132,18 +187,31 @@ def _nic_policy(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str
     taken = one.configs.get(part, "") if one and not one.ours else ""
     if taken:
         owner = one.owners.get(part, "") if one else ""
-        why = f"The text is {owner or 'somebody else'}'s, and a second text can't stand beside it: theirs would be lost, so the API server refuses ours."
-        remedy = f"Make fabrics of its resources and take {part} out of the policy there, or leave this fabric out of the intent."
-        yield Finding(OPERATOR, fabric.name, FAIL, f"{part} is there: {' '.join(taken.split())[:300]}", expected, why, remedy)
+        why = (
+            f"The text is {owner or 'somebody else'}'s, and a second text can't stand beside it: theirs would be lost,"
+            " so the API server refuses ours."
+        )
+        remedy = (
+            f"Make fabrics of its resources and take {part} out of the policy there, or leave this fabric out of the"
+            " intent."
+        )
+        yield Finding(
+            OPERATOR, fabric.name, FAIL, f"{part} is there: {' '.join(taken.split())[:300]}", expected, why, remedy
+        )
     if others:
         why = "The operator obeys only one name, and reports the state 'ignore' on all others."
         yield Finding(OPERATOR, fabric.name, WARN, f"also {', '.join(others)}", expected, why, "Delete the others.")
     if not taken and not others:
-        yield ok(OPERATOR, fabric.name, f"{one.state or 'no state'}, {'ours' if one.ours else 'somebody else made it'}" if one else "not there yet", expected)
+        yield ok(
+            OPERATOR,
+            fabric.name,
+            f"{one.state or 'no state'}, {'ours' if one.ours else 'somebody else made it'}" if one else "not there yet",
+            expected,
+        )
 
 
 #: what is asked of each profile before it is applied
-RULES: typing.Dict[str, typing.Tuple[Rule, ...]] = {
+RULES: dict[str, tuple[Rule, ...]] = {
     "macvlan": (_interface, _mtu),
     "host_device": (_interface, _nic_policy),
     "ipoib": (_interface, _mtu, _nic_policy),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Judges the same nodes again and again, and anew only those of which something changed since: of a fleet, a change concerns one node."""
+"""Judges the same nodes again and again, and anew only those of which something changed since: of a fleet, a change
+concerns one node."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from .state import ClusterState, Judgement, Target
 
 #: fields of a world that have an entry for each node, by its name
 OF_NODES = ("nodes", "states", "histories", "pods", "logs", "parts", "daemons")
-#: fields that all nodes share. A change makes new ones only of what it is about, but for the last three, which are small
+#: fields that all nodes share. A change makes new ones only of what it is about, but for the last three, which are
+#: small
 SHARED = ("policies", "attachments", "reports", "pools", "machine_pools", "budgets")
 SMALL = ("unread", "blind", "stale")
 
@@ -23,23 +25,37 @@ class Judges:
 
     def __init__(self, targets: typing.Iterable[Target]) -> None:
         self._targets = tuple(targets)
-        self._shared: typing.Tuple[typing.Any, ...] = ()
-        self._known: typing.Dict[typing.Tuple[int, str], typing.Tuple[typing.Tuple[typing.Any, ...], Judgement]] = {}
+        self._shared: tuple[typing.Any, ...] = ()
+        self._known: dict[tuple[int, str], tuple[tuple[typing.Any, ...], Judgement]] = {}
 
-    def judge(self, world: ClusterState) -> typing.Tuple[Judgement, ...]:
+    def judge(self, world: ClusterState) -> tuple[Judgement, ...]:
         """Where each node of each fabric stands."""
-        shared = (*(getattr(world, name) for name in SHARED), *(dict(getattr(world, name)) for name in SMALL), world.daemons is None)
+        shared = (
+            *(getattr(world, name) for name in SHARED),
+            *(dict(getattr(world, name)) for name in SMALL),
+            world.daemons is None,
+        )
         if not _same(shared, self._shared):
             self._known.clear()
             self._shared = shared
         turns = _Counted(world)
         of_nodes = [getattr(world, name) or {} for name in OF_NODES]
-        return tuple(self._one(number, target, name, world, turns, of_nodes) for number, target in enumerate(self._targets) for name in target.nodes)
+        return tuple(
+            self._one(number, target, name, world, turns, of_nodes)
+            for number, target in enumerate(self._targets)
+            for name in target.nodes
+        )
 
     def _one(
-        self, number: int, target: Target, name: str, world: ClusterState, turns: _Counted, of_nodes: typing.Sequence[typing.Mapping[str, typing.Any]]
+        self,
+        number: int,
+        target: Target,
+        name: str,
+        world: ClusterState,
+        turns: _Counted,
+        of_nodes: typing.Sequence[typing.Mapping[str, typing.Any]],
     ) -> Judgement:
-        own = tuple([field[name] if name in field else None for field in of_nodes])
+        own = tuple([field.get(name) for field in of_nodes])
         known = self._known.get((number, name))
         # Python looks first whether they are the same objects, as those of most nodes are
         if known is not None and own == known[0]:
@@ -67,4 +83,8 @@ class _Counted(Turns):
 def _same(one: typing.Sequence[typing.Any], other: typing.Sequence[typing.Any]) -> bool:
     """Whether all that nodes share is what it was: the same objects, and the same words in the small ones."""
     objects = len(SHARED)
-    return len(one) == len(other) and all(mine is its for mine, its in zip(one[:objects], other[:objects])) and one[objects:] == other[objects:]
+    return (
+        len(one) == len(other)
+        and all(mine is its for mine, its in zip(one[:objects], other[:objects]))
+        and one[objects:] == other[objects:]
+    )

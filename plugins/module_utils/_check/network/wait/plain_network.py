@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""When can pods of a node be attached to a network without virtual functions? Named predicates on resources, asked in the order of the profile's row.
+"""When can pods of a node be attached to a network without virtual functions? Named predicates on resources, asked in
+the order of the profile's row.
 
-Each trusts only the resource that knows: an operator's object for what the operator did, the NetworkAttachmentDefinition for what multus will read,
-the node for what its device plugins offer.
+Each trusts only the resource that knows: an operator's object for what the operator did, the
+NetworkAttachmentDefinition for what multus will read, the node for what its device plugins offer.
 """
 
 from __future__ import annotations
@@ -59,8 +60,15 @@ def _objects(target: Target, name: str, world: ClusterState) -> typing.Optional[
         if seen.state == "error":
             return Missing(f"{what} is in state error: {_cause(seen.reason, seen.parts)}", "state_error")
         if seen.state == "notReady":
-            away = sorted(node.name for node in world.nodes.values() if not node.ready and node.name not in target.nodes)
-            others = f"; the operator waits for all nodes of the cluster, and of those that are not ours NotReady are: {', '.join(away[:5])}" if away else ""
+            away = sorted(
+                node.name for node in world.nodes.values() if not node.ready and node.name not in target.nodes
+            )
+            others = (
+                "; the operator waits for all nodes of the cluster, and of those that are not ours NotReady are:"
+                f" {', '.join(away[:5])}"
+                if away
+                else ""
+            )
             return _not_ready(kind, name, world, f"{what} is not ready: {_cause(seen.reason, seen.parts)}{others}")
         if seen.state == "ignore":
             return Missing(f"the operator ignores {what}: {_cause(seen.reason, seen.parts)}", "state_error")
@@ -69,14 +77,21 @@ def _objects(target: Target, name: str, world: ClusterState) -> typing.Optional[
 
 
 def _not_ready(kind: str, name: str, world: ClusterState, detail: str) -> Missing:
-    """What of a NicClusterPolicy this node shows: the operator names the part that is not ready, and not why. The networks have nothing on nodes."""
+    """What of a NicClusterPolicy this node shows: the operator names the part that is not ready, and not why. The
+    networks have nothing on nodes."""
     if kind != "NicClusterPolicy":
         return Missing(detail)
     if world.nodes[name].labels.get(NIC_LABEL) != "true":
-        return Missing(f"{detail}; the node has no label {NIC_LABEL}=true, and the operator puts nothing on such a node", "no_nic_label")
+        return Missing(
+            f"{detail}; the node has no label {NIC_LABEL}=true, and the operator puts nothing on such a node",
+            "no_nic_label",
+        )
     for pod, stand in world.parts.get(name, ()):
         if stand.phase != "ready":
-            return Missing(f"{detail}; its pod {pod} on the node: {stand.detail}", f"part_{stand.suspect}" if stand.suspect else "part")
+            return Missing(
+                f"{detail}; its pod {pod} on the node: {stand.detail}",
+                f"part_{stand.suspect}" if stand.suspect else "part",
+            )
     return Missing(detail, "part")
 
 
@@ -90,11 +105,15 @@ def _attachment(target: Target, name: str, world: ClusterState) -> typing.Option
     if seen is None:
         return Missing(f"there is no NetworkAttachmentDefinition {target.attachment}", "no_attachment")
     if seen.fault:
-        return Missing(f"multus can't read NetworkAttachmentDefinition {target.attachment}: {seen.fault}", "bad_attachment")
+        return Missing(
+            f"multus can't read NetworkAttachmentDefinition {target.attachment}: {seen.fault}", "bad_attachment"
+        )
     other = [key for key, value in sorted(target.plugin.items()) if seen.plugin.get(key) != value]
     if other:
         differences = ", ".join(f"{key} is {seen.plugin.get(key)!r} instead of {target.plugin[key]!r}" for key in other)
-        return Missing(f"NetworkAttachmentDefinition {target.attachment} is another one: {differences}", "bad_attachment")
+        return Missing(
+            f"NetworkAttachmentDefinition {target.attachment} is another one: {differences}", "bad_attachment"
+        )
     return None
 
 
@@ -109,7 +128,10 @@ def _pool(target: Target, name: str, world: ClusterState) -> typing.Optional[Mis
     if seen is None:
         return Missing(f"there is no {target.pool}", "no_share")
     if name not in seen.nodes:
-        return Missing(f"{target.pool} has no share for the node; it has some for: {', '.join(seen.nodes[:5]) or 'none'}", "no_share")
+        return Missing(
+            f"{target.pool} has no share for the node; it has some for: {', '.join(seen.nodes[:5]) or 'none'}",
+            "no_share",
+        )
     return None
 
 
@@ -120,7 +142,7 @@ def _resource(target: Target, name: str, world: ClusterState) -> typing.Optional
     return Missing(f"the node offers no {target.resource}", "not_shared")
 
 
-PREDICATES: typing.Dict[str, Predicate] = {
+PREDICATES: dict[str, Predicate] = {
     "objects": _objects,
     "attachment": _attachment,
     "pool": _pool,

@@ -31,14 +31,14 @@ class Target:
     """
 
     fabric: str
-    policies: typing.Tuple[str, ...]
+    policies: tuple[str, ...]
     resource: str
     attachment: str
-    nodes: typing.Tuple[str, ...]
+    nodes: tuple[str, ...]
     hcas_per_node: int
-    predicates: typing.Tuple[str, ...] = ("virtual_functions",)
-    objects: typing.Tuple[str, ...] = ()
-    plugin: typing.Dict[str, typing.Any] = dataclasses.field(default_factory=dict)
+    predicates: tuple[str, ...] = ("virtual_functions",)
+    objects: tuple[str, ...] = ()
+    plugin: dict[str, typing.Any] = dataclasses.field(default_factory=dict)
     pool: str = ""
 
     @property
@@ -90,16 +90,17 @@ class ClusterState:
     pools: typing.Mapping[str, NodePool] = dataclasses.field(default_factory=dict)
     machine_pools: typing.Mapping[str, MachinePool] = dataclasses.field(default_factory=dict)
     budgets: typing.Mapping[str, Budget] = dataclasses.field(default_factory=dict)
-    daemons: typing.Optional[typing.Mapping[str, typing.Tuple[str, PodState]]] = None
+    daemons: typing.Optional[typing.Mapping[str, tuple[str, PodState]]] = None
     histories: typing.Mapping[str, NodeHistory] = dataclasses.field(default_factory=dict)
-    pods: typing.Mapping[str, typing.Tuple[ClusterPod, ...]] = dataclasses.field(default_factory=dict)
+    pods: typing.Mapping[str, tuple[ClusterPod, ...]] = dataclasses.field(default_factory=dict)
     logs: typing.Mapping[str, str] = dataclasses.field(default_factory=dict)
-    parts: typing.Mapping[str, typing.Tuple[typing.Tuple[str, PodState], ...]] = dataclasses.field(default_factory=dict)
+    parts: typing.Mapping[str, tuple[tuple[str, PodState], ...]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
 class Judgement:
-    """:ivar suspect: a state that may still pass by itself, but not for ever; see ``Patience`` in sriov.py. Empty: wait without limit of its own"""
+    """:ivar suspect: a state that may still pass by itself, but not for ever; see ``Patience`` in sriov.py. Empty: wait
+    without limit of its own"""
 
     node: SyncNode
     suspect: str = ""
