@@ -25,12 +25,14 @@ FRAME = "stage"
 _KINDS = {**{stage: f"Stage {stage}" for stage in STAGES}, "teardown": "The teardown", FRAME: "Any stage"}
 _INDEX = """# Findings
 
-What each finding of a report means, what it looks at, its causes with the likeliest first, commands to look by hand, and what to do. The report leads from each
-finding to its page. The pages are made of what stands beside each check in the code (`python -m dev.findings`), and a test holds the two together.
+What each finding of a report means, what it looks at, its causes with the likeliest first, commands to look by hand,
+and what to do. The report leads from each finding to its page. The pages are made of what stands beside each check in
+the code (`python -m dev.findings`), and a test holds the two together.
 
-In commands, what is in capitals is yours to put in: `NODE` as `kubectl get nodes` names it, `ADDRESS` the PCI address of a function (`0000:3c:00.0`), `DEVICE`
-a network interface, `LID` and `PORT` of a port on InfiniBand, `NAMESPACE`, `POD` and `NAME` of objects, `IMAGE`, `MIRROR` and `FILE`. `mlx5_0` stands for any
-HCA. Commands on InfiniBand and on PCI want root, on the node.
+In commands, what is in capitals is yours to put in: `NODE` as `kubectl get nodes` names it, `ADDRESS` the PCI address
+of a function (`0000:3c:00.0`), `DEVICE` a network interface, `LID` and `PORT` of a port on InfiniBand, `NAMESPACE`,
+`POD` and `NAME` of objects, `IMAGE`, `MIRROR` and `FILE`. `mlx5_0` stands for any HCA. Commands on InfiniBand and on
+PCI want root, on the node.
 """
 
 

@@ -12,7 +12,10 @@ from .steps import ROOT
 FILE = ROOT / "plugins" / "module_utils" / "_model" / "public_names.py"
 _HEAD = '''# SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of the roles of the collection, and their types. Made by 'python -m dev.names' of roles/*/meta/argument_specs.yml: do not edit it."""
+"""Options of the roles of the collection, and their types.
+
+Made by 'python -m dev.names' of roles/*/meta/argument_specs.yml: do not edit it.
+"""
 
 from __future__ import annotations
 

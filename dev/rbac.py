@@ -34,7 +34,8 @@ _SECURITY = {
     "security.openshift.io/scc.podSecurityLabelSync": "false",
 }
 _HEAD = """---
-# Made by 'python -m dev.rbac' of plugins/module_utils/_model/rights_needed.py. Do not edit the rules; put your own subjects and namespaces in.
+# Made by 'python -m dev.rbac' of plugins/module_utils/_model/rights_needed.py.
+# Do not edit the rules; put your own subjects and namespaces in.
 #
 # What a run does with it: {what}.
 # Needed by: {when}.
@@ -42,21 +43,26 @@ _HEAD = """---
 {before}"""
 _TABLE = """# Rights
 
-A file for each power that a run may need in the cluster, for an admin of the cluster to apply. `ansible-playbook linerate.rdma.validate` names the files that
-an intent needs (`validate.powers`): apply these, and no others. **"Equals" says what a file amounts to in the hands of an attacker who has the credentials of
-the run**; [security](../security.md) says what that means for the controller that keeps them.
+A file for each power that a run may need in the cluster, for an admin of the cluster to apply. `ansible-playbook
+linerate.rdma.validate` names the files that an intent needs (`validate.powers`): apply these, and no others. **"Equals"
+says what a file amounts to in the hands of an attacker who has the credentials of the run**; [security](../security.md)
+says what that means for the controller that keeps them.
 
 | file | a run | needed by | equals | why, or what it can do at worst |
 |---|---|---|---|---|
 {rows}
 
-A run that publishes its report (`rdma_report_archive`, AWX) needs no right in the cluster for that: it has credentials of its own.
+A run that publishes its report (`rdma_report_archive`, AWX) needs no right in the cluster for that: it has credentials
+of its own.
 
 ## Put in
 
-- Subjects: each file binds the group `linerate-rdma-operators`; `look.yml` binds the group `linerate-rdma-viewers` as well.
-- `training`: the namespace of the jobs (`network.namespace` of each fabric), which must exist first; repeat the objects for each further one.
-- `sriov-network-operator`: the namespace of that operator (`rdma_cluster.operator_namespace`), which must exist first as well.
+- Subjects: each file binds the group `linerate-rdma-operators`; `look.yml` binds the group `linerate-rdma-viewers` as
+  well.
+- `training`: the namespace of the jobs (`network.namespace` of each fabric), which must exist first; repeat the objects
+  for each further one.
+- `sriov-network-operator`: the namespace of that operator (`rdma_cluster.operator_namespace`), which must exist first
+  as well.
 - `linerate-observers`: another name is `rdma_observers_namespace`.
 - `worker` in the names of MachineConfigs and KubeletConfigs: `rdma_cluster.host.machine_role`.
 
@@ -64,19 +70,21 @@ The head of each file names the namespaces that must be there before it is appli
 
 ```console
 kubectl apply -f docs/rbac/look.yml -f docs/rbac/change.yml -f docs/rbac/network-sriov.yml   # those that validate names
-kubectl delete -f docs/rbac/operators-helm.yml                                               # as soon as it is not needed any more
+kubectl delete -f docs/rbac/operators-helm.yml   # as soon as it is not needed any more
 ```
 
 ## How narrow a rule is
 
-A rule names its objects where the collection knows the name before it looks, and stands in a namespace where the object has one. Without a name are: what is
-listed or watched; objects that are named after a fabric; pods; nodes and their pods in a roll; what only the cluster knows (MachineConfigPools that take a
-MachineConfig, InstallPlans). `create` has a name where the object is applied, since the API server knows it then.
+A rule names its objects where the collection knows the name before it looks, and stands in a namespace where the object
+has one. Without a name are: what is listed or watched; objects that are named after a fabric; pods; nodes and their
+pods in a roll; what only the cluster knows (MachineConfigPools that take a MachineConfig, InstallPlans). `create` has a
+name where the object is applied, since the API server knows it then.
 
-`--check` makes dry runs, for which the API server wants the rights of what they would do; it needs all of the files but `change.yml`.
+`--check` makes dry runs, for which the API server wants the rights of what they would do; it needs all of the files but
+`change.yml`.
 
-A user with these files may make no namespace but that of the jobs. So `linerate-measure` and `linerate-observers` come with their files and stay; a run of a
-cluster-admin makes them and takes them back.
+A user with these files may make no namespace but that of the jobs. So `linerate-measure` and `linerate-observers` come
+with their files and stay; a run of a cluster-admin makes them and takes them back.
 """
 
 

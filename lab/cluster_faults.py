@@ -307,7 +307,9 @@ while [ "$(date +%s)" -lt "$end" ]; do
   {_OBSERVER}
   for name in $observer; do
     for pid in $(ctr -n k8s.io tasks ps "$name" 2>/dev/null | awk 'NR > 1 {{ print $1 }}'); do
-      case "$(cat "/proc/$pid/comm" 2>/dev/null)" in python3*) ctr -n k8s.io tasks kill -a -s SIGKILL "$name"; exit ;; esac
+      case "$(cat "/proc/$pid/comm" 2>/dev/null)" in
+        python3*) ctr -n k8s.io tasks kill -a -s SIGKILL "$name"; exit ;;
+      esac
     done
   done
   sleep 0.05

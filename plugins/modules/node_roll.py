@@ -148,7 +148,8 @@ seealso:
 """
 
 EXAMPLES = r"""
-# group_vars/rdma_nodes/bmc.yml: rdma_bmc_address: "{{ inventory_hostname }}-bmc.example.com", rdma_bmc_user, and rdma_bmc_password in a vault
+# group_vars/rdma_nodes/bmc.yml has rdma_bmc_address: "{{ inventory_hostname }}-bmc.example.com", rdma_bmc_user,
+# and rdma_bmc_password in a vault
 - name: Begin a run
   linerate.rdma.run_begin:
     report_dir: build/report

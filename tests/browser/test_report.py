@@ -50,7 +50,8 @@ FOCUSED = """() => {
     }
 }"""
 NEXT_PICTURE = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
-DEAD_ANCHORS = """() => [...document.querySelectorAll('a[href^="#"]')].map(a => a.getAttribute('href')).filter(to => !document.getElementById(to.slice(1)))"""
+DEAD_ANCHORS = """() => [...document.querySelectorAll('a[href^="#"]')]
+  .map(a => a.getAttribute('href')).filter(to => !document.getElementById(to.slice(1)))"""
 
 
 def printed(page: typing.Any) -> list[str]:

@@ -9,10 +9,11 @@ from .scenarios import ELSEWHERE, SCENARIOS, Scenario
 
 HEAD = """# Faults and their findings
 
-What can be wrong, the finding that names it, and what helps. Each row of the first table is a test: the fault is injected for real into the lab, the playbook
-is run as a user would, and the finding's id, subject, status and words are asserted, then the fault is taken back. `make faults` runs them all, `make test` one
-of each kind, and `make openshift` those of OLM. This page is made from those tests
-(`python -m tests.lab.page > docs/faults.md`) and a test holds the two together. `*` stands for any text.
+What can be wrong, the finding that names it, and what helps. Each row of the first table is a test: the fault is
+injected for real into the lab, the playbook is run as a user would, and the finding's id, subject, status and words are
+asserted, then the fault is taken back. `make faults` runs them all, `make test` one of each kind, and `make openshift`
+those of OLM. This page is made from those tests (`python -m tests.lab.page > docs/faults.md`) and a test holds the two
+together. `*` stands for any text.
 
 ## Injected in the lab
 

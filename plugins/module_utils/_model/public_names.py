@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Options of the roles of the collection, and their types. Made by 'python -m dev.names' of
-roles/*/meta/argument_specs.yml: do not edit it."""
+"""Options of the roles of the collection, and their types.
+
+Made by 'python -m dev.names' of roles/*/meta/argument_specs.yml: do not edit it.
+"""
 
 from __future__ import annotations
 
-ROLE_VARIABLES: dict[str, str] = {
+import typing
+
+ROLE_VARIABLES: typing.Dict[str, str] = {
     "awx_approval_seconds": "int",
     "awx_cluster_credential": "str",
     "awx_collection": "str",

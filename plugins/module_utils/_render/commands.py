@@ -63,7 +63,9 @@ while read -r key value; do [ "$key" = Cpus_allowed_list: ] && echo "allowed $va
 # beside the new one.
 _SHELL = f"""
 {_PROBE}
-for tool in {" ".join(dict.fromkeys((*NEEDED, *TCP_NEEDED)))} taskset; do command -v "$tool" > /dev/null || echo "missing $tool"; done
+for tool in {" ".join(dict.fromkeys((*NEEDED, *TCP_NEEDED)))} taskset; do
+  command -v "$tool" > /dev/null || echo "missing $tool"
+done
 printf '\\n{MARK} 0 0\\n'
 job=
 halt() {{ if [ -n "$job" ]; then kill "$job" 2> /dev/null; wait "$job"; job=; fi; }}
@@ -111,7 +113,8 @@ done
 for state in /sys/class/infiniband/*/ports/1/state; do
   device=${state%/ports/1/state}
   [ -r "$state" ] && read -r text < "$state" && [ "$text" = "4: ACTIVE" ] && echo "active ${device##*/}"
-  [ -r "$device/node_type" ] && read -r text < "$device/node_type" && [ "$text" = "4: RNIC" ] && echo "rnic ${device##*/}"
+  [ -r "$device/node_type" ] && read -r text < "$device/node_type" && [ "$text" = "4: RNIC" ] &&
+    echo "rnic ${device##*/}"
 done
 if command -v ip > /dev/null; then
   echo "settings $(ip -j link show | tr -d '\n')"

@@ -46,7 +46,9 @@ HELM = """#!{python}
 import json, os, sys
 said = {{name: text for name, text in os.environ.items() if name.startswith("HELM_KUBE")}}
 arguments = sys.argv[1:]
-path = arguments[arguments.index("--kubeconfig") + 1] if "--kubeconfig" in arguments else os.environ.get("KUBECONFIG", os.devnull)
+path = os.environ.get("KUBECONFIG", os.devnull)
+if "--kubeconfig" in arguments:
+    path = arguments[arguments.index("--kubeconfig") + 1]
 with open(path) as file:
     content = file.read()
 what = next(word for word in arguments if not word.startswith("-"))

@@ -49,7 +49,8 @@ def inventory(resources):
         error = labels.get("error", "")
         address = "" if error else item["status"]["addresses"][0]["address"]
         image = item["status"]["nodeInfo"]["osImage"]
-        found.append(InventoryNode(item["metadata"]["name"], address, labels, {"os": image, "zone": labels.get("zone", "")}, error))
+        told = {"os": image, "zone": labels.get("zone", "")}
+        found.append(InventoryNode(item["metadata"]["name"], address, labels, told, error))
     return Inventory(tuple(found))
 """
 #: what runs a command in a template of ansible-core; the second one needs no lookup, which inventory plugins turn off.
@@ -63,7 +64,8 @@ TEMPLATES = (
 MODULE = """#!/usr/bin/python
 import json
 text = TEXTS
-print(json.dumps({"changed": False, "msg": text[0], "list": text, "ansible_facts": {"hostile": text[2], "hostile_list": text}}))
+facts = {"hostile": text[2], "hostile_list": text}
+print(json.dumps({"changed": False, "msg": text[0], "list": text, "ansible_facts": facts}))
 """
 
 

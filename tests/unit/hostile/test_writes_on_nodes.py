@@ -31,7 +31,8 @@ from ansible.module_utils.basic import AnsibleModule
 module = AnsibleModule({"mark": {}, "lease": {}}, supports_check_mode=True)
 if not module.check_mode:
     open(module.params["mark"], "w").close()
-    urllib.request.urlopen(urllib.request.Request(module.params["lease"], b"{}", {"Content-Type": "application/json"}, method="DELETE"))
+    head = {"Content-Type": "application/json"}
+    urllib.request.urlopen(urllib.request.Request(module.params["lease"], b"{}", head, method="DELETE"))
 module.exit_json(changed=True)
 """
 

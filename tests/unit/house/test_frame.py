@@ -47,10 +47,12 @@ def check_of(stage):
 def facts_of(cls):
     return dataclasses.make_dataclass("Facts", [("fake", typing.Any, None)], bases=(cls,), frozen=True)
 
-TABLE = {**{stage: (facts_of(cls), check_of(stage)) for stage, (cls, _check) in TABLE.items()}, "validate": TABLE["validate"]}
+PLAYED = {stage: (facts_of(cls), check_of(stage)) for stage, (cls, _check) in TABLE.items()}
+TABLE = {**PLAYED, "validate": TABLE["validate"]}
 """
 SOURCES = """
-SOURCES = {**{stage: {**fields, "fake": OfCluster("fake", "findings")} for stage, fields in SOURCES.items()}, "validate": SOURCES["validate"]}
+PLAYED_SOURCES = {stage: {**fields, "fake": OfCluster("fake", "findings")} for stage, fields in SOURCES.items()}
+SOURCES = {**PLAYED_SOURCES, "validate": SOURCES["validate"]}
 CHANGES = {}
 """
 OBSERVE = [

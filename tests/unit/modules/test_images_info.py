@@ -17,7 +17,8 @@ HELM = """#!/bin/sh
 echo "$@" >> {folder}/calls
 case "$*" in
 *broken*) echo "Error: failed to download: no such host" >&2; exit 1 ;;
-*picky*) echo "Error: chart requires kubeVersion: >= 1.24.0-0 which is incompatible with Kubernetes v1.20.0" >&2; exit 1 ;;
+*picky*)
+  echo "Error: chart requires kubeVersion: >= 1.24.0-0 which is incompatible with Kubernetes v1.20.0" >&2; exit 1 ;;
 */srv/*) echo "Error: path not found" >&2; exit 1 ;;
 *garbage*) printf 'a: [' ; exit 0 ;;
 *hangs*) sleep 60 ;;

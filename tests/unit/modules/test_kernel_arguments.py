@@ -29,7 +29,8 @@ GRUBBY = """cd "$NODE"; touch args; args=" $(cat args) "
 for option; do case $option in
 --info=ALL) printf 'index=0\\nkernel="/vmlinuz"\\nargs="ro%s"\\nindex=1\\nargs="ro%s"\\n' "$args" "$args"; exit;;
 --remove-args=*) for one in ${option#*=}; do args=$(echo "$args" | sed "s, $one , ,"); done;;
---args=*) for one in ${option#*=}; do key=${one%%=*}; args=$(echo "$args" | sed -E "s, $key(=[^ ]*)? , ,"); args="$args $one "; done;;
+--args=*) for one in ${option#*=}; do
+    key=${one%%=*}; args=$(echo "$args" | sed -E "s, $key(=[^ ]*)? , ,"); args="$args $one "; done;;
 esac; done
 echo "$args" > args; echo told >> told"""
 

@@ -33,9 +33,9 @@ def fixture_folder(tmp_path: pathlib.Path) -> FactFolder:
     return folder
 
 
-_NAMES = "password client_key API-KEY x.mkey sm_key private-keys Token kubeconfig bearer to\u212aen guid rate secret\n pkeys".split(
-    " "
-)
+_NAMES = (
+    "password client_key API-KEY x.mkey sm_key private-keys Token kubeconfig bearer to\u212aen guid rate secret\n pkeys"
+).split(" ")
 _TEXTS = (
     "eyJhbGciOi.eyJzdWIiOi.x",
     "a\neyJhbGciOi.eyJzdWIiOi",

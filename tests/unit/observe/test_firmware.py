@@ -69,7 +69,10 @@ def test_a_build_without_json_is_asked_for_the_table(node: FirmwareNode) -> None
 
 
 def test_devlink_says_what_is_stored(node: FirmwareNode) -> None:
-    said = '{"info":{"pci/%s":{"versions":{"fixed":{"fw.psid":"MT_9"},"running":{"fw.version":"1.2.3"},"stored":{"fw.version":"1.2.4"}}}}}'
+    said = (
+        '{"info":{"pci/%s":{"versions":{"fixed":{"fw.psid":"MT_9"},'
+        '"running":{"fw.version":"1.2.3"},"stored":{"fw.version":"1.2.4"}}}}}'
+    )
     node.tool(
         "devlink",
         f"[ $4 = pci/{FIRST} ] || {{ echo 'kernel answers: Operation not supported' >&2; exit 1; }}; echo"

@@ -96,7 +96,7 @@ def test_it_holds_what_the_look_needs_and_not_the_kubernetes_client(packed: byte
     )
     assert not [name for name in names if name.endswith(("_observe/kubernetes.py", "_cluster.py"))]
     # an exec carries it to each node
-    assert len(packed) < 158_000
+    assert len(packed) < 160_000
     assert archive.archive(ENTRY) == packed
 
 

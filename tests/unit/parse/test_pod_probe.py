@@ -19,7 +19,7 @@ speed 0000:01:10.4 2.5 GT/s PCIe
 width 0000:01:10.4 1
 rate siw2 2.5 Gb/sec (1X SDR)
 rdma [{"ifindex":0,"ifname":"siw3","port":1,"state":"DOWN","physical_state":"LINK_UP"},{"ifindex":1,"ifname":"siw2","port":1,"state":"ACTIVE","netdev":"net1"} ]
-"""
+"""  # noqa: E501
 MLX = """\
 env PCIDEVICE_NVIDIA_COM_MLX=0000:3C:00.2,0000:4d:00.3
 pci 0000:3c:00.2 mlx5_16

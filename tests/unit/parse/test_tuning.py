@@ -84,7 +84,8 @@ def captured(name: str) -> str:
         ),
         (
             tuning.kubelet_settings,
-            '{\n  "kind": "KubeletConfiguration",\n  "cpuManagerPolicy": "static",\n  "reservedSystemCPUs": "0-1,32"\n}',
+            '{\n  "kind": "KubeletConfiguration",\n  "cpuManagerPolicy": "static",\n'
+            '  "reservedSystemCPUs": "0-1,32"\n}',
             {"cpuManagerPolicy": "static", "reservedSystemCPUs": "0-1,32"},
         ),
         # of another mapping

@@ -15,11 +15,13 @@ from ansible_collections.linerate.rdma.tests.unit.truth.table import GAPS, ROWS,
 
 HEAD = """# What a green run does not depend on
 
-Each fact that a run is judged by is broken in turn, in healthy fleets of several sizes: made wrong, larger, smaller, or that of another node; unread; left out.
-The run must not be green then. Where it may be, a row of this page says why. Each row is a test (`tests/unit/truth`): a fact that is noticed after all has no
-row, and one that is not noticed has one. The page is made from these tests (`python -m tests.unit.truth.page > docs/truth.md`). `*` stands for any text.
+Each fact that a run is judged by is broken in turn, in healthy fleets of several sizes: made wrong, larger, smaller, or
+that of another node; unread; left out. The run must not be green then. Where it may be, a row of this page says why.
+Each row is a test (`tests/unit/truth`): a fact that is noticed after all has no row, and one that is not noticed has
+one. The page is made from these tests (`python -m tests.unit.truth.page > docs/truth.md`). `*` stands for any text.
 
-Facts are named as they lie in the folder of the report, `facts/<kind>/<node>.json` (see [facts](facts.md)); `(PF)`, `(leaf)` or `(node)` says of what.
+Facts are named as they lie in the folder of the report, `facts/<kind>/<node>.json` (see [facts](facts.md)); `(PF)`,
+`(leaf)` or `(node)` says of what.
 
 """
 SILENT_HEAD = "## Facts that do not count\n\n"

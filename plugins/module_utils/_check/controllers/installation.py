@@ -99,7 +99,8 @@ def helm_remove(operator: Operator, release: str, namespace: str) -> str:
 
 def by_whom(found: Controller) -> str:
     """Who installed it, as far as its Deployment says."""
-    return f"{_BY.get(found.origin, 'by hand')}{f' (release {found.release})' if found.origin == 'helm' and found.release else ''}"
+    release = f" (release {found.release})" if found.origin == "helm" and found.release else ""
+    return f"{_BY.get(found.origin, 'by hand')}{release}"
 
 
 def stands(found: Controller) -> str:

@@ -645,7 +645,8 @@ _REASONS = {
 def _of_version(version: ServiceVersion, seen: Seen) -> Trouble:
     name, space = f"ClusterServiceVersion {version.name}", version.namespace
     show = f"kubectl -n {space} describe clusterserviceversion {version.name}"
-    said = f"{version.phase or 'no phase yet'}{f', {version.reason}' if version.reason else ''}{f': {version.message}' if version.message else ''}"
+    reason, message = version.reason and f", {version.reason}", version.message and f": {version.message}"
+    said = f"{version.phase or 'no phase yet'}{reason}{message}"
     if version.phase in ("Replacing", "Deleting"):
         newer = next(
             (item.name for item in seen.versions.values() if item.namespace == space and item.replaces == version.name),

@@ -50,7 +50,9 @@ linerate_run() {
   printf '\\n@linerate-end %s %d\\n' "$linerate_token" "$linerate_code" >&2
 }
 if [ "$linerate_size" -gt 0 ]; then head -c "$linerate_size" | linerate_run "$@"; else linerate_run "$@" < /dev/null; fi
-while read -r linerate_line && [ "$linerate_line" = "$linerate_token" ]; do printf '\\n@linerate-heard %s\\n' "$linerate_token"; done
+while read -r linerate_line && [ "$linerate_line" = "$linerate_token" ]; do
+  printf '\\n@linerate-heard %s\\n' "$linerate_token"
+done
 exit 0
 """
 #: what the words of a command follow. Its container needs sh, head and cat
