@@ -19,9 +19,7 @@ Made by 'python -m dev.names' of roles/*/meta/argument_specs.yml: do not edit it
 
 from __future__ import annotations
 
-import typing
-
-ROLE_VARIABLES: typing.Dict[str, str] = {
+ROLE_VARIABLES: dict[str, str] = {
 '''
 
 

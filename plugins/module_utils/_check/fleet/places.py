@@ -77,6 +77,10 @@ def _place(
     return Place(node, member.hca.name, member.rail, names.get(far[0].guid, far[0].guid), far[0].port)
 
 
+#: by GUID of a port: the other end of its link, and the link
+Ends = typing.Mapping[str, tuple[LinkEnd, Link]]
+
+
 def far_ends(topology: Topology) -> dict[str, tuple[LinkEnd, Link]]:
     """For each port with a GUID, which those of CAs have, the other end of its link and the link."""
     result = {}

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compare to which leaf each HCA of a node is cabled: rails. Check id: ``fabric.rails``."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+
+from ..._model.fabric import LinkEnd
+from ..._model.findings import FAIL, WARN, Finding, ok
+from ..._model.intent import Fabric
+from ..fleet.hcas_of_fabric import Member, Membership
+from ..fleet.places import Ends, families_of
+from .names import MOST, Names, some
+
+#: of the nodes: when more are cabled in a way of their own, the fabric has no rails at all
+_NO_RAILS = 0.25
+
+
+# rails
+
+#: the leaves of a node by rail; None where the topology shows none
+_Cabling = tuple[typing.Optional[str], ...]
+
+
+def check_rails(fabric: Fabric, membership: Membership, ends: Ends, names: Names) -> list[Finding]:
+    """HCA k of each node must be on the leaf of the k-th HCAs of the nodes beside it.
+
+    Nodes that share a leaf must share all of them. One that does not is compared with the most similar cabling that
+    more nodes have. Only servers of one model are compared: the order of the slots means nothing beside another one.
+    """
+    expected = "HCA k of nodes side by side on one leaf"
+    if fabric.rails == "none":
+        return [ok("fabric.rails", fabric.name, "not compared: the intent says rails: none", "any cabling")]
+    cablings = _cablings(membership, ends)
+    models = [
+        _Cablings.of({name: cablings[name] for name in group if name in cablings}) for group in families_of(membership)
+    ]
+    odd = sum(len(model.odd) for model in models)
+    if odd > MOST and sum(
+        len(model.nodes[cabling]) for model in models for cabling, _rival in model.odd
+    ) > _NO_RAILS * len(cablings):
+        why = (
+            f"{odd} ways of cabling are found among {len(cablings)} nodes: this fabric is not built in rails, or many"
+            " cables are swapped."
+        )
+        remedy = (
+            "If it shall have rails, compare the nodes' findings fabric.hca with the cabling plan; if not, write"
+            " 'rails: none' into the fabric."
+        )
+        return [Finding("fabric.rails", fabric.name, WARN, f"{odd} ways of cabling", expected, why, remedy)]
+    findings = [
+        finding for model in models for finding in _check_model(fabric, model, membership, ends, names, expected)
+    ]
+    leaves = len({leaf for cabling in cablings.values() for leaf in cabling if leaf})
+    return findings or [ok("fabric.rails", fabric.name, f"{len(cablings)} nodes on {leaves} leaves", expected)]
+
+
+def _check_model(
+    fabric: Fabric, model: _Cablings, membership: Membership, ends: Ends, names: Names, expected: str
+) -> typing.Iterator[Finding]:
+    nodes = model.nodes
+    for cabling, rival in model.odd:
+        rails = _differing(cabling, rival)
+        for name in nodes[cabling]:
+            usual = some([f"rail {rail} on {names.node(rival[rail] or '')}" for rail in rails])
+            beside = model.having(rival, rails)
+            why = f"{_how(cabling, rival, rails)} {len(beside)} nodes beside it have {usual}: {some(beside)}."
+            yield _wrong_cable(f"{name} {fabric.name}", _where(name, membership, ends, names, rails), usual, why)
+    for cabling, rival in model.tied:
+        # each pair once
+        if nodes[cabling][0] < nodes[rival][0]:
+            rails = _differing(cabling, rival)
+            both = [_where(group[0], membership, ends, names, rails) for group in (nodes[cabling], nodes[rival])]
+            why = (
+                f"{_how(cabling, rival, rails)} As many nodes are cabled one way as the other, so the cabling plan must"
+                f" tell which is right: {some(model.having(cabling, rails))} against"
+                f" {some(model.having(rival, rails))}."
+            )
+            yield _wrong_cable(fabric.name, "; ".join(both), expected, why)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Cablings:
+    """How the servers of one model are cabled.
+
+    :ivar nodes: by cabling
+    :ivar alike: by cabling those that agree with it, itself first
+    :ivar odd: a cabling, and the one with which more nodes agree and that it contradicts
+    :ivar tied: the same, where as many agree with the other one
+    """
+
+    nodes: typing.Mapping[_Cabling, typing.Sequence[str]]
+    alike: typing.Mapping[_Cabling, typing.Sequence[_Cabling]]
+    odd: typing.Sequence[tuple[_Cabling, _Cabling]]
+    tied: typing.Sequence[tuple[_Cabling, _Cabling]]
+
+    @classmethod
+    def of(cls, cablings: typing.Mapping[str, _Cabling]) -> _Cablings:
+        nodes: dict[_Cabling, list[str]] = {}
+        for name, cabling in cablings.items():
+            nodes.setdefault(cabling, []).append(name)
+        alike = _agreeing(nodes)
+        count = {cabling: sum(len(nodes[other]) for other in others) for cabling, others in alike.items()}
+        rivals = _rivals(count)
+        odd = [(cabling, rival) for cabling, rival in rivals.items() if count[rival] > count[cabling]]
+        return cls(
+            nodes, alike, odd, [(cabling, rival) for cabling, rival in rivals.items() if count[rival] == count[cabling]]
+        )
+
+    def having(self, cabling: _Cabling, rails: typing.Sequence[int]) -> list[str]:
+        """The nodes that agree with a cabling and have one of its leaves on these rails at least."""
+        return [
+            name
+            for other in self.alike[cabling]
+            if any(cabling[rail] == other[rail] for rail in rails)
+            for name in self.nodes[other]
+        ]
+
+
+def _wrong_cable(subject: str, measured: str, expected: str, why: str) -> Finding:
+    remedy = (
+        "Put the cables right at one of the ends named here; until then traffic of one rail takes the way over the"
+        " spines."
+    )
+    return Finding("fabric.rails", subject, FAIL, measured, expected, why, remedy)
+
+
+def _cablings(membership: Membership, ends: Ends) -> dict[str, _Cabling]:
+    """By node, of those that have a leaf at all."""
+    result = {}
+    rails = 1 + max((member.rail for members in membership.members.values() for member in members), default=-1)
+    for name, members in membership.members.items():
+        leaves: list[typing.Optional[str]] = [None] * rails
+        for member in members:
+            far = _far(member, ends)
+            leaves[member.rail] = far.guid if far else None
+        if any(leaves):
+            result[name] = tuple(leaves)
+    return result
+
+
+def _far(member: Member, ends: Ends) -> typing.Optional[LinkEnd]:
+    """The port of the leaf at the other end of an HCA's cable."""
+    far = ends.get(member.port.guid or "") if member.port else None
+    return far[0] if far and far[0].kind == "Switch" else None
+
+
+def _by_leaf(cablings: typing.Collection[_Cabling]) -> dict[str, list[_Cabling]]:
+    """The cablings that have a leaf, on whichever rail."""
+    by_leaf: dict[str, list[_Cabling]] = {}
+    for cabling in cablings:
+        for leaf in {leaf for leaf in cabling if leaf}:
+            by_leaf.setdefault(leaf, []).append(cabling)
+    return by_leaf
+
+
+def _agreeing(cablings: typing.Collection[_Cabling]) -> dict[_Cabling, list[_Cabling]]:
+    """For each cabling itself and those that are the same as far as both show it: one that lacks a cable agrees with
+    the whole one."""
+    by_leaf = _by_leaf(cablings)
+    result = {}
+    for cabling in cablings:
+        near = dict.fromkeys(other for leaf in cabling if leaf for other in by_leaf[leaf] if other != cabling)
+        result[cabling] = [
+            cabling,
+            *(other for other in near if _alike(cabling, other) and not _differing(cabling, other)),
+        ]
+    return result
+
+
+def _rivals(count: typing.Mapping[_Cabling, int]) -> dict[_Cabling, _Cabling]:
+    """For each cabling that contradicts another one, the most similar of them, and of several the one with which most
+    nodes agree."""
+    by_leaf = _by_leaf(count)
+    result = {}
+    for cabling in count:
+        near = {
+            other
+            for leaf in cabling
+            if leaf
+            for other in by_leaf[leaf]
+            if other != cabling and _differing(cabling, other)
+        }
+        if near:
+            result[cabling] = max(
+                near, key=lambda other: (_alike(cabling, other), count[other], tuple(leaf or "" for leaf in other))
+            )
+    return result
+
+
+def _differing(one: _Cabling, other: _Cabling) -> list[int]:
+    """The rails on which both have a leaf, and not the same."""
+    return [rail for rail, (first, second) in enumerate(zip(one, other)) if first and second and first != second]
+
+
+def _alike(one: _Cabling, other: _Cabling) -> int:
+    return sum(first == second for first, second in zip(one, other) if first)
+
+
+def _how(cabling: _Cabling, rival: _Cabling, rails: typing.Sequence[int]) -> str:
+    swapped = len(rails) == 2 and cabling[rails[0]] == rival[rails[1]] and cabling[rails[1]] == rival[rails[0]]
+    return (
+        f"The cables of rail {rails[0]} and rail {rails[1]} are swapped."
+        if swapped
+        else f"Cabled another way: rail {some(list(map(str, rails)))}."
+    )
+
+
+def _where(node: str, membership: Membership, ends: Ends, names: Names, rails: typing.Sequence[int]) -> str:
+    """Both ends of each cable."""
+    words = []
+    for member in membership.members[node]:
+        far = _far(member, ends)
+        if member.rail in rails and far:
+            words.append(f"{member.hca.name} on {names.port(far.guid, far.port)}")
+    return f"{node}: {some(words)}"

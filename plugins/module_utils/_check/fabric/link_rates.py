@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Compare the rates of links of HCAs and of switches with what both ends can do. Check id: ``fabric.rate``."""
+
+from __future__ import annotations
+
+import collections
+import typing
+
+from ..._model.fabric import LANE_GBPS, SeenCapabilities, Topology
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.intent import Fabric
+from ..fleet.hcas_of_fabric import Membership
+from ..fleet.places import Ends, could_be, end_of
+from .names import Names
+from .uplinks import _usual, switch_links
+from .way import Way
+
+
+def check_hca_rates(
+    fabric: Fabric, membership: Membership, ends: Ends, capabilities: typing.Optional[SeenCapabilities]
+) -> list[Finding]:
+    """A link below what both of its ends can do: the whole collective waits for the slowest.
+
+    Without that knowledge, and among HCAs of one board, the fastest link tells what the others could be.
+    """
+    known = capabilities is not None and capabilities.error is None
+    faster = could_be(capabilities)
+    rates = {}
+    findings = []
+    for name, members in membership.members.items():
+        for member in members:
+            subject, port = f"{name} {member.hca.name}", member.port
+            if port is None:
+                continue
+            if port.rate_gbps is None:
+                why = "The rate of the port could not be read, so whether its link is slow is not known."
+                findings.append(
+                    Finding(
+                        "fabric.rate",
+                        subject,
+                        UNKNOWN,
+                        "not read",
+                        "a rate",
+                        why,
+                        f"See the finding discover.read of {name}.",
+                    )
+                )
+                continue
+            rates[subject] = (port.rate_gbps, (member.hca.board, member.hca.pci.device if member.hca.pci else None))
+            far = ends.get(port.guid or "")
+            more = faster.get((port.guid or "", port.number)) or (faster.get(end_of(far[0])) if far else None)
+            if more:
+                findings.append(_below(subject, f"{port.rate_gbps:g} Gb/s", more))
+    slow = {finding.subject for finding in findings}
+    best: dict[typing.Any, float] = {}
+    for rate, kind in rates.values():
+        best[kind] = max(rate, best.get(kind, 0.0))
+    for subject, (rate, kind) in rates.items():
+        if rate < best[kind] and subject not in slow:
+            findings.append(_slow(subject, rate, best[kind], "HCAs of its kind", known))
+    if any(finding.status in (FAIL, UNKNOWN) for finding in findings):
+        return findings
+    spread = ", ".join(
+        f"{count} of {rate:g} Gb/s"
+        for rate, count in sorted(collections.Counter(rate for rate, _kind in rates.values()).items())
+    )
+    return [
+        *findings,
+        ok(
+            "fabric.rate", fabric.name, f"links of HCAs: {spread or 'none'}", "as fast as both ends of each link can be"
+        ),
+    ]
+
+
+def check_switch_rates(
+    fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names, way: Way
+) -> list[Finding]:
+    """A link between switches below what its ends can do; without that knowledge, below most of the others. Links of
+    others alone are left out."""
+    links = [link for link in switch_links(topology) if end_of(link.a) in way.ours]
+    if not links:
+        return []
+    known = capabilities is not None and capabilities.error is None
+    faster = could_be(capabilities)
+    rates = {link: link.width * LANE_GBPS[link.speed] for link in links if link.width and link.speed in LANE_GBPS}
+    usual = _usual(list(map(int, rates.values()))) if rates else 0
+    findings = []
+    for link in links:
+        subject = f"{names.port(link.a.guid, link.a.port)} - {names.port(link.b.guid, link.b.port)}"
+        shown, more = (
+            f"{link.width or '?'}x{link.speed or '???'}",
+            faster.get(end_of(link.a)) or faster.get(end_of(link.b)),
+        )
+        if more:
+            findings.append(_below(subject, f"{rates[link]:g} Gb/s" if link in rates else shown, more))
+        elif link not in rates:
+            why = (
+                f"The tool shows the link as {shown}: its version does not know this width or speed, or the switch did"
+                " not say."
+            )
+            remedy = "Use infiniband-diags of rdma-core 48 or newer, which know XDR, and run iblinkinfo by hand."
+            findings.append(Finding("fabric.rate", subject, UNKNOWN, shown, "a width and a speed", why, remedy))
+        elif rates[link] < usual and not known:
+            findings.append(_slow(subject, rates[link], usual, "switches", known))
+    subject = f"{fabric.name} switches"
+    return findings or [
+        ok(
+            "fabric.rate",
+            subject,
+            f"{len(rates)} links, most of {usual:g} Gb/s",
+            "as fast as both ends of each link can be",
+        )
+    ]
+
+
+def _below(subject: str, measured: str, could_be: str) -> Finding:
+    why = (
+        f"Both ends of the link support {could_be}, and it trained down: a cable or transceiver that is bad or too old,"
+        " or a setting of a port."
+    )
+    remedy = "Seat or replace the cable or transceiver, and see the speeds enabled at both ports (ibportstate)."
+    return Finding("fabric.rate", subject, FAIL, measured, could_be, why, remedy)
+
+
+def _slow(subject: str, rate: float, best: float, kind: str, known: bool) -> Finding:
+    """:param known: both ends are known to support no more, so that it may be meant so"""
+    if known:
+        why = (
+            f"The link runs below other links of {kind}. The port at its other end supports no more: a slower or a"
+            " split port of the switch."
+        )
+        return Finding(
+            "fabric.rate",
+            subject,
+            WARN,
+            f"{rate:g} Gb/s",
+            f"{best:g} Gb/s",
+            why,
+            "If it is not meant so, move the cable to a port of full speed.",
+        )
+    why = (
+        f"The link runs below the other links of {kind} in this fabric, and what its ends can do is not known: it may"
+        " have trained down in width or speed."
+    )
+    remedy = "Seat or replace the cable or transceiver, and see the switch port's settings."
+    return Finding("fabric.rate", subject, FAIL, f"{rate:g} Gb/s", f"{best:g} Gb/s", why, remedy)

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Count the links between leaves and spines, and compare leaves with each other. Check id: ``fabric.uplinks``."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import operator
+import typing
+
+from ..._model.fabric import Link, Topology
+from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
+from ..._model.intent import Fabric
+from .names import Names, some
+from .way import Way
+
+#: at each link of a leaf, when leaves are compared; that of a fabric in pods is looked at once
+_MOST_LOOKS = 20
+
+
+# links
+
+
+def switch_links(topology: Topology) -> list[Link]:
+    return [link for link in topology.links if link.a.kind == "Switch" and link.b.kind == "Switch"]
+
+
+def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) -> list[Finding]:
+    """A leaf with fewer links to other switches than the intent says, else than most of the leaves that share a switch
+    with it.
+
+    Only leaves with HCAs of the fabric are compared: one for storage is built otherwise. What all of them lack, such as
+    one spine, only the intent tells. A leaf with fewer HCAs than the others needs fewer links: one of which no HCA has
+    a smaller share is a warning.
+    """
+    uplinks: dict[str, typing.Counter[str]] = {leaf: collections.Counter() for leaf in sorted(way.leaves)}
+    for link in switch_links(topology):
+        for near, far in ((link.a, link.b), (link.b, link.a)):
+            if near.guid in uplinks:
+                uplinks[near.guid][far.guid] += 1
+    most = max((sum(count.values()) for count in uplinks.values()), default=0)
+    expected = "as many as the leaves beside it; what all lack only uplinks of the intent tells"
+    if fabric.uplinks is not None:
+        expected = f"{fabric.uplinks} at least, as the intent says"
+        findings = _check_wanted_uplinks(fabric.uplinks, uplinks, names)
+    else:
+        findings = list(_compare_uplinks(fabric, uplinks, _hcas_by_leaf(topology), names, expected))
+    return findings or [
+        ok(
+            "fabric.uplinks",
+            fabric.name,
+            f"{len(uplinks)} leaves, {most} links to other switches each at most",
+            expected,
+        )
+    ]
+
+
+#: links of a leaf to other switches, by the GUID of these
+_Uplinks = typing.Counter[str]
+
+
+def _check_wanted_uplinks(wanted: int, uplinks: typing.Mapping[str, _Uplinks], names: Names) -> list[Finding]:
+    findings = []
+    for leaf, count in uplinks.items():
+        own = sum(count.values())
+        if own < wanted:
+            has = some([f"{names.node(guid)} ({count[guid]})" for guid in sorted(count)]) or "none"
+            why = (
+                f"The intent says that each leaf has {wanted} links to other switches (uplinks). This one has links to:"
+                f" {has}."
+            )
+            findings.append(
+                Finding(
+                    "fabric.uplinks",
+                    names.node(leaf),
+                    FAIL,
+                    f"{own} links to other switches",
+                    f"{wanted} links",
+                    why,
+                    _OF_UPLINKS,
+                )
+            )
+    return findings
+
+
+def _compare_uplinks(
+    fabric: Fabric, uplinks: typing.Mapping[str, _Uplinks], hcas: typing.Mapping[str, int], names: Names, expected: str
+) -> typing.Iterator[Finding]:
+    """Leaves with fewer links than those beside them.
+
+    All leaves of a pod have the same leaves beside them, so that a fabric is looked at once. A topology in which each
+    leaf has others beside it is made up.
+    """
+    most = max((sum(count.values()) for count in uplinks.values()), default=0)
+    work = _MOST_LOOKS * sum(map(len, uplinks.values()))
+    for mask, leaves in _leaves_by_neighbours(uplinks).items():
+        short = [leaf for leaf in leaves if sum(uplinks[leaf].values()) < most]
+        if not short or mask & (mask - 1) == 0:
+            continue
+        beside = [leaf for leaf, bit in zip(uplinks, reversed(f"{mask:b}")) if bit == "1"]
+        work -= len(uplinks) + sum(len(uplinks[leaf]) for leaf in beside)
+        if work < 0:
+            why = (
+                "Almost each leaf shares switches with other leaves than the leaf beside it, so the leaves can't be"
+                " compared."
+            )
+            remedy = (
+                f"Write the number of links that each leaf has to other switches into the fabric '{fabric.name}':"
+                " uplinks: NUMBER."
+            )
+            yield Finding(
+                "fabric.uplinks",
+                fabric.name,
+                UNKNOWN,
+                f"{len(uplinks)} leaves, not all compared",
+                expected,
+                why,
+                remedy,
+            )
+            return
+        yield from _compare_leaves(short, {leaf: uplinks[leaf] for leaf in beside}, hcas, names)
+
+
+def _leaves_by_neighbours(uplinks: typing.Mapping[str, _Uplinks]) -> dict[int, list[str]]:
+    """The leaves, by those that share a switch with them, themselves among these: one bit for each, in the order of the
+    leaves."""
+    below: dict[str, int] = {}
+    for number, leaf in enumerate(uplinks):
+        for guid in uplinks[leaf]:
+            below[guid] = below.get(guid, 0) | 1 << number
+    masks: dict[int, list[str]] = {}
+    for number, leaf in enumerate(uplinks):
+        masks.setdefault(
+            functools.reduce(operator.or_, (below[guid] for guid in uplinks[leaf]), 1 << number), []
+        ).append(leaf)
+    return masks
+
+
+def _compare_leaves(
+    short: typing.Iterable[str], pod: typing.Mapping[str, _Uplinks], hcas: typing.Mapping[str, int], names: Names
+) -> typing.Iterator[Finding]:
+    """:param short: the leaves that may have too few links
+    :param pod: these leaves and those beside them, two at least
+    """
+    totals = {leaf: sum(count.values()) for leaf, count in pod.items()}
+    by_total = collections.Counter(totals.values())
+    by_switch: dict[str, typing.Counter[int]] = {}
+    for count in pod.values():
+        for guid, links in count.items():
+            by_switch.setdefault(guid, collections.Counter())[links] += 1
+    for told in by_switch.values():
+        told[0] = len(pod) - sum(told.values())
+    # where fewer than half of the leaves have a link to it, to have none is usual
+    common = {guid: told for guid, told in sorted(by_switch.items()) if 2 * told[0] <= len(pod) + 1}
+    crowds: dict[int, int] = {}
+    for leaf in short:
+        own, count = totals[leaf], pod[leaf]
+        usual = _usual_beside(by_total, own)
+        if own >= usual:
+            continue
+        if usual not in crowds:
+            crowds[usual] = _usual(hcas[name] for name, total in totals.items() if total >= usual)
+        crowd = crowds[usual]
+        if hcas[leaf] < crowd and (own >= hcas[leaf] or own * crowd >= usual * hcas[leaf]):
+            measured, expected = (
+                f"{own} links to other switches for {hcas[leaf]} HCAs",
+                f"{usual} links for {crowd} HCAs, or as many for each HCA",
+            )
+            why = (
+                "The leaf has fewer links than those beside it, and fewer HCAs: it may be built so, or it has lost"
+                " links that its HCAs don't need yet."
+            )
+            yield Finding("fabric.uplinks", names.node(leaf), WARN, measured, expected, why, _OF_FEWER_HCAS)
+            continue
+        usually = {guid: _usual_beside(told, count[guid]) for guid, told in common.items()}
+        missing = [
+            f"{names.node(guid)} ({count[guid]} of {links})" for guid, links in usually.items() if count[guid] < links
+        ]
+        why = (
+            f"Most leaves beside it have {usual} links to other switches. Fewer than the others has it to:"
+            f" {some(missing) or 'no one switch'}."
+        )
+        yield Finding(
+            "fabric.uplinks",
+            names.node(leaf),
+            FAIL,
+            f"{own} links to other switches",
+            f"{usual} links",
+            why,
+            _OF_UPLINKS,
+        )
+
+
+_OF_UPLINKS = "See the ports of both switches (iblinkinfo --down), and seat or replace the cable."
+_OF_FEWER_HCAS = (
+    "Compare the leaf with the cabling plan. If it has lost links, see its ports that are down (iblinkinfo --down), and"
+    " seat or replace the cables."
+)
+
+
+def _hcas_by_leaf(topology: Topology) -> typing.Counter[str]:
+    """Ports of HCAs, of whomever, by the switch to which they are cabled. Aggregation nodes of SHARP are inside of
+    switches."""
+    inside = {node.guid for node in topology.nodes if node.aggregation}
+    ends = ((near, far) for link in topology.links for near, far in ((link.a, link.b), (link.b, link.a)))
+    return collections.Counter(
+        near.guid for near, far in ends if near.kind == "Switch" and far.kind == "Ca" and far.guid not in inside
+    )
+
+
+def _usual(numbers: typing.Iterable[int]) -> int:
+    """The most frequent one; of several the largest, since what is missing can't be more than there was."""
+    return _most_frequent(collections.Counter(numbers))
+
+
+def _usual_beside(numbers: typing.Mapping[int, int], own: int) -> int:
+    """The most frequent one of those beside a leaf.
+
+    :param numbers: how many leaves have each number, the leaf itself among them
+    :param own: of the leaf
+    """
+    return _most_frequent({number: leaves - (number == own) for number, leaves in numbers.items()})
+
+
+def _most_frequent(numbers: typing.Mapping[int, int]) -> int:
+    return max(numbers.items(), key=lambda item: (item[1], item[0]))[0]

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check each fabric of the intent: its names, how it selects HCAs, and its numbers. Check ids: ``validate.names``,
+``validate.select``, ``validate.numbers``."""
+
+from __future__ import annotations
+
+import operator
+import re
+import typing
+
+from ..._model.findings import Finding, ok
+from ..._model.intent import Fabric, Intent
+from ..._model.measuring import NAMESPACE as MEASURING
+from ..._model.profiles import pods_on_a_node, traits
+from ..._model.told import told, told_by
+from . import profile_keys
+from .cluster import _LABEL
+from .line_rate import check_line_rate
+from .measuring_pods import check_pods
+from .refusal import check_range, refuse_value
+
+# the operator's webhook up to v1.6 takes letters, digits and underscores; later ones want a letter or digit at both
+# ends
+_RESOURCE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9_]*[a-zA-Z0-9])?")
+_PCI = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+_GUID = re.compile(r"0x[0-9a-f]{16}")
+_PCI_ID = re.compile(r"[0-9a-f]{4}")
+
+#: ports of a switch of InfiniBand are numbered in 8 bits
+_MOST_UPLINKS = 254
+# the Mellanox plugin of the operator raises NUM_OF_VFS up to this; no other NIC that it knows has more
+_MOST_VIRTUAL_FUNCTIONS = 128
+
+
+def check_fabrics(intent: Intent) -> typing.Iterator[Finding]:
+    """Check each fabric of the intent: names, selection of HCAs, numbers, line rate, measuring pods."""
+    rules = (profile_keys.check, _check_names, _check_select, _check_numbers, check_line_rate, check_pods)
+    for index, fabric in enumerate(intent.fabrics):
+        yield from told_by(rules, fabric, f"rdma_fabrics[{index}]")
+
+
+def _check_names(fabric: Fabric, path: str) -> list[Finding]:
+    findings = told(_resource, fabric, path)
+    for what in ("name", "network.namespace", "network.name", "pool.name", "pool.namespace"):
+        findings += told(_name, fabric, path, what)
+    return findings or [
+        ok("validate.names", path, "all valid", "names that the API server and the operator's webhook take")
+    ]
+
+
+def _resource(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    if fabric.resource_name and (not _RESOURCE.fullmatch(fabric.resource_name) or len(fabric.resource_name) > 63):
+        why = (
+            "The webhook of the SR-IOV operator and the device plugins refuse it: releases up to 1.6 and OpenShift's"
+            " reject a hyphen."
+        )
+        expected = "up to 63 letters, digits and underscores, with a letter or digit at both ends"
+        yield refuse_value(
+            "names",
+            f"{path}.resource_name",
+            f"'{fabric.resource_name}'",
+            expected,
+            why,
+            "Write mlx_compute instead of mlx-compute.",
+        )
+
+
+def _name(fabric: Fabric, path: str, what: str) -> typing.Iterator[Finding]:
+    of_pool = what.startswith("pool.")
+    if of_pool and fabric.pool is None:
+        return
+    name = operator.attrgetter(what)(fabric)
+    if what == "network.name" and not name:
+        # whether the profile does without is validate.profile's to say
+        return
+    if what == "network.namespace" and name == MEASURING:
+        why = "Pods measure in it: a run deletes it with all that is in it, and tenants must have no rights in it."
+        yield refuse_value(
+            "names", f"{path}.{what}", f"'{name}'", "the namespace of the jobs", why, "Name another namespace."
+        )
+    if not _LABEL.fullmatch(name) or len(name) > 63:
+        expected = "up to 63 lower-case letters, digits and hyphens, with a letter or digit at both ends"
+        why = "It becomes the name of a Kubernetes object, and the API server refuses this one."
+        yield refuse_value(
+            "names", f"{path}.ipam.{what}" if of_pool else f"{path}.{what}", f"'{name}'", expected, why, "Rename it."
+        )
+
+
+def _check_select(fabric: Fabric, path: str) -> list[Finding]:
+    if not traits(fabric).members:
+        return []
+    path = f"{path}.select"
+    findings = told_by(
+        (_subnet_manager, _selector, _pci_addresses, _vendor, _device, _enough_addresses, _enough_names), fabric, path
+    )
+    return findings or [
+        ok("validate.select", path, "usable", f"names HCAs in a way that profile {fabric.profile} can follow")
+    ]
+
+
+def _subnet_manager(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    managers = fabric.select.subnet_manager
+    if managers and traits(fabric).link == "Ethernet":
+        why = f"The profile {fabric.profile} is Ethernet, and Ethernet has no subnet manager."
+        remedy = "Remove subnet_manager and name the NICs by pci, netdev, or vendor and device."
+        yield refuse_value("select", f"{path}.subnet_manager", ", ".join(managers), "no subnet_manager", why, remedy)
+    elif managers != ("any",):
+        for index, guid in enumerate(managers):
+            if not _GUID.fullmatch(guid):
+                why = "A subnet manager is known by the GUID of its port, as sminfo prints it."
+                expected = "'any' alone, or 0x and 16 lower-case hex digits"
+                remedy = "Copy the sm guid out of sminfo, with its leading zeros."
+                place = f"{path}.subnet_manager" + (f"[{index}]" if len(managers) > 1 else "")
+                yield refuse_value("select", place, f"'{guid}'", expected, why, remedy)
+
+
+def _selector(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    select = fabric.select
+    if not (select.subnet_manager or select.pci or select.netdev or select.vendor or select.device):
+        why = "Nothing says which HCAs of a node belong to this fabric."
+        ethernet = traits(fabric).link == "Ethernet"
+        expected = (
+            "pci, netdev, or vendor and device" if ethernet else "subnet_manager, pci, netdev, or vendor and device"
+        )
+        yield refuse_value(
+            "select",
+            path,
+            "only hcas_per_node",
+            expected,
+            why,
+            "Add one of them; for InfiniBand 'subnet_manager: any' is the simplest.",
+        )
+
+
+def _pci_addresses(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    for index, address in enumerate(fabric.select.pci):
+        if not _PCI.fullmatch(address):
+            why = "sysfs and the operator compare PCI addresses as text, in the kernel's form."
+            remedy = "Copy the address out of 'lspci -D', in lower case."
+            yield refuse_value(
+                "select", f"{path}.pci[{index}]", f"'{address}'", "dddd:bb:dd.f, such as 0000:3c:00.0", why, remedy
+            )
+
+
+def _vendor(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    yield from _pci_id(f"{path}.vendor", fabric.select.vendor)
+
+
+def _device(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    yield from _pci_id(f"{path}.device", fabric.select.device)
+
+
+def _pci_id(place: str, value: typing.Optional[str]) -> typing.Iterator[Finding]:
+    if value is not None and not _PCI_ID.fullmatch(value):
+        expected = "four lower-case hex digits in quotes, such as '15b3'"
+        yield refuse_value(
+            "select", place, f"'{value}'", expected, "PCI ids are compared as text.", "Copy it out of 'lspci -nn'."
+        )
+
+
+def _enough_addresses(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    yield from _enough(fabric, f"{path}.pci", fabric.select.pci)
+
+
+def _enough_names(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    yield from _enough(fabric, f"{path}.netdev", fabric.select.netdev)
+
+
+def _enough(fabric: Fabric, place: str, items: tuple[str, ...]) -> typing.Iterator[Finding]:
+    # a list of PCI addresses may be longer than one node's share, since nodes may differ; a shorter one can never be
+    # enough
+    if items and len(set(items)) < fabric.select.hcas_per_node:
+        why = "A node can't have more HCAs on this fabric than the list names."
+        remedy = "List all of them, or lower hcas_per_node."
+        yield refuse_value(
+            "select", place, f"{len(set(items))} named", f"{fabric.select.hcas_per_node} (hcas_per_node)", why, remedy
+        )
+
+
+def _check_numbers(fabric: Fabric, path: str) -> list[Finding]:
+    findings = told_by((_hcas, _functions, _mtu, _uplinks), fabric, path)
+    return findings or [
+        ok(
+            "validate.numbers",
+            path,
+            f"{fabric.select.hcas_per_node} HCAs, {pods_on_a_node(fabric)} pods a node",
+            "numbers that an HCA can do",
+        )
+    ]
+
+
+def _hcas(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    if traits(fabric).members:
+        yield from check_range(f"{path}.select.hcas_per_node", fabric.select.hcas_per_node, 1, 64, "HCAs")
+
+
+def _functions(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    # that there must be some is validate.profile's to say
+    if traits(fabric).functions and fabric.virtual_functions:
+        yield from check_range(
+            f"{path}.virtual_functions", fabric.virtual_functions, 1, _MOST_VIRTUAL_FUNCTIONS, "VFs a physical function"
+        )
+
+
+def _mtu(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    if fabric.mtu is not None:
+        yield from check_range(f"{path}.mtu", fabric.mtu, 576, 65520, "bytes")
+
+
+def _uplinks(fabric: Fabric, path: str) -> typing.Iterator[Finding]:
+    if fabric.uplinks is not None and not 1 <= fabric.uplinks <= _MOST_UPLINKS:
+        why = "No switch has so many ports for it, and a leaf without any leads nowhere."
+        remedy = "Correct the number, or leave it out where one switch has all nodes."
+        yield refuse_value(
+            "numbers", f"{path}.uplinks", f"{fabric.uplinks} links", f"1 to {_MOST_UPLINKS} links", why, remedy
+        )

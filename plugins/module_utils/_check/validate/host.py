@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check what the intent says of the hosts: locked memory, kernel arguments, the kubelet.
+
+Check id: ``validate.host``."""
+
+from __future__ import annotations
+
+import re
+import typing
+
+from ..._model.findings import Finding, ok
+from ..._model.host_intent import HostNeeds, Kubelet, Memlock
+from ..._model.intent import Intent
+from ..._model.told import told, told_by
+from .cluster import _LABEL
+from .refusal import refuse_value
+
+_CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
+
+
+def check_host(intent: Intent) -> list[Finding]:
+    """Check ``rdma_cluster.host``."""
+    host, path, findings = intent.cluster.host, "rdma_cluster.host", []
+    findings += told(_check_memlock, host, path)
+    findings += told_by((_machine_role, _kernel_arguments), host, path)
+    findings += told(_check_kubelet, host, path)
+    return findings or [ok("validate.host", path, "usable values", "usable values")]
+
+
+def _check_memlock(host: HostNeeds, path: str) -> list[Finding]:
+    return [] if host.memlock is None else told_by((_memlock, _limit_gib, _proof_mib), host.memlock, f"{path}.memlock")
+
+
+def _memlock(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
+    if (memlock.limit_gib is None) != memlock.unlimited:
+        measured = f"limit_gib {memlock.limit_gib}, unlimited {memlock.unlimited}"
+        why = "Without a size nobody knows what was meant, and none at all has to be asked for."
+        yield refuse_value(
+            "host",
+            path,
+            measured,
+            "limit_gib, or unlimited: true",
+            why,
+            "Give the size that the jobs register, in GiB.",
+        )
+
+
+def _limit_gib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
+    if memlock.limit_gib is not None and not 1 <= memlock.limit_gib <= 1 << 20:
+        yield refuse_value(
+            "host",
+            f"{path}.limit_gib",
+            str(memlock.limit_gib),
+            "1 to 1048576 GiB",
+            "No job can work with it.",
+            "Correct it.",
+        )
+
+
+def _proof_mib(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
+    if not 1 <= memlock.proof_mib <= min(2047, (memlock.limit_gib or 2) << 10):
+        why = (
+            "The proof registers one buffer, which ibv_rc_pingpong makes at most 2 GiB large, and no larger than the"
+            " limit."
+        )
+        yield refuse_value(
+            "host",
+            f"{path}.proof_mib",
+            f"{memlock.proof_mib} MiB",
+            "1 to 2047 MiB, and within limit_gib",
+            why,
+            "Lower it.",
+        )
+
+
+def _machine_role(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
+    if not _LABEL.fullmatch(host.machine_role):
+        why = "It becomes a label, and a part of the name of a MachineConfig."
+        yield refuse_value(
+            "host",
+            f"{path}.machine_role",
+            f"'{host.machine_role}'",
+            "worker, or the name of a pool",
+            why,
+            "Correct it.",
+        )
+
+
+def _kernel_arguments(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
+    for index, argument in enumerate(host.kernel_arguments):
+        if not argument.strip() or argument.split() != [argument]:
+            why = "The MachineConfig would be degraded, and its pool with it."
+            yield refuse_value(
+                "host",
+                f"{path}.kernel_arguments[{index}]",
+                f"'{argument}'",
+                "one argument without spaces",
+                why,
+                "List each one by itself.",
+            )
+
+
+def _check_kubelet(host: HostNeeds, path: str) -> list[Finding]:
+    return [] if host.kubelet is None else told_by((_settings, _scope, _reserved_cpus), host.kubelet, f"{path}.kubelet")
+
+
+def _settings(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
+    if kubelet == Kubelet(pool_labels=kubelet.pool_labels):
+        why = "A KubeletConfig without a setting reboots the nodes for nothing."
+        yield refuse_value(
+            "host", path, "no setting", "one setting at least", why, "Say topology_manager_policy, or remove the key."
+        )
+
+
+def _scope(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
+    if kubelet.topology_manager_scope and kubelet.topology_manager_policy in (None, "none"):
+        why = "The scope says of what the policy holds, so without a policy it says nothing."
+        expected = "topology_manager_policy beside it"
+        yield refuse_value(
+            "host",
+            f"{path}.topology_manager_scope",
+            kubelet.topology_manager_scope,
+            expected,
+            why,
+            "Name a policy: single-numa-node.",
+        )
+
+
+def _reserved_cpus(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:
+    cpus = kubelet.reserved_system_cpus
+    if cpus is not None and not _is_cpu_list(cpus):
+        why = "The kubelet would not start with it, and OpenShift hands it on unread: the nodes would not come back."
+        expected = "numbers and rising ranges without spaces, such as 0-1,32"
+        yield refuse_value(
+            "host",
+            f"{path}.reserved_system_cpus",
+            f"'{cpus}'",
+            expected,
+            why,
+            "Copy CPUs of each NUMA node out of 'lscpu -e'.",
+        )
+
+
+def _is_cpu_list(text: str) -> bool:
+    """[kubernetes k8s.io/utils/cpuset Parse]"""
+    ranges = [[int(end) for end in part.split("-")] for part in text.split(",")] if _CPUS.fullmatch(text) else []
+    return bool(ranges) and all(part[0] <= part[-1] for part in ranges)

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check the line rate that a fabric shall reach, and the reason for a low one. Check id: ``validate.line_rate``."""
+
+from __future__ import annotations
+
+import operator
+import typing
+
+from ..._model.boundary.fabric import GBPS
+from ..._model.findings import Finding, ok
+from ..._model.intent import Fabric, LineRate
+from ..._model.told import told, told_by
+from .refusal import refuse_value
+
+#: of line_rate: what a floor is made of at least, and below which a reason is needed. No HCA has a port of less than 10
+#: Gb/s; software RDMA may
+_LEAST_FRACTION, _LOW_FRACTION = 0.05, 0.8
+_LEAST_RATE, _LOW_RATE = 1.0, 10.0
+
+
+def check_line_rate(fabric: Fabric, path: str) -> list[Finding]:
+    """Check the line rate of a fabric.
+
+    :param path: of the fabric in the intent
+    """
+    rate, path = fabric.line_rate, f"{path}.line_rate"
+    findings = told(_fraction, f"{path}.fraction", operator.attrgetter("fraction"), rate, 0.92)
+    findings += told(_fraction, f"{path}.fleet_fraction", operator.attrgetter("fleet_fraction"), rate, 0.93)
+    findings += told_by((_expected_rate, _floor, _reason, _reason_of_low), rate, path)
+    if findings:
+        return findings
+    if rate.floor_gbps is not None:
+        return [
+            ok(
+                "validate.line_rate",
+                path,
+                f"{rate.floor_gbps:g} Gb/s, because: {rate.reason}",
+                "an absolute floor has a reason",
+            )
+        ]
+    of = f"{rate.expected_gbps:g} Gb/s or PCIe" if rate.expected_gbps is not None else "what link and PCIe can do"
+    because = f", because: {rate.reason}" if rate.reason else ""
+    return [
+        ok(
+            "validate.line_rate",
+            path,
+            f"{rate.fraction:.0%} of the slower of {of}{because}",
+            "a floor that means something",
+        )
+    ]
+
+
+def _fraction(
+    place: str, read: typing.Callable[[LineRate], float], rate: LineRate, usual: float
+) -> typing.Iterator[Finding]:
+    fraction = read(rate)
+    if not _LEAST_FRACTION <= fraction <= 1:
+        why = "No link carries more than its rate, and a floor of next to nothing proves nothing."
+        yield refuse_value(
+            "line_rate",
+            place,
+            f"{fraction}",
+            f"{_LEAST_FRACTION:g} to 1",
+            why,
+            f"Use {usual}, or a figure that you can defend.",
+        )
+
+
+def _expected_rate(rate: LineRate, path: str) -> typing.Iterator[Finding]:
+    if rate.expected_gbps is not None and not _LEAST_RATE <= rate.expected_gbps <= GBPS.most:
+        why = "No link of an HCA has this rate."
+        remedy = (
+            "Write the rate of the links, such as 400; or leave it out, and what both ends of each link can do counts."
+        )
+        yield refuse_value(
+            "line_rate",
+            f"{path}.expected_gbps",
+            f"{rate.expected_gbps} Gb/s",
+            f"{_LEAST_RATE:g} to {GBPS.most:g} Gb/s",
+            why,
+            remedy,
+        )
+
+
+def _floor(rate: LineRate, path: str) -> typing.Iterator[Finding]:
+    if rate.floor_gbps is not None and not 0 < rate.floor_gbps < float("inf"):
+        why = "A floor that any figure reaches, or none can, proves nothing."
+        yield refuse_value(
+            "line_rate",
+            f"{path}.floor_gbps",
+            f"{rate.floor_gbps} Gb/s",
+            "more than 0 Gb/s",
+            why,
+            "Correct it, or use the fraction.",
+        )
+
+
+def _reason(rate: LineRate, path: str) -> typing.Iterator[Finding]:
+    if rate.floor_gbps is not None and not (rate.reason or "").strip():
+        why = "An absolute floor hides how fast the link could be, so the report must say why it was chosen."
+        yield refuse_value(
+            "line_rate",
+            f"{path}.reason",
+            "no reason",
+            "a reason beside floor_gbps",
+            why,
+            "Add reason, or remove floor_gbps and use the fraction.",
+        )
+
+
+def _reason_of_low(rate: LineRate, path: str) -> typing.Iterator[Finding]:
+    """A floor can be made as low by what it is a part of."""
+    if (rate.reason or "").strip():
+        return
+    limits = (
+        ("fraction", _LEAST_FRACTION, _LOW_FRACTION),
+        ("fleet_fraction", _LEAST_FRACTION, _LOW_FRACTION),
+        ("expected_gbps", _LEAST_RATE, _LOW_RATE),
+    )
+    for name, least, low in limits:
+        value = getattr(rate, name)
+        if value is not None and least <= value < low:
+            why = (
+                f"{name} is {value:g}. A floor this low hides how fast the link could be, so the report must say why it"
+                " was chosen."
+            )
+            yield refuse_value(
+                "line_rate",
+                f"{path}.reason",
+                "no reason",
+                f"a reason beside {name} below {low:g}",
+                why,
+                f"Add reason, or remove {name}.",
+            )

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check the waivers of the intent. Check id: ``validate.waivers``."""
+
+from __future__ import annotations
+
+import typing
+
+from ..._model.findings import MOST_PATTERN, Finding, Waiver, matches, never_waived, ok
+from ..._model.intent import Intent
+from ..._model.load import Hints
+from ..._model.told import told, told_by
+from ..ids import CHECKS
+from .refusal import refuse_value
+
+
+def check_waivers(intent: Intent) -> typing.Iterator[Finding]:
+    """Check each waiver: the reason, the length of its patterns, and whether a finding of that name exists."""
+    hints = Hints()
+    for index, waiver in enumerate(intent.waivers):
+        yield from told(_check_waiver, waiver, f"rdma_waivers[{index}]", hints)
+
+
+def _check_waiver(waiver: Waiver, path: str, hints: Hints) -> list[Finding]:
+    findings = told_by((_waiver_reason, _waiver_length), waiver, path) + told(_waived, waiver, path, hints)
+    return findings or [
+        ok("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known check and a reason")
+    ]
+
+
+def _waiver_reason(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
+    if len(waiver.reason.split()) < 2:
+        why = "The report prints the reason to those who have to trust the run."
+        yield refuse_value(
+            "waivers",
+            f"{path}.reason",
+            f"'{waiver.reason}'",
+            "a reason in words",
+            why,
+            "Say why going on is right all the same.",
+        )
+
+
+def _waiver_length(waiver: Waiver, path: str) -> typing.Iterator[Finding]:
+    for name, pattern in (("check", waiver.check), ("subject", waiver.subject)):
+        if len(pattern) > MOST_PATTERN:
+            why, remedy = "A pattern of this length covers nothing.", "Write * for a part of it."
+            yield refuse_value(
+                "waivers", f"{path}.{name}", f"{len(pattern)} characters", f"at most {MOST_PATTERN}", why, remedy
+            )
+
+
+def _waived(waiver: Waiver, path: str, hints: Hints) -> typing.Iterator[Finding]:
+    if len(waiver.check) > MOST_PATTERN:
+        return
+    covered = [check_id for check_id in CHECKS if matches(waiver.check, check_id)]
+    stages = {check_id.partition(".")[0] for check_id in covered}
+    place, seen, remedy = f"{path}.check", f"'{waiver.check}'", "Copy the id from the report."
+    if not covered:
+        expected = f"id of a check, such as platform.bios; * stands for any text{hints.nearest(waiver.check, CHECKS)}"
+        why = "No check has such an id, so the waiver would cover nothing."
+        yield refuse_value("waivers", place, seen, expected, why, remedy)
+    elif len(stages) > 1:
+        why = "A waiver that covers several stages at once makes the verdict worthless."
+        yield refuse_value("waivers", place, seen, "checks of one stage", why, remedy)
+    elif stages == {"validate"}:
+        why = "An intent that contradicts itself can be corrected by who wrote it; there is nothing to waive."
+        yield refuse_value("waivers", place, seen, "a check of another stage", why, "Correct the intent instead.")
+    elif all(map(never_waived, covered)):
+        why = "It stands for a stage that failed or did not run, and such a stage has proven nothing."
+        remedy = "Remove the waiver, and correct what keeps the stage from running."
+        yield refuse_value("waivers", place, seen, "a check of what a stage looks at", why, remedy)
