@@ -46,7 +46,8 @@ UNLIMITED = "rm -f /run/steady*"
 #: a quarter of that, for one VF of the pod of the stage, which alone has several
 SLOW = (
     "for pod in $(ls /run/netns); do if ip -n $pod link show net2 > /dev/null 2>&1; then "
-    "touch /run/steady.$pod.net1 && tc -n $pod qdisc replace dev net1 root tbf rate 1mbit burst 16kb latency 400ms && exit 0; fi; done"
+    "touch /run/steady.$pod.net1; "
+    "tc -n $pod qdisc replace dev net1 root tbf rate 1mbit burst 16kb latency 400ms && exit 0; fi; done"
 )
 WANTED = {
     "image": IMAGE,
