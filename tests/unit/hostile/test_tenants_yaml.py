@@ -92,4 +92,12 @@ def test_what_is_refused_says_why() -> None:
 def test_a_key_is_text() -> None:
     assert read_yaml("{1: a, on: b, .nan: c}") == {"1": "a", "on": "b", ".nan": "c"}
     with pytest.raises(RdmaError, match="a list or a mapping as a key"):
-        read_yaml("? !!int {=: 5}\n: a\n")
+        read_yaml("? {=: 5}\n: a\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["a: !!bool \"{{ lookup('pipe', 'id') }}\"", "a: !!int ''", "a: !!timestamp x", "a: 0x_"]
+)
+def test_a_tag_in_the_configuration_of_a_tenant_is_an_error_of_that_worker(text: str) -> None:
+    (found,) = feature_discovery.observe(typing.cast(typing.Any, Api(text)))
+    assert found.config is None and found.unread.startswith("no YAML: ") and "lookup" not in found.unread
