@@ -35,8 +35,8 @@ _MOST_NUMBER, _NUMBER = 1000, re.compile(r"[-+]?[0-9][0-9_:.]*")
 #: tags of scalars that YAML takes for something else than text
 _NOT_TEXT = tuple(f"tag:yaml.org,2002:{name}" for name in ("binary", "bool", "float", "int", "null", "timestamp"))
 _TEXT = "tag:yaml.org,2002:str"
-#: explicit tags that change nothing. Behind any other one PyYAML takes the words that follow for granted: it raises what
-#: its own code fails with, or makes sets, bytes and pairs, which no Kubernetes object has
+#: explicit tags that change nothing. Behind any other one PyYAML takes the words that follow for granted: it raises
+#: what its own code fails with, or makes sets, bytes and pairs, which no Kubernetes object has
 _PLAIN_TAGS = {
     "ScalarEvent": ("!", _TEXT),
     "SequenceStartEvent": ("!", "tag:yaml.org,2002:seq"),
