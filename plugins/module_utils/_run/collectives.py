@@ -63,7 +63,7 @@ RESERVE = 900.0
 AT_ONCE = 16
 #: what protects mpirun, and what does not
 _OPEN = (
-    f"mpirun takes commands from any pod that reaches its pod. The NetworkPolicy {NAMESPACE}/{POLICY} admits the pods of"
+    f"mpirun takes commands from any pod that reaches its pod. The NetworkPolicy {NAMESPACE}/{POLICY} admits pods of"
     " this run only, on the pods' own network and where the CNI enforces it: docs/security.md"
 )
 #: text that no command prints

@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import feature_discovery
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import feature_discovery, jobs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import MOST_YAML, read_yaml
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged, Resource
@@ -101,3 +101,9 @@ def test_a_key_is_text() -> None:
 def test_a_tag_in_the_configuration_of_a_tenant_is_an_error_of_that_worker(text: str) -> None:
     (found,) = feature_discovery.observe(typing.cast(typing.Any, Api(text)))
     assert found.config is None and found.unread.startswith("no YAML: ") and "lookup" not in found.unread
+
+
+@pytest.mark.parametrize("data", ["text", ["a"], {"controller_manager_config.yaml": "a: !!int ''"}])
+def test_a_configuration_of_kueue_that_is_none_is_an_error_of_that_object(data: typing.Any) -> None:
+    with pytest.raises(RdmaError):
+        jobs._frameworks({"kind": "ConfigMap", "metadata": {"name": "kueue-manager-config"}, "data": data})
