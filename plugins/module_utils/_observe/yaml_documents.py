@@ -5,6 +5,7 @@ much, so each has its limits. What cannot be read is an RdmaError, whatever is w
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import typing
@@ -15,10 +16,8 @@ from .._model.text import both_ends
 from .._parse.limits import MIB, MOST_DEPTH
 from .kubernetes import Resource
 
-try:
+with contextlib.suppress(ImportError):
     import yaml
-except ImportError:
-    pass
 
 #: bytes of YAML in a ConfigMap. PyYAML takes half a second for it; those that are read have a few thousand
 MOST_YAML = 32 * 1024
