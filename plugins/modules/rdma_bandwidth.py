@@ -14,7 +14,8 @@ author:
 description:
   - Starts one pod per node and rail, each with one interface on the fabric. The pods are in the namespace
     C(linerate-measure), which the module creates and removes, and into which it copies the network of each fabric. A
-    network that differs from O(fabrics) is not copied.
+    network that differs from O(fabrics) is not copied. A C(NetworkPolicy) there admits connections to the pods from
+    pods of the same run only.
   - Finds the RDMA device, the address and the HCA of each pod.
   - Measures the fabrics one after the other, so that the nodes run the pods of only one fabric at a time.
   - First, C(rping) verifies the RDMA connection of a pair. Then C(ib_write_bw) measures the pair. Pairs without a

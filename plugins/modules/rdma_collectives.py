@@ -14,7 +14,8 @@ author:
 description:
   - Starts one pod per node with the GPUs of the node and an interface on each rail of the fabric. The pods are in the
     namespace C(linerate-measure), which the module creates and removes, and into which it copies the network of the
-    fabric.
+    fabric. A C(NetworkPolicy) there admits connections to the pods from pods of the same run only. The CNI must enforce
+    it, because C(mpirun) takes commands from any pod that reaches it.
   - Runs the programs of nccl-tests that C(rdma_cluster.collectives) names, one collective after the other. C(mpirun)
     runs in the pod of the first node of a group. The module starts its daemons in the other pods, so that the image
     needs no sshd.

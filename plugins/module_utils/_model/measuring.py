@@ -11,6 +11,8 @@ import dataclasses
 NAMESPACE = "linerate-measure"
 #: label of the namespace: it is the collection's own, or an admin has prepared it
 LABEL, OWN, PREPARED = "linerate.rdma/measure", "own", "prepared"
+#: name of the NetworkPolicy there
+POLICY = "linerate-rdma"
 #: how an admin prepares it
 PREPARE = (
     f"kubectl apply -f docs/rbac/measuring.yml, which makes {NAMESPACE} with the label {LABEL}={PREPARED} and lets the"

@@ -106,7 +106,8 @@ POWERS: tuple[Power, ...] = (
     ),
     Power(
         MEASURING,
-        "makes networks and pods in the namespace `linerate-measure`, which the file makes, and runs commands in them",
+        "makes networks, pods and a NetworkPolicy in the namespace `linerate-measure`, which the file makes, and runs"
+        " commands in the pods",
         "stages `virtual_functions`, `host`, `bandwidth`, `collectives`, `compare`",
         ROOT,
         "The namespace admits any pod, since Pod Security knows no level with `IPC_LOCK` below `privileged`; and"

@@ -21,6 +21,7 @@ from .intent import Fabric, Intent
 from .lease import NAME as LEASE
 from .lease import NAMESPACE as LEASE_NAMESPACE
 from .measuring import NAMESPACE as MEASURING
+from .measuring import POLICY
 from .node_tuning import NAMESPACE as TUNING_NAMESPACE
 from .node_tuning import TUNED
 from .observers import DAEMON_SET
@@ -237,6 +238,8 @@ def _measuring(intent: Intent) -> typing.Iterator[Right]:
     # commands run over a websocket, which is a GET; newer API servers ask for create as well
     yield from (Right("bandwidth", verb, "Pod", MEASURING, "exec") for verb in ("get", "create"))
     yield Right("bandwidth", "list", "Event", MEASURING)
+    # pods of others connect to none of these
+    yield from (Right("bandwidth", verb, "NetworkPolicy", MEASURING, name=POLICY) for verb in (*_APPLY, "delete"))
     # whether an admin of OpenShift has prepared who admits them
     yield Right("bandwidth", "get", "ServiceAccount", MEASURING, name=ACCOUNT)
     if intent.cluster.host.memlock is not None and any(map(carries_rdma, intent.fabrics)):

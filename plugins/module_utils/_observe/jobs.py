@@ -17,7 +17,7 @@ from .._parse.job import manifest as parse
 from .._parse.job import stack
 from .._parse.kubernetes.core import node as parse_node
 from .._parse.kubernetes.device_claims import CLAIM, SLICE, TEMPLATE, read_claim, read_class, read_slice
-from .._parse.kubernetes.resource import ResourceError, full_name_of, title_of
+from .._parse.kubernetes.resource import ResourceError, full_name_of, mapping_at, title_of
 from .kubernetes import ApiError, Cluster, Resource
 from .yaml_documents import read_yaml
 
@@ -208,7 +208,7 @@ def _labels(namespace: Resource) -> dict[str, str]:
 
 def _frameworks(config_map: Resource) -> tuple[str, ...]:
     """Kinds of jobs that Kueue manages, of the ConfigMap that its own manifests make."""
-    return stack.frameworks(read_yaml(str((config_map.get("data") or {}).get("controller_manager_config.yaml", ""))))
+    return stack.frameworks(read_yaml(str(mapping_at(config_map, "data").get("controller_manager_config.yaml", ""))))
 
 
 class Reader:

@@ -68,6 +68,7 @@ KINDS: dict[str, tuple[str, str, bool]] = {
     "Lease": ("/apis/coordination.k8s.io/v1", "leases", True),
     "DaemonSet": ("/apis/apps/v1", "daemonsets", True),
     "Deployment": ("/apis/apps/v1", "deployments", True),
+    "NetworkPolicy": ("/apis/networking.k8s.io/v1", "networkpolicies", True),
     "PodDisruptionBudget": ("/apis/policy/v1", "poddisruptionbudgets", True),
     "Service": ("/api/v1", "services", True),
     "ServiceCIDR": ("/apis/networking.k8s.io/v1", "servicecidrs", False),

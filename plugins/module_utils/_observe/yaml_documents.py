@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Read YAML that others have written: a ConfigMap, a file with objects, a Helm chart. Few lines of it can stand for
-much, so each has its limits."""
+much, so each has its limits. What cannot be read is an RdmaError, whatever is written there."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import typing
@@ -15,10 +16,8 @@ from .._model.text import both_ends
 from .._parse.limits import MIB, MOST_DEPTH
 from .kubernetes import Resource
 
-try:
+with contextlib.suppress(ImportError):
     import yaml
-except ImportError:
-    pass
 
 #: bytes of YAML in a ConfigMap. PyYAML takes half a second for it; those that are read have a few thousand
 MOST_YAML = 32 * 1024
@@ -35,6 +34,15 @@ _MOST_NUMBER, _NUMBER = 1000, re.compile(r"[-+]?[0-9][0-9_:.]*")
 #: tags of scalars that YAML takes for something else than text
 _NOT_TEXT = tuple(f"tag:yaml.org,2002:{name}" for name in ("binary", "bool", "float", "int", "null", "timestamp"))
 _TEXT = "tag:yaml.org,2002:str"
+#: explicit tags that change nothing. Behind any other one PyYAML takes the words that follow for granted: it raises
+#: what its own code fails with, or makes sets, bytes and pairs, which no Kubernetes object has
+_PLAIN_TAGS = {
+    "ScalarEvent": ("!", _TEXT),
+    "SequenceStartEvent": ("!", "tag:yaml.org,2002:seq"),
+    "MappingStartEvent": ("!", "tag:yaml.org,2002:map"),
+}
+#: what PyYAML makes of a scalar without a tag that Kubernetes takes for text: a date, and the lone signs = and <<
+_TEXT_AS_WELL = tuple(f"tag:yaml.org,2002:{name}" for name in ("merge", "timestamp", "value"))
 _SPLIT = "Write what is repeated less often, or give the objects in several files"
 
 
@@ -47,21 +55,29 @@ def read_yaml(text: str) -> typing.Any:
         raise RdmaError(f"YAML of {len(text)} characters, expected {MOST_YAML} at most")
     try:
         _limit_nodes(text)
-        return yaml.load(text, Loader=_with_text_keys(yaml.SafeLoader))  # noqa: S506
+        return yaml.load(text, Loader=_restricted(yaml.SafeLoader))  # noqa: S506
     except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise RdmaError(f"no YAML: {error}") from error
+        raise RdmaError(f"no YAML: {both_ends(str(error))}") from error
 
 
 def _limit_nodes(text: str) -> None:
-    """:raises ValueError: an alias, of which few make a mapping that has no end when it is walked through, or many
-    levels"""
+    """:raises ValueError: an alias, of which few make a mapping that has no end when it is walked through, many levels,
+    or a tag"""
     depth = 0
     for event in yaml.parse(text, yaml.SafeLoader):
+        _refuse_tag(event)
         if isinstance(event, yaml.AliasEvent):
             raise ValueError(f"alias *{event.anchor}, expected none")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MOST_DEPTH:
             raise ValueError(f"nesting of more than {MOST_DEPTH} levels")
+
+
+def _refuse_tag(event: typing.Any) -> None:
+    """:raises ValueError: an explicit tag that changes what is written there"""
+    tag = getattr(event, "tag", None)
+    if tag is not None and tag not in _PLAIN_TAGS.get(type(event).__name__, ()):
+        raise ValueError(f"tag '{shown(tag)}' in line {event.start_mark.line + 1}, expected none")
 
 
 def has_libyaml() -> bool:
@@ -70,13 +86,13 @@ def has_libyaml() -> bool:
 
 
 @functools.cache
-def _with_text_keys(loader: typing.Any) -> typing.Any:
-    """Return a loader that takes each key of a mapping as the text that is written there, as a JSON object has it, and
-    refuses a key that is no scalar.
+def _restricted(loader: typing.Any) -> typing.Any:
+    """Return a loader that raises nothing but errors of YAML, and makes nothing but what JSON has.
 
-    Whoever writes the text chooses the hash of a number, and Python puts numbers with one hash, or whose places in the
-    dict meet, one behind the other: a mapping of 300,000 such keys takes a minute and more. Numbers of 61 bits suffice
-    for that, so that no limit of their size helps. The hash of a text has a secret in it.
+    It takes each key of a mapping as the text that is written there, as a JSON object has it, and refuses a key that is
+    no scalar. Whoever writes the text chooses the hash of a number, and Python puts numbers with one hash, or whose
+    places in the dict meet, one behind the other: a mapping of 300,000 such keys takes a minute and more. Numbers of 61
+    bits suffice for that, so that no limit of their size helps. The hash of a text has a secret in it.
     """
 
     def construct_mapping(self: typing.Any, node: typing.Any, deep: bool = False) -> typing.Any:
@@ -85,7 +101,21 @@ def _with_text_keys(loader: typing.Any) -> typing.Any:
             node.value = [(_text_key(key), value) for key, value in node.value]
         return loader.construct_mapping(self, node, deep)
 
-    return type("TextKeys", (loader,), {"construct_mapping": construct_mapping})
+    def construct_object(self: typing.Any, node: typing.Any, deep: bool = False) -> typing.Any:
+        if not isinstance(node, yaml.ScalarNode):
+            return loader.construct_object(self, node, deep)
+        try:
+            return loader.construct_object(self, node, deep)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            # PyYAML reads it by code of its own: 0x_ has no digits, and 200 places of base 60 fit into no float
+            what = f"{node.tag.rpartition(':')[2]} '{shown(node.value)}' can't be read"
+            raise yaml.constructor.ConstructorError(None, None, what, node.start_mark) from error
+
+    methods = {"construct_mapping": construct_mapping, "construct_object": construct_object}
+    made = type("Restricted", (loader,), methods)
+    for tag in _TEXT_AS_WELL:
+        made.add_constructor(tag, loader.construct_yaml_str)  # type: ignore[attr-defined]
+    return made
 
 
 def _text_key(key: typing.Any) -> typing.Any:
@@ -103,7 +133,7 @@ def read_documents(text: str, most: int = MOST_CHART) -> list[Resource]:
     lines can't become what has no end.
 
     :param most: characters, of the text and of all that is in it with its aliases. It may have MOST_VALUES values
-    :raises RdmaError: no YAML, a document that is no mapping, or more than that
+    :raises RdmaError: no YAML, a document that is no object of Kubernetes, or more than that
     """
     if len(text) > most:
         raise RdmaError(f"YAML of {len(text)} characters, expected {most} at most", _SPLIT)
@@ -111,9 +141,7 @@ def read_documents(text: str, most: int = MOST_CHART) -> list[Resource]:
     try:
         # first all is counted: an object of PyYAML takes 600 bytes, one that is only counted none
         _Count(most).read(text, loader)
-        documents = [
-            document for document in yaml.load_all(text, Loader=_with_text_keys(loader)) if document is not None
-        ]
+        documents = [document for document in yaml.load_all(text, Loader=_restricted(loader)) if document is not None]
     except _Unfolds as error:
         raise RdmaError(str(error), _SPLIT) from error
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -165,10 +193,12 @@ class _Count:
 
         :raises _Unfolds: it has more than the limits
         :raises yaml.YAMLError: it is no YAML
+        :raises ValueError: it has a tag
         """
         if text.count("%TAG") > _MOST_TAGS:
             raise _Unfolds(f"YAML with more than {_MOST_TAGS} directives %TAG")
         for event in yaml.parse(text, Loader=loader):
+            _refuse_tag(event)
             if isinstance(event, yaml.DocumentStartEvent):
                 self._sizes = {}
             elif isinstance(event, yaml.AliasEvent):

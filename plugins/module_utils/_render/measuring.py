@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The namespace in which pods measure, and where a fabric's pods are in it."""
+"""The namespace in which pods measure, who may connect to them, and where a fabric's pods are in it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 from .._model.intent import Fabric
-from .._model.measuring import LABEL, NAMESPACE, OWN
+from .._model.measuring import LABEL, NAMESPACE, OWN, POLICY
 from .names import MANAGED_BY, Object, owner
 
 #: IPC_LOCK and hostPath are above the level baseline; OpenShift must not write labels of its own there
@@ -25,6 +25,21 @@ def namespace(run: str) -> Object:
         "apiVersion": "v1",
         "kind": "Namespace",
         "metadata": {"name": NAMESPACE, "labels": labels, "annotations": {"openshift.io/node-selector": ""}},
+    }
+
+
+def policy(run: str) -> Object:
+    """Return the NetworkPolicy of the namespace: connections come from the measuring pods of this run alone.
+
+    mpirun and its daemons take commands from any process that connects to them, and have no other protection.
+    """
+    peers = {"podSelector": {"matchLabels": {**MANAGED_BY, **owner(run)}}}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": {"name": POLICY, "namespace": NAMESPACE, "labels": {**MANAGED_BY, **owner(run)}},
+        # all pods of the namespace: one that a killed run has left takes no connection either
+        "spec": {"podSelector": {}, "policyTypes": ["Ingress"], "ingress": [{"from": [peers]}]},
     }
 
 

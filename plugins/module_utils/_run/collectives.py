@@ -32,6 +32,7 @@ from .._model.errors import ParseError, RdmaError, unforeseen
 from .._model.kept_log import KeptLog, keep_log
 from .._model.kubernetes import CommandResult
 from .._model.lease import LeaseLost
+from .._model.measuring import NAMESPACE, POLICY
 from .._model.profiles import rails as fabric_rails
 from .._model.text import both_ends, folded
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
@@ -60,6 +61,11 @@ _MOST_ROWS = 64
 RESERVE = 900.0
 #: pods of one group that are worked in at the same time
 AT_ONCE = 16
+#: what protects mpirun, and what does not
+_OPEN = (
+    f"mpirun takes commands from any pod that reaches its pod. The NetworkPolicy {NAMESPACE}/{POLICY} admits pods of"
+    " this run only, on the pods' own network and where the CNI enforces it: docs/security.md"
+)
 #: text that no command prints
 _NEVER = "\0"
 _LINES = 6
@@ -113,6 +119,8 @@ class CollectivesBench:
         leftovers = self._pods.remove()
         if leftovers:
             self._say(f"removed the pods of an interrupted earlier run: {', '.join(leftovers)}")
+        if len(self._plan.nodes) > 1:
+            self._say(_OPEN)
         pods: tuple[CollectivePod, ...] = ()
         runs: list[RanTest] = []
         announced, ended = 0, ""

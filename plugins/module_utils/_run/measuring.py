@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The namespace in which pods measure comes and goes with a measurement, with a copy of each network that is measured.
+"""The namespace in which pods measure comes and goes with a measurement, with a NetworkPolicy and a copy of each
+network that is measured.
 
 Whoever works here holds the Lease of the cluster (_lease.py). So no other run is alive, and a namespace that is there
 is that of a dead one, or prepared.
@@ -14,13 +15,14 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.intent import ClusterIntent, Fabric
-from .._model.measuring import LABEL, NAMESPACE, PREPARE, PREPARED, Refusal
+from .._model.measuring import LABEL, NAMESPACE, POLICY, PREPARE, PREPARED, Refusal
 from .._model.profiles import PLAIN, attachment_kind
+from .._observe.apply import FIELD_MANAGER, existing, ours
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes.observers import holds_back, owned_namespace
 from .._parse.kubernetes.resource import name_of
 from .._plan.measured_network import ForeignNetwork, copy_of
-from .._render.measuring import measured, namespace
+from .._render.measuring import measured, namespace, policy
 from .._render.names import MANAGED_BY
 from .admission import admitted
 from .finalizers import FinalizerSweep, is_bare, take_off
@@ -102,7 +104,7 @@ class Place:
         if whose == "foreign" and not going:
             raise ForeignNamespace
         if whose == "prepared" and not going:
-            self._remove_copies()
+            self._remove_own()
             return whose
         if not going:
             self._cluster.delete("Namespace", "", NAMESPACE, only={"uid": found["metadata"]["uid"]})
@@ -111,7 +113,7 @@ class Place:
 
     def leave(self) -> None:
         """Ask for the removal of the namespace with all that is in it, and wait for nothing; of a prepared one the
-        networks go.
+        networks and the NetworkPolicy go.
 
         An API server that is away must not hide what was measured: the next measurement and a teardown remove what
         stays.
@@ -124,7 +126,40 @@ class Place:
             if whose == "own":
                 self._cluster.delete("Namespace", "", NAMESPACE, only={"uid": found["metadata"]["uid"]})
             elif whose == "prepared":
-                self._remove_copies()
+                self._remove_own()
+
+    def restrict(self) -> None:
+        """Have the pods of this run alone connect to those that measure, before any of them is made.
+
+        :raises ApiError: the server cannot be reached, or the user may not make the NetworkPolicy
+        :raises RdmaError: one of this name is not the collection's, or the server made another one of ours
+        """
+        wanted = policy(self._run)
+        title, found = f"NetworkPolicy {NAMESPACE}/{POLICY}", existing(self._cluster, wanted)
+        remedy = f"Delete it: kubectl delete networkpolicy -n {NAMESPACE} {POLICY}"
+        if found is not None and not ours(found):
+            raise RdmaError(f"{title} is there and is not the collection's. Nothing was measured", remedy)
+        try:
+            made = self._cluster.apply(wanted, FIELD_MANAGER, dry_run=False)[0]
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            seen = f"other pods could run commands in those that measure, and you may not restrict them: {error.text}"
+            remedy = f"Have an admin of the cluster allow it: {PREPARE}"
+            raise ApiError(error.status, error.reason, seen, title, remedy) from error
+        spec = made.get("spec") or {}
+        if any(spec.get(key) != value for key, value in wanted["spec"].items()):
+            seen = (
+                f"{title} is not what the run has asked for: a webhook or a controller changed it. Nothing was measured"
+            )
+            raise RdmaError(seen, f"See what changes it: kubectl get networkpolicy -n {NAMESPACE} {POLICY} -o yaml")
+
+    def _remove_own(self) -> None:
+        """Remove what runs make in a prepared namespace beside pods."""
+        self._remove_copies()
+        found = existing(self._cluster, policy(self._run))
+        if found is not None and ours(found):
+            self._cluster.delete("NetworkPolicy", NAMESPACE, POLICY, only={"uid": found["metadata"]["uid"]})
 
     def _remove_copies(self) -> None:
         try:
@@ -172,14 +207,16 @@ def measuring(
     run: str,
     stays: bool = False,
 ) -> typing.Iterator[Seats]:
-    """The namespace with the networks and an account whose pods are admitted, while pods are made and measure.
+    """The namespace with the networks and an account whose pods are admitted, while pods are made and measure. No other
+    pods connect to them, where the cluster's network obeys a NetworkPolicy.
 
     :param shared: what all fabrics share
     :param stays: the namespace stays afterwards, with the pods in it, unless something fails
-    :raises RdmaError: see Place.take
+    :raises RdmaError: see Place.take and Place.restrict
     """
     try:
         own = place.take()
+        place.restrict()
         seats = _seats(cluster, fabrics, shared, run, own)
         former = [fabric.network.namespace for fabric in fabrics]
         with admitted(cluster, seats.fabrics, run, own, former) as admissible:

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import io
+import time
 import typing
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.session import (
     _MOST_PARTS,
+    LARGEST,
     Session,
     _Response,
 )
@@ -61,3 +64,57 @@ def test_so_is_an_answer_in_endless_small_chunks(encoding: str) -> None:
         Session(Bmc("worker-1", "localhost", 443, "user", "password"), Trust(False), 60.0)._read(
             "GET /redfish/v1", found
         )
+
+
+class Endless(io.RawIOBase):
+    """An answer, and behind it bytes without end."""
+
+    def __init__(self, sent: bytes) -> None:
+        self.sent = 0
+        self._first = sent
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, place: typing.Any) -> int:
+        found = self._first[: len(place)] or bytes(len(place))
+        self._first = self._first[len(found) :]
+        place[: len(found)] = found
+        self.sent += len(found)
+        return len(found)
+
+
+def read(body: bytes) -> tuple[Endless, bytes]:
+    """Read an answer of 100 GB, packed by gzip, that begins with a body."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\nContent-Encoding: gzip\r\n\r\n"
+    stream = Endless(head + body)
+    sock = typing.cast(typing.Any, Socket(b""))
+    sock.sent = io.BufferedReader(stream)
+    found = _Response(sock, method="GET")
+    found.begin()
+    session = Session(Bmc("worker-1", "localhost", 443, "user", "password"), Trust(False), 60.0)
+    return stream, session._read("GET /redfish/v1", found)
+
+
+@pytest.mark.parametrize("behind", [b"", b"x", b"x" * 100_000], ids=["at the end of a part", "in its part", "more"])
+def test_bytes_behind_the_end_of_a_packed_answer_are_an_error_at_once(behind: bytes) -> None:
+    begin = time.process_time()
+    with pytest.raises(BmcError, match="bytes behind the end of what gzip has packed") as refused:
+        read(gzip.compress(b"{}") + behind)
+    assert refused.value.cause == "not_json" and time.process_time() - begin < 1
+
+
+def test_a_packed_answer_that_unpacks_to_nothing_has_the_limit_of_others() -> None:
+    # blocks with nothing in them: each costs five bytes and becomes none
+    empty = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff" + b"\x00\x00\x00\xff\xff" * (LARGEST // 5 + 20_000)
+    with pytest.raises(BmcError, match="more than 4 MiB"):
+        read(empty)
+
+
+def test_a_packed_answer_is_read() -> None:
+    body = gzip.compress(b'{"a": 1}')
+    head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nContent-Encoding: gzip\r\n\r\n".encode()
+    found = _Response(typing.cast(typing.Any, Socket(head + body)), method="GET")
+    found.begin()
+    session = Session(Bmc("worker-1", "localhost", 443, "user", "password"), Trust(False), 60.0)
+    assert session._read("GET /redfish/v1", found) == b'{"a": 1}'

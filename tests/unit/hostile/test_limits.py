@@ -302,7 +302,15 @@ def test_an_answer_that_is_not_deep_is_taken_as_it_is(data: typing.Any) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["- " * 16_000, "[" * 16_000, "[[], " * 6_000, "a: &a [x, x]\nb: &b [*a, *a]\n", "x" * 100_000, "a: 2026-99-99"],
+    [
+        "- " * 16_000,
+        "[" * 16_000,
+        "[[], " * 6_000,
+        "a: &a [x, x]\nb: &b [*a, *a]\n",
+        "x" * 100_000,
+        "a: 0x_",
+        "a: !!int x",
+    ],
     ids=lambda text: text[:4],
 )
 def test_yaml_of_the_cluster_that_costs_much_is_an_error(text: str) -> None:

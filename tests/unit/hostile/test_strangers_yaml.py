@@ -4,15 +4,23 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import time
 import typing
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import jobs_of, lint
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import yaml_documents
-from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import MOST_FILE, read_documents
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import (
+    MOST_FILE,
+    read_documents,
+    read_yaml,
+)
 
 JOB = (
     "kind: Job\nmetadata: {{name: {name}, namespace: {namespace}, labels: {{kueue.x-k8s.io/queue-name:"
@@ -90,7 +98,7 @@ def test_keys_that_share_one_hash_cost_no_more_than_others(key: typing.Callable[
     try:
         (found,) = read_documents(text)
     except RdmaError as error:
-        assert "a list or a mapping as a key" in str(error)
+        assert "no YAML: tag" in str(error)
     else:
         assert len(found) == 20_000 and {type(name) for name in found} == {str}
     assert time.process_time() - begin < 20
@@ -98,12 +106,68 @@ def test_keys_that_share_one_hash_cost_no_more_than_others(key: typing.Callable[
 
 @pytest.mark.usefixtures("_each_loader")
 def test_a_key_is_the_text_that_is_written_there() -> None:
-    text = "{8080: &a 1, on: 2, 1.5: 3, ~: 4, 2001-01-01: 5, !!binary eA==: 6, *a : 7, <<: {9: 8}, !!set {10}: 0}"
+    text = "{8080: &a 1, on: 2, 1.5: 3, ~: 4, 2001-01-01: 5, !!str eA==: 6, *a : 7, <<: {9: 8}, {10: 11}: 0}"
     with pytest.raises(RdmaError, match="a list or a mapping as a key"):
         read_documents(text)
-    text = text.replace(", !!set {10}: 0", ", x: !!set {10}, y: *a")
-    expected = {"8080": 1, "on": 2, "1.5": 3, "~": 4, "2001-01-01": 5, "eA==": 6, "1": 7, "9": 8, "x": {"10"}, "y": 1}
+    text = text.replace(", {10: 11}: 0", ", =: x, y: *a")
+    expected = {"8080": 1, "on": 2, "1.5": 3, "~": 4, "2001-01-01": 5, "eA==": 6, "1": 7, "9": 8, "=": "x", "y": 1}
     assert read_documents(text) == [expected]
+
+
+#: tags of YAML 1.1 [yaml.org/type], and others
+TAGS = (
+    *("binary", "bool", "float", "int", "map", "merge", "null", "omap", "pairs", "seq", "set", "str", "timestamp"),
+    *("value", "yaml", "python/object/apply:os.system", "python/name:os", "nothing", "{{ lookup('pipe', 'id') }}"),
+)
+#: what stands behind a tag
+NODES = ("", "x", "''", "'0x'", "-", "1:a", "'1:x'", "{}", "{a: b}", "[]", "[a]", "[[a, b]]", "{=: 5}", "2001-99-99")
+#: scalars without a tag that PyYAML takes for something of another type, or fails with
+PLAIN = (
+    *("0x_", "0b_", "0b2", "0o8", "._", "1_._", ".inf", ".nan", "1e999", "=", "<<", "~", "on", "2001-99-99", "9:9:9"),
+    *(
+        "2001-01-01t25:61:61.999999999999999z",
+        f"1{':1' * 300}.0",
+        f"1{':59' * 300}",
+        "_" * 2000,
+        "+_",
+        "0x" + "f" * 990,
+    ),
+)
+
+
+def _read_or_refuse(reader: typing.Callable[[str], typing.Any], text: str) -> typing.Any:
+    """Return what a reader makes of a text; None where it refuses it in the way that its users expect."""
+    try:
+        return reader(text)
+    except RdmaError as error:
+        assert len(str(error)) < 800
+        return None
+
+
+@pytest.mark.parametrize("reader", [read_yaml, read_documents], ids=["read_yaml", "read_documents"])
+@pytest.mark.usefixtures("_each_loader")
+def test_no_tag_ends_a_run_or_makes_what_json_has_not(reader: typing.Callable[[str], typing.Any]) -> None:
+    for tag, node, place in itertools.product(TAGS, NODES, ("a: {}", "a: [{}]", "? {}\n: a", "{}", "<<: {}")):
+        found = _read_or_refuse(reader, place.format(f"!<tag:yaml.org,2002:{tag}> {node}"))
+        assert found is None or (tag in ("map", "seq", "str") and json.dumps(found))
+    for word, place in itertools.product(PLAIN, ("a: {}", "[{}]", "? {}\n: a", "<<: {}")):
+        found = _read_or_refuse(reader, place.format(word))
+        assert found is None or json.dumps(found)
+
+
+@given(st.text(alphabet="!<>{}[]:,-?&*|'\"#%@=~ \n0123456789_.xabofnytstrli", max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_no_text_ends_a_run(text: str) -> None:
+    for reader in (read_yaml, read_documents):
+        _read_or_refuse(reader, text)
+
+
+@pytest.mark.usefixtures("_each_loader")
+def test_a_tag_is_refused_by_its_line_and_one_that_changes_nothing_is_taken() -> None:
+    with pytest.raises(RdmaError, match=r"tag 'tag:yaml.org,2002:bool' in line 2, expected none"):
+        read_documents("a: 1\nb: !!bool x\n")
+    (found,) = read_documents("{a: !!str 5, b: !!seq [1], c: !!map {d: 2}, e: ! x, f: 2001-01-01}")
+    assert found == {"a": "5", "b": [1], "c": {"d": 2}, "e": "x", "f": "2001-01-01"}
 
 
 @pytest.mark.parametrize(
@@ -114,6 +178,7 @@ def test_a_key_is_the_text_that_is_written_there() -> None:
         (job(namespace="[t, t]"), "metadata: namespace 'a list' is refused"),
         (job(queue="{a: b}"), "kueue.x-k8s.io/queue-name 'a mapping' is refused"),
         (job().replace("kind: Job", "kind: [Job]"), "kind is a list, expected text"),
+        ("kind: Job\nmetadata: text\n" + SPEC, "Job without metadata: metadata is no mapping"),
     ],
 )
 def test_a_name_that_is_none_is_refused_by_its_document(text: str, seen: str) -> None:

@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._observe import feature_discovery
+from ansible_collections.linerate.rdma.plugins.module_utils._observe import feature_discovery, jobs
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import MOST_YAML, read_yaml
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Paged, Resource
@@ -92,4 +92,18 @@ def test_what_is_refused_says_why() -> None:
 def test_a_key_is_text() -> None:
     assert read_yaml("{1: a, on: b, .nan: c}") == {"1": "a", "on": "b", ".nan": "c"}
     with pytest.raises(RdmaError, match="a list or a mapping as a key"):
-        read_yaml("? !!int {=: 5}\n: a\n")
+        read_yaml("? {=: 5}\n: a\n")
+
+
+@pytest.mark.parametrize(
+    "text", ["a: !!bool \"{{ lookup('pipe', 'id') }}\"", "a: !!int ''", "a: !!timestamp x", "a: 0x_"]
+)
+def test_a_tag_in_the_configuration_of_a_tenant_is_an_error_of_that_worker(text: str) -> None:
+    (found,) = feature_discovery.observe(typing.cast(typing.Any, Api(text)))
+    assert found.config is None and found.unread.startswith("no YAML: ") and "lookup" not in found.unread
+
+
+@pytest.mark.parametrize("data", ["text", ["a"], {"controller_manager_config.yaml": "a: !!int ''"}])
+def test_a_configuration_of_kueue_that_is_none_is_an_error_of_that_object(data: typing.Any) -> None:
+    with pytest.raises(RdmaError):
+        jobs._frameworks({"kind": "ConfigMap", "metadata": {"name": "kueue-manager-config"}, "data": data})

@@ -33,7 +33,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._render.collectives 
     start_daemon,
     take_requests,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._render.measuring import measured, policy
 from ansible_collections.linerate.rdma.plugins.module_utils._render.names import RenderError
+from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod
 from ansible_collections.linerate.rdma.tests.unit.check.job_world import FABRICS
 
 WANTED = Collectives("registry.example/nccl-tests:1", "32", "256Gi", gpus_per_node=8)
@@ -233,3 +235,19 @@ def test_no_host_is_an_option(host: str) -> None:
         words(TWO, (host, "b"))
     with pytest.raises(OperandError):
         ranks_command(ONE, dataclasses.replace(WANTED, program_folder=host), COMPUTE, CLUSTER)
+
+
+@pytest.mark.parametrize("run", ["run-1", "2026-11-28T10:00:00Z of user@host"])
+def test_pods_of_a_run_admit_each_other_and_no_pod_of_another_run(run: str) -> None:
+    (fabric,), admitted = measured([COMPUTE]), policy(run)
+    ((peer,),) = (rule["from"] for rule in admitted["spec"]["ingress"])
+    of_run = peer.pop("podSelector")["matchLabels"].items()
+    # no selector of namespaces: pods of the same namespace
+    assert not peer and admitted["spec"]["podSelector"] == {}
+
+    def made(owner: str) -> list[dict[str, typing.Any]]:
+        return [render_pod("a", WANTED, fabric, CLUSTER, owner), pod(fabric, CLUSTER, "a", run=owner)]
+
+    assert {item["metadata"]["namespace"] for item in made(run)} == {admitted["metadata"]["namespace"]}
+    assert all(of_run <= item["metadata"]["labels"].items() for item in made(run))
+    assert not any(of_run <= item["metadata"]["labels"].items() for other in ("", "run-2") for item in made(other))

@@ -110,6 +110,10 @@ def test_a_sound_fleet_is_proven_from_one_node_to_all_and_no_pod_stays() -> None
     assert api.pods == {} and facts.remaining == () and facts.announced == 7
     assert "all_reduce: 4 of one node, 2 of two nodes, 1 of all;" in " ".join(lines)
     assert "all_reduce, all: a, b, c, d: 94.1 GB/s, as it should be" in " ".join(lines)
+    # who could run commands in these pods
+    assert (
+        lines[0].startswith("mpirun takes commands from any pod that reaches its pod") and "docs/security" in lines[0]
+    )
     # the network alone goes before the whole
     assert [run.split for run in api.runs if len(run.hosts) == 2] == [True, True] and not api.runs[-1].split
 

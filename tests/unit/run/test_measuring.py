@@ -12,7 +12,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE, REFUSALS
+from ansible_collections.linerate.rdma.plugins.module_utils._model.measuring import NAMESPACE, POLICY, REFUSALS
 from ansible_collections.linerate.rdma.plugins.module_utils._model.profiles import attachment_name
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring impor
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.run.test_pairs import FABRIC
 
-PLAIN = "NetworkAttachmentDefinition"
+PLAIN, POLICY_KIND = "NetworkAttachmentDefinition", "NetworkPolicy"
 NAMESPACES = "/api/v1/namespaces"
 COPIES = f"/apis/k8s.cni.cncf.io/v1/namespaces/{NAMESPACE}/network-attachment-definitions"
 CLUSTER = ClusterIntent()
@@ -83,6 +83,7 @@ class Api(FakeApi):
         self.serve("ServiceAccount", [], NAMESPACE)
         self.serve(PLAIN, [network()], "test")
         self.serve(PLAIN, [], NAMESPACE)
+        self.serve(POLICY_KIND, [], NAMESPACE)
 
     def object(self, path: str) -> typing.Optional[Resource]:
         found = super().object(path)
@@ -90,6 +91,7 @@ class Api(FakeApi):
             if self.lingers == 0:
                 super().remove(NAMESPACES, found)
                 self.serve(PLAIN, [], NAMESPACE)
+                self.serve(POLICY_KIND, [], NAMESPACE)
                 return None
             self.lingers = None if self.lingers is None else self.lingers - 1
         return found
@@ -126,6 +128,10 @@ class Api(FakeApi):
     def there(self) -> typing.Optional[Resource]:
         found = self.object(f"{NAMESPACES}/{NAMESPACE}")
         return found if found and not found["metadata"].get("deletionTimestamp") else None
+
+    @property
+    def policy(self) -> typing.Optional[Resource]:
+        return self.object(f"/apis/networking.k8s.io/v1/namespaces/{NAMESPACE}/networkpolicies/{POLICY}")
 
     @property
     def copies(self) -> list[Resource]:
@@ -290,3 +296,56 @@ def test_a_webhook_that_refuses_the_copy_is_a_cause_of_its_own(api: Api) -> None
             and "may not make a NetworkAttachmentDefinition" in seats.refused["storage"].text
         )
     assert set(REFUSALS) == {"no_network", "foreign_network", "network_refused", "unprepared"}
+
+
+RUN_1 = {"app.kubernetes.io/managed-by": "linerate.rdma", "linerate.rdma/run": "run-1"}
+
+
+def test_pods_of_this_run_alone_connect_to_those_that_measure(api: Api) -> None:
+    with measure(api) as seats:
+        policy = typing.cast(Resource, api.policy)
+        assert policy["spec"] == {
+            "podSelector": {},
+            "policyTypes": ["Ingress"],
+            "ingress": [{"from": [{"podSelector": {"matchLabels": RUN_1}}]}],
+        }
+        # before anything by which a pod could be made
+        assert [line.partition(" ")[0] for line in api.written][:2] == ["POST", "PATCH"]
+        assert api.written[1].endswith(f"/networkpolicies/{POLICY}")
+        made = pod(seats.fabrics[0], CLUSTER, "a", run="run-1")
+        assert RUN_1.items() <= made["metadata"]["labels"].items()
+
+
+def test_a_prepared_namespace_gets_the_policy_and_loses_it(api: Api) -> None:
+    api.have(**{"linerate.rdma/measure": "prepared"})
+    left = {"metadata": {"name": POLICY, "namespace": NAMESPACE, "labels": {**RUN_1, "linerate.rdma/run": "run-0"}}}
+    api.put(POLICY_KIND, {**left, "metadata": {**left["metadata"], "uid": "left"}, "spec": {}}, NAMESPACE)
+    with measure(api, stays=True):
+        pass
+    assert api.policy and api.policy["metadata"]["labels"] == RUN_1
+    place(api).leave()
+    assert api.policy is None and api.there
+
+
+def test_nothing_is_measured_where_the_policy_cannot_be_made(api: Api) -> None:
+    api.forbidden = (POLICY_KIND,)
+    with pytest.raises(ApiError, match="run commands in those that measure") as caught, measure(api):
+        pytest.fail("pods would be made that any pod can connect to")
+    assert "docs/rbac/measuring.yml" in str(caught.value.remedy) and api.there is None
+
+
+def test_a_policy_of_somebody_else_or_changed_on_the_way_is_refused(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    api.have(**{"linerate.rdma/measure": "prepared"})
+    theirs = {"metadata": {"name": POLICY, "namespace": NAMESPACE, "uid": "theirs"}, "spec": {"podSelector": {}}}
+    api.put(POLICY_KIND, theirs, NAMESPACE)
+    with pytest.raises(RdmaError, match="is not the collection's"), measure(api):
+        pytest.fail("pods would be made that others can connect to")
+    assert api.policy and api.policy["metadata"]["uid"] == "theirs"
+    api.drop(POLICY_KIND, theirs, NAMESPACE)
+
+    def widened(self: Cluster, definition: Resource, manager: str, dry_run: bool) -> tuple[Resource, tuple[str, ...]]:
+        return {**definition, "spec": {**definition["spec"], "ingress": [{}]}}, ()
+
+    monkeypatch.setattr(Cluster, "apply", widened)
+    with pytest.raises(RdmaError, match="a webhook or a controller changed it"), measure(api):
+        pytest.fail("pods would be made that others can connect to")

@@ -183,6 +183,7 @@ EXPLAINED: dict[str, Explanation] = {
             "nccl-tests is built without MPI.",
             "A pod was lost, or the run took longer than `seconds`.",
             "The pods can't reach each other on eth0.",
+            "A pod outside of the run took the place of a daemon of mpirun: see what docs/security.md says of it.",
         ),
         look=("kubectl describe pod POD -n linerate-measure", _POD),
         remedy="See what it printed; correct the image or the limit, and run the stage again.",

@@ -223,32 +223,49 @@ class Session:
 
     def _read(self, what: str, response: http.client.HTTPResponse) -> bytes:
         parts: list[bytes] = []
-        size = 0
-        inflate = (
-            zlib.decompressobj(wbits=31) if response.headers.get("Content-Encoding", "").lower() == "gzip" else None
-        )
-        while True:
-            part = response.read1(_CHUNK)
-            if not part:
-                if response.length:
-                    raise http.client.IncompleteRead(b"", response.length)
-                # or the connection takes no other request
-                response.close()
-                return b"".join(parts)
-            # some registries are stored compressed, and sent so whatever was asked for
-            part = inflate.decompress(part, LARGEST + 1) if inflate else part
+        size = taken = 0
+        # some registries are stored compressed, and sent so whatever was asked for
+        is_packed = response.headers.get("Content-Encoding", "").lower() == "gzip"
+        inflate = zlib.decompressobj(wbits=31) if is_packed else None
+        while part := response.read1(_CHUNK):
+            taken += len(part)
+            if inflate is not None:
+                part = self._inflated(what, inflate, part)
             size += len(part)
-            if size > LARGEST or len(parts) >= _MOST_PARTS:
+            if max(size, taken) > LARGEST or len(parts) >= _MOST_PARTS:
                 self._close()
                 limit = (
-                    f"{what} was answered with more than {LARGEST // 2**20} MiB"
-                    if size > LARGEST
-                    else f"{what} was answered in {_MOST_PARTS} parts"
+                    f"{what} was answered in {_MOST_PARTS} parts"
+                    if max(size, taken) <= LARGEST
+                    else f"{what} was answered with more than {LARGEST // 2**20} MiB"
                 )
                 raise self.error(
                     "too_large", limit, "See what answers at this address: no resource of a BMC is that large"
                 )
             parts.append(part)
+        if response.length:
+            raise http.client.IncompleteRead(b"", response.length)
+        # or the connection takes no other request
+        response.close()
+        return b"".join(parts)
+
+    def _inflated(self, what: str, inflate: typing.Any, part: bytes) -> bytes:
+        """Unpack a part of an answer.
+
+        :raises BmcError: something is behind the end of what was packed. zlib would join each further part to all that
+            came there before, which takes the square of their length
+        :raises zlib.error: it is not packed by gzip
+        """
+        was_complete = inflate.eof
+        found: bytes = b"" if was_complete else inflate.decompress(part, LARGEST + 1)
+        if was_complete or inflate.unused_data:
+            self._close()
+            raise self.error(
+                "not_json",
+                f"{what} was answered with bytes behind the end of what gzip has packed",
+                "See what answers at this address, and restart the BMC if it is one",
+            )
+        return found
 
     def _headers(self, write: typing.Optional[Write]) -> dict[str, str]:
         headers = {"Accept": "application/json", "Accept-Encoding": "identity", "OData-Version": "4.0"}
