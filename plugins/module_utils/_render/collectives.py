@@ -47,6 +47,12 @@ while [ ! -s "$ask.done" ]; do
 done
 exit "$(cat "$ask.done")"
 """
+#: seconds after which a daemon that has not ended runs
+_SETTLED = 3
+_DAEMON_SCRIPT = (
+    'timeout -k 5 "$2" sh -c "$1" < /dev/null > /dev/null 2>&1 & waited=0; while kill -0 "$!" 2> /dev/null; do '
+    f'[ "$waited" -lt {_SETTLED} ] || exit 0; waited=$((waited + 1)); sleep 1; done; wait "$!"'
+)
 #: characters of a host name
 _MOST_HOST = 63
 #: seconds that a pod lives at most
@@ -152,9 +158,15 @@ def answer_request(run: CollectiveRun, number: int, code: int) -> Command:
     return "sh", "-c", 'echo "$1" > "$2"', "agent", str(code), f"{agent_path(run)}.{number}.done"
 
 
-def start_daemon(words: str) -> Command:
-    """Return the command that runs the words of a request, as the shell behind ssh would."""
-    return "timeout", "-k", "5", str(AGENT_LIMIT), "sh", "-c", operand(words, "words of a daemon")
+def start_daemon(words: str, seconds: int) -> Command:
+    """Return the command that runs the words of a request, as the shell behind ssh would, and ends with their code.
+
+    A daemon of Open MPI 5 stays in the foreground as long as its run goes: it goes on behind the command.
+
+    :param seconds: that a run takes at most
+    """
+    limit = str(seconds + AGENT_LIMIT)
+    return "sh", "-c", _DAEMON_SCRIPT, "daemon", operand(words, "words of a daemon"), limit
 
 
 def read_logs(run: CollectiveRun, piece: int) -> Command:

@@ -173,6 +173,8 @@ WORDS: dict[str, dict[str, str]] = {
     "_run/set_kernel_arguments.py": {"self._tool": "a program of the PATH"},
     "_render/collectives.py": {
         "script": "one of our own",
+        "_DAEMON_SCRIPT": "a constant",
+        "limit": "a number",
         "f'{agent_path(run)}.{number}.done'": "the same, and a number",
         "f'{LOG_FOLDER}/{object_name(run.name)}'": "the same",
         "AGENT_FOLDER": "a constant",

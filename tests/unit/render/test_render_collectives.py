@@ -171,6 +171,7 @@ def test_what_goes_to_a_pod_is_one_line() -> None:
         place_agent(TWO),
         take_requests(TWO),
         answer_request(TWO, 7, 0),
+        start_daemon("orted", 300),
         read_logs(TWO, 1),
         remove_logs(TWO),
     ):
@@ -189,10 +190,21 @@ def test_the_program_in_the_place_of_ssh_asks_and_waits_for_the_answer(
     assert (request.host, request.words) == ("pod-2", "echo  'a b' \\n; exit 3")
     # each is given out once
     assert subprocess.run(take_requests(TWO), check=True, capture_output=True).stdout == b""
-    done = subprocess.run(start_daemon(request.words), check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (3, "a b \\n\n") or done.returncode == 3
+    done = subprocess.run(start_daemon(request.words, 300), check=False, capture_output=True, text=True)
+    assert done.returncode == 3
     subprocess.run(answer_request(TWO, request.number, done.returncode), check=True)
     assert asking.wait(30) == 3
+
+
+def test_a_daemon_that_stays_in_the_foreground_goes_on_behind_its_command(tmp_path: pathlib.Path) -> None:
+    """As that of Open MPI 5 does: whoever waited for it would hold its pod, and end its run after two minutes."""
+    pid, ended = tmp_path / "pid", tmp_path / "ended"
+    words = f"echo $$ > {pid}; sleep 8; echo > {ended}"
+    since = time.monotonic()
+    # nobody holds what the command writes to
+    done = subprocess.run(start_daemon(words, 300), check=False, capture_output=True, timeout=7)
+    assert (done.returncode, done.stdout) == (0, b"") and time.monotonic() - since < 7 and not ended.exists()
+    assert poll(lambda: [path for path in (ended,) if path.exists()]) and pid.exists()
 
 
 def poll(look: typing.Callable[[], typing.Sequence[typing.Any]]) -> typing.Sequence[typing.Any]:
