@@ -12,6 +12,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, marked_loss, without_effects
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_action
 
 Result = dict[str, typing.Any]
 
@@ -35,6 +36,7 @@ class ActionModule(ActionBase):
     }
     RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {"required_if": [("writes", True, ("facts_dir", "run"))]}
 
+    @guarded_action
     def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         _checked, given = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)

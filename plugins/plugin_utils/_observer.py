@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.text import c
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import MOST_WORDS, FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped, heard, marked_loss, without_effects
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_action
 
 Result = dict[str, typing.Any]
 Variables = typing.Optional[dict[str, typing.Any]]
@@ -58,6 +59,7 @@ class Observer(ActionBase):
         """What the result says beside counts; a subclass may hold an answer against facts."""
         return {}
 
+    @guarded_action
     def run(self, tmp: typing.Optional[str] = None, task_vars: Variables = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         given = dict(self._task.args)

@@ -25,7 +25,10 @@ What ansible-core marks by itself, read in the sources of 2.16.19, 2.18.19 and 2
     node: ``Unreachable`` marks it. What ansible.builtin.ssh raises in a module of others becomes one only in the module
     on_node, which our roles use where they register such a result;
   - the message of an AnsibleActionFail, which ``validate_argument_spec`` raises with the value that it refuses:
-    _controller.py makes a result of it.
+    _controller.py makes a result of it;
+  - the traceback of an exception that is none of Ansible, ``exception`` beside ``msg``: _unforeseen.py lets none out of
+    a plugin. A rescue gets the result as ``ansible_failed_result``, and a template that names any part of it evaluates
+    all: our rescues take the lookup ``failure``, which does not.
 """
 
 from __future__ import annotations
@@ -251,17 +254,18 @@ def marked_loss() -> typing.Iterator[None]:
     try:
         yield
     except AnsibleConnectionFailure as error:
-        raise Unreachable(_words(error)) from None
+        raise Unreachable(words_of(error)) from None
     except AnsibleAction as error:
-        made = type(error)(_words(error), result=without_effects(error.result))
+        made = type(error)(words_of(error), result=without_effects(error.result))
         # before 2.19 the trace of both errors, which nothing shows that is not asked for it
         made.result.pop("exception", None)
         raise made from None
     except AnsibleError as error:
-        raise AnsibleError(_words(error)) from None
+        raise AnsibleError(words_of(error)) from None
 
 
-def _words(error: AnsibleError) -> str:
+def words_of(error: AnsibleError) -> str:
+    """Return the message of an error as one line that has an end."""
     return escape.line(cut(str(error), _MOST_LOSS))
 
 
