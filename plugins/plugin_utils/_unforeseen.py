@@ -84,7 +84,7 @@ def guarded_action(run: Run) -> Run:
         except Exception as error:
             return {"changed": False, "failed": True, "msg": sentence(error, plugin_name(type(self)))}
 
-    return _marked(guarded)
+    return typing.cast(Run, _marked(guarded))
 
 
 def guarded_filter(work: Run) -> Run:
@@ -110,7 +110,7 @@ def _raising(work: Run, name: typing.Callable[[typing.Any], str], kind: type[Ans
         except Exception as error:
             raise kind(sentence(error, name(next(iter(arguments), None)))) from None
 
-    return _marked(guarded)
+    return typing.cast(Run, _marked(guarded))
 
 
 def guarded_callback(made: Class) -> Class:
@@ -129,7 +129,7 @@ def _saying(method: Run, where: str) -> Run:
             Display().warning(sentence(error, where))
             return None
 
-    return _marked(guarded)
+    return typing.cast(Run, _marked(guarded))
 
 
 def _marked(guarded: typing.Any) -> typing.Any:

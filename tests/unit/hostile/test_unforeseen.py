@@ -20,6 +20,7 @@ import typing
 import pytest
 import yaml
 from ansible.errors import AnsibleActionFail, AnsibleError, AnsibleFilterError, AnsibleParserError
+from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
 from ansible_collections.linerate.rdma.plugins.inventory.nodes import InventoryModule
@@ -211,7 +212,7 @@ def test_so_has_the_callback(monkeypatch: pytest.MonkeyPatch) -> None:
     methods = [name for name in dir(CallbackModule) if name.startswith("v2_") and name in vars(CallbackModule)]
     assert {"v2_runner_on_ok", "v2_runner_on_failed", "v2_playbook_on_stats"} <= set(methods)
     assert all(getattr(CallbackModule, name).is_guarded for name in methods)
-    monkeypatch.setattr(_unforeseen.Display(), "warning", said.append)
+    monkeypatch.setattr(Display(), "warning", said.append)
     CallbackModule().v2_runner_on_ok(object())
     assert len(said) == 1 and said[0].startswith("linerate.rdma.stages: AttributeError in ")
 
@@ -265,11 +266,18 @@ def test_a_refused_option_has_no_traceback_that_is_not_marked() -> None:
     assert error.value.result["list"] == ["evil"]
 
 
+class Lookup(failure.LookupModule):
+    """The lookup with options that no loader of plugins knows."""
+
+    def set_options(self, *, direct: typing.Any = None) -> None:
+        self.direct = direct
+
+    def get_option(self, option: str) -> typing.Any:
+        return self.direct.get(option, "no message, see the output above")
+
+
 def lookup(terms: list[str], variables: typing.Mapping[str, typing.Any], **options: str) -> str:
-    made = failure.LookupModule()
-    made.set_options = lambda direct: None
-    made.get_option = lambda name: options.get(name, "no message, see the output above")
-    (text,) = made.run(terms, variables)
+    (text,) = Lookup().run(terms, variables, **options)
     return str(text)
 
 
