@@ -40,6 +40,7 @@ import re
 import typing
 
 from ansible.errors import AnsibleAction, AnsibleConnectionFailure, AnsibleError
+from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
@@ -66,6 +67,14 @@ _ACTED_ON = frozenset(
     | {"attempts", "retries", "censored", "item", "ansible_loop", "ansible_loop_var", "ansible_index_var"}
 )
 _INTERNAL = "_ansible_"
+#: that of ansible-core itself in an answer: whether it was JSON
+_PARSED = "_ansible_parsed"
+#: methods by which ansible-core shows something while it serves a node, and characters of it. Those that begin with a
+#: line are ways of 2.19 and later to another process
+_SHOWS = {
+    **dict.fromkeys(("warning", "system_warning", "deprecated", "error"), 2000),
+    **dict.fromkeys(("display", "debug", "_verbose_display", "_verbose_log"), 65536),
+}
 #: characters of the words about a lost connection, and of what a module printed that is no JSON
 _MOST_LOSS = _MOST_JUNK = 4000
 #: warnings of one answer, and characters of each: ansible-playbook itself prints them, and no other node is served
@@ -304,9 +313,9 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
                 f"{node} answered with JSON of {values} values, expected {most // BYTES_A_VALUE} at most: look at its"
                 " Python"
             )
-        return parse({**said, "stdout": output}, *options)
+        return without_internals(parse({**said, "stdout": output}, *options))
 
-    with watched(node, getattr(action, "_task", None)), contextlib.ExitStack() as after:
+    with quiet(), watched(node, getattr(action, "_task", None)), contextlib.ExitStack() as after:
         for owner, name, value in (
             (connection, "exec_command", exec_command),
             (connection, "most_output", most),
@@ -315,6 +324,65 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
             after.callback(setattr, owner, name, getattr(owner, name, None))
             setattr(owner, name, value)
         yield
+
+
+@contextlib.contextmanager
+def quiet() -> typing.Iterator[None]:
+    """Cut and escape what ansible-core itself shows meanwhile: it quotes a node before any plugin has seen the answer,
+    such as the words of an ``rm`` that failed, or a key that it drops.
+
+    Each task is done by a process of its own, so that nobody else's words are changed.
+    """
+    display = Display()
+
+    def cleaned(show: typing.Callable[..., typing.Any], most: int) -> typing.Callable[..., typing.Any]:
+        def shown(msg: typing.Any, *arguments: typing.Any, **options: typing.Any) -> typing.Any:
+            return show(_visible(str(msg), most), *arguments, **options)
+
+        return shown
+
+    def error_as_warning(msg: typing.Optional[str], exception: BaseException, **_options: typing.Any) -> None:
+        display.warning(f"{msg or 'An error'}: {type(exception).__name__}: {exception}")
+
+    changed = {name: cleaned(getattr(display, name), most) for name, most in _SHOWS.items() if hasattr(display, name)}
+    if hasattr(display, "error_as_warning"):
+        changed["error_as_warning"] = error_as_warning
+    before = {name: vars(display)[name] for name in changed if name in vars(display)}
+    vars(display).update(changed)
+    try:
+        yield
+    finally:
+        for name in changed:
+            del vars(display)[name]
+        vars(display).update(before)
+
+
+def _visible(text: str, most: int) -> str:
+    return escape.visible(cut(text, most), "\n\t")
+
+
+@contextlib.contextmanager
+def cleaning_up(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
+    """Remove the temporary folder of a task from a node, whatever the node says to that. What the task has brought
+    stays its result, also where the connection is lost by now or the node is not asked any more."""
+    with contextlib.suppress(AnsibleConnectionFailure), marked_loss(), heard(action, node, most):
+        yield
+
+
+def without_internals(answer: typing.Any) -> typing.Any:
+    """Return the decoded answer of a module without the keys that only ansible-core may set. It would drop them as
+    well, and quote their values, which takes half a minute for one of 15 MiB before 2.19.
+    [ansible-core vars/clean.py, remove_internal_keys]"""
+    if not isinstance(answer, dict):
+        return answer
+    facts = answer.get("ansible_facts", {})
+    return {
+        key: value
+        for key, value in answer.items()
+        if not (key.startswith(_INTERNAL) and key != _PARSED)
+        and key not in ("add_host", "add_group")
+        and not (key == "ansible_facts" and not isinstance(facts, dict))
+    }
 
 
 def without_junk(output: str) -> str:
