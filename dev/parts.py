@@ -132,7 +132,7 @@ def _on_lab(*names: str) -> tuple[str, ...]:
 # its frame around Ansible's output folds the lines that name a cause
 _UNFRAMED = {"MOLECULE_COMMAND_BORDERS": "false"}
 _FRAME = ("tests/unit/house/test_frame.py", "tests/unit/house/test_report_archive.py")
-_HOSTILE = ("tests/unit/hostile/test_templates.py", "tests/unit/hostile/test_results.py")
+_HOSTILE = tuple(f"tests/unit/hostile/test_{name}.py" for name in ("templates", "results", "unforeseen", "core_words"))
 _REST = tuple(word for path in _on_lab(*APART) for word in ("--ignore", path))
 
 PARTS = (

@@ -11,7 +11,13 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.plugin_utils._confirmed import CONFIRM_SPEC, confirm
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, marked_loss, without_effects
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
+    cleaning_up,
+    heard,
+    marked_loss,
+    without_effects,
+)
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_action
 
 Result = dict[str, typing.Any]
 
@@ -34,7 +40,10 @@ class ActionModule(ActionBase):
         **CONFIRM_SPEC,
     }
     RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {"required_if": [("writes", True, ("facts_dir", "run"))]}
+    #: the node, as soon as it is asked
+    _asked = ""
 
+    @guarded_action
     def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         _checked, given = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)
@@ -52,6 +61,7 @@ class ActionModule(ActionBase):
             shared_loader_obj=self._shared_loader_obj,
         )
         node = str((task_vars or {}).get("inventory_hostname") or "the node")
+        self._asked = node
         with marked_loss(), heard(action, node, MOST_BYTES):
             if given["writes"]:
                 try:
@@ -59,3 +69,9 @@ class ActionModule(ActionBase):
                 except RdmaError as error:
                     return {**result, "failed": True, "msg": str(error)}
             return without_effects(action.run(task_vars=task_vars))
+
+    def cleanup(self, force: bool = False) -> None:
+        """Remove the temporary folder, as ansible-core asks for it after ``run``."""
+        if self._asked:
+            with cleaning_up(self, self._asked, MOST_BYTES):
+                super().cleanup(force)

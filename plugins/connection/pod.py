@@ -222,6 +222,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec im
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import container_on
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import sentence
 
 display = Display()
 
@@ -260,6 +261,8 @@ class Connection(ConnectionBase):
         except RdmaError as error:
             # not from the error: what it came from may hold the token
             raise Unreachable(str(error)) from None
+        except Exception as error:
+            raise Unreachable(sentence(error, self.transport)) from None
         self._connected = True
         return self
 
@@ -285,6 +288,8 @@ class Connection(ConnectionBase):
             return run(self._cluster, self._container, command, stdin, limits)
         except RdmaError as error:
             raise Unreachable(self._credentials.masked(str(error))) from None
+        except Exception as error:
+            raise Unreachable(sentence(error, self.transport)) from None
 
     def exec_command(
         self, cmd: str, in_data: typing.Optional[bytes] = None, sudoable: bool = True

@@ -84,7 +84,7 @@ keyed_groups:
 import os
 import typing
 
-from ansible.errors import AnsibleParserError
+from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Constructable
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of
@@ -102,6 +102,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.inventory import inventory as inventory_of
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import note
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import sentence
 
 GROUP = "rdma_nodes"
 _ENDS = ("linerate.rdma.yml", "linerate.rdma.yaml")
@@ -123,6 +124,12 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             # Ansible only warns of it; what then finds no nodes says why
             note(error.message)
             raise
+        except AnsibleError:
+            raise
+        except Exception as error:
+            said = f"{path}: {sentence(error, self.NAME)}"
+            note(said)
+            raise AnsibleParserError(said) from None
 
     def _parse(self, path: str) -> None:
         """:raises AnsibleParserError: the file is wrong, or the cluster has no nodes for it"""

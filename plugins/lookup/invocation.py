@@ -44,11 +44,13 @@ from ansible.errors import AnsibleLookupError
 from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.linerate.rdma.plugins.plugin_utils._invocation import ONLY_LISTS, refusal
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_lookup
 
 
 class LookupModule(LookupBase):
     """Reads the command line."""
 
+    @guarded_lookup
     def run(self, terms: list[str], variables: typing.Any = None, **kwargs: typing.Any) -> list[str]:
         # tags may come out of the configuration as well; the command line has what counts
         given = ansible.context.CLIARGS

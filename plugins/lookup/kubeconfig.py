@@ -55,17 +55,15 @@ from ansible.plugins.lookup import LookupBase
 
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of
 from ansible_collections.linerate.rdma.plugins.module_utils._credentials import as_kubeconfig, credentials
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_lookup
 
 
 class LookupModule(LookupBase):
     """The environment is that of ansible-playbook, which modules on localhost have as well."""
 
+    @guarded_lookup
     def run(self, terms: list[typing.Any], variables: typing.Any = None, **kwargs: typing.Any) -> list[typing.Any]:
-        try:
-            return [self._one(term) for term in terms]
-        except RdmaError as error:
-            raise AnsibleLookupError(f"linerate.rdma.kubeconfig: {error}") from None
+        return [self._one(term) for term in terms]
 
     @staticmethod
     def _one(kubeconfig: typing.Any) -> typing.Any:

@@ -8,25 +8,14 @@
 
 from __future__ import annotations
 
-import functools
 import typing
 
-from ansible.errors import AnsibleFilterError
-
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_filter
 
 Filter = typing.TypeVar("Filter", bound=typing.Callable[..., typing.Any])
 
 
 def filter_of(work: Filter) -> Filter:
-    """The filter named as ``work`` is: what the collection raises on purpose becomes Ansible's error, with the filter's
-    name before it."""
-
-    @functools.wraps(work)
-    def filtered(*arguments: typing.Any, **options: typing.Any) -> typing.Any:
-        try:
-            return work(*arguments, **options)
-        except RdmaError as error:
-            raise AnsibleFilterError(f"linerate.rdma.{work.__name__}: {error}") from error
-
-    return typing.cast(Filter, filtered)
+    """The filter named as ``work`` is: whatever is raised in it becomes Ansible's error, with the filter's name before
+    it."""
+    return guarded_filter(work)

@@ -16,7 +16,14 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import MOST_WORDS, FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped, heard, marked_loss, without_effects
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
+    cleaning_up,
+    escaped,
+    heard,
+    marked_loss,
+    without_effects,
+)
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_action
 
 Result = dict[str, typing.Any]
 Variables = typing.Optional[dict[str, typing.Any]]
@@ -39,6 +46,8 @@ class Observer(ActionBase):
     KINDS: typing.ClassVar[typing.Mapping[str, str]] = {}
     #: bytes of its answer
     MOST_BYTES = MOST_ANSWER
+    #: the node, as soon as it is asked
+    _asked = ""
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
         """What the module is called with; a subclass may take it from facts."""
@@ -58,6 +67,7 @@ class Observer(ActionBase):
         """What the result says beside counts; a subclass may hold an answer against facts."""
         return {}
 
+    @guarded_action
     def run(self, tmp: typing.Optional[str] = None, task_vars: Variables = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         given = dict(self._task.args)
@@ -71,6 +81,7 @@ class Observer(ActionBase):
             )
             arguments = self.arguments(folder, node, given)
             kinds = self.kinds(arguments)
+            self._asked = node
             # ssh shows what the node says before the login
             with marked_loss(), heard(self, node, self.MOST_BYTES):
                 return {
@@ -83,6 +94,12 @@ class Observer(ActionBase):
                 }
         except RdmaError as error:
             return {**result, "failed": True, "msg": str(error)}
+
+    def cleanup(self, force: bool = False) -> None:
+        """Remove the temporary folder, as ansible-core asks for it after ``run``."""
+        if self._asked:
+            with cleaning_up(self, self._asked, self.MOST_BYTES):
+                super().cleanup(force)
 
     def _kept(
         self, folder: FactFolder, node: str, kinds: typing.Mapping[str, str], arguments: Result, task_vars: Variables

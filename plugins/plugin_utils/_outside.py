@@ -25,7 +25,10 @@ What ansible-core marks by itself, read in the sources of 2.16.19, 2.18.19 and 2
     node: ``Unreachable`` marks it. What ansible.builtin.ssh raises in a module of others becomes one only in the module
     on_node, which our roles use where they register such a result;
   - the message of an AnsibleActionFail, which ``validate_argument_spec`` raises with the value that it refuses:
-    _controller.py makes a result of it.
+    _controller.py makes a result of it;
+  - the traceback of an exception that is none of Ansible, ``exception`` beside ``msg``: _unforeseen.py lets none out of
+    a plugin. A rescue gets the result as ``ansible_failed_result``, and a template that names any part of it evaluates
+    all: our rescues take the lookup ``failure``, which does not.
 """
 
 from __future__ import annotations
@@ -37,6 +40,7 @@ import re
 import typing
 
 from ansible.errors import AnsibleAction, AnsibleConnectionFailure, AnsibleError
+from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
@@ -63,6 +67,14 @@ _ACTED_ON = frozenset(
     | {"attempts", "retries", "censored", "item", "ansible_loop", "ansible_loop_var", "ansible_index_var"}
 )
 _INTERNAL = "_ansible_"
+#: that of ansible-core itself in an answer: whether it was JSON
+_PARSED = "_ansible_parsed"
+#: methods by which ansible-core shows something while it serves a node, and characters of it. Those that begin with a
+#: line are ways of 2.19 and later to another process
+_SHOWS = {
+    **dict.fromkeys(("warning", "system_warning", "deprecated", "error"), 2000),
+    **dict.fromkeys(("display", "debug", "_verbose_display", "_verbose_log"), 65536),
+}
 #: characters of the words about a lost connection, and of what a module printed that is no JSON
 _MOST_LOSS = _MOST_JUNK = 4000
 #: warnings of one answer, and characters of each: ansible-playbook itself prints them, and no other node is served
@@ -251,17 +263,18 @@ def marked_loss() -> typing.Iterator[None]:
     try:
         yield
     except AnsibleConnectionFailure as error:
-        raise Unreachable(_words(error)) from None
+        raise Unreachable(words_of(error)) from None
     except AnsibleAction as error:
-        made = type(error)(_words(error), result=without_effects(error.result))
+        made = type(error)(words_of(error), result=without_effects(error.result))
         # before 2.19 the trace of both errors, which nothing shows that is not asked for it
         made.result.pop("exception", None)
         raise made from None
     except AnsibleError as error:
-        raise AnsibleError(_words(error)) from None
+        raise AnsibleError(words_of(error)) from None
 
 
-def _words(error: AnsibleError) -> str:
+def words_of(error: AnsibleError) -> str:
+    """Return the message of an error as one line that has an end."""
     return escape.line(cut(str(error), _MOST_LOSS))
 
 
@@ -300,9 +313,9 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
                 f"{node} answered with JSON of {values} values, expected {most // BYTES_A_VALUE} at most: look at its"
                 " Python"
             )
-        return parse({**said, "stdout": output}, *options)
+        return without_internals(parse({**said, "stdout": output}, *options))
 
-    with watched(node, getattr(action, "_task", None)), contextlib.ExitStack() as after:
+    with quiet(), watched(node, getattr(action, "_task", None)), contextlib.ExitStack() as after:
         for owner, name, value in (
             (connection, "exec_command", exec_command),
             (connection, "most_output", most),
@@ -311,6 +324,65 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
             after.callback(setattr, owner, name, getattr(owner, name, None))
             setattr(owner, name, value)
         yield
+
+
+@contextlib.contextmanager
+def quiet() -> typing.Iterator[None]:
+    """Cut and escape what ansible-core itself shows meanwhile: it quotes a node before any plugin has seen the answer,
+    such as the words of an ``rm`` that failed, or a key that it drops.
+
+    Each task is done by a process of its own, so that nobody else's words are changed.
+    """
+    display = Display()
+
+    def cleaned(show: typing.Callable[..., typing.Any], most: int) -> typing.Callable[..., typing.Any]:
+        def shown(msg: typing.Any, *arguments: typing.Any, **options: typing.Any) -> typing.Any:
+            return show(_visible(str(msg), most), *arguments, **options)
+
+        return shown
+
+    def error_as_warning(msg: typing.Optional[str], exception: BaseException, **_options: typing.Any) -> None:
+        display.warning(f"{msg or 'An error'}: {type(exception).__name__}: {exception}")
+
+    changed = {name: cleaned(getattr(display, name), most) for name, most in _SHOWS.items() if hasattr(display, name)}
+    if hasattr(display, "error_as_warning"):
+        changed["error_as_warning"] = error_as_warning
+    before = {name: vars(display)[name] for name in changed if name in vars(display)}
+    vars(display).update(changed)
+    try:
+        yield
+    finally:
+        for name in changed:
+            del vars(display)[name]
+        vars(display).update(before)
+
+
+def _visible(text: str, most: int) -> str:
+    return escape.visible(cut(text, most), "\n\t")
+
+
+@contextlib.contextmanager
+def cleaning_up(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iterator[None]:
+    """Remove the temporary folder of a task from a node, whatever the node says to that. What the task has brought
+    stays its result, also where the connection is lost by now or the node is not asked any more."""
+    with contextlib.suppress(AnsibleConnectionFailure), marked_loss(), heard(action, node, most):
+        yield
+
+
+def without_internals(answer: typing.Any) -> typing.Any:
+    """Return the decoded answer of a module without the keys that only ansible-core may set. It would drop them as
+    well, and quote their values, which takes half a minute for one of 15 MiB before 2.19.
+    [ansible-core vars/clean.py, remove_internal_keys]"""
+    if not isinstance(answer, dict):
+        return answer
+    facts = answer.get("ansible_facts", {})
+    return {
+        key: value
+        for key, value in answer.items()
+        if not (key.startswith(_INTERNAL) and key != _PARSED)
+        and key not in ("add_host", "add_group")
+        and not (key == "ansible_facts" and not isinstance(facts, dict))
+    }
 
 
 def without_junk(output: str) -> str:

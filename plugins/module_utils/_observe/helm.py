@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -22,8 +23,9 @@ from .._parse.kubernetes.charts import definitions_text
 from .._parse.kubernetes.pulled_images import pulled_images
 from .._parse.kubernetes.resource import mapping_at
 from .command import Finished, each, run, search_path
+from .files import read_bytes
 from .kubernetes import Resource
-from .yaml_documents import MOST_CHART, read_documents
+from .yaml_documents import MOST_CHART, MOST_FILE, read_documents
 
 #: seconds for one chart; a registry that is far away may take its time
 LIMIT = 120.0
@@ -31,12 +33,16 @@ LIMIT = 120.0
 _AT_ONCE = 4
 #: reading takes memory: one of them does so at a time
 _READING = threading.Lock()
+#: what to do about a Chart.yaml
+_CORRECT = "Correct it, or give the version in operators_charts"
 #: whose secrets Helm may need: it logs in to OCI registries by Docker's configuration, and the helpers that this names
 #: take the credentials of a cloud
 #: [helm.sh/docs/topics/registries, docs.docker.com/reference/cli/docker/login, credential helpers]
 _KEPT = ("AWS_", "AZURE_", "DOCKER_", "GOOGLE_")
 #: end of the names of definitions that multus brings, which is no operator of ours
 _OF_MULTUS = ".k8s.cni.cncf.io"
+#: version of a chart: SemVer 2, as Helm asks for it [helm.sh/docs/topics/charts, The Chart.yaml File]
+_VERSION = re.compile(r"v?[0-9]+(\.[0-9]+){0,2}([-+][0-9A-Za-z.+-]{1,100})?")
 
 
 class HelmError(RdmaError):
@@ -100,6 +106,23 @@ def default_values(binary: str, chart: Chart) -> dict[str, typing.Any]:
     """
     found = _documents(binary, ["show", "values", chart.reference], chart)
     return dict(found[0]) if found else {}
+
+
+def version_in(path: str) -> str:
+    """The version that a Chart.yaml names.
+
+    :raises RdmaError: it can't be read, is larger than MOST_FILE, is no YAML, or has no version
+    """
+    text = read_bytes(path, most=MOST_FILE).decode("utf-8", "replace")
+    try:
+        found = read_documents(text, MOST_FILE)
+    except RdmaError as error:
+        raise HelmError(_said(f"{path}: {error.seen}"), _CORRECT) from None
+    version = found[0].get("version") if len(found) == 1 else None
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        seen = "no text" if not isinstance(version, str) else f"{version[:100]!r}"
+        raise HelmError(_said(f"{path}: version is {seen}, expected one such as '26.4.1'"), _CORRECT)
+    return version
 
 
 def _documents(

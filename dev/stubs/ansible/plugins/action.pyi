@@ -37,6 +37,7 @@ class ActionBase:
     _play_context: object
     _loader: object
     def run(self, tmp: str | None = None, task_vars: dict[str, typing.Any] | None = None) -> dict[str, typing.Any]: ...
+    def cleanup(self, force: bool = ...) -> None: ...
     def _execute_module(
         self,
         module_name: str | None = None,

@@ -1,0 +1,137 @@
+# Copyright: (c) 2026, The linerate.rdma authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# PRIVATE to the collection linerate.rdma: no other code may import this.
+
+"""The last door of each plugin: an exception that nobody foresaw becomes an error of Ansible, without its text.
+
+Whoever wrote what the plugin read may have chosen the text of such an exception. ansible-core before 2.19 keeps the
+traceback of one as ``exception`` beside ``msg``, and marks only ``msg`` [executor/task_executor.py, ``run``]. It is a
+template from then on: naming any part of the result evaluates all of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import traceback
+import typing
+
+from ansible.errors import AnsibleAction, AnsibleConnectionFailure, AnsibleError, AnsibleFilterError, AnsibleLookupError
+from ansible.utils.display import Display
+from jinja2.exceptions import UndefinedError
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import Unreachable, outside, words_of
+
+Run = typing.TypeVar("Run", bound=typing.Callable[..., typing.Any])
+Class = typing.TypeVar("Class", bound=type)
+
+#: characters of the name of a file
+_MOST_NAME = 200
+
+
+def sentence(error: Exception, where: str) -> str:
+    """Return what a reader is told of an exception: its class, where it came from, and what to do. Not its own text,
+    but for what the operating system says of a file.
+
+    With -vvv the way to it is shown, as lines of source code, without values.
+
+    :param where: name of the plugin; begins the sentence
+    """
+    trace = error.__traceback__
+    Display().vvv(f"{where}: {type(error).__name__}\n" + escape.visible("".join(traceback.format_tb(trace))))
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = (
+        f" in {trace.tb_frame.f_code.co_filename.rpartition('/')[2]}, line {trace.tb_lineno}"
+        if trace is not None
+        else ""
+    )
+    seen = ""
+    if isinstance(error, OSError) and isinstance(error.errno, int):
+        of_file = f": {cut(str(error.filename), _MOST_NAME)!r}" if error.filename is not None else ""
+        seen = f" ({os.strerror(error.errno)}{of_file})"
+    return escape.line(
+        f"{where}: {type(error).__name__}{seen}{place}, which nobody foresaw. Report this as a defect of linerate.rdma,"
+        " with what -vvv shows"
+    )
+
+
+def plugin_name(of: type) -> str:
+    """Return the full name of a plugin by the file that its class is in."""
+    return f"linerate.rdma.{of.__module__.rpartition('.')[2]}"
+
+
+def guarded_action(run: Run) -> Run:
+    """Let nothing out of ``run`` of an action plugin but a result, and errors of Ansible that are marked."""
+
+    @functools.wraps(run)
+    def guarded(self: typing.Any, *arguments: typing.Any, **options: typing.Any) -> typing.Any:
+        try:
+            return run(self, *arguments, **options)
+        except AnsibleConnectionFailure as error:
+            # before 2.19 neither its message nor the result of an AnsibleAction is marked
+            raise Unreachable(words_of(error)) from None
+        except AnsibleAction as error:
+            error.result.update({key: outside(value) for key, value in error.result.items()})
+            raise
+        except AnsibleError:
+            raise
+        except Exception as error:
+            return {"changed": False, "failed": True, "msg": sentence(error, plugin_name(type(self)))}
+
+    return typing.cast(Run, _marked(guarded))
+
+
+def guarded_filter(work: Run) -> Run:
+    """Let nothing out of a filter but errors of Ansible."""
+    return _raising(work, lambda _first: f"linerate.rdma.{work.__name__}", AnsibleFilterError)
+
+
+def guarded_lookup(run: Run) -> Run:
+    """Let nothing out of ``run`` of a lookup plugin but errors of Ansible."""
+    return _raising(run, lambda lookup: plugin_name(type(lookup)), AnsibleLookupError)
+
+
+def _raising(work: Run, name: typing.Callable[[typing.Any], str], kind: type[AnsibleError]) -> Run:
+    @functools.wraps(work)
+    def guarded(*arguments: typing.Any, **options: typing.Any) -> typing.Any:
+        try:
+            return work(*arguments, **options)
+        except (AnsibleError, UndefinedError):
+            raise
+        except RdmaError as error:
+            # not from the error: a traceback has the text of what it came from
+            raise kind(f"{name(next(iter(arguments), None))}: {error}") from None
+        except Exception as error:
+            raise kind(sentence(error, name(next(iter(arguments), None)))) from None
+
+    return typing.cast(Run, _marked(guarded))
+
+
+def guarded_callback(made: Class) -> Class:
+    """Let nothing out of the methods that ansible-core calls: it would show the text of an exception as it is."""
+    for name in {name for of in made.__mro__[:2] for name in vars(of) if name.startswith("v2_")}:
+        setattr(made, name, _saying(getattr(made, name), plugin_name(made)))
+    return made
+
+
+def _saying(method: Run, where: str) -> Run:
+    @functools.wraps(method)
+    def guarded(*arguments: typing.Any, **options: typing.Any) -> typing.Any:
+        try:
+            return method(*arguments, **options)
+        except Exception as error:
+            Display().warning(sentence(error, where))
+            return None
+
+    return typing.cast(Run, _marked(guarded))
+
+
+def _marked(guarded: typing.Any) -> typing.Any:
+    guarded.is_guarded = True
+    return guarded
