@@ -4,7 +4,7 @@ VENV := build/venv/bin
 INVENTORY ?= inventory/lab
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup site check test test-all lab lab-down lab-status lint audit unit browser runner hca faults jobs machines nvidia openshift docs release clean-cache
+.PHONY: help demo setup site check test test-all lab lab-down lab-status lint audit unit browser runner hca faults jobs collectives machines nvidia openshift docs release clean-cache
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1: /p' $(MAKEFILE_LIST) | column -t -s:
@@ -56,13 +56,18 @@ hca: setup ## build the emulated HCA alone, boot one guest that has six of them,
 
 faults: site ## every fault, injected into the lab one after the other, and what else takes too long for 'make test', which has one of each kind
 	@$(VENV)/python -m pytest tests/lab/test_second_run.py
-	@$(VENV)/python -m pytest tests/lab $(foreach name,hca jobs machine_config nvidia olm second_run teardown,--ignore tests/lab/test_$(name).py)
+	@$(VENV)/python -m pytest tests/lab $(foreach name,collectives hca jobs machine_config nvidia olm second_run teardown,--ignore tests/lab/test_$(name).py)
 	@$(VENV)/python -m pytest tests/lab/test_teardown.py
 
 jobs: setup ## training jobs before the real operators, which are compiled first; 'make test' leaves this out
 	@$(VENV)/python -m lab build --operators
 	@$(MAKE) --no-print-directory site
 	@$(VENV)/python -m pytest tests/lab/test_jobs.py
+
+collectives: setup ## stage collectives on real pods, with a stand-in for nccl-tests in an image that is made first; 'make test' leaves this out
+	@$(VENV)/python -m lab build --collectives
+	@$(MAKE) --no-print-directory site
+	@$(VENV)/python -m pytest tests/lab/test_collectives.py
 
 machines: setup ## MachineConfigs before OpenShift's own controller, which is compiled first: real drains and resets; 'make test' leaves this out
 	@$(VENV)/python -m lab build --machines

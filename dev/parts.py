@@ -24,7 +24,7 @@ ALONE, BESIDE, LAB, MEANWHILE, END = "alone", "beside", "lab", "meanwhile", "end
 
 #: tests on the lab that want something built or started before them, that leave the lab without an operator, or that
 #: need no lab; the others run in one go
-APART = ("hca", "jobs", "machine_config", "nvidia", "olm", "second_run", "teardown")
+APART = ("collectives", "hca", "jobs", "machine_config", "nvidia", "olm", "second_run", "teardown")
 _NOT_THOROUGH = ("-m", "not thorough")
 _THOROUGH = ("-m", "thorough")
 _SLOWEST = ("--durations", "20")
@@ -236,8 +236,8 @@ PARTS = (
     Part(
         "lab build, on demand",
         ALL,
-        _lab("build", "--operators", "--machines", "--nvidia", "--olm"),
-        ("operators that the lab runs on demand",),
+        _lab("build", "--operators", "--machines", "--nvidia", "--olm", "--collectives"),
+        ("what the lab runs on demand",),
     ),
     Part("lab", TEST, _lab("up"), ("the lab starts",), LAB),
     # it wants the lab as it is made
@@ -279,6 +279,8 @@ PARTS = (
     ),
     _site("training jobs"),
     Part("training jobs", ALL, _pytest(*_on_lab("jobs")), (*_on_lab("jobs"),), LAB),
+    _site("collectives"),
+    Part("collectives", ALL, _pytest(*_on_lab("collectives")), (*_on_lab("collectives"),), LAB),
     _site("machine configs"),
     Part("machine configs", ALL, _pytest(*_on_lab("machine_config")), (*_on_lab("machine_config"),), LAB),
     _site("NVIDIA's network operator"),

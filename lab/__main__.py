@@ -16,6 +16,7 @@ from dev.steps import guarded, say, step
 
 from . import definitions, description, hca_guest, job_operators, machine_config, nvidia_operator, olm
 from .build import ibsim
+from .collectives import image
 from .fabric.fabric_faults import Target
 from .faults import FAULTS
 from .planes import Lab
@@ -26,7 +27,7 @@ class Extra:
     """What is built and runs on demand only."""
 
     what: str
-    build: typing.Callable[[], None]
+    build: typing.Callable[[], object]
     start: typing.Callable[[Lab], None]
     stop: typing.Callable[[Lab], None]
 
@@ -55,6 +56,12 @@ EXTRAS: typing.Mapping[str, Extra] = {
         olm.build,
         lambda lab: olm.start(lab.description, lab.authority, lab.folder, lab.processes),
         lambda lab: olm.stop(lab.description, lab.authority, lab.folder, lab.processes),
+    ),
+    "collectives": Extra(
+        "the image of stage collectives, with a stand-in for nccl-tests",
+        image.build,
+        lambda lab: image.start(lab.description, lab.folder, lab.processes),
+        lambda lab: image.stop(lab.description, lab.processes),
     ),
 }
 

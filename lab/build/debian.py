@@ -171,8 +171,11 @@ def kernel_packages() -> pathlib.Path:
     return cached("kernel-packages", [mirror(), "linux-image-amd64 of bookworm"], build)
 
 
-def development_files(packages: typing.Sequence[str]) -> pathlib.Path:
-    """Root folder with these packages of Debian 12 unpacked, to compile against."""
+def development_files(packages: typing.Sequence[str], name: str = "development-files") -> pathlib.Path:
+    """Root folder with these packages of Debian 12 unpacked, to compile against.
+
+    :param name: in the cache, which keeps one folder of each name
+    """
 
     def build(target: pathlib.Path) -> None:
         root = target / "apt"
@@ -182,7 +185,7 @@ def development_files(packages: typing.Sequence[str]) -> pathlib.Path:
         _unpack(sorted(root.glob("*.deb")), target)
         run(["rm", "-r", root])
 
-    return cached("development-files", [mirror(), *packages], build)
+    return cached(name, [mirror(), *packages], build)
 
 
 def _root_folder(name: str, packages: typing.Sequence[str], variant: str, *suites: str) -> pathlib.Path:
@@ -224,6 +227,11 @@ def guest_root(sealed: bool) -> pathlib.Path:
     """
     name, packages = ("sealed-root", SEALED_PACKAGES) if sealed else ("guest-root", GUEST_PACKAGES)
     return _root_folder(name, packages, "minbase", "trixie")
+
+
+def collectives_root() -> pathlib.Path:
+    """Root file system of the pod image with Open MPI, for stage collectives."""
+    return _root_folder("collectives-root", [*POD_PACKAGES, "openmpi-bin"], "minbase", "trixie")
 
 
 def pod_root() -> pathlib.Path:

@@ -130,6 +130,19 @@ def _layer(target: pathlib.Path, root: pathlib.Path) -> pathlib.Path:
     return target
 
 
+def archive(
+    target: pathlib.Path,
+    name: str,
+    layers: typing.Mapping[pathlib.Path, pathlib.Path],
+    config: typing.Mapping[str, typing.Any],
+) -> None:
+    """Write the archive of an image.
+
+    :param layers: by file of a layer the folder that it is made of, the lowest first
+    """
+    _archive(target, name, [_layer(path, root) for path, root in layers.items()], config)
+
+
 def _archive(
     target: pathlib.Path,
     name: str,

@@ -283,7 +283,7 @@ class NcclShell:
             asks.clear()
             return CommandResult(line, 0, said)
         if "orted" in line:
-            api.executed.append((self.pod, command[-1]))
+            api.executed.append((self.pod, command[-2]))
             return CommandResult(line, 0, "")
         if 'echo "$1"' in line:
             path, _dot, rest = command[-1].partition(".")

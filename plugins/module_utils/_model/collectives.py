@@ -51,6 +51,7 @@ class Collectives:
     :ivar fabric: over which; None is right where there is one alone
     :ivar tests: in this order
     :ivar gpus_per_node: GPUs and ranks of a node: as many as rails, or a multiple of them
+    :ivar least_bytes: smallest message; the figure of any is held against the floor
     :ivar most_bytes: largest message
     :ivar gpu_direct: each channel over the network must be GPUDirect RDMA
     :ivar shared_memory: GPUs of a node may exchange data through the host's memory: there is neither NVLink nor PCIe
@@ -68,6 +69,7 @@ class Collectives:
     fabric: typing.Optional[str] = None
     tests: tuple[TestName, ...] = ("all_reduce",)
     gpus_per_node: int = 8
+    least_bytes: int = 1 << 30
     most_bytes: int = 1 << 33
     gpu_direct: bool = True
     shared_memory: bool = False

@@ -47,10 +47,14 @@ while [ ! -s "$ask.done" ]; do
 done
 exit "$(cat "$ask.done")"
 """
+#: seconds after which a daemon that has not ended runs
+_SETTLED = 3
+_DAEMON_SCRIPT = (
+    'timeout -k 5 "$2" sh -c "$1" < /dev/null > /dev/null 2>&1 & waited=0; while kill -0 "$!" 2> /dev/null; do '
+    f'[ "$waited" -lt {_SETTLED} ] || exit 0; waited=$((waited + 1)); sleep 1; done; wait "$!"'
+)
 #: characters of a host name
 _MOST_HOST = 63
-#: smallest message of a run, in bytes
-_LEAST_BYTES = 1 << 30
 #: seconds that a pod lives at most
 LIFETIME_SECONDS = 14400
 
@@ -107,7 +111,7 @@ def ranks_command(run: CollectiveRun, wanted: Collectives, fabric: Fabric, clust
         *(
             operand(f"{wanted.program_folder.rstrip('/')}/{run.test}_perf", "program of the test"),
             "-b",
-            str(_LEAST_BYTES),
+            str(wanted.least_bytes),
             "-e",
             str(wanted.most_bytes),
             "-f",
@@ -154,9 +158,15 @@ def answer_request(run: CollectiveRun, number: int, code: int) -> Command:
     return "sh", "-c", 'echo "$1" > "$2"', "agent", str(code), f"{agent_path(run)}.{number}.done"
 
 
-def start_daemon(words: str) -> Command:
-    """Return the command that runs the words of a request, as the shell behind ssh would."""
-    return "timeout", "-k", "5", str(AGENT_LIMIT), "sh", "-c", operand(words, "words of a daemon")
+def start_daemon(words: str, seconds: int) -> Command:
+    """Return the command that runs the words of a request, as the shell behind ssh would, and ends with their code.
+
+    A daemon of Open MPI 5 stays in the foreground as long as its run goes: it goes on behind the command.
+
+    :param seconds: that a run takes at most
+    """
+    limit = str(seconds + AGENT_LIMIT)
+    return "sh", "-c", _DAEMON_SCRIPT, "daemon", operand(words, "words of a daemon"), limit
 
 
 def read_logs(run: CollectiveRun, piece: int) -> Command:
@@ -193,8 +203,12 @@ def mpirun(
     _refuse(run, wanted)
     each = wanted.gpus_per_node if run.gpu is None else 1
     named = ",".join(f"{operand(host, 'host of a rank')}:{each}" for host in hosts)
-    # the first pod asks for all others itself: the daemons have nobody to ask
-    places = ("--host", named, "--mca", "plm_rsh_agent", agent_path(run), "--mca", "plm_rsh_no_tree_spawn", "1")
+    # the first pod asks for all others itself: the daemons have nobody to ask. Alone it asks for none, and Open MPI 5
+    # warns of a program that is not there
+    asks = (
+        ("--mca", "plm_rsh_agent", agent_path(run), "--mca", "plm_rsh_no_tree_spawn", "1") if len(run.nodes) > 1 else ()
+    )
+    places = ("--host", named, *asks)
     variables = [word for name, value in environment(run, wanted).items() for word in ("-x", f"{name}={value}")]
     return (
         *(

@@ -343,7 +343,7 @@ class CollectivesBench:
     ) -> None:
         """Answer the requests of mpirun until each other pod has its daemon, mpirun has ended, or its time is over.
 
-        A daemon goes into the background, so that its command ends at once.
+        A daemon goes into the background, by itself or behind its command, which ends after some seconds.
 
         :param end: moment at which the time is over
         """
@@ -375,7 +375,8 @@ class CollectivesBench:
         place = places.get(request.host)
         if place is None or self._clock() >= end:
             return 1
-        ended = self._at_once(shell(place), render.start_daemon(request.words), end, render.AGENT_LIMIT)
+        command = render.start_daemon(request.words, self._wanted.seconds)
+        ended = self._at_once(shell(place), command, end, render.AGENT_LIMIT)
         return ended.exit_code if ended.exit_code is not None else 1
 
     def _at_once(self, shell: Shell, command: typing.Sequence[str], end: float, limit: float = SHORT) -> CommandResult:

@@ -71,6 +71,8 @@ FLOOR = ExpectedBusbw("all_reduce", 240.0, "half of the rails")
         ({"tests": ()}, "tests"),
         ({"tests": ("all_reduce", "all_reduce")}, "tests"),
         ({"most_bytes": 1 << 29}, "most_bytes"),
+        ({"least_bytes": 4096}, "least_bytes"),
+        ({"least_bytes": 1 << 20, "most_bytes": 1 << 19}, "most_bytes"),
         ({"seconds": 5}, "seconds"),
         ({"program_folder": "build"}, "program_folder"),
         ({"share": 0.49}, "share"),

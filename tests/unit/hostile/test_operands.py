@@ -173,6 +173,8 @@ WORDS: dict[str, dict[str, str]] = {
     "_run/set_kernel_arguments.py": {"self._tool": "a program of the PATH"},
     "_render/collectives.py": {
         "script": "one of our own",
+        "_DAEMON_SCRIPT": "a constant",
+        "limit": "a number",
         "f'{agent_path(run)}.{number}.done'": "the same, and a number",
         "f'{LOG_FOLDER}/{object_name(run.name)}'": "the same",
         "AGENT_FOLDER": "a constant",
@@ -182,6 +184,7 @@ WORDS: dict[str, dict[str, str]] = {
         "*words": "a program of the test that is looked at, numbers and options",
         "agent_path(run)": "a constant and a name of Kubernetes",
         "named": "hosts, each of which is looked at where the list is made",
+        "*asks": "constants, and the same",
         "*places": "constants, and the same hosts",
         "f'{name}={value}'": (
             "NCCL's own variables behind -x; their values are numbers, constants and a name of Kubernetes"

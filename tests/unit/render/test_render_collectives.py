@@ -73,6 +73,17 @@ def test_rail_by_rail_is_a_group_for_each_gpu_and_the_time_of_the_slowest() -> N
         assert (test[test.index("-b") + 1], test[test.index("-e") + 1]) == (str(1 << 30), str(1 << 33))
 
 
+def test_one_node_has_nobody_to_ask_for_and_no_program_for_it() -> None:
+    # Open MPI 5 complains of a program that is not there
+    assert "plm_rsh_agent" not in words(ONE) and "plm_rsh_agent" in words(TWO) and "plm_rsh_no_tree_spawn" in words(TWO)
+
+
+def test_the_smallest_message_is_that_of_the_intent() -> None:
+    small = dataclasses.replace(WANTED, least_bytes=1 << 16, most_bytes=1 << 17)
+    found = mpirun(TWO, small, COMPUTE, CLUSTER, ("a", "b"))
+    assert (found[found.index("-b") + 1], found[found.index("-e") + 1]) == ("65536", "131072")
+
+
 def test_ranks_of_a_node_follow_each_other() -> None:
     found = words(TWO, ("pod-1", "pod-2"))
     assert (
@@ -160,6 +171,7 @@ def test_what_goes_to_a_pod_is_one_line() -> None:
         place_agent(TWO),
         take_requests(TWO),
         answer_request(TWO, 7, 0),
+        start_daemon("orted", 300),
         read_logs(TWO, 1),
         remove_logs(TWO),
     ):
@@ -178,10 +190,21 @@ def test_the_program_in_the_place_of_ssh_asks_and_waits_for_the_answer(
     assert (request.host, request.words) == ("pod-2", "echo  'a b' \\n; exit 3")
     # each is given out once
     assert subprocess.run(take_requests(TWO), check=True, capture_output=True).stdout == b""
-    done = subprocess.run(start_daemon(request.words), check=False, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (3, "a b \\n\n") or done.returncode == 3
+    done = subprocess.run(start_daemon(request.words, 300), check=False, capture_output=True, text=True)
+    assert done.returncode == 3
     subprocess.run(answer_request(TWO, request.number, done.returncode), check=True)
     assert asking.wait(30) == 3
+
+
+def test_a_daemon_that_stays_in_the_foreground_goes_on_behind_its_command(tmp_path: pathlib.Path) -> None:
+    """As that of Open MPI 5 does: whoever waited for it would hold its pod, and end its run after two minutes."""
+    pid, ended = tmp_path / "pid", tmp_path / "ended"
+    words = f"echo $$ > {pid}; sleep 8; echo > {ended}"
+    since = time.monotonic()
+    # nobody holds what the command writes to
+    done = subprocess.run(start_daemon(words, 300), check=False, capture_output=True, timeout=7)
+    assert (done.returncode, done.stdout) == (0, b"") and time.monotonic() - since < 7 and not ended.exists()
+    assert poll(lambda: [path for path in (ended,) if path.exists()]) and pid.exists()
 
 
 def poll(look: typing.Callable[[], typing.Sequence[typing.Any]]) -> typing.Sequence[typing.Any]:

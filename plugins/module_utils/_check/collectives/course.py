@@ -21,7 +21,7 @@ from ..._schedule.collectives import Climb, Group, Kind, Leaves, Test
 from ..._schedule.halving import Named, Trial
 from ..job.channels import name_hcas
 from .causes import Surroundings
-from .floor import NodeFigure
+from .floor import NodeFigure, spell_gbs
 from .ground import Ground, pick_expected, plan_floor, plan_proof, plan_run
 from .judge import Figure, algorithm_of, judge_figure, judge_inside, pick_figure
 from .proof import prove_run
@@ -68,13 +68,6 @@ class GroupFigure:
     def slow(self) -> bool:
         """Tell whether it is below its floor."""
         return self.floor_gbs is not None and self.bus_gbs < self.floor_gbs
-
-
-def _sizes(ran: RanTest) -> tuple[tuple[int, float], ...]:
-    rows = ran.figures.rows if ran.figures is not None else ()
-    return tuple(
-        (row.size_bytes, sum(item.bus_gbs for item in row.figures) / len(row.figures)) for row in rows if row.figures
-    )
 
 
 def key_of(name: TestName, test: Test) -> TestKey:
@@ -139,7 +132,7 @@ class Course:
         for test, item in verdicts.items():
             if isinstance(test, Group) and item.figure is not None:
                 self.figures[self.subject(test)] = GroupFigure(
-                    self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, _sizes(results[test])
+                    self.name, test.kind, test.nodes, item.figure.bus_gbs, item.floor_gbs, item.figure.sizes
                 )
         return {test: _told(item, passes[test]) for test, item in verdicts.items()}
 
@@ -220,7 +213,7 @@ class Course:
             why = f"The test ended with an error: {ran.evidence}."
             remedy = "See the lines before it, and the other findings of this test."
             found.append(Finding("collectives.started", subject, FAIL, ran.failure, expected, why, remedy))
-        figure = pick_figure(log, ran.figures, proof)
+        figure = pick_figure(log, ran.figures, proof, self._wanted.least_bytes)
         if len(run.nodes) < 2:
             # what it must reach is told by the other nodes
             return self._of(test, tuple(found), True if figure is not None and not ran.failure else None, figure)
@@ -233,11 +226,11 @@ class Course:
                 " against."
             )
             found.append(
-                Finding("collectives.bandwidth", subject, UNKNOWN, f"{figure.bus_gbs:.1f} GB/s", "a floor", why, _RAILS)
+                Finding("collectives.bandwidth", subject, UNKNOWN, spell_gbs(figure.bus_gbs), "a floor", why, _RAILS)
             )
             return self._of(test, tuple(found), None if ran.failure else True, figure)
         seen = dataclasses.replace(self._seen, several_leaves=len({self._leaf_of[node] for node in run.nodes}) > 1)
-        judged = judge_figure(subject, log, ran.figures, proof, floor, seen, own)
+        judged = judge_figure(subject, log, ran.figures, proof, floor, seen, own, self._wanted.least_bytes)
         passes = {PASS: True, FAIL: False}.get(judged[0].status) if not ran.failure else None
         asked = own.gbs if own is not None else floor.floor_gbs if floor is not None else None
         return self._of(test, (*found, *judged), passes, figure, asked)
@@ -395,7 +388,7 @@ def _first_up(text: str) -> str:
 
 
 def _told(item: _Verdict, passes: typing.Optional[bool]) -> str:
-    figure = f"{item.figure.bus_gbs:.1f} GB/s" if item.figure is not None else "no figure that counts"
+    figure = spell_gbs(item.figure.bus_gbs) if item.figure is not None else "no figure that counts"
     return f"{figure}, {'as it should be' if passes else 'not proven' if passes is None else 'too slow'}"
 
 

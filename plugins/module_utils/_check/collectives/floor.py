@@ -222,7 +222,7 @@ def expect(
     rate = node_rate_gbs(rails_gbps)
     if collective == "sendrecv" and shape.nodes > 1:
         rail = rate / len(rails_gbps)
-        return Floor(rail, share * rail, rail, f"{share:g} x one rail of {rail:.1f} GB/s")
+        return Floor(rail, share * rail, rail, f"{share:g} x one rail of {spell_gbs(rail)}")
     algorithms: tuple[Algorithm, ...] = (algorithm,) if algorithm else ("ring", "tree")
     bounds = [_bound(collective, item, shape, rate, node) for item in algorithms]
     known = [bound for bound in bounds if bound is not None]
@@ -233,13 +233,18 @@ def expect(
     loose = node is None and shape.nodes in (2, 3) and algorithm in ("tree", "nvls_tree", "in_network")
     asked = min(least, rate) if loose else least
     how = (
-        f"{share:g} x {asked:.1f} GB/s, from {len(rails_gbps)} rails x {min(rails_gbps):g} Gb/s, {shape.nodes} nodes x"
-        f" {shape.gpus} GPUs"
+        f"{share:g} x {spell_gbs(asked)}, from {len(rails_gbps)} rails x {min(rails_gbps):g} Gb/s, {shape.nodes} nodes"
+        f" x {shape.gpus} GPUs"
     )
     how += f", {algorithm or 'an algorithm that the log does not name'}" + (
         ", as a ring: what the inside of a node allows was not measured" if loose else ""
     )
     return Floor(least if algorithm else most, share * asked, most, how)
+
+
+def spell_gbs(value: float) -> str:
+    """Return a bandwidth for a reader, with its unit."""
+    return f"{value:.1f} GB/s" if value >= 1 or not value else f"{value:.3g} GB/s"
 
 
 def _bound(

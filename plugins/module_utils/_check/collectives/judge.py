@@ -15,7 +15,7 @@ from ..._model.nccl import NcclChoice, NcclLog
 from ..._model.nccl_tests import NcclTestRow, NcclTests
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import Surroundings, find_causes
-from .floor import LEAST_BYTES, Algorithm, Floor, name_algorithm
+from .floor import LEAST_BYTES, Algorithm, Floor, bus_factor, name_algorithm, spell_gbs
 from .proof import Proof, count_nodes, count_rows
 
 #: by which a figure may be above its bound: the rails were measured at another time
@@ -23,6 +23,8 @@ _ABOVE = 1.05
 #: of the median of the nodes, below which the inside of one is slow: NVIDIA's bring-up procedure looks at what is below
 #: 0.93 of the best
 _LIKE = 0.93
+#: GB/s, below which the two decimals of the table are less than time and bytes tell
+_COARSE = 1.0
 #: nodes, from which on a median says something
 _SEVERAL = 3
 _FUNCTIONS = {
@@ -42,27 +44,48 @@ class Figure:
 
     :ivar bus_gbs: the mean of both places, in GB/s
     :ivar choice: what NCCL chose for it; None where the log does not say
+    :ivar sizes: bytes of each message and its bus bandwidth in GB/s
     """
 
     size_bytes: int
     bus_gbs: float
     choice: typing.Optional[NcclChoice] = None
+    sizes: tuple[tuple[int, float], ...] = ()
 
 
-def pick_figure(log: NcclLog, run: NcclTests, proof: Proof) -> typing.Optional[Figure]:
+def pick_figure(log: NcclLog, run: NcclTests, proof: Proof, least_bytes: int = LEAST_BYTES) -> typing.Optional[Figure]:
     """Return the figure of a proven run; None where no message is large enough, or nothing counts.
 
     :param log: that the run was proven by
     """
-    large = [row for row in count_rows(run, proof) if row.size_bytes >= LEAST_BYTES and row.figures]
+    sizes = tuple((row.size_bytes, _mean(row, run, log)) for row in count_rows(run, proof) if row.figures)
+    large = [item for item in sizes if item[0] >= least_bytes]
     if not large:
         return None
-    row = max(large, key=_mean)
-    return Figure(row.size_bytes, _mean(row), _choice(log, run, row.size_bytes))
+    size_bytes, bus_gbs = max(large, key=lambda item: item[1])
+    return Figure(size_bytes, bus_gbs, _choice(log, run, size_bytes), sizes)
 
 
-def _mean(row: NcclTestRow) -> float:
-    return sum(figure.bus_gbs for figure in row.figures) / len(row.figures)
+def _mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
+    """Return the mean of both places, in GB/s. Of a slow network the table says 0.00, and time and bytes say how much
+    that is."""
+    sizes = {communicator.size for communicator in log.communicators}
+    ranks = sizes.pop() if len(sizes) == 1 else None
+    factor = bus_factor(run.collective, ranks) if ranks and run.collective in _FUNCTIONS and not run.cpu_time else None
+    found = [
+        row.size_bytes / figure.time_us / 1000 * factor
+        if factor is not None and figure.algorithm_gbs < _COARSE and figure.time_us > 0
+        else figure.bus_gbs
+        for figure in row.figures
+    ]
+    return sum(found) / len(found)
+
+
+def spell_bytes(count: int) -> str:
+    """Return the size of a message for a reader, with its unit."""
+    units = ((30, "GiB"), (20, "MiB"))
+    shift, unit = next(((shift, unit) for shift, unit in units if count >= 1 << shift), (10, "KiB"))
+    return f"{count / (1 << shift):g} {unit}"
 
 
 def _choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[NcclChoice]:
@@ -96,28 +119,30 @@ def judge_figure(
     floor: typing.Optional[Floor],
     seen: Surroundings,
     wanted: typing.Optional[ExpectedBusbw] = None,
+    least_bytes: int = LEAST_BYTES,
 ) -> tuple[Finding, ...]:
     """Return the finding on the figure of a run and, where it is too slow, on what may be the cause.
 
     :param subject: of the group
     :param floor: derived; None where no formula is known
     :param wanted: in its place
+    :param least_bytes: of a message whose figure counts
     """
     check = "collectives.bandwidth"
     asked = wanted.gbs if wanted else floor.floor_gbs if floor else None
     how = (
-        f"{wanted.gbs:.1f} GB/s, by the intent: {wanted.reason}"
+        f"{spell_gbs(wanted.gbs)}, by the intent: {wanted.reason}"
         if wanted
-        else f"{floor.floor_gbs:.1f} GB/s ({floor.how})"
+        else f"{spell_gbs(floor.floor_gbs)} ({floor.how})"
         if floor
         else "a floor"
     )
     if proof.status != PASS:
         why = "No figure counts without the proof of its network; see the other findings of this run."
         return (Finding(check, subject, UNKNOWN, "not proven", how, why, "Mend what these name, and run it again."),)
-    figure = pick_figure(log, run, proof)
+    figure = pick_figure(log, run, proof, least_bytes)
     if figure is None:
-        why = f"No message has {LEAST_BYTES >> 30} GiB or more, and smaller ones don't fill the links."
+        why = f"No message has {spell_bytes(least_bytes)} or more, and smaller ones don't fill the links."
         return (
             Finding(
                 check,
@@ -129,7 +154,7 @@ def judge_figure(
                 "Run it up to 8 GiB (-e 8G), as far as the GPUs' memory goes.",
             ),
         )
-    measured = f"{figure.bus_gbs:.1f} GB/s with {figure.size_bytes / (1 << 30):g} GiB" + (
+    measured = f"{spell_gbs(figure.bus_gbs)} with {spell_bytes(figure.size_bytes)}" + (
         f", {figure.choice.algorithm}" if figure.choice else ""
     )
     if asked is None:
@@ -141,7 +166,7 @@ def judge_figure(
         )
     if floor is not None and figure.bus_gbs > _ABOVE * floor.most_gbs:
         why = (
-            f"The links carry {floor.most_gbs:.1f} GB/s: part of it went another way, the values are wrong, or the"
+            f"The links carry {spell_gbs(floor.most_gbs)}: part of it went another way, the values are wrong, or the"
             " rails were busy when they were measured."
         )
         remedy = (
@@ -173,13 +198,13 @@ def judge_inside(
     )
     asked = wanted.gbs if wanted else _LIKE * usual
     how = (
-        f"{asked:.1f} GB/s, by the intent: {wanted.reason}"
+        f"{spell_gbs(asked)}, by the intent: {wanted.reason}"
         if wanted
-        else f"{asked:.1f} GB/s ({_LIKE:g} of the median of {len(figures)} nodes)"
+        else f"{spell_gbs(asked)} ({_LIKE:g} of the median of {len(figures)} nodes)"
     )
     findings = []
     for node, figure in figures.items():
-        measured = f"{figure.bus_gbs:.1f} GB/s with {figure.size_bytes / (1 << 30):g} GiB"
+        measured = f"{spell_gbs(figure.bus_gbs)} with {spell_bytes(figure.size_bytes)}"
         if figure.bus_gbs < asked:
             why = (
                 "The GPUs of this node exchange data slower than those of the others, before any network: an NVLink, a"

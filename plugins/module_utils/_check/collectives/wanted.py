@@ -11,13 +11,14 @@ from ..._model.collectives import Collectives
 from ..._model.intent import Fabric
 from ..._model.profiles import carries_rdma
 from ..._model.told import told, told_by
-from .floor import LEAST_BYTES
 
 #: share below which a floor tells nothing: one rail less of eight, and a quarter for what a collective costs
 _LEAST_SHARE = 0.5
 #: seconds that a run of 20 iterations of 8 GiB takes at least, with the start of its ranks
 _LEAST_SECONDS = 30
 _MOST_GPUS = 64
+#: of a message
+_LEAST_BYTES = 65536
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,15 +84,15 @@ def _of_run(wanted: Collectives) -> typing.Iterator[Mistake]:
     if not wanted.tests or len(set(wanted.tests)) != len(wanted.tests):
         why = "Without a test nothing is proven, and one that is there twice tells no more."
         yield Mistake("tests", ", ".join(wanted.tests) or "none", "each test once", why, "Begin with all_reduce.")
-    if wanted.most_bytes < LEAST_BYTES:
+    if wanted.least_bytes < _LEAST_BYTES:
+        why = "Each rank needs a part of a message, and what is so small tells of delays alone."
+        remedy = "Leave it out: 1073741824 (1 GiB)."
+        yield Mistake("least_bytes", str(wanted.least_bytes), f"{_LEAST_BYTES} at least", why, remedy)
+    elif wanted.most_bytes < wanted.least_bytes:
         why = "Smaller messages don't fill the links, so that no figure could be held against them."
-        yield Mistake(
-            "most_bytes",
-            str(wanted.most_bytes),
-            f"{LEAST_BYTES} at least",
-            why,
-            "Give 8589934592 (8 GiB), as far as the GPUs' memory goes.",
-        )
+        expected = f"{wanted.least_bytes} at least: least_bytes"
+        remedy = "Give 8589934592 (8 GiB), as far as the GPUs' memory goes."
+        yield Mistake("most_bytes", str(wanted.most_bytes), expected, why, remedy)
     if wanted.seconds < _LEAST_SECONDS:
         yield Mistake("seconds", str(wanted.seconds), f"{_LEAST_SECONDS} at least", "No run ends sooner.", "Give 300.")
     if not wanted.program_folder.startswith("/"):

@@ -45,7 +45,8 @@ _SIZE = re.compile(r"(?:\S{0,200}[\]>:|])?([0-9]{1,15})")
 _COUNT = re.compile(r"[0-9]{1,15}")
 _TYPE = re.compile(r"[a-z][a-z0-9_]{1,15}")
 _ROOT = re.compile(r"-?[0-9]{1,7}")
-_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?(?:e[+-][0-9]{2})?")
+#: the average of a slow network has six digits behind its zeros: 0.00964234
+_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,12})?(?:e[+-][0-9]{2})?")
 #: the last word of a piece, with the host of the line of NCCL that follows it
 _GLUED = re.compile(r"(-?[0-9]{1,15}(?:\.[0-9]{1,6})?(?:e[+-][0-9]{2})?|N/A)([A-Za-z_][A-Za-z0-9_-]{0,252})?")
 _STAMP = re.compile(r"\[[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:.]{8,20}\] ")
