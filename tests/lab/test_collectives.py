@@ -87,6 +87,8 @@ def _compute() -> dict[str, typing.Any]:
 
 
 COMPUTE = _compute()
+#: fewer VFs are another NUM_OF_VFS of the firmware, which the operator reboots the workers for
+REBOOT = {**SETTINGS["rdma_cluster"], "disruption": "reboot"}
 VARIABLES: typing.Mapping[str, typing.Any] = {
     "rdma_fabrics": [COMPUTE],
     "rdma_cluster": {**SETTINGS["rdma_cluster"], "collectives": WANTED},
@@ -106,14 +108,14 @@ def rails(tmp_path_factory: pytest.TempPathFactory) -> typing.Iterator[None]:
             for worker in WORKERS:
                 steady = here.command("on", worker, STEADY)
                 assert steady.returncode == 0, steady.stderr
-            made = here.playbook(NETWORK, variables={"rdma_fabrics": [COMPUTE, *others]})
+            made = here.playbook(NETWORK, variables={"rdma_fabrics": [COMPUTE, *others], "rdma_cluster": REBOOT})
             assert made.code == 0, made.end
             yield
         finally:
             for worker in WORKERS:
                 here.command("on", worker, UNLIMITED)
             here.apply(*(node(name) for name in WORKERS), subresource="status")
-            restored = back.playbook(NETWORK, variables={"rdma_fabrics": intent()})
+            restored = back.playbook(NETWORK, variables={"rdma_fabrics": intent(), "rdma_cluster": REBOOT})
         assert restored.code == 0, restored.end
 
 
