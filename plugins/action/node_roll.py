@@ -42,11 +42,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_notes imp
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_firmware, of_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
-from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
+from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import BiosSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
-from ansible_collections.linerate.rdma.plugins.module_utils._run.looked_source import Looked
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Roller
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.observed_source import Looked
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS, May
 from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes, looked
@@ -182,7 +182,7 @@ class ActionModule(ControllerAction):
             cluster = held.cluster.guarded(held.guard.check)
             reported = {name_of(node): core.system_uuid(node) for node in cluster.list("Node").items}
             claims = Claims(reported, looked(folder, nodes), {bmc.node: bmc.place for bmc in bmcs})
-            bioses = Bioses(
+            bioses = BiosSource(
                 bmcs, told, wanted, trust, May(claims, held.guard), options["bmc_seconds"], options["parallel"]
             )
             roller = Roller(

@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._frame import (
     resume_run,
     start_run,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import DISRUPTION, heed
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_override import DISRUPTION, check_override
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
@@ -77,7 +77,7 @@ class ActionModule(ControllerAction):
         """That of the run: one that this ansible-playbook has begun, an older one that goes on, or a new one."""
         if options["run"]:
             return FactFolder(options["report_dir"], options["run"])
-        heed(self._templar.template(variables.get(DISRUPTION)), options["cluster"])
+        check_override(self._templar.template(variables.get(DISRUPTION)), options["cluster"])
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         if options["resume_from"]:
             return resume_run(options, nodes, check_mode)

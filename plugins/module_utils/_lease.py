@@ -36,7 +36,7 @@ LEASE_SPEC: dict[str, typing.Any] = {"holder": {"type": "str"}}
 
 
 @dataclasses.dataclass(frozen=True)
-class Held:
+class HeldLease:
     """A cluster that may be changed.
 
     :ivar cluster: the API server; before each write it is asked whether the run still holds the Lease
@@ -50,7 +50,7 @@ class Held:
 
 
 @contextlib.contextmanager
-def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Held]:
+def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[HeldLease]:
     """Hold the Lease while the module changes the cluster. In check mode nothing is changed, and nothing held.
 
     :raises LeaseHeld: another run has it
@@ -59,7 +59,7 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Held]:
     """
     me, note = _me(module), _note(module)
     if module.check_mode:
-        yield Held(cluster, me.run, Guard(_refuse))
+        yield HeldLease(cluster, me.run, Guard(_refuse))
         return
     end_by_interrupt()
     keeper = Keeper(cluster, me, _name(module))
@@ -70,7 +70,7 @@ def working(module: AnsibleModule, cluster: Cluster) -> typing.Iterator[Held]:
     try:
         with keeper.working(stays=bool(note)):
             guard = Guard(keeper.ask)
-            yield Held(cluster.guarded(guard.check), me.run, guard)
+            yield HeldLease(cluster.guarded(guard.check), me.run, guard)
     except KeyboardInterrupt:
         if note:
             remove(note)

@@ -139,7 +139,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
     run_with_fact,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_SPEC, working
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS, KubeletStand
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HOST_KINDS, KubeletStatus
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience import AWAY, PatientCluster
@@ -156,7 +156,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         "error": "",
         "rolls": [],
         "changes": [],
-        "kubelet": to_data(KubeletStand()),
+        "kubelet": to_data(KubeletStatus()),
     }
     if options["state"] != "released" and not configs:
         return answer

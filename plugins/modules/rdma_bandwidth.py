@@ -185,7 +185,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.earlier imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench, plans_of
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun, plans_of
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import NOT_CHECKED, Plan, sweep, unstarted
 
@@ -251,7 +251,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         place = Place(held.cluster, held.run, plan.pod_seconds, time.monotonic, time.sleep)
         with measuring(place, held.cluster, plan.fabrics, plan.cluster, held.run) as seats:
             there = dataclasses.replace(plan, fabrics=seats.fabrics, refused=seats.refused, run=held.run)
-            facts = Bench(held.cluster, there, time.monotonic, time.sleep, say, seen, observers).run()
+            facts = BandwidthRun(held.cluster, there, time.monotonic, time.sleep, say, seen, observers).run()
     facts = dataclasses.replace(facts, leftovers=(*swept, *facts.leftovers))
     return {**answer(facts, sound(intent.fabrics, facts, seen)), **before}
 

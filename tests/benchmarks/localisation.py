@@ -40,8 +40,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent.parent / "build/coll
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Round, Test, Turn, cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.evidence import Evidence, Reading, weigh
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.narrowing import Narrowing
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.rounds import rounds
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
 from ansible_collections.linerate.rdma.tests.benchmarks.support import simulated_fabric
 from ansible_collections.linerate.rdma.tests.benchmarks.support.marked import replace
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
@@ -79,7 +79,7 @@ class Size:
     def ends(self) -> int:
         return sum(self.hosts)
 
-    def ways(self) -> Ways:
+    def ways(self) -> PathTable:
         """:raises NotStarted: there is no opensm to be had"""
         if self.engine:
             return simulated_fabric.read(
@@ -118,7 +118,7 @@ class Fault:
     switch: str = ""
 
 
-def draw(ways: Ways, used: typing.AbstractSet[int], kind: str, number: int, chance: random.Random) -> list[Fault]:
+def draw(ways: PathTable, used: typing.AbstractSet[int], kind: str, number: int, chance: random.Random) -> list[Fault]:
     """So many faults of a kind, all different, among the links that ways use; as many as there are, where these are
     fewer."""
     ends = {end for link in used for end in (ways.directions[link].source, ways.directions[link].target)}
@@ -147,7 +147,7 @@ class Rig:
     """A fleet with faults, which is measured. shared: flows over one link share it."""
 
     def __init__(
-        self, ways: Ways, faults: typing.Sequence[Fault], noise: float, chance: random.Random, shared: bool
+        self, ways: PathTable, faults: typing.Sequence[Fault], noise: float, chance: random.Random, shared: bool
     ) -> None:
         self._ways, self._noise, self._chance, self._shared = ways, noise, chance, shared
         self._share: dict[int, float] = {}
@@ -191,7 +191,7 @@ class Outcome:
     seconds: float = 0.0
 
 
-def judge(ways: Ways, faults: typing.Sequence[Fault], evidence: Evidence, made_rounds: int, tests: int) -> Outcome:
+def judge(ways: PathTable, faults: typing.Sequence[Fault], evidence: Evidence, made_rounds: int, tests: int) -> Outcome:
     """What was told against what is so."""
     bad = {number for fault in faults for number in fault.directions}
     switches = {fault.switch for fault in faults if fault.switch}
@@ -217,7 +217,7 @@ def judge(ways: Ways, faults: typing.Sequence[Fault], evidence: Evidence, made_r
 
 
 def ours(
-    ways: Ways, first: typing.Sequence[Round], faults: typing.Sequence[Fault], noise: float, chance: random.Random
+    ways: PathTable, first: typing.Sequence[Round], faults: typing.Sequence[Fault], noise: float, chance: random.Random
 ) -> Outcome:
     """All rounds, until no test can tell more."""
     rig = Rig(ways, faults, noise, chance, True)
@@ -238,7 +238,7 @@ def ours(
 
 
 def peer(
-    ways: Ways,
+    ways: PathTable,
     faults: typing.Sequence[Fault],
     noise: float,
     chance: random.Random,
@@ -261,19 +261,19 @@ def peer(
     return judge(ways, faults, weigh(ways, rig.readings, FLOOR), made, len(rig.readings))
 
 
-def _rails(ways: Ways) -> list[list[int]]:
+def _rails(ways: PathTable) -> list[list[int]]:
     return [
         [number for number, end in enumerate(ways.ends) if end.rail == rail]
         for rail in sorted({end.rail for end in ways.ends})
     ]
 
 
-def tournament(ways: Ways, _chance: random.Random) -> typing.Iterator[typing.Sequence[Test]]:
+def tournament(ways: PathTable, _chance: random.Random) -> typing.Iterator[typing.Sequence[Test]]:
     for together in zip(*(rounds(rail) for rail in _rails(ways))):
         yield [pair for pairs in together for pair in pairs]
 
 
-def matchings(ways: Ways, chance: random.Random) -> typing.Iterator[typing.Sequence[Test]]:
+def matchings(ways: PathTable, chance: random.Random) -> typing.Iterator[typing.Sequence[Test]]:
     while True:
         turn: list[Test] = []
         for rail in _rails(ways):
@@ -282,7 +282,7 @@ def matchings(ways: Ways, chance: random.Random) -> typing.Iterator[typing.Seque
         yield turn
 
 
-def distances(ways: Ways, _chance: random.Random) -> typing.Iterator[typing.Sequence[Test]]:
+def distances(ways: PathTable, _chance: random.Random) -> typing.Iterator[typing.Sequence[Test]]:
     """For each length of ways, a pair for each end as far as ends are left: the first ones that are so far apart."""
     lengths = sorted({len(ways.way(0, target) or ()) for target in range(1, len(ways.ends))} - {0})
     for length in lengths:
@@ -389,7 +389,7 @@ class Kept:
         return [Cell(*row[:-1], tuple(row[-1])) for row in rows if row[-1]]
 
 
-def measure(job: Job, ways: Ways, kept: Kept, numbers: typing.Sequence[int]) -> None:
+def measure(job: Job, ways: PathTable, kept: Kept, numbers: typing.Sequence[int]) -> None:
     """Each way of pairing on the same draws."""
     first = cover(ways)
     for kind, number in itertools.product(KINDS, numbers):

@@ -60,7 +60,7 @@ OURS, PLAYED, POOL = (
 BASELINE, BY_KUBECTL, BY_SSH = f"{PING} by linerate.rdma.pod", f"{PING} by kubernetes.core.kubectl", f"{PING} by ssh"
 Variables = dict[str, typing.Any]
 Kubectl = typing.Union[pathlib.Path, exec_rig.NotBuilt]
-Ways = dict[str, typing.Union[Variables, exec_rig.NotBuilt, sshd.NotServed]]
+PathTable = dict[str, typing.Union[Variables, exec_rig.NotBuilt, sshd.NotServed]]
 
 
 def answer() -> Variables:
@@ -170,7 +170,7 @@ def _same(seen: typing.Any, expected: typing.Any) -> bool:
     return {**seen, **expected} == seen if isinstance(seen, dict) else seen == expected
 
 
-def ways(stack: contextlib.ExitStack, machine: Machine, latency: float) -> Ways:
+def ways(stack: contextlib.ExitStack, machine: Machine, latency: float) -> PathTable:
     """Ansible's ways to nodes, as variables; or why one is not to be had here."""
     by_pod = {
         "ansible_connection": "linerate.rdma.pod",
@@ -183,7 +183,7 @@ def ways(stack: contextlib.ExitStack, machine: Machine, latency: float) -> Ways:
         "ansible_kubectl_namespace": NAMESPACE,
         "ansible_kubectl_host": machine.url,
     }
-    found: Ways = {
+    found: PathTable = {
         BASELINE: by_pod,
         BY_KUBECTL: machine.kubectl if isinstance(machine.kubectl, exec_rig.NotBuilt) else by_kubectl,
     }
@@ -194,7 +194,7 @@ def ways(stack: contextlib.ExitStack, machine: Machine, latency: float) -> Ways:
     return found
 
 
-def not_measured(found: Ways) -> tuple[str, ...]:
+def not_measured(found: PathTable) -> tuple[str, ...]:
     """What is missing, with the reason."""
     return tuple(f"not measured: {way} ({reason})" for way, reason in found.items() if isinstance(reason, Exception))
 

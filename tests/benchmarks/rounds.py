@@ -39,7 +39,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.shell import MARK
 from ansible_collections.linerate.rdma.plugins.module_utils._render import commands
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
 
@@ -185,7 +185,7 @@ class Pods:
         await asyncio.sleep(seconds)
 
 
-class Timed(Bench):
+class Timed(BandwidthRun):
     """The stage, with the time of its rounds beside it."""
 
     seconds = processor = 0.0

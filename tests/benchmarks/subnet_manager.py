@@ -27,7 +27,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe import subn
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import dump_fts, ibnetdiscover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, coverage
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, cover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
 from ansible_collections.linerate.rdma.tests.benchmarks.support import simulated_fabric
 from ansible_collections.linerate.rdma.tests.benchmarks.support.marked import replace
 from ansible_collections.linerate.rdma.tests.benchmarks.support.result import Arguments, Result, Results, parser, show
@@ -79,7 +79,7 @@ def worked_out(name: str, engine: str, topology: str, tables: str, seconds: dict
     start = time.monotonic()
     seen, forwarding = ibnetdiscover.parse(topology), dump_fts.parse(tables)
     parsed = time.monotonic()
-    ways = Ways(seen, forwarding, simulated_fabric.ends_of(seen), across=True)
+    ways = PathTable(seen, forwarding, simulated_fabric.ends_of(seen), across=True)
     first = cover(ways)
     scheduled = time.monotonic()
     used = coverage(ways, [test for item in first.rounds for test in item.tests])

@@ -8,7 +8,7 @@ import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import UNTOLD, ForwardingTable
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import End, Ways
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import End, PathTable
 
 
 def guid(kind: int, number: int) -> str:
@@ -21,7 +21,7 @@ Parts = tuple[Topology, list[ForwardingTable], list[End]]
 
 def fat_tree(
     leaves: int, spines: int, hosts: int, spread: str = "", lost: typing.Optional[tuple[int, int]] = None
-) -> Ways:
+) -> PathTable:
     """Two levels, and as many hosts on each leaf."""
     return tree([hosts] * leaves, spines, spread=spread, lost=lost)
 
@@ -35,16 +35,16 @@ def tree(
     spread: str = "",
     lost: typing.Optional[tuple[int, int]] = None,
     across: bool = False,
-) -> Ways:
+) -> PathTable:
     """The ways of ``parts``."""
-    return Ways(*parts(hosts, spines, pods, cores, rails, lost), spread, across=across)
+    return PathTable(*parts(hosts, spines, pods, cores, rails, lost), spread, across=across)
 
 
 def rail_tree(
     hosts: int, rails: int, spines: int, units: int = 1, apart: bool = False, spread: str = "", across: bool = True
-) -> Ways:
+) -> PathTable:
     """The ways of ``rail_parts``."""
-    return Ways(*rail_parts(hosts, rails, spines, units, apart), spread, across=across)
+    return PathTable(*rail_parts(hosts, rails, spines, units, apart), spread, across=across)
 
 
 def rail_parts(hosts: int, rails: int, spines: int, units: int = 1, apart: bool = False) -> Parts:

@@ -27,11 +27,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.tru
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes import core
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import name_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
-from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
-from ansible_collections.linerate.rdma.plugins.module_utils._run.looked_source import Looked
+from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import BiosSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Roller
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_sources import Source
 from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.observed_source import Looked
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May
 
 from .bmc_server import BASIC, PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
@@ -276,7 +276,7 @@ class Site:
         ]
         reported = {name_of(node): core.system_uuid(node) for node in self.cluster.list("Node").items}
         claims = Claims(reported, self.looked, {bmc.node: bmc.place for bmc in bmcs})
-        source = Bioses(bmcs, {}, wanted_of(self.wanted), self._trust, May(claims, self.guard), 30)
+        source = BiosSource(bmcs, {}, wanted_of(self.wanted), self._trust, May(claims, self.guard), 30)
         world = self.world
         return Roller(
             self.cluster,

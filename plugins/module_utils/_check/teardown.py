@@ -15,7 +15,7 @@ from .._model.kernel_arguments import DROP_IN as GRUB_DROP_IN
 from .._model.kernel_arguments import RECORD, LeftArguments
 from .._model.marks import LABEL
 from .._model.node_tuning import ObservedSettings
-from .._model.olm import Stay
+from .._model.olm import RetainedObject
 from .._model.operators import OPERATORS, OperatorsSeen
 from .._model.profiles import traits
 from .._model.rights_needed import machine_objects
@@ -63,7 +63,7 @@ class Facts:
     kernel_settings: dict[str, ObservedSettings] = dataclasses.field(default_factory=dict)
     by_pods: tuple[str, ...] = ()
     check_mode: bool = False
-    stays: tuple[Stay, ...] = ()
+    stays: tuple[RetainedObject, ...] = ()
     left: typing.Optional[OperatorsSeen] = None
 
 
@@ -156,7 +156,7 @@ def _namespace(subject: str, item: AppliedObject) -> Finding:
     return Finding("teardown.object", subject, FAIL, "there", "gone", why, remedy)
 
 
-def _stays(item: Stay) -> Finding:
+def _stays(item: RetainedObject) -> Finding:
     """A warning: it is there on purpose, and the reader decides."""
     by_hand = (
         "Set teardown_operator to take the operator back. Delete a definition by hand where none of its objects is"

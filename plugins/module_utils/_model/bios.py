@@ -35,7 +35,7 @@ JOBS = Bound("jobs of a BMC", 4096)
 
 
 @dataclasses.dataclass(frozen=True)
-class BiosWishes:
+class BiosIntent:
     """What the intent asks of the BIOS of each node, by key. None, or nothing, leaves a setting as it is.
 
     :ivar numa_per_socket: NUMA nodes

@@ -119,7 +119,7 @@ class HcaFirmware:
 
 
 @dataclasses.dataclass(frozen=True)
-class FirmwareWishes:
+class FirmwareIntent:
     """What the firmware of the HCAs that make VFs shall be set to beside what their fabric needs: SR-IOV, its number of
     VFs, its kind of link. None leaves it.
 

@@ -102,7 +102,7 @@ class HostConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class KubeletStand:
+class KubeletStatus:
     """The KubeletConfigs of the cluster, and who takes them.
 
     :ivar wanted: those that the intent asks for

@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .bios import BiosWishes
+from .bios import BiosIntent
 from .boundary.form import Bound
 from .collectives import Collectives
 from .comparison import Measure
 from .findings import Waiver
-from .firmware import FirmwareWishes
+from .firmware import FirmwareIntent
 from .host_intent import HostNeeds
 from .tuning import Roce, Tuning
 
@@ -377,8 +377,8 @@ class ClusterIntent:
     pause_health_checks: bool = False
     network_operator: NetworkOperator = NetworkOperator()
     host: HostNeeds = dataclasses.field(default_factory=HostNeeds)
-    bios: BiosWishes = dataclasses.field(default_factory=BiosWishes)
-    firmware: FirmwareWishes = dataclasses.field(default_factory=FirmwareWishes)
+    bios: BiosIntent = dataclasses.field(default_factory=BiosIntent)
+    firmware: FirmwareIntent = dataclasses.field(default_factory=FirmwareIntent)
     tuning: Tuning = dataclasses.field(default_factory=Tuning)
     mirror: dict[str, str] = dataclasses.field(default_factory=dict)
     measures: tuple[Measure, ...] = ()

@@ -159,7 +159,7 @@ class ServiceVersion:
 
 
 @dataclasses.dataclass(frozen=True)
-class OperatorStand:
+class OperatorStatus:
     """How far one operator is.
 
     :ivar phase: ready, waiting (at the end of the time), failed, or what a dry run finds
@@ -191,11 +191,11 @@ class OlmFacts:
     :ivar operators: one for each that was asked for
     """
 
-    operators: tuple[OperatorStand, ...] = ()
+    operators: tuple[OperatorStatus, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
-class Stay:
+class RetainedObject:
     """What a removal leaves, and why.
 
     :ivar remedy: how it goes; empty: as all that is left of operators

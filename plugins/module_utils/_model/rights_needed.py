@@ -15,8 +15,8 @@ import typing
 
 from . import powers
 from .admission import ACCOUNT
-from .bios import BiosWishes
-from .firmware import FirmwareWishes
+from .bios import BiosIntent
+from .firmware import FirmwareIntent
 from .intent import Fabric, Intent
 from .lease import NAME as LEASE
 from .lease import NAMESPACE as LEASE_NAMESPACE
@@ -291,7 +291,7 @@ def _tuning(intent: Intent) -> typing.Iterator[Right]:
 
 def _rolls(intent: Intent) -> bool:
     return (
-        intent.cluster.bios != BiosWishes() or intent.cluster.firmware != FirmwareWishes()
+        intent.cluster.bios != BiosIntent() or intent.cluster.firmware != FirmwareIntent()
     ) and intent.cluster.disruption == "reboot"
 
 

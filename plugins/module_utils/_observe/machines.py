@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing
 
 from .._model.disruption import MachinePool
-from .._model.host import HostConfig, KubeletStand
+from .._model.host import HostConfig, KubeletStatus
 from .._parse.kubernetes import machine_config
 from .._parse.kubernetes.resource import name_of
 from .kubernetes import ApiError, Cluster, Resource
@@ -43,18 +43,18 @@ def others(items: typing.Iterable[Resource], wanted: typing.Iterable[Resource]) 
     return tuple(machine_config.host_config(item, item) for item in items if name_of(item) not in mine)
 
 
-def kubelet_stand(cluster: Cluster, configs: typing.Iterable[Resource]) -> KubeletStand:
+def kubelet_stand(cluster: Cluster, configs: typing.Iterable[Resource]) -> KubeletStatus:
     """How the cluster took the KubeletConfigs among them; nobody looks where there is none.
 
     :raises ApiError: the server cannot be reached
     """
     wanted = [config for config in configs if config["kind"] == "KubeletConfig"]
     if not wanted:
-        return KubeletStand()
+        return KubeletStatus()
     try:
         found = tuple(host_config(cluster, config) for config in wanted)
-        return KubeletStand(found, others(cluster.list("KubeletConfig").items, wanted), machine_pools(cluster))
+        return KubeletStatus(found, others(cluster.list("KubeletConfig").items, wanted), machine_pools(cluster))
     except ApiError as error:
         if error.status == 0:
             raise
-        return KubeletStand(error=error.text)
+        return KubeletStatus(error=error.text)

@@ -11,7 +11,7 @@ from .._model.admission import OPENSHIFT_GROUP
 from .._model.errors import RdmaError
 from .._model.kubernetes import Workload
 from .._model.marks import LABEL, MANAGER
-from .._model.olm import Stay
+from .._model.olm import RetainedObject
 from .._model.sriov_operator import OperatorFacts
 from .._model.stack import has_rights
 from .._model.text import cut_texts
@@ -77,7 +77,7 @@ def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) 
     return _seen(cluster, lambda: map(_namespace, filter(_is_config, read("SriovOperatorConfig"))), running)
 
 
-def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optional[Stay]:
+def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optional[RetainedObject]:
     """Why the Helm release of this name is not the collection's; None where it is.
 
     :raises ApiError: the server refuses, or cannot be reached

@@ -9,7 +9,7 @@ import typing
 
 from .._check.controllers.installation import how_to_trust
 from .._check.controllers.olm import Seen, group_trouble, offers, pinned, subscription_of, subscriptions_of
-from .._model.olm import OPENSHIFT_CATALOGS, OperatorStand, OperatorWish, Package, Subscription
+from .._model.olm import OPENSHIFT_CATALOGS, OperatorStatus, OperatorWish, Package, Subscription
 from .._render.olm import GROUP_NAME, Resource, namespace, operator_group, subscription
 
 
@@ -22,7 +22,7 @@ class Arranged:
 
     objects: tuple[tuple[str, Resource], ...]
     waited_for: tuple[OperatorWish, ...]
-    refused: tuple[OperatorStand, ...]
+    refused: tuple[OperatorStatus, ...]
 
 
 class _Refusal(Exception):
@@ -38,7 +38,7 @@ def arrange(wishes: typing.Sequence[OperatorWish], seen: Seen, untrusted: typing
     """
     objects: list[tuple[str, Resource]] = []
     waited_for: list[OperatorWish] = []
-    refused: list[OperatorStand] = []
+    refused: list[OperatorStatus] = []
     for wish in wishes:
         there = subscription_of(wish, seen)
         try:
@@ -56,7 +56,7 @@ def arrange(wishes: typing.Sequence[OperatorWish], seen: Seen, untrusted: typing
             waited_for.append(whole)
         except _Refusal as refusal:
             refused.append(
-                OperatorStand(
+                OperatorStatus(
                     wish.package, wish.namespace, "failed", refusal.why, refusal.remedy, ours=bool(there and there.ours)
                 )
             )

@@ -11,8 +11,8 @@ from .._model.intent import Intent
 from .._model.profiles import is_infiniband
 from .._model.reachability import PingPlan, PingSchedule
 from .._schedule.covering import cover
+from .._schedule.paths import PathTable
 from .._schedule.pings import Endpoint, Pair, plan, schedule
-from .._schedule.ways import Ways
 from .observed import Observed
 
 
@@ -53,7 +53,7 @@ def ping_schedule(
     return schedule({name: planned.get(name, PingPlan()) for name in ground.hcas}, parallel, limit_seconds, forks)
 
 
-def _by_links(ways: typing.Optional[Ways]) -> dict[int, list[Pair]]:
+def _by_links(ways: typing.Optional[PathTable]) -> dict[int, list[Pair]]:
     """By rail, the pairs that use each link."""
     result: dict[int, list[Pair]] = {}
     if ways is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing
 
 from .._model.awx import APPROVAL, Question, Template
-from .._model.disruption_asked import DISRUPTION, WORDS
+from .._model.disruption_override import DISRUPTION, WORDS
 
 _DISRUPTION = Question(
     DISRUPTION,

@@ -10,7 +10,7 @@ import re
 import textwrap
 import typing
 
-from .._model.disruption_asked import reference
+from .._model.disruption_override import reference
 from .._model.escape import comment, is_template
 from .._model.proposal import Blank, Entry, Proposal, Section, Sections, Value
 

@@ -27,7 +27,7 @@ _RESTARTS = ("ForceRestart", "PowerCycle", "GracefulRestart")
 _CYCLES = ("PowerCycle", "ForceRestart")
 
 
-class Bioses:
+class BiosSource:
     """The BIOS of each node that has a BMC.
 
     :param errors: by node: why its BMC can't even be asked

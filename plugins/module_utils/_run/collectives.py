@@ -45,8 +45,8 @@ from .._render import collectives as render
 from .._render import commands
 from .._schedule.collectives import Test, announce
 from .._schedule.halving import Trial
+from .client_server import failure_of, line_of
 from .pods import Plan, PodOfNode, Pods, Say, workers
-from .two_ends import failure_of, line_of
 
 #: seconds of a short command in a pod, of the look into it, and between two looks at the requests of mpirun
 SHORT, LOOK, PAUSE = 30.0, 60.0, 1.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.bandwidth.check import Seat
+from .._check.bandwidth.check import VantagePort
 from .._model.bandwidth import CountedPair, PairResult
 from .._model.counters import PortCounters, PortGrowth, growth
 from .._model.errors import RdmaError, unforeseen
@@ -18,9 +18,9 @@ from .._parse.infiniband import perfquery
 from .._render import commands, counters
 from .._schedule.counted import Port
 from .._schedule.measurements import SLACK
+from .client_server import failure_of
 from .observer_of import observer_of
 from .pods import PROBE_LIMIT
-from .two_ends import failure_of
 
 #: of a fabric that no node saw by tools that read counters
 NO_COUNTERS = "no node can ask the switches of this fabric for them, as those of Ethernet can't be asked"
@@ -33,7 +33,9 @@ _Readings = dict[tuple[int, int], PortCounters]
 class Counters:
     """Of the ports of one fabric."""
 
-    def __init__(self, cluster: Cluster, seat: Seat, observers: typing.Optional[ObserversFacts], clock: Clock) -> None:
+    def __init__(
+        self, cluster: Cluster, seat: VantagePort, observers: typing.Optional[ObserversFacts], clock: Clock
+    ) -> None:
         """:param seat: where the fabric was seen from
         :param observers: of the run; None: it has none
         """

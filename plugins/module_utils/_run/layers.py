@@ -24,9 +24,9 @@ from .._render import commands
 from .._schedule.layers import MOST_PAIRS
 from .._schedule.measurements import queue_pairs
 from .._schedule.wider import widened, wider
+from .client_server import both, failure_of, line_of
 from .observer_of import observer_of
 from .pods import PROBE_LIMIT, Plan, Pods, Say
-from .two_ends import both, failure_of, line_of
 
 #: on the host: below the ports that NodePorts and clients of the host get, and above those that services have
 FIRST_PORT, PORTS = 28600, 1000

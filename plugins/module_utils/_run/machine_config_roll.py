@@ -16,7 +16,7 @@ from .._check.controllers.machine_config_operator import behind, current, others
 from .._check.controllers.sriov_operator import describe
 from .._model.apply import AppliedObject
 from .._model.disruption import MachinePool
-from .._model.host import HostConfig, KubeletStand, Roll
+from .._model.host import HostConfig, KubeletStatus, Roll
 from .._model.kubernetes import ClusterNode
 from .._observe import machines
 from .._observe.apply import Outcome, apply_all
@@ -182,7 +182,7 @@ class Roller:
                 self._sleep(LOOK)
         return tuple(rolls.values())
 
-    def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStand:
+    def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStatus:
         """How the KubeletConfigs among them stand.
 
         :raises ApiError: the server cannot be reached

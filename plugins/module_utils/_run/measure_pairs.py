@@ -19,7 +19,7 @@ from .._check.bandwidth.check import (
     cover_text,
     evidence_of,
     figures_of,
-    seat_of,
+    find_vantage_port,
     to_be_layered,
     too_slow,
     verdicts,
@@ -75,12 +75,12 @@ from .._schedule.measurements import (
     usual_seconds_of_a_pair,
 )
 from .._schedule.narrowing import Narrowing
-from .._schedule.ways import Ways
+from .._schedule.paths import PathTable
 from .._schedule.wider import Amount, widened
+from .client_server import Judge, both, failure_of, line_of
 from .counted import NO_COUNTERS, Counters
 from .layers import Layers
 from .pods import Plan, Pods, Say, workers
-from .two_ends import Judge, both, failure_of, line_of
 
 #: by rail and node
 Usable = typing.Mapping[tuple[int, str], RdmaPod]
@@ -112,7 +112,7 @@ def _plan_of(plan: Plan, fabric: Fabric, seen: Facts) -> RoundPlan:
     return round_plan(fabric, len(plan.nodes), plan.parallel, why)
 
 
-class Bench:
+class BandwidthRun:
     """One run: no pod outlives it, whatever happens in between."""
 
     def __init__(
@@ -240,7 +240,7 @@ class Bench:
             return []
         evidence = evidence_of(fabric, ways, tuple(usable.values()), measured, self._seen)
         tests = to_be_counted(ways, evidence)
-        seat = seat_of(fabric, ways, self._seen)
+        seat = find_vantage_port(fabric, ways, self._seen)
         if seat is None:
             pairs = [(ways.ends[source], ways.ends[target]) for source, target in tests]
             tasks = [Task.between((one.rail, one.node), (other.rail, other.node)) for one, other in pairs]
@@ -308,7 +308,7 @@ class Bench:
             layers.close()
 
     def _by_links(
-        self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, ways: Ways
+        self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, ways: PathTable
     ) -> list[PairResult]:
         """Rounds that use each link in both directions; then what is slow, over ways that are otherwise good, as long
         as that tells more."""
@@ -339,7 +339,7 @@ class Bench:
         pool: concurrent.futures.Executor,
         fabric: Fabric,
         usable: Usable,
-        ways: Ways,
+        ways: PathTable,
         measured: typing.Sequence[PairResult],
     ) -> list[PairResult]:
         """Flows that are slow between leaves, once more as other flows of the same ends: these go over other links, as
@@ -691,7 +691,7 @@ class Bench:
         until: float,
         judge: typing.Optional[Judge] = None,
     ) -> tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
-        """What the client did, and the failure of either end, or of its pod; see two_ends.
+        """What the client did, and the failure of either end, or of its pod; see client_server.
 
         :param until: time by the clock at which the pair has spent its time
         """

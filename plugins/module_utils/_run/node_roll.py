@@ -5,7 +5,7 @@
 What is done so far is noted at the node, and which boot it was before: so a run that was killed is taken up again
 wherever that was. A node is reset while its boot is that one, and never again for what did not take. The first node
 that fails ends the roll; those after it are untouched. Nodes that the machine config operator reboots anyway take that
-reboot, see pool_ride.py, and no BMC resets a node beside it.
+reboot, see pool_reboot.py, and no BMC resets a node beside it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .._plan.node_roll import action_of, line, plan, turn
 from .health_checks import HealthChecks
 from .node_sources import Source, Sources
 from .node_turn import USUAL, Going, Limits, Power, Say, Turns, not_taken
-from .pool_ride import Ride, Work, rebooted_by
+from .pool_reboot import PoolReboot, Work, rebooted_by
 from .roll_cluster import Reader
 
 
@@ -223,7 +223,7 @@ class Roller:
     def _ride(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
         """Those that the machine config operator reboots."""
         work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
-        ride = Ride(
+        ride = PoolReboot(
             work, self._cluster, self._hosts, self._turns.inventory, self._clock, self._sleep, self._say, self._stop
         )
         try:

@@ -12,7 +12,7 @@ import typing
 from .._check.controllers.olm import Next, Place, Seen, judge, subscription_of, uncounted
 from .._model.apply import AppliedObject
 from .._model.errors import RdmaError
-from .._model.olm import GROUP, ORIGINALS, OlmFacts, OperatorStand, OperatorWish
+from .._model.olm import GROUP, ORIGINALS, OlmFacts, OperatorStatus, OperatorWish
 from .._model.text import plain
 from .._observe import olm as observe
 from .._observe.apply import Outcome, apply_all
@@ -166,7 +166,7 @@ class Installer:
                 if why:
                     yield wish.namespace, plain(why)
 
-    def _not_made(self, arranged: Arranged) -> typing.Iterator[OperatorStand]:
+    def _not_made(self, arranged: Arranged) -> typing.Iterator[OperatorStatus]:
         """Operators that the API server refused an object of."""
         for wish in arranged.waited_for:
             for outcome in self._outcomes:
@@ -178,10 +178,10 @@ class Installer:
                         "Correct what it names, or give the user of the kubeconfig the rights of"
                         " docs/rbac/operators-olm.yml"
                     )
-                    yield OperatorStand(wish.package, wish.namespace, "failed", why, remedy)
+                    yield OperatorStatus(wish.package, wish.namespace, "failed", why, remedy)
                     break
 
-    def _foreseen(self, wishes: typing.Sequence[OperatorWish], seen: Seen) -> typing.Iterator[OperatorStand]:
+    def _foreseen(self, wishes: typing.Sequence[OperatorWish], seen: Seen) -> typing.Iterator[OperatorStatus]:
         """How a run would begin. Services of webhooks are looked at, nothing is waited for."""
         changed = {outcome.applied.fabric for outcome in self._outcomes if outcome.changed}
         nexts = judge(wishes, seen)
@@ -203,7 +203,7 @@ class Installer:
             else:
                 yield stand
 
-    def _wait(self, wishes: typing.Sequence[OperatorWish], seen: Seen, limit: float) -> tuple[OperatorStand, ...]:
+    def _wait(self, wishes: typing.Sequence[OperatorWish], seen: Seen, limit: float) -> tuple[OperatorStatus, ...]:
         """Wait until each operator is ready or has failed, at most ``limit`` seconds."""
         if not wishes:
             return ()
@@ -215,7 +215,7 @@ class Installer:
 
     def _follow(
         self, feed: WatchFeed, wishes: typing.Sequence[OperatorWish], seen: Seen, limit: float
-    ) -> tuple[OperatorStand, ...]:
+    ) -> tuple[OperatorStatus, ...]:
         start, unread = self._clock(), dict.fromkeys(_KINDS, "no answer yet")
         while True:
             now = self._clock()
@@ -243,7 +243,7 @@ class Installer:
                     unread[change.kind] = change.error
                 change = feed.get(max(0.0, settled - self._clock()))
 
-    def _judged(self, step: Next, now: float) -> OperatorStand:
+    def _judged(self, step: Next, now: float) -> OperatorStatus:
         """A trouble that lasts is a failure."""
         stand, trouble = step.stand, step.trouble
         refusal = self._approved.get((stand.namespace, step.approve), "")
@@ -321,7 +321,7 @@ class Installer:
                         served[place] = observe.serves(self._cluster, *place)
         return dataclasses.replace(seen, pods=pods, served=served)
 
-    def _tell(self, stand: OperatorStand, seconds: float) -> None:
+    def _tell(self, stand: OperatorStatus, seconds: float) -> None:
         line = f"{stand.package} {stand.phase}: {stand.detail}"
         if self._told.get(stand.package) != line:
             self._told[stand.package] = line
@@ -346,9 +346,9 @@ def _split(place: str) -> Place:
     return namespace, name
 
 
-def _unread(wish: OperatorWish, unread: typing.Mapping[str, str]) -> OperatorStand:
+def _unread(wish: OperatorWish, unread: typing.Mapping[str, str]) -> OperatorStatus:
     why = f"what OLM has could not be read: {'; '.join(f'{kind}: {error}' for kind, error in sorted(unread.items()))}"
-    return OperatorStand(
+    return OperatorStatus(
         wish.package,
         wish.namespace,
         "waiting",

@@ -36,8 +36,8 @@ from .._plan.observed import Rails
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY, RUN_LABEL
 from .._render.pods import CONTAINER, LIFETIME_SECONDS, pod
+from .client_server import failure_of
 from .finalizers import take_off
-from .two_ends import failure_of
 from .watch import Change, WatchFeed
 
 Say = typing.Callable[[str], None]

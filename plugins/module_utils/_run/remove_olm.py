@@ -18,7 +18,7 @@ import dataclasses
 import typing
 
 from .._model.apply import AppliedObject
-from .._model.olm import GROUP, ORIGINALS, ServiceVersion, Stay, Subscription
+from .._model.olm import GROUP, ORIGINALS, RetainedObject, ServiceVersion, Subscription
 from .._model.operators import TABLE
 from .._model.text import folded
 from .._observe.apply import Outcome, Waits, ours, stable
@@ -42,7 +42,7 @@ class Removed:
     """
 
     outcomes: tuple[Outcome, ...] = ()
-    stays: tuple[Stay, ...] = ()
+    stays: tuple[RetainedObject, ...] = ()
     namespaces: tuple[str, ...] = ()
 
 
@@ -56,7 +56,7 @@ class Remover:
     ) -> None:
         self._cluster, self._check_mode = cluster, check_mode
         self._outcomes: list[Outcome] = []
-        self._stays: list[Stay] = []
+        self._stays: list[RetainedObject] = []
         self._waits = Waits(limit, clock, pause)
 
     def show(self) -> Removed:
@@ -68,7 +68,7 @@ class Remover:
         why = "the operator is not taken back, unless teardown_operator is set"
         return Removed(
             (),
-            tuple(Stay(f"Subscription {item.place}", why) for item in found),
+            tuple(RetainedObject(f"Subscription {item.place}", why) for item in found),
             tuple(sorted({item.namespace for item in found})),
         )
 
@@ -104,7 +104,7 @@ class Remover:
         for definition in definitions:
             if not self._objects(definition):
                 self._stays.append(
-                    Stay(
+                    RetainedObject(
                         f"operator {subscription.package}",
                         "objects of ours that it has to let go of are left; run the teardown again",
                     )
@@ -130,12 +130,14 @@ class Remover:
         except ApiError as error:
             if not error.absent:
                 self._stays.append(
-                    Stay(f"Operator {name}", f"whether OLM has left it behind could not be read: {error.text}")
+                    RetainedObject(
+                        f"Operator {name}", f"whether OLM has left it behind could not be read: {error.text}"
+                    )
                 )
             return
         if there and kept:
             self._stays.append(
-                Stay(
+                RetainedObject(
                     f"Operator {name}",
                     f"OLM keeps it while something of the operator is there: CustomResourceDefinition {kept[0]}",
                 )
@@ -190,16 +192,18 @@ class Remover:
         try:
             _kind, items = self._instances(definition)
         except ApiError as error:
-            self._stays.append(Stay(subject, f"whether there are objects of it could not be read: {error.text}"))
+            self._stays.append(
+                RetainedObject(subject, f"whether there are objects of it could not be read: {error.text}")
+            )
             return False
         left = [item for item in items if not self._check_mode or not ours(item)]
         if left:
             names = folded([name_of(item) for item in left], _NAMED)
-            self._stays.append(Stay(subject, f"{len(left)} objects of it are not the collection's: {names}"))
+            self._stays.append(RetainedObject(subject, f"{len(left)} objects of it are not the collection's: {names}"))
         elif _MADE_BY_OLM not in labels_of(definition).items() and not any(
             key.startswith("operators.coreos.com/") for key in labels_of(definition)
         ):
-            self._stays.append(Stay(subject, "it was there before OLM installed the operator"))
+            self._stays.append(RetainedObject(subject, "it was there before OLM installed the operator"))
         else:
             return self._delete("CustomResourceDefinition", "", name, stays=True)
         return False
@@ -224,7 +228,9 @@ class Remover:
         for group in map(olm.operator_group, self._cluster.list("OperatorGroup").items):
             if group.ours and group.namespace in used:
                 self._stays.append(
-                    Stay(f"OperatorGroup {group.namespace}/{group.name}", "other operators are in its namespace")
+                    RetainedObject(
+                        f"OperatorGroup {group.namespace}/{group.name}", "other operators are in its namespace"
+                    )
                 )
             elif group.ours:
                 self._delete("OperatorGroup", group.namespace, group.name)
@@ -252,7 +258,9 @@ class Remover:
                 dataclasses.replace(applied, action="refused", reason=error.reason, refusal=error.text),
             )
             if stays:
-                self._stays.append(Stay(f"{applied.kind} {name}", f"the API server refuses to delete it: {error.text}"))
+                self._stays.append(
+                    RetainedObject(f"{applied.kind} {name}", f"the API server refuses to delete it: {error.text}")
+                )
                 return False
         else:
             applied = dataclasses.replace(applied, action="deleted" if there else "absent")

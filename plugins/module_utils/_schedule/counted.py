@@ -9,7 +9,7 @@ import typing
 
 from .covering import Test
 from .evidence import Evidence
-from .ways import Ways
+from .paths import PathTable
 
 #: tests of a fabric, one after the other; where more answers stop at several links, the slowest are looked at
 MOST_TESTS = 6
@@ -20,7 +20,7 @@ PROBES = 2
 Port = tuple[str, int]
 
 
-def to_be_counted(ways: Ways, evidence: Evidence) -> tuple[Test, ...]:
+def to_be_counted(ways: PathTable, evidence: Evidence) -> tuple[Test, ...]:
     """The slowest test of each answer that stops at a pair of leaves, at links that can't be told apart, or at a pair
     of ends; the slowest answers first."""
     groups = [frozenset((number,)) for number in evidence.slow if ways.directions[number].between]
@@ -32,7 +32,7 @@ def to_be_counted(ways: Ways, evidence: Evidence) -> tuple[Test, ...]:
     return tuple(sorted(found, key=lambda test: (evidence.measured[test].share, test)))[:MOST_TESTS]
 
 
-def probes(ways: Ways, evidence: Evidence, taken: typing.Sequence[Test]) -> tuple[Test, ...]:
+def probes(ways: PathTable, evidence: Evidence, taken: typing.Sequence[Test]) -> tuple[Test, ...]:
     """Tests between leaves over good ways, each from another leaf, that show how the switches route.
 
     :param taken: tests that are made with counters already
@@ -49,7 +49,7 @@ def probes(ways: Ways, evidence: Evidence, taken: typing.Sequence[Test]) -> tupl
     return tuple(found)
 
 
-def uplinks(ways: Ways, leaf: str) -> tuple[int, ...]:
+def uplinks(ways: PathTable, leaf: str) -> tuple[int, ...]:
     """The directions from a leaf to other switches."""
     return tuple(
         number
@@ -58,7 +58,7 @@ def uplinks(ways: Ways, leaf: str) -> tuple[int, ...]:
     )
 
 
-def ports_of(ways: Ways, test: Test) -> tuple[Port, ...]:
+def ports_of(ways: PathTable, test: Test) -> tuple[Port, ...]:
     """Both ports of each link on the way of a test, as far as it is known, and of the uplinks of both leaves: which of
     them are taken is seen then."""
     leaves = [ways.leaf(end) for end in test]

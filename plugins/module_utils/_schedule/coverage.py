@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 from .covering import Test
-from .ways import Ways
+from .paths import PathTable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Coverage:
         return len(self.covered) + len(self.missing)
 
 
-def coverage(ways: Ways, tests: typing.Iterable[Test]) -> Coverage:
+def coverage(ways: PathTable, tests: typing.Iterable[Test]) -> Coverage:
     """What these tests use."""
     covered = {number for test in tests for number in ways.way(*test) or () if number < ways.real}
     missing, unused = [], []
@@ -45,5 +45,5 @@ def coverage(ways: Ways, tests: typing.Iterable[Test]) -> Coverage:
     return Coverage(frozenset(covered), tuple(missing), tuple(unused))
 
 
-def _uses(ways: Ways, test: Test, number: int) -> bool:
+def _uses(ways: PathTable, test: Test, number: int) -> bool:
     return ways.may(*test) and number in (ways.way(*test) or ())

@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .ways import Way, Ways
+from .paths import PathTable, Way
 
 #: source and target
 Test = tuple[int, int]
@@ -63,7 +63,7 @@ class Cover:
 class Taken:
     """Ends and links that a turn uses already."""
 
-    def __init__(self, ways: Ways) -> None:
+    def __init__(self, ways: PathTable) -> None:
         self._ways = ways
         self._ends: set[int] = set()
         self._links: set[int] = set()
@@ -94,7 +94,7 @@ class Taken:
                 yield direction.target, True
 
 
-def cover(ways: Ways) -> Cover:
+def cover(ways: PathTable) -> Cover:
     """The first rounds of a fabric."""
     groups = _rails(ways)
     covered: set[int] = set()
@@ -131,7 +131,7 @@ def cover(ways: Ways) -> Cover:
     return Cover(tuple(rounds), frozenset(covered))
 
 
-def apart(ways: Ways) -> bool:
+def apart(ways: PathTable) -> bool:
     """Whether there are several rails that could be measured with each other, and nothing leads from one to another of
     a host."""
     hosts = _hosts(ways) if ways.across else []
@@ -140,7 +140,7 @@ def apart(ways: Ways) -> bool:
     )
 
 
-def _hosts(ways: Ways) -> list[list[int]]:
+def _hosts(ways: PathTable) -> list[list[int]]:
     """The ends of each host, in the order of their rails."""
     hosts: dict[str, list[int]] = {}
     for number in sorted(range(len(ways.ends)), key=lambda number: ways.ends[number].rail):
@@ -148,7 +148,7 @@ def _hosts(ways: Ways) -> list[list[int]]:
     return list(hosts.values())
 
 
-def _in_hosts(ways: Ways, covered: typing.AbstractSet[int]) -> list[Test]:
+def _in_hosts(ways: PathTable, covered: typing.AbstractSet[int]) -> list[Test]:
     """Pairs of rails of each host, all hosts alike: those that use most links that are not covered, and then those that
     are most. What stays inside of a leaf has been measured.
     """
@@ -166,14 +166,16 @@ def _in_hosts(ways: Ways, covered: typing.AbstractSet[int]) -> list[Test]:
     return best[2]
 
 
-def _rails(ways: Ways) -> list[list[int]]:
+def _rails(ways: PathTable) -> list[list[int]]:
     rails: dict[int, list[int]] = {}
     for number, end in enumerate(ways.ends):
         rails.setdefault(end.rail, []).append(number)
     return [rails[rail] for rail in sorted(rails)]
 
 
-def _leaves(ways: Ways, group: typing.Sequence[int], pod: typing.Optional[typing.Sequence[str]]) -> list[list[int]]:
+def _leaves(
+    ways: PathTable, group: typing.Sequence[int], pod: typing.Optional[typing.Sequence[str]]
+) -> list[list[int]]:
     """The ends of a group by leaf, of all leaves or of those of a pod."""
     members = set(group)
     found = [[end for end in ways.leaves[leaf] if end in members] for leaf in (ways.leaves if pod is None else pod)]
@@ -187,7 +189,7 @@ def _halves(items: typing.Sequence[int], shift: int = 0) -> list[Test]:
 
 
 def _best(
-    ways: Ways, parts: typing.Sequence[typing.Sequence[typing.Sequence[int]]], covered: typing.AbstractSet[int]
+    ways: PathTable, parts: typing.Sequence[typing.Sequence[typing.Sequence[int]]], covered: typing.AbstractSet[int]
 ) -> list[Test]:
     """Pairs between leaves, for each part the pairing that uses most links that are not covered."""
     result: list[Test] = []
@@ -229,7 +231,7 @@ def _shuffled(left: list[tuple[int, int]]) -> list[tuple[tuple[int, int], tuple[
 
 
 def _turns(
-    ways: Ways, pairs: typing.Sequence[Test], covered: typing.AbstractSet[int]
+    ways: PathTable, pairs: typing.Sequence[Test], covered: typing.AbstractSet[int]
 ) -> tuple[tuple[Turn, ...], set[int]]:
     """Both directions of pairs. A test that shares a link with another is left out: what it alone would cover comes
     later. Where nobody knows which link a flow takes, none is left out: each has a turn in which it shares none.
@@ -253,7 +255,7 @@ def _turns(
     return tuple(turn for turn in turns if turn), new - covered
 
 
-def _rest(ways: Ways, left: typing.Sequence[int], covered: set[int]) -> Turn:
+def _rest(ways: PathTable, left: typing.Sequence[int], covered: set[int]) -> Turn:
     """A turn of tests over links that are not covered; adds what it covers."""
     taken = Taken(ways)
     for link in left:

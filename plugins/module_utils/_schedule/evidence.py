@@ -19,7 +19,7 @@ import statistics
 import typing
 
 from .covering import Test
-from .ways import Kind, Way, Ways
+from .paths import Kind, PathTable, Way
 
 #: of the median of its class: a way below is slow, one at or above GOOD is good, one between is neither
 SLOW, GOOD = 0.90, 0.95
@@ -113,7 +113,7 @@ class Evidence:
     known: bool = True
 
 
-def weigh(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Optional[float] = None) -> Evidence:
+def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float] = None) -> Evidence:
     """What the readings prove. Those of tests whose way is not known are left out.
 
     :param floor_share: of the rate of its slowest link, what a way should carry at least. Where what is usual in a
@@ -156,7 +156,7 @@ def weigh(ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Op
 
 
 def _shares(
-    ways: Ways, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]
+    ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]
 ) -> tuple[dict[Test, Measured], float, bool]:
     """The readings by test, as shares of what is usual in their class, the noise, and whether that is known well."""
     figures: dict[Test, list[float]] = {}
@@ -332,7 +332,7 @@ def _below(items: typing.Sequence[Measured], noise: float) -> bool:
 
 
 def _switches(
-    ways: Ways,
+    ways: PathTable,
     measured: typing.Mapping[Test, Measured],
     left: typing.Mapping[Test, typing.AbstractSet[int]],
     noise: float,
@@ -383,7 +383,9 @@ def _highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
     return [item for item in items if best.share - item.share <= apart[len(item.shares)]]
 
 
-def _wide(ways: Ways, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test]) -> bool:
+def _wide(
+    ways: PathTable, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test]
+) -> bool:
     """Whether ways go over enough of the links of a switch to say something of all of it, and neither two cables nor
     another switch explain them as well."""
     taken = [measured[test] for test in tests]

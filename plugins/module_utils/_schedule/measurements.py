@@ -16,8 +16,8 @@ from .._model.profiles import rails as rails_of
 from .coverage import coverage
 from .covering import Cover, Turn, apart
 from .narrowing import MOST_ROUNDS, MOST_TURNS
+from .paths import PathTable
 from .rounds import rounds
-from .ways import Ways
 from .wider import wider
 
 Pair = frozenset[End]
@@ -74,7 +74,7 @@ def queue_pairs(fabric: Fabric, rates: typing.Iterable[typing.Optional[float]]) 
     return next((count for least, count in QUEUE_PAIRS if slowest >= least), 1)
 
 
-def turn_steps(ways: Ways, turn: Turn, wanted: Bandwidth) -> typing.Iterator[Step]:
+def turn_steps(ways: PathTable, turn: Turn, wanted: Bandwidth) -> typing.Iterator[Step]:
     """A turn of tests, each in one direction, as steps of what is measured at the same time."""
     ends = [(end.rail, end.node) for end in ways.ends]
     tasks = [Task.between(ends[source], ends[target]) for source, target in turn]
@@ -104,7 +104,7 @@ def steps(
             yield tuple(Task(rail, *pair) for rail, pairs in zip(numbers, together) for pair in pairs)
 
 
-def cover_plan(fabric: Fabric, ways: Ways, first: Cover, parallel: int) -> RoundPlan:
+def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> RoundPlan:
     """How long the rounds take that use each link, and what they use.
 
     :param first: these rounds

@@ -9,7 +9,7 @@ import typing
 
 from .covering import Round, Taken, Test
 from .evidence import NOISY, Evidence, Measured
-from .ways import Ways
+from .paths import PathTable
 
 #: tests of a link over ways that are otherwise good, and over ways that only part it from other candidates, at most
 _ALONE, _PARTING = 8, 2
@@ -28,7 +28,7 @@ _LOOKS = 400
 class Narrowing:
     """Makes the rounds after the first ones. It keeps how often it asked for what, so that it ends."""
 
-    def __init__(self, ways: Ways) -> None:
+    def __init__(self, ways: PathTable) -> None:
         self._ways = ways
         self._alone: dict[int, int] = {}
         self._parting: dict[int, int] = {}

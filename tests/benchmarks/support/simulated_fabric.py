@@ -29,7 +29,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Topology
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import dump_fts, ibnetdiscover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import End, Ways
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import End, PathTable
 from dev.steps import StepError
 from lab.build import ibsim
 from lab.fabric import topology as lab_topology
@@ -125,9 +125,9 @@ class Read:
     tables: str
     tables_seconds: float
 
-    def ways(self) -> Ways:
+    def ways(self) -> PathTable:
         topology = ibnetdiscover.parse(self.topology)
-        return Ways(topology, dump_fts.parse(self.tables), ends_of(topology), across=True)
+        return PathTable(topology, dump_fts.parse(self.tables), ends_of(topology), across=True)
 
 
 def read(shape: Shape, engine: str) -> Read:

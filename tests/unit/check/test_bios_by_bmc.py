@@ -16,10 +16,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import (
     KEYS,
     BiosAttribute,
+    BiosIntent,
     BiosJob,
     BiosSetting,
     BiosValue,
-    BiosWishes,
     NodeBios,
     ObservedBios,
 )
@@ -68,7 +68,7 @@ def bios(jobs: typing.Optional[tuple[BiosJob, ...]] = (), lockdown: bool = False
 
 
 def told(
-    answer: typing.Union[NodeBios, str, None], wishes: typing.Optional[BiosWishes] = None, **evidence_of: typing.Any
+    answer: typing.Union[NodeBios, str, None], wishes: typing.Optional[BiosIntent] = None, **evidence_of: typing.Any
 ) -> tuple[Finding, ...]:
     """Findings of a node with that BMC; None: the inventory names none.
 
@@ -77,7 +77,7 @@ def told(
     node = NODES["worker-1"]
     observed = ObservedBios(error=answer) if isinstance(answer, str) else ObservedBios(answer)
     functions = tuple(proof(hca, **evidence_of) for hca in node.hcas if hca.pci)
-    intent = Intent(world.intent().fabrics, cluster=ClusterIntent(bios=wishes or BiosWishes()))
+    intent = Intent(world.intent().fabrics, cluster=ClusterIntent(bios=wishes or BiosIntent()))
     return platforms(intent=intent, functions=functions, bioses={"worker-1": observed} if answer is not None else {})
 
 
@@ -242,7 +242,7 @@ def test_a_bios_that_says_off_where_functions_are_proven_warns() -> None:
 def test_a_wish_for_what_vfs_need_is_known_by_the_node_or_by_its_bmc(
     answer: typing.Optional[str], proof: typing.Any, status: str
 ) -> None:
-    (said,) = about(told(answer, BiosWishes(sriov=True), **proof), "worker-1 BMC")
+    (said,) = about(told(answer, BiosIntent(sriov=True), **proof), "worker-1 BMC")
     assert (said.status, said.measured) == (status, "no answer" if answer else "no BMC")
     assert ("rdma_bmc_address" in said.remedy) == (answer is None)
 
@@ -282,16 +282,16 @@ def test_what_the_intent_asks_for(
     wishes: dict[str, typing.Any], answer: typing.Union[NodeBios, str], status: str, subject: str
 ) -> None:
     """Without a need for it a wish is advice."""
-    (said,) = about(told(answer, BiosWishes(**wishes)), "worker-1 BMC")
+    (said,) = about(told(answer, BiosIntent(**wishes)), "worker-1 BMC")
     assert (said.status, said.subject) == (status, f"worker-1 BMC{subject}")
 
 
 def test_a_wish_that_no_attribute_of_the_bios_shows_is_proven_by_the_node() -> None:
-    (said,) = about(told(bios(sriov=None), BiosWishes(sriov=True)), "worker-1 BMC")
+    (said,) = about(told(bios(sriov=None), BiosIntent(sriov=True)), "worker-1 BMC")
     assert said.measured.endswith("ProcVirtualization Enabled, sriov shown by the node (not found in its BIOS)")
     assert {
         finding.status
-        for finding in told(bios(sriov=None), BiosWishes(sriov=True), sriov_current=8, memory=None, **ALL_OPEN)
+        for finding in told(bios(sriov=None), BiosIntent(sriov=True), sriov_current=8, memory=None, **ALL_OPEN)
     } == {"pass"}
 
 
@@ -311,7 +311,7 @@ def test_a_wish_that_no_attribute_of_the_bios_shows_is_proven_by_the_node() -> N
 def test_what_the_node_does_not_show_stays_unknown(
     wishes: dict[str, typing.Any], answer: NodeBios, evidence_of: dict[str, typing.Any]
 ) -> None:
-    findings = told(answer, BiosWishes(**wishes), **evidence_of)
+    findings = told(answer, BiosIntent(**wishes), **evidence_of)
     assert (
         "unknown" in {finding.status for finding in findings if finding.check == "platform.bios"}
         and not judge(findings).open
@@ -322,12 +322,12 @@ def test_what_the_node_does_not_show_stays_unknown(
 
 
 def test_a_wish_for_no_functions_proves_none() -> None:
-    findings = told(bios(sriov=OFF), BiosWishes(sriov=False), **ALL_OPEN)
+    findings = told(bios(sriov=OFF), BiosIntent(sriov=False), **ALL_OPEN)
     assert one(findings, "platform.bios", "mlx5_0").status == "fail"
 
 
 def test_a_wish_without_a_bmc_warns() -> None:
-    intent = Intent(world.intent().fabrics, cluster=ClusterIntent(bios=BiosWishes(smt=True)))
+    intent = Intent(world.intent().fabrics, cluster=ClusterIntent(bios=BiosIntent(smt=True)))
     finding = one(platforms(intent=intent), "platform.bios", "worker-1 BMC")
     assert finding.status == "warn" and "rdma_bmc_address" in finding.remedy
     assert not about(platforms(), "worker-1 BMC"), "nobody asked for one"
@@ -351,9 +351,9 @@ def test_the_iommu_s_own_check_names_the_setting() -> None:
 
 
 def test_wishes_are_the_keys_of_the_model() -> None:
-    assert tuple(field.name for field in dataclasses.fields(BiosWishes)) == KEYS
-    assert wanted_by(BiosWishes()) == {}
-    assert wanted_by(BiosWishes(sriov=False, profile=("A", "B"), max_read_request=4096)) == {
+    assert tuple(field.name for field in dataclasses.fields(BiosIntent)) == KEYS
+    assert wanted_by(BiosIntent()) == {}
+    assert wanted_by(BiosIntent(sriov=False, profile=("A", "B"), max_read_request=4096)) == {
         "sriov": (False,),
         "max_read_request": (4096,),
         "profile": ("A", "B"),

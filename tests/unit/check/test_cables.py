@@ -6,15 +6,15 @@ from __future__ import annotations
 
 import dataclasses
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import Way
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.way import Way
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.places import far_ends
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cables import ANY, ports_of, take_cables
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import End, Ways
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import End, PathTable
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 
 LEAVES = [FabricNode("Switch", f"0x{number:016x}", f"leaf-{number}", 65, number) for number in (1, 2, 3)]
@@ -44,7 +44,7 @@ def test_whoever_asks_takes_the_cable_that_is_told_first() -> None:
             leaf = LEAVES[first - 1].guid
             assert Way(MEMBERSHIP, topology).leaves == {leaf}
             assert far_ends(topology)[PORT.guid][0].guid == leaf
-            ways = Ways(topology, (), [End("worker-1", 0, PORT.guid, 9)])
+            ways = PathTable(topology, (), [End("worker-1", 0, PORT.guid, 9)])
             assert ways.leaf(0) == leaf and len(ways.directions) == 2
             assert take_cables(topology).links == topology.links[:1]
 

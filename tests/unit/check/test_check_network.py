@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
     PoolPlan,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStand, Roll
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStatus, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -267,10 +267,14 @@ KUBELET = HostConfig(
 
 @pytest.mark.parametrize(
     ("stand", "status"),
-    [(KubeletStand((KUBELET,), (), (POOL,)), "pass"), (KubeletStand(error="forbidden"), "unknown"), (None, "unknown")],
+    [
+        (KubeletStatus((KUBELET,), (), (POOL,)), "pass"),
+        (KubeletStatus(error="forbidden"), "unknown"),
+        (None, "unknown"),
+    ],
 )
 def test_settings_of_the_kubelet_are_looked_at_when_the_intent_asks_for_them(
-    stand: typing.Optional[KubeletStand], status: str
+    stand: typing.Optional[KubeletStatus], status: str
 ) -> None:
     asking = dataclasses.replace(
         INTENT, cluster=ClusterIntent(host=HostNeeds(kubelet=Kubelet(cpu_manager_policy="static")))

@@ -25,10 +25,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import (
     Catalog,
     OlmFacts,
     OperatorGroup,
-    OperatorStand,
+    OperatorStatus,
     OperatorWish,
+    RetainedObject,
     ServiceVersion,
-    Stay,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.olm import (
@@ -70,7 +70,7 @@ READY: dict[str, typing.Any] = {
     ],
 )
 def test_a_package(change: dict[str, typing.Any], status: str, words: str) -> None:
-    facts = OlmFacts((OperatorStand(**{**READY, **change}),))
+    facts = OlmFacts((OperatorStatus(**{**READY, **change}),))
     assert load(OlmFacts, to_data(facts), "olm") == facts
     (finding,) = check(facts)
     assert (finding.check, finding.subject, finding.status) == ("operators.olm", "package nfd", status)
@@ -80,7 +80,7 @@ def test_a_package(change: dict[str, typing.Any], status: str, words: str) -> No
 CSV, SRIOV_SPACE = "sriov-network-operator.v4.18.0-202510010035", "openshift-sriov-network-operator"
 
 
-def unreferenced(**changes: typing.Any) -> OperatorStand:
+def unreferenced(**changes: typing.Any) -> OperatorStatus:
     """How far the operator is whose Subscription was made anew on another catalog, as a public report has it."""
     text = (pathlib.Path(__file__).parent.parent / "fixtures/public/olm-unreferenced.yaml").read_text()
     subscription = dataclasses.replace(parse_subscription(yaml.safe_load(text)), **changes)
@@ -147,7 +147,7 @@ def test_where_olm_was_asked_for_nothing_nothing_is_found() -> None:
 
 
 def test_what_a_teardown_leaves_is_told_and_closes_nothing() -> None:
-    stay = Stay("CustomResourceDefinition nodes.nfd.io", "2 objects of it are not the collection's: a, b")
+    stay = RetainedObject("CustomResourceDefinition nodes.nfd.io", "2 objects of it are not the collection's: a, b")
     seen = {"drop_ins": {"worker-1": ObservedText("absent")}, "kernel_arguments": {"worker-1": LeftArguments(())}}
     facts: dict[str, typing.Any] = {"nodes": ("worker-1",), "removed": (), "left": OperatorsSeen(), **seen}
     findings = teardown.check(Intent(()), teardown.Facts(stays=(stay,), **facts))

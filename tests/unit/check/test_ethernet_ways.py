@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import No
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import Fabric
 from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours import ObservedNeighbours, SwitchPort
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
 from tests.unit import roce_fabric as world
 
 ROCE: dict[str, typing.Any] = {
@@ -37,11 +37,11 @@ def members(hcas: typing.Mapping[str, ObservedHcas]) -> Membership:
 
 def made(
     seen: world.Fabric, only: typing.Optional[typing.Container[tuple[int, str]]] = None, fabric: Fabric = FABRIC
-) -> tuple[typing.Optional[Ways], str]:
+) -> tuple[typing.Optional[PathTable], str]:
     return ways_of(fabric, members(seen.hcas), {}, only, seen.neighbours)
 
 
-def of(seen: world.Fabric) -> Ways:
+def of(seen: world.Fabric) -> PathTable:
     ways, why = made(seen)
     assert ways is not None, why
     return ways

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.chec
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
     DPU_MODE,
-    FirmwareWishes,
+    FirmwareIntent,
     HcaFirmware,
     NicDevice,
     NicDevices,
@@ -80,7 +80,7 @@ def without_vfs(fleet: Fleet) -> dict[str, typing.Any]:
 
 
 def wishing(fleet: Fleet, **wishes: typing.Any) -> Fleet:
-    cluster = dataclasses.replace(fleet.intent.cluster, firmware=FirmwareWishes(**wishes))
+    cluster = dataclasses.replace(fleet.intent.cluster, firmware=FirmwareIntent(**wishes))
     return dataclasses.replace(fleet, intent=dataclasses.replace(fleet.intent, cluster=cluster))
 
 

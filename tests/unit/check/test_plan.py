@@ -41,7 +41,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
     PoolPlan,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStand, Roll
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import HostConfig, KubeletStatus, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Disruption
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import (
@@ -952,7 +952,7 @@ def test_a_kubelet_config_is_told_of_by_its_name(
     check_mode: bool,
 ) -> None:
     said: dict[str, typing.Any] = {"wanted": (dataclasses.replace(IN_FORCE, **config),), "pools": (TAKEN,), **changes}
-    stand = KubeletStand(**said)
+    stand = KubeletStatus(**said)
     found = list(machine_config.kubelet(stand, check_mode))
     assert [(item.check, item.subject, item.status) for item in found] == [
         ("network.kubelet", "KubeletConfig linerate-worker", status)
@@ -960,7 +960,7 @@ def test_a_kubelet_config_is_told_of_by_its_name(
 
 
 def test_each_kubelet_config_is_looked_at_though_something_was_not_read() -> None:
-    stand = KubeletStand((IN_FORCE,), (), (TAKEN,), error="forbidden")
+    stand = KubeletStatus((IN_FORCE,), (), (TAKEN,), error="forbidden")
     assert [(item.subject, item.status) for item in machine_config.kubelet(stand, False)] == [
         ("KubeletConfig", "unknown"),
         ("KubeletConfig linerate-worker", "pass"),

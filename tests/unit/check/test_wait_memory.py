@@ -64,7 +64,7 @@ CHANGES = st.one_of(
 def test_with_a_memory_the_same_is_said_of_each_world(
     steps: typing.Sequence[typing.Sequence[Change]], drained: bool
 ) -> None:
-    judges = memory.Judges(TARGETS)
+    judges = memory.ReadinessCache(TARGETS)
     world = ClusterState()
     for step in [
         [
@@ -110,7 +110,7 @@ def test_a_node_is_judged_anew_only_when_something_of_it_changed(monkeypatch: ty
         return real(target, name, world, turns)
 
     monkeypatch.setattr(memory, "judge_node", counted)
-    judges, world = memory.Judges(TARGETS[:1]), ClusterState()
+    judges, world = memory.ReadinessCache(TARGETS[:1]), ClusterState()
     for kind, item in (("Node", NODE), ("SriovNetworkNodeState", STATE)):
         world = take(world, Change(kind, "replace", tuple(named(item, name) for name in NAMES)))
     world = take(world, Change("SriovNetworkNodePolicy", "replace", (POLICY,)))

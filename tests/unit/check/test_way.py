@@ -8,9 +8,9 @@ import dataclasses
 import time
 import typing
 
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import Way
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.way import Way
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import (
     Member,
     Membership,

@@ -27,7 +27,7 @@ TABLE: dict[str, str] = {
         subject measured expected why remedy; Hca
         node_description unread; HcaFirmware settings_from not_asked errors; HelmFacts error; HostConfig what refusal;
         ImageFacts errors; InstallPlan message;
-        Inventory refused; InventoryNode error; KubeletStand error reached; LayerEnd binding;
+        Inventory refused; InventoryNode error; KubeletStatus error reached; LayerEnd binding;
         LayerStep why commands; Leftovers errors; LintFacts errors;
         LocalQueue inactive; LostManager description; MachinePool conditions message; ManagerPort error; Mark
         differences; MemlockProof evidence error;
@@ -42,7 +42,7 @@ TABLE: dict[str, str] = {
         ObservedPlatform error; ObservedServers error; ObservedSettings error; ObservedSubnets error; ObservedText
         error; ObservedTopologies error;
         ObservedTuning error; ObserverPod detail suspect; OlmObject message; OperatorFacts troubles errors says;
-        OperatorStand detail remedy; OperatorsSeen
+        OperatorStatus detail remedy; OperatorsSeen
         errors untrusted;
         PairLayers why; PairResult ping_evidence evidence commands sweep_failure; PciEvidence unread; Ping error;
         PingServer error; PodState detail
@@ -50,8 +50,8 @@ TABLE: dict[str, str] = {
         others; RollPlan limit refusal shape;
         RoundPlan why; SeenCapabilities unread error; SeenErrors error; SeenForwarding error; SeenManagers error;
         SeenSubnet error; SeenTopology error;
-        ServiceVersion reason message requirements; SlowPort could_be; Status status message reason; Stay subject why
-        remedy; Subscription troubles;
+        ServiceVersion reason message requirements; SlowPort could_be; Status status message reason;
+        RetainedObject subject why remedy; Subscription troubles;
         UntrustedNamespace why; Wider why commands; CollectivePod error; CollectivesFacts ended leftovers remaining;
         RanTest evidence command; Request words;
         SyncNode detail remedy matched; TrainingPod error; TuningSet refusal remedy; UnreadNode why; Workload lost;
@@ -88,7 +88,7 @@ TABLE: dict[str, str] = {
         name cards; NodePlan pods pool rolled_by; NodeStep node pods pool; NodeProfile node wanted active; ObserverPod
         image_id template; ObserverSet template
         node_selector nodes run; OperatorFacts crds configs namespace; OperatorGroup name namespace targets;
-        OperatorStand package namespace subscription
+        OperatorStatus package namespace subscription
         wanted installed upgrade; OperatorsSeen packages labelled made; Package name catalog catalog_namespace
         default_channel; PolicyState kind name state;
         PoolPlan name; Reported name nodes; ServiceVersion name namespace phase version replaces definitions

@@ -89,7 +89,7 @@ def pod(name: str, **metadata: typing.Any) -> dict[str, typing.Any]:
     return {"kind": "Pod", "metadata": {**known, **metadata}, "spec": {"nodeName": "bad"}, "status": {}}
 
 
-class Held:
+class HeldLease:
     """A namespace that goes when no pod in it has a finalizer any more."""
 
     def __init__(self, label: str, *pods: dict[str, typing.Any], refuses: int = 0) -> None:
@@ -129,19 +129,19 @@ class Held:
 
 
 def test_a_measurement_takes_them_off_the_pods_of_an_earlier_one() -> None:
-    api = Held("linerate.rdma/measure", pod("p"))
+    api = HeldLease("linerate.rdma/measure", pod("p"))
     assert Place(typing.cast("typing.Any", api), "run-1", 600.0, api.clock, api.sleep).take()
     assert api.taken == [("Pod", "linerate-measure", "p", "/metadata/finalizers")] and api.now < 60
 
 
 def test_observers_take_them_off_the_pods_of_their_daemon_set_alone() -> None:
-    api = Held("linerate.rdma/observers", pod("o", ownerReferences=[OWNER]))
+    api = HeldLease("linerate.rdma/observers", pod("o", ownerReferences=[OWNER]))
     observers = Observers(
         typing.cast("typing.Any", api), "linerate-observers", 600.0, api.clock, api.sleep, lambda _line: None
     )
     observers.absent(False)
     assert api.taken == [("Pod", "linerate-observers", "o", "/metadata/finalizers")] and api.now < 60
-    foreign = Held("linerate.rdma/observers", pod("o", ownerReferences=[{**OWNER, "name": "other"}]))
+    foreign = HeldLease("linerate.rdma/observers", pod("o", ownerReferences=[{**OWNER, "name": "other"}]))
     with pytest.raises(RdmaError, match="is still there 600 s after its deletion"):
         Observers(
             typing.cast("typing.Any", foreign),
@@ -165,7 +165,7 @@ def test_observers_take_them_off_the_pods_of_their_daemon_set_alone() -> None:
     ],
 )
 def test_they_are_taken_off_a_pod_of_ours_that_is_being_deleted(item: dict[str, typing.Any], taken: bool) -> None:
-    api = Held("linerate.rdma/measure", item)
+    api = HeldLease("linerate.rdma/measure", item)
     assert take_off(typing.cast("typing.Any", api), "linerate-measure", "a=b", is_bare) == (("uid-p",) if taken else ())
     assert bool(api.taken) == taken
 
@@ -175,7 +175,7 @@ def test_they_are_taken_off_a_pod_of_ours_that_is_being_deleted(item: dict[str, 
     [(0, "; its finalizers, which this collection gives to no pod, were taken off)"), (403, COMMAND), (422, COMMAND)],
 )
 def test_a_removal_that_may_not_take_them_off_names_the_command(refuses: int, words: str) -> None:
-    api = Held("linerate.rdma/measure", pod("p", namespace="linerate-measure", uid="u1"), refuses=refuses)
+    api = HeldLease("linerate.rdma/measure", pod("p", namespace="linerate-measure", uid="u1"), refuses=refuses)
     (told,) = sweep(typing.cast("typing.Any", api), 60, api.clock, api.sleep)
     assert told.startswith("linerate-measure/p (deleted after 60 s") and words in told
 

@@ -94,7 +94,7 @@ class CountingServer(Server):
         return answer
 
 
-class Held(typing.NamedTuple):
+class HeldLease(typing.NamedTuple):
     site: Site
     world: LosingWorld
     keeper: Keeper
@@ -106,7 +106,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 @pytest.fixture
-def held(certificates: Certificates) -> typing.Iterator[Held]:
+def held(certificates: Certificates) -> typing.Iterator[HeldLease]:
     """A roll of worker-1, by the run that holds the Lease."""
     world = LosingWorld()
     world.start()
@@ -123,17 +123,17 @@ def held(certificates: Certificates) -> typing.Iterator[Held]:
         keeper.take(False, lambda _seconds: None, lambda _line: None, 0)
         site.guard = Guard(keeper.ask)
         site.cluster = site.cluster.guarded(site.guard.check)
-        yield Held(site, world, keeper)
+        yield HeldLease(site, world, keeper)
 
 
-def test_each_write_of_the_roll_is_there_when_nothing_is_lost(held: Held) -> None:
+def test_each_write_of_the_roll_is_there_when_nothing_is_lost(held: HeldLease) -> None:
     assert of(held.site.run(), "worker-1").state == "done"
     assert len(held.world.writes) == len(WRITES) and held.world.did[-2:] == ["uncordon worker-1", "unnote worker-1"]
 
 
 @pytest.mark.parametrize("taken", [True, False], ids=["taken by another run", "deleted"])
 @pytest.mark.parametrize("number", range(len(WRITES)), ids=[f"{number} {what}" for number, what in enumerate(WRITES)])
-def test_nothing_is_written_after_the_lease_is_lost(held: Held, number: int, taken: bool) -> None:
+def test_nothing_is_written_after_the_lease_is_lost(held: HeldLease, number: int, taken: bool) -> None:
     held.world.taken, held.world.lose_at = taken, number
     if number == 0:
         held.world.lose()
@@ -144,7 +144,7 @@ def test_nothing_is_written_after_the_lease_is_lost(held: Held, number: int, tak
     assert bool(held.site.servers["worker-1"].written) == (number > WRITES.index("BIOS"))
 
 
-def test_a_lease_whose_holder_cannot_be_read_forbids_the_write(held: Held) -> None:
+def test_a_lease_whose_holder_cannot_be_read_forbids_the_write(held: HeldLease) -> None:
     held.world.serve("Lease", [], NAMESPACE)
     held.world.stop()
     with pytest.raises(ApiError):
@@ -153,7 +153,7 @@ def test_a_lease_whose_holder_cannot_be_read_forbids_the_write(held: Held) -> No
 
 @pytest.mark.parametrize("code", [503, 500])
 def test_a_server_that_is_away_for_a_moment_is_waited_for_while_the_lease_lasts(
-    held: Held, code: int, monkeypatch: pytest.MonkeyPatch
+    held: HeldLease, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look, fails = held.keeper._look, [3]
 
@@ -173,7 +173,7 @@ def test_a_server_that_is_away_for_a_moment_is_waited_for_while_the_lease_lasts(
     assert WORKING - 3 <= held.world.now < WORKING, "not longer than the Lease lasts"
 
 
-def test_a_right_that_is_missing_is_not_waited_for(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_right_that_is_missing_is_not_waited_for(held: HeldLease, monkeypatch: pytest.MonkeyPatch) -> None:
     def forbidden() -> typing.Any:
         raise ApiError(403, "Forbidden", "leases is forbidden", "GET lease")
 
@@ -183,7 +183,7 @@ def test_a_right_that_is_missing_is_not_waited_for(held: Held, monkeypatch: pyte
     assert held.world.now == 0
 
 
-def test_what_is_left_of_the_lease_is_what_a_write_may_take(held: Held) -> None:
+def test_what_is_left_of_the_lease_is_what_a_write_may_take(held: HeldLease) -> None:
     assert held.keeper.ask() == WORKING
     held.world.now = 10.0
     assert held.keeper.ask() == WORKING - 10
@@ -192,7 +192,7 @@ def test_what_is_left_of_the_lease_is_what_a_write_may_take(held: Held) -> None:
 
 
 def test_a_bmc_that_does_not_answer_is_given_up_before_the_lease_runs_out(
-    held: Held, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
+    held: HeldLease, certificates: Certificates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guards, "LEAST", 0.0)
     server = held.site.servers["worker-1"]
@@ -210,7 +210,7 @@ def test_a_bmc_that_does_not_answer_is_given_up_before_the_lease_runs_out(
     assert caught.value.cause == "timeout" and "Lease" in caught.value.what and time.monotonic() - begin < 10
 
 
-def test_a_write_that_is_put_off_asks_again(held: Held, certificates: Certificates) -> None:
+def test_a_write_that_is_put_off_asks_again(held: HeldLease, certificates: Certificates) -> None:
     """A busy BMC says when to come again; the Lease may be gone by then."""
     server, asked = held.site.servers["worker-1"], typing.cast(list[float], [])
     server.faults[SETTINGS] = Fault(times=1, status=503, method="PATCH", headers=(("Retry-After", "0"),))
@@ -242,7 +242,7 @@ def test_too_little_of_the_lease_begins_nothing() -> None:
 # What is written on nodes: their modules reach no API server, so that the controller asks right before
 
 
-def test_a_lease_that_lasts_is_only_looked_at(held: Held) -> None:
+def test_a_lease_that_lasts_is_only_looked_at(held: HeldLease) -> None:
     held.keeper.renew(BETWEEN)
     before = held.world.object(LEASE)
     held.keeper.assure(True, 600)
@@ -260,7 +260,7 @@ def test_a_lease_that_lasts_is_only_looked_at(held: Held) -> None:
     [(True, True, LeaseLost), (True, False, LeaseHeld), (False, True, LeaseLost), (False, False, LeaseLost)],
 )
 def test_a_lease_that_is_not_this_run_s_forbids_what_is_written_on_nodes(
-    held: Held, taken: bool, continues: bool, error: type[RdmaError]
+    held: HeldLease, taken: bool, continues: bool, error: type[RdmaError]
 ) -> None:
     held.world.taken = taken
     held.world.lose()

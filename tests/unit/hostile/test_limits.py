@@ -33,7 +33,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods import shell as shell_stream
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.framing import STDERR, STDOUT, Exchange
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.pods.look import seen
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import Task
 
 
@@ -349,12 +349,12 @@ def test_a_pair_whose_ends_print_what_nobody_foresaw_is_one_failed_pair(monkeypa
     def attempt(*_arguments: typing.Any) -> typing.NoReturn:
         raise RecursionError("maximum recursion depth exceeded")
 
-    monkeypatch.setattr(Bench, "_attempt", attempt)
-    monkeypatch.setattr(Bench, "_next_ports", lambda _bench: 18600)
+    monkeypatch.setattr(BandwidthRun, "_attempt", attempt)
+    monkeypatch.setattr(BandwidthRun, "_next_ports", lambda _bench: 18600)
     client, server = (RdmaPod("fabric", node, node, "jobs") for node in ("worker-1", "worker-2"))
     fabric = typing.cast(Fabric, types.SimpleNamespace(name="fabric"))
-    pair = Bench._attempt_or_not(
-        object.__new__(Bench), fabric, Task.between((0, "worker-1"), (0, "worker-2")), client, server, 0, 0.0
+    pair = BandwidthRun._attempt_or_not(
+        object.__new__(BandwidthRun), fabric, Task.between((0, "worker-1"), (0, "worker-2")), client, server, 0, 0.0
     )
     assert pair.failure == "no_measurement" and pair.average_gbps is None
     assert pair.evidence.startswith("worker-1 -> worker-2: its answer could not be handled: RecursionError")

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
     Select,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import (
     Task,
@@ -100,9 +100,9 @@ class Pods:
         self.clock.now += self.away
 
 
-def bench_of(client: Client, away: float) -> tuple[Bench, list[RdmaPod]]:
+def bench_of(client: Client, away: float) -> tuple[BandwidthRun, list[RdmaPod]]:
     clock = client.clock
-    bench = Bench(
+    bench = BandwidthRun(
         typing.cast("typing.Any", None),
         Plan((FABRIC,), ClusterIntent(), ("a", "b")),
         clock,

@@ -43,7 +43,7 @@ TABLE: dict[str, str] = {
         expressions; MachinePool machines updated degraded conditions sources labels; DriverPolicy nodes;
         FeatureDiscovery pods; WorkerConfig classes fields
         sources; NicDevice ports; NicDevices devices errors; ClusterPolicies names; HostConfig labels generated;
-        KubeletStand wanted others pools reached;
+        KubeletStatus wanted others pools reached;
         ImageFacts rules named errors; MirrorRule mirrors; RegistrySources allowed blocked insecure; ClusterNode labels
         allocatable unread; Workload wanted
         ready images nodes; NicPolicy configs owners; OlmFacts operators; OperatorsSeen controllers configurations

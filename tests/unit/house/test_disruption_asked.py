@@ -14,7 +14,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import heed
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_override import check_override
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 
 pytestmark = pytest.mark.processes
@@ -33,7 +33,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
     ],
 )
 def test_who_asks_for_what_the_intent_says_goes_on(asked: typing.Any, cluster: typing.Any) -> None:
-    heed(asked, cluster)
+    check_override(asked, cluster)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_who_asks_for_what_the_intent_says_goes_on(asked: typing.Any, cluster: t
 )
 def test_who_asks_for_something_else_is_refused(asked: str, cluster: typing.Any) -> None:
     with pytest.raises(RdmaError, match="rdma_disruption"):
-        heed(asked, cluster)
+        check_override(asked, cluster)
 
 
 def begin(folder: pathlib.Path, disruption: str) -> subprocess.CompletedProcess[str]:

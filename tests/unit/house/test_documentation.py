@@ -48,7 +48,7 @@ SECTIONS = {
     "host": host_intent.HostNeeds,
     "memlock": host_intent.Memlock,
     "kubelet": host_intent.Kubelet,
-    "bios": bios.BiosWishes,
+    "bios": bios.BiosIntent,
     "tuning": tuning.Tuning,
     "roce": tuning.Roce,
     "measures": comparison.Measure,

@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import fleet as compared
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
-    FirmwareWishes,
+    FirmwareIntent,
     NicDevice,
     NicDevices,
     NicState,
@@ -63,7 +63,7 @@ def planned(
     **wishes: typing.Any,
 ) -> ByOperator:
     intent = dataclasses.replace(
-        FLEET.intent, cluster=dataclasses.replace(FLEET.intent.cluster, firmware=FirmwareWishes(**wishes))
+        FLEET.intent, cluster=dataclasses.replace(FLEET.intent.cluster, firmware=FirmwareIntent(**wishes))
     )
     told = FACTS.firmware if firmware is None else firmware
     seen = told if tools else {name: ObservedFirmware(NodeFirmware()) for name in told}

@@ -14,8 +14,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firm
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
     DPU_MODE,
     Change,
+    FirmwareIntent,
     FirmwareSet,
-    FirmwareWishes,
     HcaFirmware,
     NicDevice,
     NicDevices,
@@ -46,7 +46,7 @@ def seen(
     off."""
     fleet = healthy(PAIR)
     intent = dataclasses.replace(
-        fleet.intent, cluster=dataclasses.replace(fleet.intent.cluster, firmware=FirmwareWishes(ats_enabled=False))
+        fleet.intent, cluster=dataclasses.replace(fleet.intent.cluster, firmware=FirmwareIntent(ats_enabled=False))
     )
     facts = fleet.of("platform")
     first, *rest = facts.firmware[NODE].value.hcas

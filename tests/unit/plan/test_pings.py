@@ -28,8 +28,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.observed import Observed, observed, rails
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pings import ping_schedule
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import coverage
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.vantage import vantage_points
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
 from ansible_collections.linerate.rdma.tests.unit.check import fabric_world as world
 from tests.unit.fat_tree import guid, parts
 
@@ -106,7 +106,7 @@ def test_a_large_fleet_pings_over_each_link_of_the_fabric() -> None:
         return {ends[0].node: ObservedTopologies((seen,))}
 
     plan = ping_schedule(world.intent(wanted), Observed(hcas, subnets, topologies), 3, 8, 10, 5).nodes
-    ways, number = Ways(topology, tables, ends), {end.lid: place for place, end in enumerate(ends)}
+    ways, number = PathTable(topology, tables, ends), {end.lid: place for place, end in enumerate(ends)}
     pinged = [(number[end.lid], number[lid]) for end in ends for task in plan[end.node].clients for lid in task.lids]
     assert len(pinged) == len(set(pinged)) and {(other, one) for one, other in pinged} == set(pinged)
     used = coverage(ways, pinged)

@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.sources impor
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
 from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
-from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_asked import DISRUPTION, heed
+from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_override import DISRUPTION, check_override
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ObservedSubnets,
     ObservedTopologies,
@@ -392,7 +392,7 @@ def test_a_run_may_be_asked_what_may_happen_to_a_node(asked: str) -> None:
     for answers, expected in (({DISRUPTION: asked}, asked), ({DISRUPTION: ""}, usual), ({}, usual)):
         cluster = read(proposal, **answers)["rdma_cluster"]
         assert cluster["disruption"] == expected
-        heed(answers.get(DISRUPTION), cluster)
+        check_override(answers.get(DISRUPTION), cluster)
 
 
 def test_without_the_cluster_what_it_would_show_is_to_be_filled_in() -> None:

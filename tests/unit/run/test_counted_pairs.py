@@ -11,7 +11,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import seat_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.check import find_vantage_port
 from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.counted import Counted
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import SeenCapabilities, SlowPort
@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband.perfquery import ASKED
 from ansible_collections.linerate.rdma.plugins.module_utils._run import measure_pairs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.counted import NO_COUNTERS, Counters
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.counted import PROBES, ports_of
 from tests.unit.fat_tree import guid
@@ -87,7 +87,7 @@ class Counting(World):
 
     def run(self) -> BandwidthFacts:
         plan = Plan(self.intent.fabrics, self.intent.cluster, self.names, self.rails, parallel=1, pod_seconds=60.0)
-        bench = Bench(
+        bench = BandwidthRun(
             typing.cast(Cluster, self.api),
             plan,
             Clock(),
@@ -402,7 +402,7 @@ def test_uplinks_that_share_the_data_are_told_and_nobody_is_asked_to_call_that_s
 def routing(world: Counting, pairs: typing.Sequence[tuple[str, str]]) -> list[Finding]:
     """What is said of the routing where these pairs were counted."""
     (fabric,) = world.intent.fabrics
-    seat = seat_of(fabric, world.ways, world.facts)
+    seat = find_vantage_port(fabric, world.ways, world.facts)
     assert seat is not None
     counters = Counters(typing.cast(Cluster, world.api), seat, OBSERVERS, Clock())
     counted = []

@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.layers import FIRST_PORT
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 from ansible_collections.linerate.rdma.plugins.modules.rdma_bandwidth import _observers as observers_of
 
@@ -125,7 +125,7 @@ def run(
     fabric = {**FABRIC, "bandwidth": {"directions": "one"}, **changes}
     intent = parse_intent([fabric])
     plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), {}, parallel=2, pod_seconds=60.0)
-    return Bench(
+    return BandwidthRun(
         typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lambda line: None, observers=observers
     ).run()
 

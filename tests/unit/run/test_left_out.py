@@ -10,7 +10,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.bandwidth.che
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.left_out import PARTNERS
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.measurements import most_seconds_of_a_pair
@@ -19,7 +19,7 @@ from tests.unit.run.test_pairs import FABRIC, Api, Clock
 NODES = tuple(f"n{number:02}" for number in range(16))
 
 
-class Held(Api):
+class HeldLease(Api):
     """The measurements of one node end with an error right before their limit."""
 
     def __init__(self, clock: Clock, hostile: str) -> None:
@@ -39,11 +39,11 @@ class Held(Api):
 def test_a_node_that_holds_its_pairs_up_is_left_out_of_later_rounds_and_named() -> None:
     clock = Clock()
     lines: list[str] = []
-    api, intent = Held(clock, "n05"), parse_intent([FABRIC])
+    api, intent = HeldLease(clock, "n05"), parse_intent([FABRIC])
     (fabric,) = intent.fabrics
     # one pair after the other, since all share the clock
     plan = Plan(intent.fabrics, intent.cluster, NODES, {}, parallel=1, pod_seconds=60.0)
-    facts = Bench(typing.cast(Cluster, api), plan, clock, lambda seconds: None, lines.append).run()
+    facts = BandwidthRun(typing.cast(Cluster, api), plan, clock, lambda seconds: None, lines.append).run()
     (planned,) = facts.plans
     assert api.held == 2 * (PARTNERS + 1), (
         "each pair in both directions, until the last of the partners has passed with another one"

@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OperatorStand, OperatorWish
+from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OperatorStatus, OperatorWish
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError
 from ansible_collections.linerate.rdma.plugins.module_utils._run.olm import AGAIN, Installer
@@ -57,12 +57,12 @@ Served = typing.Callable[..., OlmWorld]
 
 
 class Answer(typing.NamedTuple):
-    stands: tuple[OperatorStand, ...]
+    stands: tuple[OperatorStatus, ...]
     outcomes: tuple[Outcome, ...]
     said: list[str]
 
     @property
-    def only(self) -> OperatorStand:
+    def only(self) -> OperatorStatus:
         (stand,) = self.stands
         return stand
 
@@ -83,7 +83,7 @@ def run(world: OlmWorld, *wishes: OperatorWish, check_mode: bool = False, limit:
     return Answer(facts.operators, outcomes, said)
 
 
-def failed(answer: Answer, *words: str) -> OperatorStand:
+def failed(answer: Answer, *words: str) -> OperatorStatus:
     """The one operator, which has failed with these words; the remedy is one."""
     stand = answer.only
     assert stand.phase == "failed", stand

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._render.pods import pod as render_pod
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import GONE_SECONDS, Plan, Pods, sweep, workers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import Change
 
@@ -226,7 +226,7 @@ def run(
     lines: list[str] = []
     intent = parse_intent([{**FABRIC, **changes}])
     plan = Plan(intent.fabrics, intent.cluster, nodes, rails or {}, parallel=2, pod_seconds=pod_seconds)
-    return Bench(typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lines.append).run(), lines
+    return BandwidthRun(typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lines.append).run(), lines
 
 
 def test_each_ordered_pair_is_measured_once_and_no_pod_stays() -> None:
@@ -396,7 +396,7 @@ def test_the_pods_of_one_fabric_go_before_those_of_the_next_come() -> None:
 
     api = Counting()
     intent = parse_intent([FABRIC, {**FABRIC, "name": "other"}])
-    facts = Bench(
+    facts = BandwidthRun(
         typing.cast(Cluster, api),
         Plan(intent.fabrics, intent.cluster, ("a", "b"), parallel=2, pod_seconds=60.0),
         Clock(),
@@ -604,7 +604,7 @@ def made_by(api: typing.Any, plan: Plan) -> list[dict[str, typing.Any]]:
         return create(definition)
 
     api.create = noted
-    Bench(api, plan, Clock(), lambda seconds: None, lambda line: None).run()
+    BandwidthRun(api, plan, Clock(), lambda seconds: None, lambda line: None).run()
     return made
 
 
@@ -684,7 +684,7 @@ def restarted(api: Api) -> BandwidthFacts:
     """One pod after the other, so that what is away is so for the second one."""
     intent = parse_intent([FABRIC])
     plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), parallel=1, pod_seconds=60.0, run="run-1")
-    return Bench(typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lambda line: None).run()
+    return BandwidthRun(typing.cast(Cluster, api), plan, Clock(), lambda seconds: None, lambda line: None).run()
 
 
 @pytest.mark.parametrize("arrived", [False, True])
@@ -1344,7 +1344,7 @@ def test_an_image_that_cannot_be_pulled_keeps_the_cause_and_not_what_the_kubelet
 
     intent = parse_intent([FABRIC])
     plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), parallel=2, pod_seconds=60.0)
-    facts = Bench(typing.cast(Cluster, NoImage()), plan, Leaps(), lambda seconds: None, lambda line: None).run()
+    facts = BandwidthRun(typing.cast(Cluster, NoImage()), plan, Leaps(), lambda seconds: None, lambda line: None).run()
     assert [pod.cause for pod in facts.pods] == ["image"] * 2
     words = (
         'ImagePullBackOff: Back-off pulling image "x"; Failed: Failed to pull image: unauthorized: authentication'
@@ -1395,7 +1395,7 @@ def test_a_pod_waits_for_room_while_pods_of_ours_leave_its_node() -> None:
 
     intent = parse_intent([FABRIC])
     plan = Plan(intent.fabrics, intent.cluster, ("a", "b"), parallel=2, pod_seconds=300.0)
-    facts = Bench(typing.cast(Cluster, Full()), plan, clock, lambda seconds: None, say).run()
+    facts = BandwidthRun(typing.cast(Cluster, Full()), plan, clock, lambda seconds: None, say).run()
     ended.set()
     assert [pod.cause for pod in facts.pods] == ["unschedulable"] * 2
     assert 60 <= told["storage b"] < 150 and told["storage a"] >= 300
@@ -1430,7 +1430,7 @@ def test_the_pod_network_is_measured_over_the_pods_own_interface() -> None:
         if key not in ("select", "ipam", "virtual_functions", "resource_name")
     }
     intent = parse_intent([{**data, "profile": "pod_network", "network": {"namespace": "test"}}])
-    facts = Bench(
+    facts = BandwidthRun(
         typing.cast(Cluster, Own(offered="0")),
         Plan(intent.fabrics, intent.cluster, ("a", "b"), {}),
         Clock(),

@@ -33,9 +33,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
 from tests.unit.fat_tree import Parts, guid, parts, rail_parts
 from tests.unit.run.test_pairs import Api, Clock
 
@@ -81,7 +81,7 @@ class World:
         """:param built: None: one HCA a node"""
         topology, tables, ends = built or parts([HOSTS] * LEAVES, SPINES)
         rails = 1 + max(end.rail for end in ends)
-        self.ways = Ways(topology, tables, ends)
+        self.ways = PathTable(topology, tables, ends)
         self.intent = parse_intent([{**FABRIC, "select": {"hcas_per_node": rails}, **changes}])
         self.names = tuple(dict.fromkeys(end.node for end in ends))
         self._shares = shares
@@ -122,7 +122,7 @@ class World:
 
     def run(self) -> BandwidthFacts:
         plan = Plan(self.intent.fabrics, self.intent.cluster, self.names, self.rails, parallel=1, pod_seconds=60.0)
-        return Bench(
+        return BandwidthRun(
             typing.cast(Cluster, self.api), plan, Clock(), lambda seconds: None, self.lines.append, self.facts
         ).run()
 

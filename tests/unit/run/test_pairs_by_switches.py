@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import CommandResult
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import Bench
+from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.flows import flow_label, not_of_label, udp_port
@@ -66,7 +66,7 @@ class World:
 
     def run(self) -> BandwidthFacts:
         plan = Plan(self.intent.fabrics, self.intent.cluster, NAMES, {}, parallel=1, pod_seconds=60.0)
-        return Bench(
+        return BandwidthRun(
             typing.cast(Cluster, self.api), plan, Clock(), lambda seconds: None, self.lines.append, self.facts
         ).run()
 

@@ -12,7 +12,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption import machine_config
-from ansible_collections.linerate.rdma.plugins.module_utils._model.host import KubeletStand, Roll
+from ansible_collections.linerate.rdma.plugins.module_utils._model.host import KubeletStatus, Roll
 from ansible_collections.linerate.rdma.plugins.module_utils._model.host_intent import HostNeeds, Kubelet, Memlock
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Listing
@@ -523,7 +523,7 @@ def test_how_a_kubelet_config_stands_is_told_on_each_run() -> None:
 def test_a_kubelet_config_without_a_pool_has_no_effect() -> None:
     stand = kubelet_stand(typing.cast(Cluster, Operator()), CONFIGS)
     (config,) = stand.wanted
-    (finding,) = machine_config.kubelet(KubeletStand((dataclasses.replace(config, there=True, refusal=""),)), False)
+    (finding,) = machine_config.kubelet(KubeletStatus((dataclasses.replace(config, there=True, refusal=""),)), False)
     assert (finding.status, finding.measured) == ("fail", "accepted, without a pool")
 
 
@@ -536,7 +536,7 @@ def test_kubelet_configs_that_cannot_be_read_are_unknown_and_none_is_no_question
     operator.get = forbidden  # type: ignore[method-assign]
     (finding,) = machine_config.kubelet(kubelet_stand(typing.cast(Cluster, operator), CONFIGS), False)
     assert finding.status == "unknown" and "may not" in finding.why
-    assert kubelet_stand(typing.cast(Cluster, operator), CONFIGS[:-1]) == KubeletStand()
+    assert kubelet_stand(typing.cast(Cluster, operator), CONFIGS[:-1]) == KubeletStatus()
     assert [item.status for item in machine_config.kubelet(None, False)] == ["unknown"]
 
 

@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.observers imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_kernel
-from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import Bioses
+from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import BiosSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
@@ -244,12 +244,12 @@ def test_a_boot_loader_that_nobody_can_set_is_refused_and_nothing_reboots(site: 
 def test_a_node_without_a_bmc_is_told_before_it_is_drained(site: Site, certificates: Certificates) -> None:
     look(site, WANTED, "worker-1")
     roller = site.roller()
-    roller._power = Bioses([], {"worker-1": "no password for the BMC."}, {}, Trust(True, ""), MAY, 30)
+    roller._power = BiosSource([], {"worker-1": "no password for the BMC."}, {}, Trust(True, ""), MAY, 30)
     done = roller.roll(roller.plan(NODES, REBOOT))
     assert (
         of(done, "worker-1").state == "blocked" and "no password" in of(done, "worker-1").why and site.world.did == []
     )
-    roller._power = Bioses([], {}, {}, Trust(True, ""), MAY, 30)
+    roller._power = BiosSource([], {}, {}, Trust(True, ""), MAY, 30)
     assert "rdma_bmc_address" in of(roller.roll(roller.plan(NODES, REBOOT)), "worker-1").why
 
 

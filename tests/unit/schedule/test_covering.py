@@ -17,12 +17,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import percent
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, coverage
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, apart, cover
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import End, Ways
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import End, PathTable
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, parts, rail_parts, rail_tree, tree
 
 
-def assert_fair(ways: Ways, found: Cover) -> None:
+def assert_fair(ways: PathTable, found: Cover) -> None:
     """In a turn an end sends or receives once, and no link carries two flows in one direction."""
     for turn in (turn for item in found.rounds for turn in item.turns):
         used = [end for test in turn for end in test]
@@ -33,7 +33,7 @@ def assert_fair(ways: Ways, found: Cover) -> None:
         assert not carried or max(carried.values()) == 1, turn
 
 
-def use_of(ways: Ways, found: Cover) -> Coverage:
+def use_of(ways: PathTable, found: Cover) -> Coverage:
     """What the rounds use."""
     return coverage(ways, (test for item in found.rounds for test in item.tests))
 
@@ -108,7 +108,7 @@ def test_ends_of_different_rails_are_paired_only_where_that_is_allowed(across: b
     assert bool(use_of(ways, found).unused) == (not across) and not use_of(ways, found).missing
 
 
-def crossing(ways: Ways, found: Cover) -> list[tuple[int, int]]:
+def crossing(ways: PathTable, found: Cover) -> list[tuple[int, int]]:
     """Tests between rails."""
     return [test for item in found.rounds for test in item.tests if ways.ends[test[0]].rail != ways.ends[test[1]].rail]
 
@@ -152,7 +152,7 @@ def test_no_direction_is_used_twice_in_a_turn_whatever_the_tables(
             if ports[lid] > hosts:
                 ports[lid] = hosts + 1 + draw.randrange(spines)
         tables[number] = ForwardingTable(tables[number].guid, bytes(ports))
-    ways = Ways(topology, tables, ends, across=True)
+    ways = PathTable(topology, tables, ends, across=True)
     found = cover(ways)
     assert_fair(ways, found)
     usable = {
@@ -181,7 +181,7 @@ def test_rails_that_nothing_is_routed_between_are_left_alone(spread: str) -> Non
 def test_rails_on_one_leaf_have_nothing_to_tell_that_a_round_inside_of_it_does_not() -> None:
     """All HCAs of a host on one leaf: what goes from one to the other passes no spine."""
     topology, tables, ends = parts([8, 8], 4)
-    ways = Ways(
+    ways = PathTable(
         topology,
         tables,
         [End(f"host-{number // 2}", number % 2, end.guid, end.lid) for number, end in enumerate(ends)],
@@ -197,7 +197,7 @@ def test_rails_that_share_leaves_by_twos_are_paired_with_those_of_the_other_leaf
         End(f"host-{number % 8 // 4}", 2 * (number % 4) + number // 8, end.guid, end.lid)
         for number, end in enumerate(ends)
     ]
-    ways = Ways(topology, tables, made, across=True)
+    ways = PathTable(topology, tables, made, across=True)
     (between,) = [item for item in cover(ways).rounds if item.why == "between the rails of each host"]
     assert between.tests and all(ways.leaf(source) != ways.leaf(target) for source, target in between.tests)
 
@@ -206,7 +206,7 @@ def test_where_switches_choose_the_way_rails_are_measured_with_each_other_if_the
     known = rail_tree(4, 4, 4, spread="adaptive routing is on")
     assert len(crossing(known, cover(known))) == 2 * 2 * 4
     topology, _tables, ends = rail_parts(4, 4, 4)
-    blind = Ways(topology, (), ends, "its forwarding tables were not read", across=True)
+    blind = PathTable(topology, (), ends, "its forwarding tables were not read", across=True)
     assert not crossing(blind, cover(blind))
 
 
@@ -252,7 +252,7 @@ def test_a_topology_that_tells_each_link_many_times_is_no_longer_way() -> None:
         for one, other in zip(row, row[1:])
     ]
     tables = [ForwardingTable(node.guid, bytes((UNTOLD, 2, 1))) for node in row]
-    ways = Ways(Topology(tuple(row), (*cables, *links, *links)), tables, (near, far))
+    ways = PathTable(Topology(tuple(row), (*cables, *links, *links)), tables, (near, far))
     assert ways.feeders(row[30].guid, 1) == (0,)
     # no way has so many links; the target's own cable leads here as well
     assert ways.feeders(row[-1].guid, 1) == (1,)
@@ -262,11 +262,11 @@ def test_an_end_has_one_cable_whatever_a_node_tells() -> None:
     """A node that tells of a cable from its HCA to each of thousands of switches would have rounds planned for each of
     them."""
     topology, tables, ends = parts([4, 4], 2)
-    known = Ways(topology, tables, ends)
+    known = PathTable(topology, tables, ends)
     made_up = [FabricNode("Switch", f"0x{0xF00000 + number:016x}", "made up", 65, 900) for number in range(5000)]
     cables = [
         Link(LinkEnd("Ca", ends[0].guid, 2 + number, 1, ends[0].guid), LinkEnd("Switch", node.guid, 1), 4, "NDR")
         for number, node in enumerate(made_up)
     ]
-    ways = Ways(Topology((*topology.nodes, *made_up), (*topology.links, *cables)), tables, ends)
+    ways = PathTable(Topology((*topology.nodes, *made_up), (*topology.links, *cables)), tables, ends)
     assert len(ways.directions) == len(known.directions) and ways.leaves == known.leaves

@@ -16,7 +16,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Turn, cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.evidence import Evidence, Reading, weigh
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.narrowing import Narrowing
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
 from tests.unit import roce_fabric
 from tests.unit.check.test_ethernet_ways import made
 
@@ -38,7 +38,7 @@ class Draw:
         self._salt, self._count = self._random.random(), itertools.count()
         ways, why = made(roce_fabric.fabric(LEAVES, HOSTS))
         assert ways is not None, why
-        self.ways: Ways = ways
+        self.ways: PathTable = ways
         self.slow = slow(self._random)
         self.taken: set[Link] = set()
 

@@ -13,7 +13,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.evidence import Evidence, Reading, weigh
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.narrowing import Narrowing
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.ways import Ways
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, guid, rail_tree, tree
 
 SIZE = 8
@@ -23,7 +23,7 @@ SLOW_SHARE = 0.5
 #: of the rate, what a way should carry
 FLOOR = 0.9
 #: fabrics where few ways lead over a link, or all of them over the same one
-SHAPES: typing.Mapping[str, typing.Callable[[], Ways]] = {
+SHAPES: typing.Mapping[str, typing.Callable[[], PathTable]] = {
     "even": lambda: fat_tree(SIZE, SIZE, SIZE),
     "an odd number of leaves": lambda: fat_tree(5, 4, 6),
     "uneven leaves": lambda: tree([2, 7, 3, 5, 1, 6], 4),
@@ -38,7 +38,7 @@ SHAPES: typing.Mapping[str, typing.Callable[[], Ways]] = {
 
 
 def found(
-    ways: Ways,
+    ways: PathTable,
     slow: typing.Mapping[int, float],
     noise: float,
     draw: random.Random,
@@ -69,21 +69,21 @@ def found(
         measure(more.tests)
 
 
-def directions_of(ways: Ways, switch: str) -> set[int]:
+def directions_of(ways: PathTable, switch: str) -> set[int]:
     return {number for number, it in enumerate(ways.directions) if switch in (it.source, it.target)}
 
 
-def cables_of_hosts(ways: Ways) -> list[int]:
+def cables_of_hosts(ways: PathTable) -> list[int]:
     """The first direction of each."""
     return sorted(ways.up(end) & ~1 for end in range(len(ways.ends)))
 
 
-def cables_of_switches(ways: Ways) -> list[int]:
+def cables_of_switches(ways: PathTable) -> list[int]:
     return sorted(set(range(0, ways.real, 2)) - set(cables_of_hosts(ways)))
 
 
 def assert_nobody_is_wronged(
-    ways: Ways, evidence: Evidence, slow: typing.AbstractSet[int], switches: typing.AbstractSet[str] = frozenset()
+    ways: PathTable, evidence: Evidence, slow: typing.AbstractSet[int], switches: typing.AbstractSet[str] = frozenset()
 ) -> None:
     assert set(evidence.slow) <= slow, [ways.name(link) for link in set(evidence.slow) - slow]
     assert set(evidence.switches) <= switches, [ways.name_of(switch) for switch in evidence.switches]

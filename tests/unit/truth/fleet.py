@@ -86,7 +86,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.host import (
     ROLE_LABEL,
     ClusterPolicies,
     HostConfig,
-    KubeletStand,
+    KubeletStatus,
     MemlockProof,
     ObservedText,
     Roll,
@@ -101,7 +101,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning i
     ObservedSettings,
     TuningSet,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OlmFacts, OperatorStand
+from ansible_collections.linerate.rdma.plugins.module_utils._model.olm import OlmFacts, OperatorStatus
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorsSeen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import (
     Acs,
@@ -487,7 +487,7 @@ class _Made:
             facts["vf_pods", "pods"] = self._vf_pods()
             # its operators are OLM's
             facts["olm", "olm"] = OlmFacts(
-                (OperatorStand("nfd", "nfd", "ready", "nfd.v1 Succeeded", "", "nfd/nfd", True, "nfd.v1", "nfd.v1"),)
+                (OperatorStatus("nfd", "nfd", "ready", "nfd.v1 Succeeded", "", "nfd/nfd", True, "nfd.v1", "nfd.v1"),)
             )
             facts["hcas_in_use"] = {
                 name: ObservedHcas(self._node(number, in_use=True)) for number, name in enumerate(names)
@@ -903,7 +903,7 @@ class _Made:
             )
         return facts
 
-    def _kubelet(self) -> KubeletStand:
+    def _kubelet(self) -> KubeletStatus:
         label = "pools.operator.machineconfiguration.openshift.io/worker"
         config = HostConfig(
             "KubeletConfig",
@@ -931,7 +931,7 @@ class _Made:
             sources=("00-worker", "99-worker-generated-kubelet"),
             labels={label: ""},
         )
-        return KubeletStand((config,), (other,), (pool,))
+        return KubeletStatus((config,), (other,), (pool,))
 
     def _host(self) -> dict[typing.Any, typing.Any]:
         names, limit = self.shape.names, 8 << 30

@@ -11,7 +11,7 @@ from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.intent import Fabric, Intent, Ipam, NvIpamPool, Route
 from ..._model.load import Unread
 from ..._model.profiles import pods_on_a_node, traits
-from ..._model.told import told, told_by
+from ..._model.rules import run_rule, run_rules
 from ..._parse.kubernetes.addresses import (
     Blocks,
     Network,
@@ -31,7 +31,7 @@ def check(intent: Intent, nodes: Nodes) -> tuple[Finding, ...]:
     """Findings on the addresses of each fabric, then on all of them together."""
     findings: list[Finding] = []
     for index, fabric in enumerate(intent.fabrics):
-        findings += told(_check_fabric, fabric, f"rdma_fabrics[{index}].ipam", nodes)
+        findings += run_rule(_check_fabric, fabric, f"rdma_fabrics[{index}].ipam", nodes)
     return (*findings, *_check_disjoint(intent))
 
 
@@ -95,13 +95,13 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
     if fabric.ipam is None:
         # whether the profile does without is validate.profile's to say
         return
-    wrong = told(_check_pool, fabric.ipam, path)
+    wrong = run_rule(_check_pool, fabric.ipam, path)
     if wrong:
         places = {finding.subject for finding in wrong}
         yield from wrong
         yield from (
             finding
-            for finding in told_by((_gateway_alone, _exclude_alone, _routes_alone), fabric.ipam, path)
+            for finding in run_rules((_gateway_alone, _exclude_alone, _routes_alone), fabric.ipam, path)
             if finding.subject not in places
         )
         return
@@ -109,7 +109,7 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
         findings = _check_addresses(fabric, fabric.ipam, path, nodes)
     except Unread:
         # what is not known is part of the arithmetic
-        findings = told_by((_gateway_alone, _exclude_alone, _routes_alone), fabric.ipam, path)
+        findings = run_rules((_gateway_alone, _exclude_alone, _routes_alone), fabric.ipam, path)
     yield from findings
 
 
@@ -154,7 +154,7 @@ def _exclude_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
 def _routes_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
     """Routes that lead to no network."""
     for index, route in enumerate(ipam.routes):
-        yield from told(_route_alone, route, f"{path}.routes[{index}].dst")
+        yield from run_rule(_route_alone, route, f"{path}.routes[{index}].dst")
 
 
 def _route_alone(route: Route, place: str) -> typing.Iterator[Finding]:
@@ -169,9 +169,9 @@ def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> lis
     pool = pool_of(ipam)
     findings = [ok("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} takes")]
     if isinstance(pool, Blocks):
-        findings += told(_blocks, fabric, pool, path, max(1, len(nodes)))
+        findings += run_rule(_blocks, fabric, pool, path, max(1, len(nodes)))
     else:
-        findings += told(_capacity, fabric, pool, path, max(1, len(nodes)))
+        findings += run_rule(_capacity, fabric, pool, path, max(1, len(nodes)))
         findings += _check_gateway(ipam, pool, path)
     return findings + _check_routes(ipam, pool.network, path)
 

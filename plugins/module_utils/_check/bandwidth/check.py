@@ -29,7 +29,7 @@ from ..._schedule.coverage import coverage
 from ..._schedule.evidence import Evidence, weigh
 from ..._schedule.layers import chosen, every
 from ..._schedule.measurements import by_links, everybody
-from ..._schedule.ways import Ways
+from ..._schedule.paths import PathTable
 from ..addresses.arithmetic import outside_of
 from ..controllers.image_pull import explain, of_pods
 from ..fleet.hcas_of_fabric import Membership, resolve
@@ -133,7 +133,7 @@ def verdicts(
 
 def ways_between(
     fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Iterable[RdmaPod]] = None
-) -> tuple[typing.Optional[Ways], str]:
+) -> tuple[typing.Optional[PathTable], str]:
     """The ways between the ports of a fabric, or None and why they are not known.
 
     :param pods: only the ports of these, as far as they can be used; None: of all nodes
@@ -149,7 +149,7 @@ def ways_between(
 
 
 @dataclasses.dataclass(frozen=True)
-class Seat:
+class VantagePort:
     """Where a fabric was seen from, and where its ports are.
 
     :ivar device: RDMA device of the node, and ``port`` of it
@@ -162,18 +162,18 @@ class Seat:
     lids: typing.Mapping[str, int]
 
 
-def seat_of(fabric: Fabric, ways: Ways, seen: Facts) -> typing.Optional[Seat]:
+def find_vantage_port(fabric: Fabric, ways: PathTable, seen: Facts) -> typing.Optional[VantagePort]:
     """Through which port of which node the counters of a fabric can be read; None where nobody saw it."""
     node, shown, _why = seen_at(_membership(fabric, seen), seen.topologies)
     if shown is None or shown.topology is None:
         return None
     lids = {item.guid: item.lid for item in shown.topology.nodes if item.lid}
-    return Seat(node, shown.rdma_device, shown.port, {**lids, **{end.guid: end.lid for end in ways.ends}})
+    return VantagePort(node, shown.rdma_device, shown.port, {**lids, **{end.guid: end.lid for end in ways.ends}})
 
 
 def evidence_of(
     fabric: Fabric,
-    ways: Ways,
+    ways: PathTable,
     pods: typing.Sequence[RdmaPod],
     pairs: typing.Sequence[PairResult],
     seen: Facts = NOTHING,
@@ -184,7 +184,7 @@ def evidence_of(
 
 
 def _evidence(
-    ground: Ground, ways: Ways, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]
+    ground: Ground, ways: PathTable, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]
 ) -> Evidence:
     """:param figures: of each pair, whether its figure is a measurement"""
     measured = [ground.best_of(pair) for pair, figure in zip(pairs, figures) if figure]

@@ -16,7 +16,7 @@ from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
 from ..._schedule.counted import Port, uplinks
 from ..._schedule.covering import Test
-from ..._schedule.ways import Ways
+from ..._schedule.paths import PathTable
 from ..fleet.routes import listed
 from .floors import gbps
 
@@ -92,7 +92,7 @@ class Counted:
     """The pairs of a fabric that were measured with counters."""
 
     def __init__(
-        self, fabric: Fabric, ways: Ways, pairs: typing.Iterable[CountedPair], could_be: typing.Mapping[Port, str]
+        self, fabric: Fabric, ways: PathTable, pairs: typing.Iterable[CountedPair], could_be: typing.Mapping[Port, str]
     ) -> None:
         """:param could_be: what links below their capability could be, by the port that says so"""
         self._fabric, self._ways, self._could_be = fabric, ways, could_be

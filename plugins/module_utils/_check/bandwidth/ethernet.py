@@ -15,7 +15,7 @@ from ..._model.intent import Fabric
 from ..._schedule.covering import Test
 from ..._schedule.evidence import GOOD, Evidence
 from ..._schedule.flows import flow_label, not_of_label, udp_port
-from ..._schedule.ways import Ways
+from ..._schedule.paths import PathTable
 from ..fleet.ethernet_ways import HOW, Neighbours, unheard_ports
 from ..fleet.hcas_of_fabric import Membership
 from ..fleet.routes import listed
@@ -32,7 +32,7 @@ def is_other_flow(pair: PairResult) -> bool:
     return pair.flow_label is not None and pair.flow_label != flow_label(pair.rail, pair.client, pair.server)
 
 
-def pinned(fabric: Fabric, ways: Ways, pairs: typing.Iterable[PairResult]) -> str:
+def pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[PairResult]) -> str:
     """Whether a flow that is measured again takes the way that it took before."""
     measured = [pair for pair in pairs if pair.average_gbps is not None]
     without = [pair for pair in measured if pair.flow_label is None]
@@ -94,7 +94,7 @@ def unheard(check: str, fabric: Fabric, membership: Membership, neighbours: Neig
 
 
 def between_leaves(
-    fabric: Fabric, ways: Ways, evidence: Evidence, pairs: typing.Iterable[PairResult], expected: str
+    fabric: Fabric, ways: PathTable, evidence: Evidence, pairs: typing.Iterable[PairResult], expected: str
 ) -> typing.Iterator[Finding]:
     """For each two leaves, in one direction, the flows between them that are slow. Which of their links these took, no
     switch tells."""
@@ -147,7 +147,7 @@ def between_leaves(
         yield Finding("bandwidth.suspect", f"{fabric.name} {names[leaves]}", FAIL, told, expected, why, remedy)
 
 
-def _flow(ways: Ways, test: Test, label: typing.Optional[int]) -> str:
+def _flow(ways: PathTable, test: Test, label: typing.Optional[int]) -> str:
     one, other = (ways.ends[end] for end in test)
     known = label is not None and not not_of_label([ways.cables[one.guid].driver])
     port = f", UDP source port {udp_port(label)}" if label is not None and known else ""
@@ -184,13 +184,13 @@ def set_step() -> str:
     )
 
 
-def pair_step(ways: Ways, test: Test) -> str:
+def pair_step(ways: PathTable, test: Test) -> str:
     """What to do about two ends that are slow with each other alone."""
     seen = [f"ethtool -S {_interface(ways, end)} on {ways.ends[end].node}" for end in test]
     return f"Run the stage again while nothing else runs; if it stays, look at {' and '.join(seen)}, and at {COUNTERS}."
 
 
-def cable_step(ways: Ways, number: int) -> str:
+def cable_step(ways: PathTable, number: int) -> str:
     """What to do about the cable of a node.
 
     :param number: of one of its directions
@@ -214,6 +214,6 @@ def cable_step(ways: Ways, number: int) -> str:
 _SWAP = "Swap one cable, and run the stage again."
 
 
-def _interface(ways: Ways, end: int) -> str:
+def _interface(ways: PathTable, end: int) -> str:
     cable = ways.cables.get(ways.ends[end].guid)
     return (cable.interface if cable is not None else "") or "<interface>"

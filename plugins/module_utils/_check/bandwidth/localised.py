@@ -13,7 +13,7 @@ from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
 from ..._schedule.covering import Test
 from ..._schedule.evidence import SLOW, Evidence, Reading
-from ..._schedule.ways import Ways
+from ..._schedule.paths import PathTable
 from ..fleet.line_rates import LineRates
 from ..fleet.routes import listed
 from . import ethernet
@@ -22,7 +22,7 @@ from .counted import Counted, Told
 _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
 
 
-def readings(ways: Ways, pairs: typing.Iterable[PairResult]) -> tuple[Reading, ...]:
+def readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[Reading, ...]:
     """What measurements say of the ways. One without a figure says nothing of a link: it has a cause of its own. Nor
     does one that was sent another way.
 
@@ -37,7 +37,7 @@ def readings(ways: Ways, pairs: typing.Iterable[PairResult]) -> tuple[Reading, .
 
 
 def least_share(
-    ways: Ways, pairs: typing.Iterable[PairResult], floor: typing.Callable[[PairResult], typing.Optional[float]]
+    ways: PathTable, pairs: typing.Iterable[PairResult], floor: typing.Callable[[PairResult], typing.Optional[float]]
 ) -> typing.Optional[float]:
     """What each way should carry at least, of the rate of its slowest link; None where that is not known of all.
 
@@ -62,7 +62,7 @@ def least_share(
 
 def check_slow_links(
     fabric: Fabric,
-    ways: Ways,
+    ways: PathTable,
     evidence: Evidence,
     where: typing.Mapping[End, Place],
     rates: LineRates,
@@ -107,7 +107,7 @@ class _Known:
     def __init__(
         self,
         fabric: Fabric,
-        ways: Ways,
+        ways: PathTable,
         evidence: Evidence,
         where: typing.Mapping[End, Place],
         rates: LineRates,

@@ -10,7 +10,7 @@ import typing
 from ..._model.collectives import Collectives
 from ..._model.intent import Fabric
 from ..._model.profiles import carries_rdma
-from ..._model.told import told, told_by
+from ..._model.rules import run_rule, run_rules
 
 #: share below which a floor tells nothing: one rail less of eight, and a quarter for what a collective costs
 _LEAST_SHARE = 0.5
@@ -37,7 +37,7 @@ class Mistake:
 
 def find_mistakes(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> tuple[Mistake, ...]:
     """Return what can't be meant, key by key; nothing of keys that could not be read."""
-    return (*told(_of_fabric, wanted, fabrics), *told_by((_of_run, _of_floors), wanted))
+    return (*run_rule(_of_fabric, wanted, fabrics), *run_rules((_of_run, _of_floors), wanted))
 
 
 def pick_fabric(wanted: Collectives, fabrics: typing.Sequence[Fabric]) -> typing.Optional[Fabric]:

@@ -18,7 +18,7 @@ from ..._model.comparison import FabricBandwidth, Figure, Kind, Measure
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import kind_of
-from ..._model.told import told, told_by
+from ..._model.rules import run_rule, run_rules
 from .advice import Advice, advise
 from .scaling import CLOSE, Row, figure_of, is_usable, rows
 
@@ -228,13 +228,13 @@ Mistake = tuple[str, str, str]
 
 def mistakes(intent: Intent) -> typing.Iterator[Mistake]:
     """Path, what is there and what should be, of each mistake in ``rdma_cluster.measures``."""
-    kinds = next(iter(told(_kinds, intent)), None)
+    kinds = next(iter(run_rule(_kinds, intent)), None)
     seen: set[str] = set()
     for index, measure in enumerate(intent.cluster.measures):
         path = f"rdma_cluster.measures[{index}]"
-        yield from told(_same_measure, measure, path, seen)
-        yield from told_by((_no_figure, _single_node, _enough), measure, path)
-        yield from told(_figure_mistakes, measure, path, kinds)
+        yield from run_rule(_same_measure, measure, path, seen)
+        yield from run_rules((_no_figure, _single_node, _enough), measure, path)
+        yield from run_rule(_figure_mistakes, measure, path, kinds)
 
 
 def _kinds(intent: Intent) -> typing.Iterator[typing.Mapping[str, Kind]]:
@@ -275,9 +275,9 @@ def _figure_mistakes(
     others: dict[str, typing.Optional[Kind]] = {}
     for index, figure in enumerate(measure.figures):
         where = f"{path}.figures[{index}]"
-        yield from told_by((_too_few_nodes, _unusable_value), figure, where)
-        yield from told(_figure_again, figure, where, seen)
-        yield from told(_figure_kind, figure, where, kinds, others)
+        yield from run_rules((_too_few_nodes, _unusable_value), figure, where)
+        yield from run_rule(_figure_again, figure, where, seen)
+        yield from run_rule(_figure_kind, figure, where, kinds, others)
 
 
 def _too_few_nodes(figure: Figure, where: str) -> typing.Iterator[Mistake]:

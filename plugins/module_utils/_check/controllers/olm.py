@@ -17,7 +17,7 @@ from ..._model.olm import (
     Catalog,
     InstallPlan,
     OperatorGroup,
-    OperatorStand,
+    OperatorStatus,
     OperatorWish,
     Package,
     ServiceVersion,
@@ -74,7 +74,7 @@ class Next(typing.NamedTuple):
     :ivar services: of webhooks, without which the operator's objects are refused
     """
 
-    stand: OperatorStand
+    stand: OperatorStatus
     trouble: typing.Optional[Trouble] = None
     approve: str = ""
     again: bool = False
@@ -211,9 +211,9 @@ def _judge(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: Seen
             f"See who deleted it, and run again: kubectl -n {wish.namespace} get events",
             PASSING_SECONDS,
         )
-        return _waits(OperatorStand(wish.package, wish.namespace, "waiting", ""), trouble)
+        return _waits(OperatorStatus(wish.package, wish.namespace, "waiting", ""), trouble)
     name = wanted(wish, subscription, seen)
-    stand = OperatorStand(
+    stand = OperatorStatus(
         package=wish.package,
         namespace=subscription.namespace,
         phase="waiting",
@@ -262,7 +262,7 @@ def _on_the_way(
     wishes: typing.Sequence[OperatorWish],
     seen: Seen,
     subscription: Subscription,
-    stand: OperatorStand,
+    stand: OperatorStatus,
     version: typing.Optional[ServiceVersion],
 ) -> Next:
     """An operator that is not there yet: the first that holds is what it waits for."""
@@ -303,7 +303,7 @@ def _on_the_way(
 
 
 def _waits(
-    stand: OperatorStand, trouble: Trouble, services: tuple[Place, ...] = (), pods: tuple[str, ...] = ()
+    stand: OperatorStatus, trouble: Trouble, services: tuple[Place, ...] = (), pods: tuple[str, ...] = ()
 ) -> Next:
     stand = dataclasses.replace(stand, detail=trouble.why, remedy=trouble.remedy)
     return Next(stand, trouble, pods=tuple(dict.fromkeys(filter(None, pods))), services=services)
@@ -527,7 +527,7 @@ def _cause(said: str) -> typing.Optional[tuple[str, str]]:
 
 
 def _of_plan(
-    plan: InstallPlan, subscription: Subscription, stand: OperatorStand, allowed: typing.Container[str], seen: Seen
+    plan: InstallPlan, subscription: Subscription, stand: OperatorStatus, allowed: typing.Container[str], seen: Seen
 ) -> Next:
     place, show = f"{plan.namespace}/{plan.name}", f"kubectl -n {plan.namespace} describe installplan {plan.name}"
     approve = (

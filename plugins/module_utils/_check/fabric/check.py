@@ -19,14 +19,14 @@ from ..._model.text import folded
 from ..fleet import answers
 from ..fleet.hcas_of_fabric import Membership, candidates, resolve, selects
 from ..fleet.places import by_leaf, seen_from
-from .barriers import cause, not_asked
+from .completeness import check_whole
 from .error_counters import check_errors
 from .lids import check_lids
 from .names import MOST, TOOLS, FabricFacts, words_of_ports
 from .partitions import check_partitions
 from .subnet_managers import check_islands, check_managers, check_no_manager
 from .topology import check_topology
-from .whole import check_whole
+from .unqueryable_ports import cause, not_asked
 
 #: of the HCAs that a node has on a fabric, in the words of a finding
 _MOST_HCAS = 16

@@ -16,8 +16,8 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Membership
 from ..fleet.places import End
+from .links_in_scope import ALL_PORTS, Way
 from .names import Names, some
-from .way import ALL_PORTS, Way
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,9 +12,9 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Membership
 from ..fleet.places import Ends, could_be, end_of
+from .links_in_scope import Way
 from .names import Names
 from .uplinks import _usual, switch_links
-from .way import Way
 
 
 def check_hca_rates(

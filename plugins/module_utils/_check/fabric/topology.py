@@ -17,9 +17,9 @@ from ..fleet.host_names import host_of, owners
 from ..fleet.places import Ends, far_ends
 from .cabling import check_rails
 from .link_rates import check_hca_rates, check_switch_rates
+from .links_in_scope import Way
 from .names import MOST, FabricFacts, Names, some
 from .uplinks import check_uplinks
-from .way import Way
 
 #: ports with several cables that have a finding each
 _MOST_DOUBLED = 32

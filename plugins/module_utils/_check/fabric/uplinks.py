@@ -12,8 +12,8 @@ import typing
 from ..._model.fabric import Link, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
+from .links_in_scope import Way
 from .names import Names, some
-from .way import Way
 
 #: at each link of a leaf, when leaves are compared; that of a fabric in pods is looked at once
 _MOST_LOOKS = 20

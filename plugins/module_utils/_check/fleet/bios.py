@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from ..._model.bios import KEYS, BiosAttribute, BiosSetting, BiosState, BiosWishes, Key, NodeBios, State
+from ..._model.bios import KEYS, BiosAttribute, BiosIntent, BiosSetting, BiosState, Key, NodeBios, State
 from ..._model.errors import RdmaError
 from ..._parse.redfish.values import matches
 
@@ -42,7 +42,7 @@ def wanted_of(data: typing.Mapping[str, typing.Any]) -> Wanted:
     return typing.cast(Wanted, found)
 
 
-def wanted_by(wishes: BiosWishes) -> Wanted:
+def wanted_by(wishes: BiosIntent) -> Wanted:
     """What an intent asks for, by key."""
     given = {field.name: getattr(wishes, field.name) for field in dataclasses.fields(wishes)}
     found = {

@@ -17,7 +17,7 @@ from ..._model.fabric import FabricNode, Link, LinkEnd, Topology
 from ..._model.hca import Netdev
 from ..._model.neighbours import NodeNeighbours, ObservedNeighbours, SwitchPort
 from ..._model.text import both_ends, cut, folded
-from ..._schedule.ways import Cable, End, Ways
+from ..._schedule.paths import Cable, End, PathTable
 from .hcas_of_fabric import Member, Membership
 
 Neighbours = typing.Mapping[str, ObservedNeighbours]
@@ -53,7 +53,7 @@ class Unheard(typing.NamedTuple):
 
 def ethernet_ways(
     membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]] = None
-) -> tuple[typing.Optional[Ways], str]:
+) -> tuple[typing.Optional[PathTable], str]:
     """The ways, or None and why none are known: most of its ports heard no switch.
 
     :param only: ports that take part, by rail and node; None: all
@@ -86,7 +86,7 @@ def ethernet_ways(
         driver = (hca.pci.driver if hca.pci is not None else None) or ""
         cables[end.guid] = Cable(interface, heard.port if heard is not None and not why else "", gbps, why, driver)
     return (
-        Ways(
+        PathTable(
             Topology(tuple(nodes.values()), tuple(links)),
             (),
             [end for end, _netdev, _heard, _why in found],

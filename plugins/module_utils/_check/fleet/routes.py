@@ -13,7 +13,7 @@ from ..._model.intent import Fabric
 from ..._model.profiles import carries_rdma, is_infiniband
 from ..._model.text import percent
 from ..._schedule.coverage import Coverage
-from ..._schedule.ways import End, Ways
+from ..._schedule.paths import End, PathTable
 from .ethernet_ways import Neighbours, ethernet_ways
 from .hcas_of_fabric import Membership
 from .places import seen_from
@@ -31,7 +31,7 @@ def ways_of(
     only: typing.Optional[typing.Container[Port]] = None,
     neighbours: typing.Optional[Neighbours] = None,
     across: bool = False,
-) -> tuple[typing.Optional[Ways], str]:
+) -> tuple[typing.Optional[PathTable], str]:
     """The ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread`` says so.
 
     :param topologies: answer of fabric_info of each node
@@ -69,10 +69,12 @@ def ways_of(
         )
     else:
         spread = ""
-    return Ways(seen.topology, tables, ends, spread, across=across), ""
+    return PathTable(seen.topology, tables, ends, spread, across=across), ""
 
 
-def coverage_finding(check: str, fabric: Fabric, ways: Ways, used: Coverage, remedy: str, note: str = "") -> Finding:
+def coverage_finding(
+    check: str, fabric: Fabric, ways: PathTable, used: Coverage, remedy: str, note: str = ""
+) -> Finding:
     """Which links tests went over. One that none went over is not known to be good.
 
     :param check: id of the finding

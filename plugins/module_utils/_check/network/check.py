@@ -12,7 +12,7 @@ from ..._model.addresses import AddressFacts
 from ..._model.apply import TAKEN, AppliedObject, Leftovers
 from ..._model.disruption import DisruptionPlan
 from ..._model.findings import FAIL, SKIPPED, UNKNOWN, WARN, Finding, ok
-from ..._model.host import KubeletStand, Roll
+from ..._model.host import KubeletStatus, Roll
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import attachment_kind, traits
 from ..._model.wait import SyncFacts, SyncNode
@@ -80,7 +80,7 @@ class Facts:
     ipam: typing.Optional[AddressFacts] = None
     lint: typing.Optional[LintFacts] = None
     rolls: tuple[Roll, ...] = ()
-    kubelet: typing.Optional[KubeletStand] = None
+    kubelet: typing.Optional[KubeletStatus] = None
     roll_error: str = ""
     leftovers: typing.Optional[Leftovers] = None
     allowed: bool = True

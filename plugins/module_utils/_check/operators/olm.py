@@ -7,7 +7,7 @@ from __future__ import annotations
 import typing
 
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.olm import OlmFacts, OperatorStand
+from ..._model.olm import OlmFacts, OperatorStatus
 
 
 def check(seen: typing.Optional[OlmFacts]) -> tuple[Finding, ...]:
@@ -15,7 +15,7 @@ def check(seen: typing.Optional[OlmFacts]) -> tuple[Finding, ...]:
     return tuple(map(_operator, seen.operators)) if seen is not None else ()
 
 
-def _operator(stand: OperatorStand) -> Finding:
+def _operator(stand: OperatorStatus) -> Finding:
     subject, expected = f"package {stand.package}", f"{stand.wanted or 'its ClusterServiceVersion'} installed by OLM"
     measured = f"{stand.installed or 'nothing installed'}, {stand.phase}"
     if stand.phase == "planned":

@@ -19,7 +19,7 @@ from ..._model.findings import FAIL, PASS, WARN, Finding, ok
 from ..._model.intent import Intent
 from ..._model.load import LoadError
 from ..._model.public_names import ROLE_VARIABLES
-from ..._model.told import told
+from ..._model.rules import run_rule
 from ..._model.variables import RDMA_VARIABLES, meant
 from ..._model.variables import expected as expected_of
 from ..addresses import arithmetic as ranges
@@ -70,22 +70,22 @@ class Facts:
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """Judge the meaning of the intent. One finding at least for each fabric, waiver and for the inventory, unless a
     part of it could not be read."""
-    findings = told(_read, intent)
+    findings = run_rule(_read, intent)
     findings += _check_nodes(facts.nodes, facts.inventory_error)
     findings += _check_variables(facts.variables, facts.mistyped)
-    findings += told(check_fabrics, intent)
+    findings += run_rule(check_fabrics, intent)
     findings += conflicts.check(intent)
-    findings += told(ranges.check, intent, facts.nodes)
-    findings += told(check_cluster, intent)
-    findings += told(check_host, intent)
-    findings += told(tuning.check, intent)
-    findings += told(pod_security.check, intent)
-    findings += told(_check_measures, intent)
-    findings += told(_check_collectives, intent)
-    findings += told(check_waivers, intent)
-    findings += told(operators.check, intent)
-    findings += told(powers.check, intent)
-    findings += told(images.check, intent, facts.images, facts.strict_images)
+    findings += run_rule(ranges.check, intent, facts.nodes)
+    findings += run_rule(check_cluster, intent)
+    findings += run_rule(check_host, intent)
+    findings += run_rule(tuning.check, intent)
+    findings += run_rule(pod_security.check, intent)
+    findings += run_rule(_check_measures, intent)
+    findings += run_rule(_check_collectives, intent)
+    findings += run_rule(check_waivers, intent)
+    findings += run_rule(operators.check, intent)
+    findings += run_rule(powers.check, intent)
+    findings += run_rule(images.check, intent, facts.images, facts.strict_images)
     return (*findings, *controller.check(intent, facts.controller), *_check_archive(facts.archive))
 
 
@@ -254,7 +254,7 @@ def _read(intent: Intent) -> typing.Iterator[Finding]:
 
 
 def _check_measures(intent: Intent) -> list[Finding]:
-    findings = told(_measures, intent)
+    findings = run_rule(_measures, intent)
     return findings or [
         ok(
             "validate.measures",

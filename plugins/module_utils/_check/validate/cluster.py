@@ -11,7 +11,7 @@ from ..._model.findings import Finding, ok
 from ..._model.intent import ClusterIntent, Intent
 from ..._model.load import nearest
 from ..._model.mirror import EVERYTHING
-from ..._model.told import told_by
+from ..._model.rules import run_rules
 from .refusal import refuse_value
 
 # RFC 1123 label: what Kubernetes takes as the name of an object and of a namespace
@@ -26,10 +26,10 @@ _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 def check_cluster(intent: Intent) -> list[Finding]:
     """Check ``rdma_cluster``, and what it says of the training job."""
     cluster = intent.cluster
-    findings = told_by(
+    findings = run_rules(
         (_node_selector, _wait_seconds, _node_pool, _firmware, _release, _driver, _operator_namespace, _mirror), cluster
     )
-    findings += told_by((_training_fabric, _training_ranks), intent)
+    findings += run_rules((_training_fabric, _training_ranks), intent)
     return findings or [
         ok(
             "validate.cluster",

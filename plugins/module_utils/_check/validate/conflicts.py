@@ -17,7 +17,7 @@ from ..._model.findings import FAIL, Finding, ok
 from ..._model.intent import Fabric, Intent
 from ..._model.load import Unread
 from ..._model.profiles import is_infiniband, isolates_rdma, needs_nic_policy, owns_rdma, traits
-from ..._model.told import told, told_by
+from ..._model.rules import run_rule, run_rules
 
 #: profiles that may stand on the same HCAs: neither takes them from the other
 _TOGETHER = tuple(
@@ -40,7 +40,7 @@ _TOGETHER = tuple(
 def check(intent: Intent) -> list[Finding]:
     """Judge names, HCAs and RDMA modes: one finding for each conflict, or one pass for each of the three; and words
     that no fabric reads or bears."""
-    return told_by((_names, _claims, _modes, _unread_words, _without_functions), intent)
+    return run_rules((_names, _claims, _modes, _unread_words, _without_functions), intent)
 
 
 def _bad(check_id: str, subject: str, measured: str, expected: str, why: str, remedy: str) -> Finding:
@@ -94,7 +94,7 @@ def _claims(intent: Intent) -> list[Finding]:
     """No two fabrics may take an HCA from each other."""
     findings = []
     for (before, other), (index, fabric) in itertools.combinations(enumerate(intent.fabrics), 2):
-        findings += told(_claim, fabric, other, f"rdma_fabrics[{index}].select", f"rdma_fabrics[{before}].select")
+        findings += run_rule(_claim, fabric, other, f"rdma_fabrics[{index}].select", f"rdma_fabrics[{before}].select")
     return findings or [
         ok("validate.claims", "rdma_fabrics", f"{len(intent.fabrics)} fabrics", "no HCA that two of them select")
     ]

@@ -13,7 +13,7 @@ from ..._model.findings import Finding, ok
 from ..._model.intent import Fabric, Intent
 from ..._model.measuring import NAMESPACE as MEASURING
 from ..._model.profiles import pods_on_a_node, traits
-from ..._model.told import told, told_by
+from ..._model.rules import run_rule, run_rules
 from . import profile_keys
 from .cluster import _LABEL
 from .line_rate import check_line_rate
@@ -37,13 +37,13 @@ def check_fabrics(intent: Intent) -> typing.Iterator[Finding]:
     """Check each fabric of the intent: names, selection of HCAs, numbers, line rate, measuring pods."""
     rules = (profile_keys.check, _check_names, _check_select, _check_numbers, check_line_rate, check_pods)
     for index, fabric in enumerate(intent.fabrics):
-        yield from told_by(rules, fabric, f"rdma_fabrics[{index}]")
+        yield from run_rules(rules, fabric, f"rdma_fabrics[{index}]")
 
 
 def _check_names(fabric: Fabric, path: str) -> list[Finding]:
-    findings = told(_resource, fabric, path)
+    findings = run_rule(_resource, fabric, path)
     for what in ("name", "network.namespace", "network.name", "pool.name", "pool.namespace"):
-        findings += told(_name, fabric, path, what)
+        findings += run_rule(_name, fabric, path, what)
     return findings or [
         ok("validate.names", path, "all valid", "names that the API server and the operator's webhook take")
     ]
@@ -91,7 +91,7 @@ def _check_select(fabric: Fabric, path: str) -> list[Finding]:
     if not traits(fabric).members:
         return []
     path = f"{path}.select"
-    findings = told_by(
+    findings = run_rules(
         (_subnet_manager, _selector, _pci_addresses, _vendor, _device, _enough_addresses, _enough_names), fabric, path
     )
     return findings or [
@@ -179,7 +179,7 @@ def _enough(fabric: Fabric, place: str, items: tuple[str, ...]) -> typing.Iterat
 
 
 def _check_numbers(fabric: Fabric, path: str) -> list[Finding]:
-    findings = told_by((_hcas, _functions, _mtu, _uplinks), fabric, path)
+    findings = run_rules((_hcas, _functions, _mtu, _uplinks), fabric, path)
     return findings or [
         ok(
             "validate.numbers",

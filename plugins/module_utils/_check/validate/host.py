@@ -12,7 +12,7 @@ import typing
 from ..._model.findings import Finding, ok
 from ..._model.host_intent import HostNeeds, Kubelet, Memlock
 from ..._model.intent import Intent
-from ..._model.told import told, told_by
+from ..._model.rules import run_rule, run_rules
 from .cluster import _LABEL
 from .refusal import refuse_value
 
@@ -22,14 +22,16 @@ _CPUS = re.compile(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", re.ASCII)
 def check_host(intent: Intent) -> list[Finding]:
     """Check ``rdma_cluster.host``."""
     host, path, findings = intent.cluster.host, "rdma_cluster.host", []
-    findings += told(_check_memlock, host, path)
-    findings += told_by((_machine_role, _kernel_arguments), host, path)
-    findings += told(_check_kubelet, host, path)
+    findings += run_rule(_check_memlock, host, path)
+    findings += run_rules((_machine_role, _kernel_arguments), host, path)
+    findings += run_rule(_check_kubelet, host, path)
     return findings or [ok("validate.host", path, "usable values", "usable values")]
 
 
 def _check_memlock(host: HostNeeds, path: str) -> list[Finding]:
-    return [] if host.memlock is None else told_by((_memlock, _limit_gib, _proof_mib), host.memlock, f"{path}.memlock")
+    return (
+        [] if host.memlock is None else run_rules((_memlock, _limit_gib, _proof_mib), host.memlock, f"{path}.memlock")
+    )
 
 
 def _memlock(memlock: Memlock, path: str) -> typing.Iterator[Finding]:
@@ -102,7 +104,9 @@ def _kernel_arguments(host: HostNeeds, path: str) -> typing.Iterator[Finding]:
 
 
 def _check_kubelet(host: HostNeeds, path: str) -> list[Finding]:
-    return [] if host.kubelet is None else told_by((_settings, _scope, _reserved_cpus), host.kubelet, f"{path}.kubelet")
+    return (
+        [] if host.kubelet is None else run_rules((_settings, _scope, _reserved_cpus), host.kubelet, f"{path}.kubelet")
+    )
 
 
 def _settings(kubelet: Kubelet, path: str) -> typing.Iterator[Finding]:

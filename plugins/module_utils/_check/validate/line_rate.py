@@ -10,7 +10,7 @@ import typing
 from ..._model.boundary.fabric import GBPS
 from ..._model.findings import Finding, ok
 from ..._model.intent import Fabric, LineRate
-from ..._model.told import told, told_by
+from ..._model.rules import run_rule, run_rules
 from .refusal import refuse_value
 
 #: of line_rate: what a floor is made of at least, and below which a reason is needed. No HCA has a port of less than 10
@@ -25,9 +25,9 @@ def check_line_rate(fabric: Fabric, path: str) -> list[Finding]:
     :param path: of the fabric in the intent
     """
     rate, path = fabric.line_rate, f"{path}.line_rate"
-    findings = told(_fraction, f"{path}.fraction", operator.attrgetter("fraction"), rate, 0.92)
-    findings += told(_fraction, f"{path}.fleet_fraction", operator.attrgetter("fleet_fraction"), rate, 0.93)
-    findings += told_by((_expected_rate, _floor, _reason, _reason_of_low), rate, path)
+    findings = run_rule(_fraction, f"{path}.fraction", operator.attrgetter("fraction"), rate, 0.92)
+    findings += run_rule(_fraction, f"{path}.fleet_fraction", operator.attrgetter("fleet_fraction"), rate, 0.93)
+    findings += run_rules((_expected_rate, _floor, _reason, _reason_of_low), rate, path)
     if findings:
         return findings
     if rate.floor_gbps is not None:

@@ -9,7 +9,7 @@ import typing
 
 from ..._model.findings import Finding, ok
 from ..._model.intent import Fabric
-from ..._model.told import told
+from ..._model.rules import run_rule
 from .refusal import refuse_value
 
 
@@ -20,9 +20,9 @@ def check_pods(fabric: Fabric, path: str) -> list[Finding]:
     """
     findings: list[Finding] = []
     for what in ("pods.message_bytes", "pods.queue_pairs", "pods.iterations", "pods.seconds", "bandwidth.rounds"):
-        findings += told(_at_least_one, fabric, path, what)
-    findings += told(_limit, fabric, path)
-    findings += told(_rounds, fabric, path)
+        findings += run_rule(_at_least_one, fabric, path, what)
+    findings += run_rule(_limit, fabric, path)
+    findings += run_rule(_rounds, fabric, path)
     return findings or [
         ok(
             "validate.pods",

@@ -13,7 +13,7 @@ import typing
 from ..._model.findings import FAIL, Finding, ok
 from ..._model.intent import Fabric, Select
 from ..._model.profiles import IPOIB, PROFILES, attachment_kind, is_infiniband, traits
-from ..._model.told import told
+from ..._model.rules import run_rule
 
 #: keys of a fabric and of its network that only some profiles take, with what the reader should know of them
 _KEYS = {
@@ -54,7 +54,7 @@ def check(fabric: Fabric, path: str) -> list[Finding]:
             _interface,
             _rates,
         )
-        for finding in told(_told, rule, fabric, path)
+        for finding in run_rule(_told, rule, fabric, path)
     ]
     return findings or [
         ok("validate.profile", path, fabric.profile, f"the keys that one of these takes: {', '.join(PROFILES)}")

@@ -11,7 +11,7 @@ from ..._model.findings import FAIL, Finding, ok
 from ..._model.intent import Fabric, Intent
 from ..._model.load import Hints
 from ..._model.profiles import is_infiniband, owns_rdma
-from ..._model.told import told, told_by
+from ..._model.rules import run_rule, run_rules
 from ..._model.tuning import Tuning
 from ..._model.tuning_rows.gpu import LEAST_DRIVER
 from ..._model.tuning_rows.row import chosen, rule_of
@@ -25,9 +25,9 @@ _CUDA = re.compile(r"([0-9]{1,2})(\.[0-9]{1,2})?", re.ASCII)
 
 def check(intent: Intent) -> list[Finding]:
     """What is wrong, or one pass."""
-    findings = told_by((_expected, _set, _cuda), intent.cluster.tuning)
+    findings = run_rules((_expected, _set, _cuda), intent.cluster.tuning)
     for index, fabric in enumerate(intent.fabrics):
-        findings += told(_roce, fabric, f"rdma_fabrics[{index}].roce")
+        findings += run_rule(_roce, fabric, f"rdma_fabrics[{index}].roce")
     return findings or [
         ok(_CHECK, _PATH, f"profile {intent.cluster.tuning.profile}", "rows and values that can be read")
     ]

@@ -9,7 +9,7 @@ import typing
 from ..._model.findings import MOST_PATTERN, Finding, Waiver, matches, never_waived, ok
 from ..._model.intent import Intent
 from ..._model.load import Hints
-from ..._model.told import told, told_by
+from ..._model.rules import run_rule, run_rules
 from ..ids import CHECKS
 from .refusal import refuse_value
 
@@ -18,11 +18,11 @@ def check_waivers(intent: Intent) -> typing.Iterator[Finding]:
     """Check each waiver: the reason, the length of its patterns, and whether a finding of that name exists."""
     hints = Hints()
     for index, waiver in enumerate(intent.waivers):
-        yield from told(_check_waiver, waiver, f"rdma_waivers[{index}]", hints)
+        yield from run_rule(_check_waiver, waiver, f"rdma_waivers[{index}]", hints)
 
 
 def _check_waiver(waiver: Waiver, path: str, hints: Hints) -> list[Finding]:
-    findings = told_by((_waiver_reason, _waiver_length), waiver, path) + told(_waived, waiver, path, hints)
+    findings = run_rules((_waiver_reason, _waiver_length), waiver, path) + run_rule(_waived, waiver, path, hints)
     return findings or [
         ok("validate.waivers", path, f"{waiver.check}, because: {waiver.reason}", "a known check and a reason")
     ]

@@ -11,7 +11,7 @@ from ..._model.boundary.form import shown
 from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.disruption import LabelSelector, NodePool, OperatorSettings
-from ..._model.olm import Stay
+from ..._model.olm import RetainedObject
 from ..._model.once import find_second, keys_of
 from ..._model.sriov_operator import (
     NodeState,
@@ -266,7 +266,7 @@ def installation(resource: Resource) -> OperatorInstallation:
 
 def kept_release(
     namespace: str, release: str, ours: bool, operators: typing.Iterable[Resource], proven: bool
-) -> typing.Optional[Stay]:
+) -> typing.Optional[RetainedObject]:
     """Why a Helm release is not proven to be the collection's, by whose name anybody may have installed one; None where
     it is.
 
@@ -283,7 +283,7 @@ def kept_release(
     missing = UNPROVEN if made else "it installed no SR-IOV network operator that is there"
     why = missing if ours else f"namespace {namespace} was there before the collection, or is of others"
     remedy = f"Where it is yours and nobody needs it: helm uninstall --wait -n {namespace} {release}"
-    return Stay(
+    return RetainedObject(
         f"Helm release {namespace}/{release}", f"whether a run of the collection made it is not proven: {why}", remedy
     )
 

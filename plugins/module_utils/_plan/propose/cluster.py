@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import typing
 
-from ..._model.disruption_asked import DISRUPTION
+from ..._model.disruption_override import DISRUPTION
 from ..._model.intent import ClusterIntent
 from ..._model.proposal import Blank, Entry, Section, Value, data_of
 from ..._model.sriov_operator import OperatorFacts

@@ -14,7 +14,7 @@ import typing
 
 from ...._model.disruption import Budget, ClusterPod, DisruptionPlan, MachinePool, NodePlan, PoolPlan
 from ...._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ...._model.host import HostConfig, KubeletStand, Roll
+from ...._model.host import HostConfig, KubeletStatus, Roll
 from ...._model.kubernetes import ClusterNode
 from ...controllers.machine_config_operator import current, rivals, taken
 from ...controllers.sriov_operator import describe, held_pods, leaves, machine_pool_of
@@ -221,12 +221,12 @@ def not_rolled(
             yield Finding(check, f"MachineConfigPool {pool.name}", UNKNOWN, "not waited for", expected, why, remedy)
 
 
-def kubelet(stand: typing.Optional[KubeletStand], check_mode: bool) -> typing.Iterator[Finding]:
+def kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.Iterator[Finding]:
     """Whether each KubeletConfig that the intent asks for is in force, also when nothing of it is new.
 
     :param stand: None when nobody looked
     """
-    stand = stand or KubeletStand()
+    stand = stand or KubeletStatus()
     if stand.error or not stand.wanted:
         why = f"Whether the kubelets have their settings is not known: {stand.error or 'nobody looked'}."
         remedy = "Give the user the rights of docs/rbac/look.yml, or run the stage again."
@@ -235,7 +235,7 @@ def kubelet(stand: typing.Optional[KubeletStand], check_mode: bool) -> typing.It
         yield _kubelet(config, stand, check_mode)
 
 
-def _kubelet(config: HostConfig, stand: KubeletStand, check_mode: bool) -> Finding:
+def _kubelet(config: HostConfig, stand: KubeletStatus, check_mode: bool) -> Finding:
     check, subject = "network.kubelet", f"KubeletConfig {config.name}"
     pools = [pool for pool in stand.pools if taken(pool, config, stand.pools)]
     clashes = [text for pool in pools for text in rivals(pool, config, stand.others, stand.pools)]

@@ -20,7 +20,7 @@ SHARED = ("policies", "attachments", "reports", "pools", "machine_pools", "budge
 SMALL = ("unread", "blind", "stale")
 
 
-class Judges:
+class ReadinessCache:
     """What ``judge`` says of each world of one wait, with what it said of the worlds before."""
 
     def __init__(self, targets: typing.Iterable[Target]) -> None:

@@ -74,7 +74,7 @@ class Direction:
     between: bool = False
 
 
-class Ways:
+class PathTable:
     """The ways between the ends of one fabric.
 
     :ivar ends: by number

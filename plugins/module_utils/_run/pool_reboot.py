@@ -56,7 +56,7 @@ class _Stopped(RdmaError):
     """The run was told to end; the machine config operator goes on by itself."""
 
 
-class Ride:
+class PoolReboot:
     """One roll of the MachineConfigPools of a cluster, with what their nodes take along.
 
     :param hosts: MachineConfigs and KubeletConfigs that are wanted

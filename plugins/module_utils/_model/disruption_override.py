@@ -26,7 +26,7 @@ def reference(variable: str, otherwise: str) -> str:
     return f"{{{{ {variable} | default('{otherwise}', true) }}}}"
 
 
-def heed(asked: typing.Any, cluster: typing.Any) -> None:
+def check_override(asked: typing.Any, cluster: typing.Any) -> None:
     """Refuse a run whose intent allows other things than were asked for: a proof with ``none`` must not reboot a node
     because the intent never looked.
 
