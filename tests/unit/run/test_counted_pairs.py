@@ -332,7 +332,7 @@ def test_without_an_observer_where_the_fabric_was_seen_nothing_is_measured_and_t
 
 def test_switches_that_no_node_can_ask_are_told_with_where_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
     world = between()
-    monkeypatch.setattr(measure_pairs, "seat_of", lambda *_given: None)
+    monkeypatch.setattr(measure_pairs, "find_vantage_port", lambda *_given: None)
     measured = world.run()
     assert [(pair.client, pair.server, pair.why) for pair in measured.counted] == [
         ("node-7", "node-20", NO_COUNTERS)
