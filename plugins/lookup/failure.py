@@ -18,7 +18,7 @@ description:
 options:
   _terms:
     description:
-      - A name for the failed task if Ansible gives none. Then the text is C(TASK: MESSAGE).
+      - A name for the failed task if Ansible gives none. The text then begins with the name of the task and a colon.
       - Without a term, the text is the message.
     type: list
     elements: str
