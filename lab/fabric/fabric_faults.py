@@ -121,9 +121,12 @@ def _silent(plane: FabricPlane, item: Topology, hosts: typing.Sequence[str]) -> 
     for host, manager in zip(SUBNET_MANAGERS, item.managers):
         if host in hosts:
             _await(
-                f"the subnet manager of {host} does not answer",
-                lambda lid=manager.lid: plane.subnet_manager(item, lid) is None,
-            )  # type: ignore[misc]
+                f"the subnet manager of {host} does not answer", functools.partial(_is_silent, plane, item, manager.lid)
+            )
+
+
+def _is_silent(plane: FabricPlane, item: Topology, lid: int) -> bool:
+    return plane.subnet_manager(item, lid) is None
 
 
 # subnet managers

@@ -120,7 +120,9 @@ class World:
                         return {"kind": kind, **item}
                 raise ApiError(404, "NotFound", "not found", name)
 
-            def pages(self, kind: str, namespace: str = "", selector: str = "") -> typing.Iterator[Resource]:
+            def pages(
+                self, kind: str, namespace: str = "", selector: str = "", *_given: typing.Any, **_options: typing.Any
+            ) -> typing.Iterator[Resource]:
                 if kind == world.refuses:
                     raise ApiError(403, "Forbidden", f"cannot list {kind}", kind)
                 yield from world.held.get(kind, world.of_cluster.get(kind, []))

@@ -244,7 +244,7 @@ def test_nothing_is_held_of_workloads_of_tenants() -> None:
         "subjects": [account],
     }
     api = Api(ClusterRoleBinding=[binding], DaemonSet=[DAEMON, multus("multus", "m", "kube-multus", namespace="ops")])
-    api.pages = pages  # type: ignore[method-assign]
+    api.pages = pages  # type: ignore[method-assign,assignment]
     facts = observe(typing.cast(Cluster, api))
     assert ([item.deployment.namespace for item in facts.installations], facts.namespace, facts.errors) == (
         ["ops"],
