@@ -121,12 +121,8 @@ def test_collectives_over_the_pods_own_functions_are_proven_from_one_node_to_all
     assert [sorted(hca["rail"] for hca in pod["hcas"]) for pod in seen["pods"]] == [list(range(len(RAILS)))] * len(
         WORKERS
     )
-    # whatever their speed: each run is proven, has figures, and ended by itself
-    assert [(ran["kind"], ran.get("failure", "")) for ran in seen["runs"]][:3] == [
-        ("one node", ""),
-        ("one node", ""),
-        ("two nodes", ""),
-    ], run.end
+    # one rank of a node alone sends nothing. Whatever its speed, each run is proven, has figures, and ended by itself
+    assert {(ran["kind"], ran.get("failure", "")) for ran in seen["runs"]} == {("two nodes", "")}, run.end
     ways = [item for item in run.findings("collectives", "pass") if item["check"] == "collectives.way"]
     assert len(ways) == len(seen["runs"]), run.end
     assert all(

@@ -129,7 +129,7 @@ class CollectivesBench:
                 pods = self._start(pool)
                 self._end = self._clock() + render.LIFETIME_SECONDS - RESERVE
                 for course in courses(self._wanted, fabric, self._seen, pods):
-                    counted = announce(course.leaves, len(fabric_rails(fabric)))
+                    counted = announce(course.leaves, len(fabric_rails(fabric)), self._wanted.gpus_per_node)
                     announced += sum(counted.tests.values())
                     steps = ", ".join(f"{number} of {kind}" for kind, number in counted.tests.items())
                     self._say(

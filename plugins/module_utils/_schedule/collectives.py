@@ -73,10 +73,11 @@ def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> di
     return {leaf: tuple(nodes) for leaf, nodes in found.items()}
 
 
-def plan_steps(leaves: Leaves) -> tuple[Step, ...]:
+def plan_steps(leaves: Leaves, gpus: int = 2) -> tuple[Step, ...]:
     """Return the steps, from the inside to the outside. One that would be the same as another is left out.
 
     :param leaves: nodes by leaf, each of one leaf. Those of an :class:`UnknownLeaf` take no part in the steps by leaves
+    :param gpus: of a node. One alone sends nothing, so that of several nodes there is no step of one
     :raises ValueError: a node of two leaves
     """
     nodes = tuple(node for members in leaves.values() for node in members)
@@ -90,7 +91,7 @@ def plan_steps(leaves: Leaves) -> tuple[Step, ...]:
     ]
     across = [row for row in rows if len(row) > 1]
     steps = [
-        _step("one node", [[(node,) for node in nodes]]),
+        _step("one node", [[(node,) for node in nodes if gpus > 1 or len(nodes) < 2]]),
         _step("two nodes", _pairs(leaves)),
         _step("a leaf", [[members for members in several if len(members) > 2 and len(members) < len(nodes)]]),
         _step("across leaves", [[row for row in across if len(row) < len(nodes)]]),
@@ -135,9 +136,12 @@ def _pairs(leaves: Leaves) -> list[list[tuple[str, ...]]]:
     return turns
 
 
-def announce(leaves: Leaves, rails: int) -> Announcement:
-    """Count the tests before any of them has run."""
-    steps = plan_steps(leaves)
+def announce(leaves: Leaves, rails: int, gpus: int = 2) -> Announcement:
+    """Count the tests before any of them has run.
+
+    :param gpus: of a node
+    """
+    steps = plan_steps(leaves, gpus)
     nodes = sum(map(len, leaves.values()))
     tests = {step.kind: sum(map(len, step.rounds)) for step in steps}
     return Announcement(tests, sum(len(step.rounds) for step in steps), most_tests(nodes, len(leaves), rails, 1))
@@ -151,9 +155,10 @@ class Climb:
     rails at the same time.
     """
 
-    def __init__(self, leaves: Leaves, rails: typing.Sequence[int]) -> None:
+    def __init__(self, leaves: Leaves, rails: typing.Sequence[int], gpus: int = 2) -> None:
         """:param leaves: nodes by leaf
         :param rails: of each node
+        :param gpus: of each node
         :raises ValueError: a node of two leaves, or no rail
         """
         if not rails:
@@ -161,7 +166,8 @@ class Climb:
         self._leaves, self._rails = {leaf: tuple(nodes) for leaf, nodes in leaves.items()}, tuple(rails)
         #: for the halving
         self._joined = join_unknown(leaves)
-        self._kinds = [step.kind for step in plan_steps(leaves)]
+        self._gpus = gpus
+        self._kinds = [step.kind for step in plan_steps(leaves, gpus)]
         #: by step what is slow in it, rail by rail
         self.named: dict[Kind, Named] = {}
         #: groups that are slow although each rail alone is fast; of one node its inside
@@ -227,7 +233,7 @@ class Climb:
         stands = any(named.rails for named in self.named.values())
         coming = [
             step
-            for step in plan_steps({leaf: nodes for leaf, nodes in left.items() if nodes})
+            for step in plan_steps({leaf: nodes for leaf, nodes in left.items() if nodes}, self._gpus)
             if step.kind in self._kinds[before:] and not stands
         ]
         self._step = coming[0] if coming else None

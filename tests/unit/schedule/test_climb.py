@@ -113,6 +113,25 @@ def test_a_node_of_two_leaves_and_no_rail_are_refused() -> None:
         Climb({"a": ["x", "y"]}, [])
 
 
+def test_nodes_with_one_gpu_are_not_tested_alone() -> None:
+    """One rank sends nothing: its log has no channel that could be proven."""
+    leaves = fleet(2, 3, 1).leaves
+    assert [step.kind for step in plan_steps(leaves, 1)] == ["two nodes", "a leaf", "across leaves", "all"]
+    assert "one node" not in announce(leaves, 1, 1).tests
+    made = Climb(leaves, [0], 1)
+    while tests := made.next():
+        assert all(len(test.nodes) > 1 for test in tests)
+        made.take(dict.fromkeys(tests, True))
+    assert made.proven == ["two nodes", "a leaf", "across leaves", "all"] and made.unproven == ()
+
+
+def test_one_node_with_one_gpu_is_not_proven_by_nothing() -> None:
+    made = Climb({"leaf": ["node"]}, [0], 1)
+    while tests := made.next():
+        made.take(dict.fromkeys(tests))
+    assert made.proven == [] and made.unproven == ("one node",)
+
+
 def test_what_is_announced_is_what_a_sound_fleet_takes() -> None:
     world = fleet(4, 5, 8)
     said = announce(world.leaves, 8)

@@ -89,7 +89,7 @@ class Course:
         :raises ValueError: a node of two leaves, or no rail
         """
         self.name, self._wanted, self._ground, self.leaves, self._seen = name, wanted, ground, leaves, seen
-        self._climb = Climb(leaves, sorted(ground.gpu_of_rail))
+        self._climb = Climb(leaves, sorted(ground.gpu_of_rail), wanted.gpus_per_node)
         self._leaf_of = {node: leaf for leaf, nodes in leaves.items() for node in nodes}
         self._number = 0
         #: what each node reached alone, and the slowest of them
