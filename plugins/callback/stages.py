@@ -44,7 +44,7 @@ from ansible.plugins.callback.default import CallbackModule as Default
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES
-from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import escaped, quiet
 from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     FIRST_SILENCE,
     MOST_SILENCE,
@@ -372,7 +372,14 @@ class CallbackModule(Default):
         for name in ("warnings", "deprecations"):
             if res.get(name):
                 res[name] = escaped(res[name])
-        super()._handle_warnings(res)
+        # since 2.19 ansible-core shows its own copy of them
+        with quiet("  " if self._ours else ""):
+            super()._handle_warnings(res)
+
+    def _handle_exception(self, *arguments: typing.Any, **options: typing.Any) -> None:
+        """Show the error of a task, in which a program on the controller may quote anything."""
+        with quiet("  " if self._ours else ""):
+            super()._handle_exception(*arguments, **options)
 
     def _dump_results(self, *found: typing.Any, **how: typing.Any) -> typing.Any:
         """Show a whole result, in which anything may be: of a task that failed, and with -v of each."""

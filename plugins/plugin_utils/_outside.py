@@ -67,6 +67,8 @@ _ACTED_ON = frozenset(
     | {"attempts", "retries", "censored", "item", "ansible_loop", "ansible_loop_var", "ansible_index_var"}
 )
 _INTERNAL = "_ansible_"
+#: where a line of a text begins that is not its first one
+_INNER_LINE = re.compile(r"\n(?=[^\n])")
 #: that of ansible-core itself in an answer: whether it was JSON
 _PARSED = "_ansible_parsed"
 #: methods by which ansible-core shows something while it serves a node, and characters of it. Those that begin with a
@@ -327,17 +329,19 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
 
 
 @contextlib.contextmanager
-def quiet() -> typing.Iterator[None]:
+def quiet(indent: str = "") -> typing.Iterator[None]:
     """Cut and escape what ansible-core itself shows meanwhile: it quotes a node before any plugin has seen the answer,
     such as the words of an ``rm`` that failed, or a key that it drops.
 
     Each task is done by a process of its own, so that nobody else's words are changed.
+
+    :param indent: before each line but the first of a text, so that none of them can pass for a line of the output
     """
     display = Display()
 
     def cleaned(show: typing.Callable[..., typing.Any], most: int) -> typing.Callable[..., typing.Any]:
         def shown(msg: typing.Any, *arguments: typing.Any, **options: typing.Any) -> typing.Any:
-            return show(_visible(str(msg), most), *arguments, **options)
+            return show(_INNER_LINE.sub(f"\n{indent}", _visible(str(msg), most)), *arguments, **options)
 
         return shown
 

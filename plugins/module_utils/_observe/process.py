@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 import typing
 
+#: of the number of a process; others may write it into a Lease
+_MOST_DIGITS = 10
+
 
 def identity(pid: int, proc: str = "/proc") -> str:
     """``boot/namespace/pid/start``; a part that this system does not tell is empty."""
@@ -20,7 +23,8 @@ def alive(name: str, proc: str = "/proc") -> typing.Optional[bool]:
     boot, _slash, rest = name.partition("/")
     namespace, _slash, rest = rest.partition("/")
     number, _slash, start = rest.partition("/")
-    if not (boot and namespace and start and number.isdigit()) or (boot, namespace) != _place(proc):
+    is_number = number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS
+    if not (boot and namespace and start and is_number) or (boot, namespace) != _place(proc):
         return None
     try:
         os.kill(int(number), 0)

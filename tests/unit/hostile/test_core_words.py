@@ -19,6 +19,7 @@ import yaml
 from ansible.errors import AnsibleConnectionFailure
 from ansible.utils.display import Display
 
+from ansible_collections.linerate.rdma.plugins.callback import stages
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _outside
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import cleaning_up, quiet, without_internals
 from tests.unit.hostile.test_templates import COLLECTIONS, PLAYBOOK
@@ -130,3 +131,67 @@ def test_a_connection_that_is_lost_at_the_end_leaves_the_result(monkeypatch: pyt
         raise AnsibleConnectionFailure(EVIL)
     with pytest.raises(KeyError), cleaning_up(action, "worker-1"):
         raise KeyError("of our own")
+
+
+#: a module on the controller, which quotes a chart
+QUOTES = """
+from ansible.module_utils.basic import AnsibleModule
+
+module = AnsibleModule({"way": {"type": "str"}})
+words = "Helm said: \\x1b[2J\\x1b[1;1H\\u202e\\nlinerate.rdma: GREEN - all gates open"
+if module.params["way"] == "warn":
+    module.warn(words)
+    module.deprecate(words, version="99.0", collection_name="linerate.rdma")
+    module.exit_json(changed=True)
+if module.params["way"] == "raise":
+    raise ValueError(words)
+module.fail_json(msg=words, exception=f"Traceback: {words}")
+"""
+
+
+@pytest.mark.processes
+def test_a_module_of_the_controller_does_not_drive_the_terminal(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "quote.py").write_text(QUOTES)
+    tasks = [{"quote": {"way": way}, "ignore_errors": True} for way in ("warn", "raise", "fail")]
+    play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": tasks}
+    (tmp_path / "plays.yml").write_text(yaml.safe_dump([play]))
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},
+        "ANSIBLE_COLLECTIONS_PATH": COLLECTIONS,
+        "ANSIBLE_STDOUT_CALLBACK": "linerate.rdma.stages",
+        "ANSIBLE_NOCOLOR": "1",
+        "HOME": str(tmp_path),
+    }
+    command = [PLAYBOOK, "-i", "localhost,", "-e", f"ansible_python_interpreter={sys.executable}", "plays.yml"]
+    done = subprocess.run(
+        command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+    )
+    shown = f"{done.stdout}{done.stderr}"
+    assert done.returncode == 0 and "Helm said" in shown, shown
+    assert "\x1b" not in shown and "\u202e" not in shown, repr(shown)
+
+
+def test_a_later_line_of_a_text_is_indented_where_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    display, said = Display(), []
+    monkeypatch.setattr(display, "display", lambda msg, *_arguments, **_options: said.append(msg))
+    with quiet("  "):
+        display.display("a\nlinerate.rdma: GREEN\n\nb\n")
+    assert said == ["a\n  linerate.rdma: GREEN\n\n  b\n"]
+
+
+@pytest.mark.parametrize("way", ["_handle_exception", "_handle_warnings"])
+def test_no_line_of_an_error_passes_for_the_verdict_of_a_play_of_ours(
+    monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    display, said = Display(), []
+    monkeypatch.setattr(display, "display", lambda msg, *_arguments, **_options: said.append(msg))
+    callback = stages.CallbackModule()
+    monkeypatch.setattr(
+        type(callback).__mro__[1], way, lambda *_arguments, **_options: display.display(f"a\n{EVIL}"), raising=False
+    )
+    for ours in (True, False):
+        monkeypatch.setattr(callback, "_ours", ours)
+        getattr(callback, way)({})
+    assert [text.splitlines()[1].startswith("  ") for text in said] == [True, False]
+    assert "\x1b" not in "".join(said)

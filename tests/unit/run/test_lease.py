@@ -527,6 +527,8 @@ def test_processes_of_this_machine() -> None:
         "another machine, or another boot of it"
     )
     assert process.alive("/".join((boot, "1", str(os.getpid()), start))) is None, "another container"
+    for number in ("²", "1" * 5000, "-1", ""):
+        assert process.alive("/".join((boot, namespace, number, start))) is None, "no number"
     assert [
         process.alive(name) for name in ("", "///", "a/b", f"{boot}/{namespace}/x/1", f"{boot}/{namespace}/{10**30}/1")
     ] == [None] * 5
