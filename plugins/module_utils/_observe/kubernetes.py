@@ -25,7 +25,7 @@ from .._parse.kubernetes.core import status_message
 from .._parse.kubernetes.no_answer import UNTRUSTED, cause_of
 from .._parse.kubernetes.refusal import explain
 from .._parse.kubernetes.resource import title_of
-from .._parse.limits import MIB, decode_answer, decode_json, values_of
+from .._parse.limits import MIB, decode_answer, decode_json, values_of, values_outside_strings
 from .._parse.pods.framing import ERROR, STDOUT
 from .._parse.pods.shell import Stream
 from .channels import Channels, Refused, Way
@@ -155,6 +155,9 @@ LOG_LINES, MOST_LOG = 20_000, 16 * MIB
 LOG_SILENCE, LOG_SECONDS = 10.0, 30.0
 #: bytes of one object. etcd takes 1.5 MiB of what is asked to be written, and the event around it has a few more
 MOST_OBJECT = 8 * MIB
+#: bytes that a value has in an object as others make it, with the names around it. Text with more signs of values than
+#: that has them in its strings
+BYTES_OF_A_VALUE = 8
 #: values in it: with their memory of 72 bytes each, they cost 16 MiB
 MOST_VALUES = 16 * MIB // 72
 #: bytes of an answer that no page divides: PackageManifests of all catalogs, which an admin adds, and what the API
@@ -498,7 +501,8 @@ class Cluster:
         for _page in range(MOST_PAGES):
             query = [("limit", str(limit)), *chosen, *([("continue", rest)] if rest else [])]
             try:
-                body, values = _read_page(self._call("get", path, query, header_params=dict(headers)), f"GET {path}")
+                response = self._call("get", path, query, header_params=dict(headers))
+                body, values = _read_page(response, f"GET {path}", limit)
                 data = _decoded(body, 200, f"GET {path}")
             except ApiError as error:
                 if not error.too_large:
@@ -861,13 +865,21 @@ def _body(response: typing.Any, where: str, what: str, most: int) -> bytes:
 
 
 def _counted(
-    response: typing.Any, where: str, what: str, most: int, most_values: int, seconds: float = 0.0
+    response: typing.Any,
+    where: str,
+    what: str,
+    most: int,
+    most_values: int,
+    seconds: float = 0.0,
+    most_signs: int = 0,
 ) -> tuple[bytes, int]:
     """What a server sends, and how many values of JSON are in it.
 
     :param most: bytes
     :param most_values: 0 for any number, which is not counted then
     :param seconds: in which all of it must have come; 0 for any time
+    :param most_signs: signs of values with which it may come where those outside of its strings are few enough, since
+        who makes an object may fill a string with them; 0 for as many as values
     :raises ApiError: it is larger than that, takes longer, or broke off
     """
     said = bytearray()
@@ -880,18 +892,25 @@ def _counted(
                 raise ApiError(0, "Unreachable", f"the {what} did not end within {seconds:g} s", where)
             said += part
             values += values_of(part) if most_values else 0
-            if len(said) > most or values > most_values:
+            if len(said) > most or values > max(most_values, most_signs):
                 response.close()
                 limit = f"{most} bytes" if len(said) > most else f"{most_values} values"
                 raise ApiError(response.status, _TOO_LARGE, f"the {what} has more than {limit}", where)
     except (HTTPError, OSError) as error:
         raise ApiError(0, "Unreachable", f"the answer broke off: {error}", where) from error
-    return bytes(said), values
+    body = bytes(said)
+    if most_signs and values > min(most_values, len(body) // BYTES_OF_A_VALUE):
+        values = values_outside_strings(body)
+        if values > most_values:
+            raise ApiError(response.status, _TOO_LARGE, f"the {what} has more than {most_values} values", where)
+    return body, values
 
 
-def _read_page(response: typing.Any, where: str) -> tuple[bytes, int]:
-    """:raises ApiError: it is larger than a page may be, or broke off"""
-    return _counted(response, where, "page", MOST_PAGE, MOST_PAGE_VALUES)
+def _read_page(response: typing.Any, where: str, objects: int = 0) -> tuple[bytes, int]:
+    """:param objects: that were asked for
+    :raises ApiError: it is larger than a page may be, or broke off
+    """
+    return _counted(response, where, "page", MOST_PAGE, MOST_PAGE_VALUES, most_signs=MOST_OBJECT if objects == 1 else 0)
 
 
 def _object(

@@ -14,7 +14,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import kubernetes
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.foreign import Kept, objects_of_others
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import PAGE, ApiError, Cluster
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, values_outside_strings
 from ansible_collections.linerate.rdma.plugins.module_utils._run import drain
 from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import Drain, NodeFailed
 
@@ -330,3 +330,39 @@ def test_more_pods_than_a_node_has_stop_its_drain(monkeypatch: pytest.MonkeyPatc
         drain_of(node).work("worker-1", [])
     assert "spec.nodeName=worker-1" in caught.value.remedy and node.evicted == []
     drain_of(Node([SMALL] * 3)).left("worker-1")
+
+
+class Strings(Server):
+    """Nodes with a condition, of which a kubelet wrote as many commas into the message as etcd takes."""
+
+    COMMAS = b"," * (11 * MIB // 10)
+
+    @staticmethod
+    def _text(place: int, entries: int, whole: bool) -> bytes:
+        words = Strings.COMMAS if entries == LARGE else b'the kubelet is ready, \\"and\\" waits'
+        status = b',"status":{"conditions":[{"type":"Ready","message":"%s"}]}' % words if whole else b""
+        return b'{"metadata":{"name":"n%d"}%s}' % (place, status)
+
+
+def test_commas_in_a_string_of_one_node_take_no_other_node_out_of_a_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "MOST_PAGE_VALUES", 1_000_000)
+    server = Strings([SMALL, LARGE, *[SMALL] * 8])
+    assert [item["metadata"]["name"] for item in Cluster(server).list("Node").items] == [f"n{n}" for n in range(10)]
+    # many of them are still not held together
+    held = Cluster(Strings([LARGE] * 9)).list("Node").items
+    assert len(held) == 9 and all(len(item["status"]["conditions"][0]["message"]) > MIB for item in held)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        (b'{"a": [1, 2, {"b": "x,[{,"}]}', 5),
+        (rb'{"a": "\\", "b": ",\",,", "c": "\\\",["}', 3),
+        (b'["' + b"," * 1000 + b'"]', 1),
+        (b'""' * 1000, 0),
+        (b'"' * 1001 + b",", 1),
+        (b"", 0),
+    ],
+)
+def test_values_are_counted_outside_of_strings(text: bytes, values: int) -> None:
+    assert values_outside_strings(text) == values

@@ -477,6 +477,15 @@ TEXT["node.tuning.is_of_node"] = Text(
 TEXT["pods.agent.parse_requests"] = Text(
     parser("pods.agent.parse_requests"), ["ask 1\nlinerate-b\norted --hnp 10.0.0.1\n"], ((),)
 )
+TEXT["limits.values_outside_strings"] = Text(
+    lambda text: (
+        0
+        <= parser("limits.values_outside_strings")(text.encode(errors="surrogatepass"))
+        <= parser("limits.values_of")(text)
+    ),
+    ['{"a": [1, 2.5, "x,[{", null, true]}'],
+    (True,),
+)
 TEXT["limits.excess_of"] = Text(
     lambda text: parser("limits.excess_of")(text.encode("ascii", "replace").decode()),
     ['{"a": [1, 2.5, "x", null, true]}'],
