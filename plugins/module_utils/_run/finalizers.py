@@ -47,6 +47,25 @@ def take_off(
     return tuple(done)
 
 
+def end_mirror_pods(cluster: Cluster, namespace: str) -> tuple[str, ...]:
+    """Delete the objects of mirror pods that are being deleted, and return their names. Any kubelet may put one into
+    any namespace, and alone ends it: the namespace would stay, and with it each later run would wait in vain.
+
+    :param namespace: of the collection, which is being deleted, so that no pod comes into it any more
+    """
+    done: list[str] = []
+    with contextlib.suppress(ApiError):
+        for item in cluster.pages("Pod", namespace):
+            metadata = item["metadata"]
+            # what is refused, or of another pod by now, stays
+            with contextlib.suppress(ApiError, ResourceError):
+                if metadata.get("deletionTimestamp") and metadata.get("uid") and is_mirror_pod("Pod", item):
+                    name = name_of(item)
+                    cluster.delete("Pod", namespace, name, grace_seconds=0, only={"uid": str(metadata["uid"])})
+                    done.append(name)
+    return tuple(done)
+
+
 class FinalizerSweep:
     """Takes finalizers off while something is awaited that they hold up, every ``LOOK_AT_FINALIZERS`` seconds.
 

@@ -25,7 +25,7 @@ from .._plan.measured_network import ForeignNetwork, copy_of
 from .._render.measuring import measured, namespace, policy
 from .._render.names import MANAGED_BY
 from .admission import admitted
-from .finalizers import FinalizerSweep, is_bare, take_off
+from .finalizers import FinalizerSweep, end_mirror_pods, is_bare, take_off
 
 #: seconds between two looks at a namespace that is to go
 LOOK = 1.0
@@ -175,8 +175,10 @@ class Place:
     def _await_gone(self, uid: typing.Optional[str]) -> None:
         end = self._clock() + self._limit
         finalizers = FinalizerSweep(self._clock, lambda: take_off(self._cluster, NAMESPACE, _OURS, is_bare))
+        mirrors = FinalizerSweep(self._clock, lambda: end_mirror_pods(self._cluster, NAMESPACE))
         while True:
             finalizers.look()
+            mirrors.look()
             found = self._find()
             if found is None or found["metadata"].get("uid") != uid:
                 return

@@ -24,7 +24,7 @@ from .._parse.kubernetes.resource import name_of
 from .._parse.kubernetes.tenancy import adds_to, strangers
 from .._render.names import RUN_LABEL, owner
 from .._render.observers import POD_LABELS, objects
-from .finalizers import FinalizerSweep, take_off
+from .finalizers import FinalizerSweep, end_mirror_pods, take_off
 from .watch import Feed, WatchFeed
 
 Say = typing.Callable[[str], None]
@@ -395,8 +395,11 @@ class Observers:
 
         end = self._clock() + self._limit
         finalizers = FinalizerSweep(self._clock, lambda: take_off(self._cluster, self._namespace, SELECTOR, made))
+        mirrors = FinalizerSweep(self._clock, lambda: end_mirror_pods(self._cluster, self._namespace))
         while True:
             finalizers.look()
+            if stand.namespace is not None and stand.whose == "own":
+                mirrors.look()
             left = self._left_over(stand)
             if left is None:
                 return

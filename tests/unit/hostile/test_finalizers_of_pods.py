@@ -12,7 +12,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.rights_needed import of_observers
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster, Kind, Listing
-from ansible_collections.linerate.rdma.plugins.module_utils._run.finalizers import is_bare, take_off
+from ansible_collections.linerate.rdma.plugins.module_utils._run.finalizers import end_mirror_pods, is_bare, take_off
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place
 from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import Observers
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import sweep
@@ -89,7 +89,7 @@ def pod(name: str, **metadata: typing.Any) -> dict[str, typing.Any]:
     return {"kind": "Pod", "metadata": {**known, **metadata}, "spec": {"nodeName": "bad"}, "status": {}}
 
 
-class HeldLease:
+class HeldPods:
     """A namespace that goes when no pod in it has a finalizer any more."""
 
     def __init__(self, label: str, *pods: dict[str, typing.Any], refuses: int = 0) -> None:
@@ -107,6 +107,9 @@ class HeldLease:
 
     def list(self, kind: str, *_arguments: typing.Any, **_options: typing.Any) -> Listing:
         return Listing(tuple(self.pods) if kind == "Pod" else (), "1")
+
+    def pages(self, kind: str, *_arguments: typing.Any, **_options: typing.Any) -> typing.Iterator[typing.Any]:
+        return iter(self.list(kind).items)
 
     def delete(self, *_arguments: typing.Any, **_options: typing.Any) -> bool:
         return True
@@ -129,19 +132,19 @@ class HeldLease:
 
 
 def test_a_measurement_takes_them_off_the_pods_of_an_earlier_one() -> None:
-    api = HeldLease("linerate.rdma/measure", pod("p"))
+    api = HeldPods("linerate.rdma/measure", pod("p"))
     assert Place(typing.cast("typing.Any", api), "run-1", 600.0, api.clock, api.sleep).take()
     assert api.taken == [("Pod", "linerate-measure", "p", "/metadata/finalizers")] and api.now < 60
 
 
 def test_observers_take_them_off_the_pods_of_their_daemon_set_alone() -> None:
-    api = HeldLease("linerate.rdma/observers", pod("o", ownerReferences=[OWNER]))
+    api = HeldPods("linerate.rdma/observers", pod("o", ownerReferences=[OWNER]))
     observers = Observers(
         typing.cast("typing.Any", api), "linerate-observers", 600.0, api.clock, api.sleep, lambda _line: None
     )
     observers.absent(False)
     assert api.taken == [("Pod", "linerate-observers", "o", "/metadata/finalizers")] and api.now < 60
-    foreign = HeldLease("linerate.rdma/observers", pod("o", ownerReferences=[{**OWNER, "name": "other"}]))
+    foreign = HeldPods("linerate.rdma/observers", pod("o", ownerReferences=[{**OWNER, "name": "other"}]))
     with pytest.raises(RdmaError, match="is still there 600 s after its deletion"):
         Observers(
             typing.cast("typing.Any", foreign),
@@ -165,7 +168,7 @@ def test_observers_take_them_off_the_pods_of_their_daemon_set_alone() -> None:
     ],
 )
 def test_they_are_taken_off_a_pod_of_ours_that_is_being_deleted(item: dict[str, typing.Any], taken: bool) -> None:
-    api = HeldLease("linerate.rdma/measure", item)
+    api = HeldPods("linerate.rdma/measure", item)
     assert take_off(typing.cast("typing.Any", api), "linerate-measure", "a=b", is_bare) == (("uid-p",) if taken else ())
     assert bool(api.taken) == taken
 
@@ -175,7 +178,7 @@ def test_they_are_taken_off_a_pod_of_ours_that_is_being_deleted(item: dict[str, 
     [(0, "; its finalizers, which this collection gives to no pod, were taken off)"), (403, COMMAND), (422, COMMAND)],
 )
 def test_a_removal_that_may_not_take_them_off_names_the_command(refuses: int, words: str) -> None:
-    api = HeldLease("linerate.rdma/measure", pod("p", namespace="linerate-measure", uid="u1"), refuses=refuses)
+    api = HeldPods("linerate.rdma/measure", pod("p", namespace="linerate-measure", uid="u1"), refuses=refuses)
     (told,) = sweep(typing.cast("typing.Any", api), 60, api.clock, api.sleep)
     assert told.startswith("linerate-measure/p (deleted after 60 s") and words in told
 
@@ -234,3 +237,63 @@ def test_the_right_for_it_is_in_the_files() -> None:
     assert ("patch", "Pod", "") in {
         (right.verb, right.kind, right.subresource) for right in of_observers("linerate-observers")
     }
+
+
+class Stuck:
+    """A namespace that is being deleted, with a mirror pod that its kubelet does not end, and a pod that runs."""
+
+    def __init__(self) -> None:
+        gone = "2026-11-28T11:00:00Z"
+        ours = {"app.kubernetes.io/managed-by": "linerate.rdma", "linerate.rdma/measure": "own"}
+        names = {"name": "linerate-measure", "uid": "n", "deletionTimestamp": gone, "labels": ours}
+        self.namespace = {"metadata": names, "status": {"phase": "Terminating"}}
+        mirror = {"annotations": {"kubernetes.io/config.mirror": "x"}}
+        self.pods: dict[str, dict[str, typing.Any]] = {
+            "mirror": {"metadata": {"name": "mirror", "uid": "m", "deletionTimestamp": gone, **mirror}},
+            "other": {"metadata": {"name": "other", "uid": "o", "deletionTimestamp": gone}},
+            "runs": {"metadata": {"name": "runs", "uid": "r", **mirror}},
+        }
+        self.deleted: list[tuple[str, typing.Any]] = []
+        self.now = 0.0
+
+    def get(self, _kind: Kind, _namespace: str, _name: str) -> dict[str, typing.Any]:
+        if "mirror" not in self.pods:
+            raise ApiError(404, "NotFound", "not found", "GET")
+        return self.namespace
+
+    def list(self, *_arguments: typing.Any, **_options: typing.Any) -> Listing:
+        return Listing(tuple(self.pods.values()), "1")
+
+    def pages(self, *_arguments: typing.Any, **_options: typing.Any) -> typing.Iterator[dict[str, typing.Any]]:
+        return iter(list(self.pods.values()))
+
+    def delete(self, kind: str, _namespace: str, name: str, **options: typing.Any) -> bool:
+        assert kind == "Pod"
+        self.deleted.append((name, options))
+        del self.pods[name]
+        return True
+
+    def pause(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_a_mirror_pod_that_its_kubelet_does_not_end_holds_up_no_measurement() -> None:
+    api = Stuck()
+    place = Place(typing.cast(Cluster, api), "run-2", 900.0, lambda: api.now, api.pause)
+    place._await_gone("n")
+    assert api.deleted == [("mirror", {"grace_seconds": 0, "only": {"uid": "m"}})]
+    assert api.now < 60, "and not after 900 s"
+
+
+def test_what_is_refused_stays_and_others_go() -> None:
+    api = Stuck()
+    api.pods["second"] = {"metadata": {**api.pods["mirror"]["metadata"], "name": "second", "uid": "s"}}
+    refused = api.delete
+
+    def delete(kind: str, namespace: str, name: str, **options: typing.Any) -> bool:
+        if name == "mirror":
+            raise ApiError(403, "Forbidden", "no", "DELETE")
+        return refused(kind, namespace, name, **options)
+
+    api.delete = delete  # type: ignore[method-assign,assignment]
+    assert end_mirror_pods(typing.cast(Cluster, api), "linerate-measure") == ("second",)

@@ -19,7 +19,7 @@ from tests.unit.run.test_pairs import FABRIC, Api, Clock
 NODES = tuple(f"n{number:02}" for number in range(16))
 
 
-class HeldLease(Api):
+class SlowEnds(Api):
     """The measurements of one node end with an error right before their limit."""
 
     def __init__(self, clock: Clock, hostile: str) -> None:
@@ -39,7 +39,7 @@ class HeldLease(Api):
 def test_a_node_that_holds_its_pairs_up_is_left_out_of_later_rounds_and_named() -> None:
     clock = Clock()
     lines: list[str] = []
-    api, intent = HeldLease(clock, "n05"), parse_intent([FABRIC])
+    api, intent = SlowEnds(clock, "n05"), parse_intent([FABRIC])
     (fabric,) = intent.fabrics
     # one pair after the other, since all share the clock
     plan = Plan(intent.fabrics, intent.cluster, NODES, {}, parallel=1, pod_seconds=60.0)
