@@ -95,7 +95,12 @@ def event(
     kind: str, name: str, reason: str, message: str, time: str = "2026-01-02T03:04:05Z", uid: str = ""
 ) -> Resource:
     metadata = {"name": f"{name}.{reason}.{time}".lower().replace(":", "-"), "namespace": NAMESPACE}
-    about = {"kind": kind, "name": name, "uid": uid, "namespace": NAMESPACE}
+    about = {
+        "kind": kind,
+        "name": name,
+        "uid": uid or f"uid-of-{name.removeprefix('linerate-observer-')}",
+        "namespace": NAMESPACE,
+    }
     return {
         "kind": "Event",
         "metadata": metadata,

@@ -228,6 +228,18 @@ def test_what_the_scheduler_and_the_kubelet_say(
     assert line(found).startswith(f"node a has no observer ({reason}): ") and "\n" not in line(found)
 
 
+@pytest.mark.parametrize("uid", ["uid-of-another", " "])
+def test_an_event_that_does_not_name_the_pod_by_its_uid_decides_nothing(uid: str) -> None:
+    """The kubelet of another node knows the name of the pod, and not its uid."""
+    events = [
+        play.event("Pod", "linerate-observer-a", "FailedCreatePodSandBox", SANDBOX, uid=uid),
+        play.event("DaemonSet", "linerate-observer", "FailedCreate", play.SCC, uid=uid),
+    ]
+    found = one(seen(pods={"a": {"phase": "Pending"}}, events=events))
+    assert (found.reason, "failed to setup network" in found.detail) == ("starting", False)
+    assert one(seen(events=events)).reason == one(seen()).reason
+
+
 def test_an_eviction_is_known_when_its_pod_is_gone() -> None:
     evicted = play.event("Pod", "linerate-observer-old", "Evicted", "The node was low on resource: memory.")
     found = one(seen(events=[evicted, of_daemon(FAILED, "FailedDaemonPod")]))

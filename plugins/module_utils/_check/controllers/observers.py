@@ -134,15 +134,19 @@ class _Index:
         for pod in seen.pods:
             if seen.daemon is not None and seen.daemon.controls(pod):
                 self._pods.setdefault(pod.node, []).append(pod)
+        #: by uid; of a pod that has ended, of which only the name is known, words alone by its name
         self._of_pods: dict[str, list[ClusterEvent]] = {}
+        self._words_of: dict[str, ClusterEvent] = {}
         #: by node, the name of the last pod that ended there
         self._ended: dict[str, str] = {}
         self._refusal: typing.Optional[ClusterEvent] = None
         daemon = seen.daemon
         for event in sorted(seen.events, key=_time):
-            if event.kind == "Pod" and event.warning:
-                self._of_pods.setdefault(event.name, []).append(event)
-            elif event.kind == "DaemonSet" and daemon is not None and (event.uid or daemon.uid) == daemon.uid:
+            # any kubelet may write an Event about any object, and knows the uid of its own pods alone
+            if event.kind == "Pod" and event.warning and event.uid:
+                self._of_pods.setdefault(event.uid, []).append(event)
+                self._words_of[event.name] = event
+            elif event.kind == "DaemonSet" and daemon is not None and event.uid and event.uid == daemon.uid:
                 if event.reason == "FailedCreate":
                     self._refusal = event
                 found = _FAILED_POD.search(event.message)
@@ -272,7 +276,7 @@ class _Index:
                 words,
                 f"Correct what the kubelet names; the image needs /bin/sh and sleep. {show} shows all of it",
             )
-        if any(event.reason in _START for event in self._of_pods.get(pod.name, ())):
+        if any(event.reason in _START for event in self._of_pods.get(pod.uid, ())):
             return "sandbox", words, f"Correct what the kubelet names; {show} shows all of it"
         return "starting", words, f"See how far it is: {show}"
 
@@ -292,7 +296,8 @@ class _Index:
         name = self._ended.get(node)
         if not name:
             return None
-        words = [f"{event.reason}: {event.message}" for event in self._of_pods.get(name, ())][-1:]
+        last = self._words_of.get(name)
+        words = [] if last is None else [f"{last.reason}: {last.message}"]
         detail = "; ".join([f"its pod {name} ended, and the next one is to come", *words])
         remedy = (
             f"Correct what ended it: kubectl get events -n {self._seen.namespace} --field-selector"
@@ -302,7 +307,7 @@ class _Index:
 
     def _words(self, pod: ObserverPod) -> str:
         """The state of a pod, with the cause: that is in its last event which does more than name the state."""
-        causes = [event for event in self._of_pods.get(pod.name, ()) if names_cause(event.message)]
+        causes = [event for event in self._of_pods.get(pod.uid, ()) if names_cause(event.message)]
         # what it says first is enough where the kubelet repeats it
         return "; ".join(
             [

@@ -11,6 +11,7 @@ from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN, UID
 from ..._model.boundary.words import WORD
 from ..._model.marks import is_ours
 from ..._model.observers import CONTAINER, LABEL, OWN, PREPARED, TEMPLATE, ClusterEvent, ObserverPod, ObserverSet
+from ..._model.text import both_ends
 from .core import controller_uid
 from .pod_state import state_of_pod
 from .resource import (
@@ -28,6 +29,9 @@ from .resource import (
 )
 
 _RUN = "linerate.rdma/run"
+
+#: characters of the message of an Event, which any kubelet may write
+MOST_MESSAGE = 4096
 
 
 def owned_namespace(resource: Resource, label: str = LABEL) -> tuple[typing.Literal["own", "prepared", "foreign"], str]:
@@ -115,7 +119,7 @@ def event(resource: Resource) -> ClusterEvent:
         name=known(OBJECT_NAME, about.get("name")),
         uid=known(UID, about.get("uid")),
         reason=str(resource.get("reason") or ""),
-        message=str(resource.get("message") or "").strip(),
+        message=both_ends(str(resource.get("message") or "").strip(), MOST_MESSAGE),
         warning=resource.get("type") == "Warning",
         time=str(time or mapping_at(resource, "metadata").get("creationTimestamp") or ""),
     )
