@@ -38,11 +38,19 @@ VERBS = frozenset(
 #: of a question that is answered by yes or no, and of what Python calls itself
 _PREDICATES = ("is_", "has_", "may_", "can_", "needs_", "shall_", "was_", "__", "test_")
 _OPENINGS = ("What", "Who", "Whether", "Why", "That", "How", "Which", "Where", "When")
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _DECORATORS = frozenset({"property", "cached_property", "functools.cached_property", "typing.overload", "fixture"})
 
 
 class Figures(typing.NamedTuple):
-    """What was counted, by its name in words, in the order of the output."""
+    """Counts of a folder, in the order of the output.
+
+    :ivar functions: without properties, predicates and special methods, as are ``verbs`` and ``one_word`` of them
+    :ivar openings: docstrings that begin with What, Who, Whether and the like
+    :ivar twice: names of several public classes
+    :ivar nested: comprehensions with another one inside
+    :ivar long_files: and ``large_folders``, each with its number of lines or files
+    """
 
     functions: int
     verbs: int
@@ -106,9 +114,6 @@ def measure(folder: pathlib.Path = FOLDER) -> Figures:
         tuple(long_files),
         tuple(f"{name} ({count})" for name, count in sorted(folders.items()) if count > MOST_FILES),
     )
-
-
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def _below(node: ast.AST) -> typing.Iterator[ast.AST]:

@@ -67,31 +67,20 @@ def _kvm_boots() -> bool:
     return boots
 
 
+def boot_options(kernel_file: pathlib.Path, initrd: pathlib.Path) -> tuple[typing.Union[str, pathlib.Path], ...]:
+    """Options of QEMU for a guest that boots a kernel itself, has no devices but those that are given, and ends with
+    its system."""
+    return ("-nodefaults", "-display", "none", "-no-reboot", "-kernel", kernel_file, "-initrd", initrd)
+
+
 def probe_command() -> typing.Sequence[typing.Union[str, pathlib.Path]]:
     """QEMU with a small guest by KVM that has no disk; its console is standard output."""
     folder = kernel.kernel()
-    machine = (
-        *OPTIONS[KVM],
-        "-M",
-        "q35",
-        "-m",
-        "512",
-        "-nodefaults",
-        "-display",
-        "none",
-        "-no-reboot",
-        "-serial",
-        "stdio",
-    )
     return (
         *debian.qemu_program(),
-        *machine,
-        "-kernel",
-        folder / "vmlinux",
-        "-initrd",
-        folder / "initrd",
-        "-append",
-        "console=ttyS0 panic=-1",
+        *(*OPTIONS[KVM], "-M", "q35", "-m", "512", "-serial", "stdio"),
+        *boot_options(folder / "vmlinux", folder / "initrd"),
+        *("-append", "console=ttyS0 panic=-1"),
     )
 
 

@@ -149,16 +149,7 @@ def _prepare(
         # two NUMA nodes, so that an HCA can be on the second
         *("-object", f"memory-backend-ram,id=memory0,size={half}M", "-numa", "node,nodeid=0,memdev=memory0,cpus=0"),
         *("-object", f"memory-backend-ram,id=memory1,size={half}M", "-numa", "node,nodeid=1,memdev=memory1"),
-        *(
-            "-nodefaults",
-            "-display",
-            "none",
-            "-no-reboot",
-            "-kernel",
-            kernel_folder / "vmlinux",
-            "-initrd",
-            hca.initrd(),
-        ),
+        *accelerator.boot_options(kernel_folder / "vmlinux", hca.initrd()),
         *("-append", _COMMAND_LINE, "-serial", serial, "-device", "intel-iommu,intremap=on"),
         *_share("root", debian.guest_root(sealed=False), True),
         *_share("modules", kernel_folder / "lib/modules", True),

@@ -15,20 +15,20 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import kernel_settings, settings
 from ansible_collections.linerate.rdma.plugins.module_utils._render import host
-from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_filter
 
 
 def _needs(cluster: typing.Any) -> HostNeeds:
     return typing.cast(ClusterIntent, load(ClusterIntent, cluster or {}, "rdma_cluster")).host
 
 
-@filter_of
+@guarded_filter
 def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
     """The MachineConfigs and the KubeletConfig that the hosts need."""
     return [{"fabric": "", "object": item} for item in host.host_configs(_needs(cluster))]
 
 
-@filter_of
+@guarded_filter
 def containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
     """Where containerd's drop-in is, and its text; empty where the intent asks for none."""
     memlock = _needs(cluster).memlock
@@ -38,7 +38,7 @@ def containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
     }
 
 
-@filter_of
+@guarded_filter
 def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> dict[str, typing.Any]:
     """What of the host under the network is to be set without a reboot, and the options by which the module
     kernel_settings sets it."""

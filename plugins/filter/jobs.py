@@ -18,12 +18,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.nic_map import nic_map as parse_nic_map
 from ansible_collections.linerate.rdma.plugins.module_utils._render import job, nic_map
-from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_filter
 
 Data = dict[str, typing.Any]
 
 
-@filter_of
+@guarded_filter
 def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> list[Data]:
     """The objects of a training job."""
     intent, job_intent = parse_intent(fabrics, None, cluster), load(Job, wanted, "rdma_job")
@@ -33,7 +33,7 @@ def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> 
     ]
 
 
-@filter_of
+@guarded_filter
 def render_nic_map(
     fabrics: typing.Any,
     name: typing.Any,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Takes the finalizers off pods that this collection has made, where one of them holds their deletion up.
+"""Frees a namespace of the collection that is being deleted from what a kubelet holds it up with.
 
 The collection gives its pods no finalizer. The kubelet of their node may write one, and would hold up the namespace,
 and with it each later run. A pod that runs still is not ended by that: its object goes when its kubelet says that it
-has ended.
+has ended. The same holds for a mirror pod, which any kubelet may put into the namespace.
 """
 
 from __future__ import annotations
@@ -67,20 +67,21 @@ def end_mirror_pods(cluster: Cluster, namespace: str) -> tuple[str, ...]:
 
 
 class FinalizerSweep:
-    """Takes finalizers off while something is awaited that they hold up, every ``LOOK_AT_FINALIZERS`` seconds.
+    """Frees what is awaited from what holds it up, every ``LOOK_AT_FINALIZERS`` seconds.
 
-    :ivar take: calls :func:`take_off` with its arguments
+    :ivar works: call :func:`take_off` and :func:`end_mirror_pods` with their arguments
     """
 
-    def __init__(self, clock: Clock, take: typing.Callable[[], object]) -> None:
-        self._clock, self.take = clock, take
+    def __init__(self, clock: Clock, *works: typing.Callable[[], object]) -> None:
+        self._clock, self.works = clock, works
         self._next = clock() + LOOK_AT_FINALIZERS
 
     def look(self) -> None:
-        """Take them off if it is time."""
+        """Do the works if it is time."""
         if self._clock() >= self._next:
             self._next = self._clock() + LOOK_AT_FINALIZERS
-            self.take()
+            for work in self.works:
+                work()
 
 
 def is_bare(item: Resource) -> bool:

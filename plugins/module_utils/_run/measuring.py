@@ -174,11 +174,13 @@ class Place:
 
     def _await_gone(self, uid: typing.Optional[str]) -> None:
         end = self._clock() + self._limit
-        finalizers = FinalizerSweep(self._clock, lambda: take_off(self._cluster, NAMESPACE, _OURS, is_bare))
-        mirrors = FinalizerSweep(self._clock, lambda: end_mirror_pods(self._cluster, NAMESPACE))
+        sweep = FinalizerSweep(
+            self._clock,
+            lambda: take_off(self._cluster, NAMESPACE, _OURS, is_bare),
+            lambda: end_mirror_pods(self._cluster, NAMESPACE),
+        )
         while True:
-            finalizers.look()
-            mirrors.look()
+            sweep.look()
             found = self._find()
             if found is None or found["metadata"].get("uid") != uid:
                 return

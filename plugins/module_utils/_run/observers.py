@@ -394,12 +394,12 @@ class Observers:
             return core.controller_uid(pod) == str(daemon)
 
         end = self._clock() + self._limit
-        finalizers = FinalizerSweep(self._clock, lambda: take_off(self._cluster, self._namespace, SELECTOR, made))
-        mirrors = FinalizerSweep(self._clock, lambda: end_mirror_pods(self._cluster, self._namespace))
+        works: list[typing.Callable[[], object]] = [lambda: take_off(self._cluster, self._namespace, SELECTOR, made)]
+        if stand.namespace is not None and stand.whose == "own":
+            works.append(lambda: end_mirror_pods(self._cluster, self._namespace))
+        sweep = FinalizerSweep(self._clock, *works)
         while True:
-            finalizers.look()
-            if stand.namespace is not None and stand.whose == "own":
-                mirrors.look()
+            sweep.look()
             left = self._left_over(stand)
             if left is None:
                 return

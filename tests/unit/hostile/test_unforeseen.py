@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.lookup import failure
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import helm
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _first_cause, _unforeseen
-from ansible_collections.linerate.rdma.plugins.plugin_utils._filters import filter_of
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_filter
 from tests.unit.hostile.test_templates import COLLECTIONS, PLAYBOOK, ROOT, tasks
 
 YAML = sorted({*ROOT.glob("roles/**/*.yml"), *ROOT.glob("playbooks/**/*.yml")})
@@ -36,8 +36,8 @@ PLUGINS = "ansible_collections.linerate.rdma.plugins"
 #: plugins of another collection, through the doors of ours
 RAISING = {
     "filter/kinds.py": """
-from PLUGINS.plugin_utils._filters import filter_of
-@filter_of
+from PLUGINS.plugin_utils._unforeseen import guarded_filter
+@guarded_filter
 def broken(value):
     return {}[value]
 class FilterModule:
@@ -233,11 +233,11 @@ def test_an_inventory_that_breaks_says_where_and_not_what(monkeypatch: pytest.Mo
 
 
 def test_a_filter_keeps_what_it_says_on_purpose() -> None:
-    @filter_of
+    @guarded_filter
     def refusing(_value: typing.Any) -> None:
         raise RdmaError("no fabric is named 'x'", "Name one")
 
-    @filter_of
+    @guarded_filter
     def passing(_value: typing.Any) -> None:
         raise AnsibleError("of Ansible")
 

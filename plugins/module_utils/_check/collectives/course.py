@@ -80,7 +80,6 @@ class Course:
 
     :ivar name: of the collective
     :ivar leaves: nodes by leaf
-    :ivar leaves: nodes by leaf
     :ivar figures: of each group that is proven, by its subject
     """
 

@@ -21,6 +21,7 @@ from ..._model.load import Hints
 from ..._parse.job.manifest import RUNTIMES, is_job
 from ..._parse.job.manifest import workload as parse
 from ..._parse.kubernetes.resource import Resource, ResourceError
+from ..controllers.unread import describe_unread
 from . import admission
 from .containers import check_added, check_guaranteed, check_shared_memory, check_volumes
 from .device_claims import add_cluster, check_device_claims, read_claims, with_uses
@@ -165,11 +166,7 @@ def _lint_job(
         yield from check_routes(scope)
     if world is not None:
         if world.errors:
-            remedy = (
-                "Give the user the rights of docs/job.md. Have who made an object that is not of its form correct it."
-            )
-            why = f"The API server did not let us read it, or it is not of its form: {'; '.join(world.errors[:5])}."
-            yield Finding("job.read", job.subject, UNKNOWN, f"{len(world.errors)} unread", "everything", why, remedy)
+            yield describe_unread("job.read", job.subject, world.errors, "Give the user the rights of docs/job.md.")
         yield from check_places(scopes, world)
         yield from check_claims(job, scopes, world)
 

@@ -156,15 +156,7 @@ def check_interfaces(scope: Scope) -> typing.Iterator[Finding]:
         return
     subject = f"{scope.subject} NCCL_SOCKET_IFNAME"
     if setting.value is None:
-        yield Finding(
-            check,
-            subject,
-            UNKNOWN,
-            "valueFrom",
-            expected,
-            "The value is in another object.",
-            "Write the value into the job.",
-        )
+        yield _in_another_object(check, subject, expected)
         return
     if scope.template.host_network:
         why = "The pods have the interfaces of their nodes, which are not known here."
@@ -223,15 +215,7 @@ def check_hcas(scope: Scope) -> typing.Iterator[Finding]:
         )
         return
     if setting.value is None:
-        yield Finding(
-            check,
-            subject,
-            UNKNOWN,
-            "valueFrom",
-            expected,
-            "The value is in another object.",
-            "Write the value into the job.",
-        )
+        yield _in_another_object(check, subject, expected)
         return
     choice, value, remedy = (
         Choice.of(setting.value),
@@ -371,3 +355,9 @@ class Choice:
 def _named(names: typing.Sequence[str]) -> str:
     """Names of a list that somebody wrote, for each node and each pod again."""
     return cut(folded(names), _SHOWN)
+
+
+def _in_another_object(check: str, subject: str, expected: str) -> Finding:
+    """Return the finding on a variable whose value the job takes from another object (valueFrom)."""
+    why, remedy = "The value is in another object.", "Write the value into the job."
+    return Finding(check, subject, UNKNOWN, "valueFrom", expected, why, remedy)

@@ -23,6 +23,7 @@ from ..._parse.kubernetes.quantity import quantity
 from ..._parse.kubernetes.resource import Resource, ResourceError
 from ..controllers.installation import how_to_install
 from ..controllers.sriov_operator import matches
+from ..controllers.unread import describe_unread
 
 #: kinds of the policies of an operator, the one that it needs first
 _POLICIES = {"gpu-operator": ("ClusterPolicy",), "network-operator": ("NicClusterPolicy", "NicNodePolicy")}
@@ -78,9 +79,7 @@ def check(
 def _read(stack: Stack) -> Finding:
     if not stack.errors:
         return ok("stack.read", "cluster", "everything was read", "everything")
-    remedy = "Give the user the rights of docs/job.md. Have who made an object that is not of its form correct it."
-    why = f"The API server did not let us read it, or it is not of its form: {'; '.join(stack.errors[:5])}."
-    return Finding("stack.read", "cluster", UNKNOWN, f"{len(stack.errors)} unread", "everything", why, remedy)
+    return describe_unread("stack.read", "cluster", stack.errors, "Give the user the rights of docs/job.md.")
 
 
 def _needed(job: Workload, world: JobSurroundings) -> typing.Iterator[str]:

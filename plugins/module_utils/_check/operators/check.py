@@ -21,6 +21,7 @@ from ..._model.profiles import attachment_kind, definitions, traits
 from ..._model.rights import RightsFacts
 from ..._model.sriov_operator import OperatorFacts, OperatorInstallation
 from ..controllers.image_pull import Keys, concerns, explain
+from ..controllers.unread import describe_unread
 from . import drivers, images, mirror, needed, olm
 from . import rbac as rights
 from .node_label import check_label
@@ -114,12 +115,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 def _read(seen: OperatorFacts) -> Finding:
     if not seen.errors:
         return ok("operators.read", "cluster", "everything was read", "everything")
-    why = f"The API server did not let us read it, or it is not of its form: {'; '.join(seen.errors[:5])}."
-    remedy = (
-        "Give the user of the kubeconfig the rights of docs/rbac/look.yml. Have who made an object that is not of its"
-        " form correct it."
-    )
-    return Finding("operators.read", "cluster", UNKNOWN, f"{len(seen.errors)} unread", "everything", why, remedy)
+    rights = "Give the user of the kubeconfig the rights of docs/rbac/look.yml."
+    return describe_unread("operators.read", "cluster", seen.errors, rights)
 
 
 def _definitions(intent: Intent, seen: OperatorFacts) -> list[Finding]:
