@@ -92,7 +92,7 @@ _DIRECT = re.compile(
     r"NET/([^/]{1,64}) : GPU Direct RDMA (Enabled|Disabled) for HCA ([0-9]{1,4}) '([^']{1,500})'(?: \((.{1,100})\))?"
 )
 _DISTANCE = re.compile(
-    r"GPU Direct RDMA Disabled for GPU.{1,80}?(?:HCA |NET/[0-9]{1,9}-)([0-9a-f]{1,16}).{0,60}?\(.{0,60}?"
+    r"GPU Direct RDMA Disabled for GPU.{1,80}?(?:HCA |NET/[0-9]{1,9}-)([0-9a-f]{1,16})\b[^(]{0,60}\([^(]{0,60}?"
     r"(distance [0-9]{1,9} > [0-9]{1,9})\)"
 )
 _CHOICE = re.compile(
@@ -141,8 +141,9 @@ _NAMED = 20
 #: how a document of nccl-tests begins, and what is in its only line; it is no log
 _DOCUMENT, _IN_DOCUMENT = '{"version":', '"nccl_version":'
 #: bytes for each character of the log that all of these may take, and bytes for a log of any length. A process that is
-#: no forgery writes some thousand characters for each of its ranks
-_GROWTH, _LEAST = 8, 128 * MIB
+#: no forgery writes some thousand characters for each of its ranks, of which 11 kB are kept: the most, whatever the
+#: length of the log, is enough for 190,000 ranks
+_GROWTH, _LEAST, _MOST = 8, 128 * MIB, 2048 * MIB
 
 
 def parse(lines: typing.Iterable[str]) -> NcclLog:
@@ -510,10 +511,10 @@ class _Reader:
         """Count something that is kept.
 
         :param cost: bytes of memory
-        :raises ParseError: the log is too short for all of it
+        :raises ParseError: the log is too short for all of it, or no job has so much
         """
         self._kept += cost
-        if self._kept > _LEAST + _GROWTH * self._read:
+        if self._kept > min(_LEAST + _GROWTH * self._read, _MOST):
             ranks = sum(len(process.ranks) + len(process.strays) for process in self._processes.values())
             named = f"{len(self._threads)} threads of {len(self._processes)} processes, and {ranks} ranks"
             expected = (
