@@ -76,13 +76,13 @@ def bmcs_of(module: AnsibleModule) -> list[Bmc]:
 
 
 def claims_of(module: AnsibleModule, bmcs: typing.Iterable[Bmc]) -> Claims:
-    """What the nodes of such a module call themselves, as it was told."""
+    """Return the identities of the nodes, as the module got them."""
     told = {one["node"]: identity_of(one["uuid"], [one["serial"]]) for one in module.params["bmcs"]}
     return Claims(looked=told, places={bmc.node: bmc.place for bmc in bmcs})
 
 
 def wanted_by_node(module: AnsibleModule) -> dict[str, Wanted]:
-    """What is wanted of each node: of all, and of it alone.
+    """Return the desired settings of each node: those of all, and its own.
 
     :raises RdmaError: no such key, or no such value
     """

@@ -70,8 +70,8 @@ class Credentials:
 
     @property
     def bare(self) -> bool:
-        """Whether one kubeconfig and its own context are all there is, so that any tool that takes one has the same
-        credentials."""
+        """Return whether one kubeconfig and its own context are all there is, so that any tool that takes one has the
+        same credentials."""
         several = os.pathsep in _text(self.kubeconfig)
         return self.source == "kubeconfig" and not several and not set(self.given) - set(_ALONE)
 
@@ -117,7 +117,7 @@ class Credentials:
 
 
 def credentials(options: typing.Mapping[str, typing.Any], environment: Environment) -> Credentials:
-    """What get_api_client of kubernetes.core will take.
+    """Return the credentials that get_api_client of kubernetes.core will use.
 
     :param options: of the module; None counts as left out
     """
@@ -213,7 +213,7 @@ def _split(url: str) -> tuple[str, str, str]:
 
 
 def _examine(path: str, where: str) -> None:
-    """What a kubeconfig must be before anybody uses it; kubectl takes several, of which one must be there.
+    """Check a kubeconfig before it is used; kubectl takes several, of which one must be there.
 
     :raises ApiError: it is none. Its text is not quoted: it holds secrets
     """

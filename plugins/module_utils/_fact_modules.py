@@ -95,7 +95,7 @@ def nodes_of(module: AnsibleModule) -> tuple[str, ...]:
 
 
 def rails_of(module: AnsibleModule, intent: Intent) -> Rails:
-    """Which HCA is on which rail: as the caller says, else by the facts of the run."""
+    """Return the rail of each HCA: as the caller gives it, else by the facts of the run."""
     folder = folder_of(module)
     if module.params["rails"] or folder is None:
         given: Rails = load(Rails, module.params["rails"], "rails")

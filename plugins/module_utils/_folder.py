@@ -62,7 +62,8 @@ def facts_of(
 
 
 def changes_of(folder: FactFolder, stage: str) -> list[str]:
-    """What the stage made, by its facts, or in check mode what it would make; one line of text each, none twice.
+    """Return the changes of the stage, by its facts, or in check mode those that it would make; one line of text each,
+    none twice.
 
     :raises FileError: a file can't be read
     """
@@ -101,8 +102,8 @@ def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) 
 
 
 def missing_since(folder: FactFolder, node: str, moment: str, hcas: typing.Any) -> typing.Optional[tuple[str, ...]]:
-    """What of its HCAs and links a node had at an earlier moment of the run and lacks now, in words; None where one of
-    the two is not known.
+    """Return the HCAs and links that a node had at an earlier moment of the run and lacks now, in words; None where one
+    of the two is not known.
 
     :param moment: they were kept as ``hcas_<moment>``
     :param hcas: that it has now, as data of the fact ``hcas``
@@ -166,7 +167,7 @@ def _all_seen(folder: FactFolder, source: OfNodes, nodes: typing.Iterable[str]) 
 
 
 def _read(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, typing.Any]:
-    """Whether there is such a fact, and its value."""
+    """Return whether there is such a fact, and its value."""
     if isinstance(source, OfRun):
         return True, getattr(start, source.field)
     if isinstance(source, OfNodes):

@@ -56,7 +56,7 @@ def new_run() -> str:
 
 
 def records_dir(report_dir: str) -> str:
-    """Where the records of the stages lie."""
+    """Return the folder of the stages' records."""
     return os.path.join(report_dir, "stages")
 
 
@@ -118,7 +118,7 @@ def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing
 
 
 def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
-    """Whether the stage may start, and what its nodes still have to be asked for.
+    """Return whether the stage may start, and the facts that its nodes still have to give.
 
     :raises FileError: the folder can't be read or written
     """
@@ -208,8 +208,8 @@ def _kept(options: Data, run: str) -> Data:
 
 
 def _usual(options: Data, run: str, check_mode: bool) -> Data:
-    """How long the stage took in the runs that are kept, where it ran to its end: the median of their seconds, and how
-    many these are."""
+    """Return how long the stage took in the runs that are kept, where it ran to its end: the median of their seconds,
+    and how many these are."""
     report_dir, stage = options["report_dir"], options["stage"]
     heads = (read_head(records_dir(folder_of(report_dir, name)), stage) for name in kept(report_dir) if name != run)
     done = [
@@ -220,8 +220,8 @@ def _usual(options: Data, run: str, check_mode: bool) -> Data:
 
 
 def _context(options: Data, run: str, check_mode: bool) -> StageContext:
-    """Where the stage stands. A record that can't be read counts as none: the report says why, and judges it as not
-    run."""
+    """Return the context of the stage. A record that can't be read counts as none: the report says why, and judges it
+    as not run."""
     heads = read_heads(records_dir(options["report_dir"]))
     return StageContext(
         stage=options["stage"],
@@ -259,7 +259,7 @@ def _conclude(context: StageContext, record: typing.Optional[Record], folder: Fa
 
 
 def _told(record: Record, folder: FactFolder, path: str) -> Data:
-    """What whoever runs after this stage needs of it, in the form in which the report tells it of a run.
+    """Return the data of this stage for whatever runs after it, in the form of the report's data of a run.
 
     :param path: of the record, in place of the page that is not there
     """

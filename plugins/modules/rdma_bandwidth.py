@@ -202,7 +202,7 @@ def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = Non
 
 
 def _seen(module: AnsibleModule) -> Facts:
-    """What is known of the links of the HCAs, where there is a folder of facts."""
+    """Return the facts about the links of the HCAs, where there is a folder of facts."""
     folder = folder_of(module)
     if folder is None:
         return NOTHING

@@ -213,7 +213,7 @@ def targets_of(module: AnsibleModule) -> tuple[Target, ...]:
 
 
 def rolled(module: AnsibleModule) -> bool:
-    """Whether this run has rolled nodes just before."""
+    """Return whether this run has rolled nodes just before."""
     folder = folder_of(module)
     if folder is None or not folder.has("rolls"):
         return False

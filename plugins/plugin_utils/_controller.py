@@ -40,7 +40,7 @@ def holder() -> str:
 
 
 class Caller:
-    """What the seam to the cluster asks of a module, for an action that is none.
+    """An adapter: the interface of a module for an action plugin that connects to the cluster.
 
     :param name: of the action, without that of the collection
     """
@@ -69,7 +69,7 @@ class ControllerAction(ActionBase):
     RULES: typing.ClassVar[typing.Mapping[str, typing.Any]] = {}
 
     def work(self, options: Result, variables: Result) -> Result:
-        """What the action does.
+        """Do the work of the action.
 
         :param options: checked by SPEC, with its defaults
         :param variables: of the host that the task runs for

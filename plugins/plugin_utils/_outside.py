@@ -195,7 +195,7 @@ def said(value: typing.Any) -> str:
 
 
 def _is_summary(value: typing.Any) -> bool:
-    """Whether it is a warning, a deprecation or an error of ansible-core 2.19 and later."""
+    """Return whether it is a warning, a deprecation or an error of ansible-core 2.19 and later."""
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 

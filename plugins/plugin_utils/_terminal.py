@@ -48,7 +48,7 @@ class Stage:
 
 
 def usual(result: Result) -> typing.Optional[tuple[float, int]]:
-    """What the result of ``stage_begin`` says of the runs before."""
+    """Return the usual time from the result of ``stage_begin``."""
     seconds, runs = result.get("usual_seconds"), result.get("usual_runs")
     return (float(seconds), int(runs)) if isinstance(seconds, (int, float)) and isinstance(runs, int) and runs else None
 
@@ -69,8 +69,8 @@ def span(seconds: float) -> str:
 
 
 def changed(by_host: typing.Mapping[str, int]) -> str:
-    """How many tasks changed something, as Ansible's own recap counts them: the line that shows whether a second run
-    left all as it was.
+    """Return how many tasks changed something, as Ansible's own recap counts them: the line that shows whether a second
+    run left all as it was.
 
     >>> changed({"localhost": 3, "worker-1": 0})
     '  changed             3 tasks: localhost 3'
@@ -83,7 +83,7 @@ def changed(by_host: typing.Mapping[str, int]) -> str:
 
 
 def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typing.Optional[Stage], now: float) -> str:
-    """That a task is still at work: since when, on which hosts, and how long its stage usually takes.
+    """Report that a task is still at work: since when, on which hosts, and how long its stage usually takes.
 
     :param seconds: since the task began
     """
@@ -138,7 +138,8 @@ def in_short(lines: typing.Sequence[str], go: bool) -> typing.Sequence[str]:
 
 
 def tone(line: str, before: str) -> str:
-    """How a line of a judgement is shown: ``bad``, ``warn``, ``good``, or as the one before, which it belongs to."""
+    """Return the tone of a line of a judgement: ``bad``, ``warn``, ``good``, or as the one before, which it belongs
+    to."""
     if line.startswith("["):
         return "bad" if line.startswith((f"[{FAIL}]", f"[{UNKNOWN}]")) else "warn"
     if line.startswith(" "):

@@ -66,12 +66,12 @@ def judge_again(
 
 
 def looks(stage: str) -> bool:
-    """Whether what a stage sees does not depend on an intent that was applied."""
+    """Return whether what a stage sees does not depend on an intent that was applied."""
     return STAGES.index(stage) < STAGES.index(MAKES)
 
 
 def was_run(record: Record) -> bool:
-    """Whether a stage was looked at. ``validate`` needs no look; another one has no intent when it was kept from
+    """Return whether a stage was looked at. ``validate`` needs no look; another one has no intent when it was kept from
     running."""
     return record.stage == "validate" or record.error is not None or record.intent is not None
 

@@ -51,7 +51,7 @@ class _Trial:
         self._known = {frozenset(self.names): _text(error)}
 
     def raised(self, present: typing.Iterable[str]) -> str:
-        """What the check raises over the answers of these nodes; empty where it passes."""
+        """Return the error of the check over the answers of these nodes; empty where it passes."""
         key = frozenset(present)
         if key not in self._known:
             self._known[key] = ""
@@ -62,7 +62,7 @@ class _Trial:
         return self._known[key]
 
     def passes(self, present: typing.Iterable[str]) -> bool:
-        """Whether it passes over the answers of these nodes."""
+        """Return whether it passes over the answers of these nodes."""
         return not self.raised(present)
 
 
@@ -105,7 +105,7 @@ def findings_of(stage: str, judge: Judge, facts: typing.Any) -> tuple[Finding, .
 
 
 def _verdict(trial: _Trial) -> typing.Optional[_Verdict]:
-    """Who is guilty; None where that can't be told of anybody."""
+    """Return who is to blame; None where that is not known."""
     aside = _set_aside(trial)
     if aside is None:
         return None

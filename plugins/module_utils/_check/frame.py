@@ -45,7 +45,7 @@ class RawIntent:
 
 @dataclasses.dataclass(frozen=True)
 class StageContext:
-    """Where and when a stage is looked at.
+    """The place and time at which a stage is judged.
 
     :ivar records: of this run only
     """
@@ -67,7 +67,7 @@ class StageContext:
 
 
 def ground_of(start: RunStart) -> validate.Facts:
-    """What the intent is judged by where stage validate itself did not look."""
+    """Return the facts by which the intent is judged where stage validate itself did not run."""
     return validate.Facts(
         start.nodes,
         start.variables,
@@ -80,7 +80,7 @@ def ground_of(start: RunStart) -> validate.Facts:
 
 
 def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> typing.Optional[Record]:
-    """Whether the stage may start: None if so, else the record of why not.
+    """Return None if the stage may start, else the record that explains why not.
 
     A stage that runs alone must not touch a host for an intent that is wrong, so the intent is judged here if
     ``validate`` did not do it in this run. Stage ``validate`` itself asks nobody while a variable is misspelt.

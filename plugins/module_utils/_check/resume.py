@@ -50,7 +50,7 @@ def check_run(
     wishes: typing.Mapping[str, typing.Any],
     nodes: typing.Sequence[str],
 ) -> None:
-    """Whether the run and its records allow it.
+    """Check that the run and its records allow it.
 
     :param records: of the folder, of whatever run
     :param wishes: ``fabrics``, ``waivers`` and ``cluster`` as they are now
@@ -88,7 +88,7 @@ def check_run(
 
 
 def check_age(records: typing.Mapping[str, Record], resume_from: str, most: int, now: str) -> None:
-    """Whether what was seen is young enough: by the stage that was begun first.
+    """Check that the facts are young enough: by the stage that was begun first.
 
     :param most: seconds
     :param now: UTC, ISO 8601

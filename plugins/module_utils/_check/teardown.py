@@ -32,7 +32,7 @@ _MOST_SHOWN = 300
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that took part
     :ivar removed: what became of each object; None when not all were asked for
@@ -105,7 +105,7 @@ def _objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> list[F
 
 
 def _rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
-    """How the MachineConfigPools took it, where the intent has something for them."""
+    """Check the progress of the MachineConfigPools, where the intent has something for them."""
     if facts.rolls is None and any(machine_objects(intent)):
         why, expected = (
             "The nodes had MachineConfigs or a KubeletConfig by the intent, and nobody saw them come back from that.",

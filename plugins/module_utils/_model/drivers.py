@@ -20,8 +20,8 @@ GPU, GPU_OF_NODES = OF_GPUS = "ClusterPolicy", "NVIDIADriver"
 
 @dataclasses.dataclass(frozen=True)
 class DriverPolicy:
-    """What a NicClusterPolicy or NicNodePolicy (mellanox.com/v1alpha1), a ClusterPolicy (nvidia.com/v1) or an
-    NVIDIADriver (nvidia.com/v1alpha1) says of its driver container.
+    """The driver container that a NicClusterPolicy or NicNodePolicy (mellanox.com/v1alpha1), a ClusterPolicy
+    (nvidia.com/v1) or an NVIDIADriver (nvidia.com/v1alpha1) says of its driver container.
 
     :ivar kind: one of these
     :ivar container: it brings a driver container; without one the nodes have a driver of their own

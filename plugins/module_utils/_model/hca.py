@@ -62,7 +62,7 @@ class PcieLink:
 
 
 def pcie_gbps(speed: float, width: int) -> float:
-    """What a PCIe link carries in each direction less its encoding, in Gb/s.
+    """Return the rate of a PCIe link in each direction, less its encoding, in Gb/s.
 
     Encoding: 8b/10b below 8 GT/s, 128b/130b up to 32 GT/s (PCI Express Base Specification 5.0, 4.2); from 64 GT/s on
     flits, of whose 256 bytes 236 are for packets (6.0, 4.2.3).
@@ -155,7 +155,7 @@ class Port:
 
     @property
     def linked(self) -> bool:
-        """Whether it may have a link: a state that was not read is none that speaks against it."""
+        """Return whether it may have a link: a state that was not read is none that speaks against it."""
         return self.physical_state in (None, "LinkUp")
 
 
@@ -178,8 +178,8 @@ LinkPolicy = typing.Literal["Follow", "Up", "Down"]
 
 @dataclasses.dataclass(frozen=True)
 class VfAdministration:
-    """What the physical function has set for a VF. None where neither ``ip link`` nor sysfs shows it; only NVIDIA's own
-    driver packages (MLNX_OFED, DOCA) show GUIDs and link policy in sysfs.
+    """The settings that the physical function has for a VF. None where neither ``ip link`` nor sysfs shows it; only
+    NVIDIA's own driver packages (MLNX_OFED, DOCA) show GUIDs and link policy in sysfs.
 
     :ivar vlan: VLAN id, and ``vlan_qos`` its priority; 0 is none
     :ivar min_tx_rate: in Mb/s, like ``max_tx_rate``; 0 is no limit
@@ -198,8 +198,8 @@ class VfAdministration:
 
 @dataclasses.dataclass(frozen=True)
 class HeldParts:
-    """What of a function is in another network namespace than the node's own: a pod has it. The node's sysfs shows none
-    of it then.
+    """The parts of a function that are in another network namespace than the node's own: a pod has it. The node's sysfs
+    shows none of it then.
 
     :ivar netdevs: by the names that they have there
     :ivar names: that they had on the node, where the CNI plugin keeps them
@@ -284,7 +284,7 @@ class NodeHcas:
 
     @property
     def functions(self) -> tuple[Hca, ...]:
-        """What is on PCI, the first of each function: one function may carry several RDMA devices."""
+        """Return the HCAs on PCI, the first of each function: one function may carry several RDMA devices."""
         found: dict[str, Hca] = {}
         for hca in self.hcas:
             if hca.pci is not None:

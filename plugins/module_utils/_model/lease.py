@@ -47,8 +47,7 @@ class Holder:
     process: str = ""
 
     def is_mine(self, me: Holder) -> bool:
-        """Whether this is the same invocation. A run that is gone on with is another one: the first one may still
-        live."""
+        """Return whether this is the same invocation. A resumed run is another one: the first one may still live."""
         return (self.run, self.process) == (me.run, me.process)
 
 
@@ -112,7 +111,7 @@ def decide(
     unchanged: float,
     alive: typing.Optional[bool],
 ) -> Verdict:
-    """Whether ``me`` may have the Lease.
+    """Decide whether ``me`` may have the Lease.
 
     The clocks of two hosts that run ansible-playbook are never compared. ``renewed`` and ``now`` are both the API
     server's own (header Date of its answers), so that they tell how long the holder has been silent, whatever the hosts

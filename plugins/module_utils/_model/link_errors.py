@@ -41,7 +41,7 @@ class EarlierErrors:
 
 
 def reading_of(run: str, seen: typing.Iterable[SeenTopology]) -> ErrorReading:
-    """What a run read, through whatever ports. An end that gave no answer is not in it: nobody knows what it counts."""
+    """Return the counters that a run read, through whatever ports. An end that gave no answer is not in it."""
     ends: dict[End, typing.Mapping[str, int]] = {}
     for one in seen:
         report = one.errors.later if one.errors is not None else None

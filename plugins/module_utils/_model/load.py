@@ -121,7 +121,7 @@ Loader = typing.Callable[[typing.Any], typing.Any]
 
 @functools.cache
 def _fast(cls: typing.Any) -> Loader:
-    """What loads data as this type, or raises whatever comes."""
+    """Make a function that loads data as this type, or raises any error."""
     origin = typing.get_origin(cls)
     arguments = typing.get_args(cls)
     if cls is typing.Any:
@@ -162,7 +162,7 @@ def _fast_formed(cls: typing.Any, form: typing.Any) -> Loader:
 
 
 def _fast_bound(bound: Bound, load_items: Loader) -> Loader:
-    """What loads a list or a mapping, and looks at none of its items where there are too many."""
+    """Make a function that loads a list or a mapping, and looks at none of its items where there are too many."""
 
     def load_bound(data: typing.Any) -> typing.Any:
         if len(data) > bound.most:
@@ -173,8 +173,8 @@ def _fast_bound(bound: Bound, load_items: Loader) -> Loader:
 
 
 def _fast_ranged(cls: typing.Any, form: Range, load_item: Loader) -> Loader:
-    """What loads a number. A topology has a million of them, so that the limits are compared here. Neither NaN nor a
-    boolean gets through."""
+    """Make a function that loads a number. A topology has a million of them, so that the limits are compared here.
+    Neither NaN nor a boolean gets through."""
     least, most = form.least, form.most
 
     def load_ranged(data: typing.Any) -> typing.Any:
@@ -187,8 +187,8 @@ def _fast_ranged(cls: typing.Any, form: Range, load_item: Loader) -> Loader:
 
 
 def _fast_item(cls: typing.Any) -> Loader:
-    """What loads an item of a list. An empty text says of a field that it is not known; as an item it says nothing, and
-    is refused."""
+    """Make a function that loads an item of a list. An empty text means that a field is not known; as an item it is
+    refused."""
     load_item = _fast(cls)
     if typing.get_origin(cls) is not typing.Annotated:
         return load_item
@@ -408,14 +408,14 @@ def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: 
 
 
 def _options(cls: typing.Any) -> tuple[typing.Any, ...]:
-    """What a ``Union`` has beside None."""
+    """Return the types of a ``Union`` beside None."""
     return tuple(argument for argument in typing.get_args(cls) if argument is not type(None))
 
 
 def _collect_option(
     options: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """What one of several types takes."""
+    """Load data by the first of several types that fits."""
     for option in options:
         with contextlib.suppress(LoadError):
             return load_exactly(option, data, path)
@@ -455,12 +455,12 @@ def _collect_formed(
 
 
 def is_observed(cls: typing.Any) -> bool:
-    """Whether a class is the observation of one node: a value, or why there is none."""
+    """Return whether a class is the observation of one node: a value, or why there is none."""
     return dataclasses.is_dataclass(cls) and _names(typing.cast(typing.Any, cls)) == ("value", "error")
 
 
 def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """What was observed of one node; where the value does not fit, that is its error."""
+    """Load the observation of one node; where the value does not fit, that is its error."""
     if not isinstance(data, dict) or not data.keys() <= {"value", "error"}:
         return _collect_dataclass(cls, data, path, problems)
     try:

@@ -115,34 +115,34 @@ def traits(fabric: Fabric) -> Traits:
 
 
 def is_infiniband(fabric: Fabric) -> bool:
-    """Whether a subnet manager decides on the members of this fabric."""
+    """Return whether a subnet manager decides on the members of this fabric."""
     link = traits(fabric).link
     return link == "InfiniBand" or (link is None and bool(fabric.select.subnet_manager))
 
 
 def owns_rdma(fabric: Fabric) -> bool:
-    """Whether its HCAs, and the functions of them that pods get, have RDMA devices of their own."""
+    """Return whether its HCAs, and the functions of them that pods get, have RDMA devices of their own."""
     return traits(fabric).rdma and (fabric.rdma or is_infiniband(fabric))
 
 
 def isolates_rdma(fabric: Fabric) -> bool:
-    """Whether the plugin rdma brings the RDMA device into the pod, and nobody else then sees it."""
+    """Return whether the plugin rdma brings the RDMA device into the pod, and nobody else then sees it."""
     return any(plugin.get("type") == "rdma" for plugin in fabric.network.meta_plugins)
 
 
 def carries_rdma(fabric: Fabric) -> bool:
-    """Whether its pods get RDMA devices."""
+    """Return whether its pods get RDMA devices."""
     return owns_rdma(fabric) or (traits(fabric).rdma and isolates_rdma(fabric))
 
 
 def moves(fabric: Fabric) -> bool:
-    """Whether a pod gets an interface of the node as a whole, which the node then has not."""
+    """Return whether a pod gets an interface of the node as a whole, which the node then has not."""
     its = traits(fabric)
     return its.members and not its.functions and not its.shared
 
 
 def kind_of(fabric: Fabric) -> Kind:
-    """What a job gets of it."""
+    """Return the kind of devices that a job gets of it."""
     with_rdma, without = traits(fabric).kinds
     return with_rdma if carries_rdma(fabric) else without
 
@@ -158,7 +158,7 @@ def attachment_kind(fabric: Fabric) -> str:
 
 
 def attachment_name(fabric: Fabric) -> str:
-    """What pods name in their annotation, namespace/name; empty where they need none."""
+    """Return the name for the annotation of pods, namespace/name; empty where they need none."""
     return f"{fabric.network.namespace}/{fabric.network.name}" if attachment_kind(fabric) else ""
 
 
@@ -205,5 +205,5 @@ def reporting(fabric: Fabric) -> tuple[str, ...]:
 
 
 def needs_nic_policy(fabric: Fabric) -> bool:
-    """Whether NVIDIA's network operator must run something on the nodes for it."""
+    """Return whether NVIDIA's network operator must run something on the nodes for it."""
     return attachment_kind(fabric) in (MACVLAN, IPOIB, HOST_DEVICE)

@@ -40,7 +40,7 @@ class Blank:
 
     @property
     def text(self) -> str:
-        """What stands in the file until somebody fills it in."""
+        """Return the placeholder in the file until the user fills it in."""
         return f"{PLACEHOLDER}: {self.hint}"
 
 
@@ -65,7 +65,7 @@ Entry = typing.Union[Value, Blank, Section, Sections]
 
 @dataclasses.dataclass(frozen=True)
 class LeftOut:
-    """What takes no part in the proposal.
+    """An HCA or node that takes no part in the proposal.
 
     :ivar what: an HCA, a model or a node, for a reader
     :ivar why: the reason, and what to do if it shall take part
@@ -77,7 +77,7 @@ class LeftOut:
 
 @dataclasses.dataclass(frozen=True)
 class Proposal:
-    """What is proposed.
+    """The proposed intent.
 
     :ivar fabrics: none where nothing could be proposed
     :ivar notes: what a reader should know beside the values

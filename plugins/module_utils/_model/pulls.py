@@ -82,7 +82,7 @@ class PackagePull:
 
 @dataclasses.dataclass(frozen=True)
 class ChartSeen:
-    """What ``helm template`` made of a chart.
+    """The objects that ``helm template`` made of a chart.
 
     :ivar images: that its objects name
     :ivar error: why nothing is known

@@ -128,7 +128,7 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...
 
 
 def of_observers(namespace: str) -> tuple[Right, ...]:
-    """What starting and removing observers takes in a namespace that an admin has prepared, beside looking and the
+    """Return the rights to start and remove observers in a namespace that an admin has prepared, beside looking and the
     Lease."""
     named = [("DaemonSet", verb) for verb in (*_APPLY, "delete")] + [
         ("ServiceAccount", verb) for verb in (*_APPLY, "delete")
@@ -342,7 +342,7 @@ def _operator_spaces() -> list[str]:
 
 
 def _made(kind: str, namespace: str = "", name: str = "", need: str = "network") -> typing.Iterator[Right]:
-    """What is applied, and taken back."""
+    """Return the rights to apply objects, and to remove them."""
     yield from (Right(need, verb, kind, namespace, name=name) for verb in _APPLY)
     yield Right("teardown", "delete", kind, namespace, name=name)
 

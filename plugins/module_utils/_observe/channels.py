@@ -371,7 +371,7 @@ class Channels:
 
     @property
     def unsent(self) -> bool:
-        """Whether bytes wait for the server to take them."""
+        """Return whether bytes wait for the server to take them."""
         return bool(self._stdin or self._socket.waiting)
 
     def write(self, data: bytes) -> None:
@@ -381,7 +381,7 @@ class Channels:
             self._send()
 
     def take(self, channel: int) -> bytes:
-        """What came on a channel since the last time."""
+        """Return the bytes that came on a channel since the last time."""
         return bytes(self._came.pop(channel, b""))
 
     def update(self, seconds: float) -> None:
@@ -416,8 +416,8 @@ class Channels:
         return self._socket.sock
 
     def _receive(self) -> None:
-        """What has come, up to a limit, so that a flood keeps nobody from the clock. The library keeps the part of a
-        frame that is here already."""
+        """Receive what has come, up to a limit, so that a flood does not hold up the timeout. The library keeps the
+        part of a frame that is here already."""
         self._socket.begin_turn()
         with contextlib.suppress(*_LATER):
             while self.open:
@@ -455,7 +455,7 @@ class Channels:
             self._socket.waiting.clear()
 
     def _push(self) -> bool:
-        """Whether the system took bytes."""
+        """Return whether the system took bytes."""
         waiting = self._socket.waiting
         try:
             taken = self._there().send(bytes(waiting))

@@ -69,7 +69,7 @@ Sums = dict[str, str]
 
 
 class Packed(typing.NamedTuple):
-    """What was packed.
+    """A packed archive.
 
     :ivar sums: checksums by path
     :ivar left_out: paths of what is no regular file, or nothing that a run leaves
@@ -82,7 +82,7 @@ class Packed(typing.NamedTuple):
 
 
 class Unpacked(typing.NamedTuple):
-    """What was unpacked.
+    """An unpacked archive.
 
     :ivar sums: checksums by path, those of the pages with them
     :ivar sha256: of the archive, of the very bytes that were unpacked
@@ -273,7 +273,7 @@ def _unpack(
 
 
 def listed(report_dir: str) -> tuple[list[str], list[str]]:
-    """What runs have left in a folder.
+    """Return the files that runs have left in a folder.
 
     :returns: paths below the folder, in order; and paths to leave out: no regular file, or nothing that a run leaves
     """

@@ -64,7 +64,7 @@ def _largest_part(value: typing.Any) -> str:
 
 
 def _count_functions(value: typing.Any) -> int:
-    """How many functions an answer about HCAs has; 0 of any other."""
+    """Count the functions in an answer about HCAs; 0 of any other."""
     functions = value.get("hcas") if isinstance(value, dict) else None
     return len(functions) if isinstance(functions, list) else 0
 
@@ -94,7 +94,7 @@ class FactFolder:
         self.refused: list[str] = []
 
     def path(self, kind: str, node: str = CLUSTER) -> str:
-        """Where a fact lies.
+        """Return the path of a fact.
 
         :raises FileError: no name of a kind
         """
@@ -174,11 +174,11 @@ class FactFolder:
         return fact if fact.run == self.run else None
 
     def holds(self, kind: str, node: str) -> bool:
-        """Whether there is such a fact of the node, of whatever moment."""
+        """Return whether there is such a fact of the node, of any moment."""
         return os.path.lexists(self.path(kind, node))
 
     def has(self, kind: str, node: str = CLUSTER) -> bool:
-        """Whether this run has looked, with whatever outcome: by the time of the file, since a thousand facts are a
+        """Return whether this run has looked, with any outcome: by the time of the file, since a thousand facts are a
         hundred megabytes."""
         try:
             return (
@@ -259,7 +259,7 @@ class FactFolder:
             raise FileError(f"{folder} can't be cleaned: {error}", "Look whether this user may write there") from error
 
     def start(self) -> RunStart:
-        """What this run began with.
+        """Return the start of this run.
 
         :raises FileError: nobody began it in this folder, or it can't be read
         """
@@ -283,7 +283,7 @@ class FactFolder:
 
 
 def read_start(report_dir: str) -> typing.Optional[RunStart]:
-    """What the run of a folder began with; None where there is no such file.
+    """Read the start of the run in a folder; None where there is no such file.
 
     :raises FileError: it can't be read
     """
@@ -302,7 +302,7 @@ def read_start(report_dir: str) -> typing.Optional[RunStart]:
 
 
 def _excess(start: RunStart) -> str:
-    """What of it is more than a run may begin with; empty where nothing is."""
+    """Return what exceeds the limits of a run's start; empty where nothing does."""
     for name, most in _MOST.items():
         value = getattr(start, name)
         # what the user wrote is not loaded yet, and may be anything

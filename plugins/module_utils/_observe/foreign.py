@@ -21,7 +21,7 @@ _NAMED = 5
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """Why a namespace stays.
+    """The reason why a namespace stays.
 
     :ivar objects: ``kind name`` of what is not the collection's
     :ivar unread: what could not be listed, and why: nobody knows what is there

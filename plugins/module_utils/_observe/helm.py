@@ -166,7 +166,7 @@ def _said(words: str) -> str:
 def look_at_charts(
     binary: str, charts: typing.Mapping[str, tuple[Chart, typing.Mapping[str, typing.Any]]], kubernetes: str = ""
 ) -> dict[str, ChartSeen]:
-    """What several charts name, by operator: asked at the same time, and what one of them does not tell leaves the
+    """Read the images of several charts, by operator, at the same time. An error of one chart does not affect the
     others."""
 
     def look(name: str) -> ChartSeen:

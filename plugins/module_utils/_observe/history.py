@@ -43,8 +43,7 @@ def kept(report_dir: str) -> list[str]:
 def read_earlier(
     report_dir: str, run: str, read: typing.Callable[[str, str], _Value], most: typing.Optional[int] = None
 ) -> tuple[dict[str, _Value], tuple[str, ...]]:
-    """What is read of each kept run before this one, by its name, the oldest first; and those that can't be read, with
-    the reason.
+    """Read each kept run before this one, by its name, the oldest first; and those that can't be read, with the reason.
 
     :param read: of the path of a run's folder and its name
     :param most: only so many, the newest; None: all
@@ -105,7 +104,7 @@ def keep(report_dir: str, run: str, most: int) -> list[str]:
 
 
 def folder_of(report_dir: str, run: str) -> str:
-    """Where a run is kept."""
+    """Return the folder of a kept run."""
     return os.path.join(report_dir, RUNS, run)
 
 

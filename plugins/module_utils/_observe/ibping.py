@@ -74,7 +74,7 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServ
 
 
 def _ended(name: PortName, process: typing.Any, words: typing.Any) -> typing.Optional[str]:
-    """Why a server runs no more; None while it runs."""
+    """Return why a server has ended; None while it runs."""
     if process.poll() is None:
         return None
     words.seek(0)
@@ -143,7 +143,7 @@ def ping(
 
 
 def _add(before: Ping, finished: command.Finished) -> Ping:
-    """What was measured so far, and one more run of the client."""
+    """Add one more run of the client to what was measured so far."""
     resent = ibping.resent(finished.stderr)
     if finished.rc is None and resent:
         # ended at its limit, since it waited for answers

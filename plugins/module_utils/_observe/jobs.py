@@ -227,8 +227,8 @@ class Reader:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What could not be read. Of each kind ``_NAMED`` objects that are not of its form are named, and the others
-        counted."""
+        """Return what could not be read. Of each kind ``_NAMED`` objects that are not of its form are named, and the
+        others counted."""
         more = ((kind, number - _NAMED) for kind, number in self._broken.items() if number > _NAMED)
         return (*self._errors, *(f"{number} more of {kind} that can't be read" for kind, number in more))
 

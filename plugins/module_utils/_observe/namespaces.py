@@ -175,8 +175,8 @@ class _Found:
                 yield name, address
 
     def _is(self, form: Form, text: str, source: str) -> bool:
-        """Whether a name is of the form that the facts of a node have. The kernel takes others too; one of a pod must
-        not cost the node its facts."""
+        """Return whether a name is of the form that the facts of a node have. The kernel takes others too; one of a pod
+        must not cost the node its facts."""
         try:
             form.of(text, source)
         except ParseError as error:

@@ -40,8 +40,8 @@ def read_neighbours(
     routes: str = "/proc/net",
     beside_infiniband: bool = False,
 ) -> NodeNeighbours:
-    """Who is seen through the Ethernet NICs of a node; nobody is listened for where it has InfiniBand, whose fabrics
-    the subnet managers tell.
+    """Read the neighbours of the Ethernet NICs of a node. A node with InfiniBand does not listen: subnet managers
+    report its fabrics.
 
     :param roots: of sysfs
     :param seconds: that are listened at most; less where each NIC has heard somebody
@@ -100,7 +100,8 @@ def _bounded(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> 
 
 
 def _listen(names: typing.Sequence[str], seconds: float, errors: list[str]) -> dict[str, tuple[SwitchPort, ...]]:
-    """Who was heard through each interface. One that can't be listened to is among the errors."""
+    """Return the switch ports that were heard through each interface. An interface that can't be listened to is among
+    the errors."""
     heard: dict[str, dict[SwitchPort, None]] = {}
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as sockets:
         for name in names:

@@ -74,7 +74,7 @@ def read_heads(directory: str) -> dict[str, Record]:
 
 
 def read_head(directory: str, stage: str) -> typing.Optional[Record]:
-    """That of one stage; None where there is none that can be read."""
+    """Read the head of one stage's record; None where there is none that can be read."""
     try:
         return _read_head(_path(directory, stage), stage)
     except (FileError, LoadError):

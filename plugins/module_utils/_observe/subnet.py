@@ -173,7 +173,7 @@ def _query(tool: str, name: PortName, *more: str) -> str:
 
 
 def read_fabrics(names: typing.Sequence[PortName], limits: Limits) -> tuple[SeenTopology, ...]:
-    """What each of the ports shows of its fabric.
+    """Read the fabric of each of the ports.
 
     :raises ToolMissing: a tool is not installed
     """

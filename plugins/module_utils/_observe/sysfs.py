@@ -371,8 +371,8 @@ def _vf_index(reader: Reader, address: typing.Optional[str], physical_function: 
 
 
 def _read_administration(reader: Reader, physical_function: str, index: int) -> typing.Optional[VfAdministration]:
-    """What the physical function has set for the VF: files of NVIDIA's own driver packages, absent with the kernel's
-    own driver."""
+    """Read the settings that the physical function has for the VF: files of NVIDIA's own driver packages, absent with
+    the kernel's own driver."""
     folder = Reader(os.path.join(os.path.dirname(reader.folder), physical_function, "sriov", str(index)))
     administration = VfAdministration(
         node_guid=folder.value("node", parse.guid_of_bytes),

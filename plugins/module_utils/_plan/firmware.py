@@ -39,8 +39,8 @@ def changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[Change, ...]:
 
 
 def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
-    """Whether a reset has to bring a wish into force. Firmware that does not say what is in force needs one after each
-    change."""
+    """Return whether a reset has to bring a wish into force. Firmware that does not say what is in force needs one
+    after each change."""
     settings = [setting for setting in seen.settings if setting.name in wishes]
     return any(setting.pending for setting in settings) or (
         changed and any(setting.current is None for setting in settings)

@@ -98,7 +98,7 @@ def copy_of(
 
 
 class _Different(Exception):
-    """What differs."""
+    """An error with the difference between the object and the intent."""
 
 
 def _config(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> Object:
@@ -144,7 +144,7 @@ def _first(plugin: Object, fabric: Fabric, cluster: ClusterIntent) -> None:
 
 
 def _wanted(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """What must be there as the intent says it."""
+    """Return the parts of the object that must be as the intent gives them."""
     kind = attachment_kind(fabric)
     if not traits(fabric).functions:
         return filled(**{"type": _TYPES.get(kind), **network.plugin(fabric, cluster)})

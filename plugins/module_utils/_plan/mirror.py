@@ -32,7 +32,7 @@ def chart_on_mirror(chart: Chart, mirror: Mirror) -> Chart:
 
 
 def values_on_mirror(defaults: Values, mirror: Mirror) -> dict[str, typing.Any]:
-    """What a chart's own values (``helm show values``) must be replaced by, and nothing else of them.
+    """Return the replacements for a chart's own values (``helm show values``), and nothing else of them.
 
     A pair of ``registry`` and ``repository`` is one name (Kubeflow); NVIDIA's ``repository`` is the folder of an
     ``image``; else a text under ``image``, ``images`` or ``repository`` is a name.

@@ -48,7 +48,8 @@ class Cluster(Stand):
     machines: frozenset[str] = frozenset()
 
     def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
-        """Why no BMC may reset a node beside the machine config operator, with what to do; empty where one may."""
+        """Return why no BMC may reset a node beside the machine config operator, with what to do; empty where one
+        may."""
         kinds = [kind for kind in ("MachineConfigPool", *HOST_KINDS) if kind in self.unread]
         if kinds and node.name in self.machines:
             told = "; ".join(f"{kind}: {self.unread[kind]}" for kind in kinds)
@@ -66,7 +67,7 @@ def plan(
     intent: ClusterIntent,
     inventory: typing.Optional[typing.Iterable[str]] = None,
 ) -> RollPlan:
-    """What happens to the nodes. One that can't be done now is left out, with its reason; what is not allowed at all
+    """Plan the roll of the nodes. One that can't be done now is left out, with its reason; what is not allowed at all
     refuses everything.
 
     :param seen: what differs on each node, all sources together
@@ -130,7 +131,8 @@ def turn(
     intent: ClusterIntent,
     inventory: typing.Container[str],
 ) -> tuple[tuple[NodeStep, ...], str]:
-    """Who of a wave may go now, by the cluster as it is now, and why not all of them, with what to do.
+    """Return the nodes of a wave that may go now, by the present state of the cluster, and why not all of them, with
+    what to do.
 
     What is away already (phase wait) goes on. Of the others as many as max_unavailable leaves, and of control-plane
     nodes one at most.
@@ -171,8 +173,8 @@ def turn(
 def why_not_again(
     step: NodeStep, cluster: Cluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
 ) -> str:
-    """Why a node may not be reset for which a run that ended has noted a reset that never came; empty where it may.
-    Much may have happened since that run, so that all is asked that is asked before a node begins.
+    """Return why a node may not be reset for which a run that ended has noted a reset that never came; empty where it
+    may. Much may have happened since that run, so that all is asked that is asked before a node begins.
 
     :param cluster: read anew, with pods and etcd
     """
@@ -280,7 +282,7 @@ def _reasons(step: NodeStep) -> str:
 
 
 def action_of(differences: typing.Sequence[Difference]) -> StepAction:
-    """What all of them together need."""
+    """Return the action that all of them together need."""
     return _ACTIONS[max(_RANK[one.needs] for one in differences)] if differences else "nothing"
 
 
@@ -345,7 +347,7 @@ def _blocked(step: NodeStep, action: StepAction, *why: str) -> NodeStep:
 
 
 def _goes_down(step: NodeStep) -> bool:
-    """Whether it is about to be drained and rebooted, whoever does that."""
+    """Return whether it is about to be drained and rebooted, by any component."""
     return step.is_due and step.phase == "begin" and step.action in ("reboot", "power_cycle")
 
 
@@ -385,7 +387,7 @@ def _looked_into(
 
 
 def _too_many(step: NodeStep, node: ClusterNode, cluster: Cluster) -> str:
-    """Why a control-plane node does not take the roll of its MachineConfigPool."""
+    """Return why a control-plane node does not take the roll of its MachineConfigPool."""
     pool = next((pool for pool in cluster.machine_pools if step.pool and pool.name == step.pool), None)
     return too_many(pool, is_control_plane(node, cluster.nodes)) if pool is not None else ""
 

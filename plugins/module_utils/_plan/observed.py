@@ -35,7 +35,7 @@ class Observed:
     topologies: Topologies = dict
 
     def members(self, fabric: Fabric) -> Membership:
-        """Who is on the fabric."""
+        """Return the members of the fabric."""
         membership = resolve(fabric, self.hcas, self.subnets)
         return by_leaf(membership, self.topologies()) if len(families_of(membership)) > 1 else membership
 

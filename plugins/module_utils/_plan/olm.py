@@ -105,7 +105,7 @@ def _examine(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: Se
 
 
 def _only_ours(space: str, seen: Seen) -> bool:
-    """Whether the one OperatorGroup of a namespace is the collection's, which brings it to what is asked for."""
+    """Return whether the one OperatorGroup of a namespace is the collection's, so that it can be changed."""
     found = [item for item in seen.groups.values() if item.namespace == space]
     return len(found) == 1 and found[0].ours
 

@@ -33,8 +33,8 @@ from .._render.operators import worker_sources
 
 @dataclasses.dataclass(frozen=True)
 class ChartWish:
-    """What a user has otherwise of a chart: a mirror, another version, values of their own. Nothing, or an empty text,
-    leaves it.
+    """The changes of a chart that a user asks for: a mirror, another version, values of their own. Nothing, or an empty
+    text, leaves it.
 
     :ivar values: instead of those that follow from the intent
     """

@@ -320,7 +320,7 @@ def _template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner
 
 
 def _admission(fabric: Fabric) -> Object:
-    """What the intent says of pods on this fabric."""
+    """Return the metadata that the intent gives for pods on this fabric."""
     wanted = fabric.pods
     found = {
         "runtimeClassName": wanted.runtime_class,

@@ -51,7 +51,7 @@ def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -
 
 
 def _refuse(job: Job, fabric: typing.Optional[Fabric]) -> None:
-    """What no job can mean.
+    """Refuse options that contradict each other.
 
     :raises RenderError: with the key, and what is allowed
     """

@@ -42,8 +42,8 @@ def namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object:
 
 
 def plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """What the first CNI plugin of a fabric's NetworkAttachmentDefinition must say when it is of this wish; nothing for
-    virtual functions, which tell it by their own means."""
+    """Render what the first CNI plugin of a fabric's NetworkAttachmentDefinition must contain to be of this intent;
+    nothing for virtual functions, which have their own means."""
     if traits(fabric).functions or fabric.profile not in RENDERERS:
         return {}
     made = RENDERERS[fabric.profile](fabric, cluster)

@@ -31,8 +31,8 @@ _IDENTITY = {
 
 
 def worker_sources() -> Object:
-    """What NFD's worker shall label: its section ``sources``. NVIDIA's operators choose nodes by labels that hold the
-    vendor alone."""
+    """Render the devices that NFD's worker labels: its section ``sources``. NVIDIA's operators choose nodes by labels
+    that hold the vendor alone."""
     return {"pci": {"deviceClassWhitelist": list(PCI_CLASSES), "deviceLabelFields": ["vendor"]}}
 
 

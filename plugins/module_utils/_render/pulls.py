@@ -108,7 +108,7 @@ def commands(pulls: Pulls, mirror: Mirror) -> tuple[str, ...]:
 
 
 def place(name: str, mirror: Mirror) -> str:
-    """Where the mirror has it; without one a word stands for it."""
+    """Return the place on the mirror; without a mirror, a placeholder."""
     return on_mirror(name, mirror or {EVERYTHING: "MIRROR"})
 
 

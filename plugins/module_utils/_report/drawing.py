@@ -122,7 +122,7 @@ def _line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[float, f
 
 
 def _ends(item: Item, middle: float, width: float) -> list[float]:
-    """Where the HCAs of a node stand, from left to right."""
+    """Return the positions of the HCAs of a node, from left to right."""
     count = len(item.rails)
     return [middle - width / 2 + (place + 1) * width / (count + 1) for place in range(count)]
 

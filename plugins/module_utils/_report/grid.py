@@ -47,7 +47,7 @@ def figure(whole: Matrix) -> Html:
 
 
 def is_well(whole: Matrix) -> bool:
-    """Whether each direction has passed. One that is waived, or has no finding of its own, has not."""
+    """Return whether each direction has passed. One that is waived, or has no finding of its own, has not."""
     return {cell.level for cell in whole.cells.values()} == {"pass"}
 
 

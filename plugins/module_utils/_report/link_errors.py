@@ -55,8 +55,8 @@ class ErrorHistory:
 
 
 def history(run: str, seen: typing.Sequence[SeenTopology], earlier: EarlierErrors) -> ErrorHistory:
-    """What each link of this run counted since the runs before it, by its counters for errors of the link itself, at
-    both ends.
+    """Return the errors of each link of this run since the runs before it, by its counters for errors of the link
+    itself, at both ends.
 
     :param seen: what this run saw, through whatever ports
     """

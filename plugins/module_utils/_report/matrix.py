@@ -71,7 +71,7 @@ class Matrix:
 
 @dataclasses.dataclass(frozen=True)
 class NodeRow:
-    """What all measurements of one node say together; None where there is none."""
+    """The summary of all measurements of one node; None where there is none."""
 
     name: str
     leaf: typing.Optional[str]

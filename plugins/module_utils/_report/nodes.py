@@ -124,8 +124,8 @@ def _is_infiniband(hca: Hca) -> bool:
 
 
 def _by_node(records: Records, names: typing.Container[str]) -> dict[str, list[Judged]]:
-    """What is no pass, by the nodes that its subject names. A pair accuses all that lies between its ends, so it is
-    about neither."""
+    """Return the findings that did not pass, by the nodes that their subjects name. A pair accuses all that lies
+    between its ends, so it is about neither."""
     found: dict[str, list[Judged]] = {}
     for record in records.values():
         for item in record.judged:

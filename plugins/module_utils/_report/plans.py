@@ -26,12 +26,12 @@ def fates(plan: DisruptionPlan) -> list[list[NodePlan]]:
 
 
 def called(action: Action, drains: bool) -> str:
-    """What happens to a node, in words; :param drains: whether the operator drains at all."""
+    """Describe the planned action on a node; :param drains: whether the operator drains at all."""
     return action if drains or action != "drain" else "changed without a drain"
 
 
 def turns(pool: PoolPlan) -> str:
-    """How the nodes of a pool follow one another."""
+    """Describe how the nodes of a pool follow one another."""
     waves = "never ends" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
     at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at once"
     blockers = f"; in the way: {'; '.join(pool.blockers)}" if pool.blockers else ""

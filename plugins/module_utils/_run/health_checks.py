@@ -153,7 +153,7 @@ class HealthChecks:
 
 
 def _rolls(node: Resource) -> bool:
-    """Whether a roll has taken a node down: ours, or that of its MachineConfigPool. A node that marks itself keeps no
-    health check paused."""
+    """Return whether a roll has taken a node down: ours, or that of its MachineConfigPool. A node that marks itself
+    keeps no health check paused."""
     annotations = mapping_at(node, "metadata", "annotations")
     return is_proven(node) or (f"{DAEMON}currentConfig" in annotations and not core.node(node).machine_config)

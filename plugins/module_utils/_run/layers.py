@@ -49,7 +49,7 @@ class _OnHost:
 
 
 class _NoStep(RdmaError):
-    """Why a step is not measured."""
+    """An error with the reason why a step is not measured."""
 
     def __init__(self, why: str, absent: bool = False) -> None:
         super().__init__(why)
@@ -278,7 +278,7 @@ class Layers:
         return dataclasses.replace(step, client=ends[0], server=ends[1])
 
     def _pod_end(self, pod: RdmaPod, before: typing.Optional[int]) -> LayerEnd:
-        """What is known of a pod, with what its host shows of its virtual function."""
+        """Return what is known of a pod, with its virtual function as its host shows it."""
         now = self._throttled(pod)
         held_back = None if now is None or before is None else max(0, now - before)
         # bound to CPUs of the HCA's NUMA node, or it says that it has none of them
@@ -294,7 +294,7 @@ class Layers:
         return throttled(self._ask(pod, commands.CPU_STAT))
 
     def _ask(self, pod: RdmaPod, command: commands.Command) -> str:
-        """What a command in a pod says; nothing where it does not run."""
+        """Return the output of a command in a pod; empty where it does not run."""
         try:
             shell = self._in_pods.shell(pod)
             shell.start(command)

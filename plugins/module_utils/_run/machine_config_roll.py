@@ -183,7 +183,7 @@ class Roller:
         return tuple(rolls.values())
 
     def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStatus:
-        """How the KubeletConfigs among them stand.
+        """Return the state of the KubeletConfigs among them.
 
         :raises ApiError: the server cannot be reached
         """
@@ -201,7 +201,7 @@ class Roller:
         return others_behind(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items), inventory)
 
     def _hangs(self, name: str, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
-        """Where a pool stands whose time is over, and which of its nodes keep it from going on."""
+        """Describe the state of a pool whose time is over, and the nodes that keep it from going on."""
         stand = f"{describe(seen[name])} after {limit:.0f} s"
         try:
             late = behind(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items))

@@ -87,7 +87,8 @@ class Prover:
         return tuple(proofs[fabric.name, name] for fabric in self._task.fabrics for name in self._task.nodes)
 
     def _create(self, made: Resource) -> str:
-        """Why it was refused. One that a stopped run has left is removed first: what it found is of another time."""
+        """Create the pod, and return why it was refused. One that a stopped run has left is removed first: its result
+        is of another time."""
         self._remove([made])
         try:
             metadata = self._cluster.create(made)["metadata"]

@@ -109,7 +109,7 @@ class Registries:
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What each BMC is asked.
+    """The query to each BMC.
 
     :ivar seconds: that one BMC has in all
     :ivar claims: what the nodes call themselves: of several systems behind one BMC, that of the node is found by it
@@ -136,7 +136,7 @@ def read(
 
 
 def read_one(bmc: Bmc, trust: Trust, asked: Asked, registries: Registries) -> NodeBios:
-    """What one BMC says about its BIOS.
+    """Read the BIOS from one BMC.
 
     :raises BmcError: it says nothing, or nothing that can be understood
     """
@@ -158,7 +158,7 @@ class Reader:
         self._found: typing.Optional[Found] = None
 
     def read(self) -> NodeBios:
-        """What it says now.
+        """Read the BIOS again.
 
         :raises BmcError: it says nothing, or nothing that can be understood
         """

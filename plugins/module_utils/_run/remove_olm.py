@@ -60,7 +60,7 @@ class Remover:
         self._waits = Waits(limit, clock, pause)
 
     def show(self) -> Removed:
-        """What is there of ours, and stays.
+        """Return the objects of ours that stay.
 
         :raises ApiError: it cannot be read
         """
@@ -90,7 +90,7 @@ class Remover:
         )
 
     def _operator(self, subscription: Subscription) -> bool:
-        """Whether an operator is gone."""
+        """Return whether an operator is gone."""
         space = subscription.namespace
         versions = [
             olm.service_version(item) for item in self._cluster.list("ClusterServiceVersion", selector=ORIGINALS).items

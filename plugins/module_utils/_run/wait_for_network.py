@@ -58,7 +58,7 @@ LOOK_SECONDS = 30.0
 
 
 def kinds_of(targets: typing.Iterable[Target]) -> tuple[str, ...]:
-    """What must be watched for these targets."""
+    """Return the kinds that must be watched for these targets."""
     targets = tuple(targets)
     reporting = {what.partition(" ")[0] for target in targets for what in (*target.objects, target.pool) if what}
     plain = bool(targets) and not any(target.functions for target in targets)
@@ -66,7 +66,8 @@ def kinds_of(targets: typing.Iterable[Target]) -> tuple[str, ...]:
 
 
 def only_of(targets: typing.Iterable[Target]) -> typing.Mapping[str, Choice]:
-    """What counts of kinds that tenants make too, in any number and size: the attachments of the targets."""
+    """Return the relevant objects of kinds that tenants make too, in any number and size: the attachments of the
+    targets."""
     names = {target.attachment for target in targets}
     kind = "NetworkAttachmentDefinition"
     return {kind: lambda item: _key(kind, item) in names}
@@ -130,7 +131,7 @@ def gathered(news: typing.Iterable[Change]) -> typing.Iterator[Change]:
 
 
 def _known(world: ClusterState, kind: str) -> typing.Mapping[str, typing.Any]:
-    """What was known of a kind; what is not in _FIELDS says itself how far it is."""
+    """Return what was known of a kind; a kind that is not in _FIELDS reports its own progress."""
     known = getattr(world, _FIELDS[kind]) if kind in _FIELDS else world.reports.get(kind)
     return known or {}
 
@@ -157,7 +158,7 @@ def _key(kind: str, item: Resource) -> str:
 def _histories(
     world: ClusterState, kind: str, news: typing.Mapping[str, typing.Any]
 ) -> typing.Mapping[str, NodeHistory]:
-    """What the nodes went through, with the news of one kind."""
+    """Return the histories of the nodes, with the news of one kind."""
     if kind not in ("Node", "SriovNetworkNodeState"):
         return world.histories
     histories = dict(world.histories)
@@ -254,7 +255,7 @@ def _gather(feed: Feed, news: list[Change], waiting: set[str], clock: Clock, set
 
 
 class SteadyTimer:
-    """How long nodes have been ready."""
+    """A timer of how long nodes have been ready."""
 
     def __init__(self, fabrics: typing.Container[str], steady: float, before: float) -> None:
         """:param fabrics: whose nodes must stay ready for ``steady`` seconds

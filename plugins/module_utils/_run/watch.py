@@ -48,7 +48,7 @@ Parts = tuple[tuple[str, PodState], ...]
 
 
 class Feed(typing.Protocol):
-    """Where changes come from."""
+    """A source of changes."""
 
     def get(self, timeout: float) -> typing.Optional[Change]:
         """The next change, None when none came within ``timeout`` seconds."""

@@ -33,7 +33,7 @@ _MOST_ROUNDS = 8
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """What is measured in one round. why: in words for the reader."""
+    """The pairs that are measured in one round. why: in words for the reader."""
 
     why: str
     turns: tuple[Turn, ...]
@@ -132,8 +132,8 @@ def cover(ways: PathTable) -> Cover:
 
 
 def apart(ways: PathTable) -> bool:
-    """Whether there are several rails that could be measured with each other, and nothing leads from one to another of
-    a host."""
+    """Return whether there are several rails that could be measured with each other, and nothing leads from one to
+    another of a host."""
     hosts = _hosts(ways) if ways.across else []
     return any(len(ends) > 1 for ends in hosts) and not any(
         ways.may(ends[0], other) for ends in hosts for other in ends[1:]

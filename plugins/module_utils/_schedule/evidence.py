@@ -54,7 +54,7 @@ _KNOWN = 60.0
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What one test measured. gbps: None when it failed, which is as slow as can be."""
+    """The measurement of one test. gbps: None when it failed, which is as slow as can be."""
 
     test: Test
     gbps: typing.Optional[float]
@@ -85,7 +85,7 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """What is known after the readings.
+    """The knowledge of the links after the readings.
 
     :ivar noise: standard deviation of a reading, as a share; of few readings the most that it may be
     :ivar known: whether there were enough readings to tell the noise
@@ -114,7 +114,7 @@ class Evidence:
 
 
 def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float] = None) -> Evidence:
-    """What the readings prove. Those of tests whose way is not known are left out.
+    """Compute what the readings prove. Those of tests whose path is not known are left out.
 
     :param floor_share: of the rate of its slowest link, what a way should carry at least. Where what is usual in a
         class is less than SLOW of that, all its ways are slow
@@ -212,8 +212,8 @@ def _repeated(figures: typing.Iterable[typing.Sequence[float]]) -> tuple[float, 
 
 @dataclasses.dataclass(frozen=True)
 class _Scale:
-    """What ways of a class carry that are not slow, their standard deviation as a share of it, and of how many readings
-    that is known."""
+    """The rate of the paths of a class that are not slow, its standard deviation as a share of it, and the number of
+    readings behind it."""
 
     usual: float
     spread: float
@@ -253,9 +253,9 @@ def _usual(values: typing.Sequence[tuple[float, int]], noise: float) -> _Scale:
 def _norms(
     classes: typing.Mapping[Kind, typing.Sequence[Test]], scales: typing.Mapping[Kind, _Scale]
 ) -> dict[Kind, tuple[float, int]]:
-    """What is usual in each class, and of how many readings. A class that is small has no usual of its own: it should
-    do what others do, in proportion to the rate of its ends. Nor has one that does less than shorter ways of the same
-    rates: then most of its ways are slow.
+    """Return the usual rate of each class, and its number of readings. A small class has no usual rate of its own: it
+    should do what others do, in proportion to the rate of its ends. Nor has one that does less than shorter ways of the
+    same rates: then most of its ways are slow.
     """
     alike: dict[tuple[float, int], int] = {}
     for kind, tests in classes.items():
@@ -286,8 +286,9 @@ def _causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]]
 
 
 def _against(number: int, slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> float:
-    """What speaks against a link as the cause of a slow way, in standard deviations: then no way over it carries more
-    than this one. How well that fits to all that is measured over it, by least squares, with the share that fits best.
+    """Return the evidence against a link as the cause of a slow path, in standard deviations: then no way over it
+    carries more than this one. How well that fits to all that is measured over it, by least squares, with the share
+    that fits best.
     """
     better = sorted(((item.share, len(item.shares)) for item in over[number] if item.share > slow.share), reverse=True)
     count, square = len(slow.shares) * slow.share, len(slow.shares) * slow.share**2
@@ -386,8 +387,8 @@ def _highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
 def _wide(
     ways: PathTable, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test]
 ) -> bool:
-    """Whether ways go over enough of the links of a switch to say something of all of it, and neither two cables nor
-    another switch explain them as well."""
+    """Return whether paths go over enough of the links of a switch to judge the whole switch, and neither two cables
+    nor another switch explain them as well."""
     taken = [measured[test] for test in tests]
     if not taken or frozenset.intersection(*(ways.passed(*item.test) for item in taken)) - {guid}:
         return False

@@ -32,7 +32,7 @@ def flow_label(rail: int, source: str, target: str, other: int = 0) -> int:
 
 
 def udp_port(label: int) -> int:
-    """That the kernel's drivers make of a label."""
+    """Return the UDP port that the kernel's drivers make of a label."""
     return _FIRST_PORT | ((label & 0x3FFF) ^ (label >> 14))
 
 

@@ -23,7 +23,7 @@ _VOUCHES = 2
 
 
 class LostPairs:
-    """What is known of the ends of a fabric while it is measured.
+    """The failed ends and pairs of a fabric while it is measured.
 
     :ivar out: the ends that are left out, and the nodes that they lost their pairs with
     """

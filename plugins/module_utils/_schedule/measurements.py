@@ -53,7 +53,7 @@ Step = tuple[Task, ...]
 
 
 def by_links(fabric: Fabric, nodes: int) -> bool:
-    """Whether rounds shall use each link in both directions, instead of bringing everybody together.
+    """Return whether rounds shall use each link in both directions, instead of pairing all nodes.
 
     :param nodes: that take part
     """
@@ -105,7 +105,7 @@ def steps(
 
 
 def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> RoundPlan:
-    """How long the rounds take that use each link, and what they use.
+    """Plan the rounds that use each link: their time, and the links that they use.
 
     :param first: these rounds
     :param parallel: tests that run at once, at most
@@ -162,8 +162,8 @@ def everybody(nodes: int) -> int:
 
 
 def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> RoundPlan:
-    """How many rounds of pairs are measured on a fabric, and how long that takes; all where the intent asks for them,
-    as many as fit STAGE_SECONDS where it has no number, one at least.
+    """Plan the number of rounds of pairs on a fabric, and their time; all where the intent asks for them, as many as
+    fit STAGE_SECONDS where it has no number, one at least.
 
     :param nodes: that take part
     :param parallel: pairs that are measured at once, at most

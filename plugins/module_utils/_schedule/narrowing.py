@@ -82,7 +82,7 @@ class Narrowing:
         return direction.source in evidence.switches or direction.target in evidence.switches
 
     def _told(self, item: Measured, evidence: Evidence) -> bool:
-        """Whether a slow way is so beyond some doubt, so that its links are worth a test each."""
+        """Return whether a path is slow beyond some doubt, so that each of its links is worth a test."""
         count = len(item.shares)
         return evidence.noise <= NOISY or (count > 1 and 1 - item.share >= _WORTH * evidence.noise / count**0.5)
 

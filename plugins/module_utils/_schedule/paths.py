@@ -195,12 +195,12 @@ class PathTable:
         return None if pair[0] is None or pair[1] is None else (pair[0], pair[1])
 
     def may(self, source: int, target: int) -> bool:
-        """Whether two ends may be measured with each other."""
+        """Return whether two ends may be measured with each other."""
         return self.ends[source].rail == self.ends[target].rail or (self.across and self.leads(source, target))
 
     def leads(self, source: int, target: int) -> bool:
-        """Whether the forwarding tables lead from one end to another, over whatever links: some fabrics do not route
-        between rails."""
+        """Return whether the forwarding tables lead from one end to another, over whatever links: some fabrics do not
+        route between rails."""
         if not self.spread:
             return self.way(source, target) is not None
         if (source, target) not in self._leads:
@@ -231,7 +231,7 @@ class PathTable:
         return None if isinstance(found, str) else found
 
     def why_not(self, source: int, target: int) -> str:
-        """Why no way is known; empty when it is."""
+        """Return why no path is known; empty when one is."""
         found = self._way(source, target)
         return found if isinstance(found, str) else ""
 

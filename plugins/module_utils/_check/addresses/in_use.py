@@ -57,8 +57,8 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
 
 
 def _is_ours(owner: str, networks: typing.Container[str]) -> bool:
-    """Whether an address range belongs to a network of the intent, or to the copy of one that a killed measurement has
-    left."""
+    """Return whether an address range belongs to a network of the intent, or to the copy of one that a killed
+    measurement has left."""
     return owner in networks or owner.startswith(f"{MEASURING}/")
 
 
@@ -224,7 +224,8 @@ def _overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequenc
 
 
 def _routes(ipam: Ipam) -> list[Network]:
-    """Where the routes lead; a default route meets everything and is warned of by validate.routes."""
+    """Return the networks to which the routes lead; a default route meets everything and is warned of by
+    validate.routes."""
     found = []
     for route in ipam.routes:
         try:
@@ -240,7 +241,7 @@ def _meets(network: Network, taken: Taken) -> bool:
 
 
 def _compared(seen: AddressFacts) -> list[Finding]:
-    """What the comparison could not see."""
+    """Return a finding for what the comparison could not see."""
     expected = "all networks of the cluster"
     findings = []
     for item in seen.unread:

@@ -34,7 +34,7 @@ def bounds(
     floor: typing.Optional[float],
     both: bool,
 ) -> list[Bound]:
-    """What is known to hold back a pair that is too slow.
+    """Return the known limits of a pair that is too slow.
 
     :param pods: of its two ends at least
     :param nodes: HCAs of the nodes, as the nodes' own network namespace shows them

@@ -38,7 +38,7 @@ class Limit(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Carried:
-    """What one end of a pair can carry.
+    """The rate that one end of a pair can carry.
 
     :ivar could: its link, its PCIe link and its share of both, where nothing is broken
     :ivar unknown: why no floor can be set; empty where one can
@@ -71,7 +71,7 @@ Kind = tuple[typing.Optional[int], typing.Optional[float]]
 
 
 class Ground:
-    """What the pods of one fabric stand on: by it each pair is judged.
+    """The limits by which each pair of one fabric is judged.
 
     :ivar pods: the pod of each end
     :ivar nodes: HCAs of the nodes, virtual ones too, as far as they are known
@@ -156,7 +156,7 @@ class Ground:
         return best
 
     def doubt(self, pair: PairResult, more_than: typing.Optional[int] = None) -> str:
-        """Why the figure of a pair is no measurement; empty where it may be one.
+        """Return why the figure of a pair is no measurement; empty where it may be one.
 
         :param more_than: queue pairs of the first figure, where this one was measured with more
         """
@@ -176,7 +176,7 @@ class Ground:
         return self._doubt(pair, wanted.message_bytes, wanted.iterations, "pods.message_bytes", "pods.iterations")
 
     def doubt_wider(self, pair: PairResult) -> str:
-        """Why the figure with more queue pairs is none; empty where it may be one."""
+        """Return why the figure with more queue pairs is no measurement; empty where it may be one."""
         found = pair.wider
         if found is None or not found.average_gbps:
             return (found.why if found is not None else "") or "It was not measured."
@@ -191,8 +191,8 @@ class Ground:
         )
 
     def proven(self, pair: PairResult) -> typing.Optional[float]:
-        """What a pair carried with more queue pairs, in Gb/s; None where it was not measured with more, or that is no
-        measurement."""
+        """Return the rate that a pair carried with more queue pairs, in Gb/s; None where it was not measured with more,
+        or that is no measurement."""
         return None if self.doubt_wider(pair) or pair.wider is None else pair.wider.average_gbps
 
     def best_of(self, pair: PairResult) -> PairResult:

@@ -35,7 +35,7 @@ UNKNOWN_LEAF = UnknownLeaf("leaf not known")
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
     :ivar collectives: answer of rdma_collectives; None when it did not run
@@ -57,7 +57,7 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """What the runs of a stage show.
+    """The results of the runs of a stage.
 
     :ivar figures: of each group that is proven
     """

@@ -25,7 +25,7 @@ from .scaling import CLOSE, Row, figure_of, is_usable, rows
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar bandwidth: of the fabrics that have figures; None when stage bandwidth did not run before
     """
@@ -167,8 +167,8 @@ def _scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iterator[F
 
 
 def _choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
-    """Which network a job should use: the fastest at the largest number of nodes that two of them at least have a
-    figure of."""
+    """Recommend a network for jobs: the fastest at the largest number of nodes that two of them at least have a figure
+    of."""
     measure, expected = item.measure, "a network of the intent is the fastest"
     groups: dict[int, list[Row]] = {}
     for row in item.rows:

@@ -34,7 +34,7 @@ class Row:
 
 
 def is_usable(value: float) -> bool:
-    """Whether a figure is plausible. Beyond these limits it is a slip, and quotients of it mean nothing."""
+    """Return whether a figure is plausible. Beyond these limits it is a slip, and quotients of it mean nothing."""
     return 1e-12 < value < 1e12
 
 

@@ -60,7 +60,7 @@ def remediates(
     allowed: bool,
     how: str = HOW,
 ) -> tuple[str, ...]:
-    """Why a node is not reset, in words, each with what to do.
+    """Return why a node is not reset, in words, each with what to do.
 
     :param unread: kinds of health checks that could not be read, and why
     :param allowed: whether they may be paused

@@ -79,8 +79,8 @@ def how_to_trust(namespace: str) -> str:
 
 
 def helm_remove(operator: Operator, release: str, namespace: str) -> str:
-    """How a release goes: its objects while it runs, which alone takes their finalizers off, then the release, its
-    definitions, and its namespace.
+    """Return the commands that remove a release: its objects while it runs, which alone takes their finalizers off,
+    then the release, its definitions, and its namespace.
 
     :param release: of Helm; empty where it is gone
     """
@@ -98,13 +98,13 @@ def helm_remove(operator: Operator, release: str, namespace: str) -> str:
 
 
 def by_whom(found: Controller) -> str:
-    """Who installed it, as far as its Deployment says."""
+    """Describe who installed it, as far as its Deployment shows."""
     release = f" (release {found.release})" if found.origin == "helm" and found.release else ""
     return f"{_BY.get(found.origin, 'by hand')}{release}"
 
 
 def stands(found: Controller) -> str:
-    """Where it is, which version, by whom, and how many of its pods are ready."""
+    """Describe an installation: its namespace, version, installer, and the number of its ready pods."""
     return (
         f"{found.name} {found.version or 'of a version that nothing tells'}, {by_whom(found)}, {found.ready} of"
         f" {found.wanted} pods ready"
@@ -112,7 +112,8 @@ def stands(found: Controller) -> str:
 
 
 def served_by_labels(row: Needed, seen: OperatorsSeen, nodes: typing.Collection[str]) -> bool:
-    """Whether node feature discovery is not needed to be there: each node carries its labels, whoever wrote them."""
+    """Return whether node feature discovery is not needed to be there: each node carries its labels, whoever wrote
+    them."""
     return (
         all(reason.startswith(f"label {NFD_LABELS}") for reason in row.why)
         and bool(nodes)

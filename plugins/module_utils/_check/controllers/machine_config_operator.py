@@ -41,16 +41,16 @@ def taken(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachineP
 
 
 def unrendered(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> bool:
-    """Whether a MachineConfig that is there is still to come into what the pool wants: the pool rolls then, however
-    idle it looks."""
+    """Return whether a MachineConfig that is there is still to come into what the pool wants: the pool rolls then,
+    however idle it looks."""
     return config.kind == "MachineConfig" and config.there and not set(taken(pool, config, pools)) <= set(pool.sources)
 
 
 def rivals(
     pool: MachinePool, config: HostConfig, others: typing.Iterable[HostConfig], pools: typing.Sequence[MachinePool]
 ) -> tuple[str, ...]:
-    """Why a pool can't have a KubeletConfig beside others, in words: each becomes the kubelet's whole file, so that all
-    but one are lost.
+    """Return why a pool can't have a KubeletConfig beside others, in words: each becomes the kubelet's whole file, so
+    that all but one are lost.
 
     [machine-config-operator pkg/controller/kubelet-config generateKubeletIgnFiles, pkg/controller/common
     MergeMachineConfigs]
@@ -66,7 +66,7 @@ def rivals(
 
 
 def current(pool: MachinePool) -> bool:
-    """Whether all machines of a MachineConfigPool have the configuration that it wants."""
+    """Return whether all machines of a MachineConfigPool have the configuration that it wants."""
     return (
         pool.current_config == pool.wanted_config
         and pool.updated == pool.machines
@@ -105,7 +105,7 @@ def _members(
 def waits_for(
     late: typing.Iterable[ClusterNode], pods: typing.Iterable[ClusterPod], budgets: typing.Sequence[Budget]
 ) -> tuple[str, ...]:
-    """What keeps nodes from their MachineConfig, each in words with what to do: that they are away, or that a budget
+    """Return the reasons that keep nodes from their MachineConfig, each with what to do: they are away, or a budget
     blocks their drain.
 
     :param late: nodes as ``behind`` has them; those that wait for their turn are in it, and of them nothing is said
@@ -136,7 +136,8 @@ def under_way(
     nodes: typing.Iterable[ClusterNode],
     inventory: Names,
 ) -> bool:
-    """Whether the operator brings this node of the pool, or another one of the inventory, to a MachineConfig just now.
+    """Return whether the operator brings this node of the pool, or another one of the inventory, to a MachineConfig
+    just now.
 
     Nodes of others that have not got what their pool wants are in nobody's way, once all of the inventory have.
     """
@@ -149,8 +150,8 @@ def under_way(
 def in_the_way(
     node: ClusterNode, pools: typing.Sequence[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: Names
 ) -> tuple[str, str]:
-    """Why nobody else may reboot a node now, and what to do; empty where no pool takes it, or its pool has nothing to
-    do and nobody holds it."""
+    """Return why nobody else may reboot a node now, and what to do; empty where no pool takes it, or its pool has
+    nothing to do and nobody holds it."""
     pool = machine_pool_of(node, pools)
     if pool is None:
         return "", ""

@@ -54,7 +54,7 @@ def _least(found: Range) -> float:
 
 
 def _controller_is_off(ranges: typing.Iterable[Range]) -> bool:
-    """Whether two nodes or more are off, all of them, and by what may be the same."""
+    """Return whether two nodes or more are off, all of them, and by what may be the same."""
     found = list(ranges)
     return (
         len(found) > 1
@@ -64,7 +64,7 @@ def _controller_is_off(ranges: typing.Iterable[Range]) -> bool:
 
 
 def _among(known: typing.Mapping[str, Range], name: str) -> typing.Optional[Range]:
-    """Where a node stands among nodes that agree: no earlier than the first, no later than the last."""
+    """Return the range of a node's clock among nodes that agree: no earlier than the first, no later than the last."""
     if name not in known:
         return None
     low, high = known[name]

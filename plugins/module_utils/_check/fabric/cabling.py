@@ -83,7 +83,7 @@ def _check_model(
 
 @dataclasses.dataclass(frozen=True)
 class _Cablings:
-    """How the servers of one model are cabled.
+    """The cabling of the servers of one model.
 
     :ivar nodes: by cabling
     :ivar alike: by cabling those that agree with it, itself first

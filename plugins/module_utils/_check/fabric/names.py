@@ -28,7 +28,7 @@ class FabricFacts:
 
 
 class Names:
-    """How a reader calls what a topology shows: by description, without one by GUID."""
+    """The names of what a topology shows: by description, without one by GUID."""
 
     def __init__(self, topology: typing.Optional[Topology]) -> None:
         self._nodes = {node.guid: (node.kind, node.called) for node in topology.nodes} if topology else {}
@@ -56,7 +56,7 @@ class Names:
         return f"{self.node(guid)} (LID {lid})" if guid else f"LID {lid}"
 
     def kind(self, guid: str) -> str:
-        """Where something runs: ``on a switch``, ``on a host``; empty when the topology does not show it."""
+        """Return where something runs: ``on a switch``, ``on a host``; empty when the topology does not show it."""
         return {"Switch": "on a switch", "Ca": "on a host", "Router": "on a router"}.get(
             self._nodes.get(self._ports.get(guid, guid), ("", ""))[0], ""
         )

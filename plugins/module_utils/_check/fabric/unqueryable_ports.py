@@ -54,7 +54,7 @@ def _is_mute(ports: typing.Sequence[SeenSubnet]) -> bool:
 
 
 def cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str, str]:
-    """Why the ports of these nodes could not be asked, and what to do about it, by its layer."""
+    """Return why the ports of these nodes could not be asked, and what to do about it, by its layer."""
     missing = [name for name in nodes if name not in world.subnets]
     if missing:
         why = f"{some(missing)} did not answer subnet_manager_info, so nobody knows what the ports see."

@@ -109,7 +109,7 @@ def unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unhea
 def _found(
     membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]]
 ) -> list[_Found]:
-    """What is known of each port that takes part."""
+    """Return what is known of each port that takes part."""
     ports = [
         (End(node, member.rail, f"{node} {_interface(member)}", 0), *_seen(member, neighbours.get(node)))
         for node, members in membership.members.items()
@@ -157,7 +157,7 @@ def _seen(
 
 
 def _errors(value: NodeNeighbours, netdev: Netdev) -> str:
-    """Why it could not listen."""
+    """Return why it could not listen."""
     mine = [error for error in value.errors if error.startswith(f"LLDP on {netdev.name}:")]
     return f" ({both_ends(mine[0], _MOST_ERROR)})" if mine else ""
 
@@ -182,7 +182,7 @@ def _switch(port: SwitchPort) -> _Switch:
 
 
 def _names(switches: typing.Iterable[_Switch]) -> dict[_Switch, str]:
-    """What a reader calls them: by their name, and by their chassis as well where two have one name."""
+    """Return the names of switches: the name alone, and by their chassis as well where two have one name."""
     known = list(switches)
     counted = collections.Counter(system for _chassis, system in known)
     return {

@@ -65,8 +65,8 @@ class Membership:
 
 
 def selects(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str]] = None) -> bool:
-    """Whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are never
-    selected.
+    """Return whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are
+    never selected.
 
     :param names: by which an interface of it may be selected; None: of all of its interfaces
     """

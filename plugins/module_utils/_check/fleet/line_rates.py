@@ -48,8 +48,8 @@ Function = tuple[str, str]
 
 
 def sustained_gbps(speed: float, width: int, payload: int = USUAL_PAYLOAD) -> float:
-    """What the packets of a PCIe link leave for data, in Gb/s: 57.6 of the 63.0 of 8 GT/s x8, and nine tenths of that
-    for a while.
+    """Return the rate that the packets of a PCIe link leave for data, in Gb/s: 57.6 of the 63.0 of 8 GT/s x8, and nine
+    tenths of that for a while.
 
     :param speed: in GT/s
     :param payload: of a packet, in bytes; more than USUAL_PAYLOAD counts as that
@@ -150,7 +150,7 @@ def line_rates(
 
 
 def pcie_of(link: PcieLink) -> Pcie:
-    """What a PCIe link carries, and could.
+    """Return the rate that a PCIe link carries, and the rate that it could carry.
 
     A port above that claims less than what runs through it is one that a hypervisor made up. What no link can have is
     not known: a floor never comes from it.

@@ -39,8 +39,8 @@ def end_of(end: LinkEnd) -> End:
 
 
 def could_be(capabilities: typing.Optional[SeenCapabilities]) -> dict[End, str]:
-    """What the links below their capability could be, in the words of iblinkinfo, by the end that it names; nothing
-    where it gave no answer."""
+    """Return the possible rates of the links below their capability, in the words of iblinkinfo, by the end that it
+    names; nothing where it gave no answer."""
     slow = capabilities.slow if capabilities is not None and capabilities.error is None else ()
     return {(port.guid, port.port): port.could_be for port in slow}
 
@@ -98,8 +98,8 @@ def topology_of(membership: Membership, topologies: Topologies) -> tuple[typing.
 
 
 def seen_from(membership: Membership, topologies: Topologies) -> tuple[typing.Optional[SeenTopology], str]:
-    """What a member of the fabric shows of it: the first with a topology, else the first at all; and why there is no
-    topology."""
+    """Return the topology that a member of the fabric shows: the first with a topology, else the first at all; and why
+    there is no topology."""
     _node, seen, why = seen_at(membership, topologies)
     return seen, why
 

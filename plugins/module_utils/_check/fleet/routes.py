@@ -75,7 +75,7 @@ def ways_of(
 def coverage_finding(
     check: str, fabric: Fabric, ways: PathTable, used: Coverage, remedy: str, note: str = ""
 ) -> Finding:
-    """Which links tests went over. One that none went over is not known to be good.
+    """Report the links that tests went over. One that none went over is not known to be good.
 
     :param check: id of the finding
     :param note: what else is known of the ways

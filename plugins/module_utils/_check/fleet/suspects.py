@@ -67,7 +67,7 @@ class Trial(typing.NamedTuple):
 
 
 class Suspect(typing.NamedTuple):
-    """What explains some failed trials.
+    """A component that explains some failed trials.
 
     :ivar elements: more than one: the trials cannot tell them apart. Empty: nothing stands out in what is left
     :ivar failed: trials over it that failed
@@ -106,7 +106,7 @@ def trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial:
 
 
 def named(elements: typing.Sequence[Element]) -> str:
-    """What a reader calls a suspect: HCA worker-1 mlx5_0 or leaf leaf-1."""
+    """Return the name of a suspect: HCA worker-1 mlx5_0 or leaf leaf-1."""
     return " or ".join(f"{_CALLED[element.kind]} {element.name}" for element in elements)
 
 

@@ -152,7 +152,7 @@ def whole_job(log: NcclLog) -> typing.Optional[NcclCommunicator]:
 
 
 def spans_nodes(communicator: NcclCommunicator) -> bool:
-    """Whether its ranks are on several nodes."""
+    """Return whether its ranks are on several nodes."""
     return len({rank.host for rank in communicator.ranks}) > 1 or any(
         (rank.nodes or 1) > 1 for rank in communicator.ranks
     )
@@ -464,7 +464,7 @@ def _transport(
 
 
 def _fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
-    """Why NCCL took TCP."""
+    """Return why NCCL took TCP."""
     said = process.environment
     if said.get("NCCL_IB_DISABLE", "0") != "0":
         return (
@@ -613,7 +613,7 @@ def _failed_completion(failed: Completion, problem: NcclProblem, log: NcclLog) -
 
 
 def _has_cause(log: NcclLog) -> bool:
-    """Whether the log has a failed completion that is no consequence."""
+    """Return whether the log has a failed completion that is no consequence."""
     seen = (completion(problem.text) for problem in log.problems if problem.kind in _COMPLETIONS)
     return any(failed is not None and failed.status != FLUSHED for failed in seen)
 

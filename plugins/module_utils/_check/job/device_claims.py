@@ -61,7 +61,7 @@ def _with_uses(
 
 
 def _uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: str = "") -> tuple[Use, ...]:
-    """What the devices of a claim are; that can't be told where the claim is not known.
+    """Return the uses of the devices of a claim; unknown where the claim is not known.
 
     :param request: of the claim, whose devices alone are meant; empty: all
     """

@@ -274,7 +274,7 @@ def _quotas(job: Workload, subject: str, queue: ClusterQueue) -> typing.Iterator
 
 
 def _demand(job: Workload) -> dict[str, decimal.Decimal]:
-    """What all pods of a job ask for."""
+    """Return the resources that all pods of a job request."""
     found: dict[str, decimal.Decimal] = collections.defaultdict(decimal.Decimal)
     for template in job.templates:
         for container in template.containers:

@@ -33,7 +33,7 @@ _SETTLES = "rdma_cluster.bios with platform_settle: true does all of it, node af
 
 @dataclasses.dataclass(frozen=True)
 class Told:
-    """What the BMC of a node was asked, and says.
+    """The request to the BMC of a node, and its answer.
 
     :ivar error: why it says nothing, or nothing that is of the node
     :ivar states: of what is wanted, by key
@@ -55,8 +55,8 @@ class Told:
 def told(
     name: str, observed: typing.Optional[ObservedBios], claims: Claims, wishes: Wanted, functions: bool
 ) -> typing.Optional[Told]:
-    """What the BMC of a node says; None where the inventory names none. The BIOS of a machine that is not proven to be
-    the node says nothing of the node.
+    """Return the answer of the BMC of a node; None where the inventory names none. The BIOS of a machine that is not
+    proven to be the node says nothing of the node.
 
     :param claims: what the nodes call themselves
     :param wishes: what the intent asks of each BIOS
@@ -247,7 +247,7 @@ def _status(state: BiosState, said: Told, told_of: typing.Container[str], by_nod
 
 
 def _is_left_open(state: BiosState, said: Told) -> bool:
-    """Whether the BIOS does not say if a setting is on that shall be: it has no such attribute, or one that says
+    """Return whether the BIOS does not say if a setting is on that shall be: it has no such attribute, or one that says
     ``Auto``. What waits for a reset is not."""
     waits = any(
         one.pending is not None

@@ -81,7 +81,7 @@ def find_pairs(
     strays: dict[Port, list[int]],
     claims: typing.Collection[Key] = (),
 ) -> list[Pair]:
-    """What was planned between these ports, each with its measurement.
+    """Return the planned pairs of these ports, each with its measurement.
 
     :param plan: who was to ping, by node
     :param pings: answer of ibping, mode ping, of each node

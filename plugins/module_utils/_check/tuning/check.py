@@ -25,7 +25,7 @@ from .roce import check as check_roce
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node
     :ivar tunings: answer of node_info of each node

@@ -38,7 +38,7 @@ Strangers = typing.Mapping[str, typing.Collection[str]]
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What is expected of a row.
+    """The value that is expected of a row.
 
     :ivar rule: empty: nothing
     :ivar level: of what does not fit
@@ -119,7 +119,7 @@ def judge(intent: Intent, row: Row, nodes: Nodes, strangers: Strangers) -> Judge
 
 
 def why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
-    """Why a row of a node is not known; None where it is."""
+    """Return why a row of a node is not known; None where it is."""
     if row in node.unread:
         return node.unread[row]
     if row not in node.rows:
@@ -221,5 +221,5 @@ def _together(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
 
 
 def _kind(why: str) -> str:
-    """What failed, without the file or function in which it did: of a thousand nodes each has its own."""
+    """Return the kind of failure, without its file or function: of a thousand nodes each has its own."""
     return why.rpartition(": ")[2]

@@ -22,7 +22,7 @@ _AGAIN = "Run the stage again."
 
 @dataclasses.dataclass(frozen=True)
 class Set:
-    """What is known of it.
+    """The result of setting a value.
 
     :ivar found: answer of node_tuning; None when there is none
     :ivar plain: what kernel_settings did, of the nodes that it was to set

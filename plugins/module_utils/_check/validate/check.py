@@ -41,7 +41,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,9})\]", re.ASCII)
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the inventory's group ``rdma_nodes``
     :ivar variables: names of all variables that start with ``rdma_``, and of those that look like a misspelt one of a
@@ -136,7 +136,8 @@ def _placed(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
 
 
 def _position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
-    """Where the finding's subject is in the variables: the number of each step in what it is a step of."""
+    """Return the position of the finding's subject in the variables: the number of each step in what it is a step
+    of."""
     if finding.subject in ("intent", "inventory") or finding.check == "validate.variables":
         return (-1,)
     position: list[int] = []
@@ -190,8 +191,8 @@ def _check_nodes(nodes: tuple[str, ...], error: str) -> list[Finding]:
 
 
 def misnamed(facts: Facts) -> bool:
-    """Whether a variable is misspelt, or has a value that it can't have: a wish that Ansible drops in silence, so
-    nothing begins."""
+    """Return whether a variable is misspelt, or has an invalid value: Ansible would ignore it silently, so no run
+    begins."""
     return any(finding.status == FAIL for finding in _check_variables(facts.variables, facts.mistyped))
 
 

@@ -19,7 +19,7 @@ def check(intent: Intent) -> typing.Iterator[Finding]:
 
 
 def _sources(operator: Operator) -> str:
-    """Where it can come from."""
+    """Describe the sources of an operator."""
     chart, package = operator.chart, operator.package
     ways = [f"Helm chart {chart.reference} {chart.version} in namespace {chart.namespace}"] if chart else []
     ways += [f"package {package.name} of {package.source} in namespace {package.namespace}"] if package else []

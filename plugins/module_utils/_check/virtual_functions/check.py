@@ -27,7 +27,7 @@ from .settings import Layers
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node, taken after the stage network
     :ivar subnets: answer of subnet_manager_info of each node (stage fabric); says which InfiniBand HCA is on which
@@ -183,7 +183,7 @@ def _function(layers: Layers) -> list[Finding]:
 
 
 def _sync(fabric: Fabric, state: NodeState) -> Finding:
-    """Whether the operator is through with the node. While it is not, what is there now may be taken down again."""
+    """Check that the operator has finished with the node. Until then, it may take down what is there now."""
     subject, expected = f"{fabric.name} {state.node}", "Succeeded, Idle"
     steps = [step for step in (state.desired_state, state.current_state) if step not in ("", "Idle")]
     measured = ", ".join((state.sync_status or "no sync status", *steps))
@@ -334,7 +334,7 @@ def _driver(layers: Layers) -> Finding:
 
 
 def _report(layers: Layers) -> Finding:
-    """Whether kernel and operator mean the same functions, with the same drivers."""
+    """Check that kernel and operator report the same functions, with the same drivers."""
     in_kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
     reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
     measured = f"sysfs {len(in_kernel)}, operator {len(reported)}, both {len(in_kernel.keys() & reported.keys())}"
@@ -403,7 +403,7 @@ def _rdma(layers: Layers) -> Finding:
 
 
 def _offer(intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence[Layers], facts: Facts) -> Finding:
-    """Whether the kubelet offers what the functions have."""
+    """Check that the kubelet offers the functions."""
     resource, wanted = (
         f"{intent.cluster.resource_prefix}/{fabric.resource_name}",
         fabric.virtual_functions * fabric.select.hcas_per_node,

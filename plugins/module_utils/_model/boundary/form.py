@@ -48,7 +48,7 @@ class Form:
         return self.read(value)
 
     def fits(self, value: typing.Any) -> bool:
-        """Whether it is a text of this type."""
+        """Return whether it is a text of this type."""
         return self.parse(value) is not None
 
     def of(self, value: typing.Any, source: str) -> str:
@@ -83,13 +83,13 @@ class Range:
         return self.least
 
     def fits(self, value: typing.Any) -> bool:
-        """Whether it is such a number. Neither NaN nor an infinite one is."""
+        """Return whether it is such a number. Neither NaN nor an infinite one is."""
         return isinstance(value, (int, float)) and not isinstance(value, bool) and self.least <= value <= self.most
 
 
 @dataclasses.dataclass(frozen=True)
 class Bound:
-    """How many items a list has at most.
+    """The largest number of items of a list.
 
     :ivar words: what the items are, for messages: ``ports of switches``
     """
@@ -102,7 +102,7 @@ class Bound:
         return f"at most {self.most} {self.words}"
 
     def fits(self, value: typing.Sized) -> bool:
-        """Whether a list has no more items."""
+        """Return whether a list has no more items than allowed."""
         return len(value) <= self.most
 
 
@@ -112,5 +112,5 @@ def shown(value: typing.Any) -> str:
 
 
 def pattern(expression: typing.Pattern[str]) -> typing.Callable[[str], typing.Optional[str]]:
-    """What reads the texts that the whole expression matches, and leaves them as they are."""
+    """Make a function that reads the texts that the whole expression matches, and leaves them as they are."""
     return lambda text: text if expression.fullmatch(text) else None

@@ -18,7 +18,7 @@ Level = typing.Literal["fail", "warn"]
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """How a row is set without a reboot: a key in a section of a profile of TuneD.
+    """The setting of a row that needs no reboot: a key in a section of a profile of TuneD.
 
     :ivar best: value to choose where a rule takes several, such as what OpenShift's own profile has; empty: the bound
         of the rule, or its first value
@@ -65,8 +65,8 @@ class Row:
 
 
 def fits(rule: str, value: str) -> bool:
-    """Whether a value is one that a rule takes: one of several with | between them, each a value, or ``>=N`` or ``<=N``
-    of the number that it begins with."""
+    """Return whether a rule accepts a value: one of several with | between them, each a value, or ``>=N`` or ``<=N`` of
+    the number that it begins with."""
     return any(_fits(option.strip(), value) for option in rule.split("|"))
 
 

@@ -85,7 +85,7 @@ class Bmc:
 
     @property
     def place(self) -> str:
-        """Where it is, in one form: the same for two nodes is one system of one BMC."""
+        """Return its address, in one form: the same for two nodes is one system of one BMC."""
         host = self.address.strip("[]").lower().rstrip(".")
         with contextlib.suppress(ValueError):
             host = str(ipaddress.ip_address(host))
@@ -109,7 +109,7 @@ class Bmc:
         )
 
     def holds_secret(self, text: str) -> bool:
-        """Whether a text repeats who asks, or by what secret."""
+        """Return whether a text repeats the user's name or password."""
         secrets = [self.password, self.token, *([basic(self)] if self.user else [])]
         return any(secret and secret in text for secret in secrets) or bool(
             self.user and re.search(rf"(?<!\w){re.escape(self.user)}(?!\w)", text)

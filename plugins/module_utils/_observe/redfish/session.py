@@ -67,7 +67,7 @@ class Answer(typing.NamedTuple):
 
 
 class Write(typing.NamedTuple):
-    """What may be sent, and when.
+    """The rules for a write: its content and its time.
 
     :ivar prove: raises why it may not be sent; asked before each attempt, and reads from the same BMC
     :ivar guard: asked when nothing is left to be done but to send it
@@ -160,7 +160,7 @@ class Session:
         return self._answer(method, path, write)
 
     def _elsewhere(self, path: str, location: str) -> str:
-        """Where a redirection leads; never to somebody else, who would get the password."""
+        """Return the target of a redirection; never another host, which would get the password."""
         try:
             parts = urlsplit(location)
             port = parts.port or 443
@@ -179,8 +179,8 @@ class Session:
         return target
 
     def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> Answer:
-        """What a request is answered with. Sent again when the BMC is busy, unless it is an action, and a GET also when
-        the connection broke."""
+        """Return the answer to a request. It is sent again when the BMC is busy, unless it is an action, and a GET also
+        when the connection broke."""
         what, busy = f"{method} {path}", _PUT_OFF[method]
         for attempt in range(1, ATTEMPTS + 1):
             # a connection that was kept open may have been closed meanwhile: at first a new one is tried at once
@@ -310,7 +310,8 @@ class Session:
 
     @contextlib.contextmanager
     def _failures(self, what: str) -> typing.Iterator[None]:
-        """What the socket, TLS and HTTP raise, as errors with a cause. After each the connection is of no more use."""
+        """Convert errors of the socket, TLS and HTTP to errors with a cause. After each, the connection can't be used
+        again."""
         try:
             yield
         except BmcError:

@@ -76,7 +76,8 @@ def _hugepages(rows: Rows, sysfs: Reader) -> None:
 
 
 def _processes(rows: Rows, proc: Reader) -> None:
-    """What runs on the node itself, by the names that the kernel keeps. A process that ends meanwhile is none.
+    """Read the processes of the node itself, by the names that the kernel keeps. A process that ends meanwhile does not
+    count.
 
     Anybody may give a process any name. So only root's processes outside of containers count; the namespace of mounts
     tells nothing, since units of systemd have their own, and the path of the program neither, since some distributions

@@ -53,5 +53,5 @@ def parse(text: str) -> Counts:
 
 
 def resent(stderr: str) -> int:
-    """How often a packet was sent again, from what ``ibping -e`` says on stderr. Any text has an answer."""
+    """Count the packets that were sent again, from the stderr of ``ibping -e``. Any text is accepted."""
     return len(_RESENT.findall(stderr))

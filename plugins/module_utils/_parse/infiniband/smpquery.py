@@ -16,7 +16,7 @@ _DESCRIPTION = re.compile(r"^Node Description:\.+(.*)$", re.MULTILINE)
 
 
 def parse_is_manager(text: str) -> bool:
-    """Whether the port of ``smpquery portinfo`` has the IsSM bit.
+    """Return whether the port of ``smpquery portinfo`` has the IsSM bit.
 
     :raises ParseError: no capability mask, as when nobody answered
     """

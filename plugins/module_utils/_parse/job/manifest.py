@@ -73,7 +73,7 @@ _ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)
 
 
 def is_job(resource: Resource) -> bool:
-    """Whether pods are made of it."""
+    """Return whether pods are made of it."""
     if not isinstance(resource, dict):
         return False
     return resource.get("kind") in _KINDS or next(_templates(resource, "", 1, itertools.count()), None) is not None
@@ -115,7 +115,7 @@ def _namespace(resource: Resource) -> str:
 
 
 def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
-    """Why the operator will not tell the pods of each other. [kubeflow/trainer v1.9.4
+    """Return why the operator will not give the pods each other's addresses. [kubeflow/trainer v1.9.4
     pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]"""
     kind, spec = body.get("kind"), mapping_at(body, "spec")
     if kind == "PyTorchJob":
@@ -479,7 +479,7 @@ def claim(resource: Resource) -> Claim:
 
 
 def pod_devices(pod: Resource) -> PodDevices:
-    """What multus wrote about a pod; a pod without the annotation has no secondary network.
+    """Parse the annotation of multus on a pod; a pod without the annotation has no secondary network.
 
     :raises ResourceError: the annotation has another form, more networks than any pod has, or a name in it is none
     """

@@ -192,7 +192,7 @@ class _Way(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Kind:
-    """How a line of a channel may end, told apart by its identity, which is quick."""
+    """The kind of a channel's line, compared by identity, which is quick."""
 
     way: _Way
     direction: typing.Literal["send", "receive", ""]
@@ -546,7 +546,7 @@ class _Reader:
                 self._choice(thread, message)
 
     def _thread(self, before: str) -> typing.Optional[_Thread]:
-        """Who wrote the line; None when what is in front of the message is no head of NCCL's."""
+        """Return the thread that wrote the line; None when the text before the message is not a head of NCCL's."""
         token = before.rpartition(" [")[0].rpartition(" ")[2]
         thread = self._threads.get(token)
         if thread is None:
@@ -625,9 +625,9 @@ class _Reader:
         return self._kinds[key]
 
     def _rank(self, thread: _Thread, own: int, peer: int, link: typing.Optional[int], incoming: bool) -> _Rank:
-        """Which communicator a channel belongs to: lines don't say. It is one in which this process has this rank; of
-        several the one that is being made, else the last that does not have this link yet, for each has a link but
-        once."""
+        """Find the communicator that a channel belongs to, since lines don't name it. It is one in which this process
+        has this rank; of several the one that is being made, else the last that does not have this link yet, for each
+        has a link but once."""
         process, current = thread.process, thread.current
         if current is not None and current.rank == own:
             return current

@@ -131,7 +131,7 @@ class Completion(typing.NamedTuple):
 
     @property
     def crosses_subnets(self) -> bool:
-        """Whether the two GIDs are of two subnets, so that packets between them need a route."""
+        """Return whether the two GIDs are of two subnets, so that packets between them need a route."""
         ends = [_gid(self.local_gid), _gid(self.remote_gid)]
         if ends[0] is None or ends[1] is None:
             return False

@@ -118,7 +118,7 @@ def policy_state(resource: Resource) -> PolicyState:
 
 
 def _inactive(resource: Resource) -> str:
-    """Why a queue is not active, in Kueue's words."""
+    """Return why a queue is not active, in Kueue's words."""
     if mapping_at(resource, "spec").get("stopPolicy") in ("Hold", "HoldAndDrain"):
         return f"its stopPolicy is {mapping_at(resource, 'spec')['stopPolicy']}"
     active = next(

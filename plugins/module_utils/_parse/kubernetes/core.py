@@ -61,13 +61,12 @@ def node(resource: Resource) -> ClusterNode:
 
 
 def system_uuid(resource: Resource) -> str:
-    """What the kubelet of a v1 Node calls its machine; empty where it does not say."""
+    """Return the UUID that the kubelet of a v1 Node reports of its machine; empty where it reports none."""
     return str(mapping_at(resource, "status", "nodeInfo").get("systemUUID") or "")
 
 
 def boot_of(resource: Resource) -> Boot:
-    """What the kubelet of a v1 Node tells of the boot and of the machine; what is no UUID, or one that nobody has set,
-    is not told.
+    """Return the boot and the machine that the kubelet of a v1 Node reports, without invalid and unset UUIDs.
 
     :raises ResourceError: no Node
     """
@@ -159,8 +158,8 @@ def pod(resource: Resource) -> ClusterPod:
 
 
 def _tolerates_cordon(toleration: typing.Mapping[str, typing.Any]) -> bool:
-    """Whether it covers the taint of a cordoned node, which has no value. [k8s.io/component-helpers scheduling/corev1
-    ToleratesTaint]"""
+    """Return whether it covers the taint of a cordoned node, which has no value. [k8s.io/component-helpers
+    scheduling/corev1 ToleratesTaint]"""
     if toleration.get("effect") not in (None, "", "NoSchedule"):
         return False
     key, exists = toleration.get("key") or "", toleration.get("operator") == "Exists"
@@ -264,7 +263,7 @@ class Status:
 
 
 def status(channel: str) -> Status:
-    """What the error channel says; the text itself is the message where it is no Status. Never raises."""
+    """Parse the error channel; the text itself is the message where it is not a Status. Never raises."""
     try:
         found = decode_json(channel, "error channel", most_bytes=MIB, unique=False)
     except ParseError:

@@ -212,7 +212,7 @@ def _ranges(
 
 
 def leases(pool: Resource) -> tuple[Lease, ...]:
-    """What an IPPool of whereabouts has given out.
+    """Parse the addresses that an IPPool of whereabouts has given out.
 
     :raises ResourceError: none
     """

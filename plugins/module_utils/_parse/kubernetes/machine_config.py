@@ -107,8 +107,8 @@ def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> H
 
 
 def _refusal(resource: Resource, what: str) -> typing.Optional[str]:
-    """What the operator says of a KubeletConfig as it is now: its last condition, which is of type Success or Failure
-    (that one with status False).
+    """Return the operator's objection to a KubeletConfig as it is now: its last condition, which is of type Success or
+    Failure (that one with status False).
 
     [machine-config-operator pkg/controller/kubelet-config syncStatusOnly]
     """
@@ -120,7 +120,7 @@ def _refusal(resource: Resource, what: str) -> typing.Optional[str]:
 
 
 def _of_this_generation(resource: Resource, condition: Resource, what: str) -> bool:
-    """Whether the operator said it of the KubeletConfig as it is now.
+    """Return whether the operator said it of the KubeletConfig as it is now.
 
     It has the field observedGeneration and does not fill it in, so times tell: a condition that is said again has a new
     one, and the API server keeps when each manager changed the spec last. [machine-config-operator

@@ -31,8 +31,8 @@ PACKAGE = "sriov-network-operator"
 
 
 def is_worker(daemon: Resource) -> bool:
-    """Whether a DaemonSet runs node feature discovery's worker, whichever way it was installed: by what its container
-    runs."""
+    """Return whether a DaemonSet runs node feature discovery's worker, whichever way it was installed: by what its
+    container runs."""
     containers = items_of(mapping_at(daemon, "spec", "template", "spec"), "containers", "DaemonSet")
     words = [
         word

@@ -53,8 +53,7 @@ def nic_device(resource: Resource) -> NicDevice:
 
 
 def nic_state(resource: Resource) -> NicState:
-    """How far the operator is with the settings of a card. A condition counts for what the card has to have now only if
-    it is of this generation.
+    """Parse the progress of the operator with the settings of a card. Only a condition of this generation counts.
 
     :raises ResourceError: no such object
     """

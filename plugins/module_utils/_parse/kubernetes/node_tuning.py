@@ -36,7 +36,7 @@ def node_profile(resource: Resource) -> NodeProfile:
 
 
 def invalid(resource: Resource) -> str:
-    """Why the operator does not take a Tuned; empty where it does, or does not say.
+    """Return why the operator does not take a Tuned; empty where it does, or does not say.
 
     :raises ResourceError: no Tuned
     """

@@ -74,8 +74,8 @@ def nic_policy(resource: Resource) -> NicPolicy:
 
 
 def _owner(resource: Resource, part: str) -> str:
-    """Who wrote the part's configuration, as server-side apply keeps it; empty when it is the collection, or not
-    known."""
+    """Return the manager that wrote the part's configuration, as server-side apply keeps it; empty when it is the
+    collection, or not known."""
     for entry in items_of(mapping_at(resource, "metadata"), "managedFields", "metadata"):
         if "f:config" in mapping_at(entry, "fieldsV1", "f:spec", f"f:{part}") and entry.get("manager") != MANAGER:
             return str(entry.get("manager") or "")

@@ -15,7 +15,7 @@ import typing
 
 
 class Cause(typing.NamedTuple):
-    """Why an object was refused, and what helps; both whole sentences."""
+    """The cause of a refusal, and its remedy; both whole sentences."""
 
     why: str
     remedy: str

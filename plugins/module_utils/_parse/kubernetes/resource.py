@@ -98,7 +98,7 @@ def full_name_of(resource: Resource) -> str:
 
 
 def json_of(text: typing.Any, what: str) -> typing.Any:
-    """What a text of a resource holds, which may be anybody's.
+    """Load the JSON of a text in a resource, which any user may have written.
 
     :raises ResourceError: no JSON
     """
@@ -109,7 +109,7 @@ def json_of(text: typing.Any, what: str) -> typing.Any:
 
 
 def refusal(what: str, value: typing.Any, form: Form) -> str:
-    """That a text is not of its type, in words.
+    """Return an error for a text that is not of its type.
 
     :param what: whose text it is
     """

@@ -267,8 +267,8 @@ def installation(resource: Resource) -> OperatorInstallation:
 def kept_release(
     namespace: str, release: str, ours: bool, operators: typing.Iterable[Resource], proven: bool
 ) -> typing.Optional[RetainedObject]:
-    """Why a Helm release is not proven to be the collection's, by whose name anybody may have installed one; None where
-    it is.
+    """Return why a Helm release is not proven to be the collection's: any user may have installed one of that name.
+    None where it is proven.
 
     Helm keeps no mark of ours. The collection makes the namespace of the operator where there is none, and then
     installs the operator into it.
@@ -289,7 +289,7 @@ def kept_release(
 
 
 def runs_operator(containers: typing.Iterable[Resource]) -> bool:
-    """Whether containers of a Deployment are the SR-IOV network operator, whichever way it was installed.
+    """Return whether containers of a Deployment are the SR-IOV network operator, whichever way it was installed.
 
     By what they run and are told, not by a name, which Helm's fullnameOverride changes.
 
@@ -306,7 +306,7 @@ def runs_operator(containers: typing.Iterable[Resource]) -> bool:
 
 
 def origin_of(labels: typing.Mapping[str, typing.Any], namespace: str) -> str:
-    """Who installed a Deployment: olm, nvidia-network-operator, helm or unknown."""
+    """Return the installer of a Deployment: olm, nvidia-network-operator, helm or unknown."""
     if "olm.owner" in labels:
         return "olm"
     if "network-operator" in str(labels.get("helm.sh/chart", "")) and not str(labels["helm.sh/chart"]).startswith(

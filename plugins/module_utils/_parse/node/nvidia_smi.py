@@ -53,8 +53,8 @@ def gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
 
 
 def slowed(mask: str) -> str:
-    """Why a GPU is slower than it could be, by the mask of ``clocks_event_reasons.active``: names with + between them,
-    or ``none``."""
+    """Return why a GPU is slower than it could be, by the mask of ``clocks_event_reasons.active``: names with + between
+    them, or ``none``."""
     if not _MASK.match(mask):
         raise ParseError(_TOOL, mask, "a mask such as 0x0000000000000001")
     return "+".join(name for bit, name in _SLOW if int(mask, 16) & bit) or "none"

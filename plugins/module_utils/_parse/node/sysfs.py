@@ -190,7 +190,7 @@ def locked_down(text: str) -> bool:
 
 
 def is_pci_address(name: str) -> bool:
-    """Whether a folder's name is that of a PCI function, ``0000:3c:00.0``."""
+    """Return whether a folder's name is that of a PCI function, ``0000:3c:00.0``."""
     return PCI_ADDRESS.parse(name) == name
 
 

@@ -67,7 +67,7 @@ def parse(text: str) -> Report:
 
 
 def error(text: str) -> str:
-    """What the client says went wrong; empty where it says nothing."""
+    """Return the error that the client reports; empty where it reports none."""
     data = _data(text)
     return str(data.get("error") or "")[:300] if data is not None else ""
 

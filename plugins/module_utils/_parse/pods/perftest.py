@@ -58,7 +58,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What one run printed.
+    """The output of one run.
 
     :ivar parameters: header lines, ``Device``: ``mlx5_16``, ``Link type``: ``IB``
     :ivar rows: in their order, one for each message size

@@ -89,8 +89,8 @@ class Probe:
         return int(found) if found.isdigit() and NUMA_NODE.fits(int(found)) else None
 
     def near(self, address: str) -> typing.Optional[bool]:
-        """Whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it where it can; None where
-        that is not known."""
+        """Return whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it where it can;
+        None where that is not known."""
         local = self._local.get(address, frozenset())
         if not self._numa.get(address, "-1").isdigit() or not local or not self._allowed:
             return None

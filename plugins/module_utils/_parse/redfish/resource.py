@@ -48,7 +48,7 @@ def text_at(data: Data, name: str) -> str:
 
 
 def is_path(text: typing.Any) -> bool:
-    """Whether it is a path on the same BMC, which a request line can hold."""
+    """Return whether it is a path on the same BMC, which a request line can hold."""
     return PATH.fits(text)
 
 

@@ -170,7 +170,7 @@ def manager(data: Data) -> Manager:
 
 
 def lockdown(data: Data) -> bool:
-    """Whether the BMC refuses changes: attributes of an iDRAC, or Supermicro's SysLockdown.
+    """Return whether the BMC refuses changes: attributes of an iDRAC, or Supermicro's SysLockdown.
 
     :raises ParseError: it does not say
     """
@@ -214,7 +214,7 @@ def bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
 
 
 def failed_job(jobs: typing.Iterable[Data]) -> str:
-    """What the last job that was to write BIOS attributes failed for, with its id; empty where it did not fail, or
+    """Return why the last job that was to write BIOS attributes failed, with its id; empty where it did not fail, or
     there was none."""
     over = [
         job
@@ -234,8 +234,8 @@ def failed_job(jobs: typing.Iterable[Data]) -> str:
 
 
 def message_id(data: typing.Any) -> str:
-    """Why a BMC refused, by the id of its message (``Base.1.12.InsufficientPrivilege``); empty where it gave none. Its
-    text may repeat what it was sent."""
+    """Return why a BMC refused, by the id of its message (``Base.1.12.InsufficientPrivilege``); empty where it gave
+    none. Its text may repeat what it was sent."""
     error = inner({"": data}, "", "error")
     told = [row.get("MessageId") for row in rows(error.get("@Message.ExtendedInfo"))]
     found = (told or [error.get("code")])[0]
@@ -249,8 +249,8 @@ def message_id(data: typing.Any) -> str:
 
 
 def said(data: typing.Any) -> str:
-    """Why a BMC refused, in its own words: up to three messages in one line. Its errors, and those at the properties
-    that it refused (DSP0266, 6.5.7)."""
+    """Return why a BMC refused, in its own words: up to three messages in one line. Its errors, and those at the
+    properties that it refused (DSP0266, 6.5.7)."""
     top = data if isinstance(data, dict) else {}
     of_properties = [
         row for name, value in top.items() if str(name).endswith("@Message.ExtendedInfo") for row in rows(value)
@@ -262,8 +262,8 @@ def said(data: typing.Any) -> str:
 
 
 def etag(data: typing.Any, header: str) -> str:
-    """What tells whether a resource was changed since; empty where the BMC does not say, or by what no header can
-    hold."""
+    """Return the ETag by which a change of a resource is detected; empty where the BMC gives none, or one that a header
+    can't hold."""
     found = header or inner({"": data}, "").get("@odata.etag")
     return found if isinstance(found, str) and found.isascii() and found.isprintable() and len(found) <= 200 else ""
 
@@ -275,7 +275,7 @@ def job_of(path: str) -> str:
 
 
 def _refused(settings: Data) -> str:
-    """What of the annotation @Redfish.Settings is no success (DSP0266, 9.10)."""
+    """Return the messages of the annotation @Redfish.Settings that are not a success (DSP0266, 9.10)."""
     told = [
         row for row in rows(settings.get("Messages")) if "OK" not in (row.get("Severity"), row.get("MessageSeverity"))
     ]

@@ -34,7 +34,7 @@ def settings(
 
 
 def why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[tuple[BiosJob, ...]]) -> str:
-    """Why a BMC would refuse any new value of its BIOS now; empty when it would not, or does not say."""
+    """Return why a BMC would refuse any new value of its BIOS now; empty when it would not, or gives no reason."""
     if lockdown:
         return "lockdown: the BMC is locked down and refuses all changes"
     if jobs:

@@ -24,7 +24,8 @@ _IN_FORCE = "accepted by the machine config operator, and on all machines of its
 
 @dataclasses.dataclass(frozen=True)
 class Machines:
-    """What decides it. ``configs`` are those that are to be applied, ``others`` KubeletConfigs of somebody else."""
+    """The input of the plan. ``configs`` are those that are to be applied, ``others`` KubeletConfigs of somebody
+    else."""
 
     configs: tuple[HostConfig, ...]
     others: tuple[HostConfig, ...]
@@ -64,7 +65,8 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
 
 
 def left_paused(pool: MachinePool) -> bool:
-    """Whether a run of ours was stopped before it let the pool go: the next one does that, and the pool rolls then."""
+    """Return whether a run of ours was stopped before it let the pool go: the next one does that, and the pool rolls
+    then."""
     return pool.paused_by_us and pool.wanted_config != pool.current_config
 
 
@@ -102,7 +104,7 @@ def _missed(node: NodePlan, configs: typing.Sequence[HostConfig]) -> NodePlan:
 
 
 def roll_of(pool: MachinePool, nodes: tuple[str, ...], blocked: tuple[str, ...] = ()) -> PoolPlan:
-    """How the operator rolls these nodes of a pool.
+    """Return how the operator rolls these nodes of a pool.
 
     :param blocked: what keeps it from that, beside the state of the pool
     """
@@ -138,7 +140,7 @@ def at_once_of(text: typing.Optional[str], size: int) -> typing.Optional[int]:
 
 
 def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.roll") -> typing.Iterator[Finding]:
-    """How the MachineConfigPools took it.
+    """Check the progress of the MachineConfigPools.
 
     :param error: why the new configuration did not get ready
     """
@@ -222,7 +224,7 @@ def not_rolled(
 
 
 def kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.Iterator[Finding]:
-    """Whether each KubeletConfig that the intent asks for is in force, also when nothing of it is new.
+    """Check that each KubeletConfig of the intent is in force, also when nothing of it is new.
 
     :param stand: None when nobody looked
     """

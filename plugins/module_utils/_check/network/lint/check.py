@@ -149,7 +149,7 @@ def _unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Se
 def _selects(
     fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: ClusterBefore
 ) -> Finding:
-    """What the fabric gets on one node.
+    """Report what the fabric gets on one node.
 
     :param policy: that takes the node; there is never more than one of a fabric
     :param example: any of the fabric, to say what the node lacks
@@ -232,7 +232,7 @@ def _selects(
 
 
 def _wrong_mode(fabric: Fabric, mode: str) -> bool:
-    """Whether the RDMA mode of the node and the network's plugins do not go together; where the daemon reports no mode,
+    """Return whether the RDMA mode of the node contradicts the network's plugins; where the daemon reports no mode,
     nothing is known."""
     if not (fabric.rdma or isolates_rdma(fabric)):
         return False

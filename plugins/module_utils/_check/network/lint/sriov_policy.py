@@ -53,7 +53,7 @@ Where = typing.Literal["webhook", "node", "nowhere"]
 
 @dataclasses.dataclass(frozen=True)
 class ClusterBefore:
-    """What is there before the policy comes.
+    """The state of the cluster before the policy is applied.
 
     :ivar policies: the others that will be in force beside it, by name
     :ivar supported: NICs that the operator supports; None when that is not known
@@ -329,8 +329,8 @@ def _selection(policy: Policy, nodes: typing.Sequence[ClusterNode], world: Clust
 
 
 def why_not_selected(policy: Policy, state: NodeState, world: ClusterBefore) -> str:
-    """Why the policy takes no further physical function of a node: what comes nearest, and what the node has that the
-    operator does not report."""
+    """Return why the policy selects no other physical function of a node: the nearest one, and those that the operator
+    does not report."""
     chosen = selected(policy, state, world)
     rest = tuple(interface for interface in state.interfaces if interface not in chosen)
     lines = [f"{item.name} at {item.address} is not in the ConfigMap {_LIST}" for item in rest if selects(policy, item)]
@@ -357,7 +357,7 @@ def why_not_selected(policy: Policy, state: NodeState, world: ClusterBefore) -> 
 
 
 def _takes(policy: Policy, hca: Hca, pci: PciFunction) -> bool:
-    """Whether the policy would take this HCA if the operator reported it."""
+    """Return whether the policy would select this HCA if the operator reported it."""
     names = [netdev.name for netdev in hca.netdevs] or [""]
     return any(selects(policy, StateInterface(name, pci.address, pci.vendor, pci.device)) for name in names)
 
@@ -569,8 +569,8 @@ def _beside(policy: Policy, nodes: typing.Sequence[ClusterNode], world: ClusterB
 
 
 def _refused_beside(policy: Policy, other: Policy) -> str:
-    """What the webhook says of two policies on one node; empty when nothing. It compares what is written, not what is
-    selected."""
+    """Return the webhook's objection to two policies on one node; empty when there is none. It compares what is
+    written, not what is selected."""
     mine, theirs = (tuple(map(_written_range, item.pf_names)) for item in (policy, other))
     pairs = [(a, b) for a in mine for b in theirs if a[0] == b[0]]
     for (name, first, last), (_name, other_first, other_last) in pairs[:1]:
