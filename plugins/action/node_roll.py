@@ -276,7 +276,7 @@ def _notes(folder: FactFolder, known: typing.Optional[Known]) -> tuple[Looked, L
 
 
 def _part(fact: typing.Optional[Fact], name: str) -> typing.Any:
-    """A part of a fact that need not be there."""
+    """Return a part of a fact that need not be there."""
     return (fact.value or {}).get(name) or {} if fact is not None and isinstance(fact.value, dict) else {}
 
 

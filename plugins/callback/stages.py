@@ -76,8 +76,8 @@ _LOOK_SECONDS = 1.0
 
 
 def _stage_of(play: typing.Any) -> typing.Optional[str]:
-    """The stage that a play is a part of: some of its plays are shared with the other stages, and have its name as a
-    variable."""
+    """Return the stage that a play is a part of: some of its plays are shared with the other stages, and have its name
+    as a variable."""
     path = os.path.basename(play.get_path())
     for name in (play.vars.get("stage_name"), path.partition(".yml:")[0]):
         if name in STAGES:

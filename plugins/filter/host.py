@@ -24,7 +24,7 @@ def _needs(cluster: typing.Any) -> HostNeeds:
 
 @guarded_filter
 def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
-    """The MachineConfigs and the KubeletConfig that the hosts need."""
+    """Render the MachineConfigs and the KubeletConfig that the hosts need."""
     return [{"fabric": "", "object": item} for item in host.host_configs(_needs(cluster))]
 
 

@@ -174,7 +174,7 @@ def snapshot(report_dir: str) -> Snapshot:
 
 
 def _of_this_form(form: type, what: str, fact: Data) -> Data:
-    """A fact; the error of its node where it has not the form that this version gives it."""
+    """Return a fact; the error of its node where it has not the form that this version gives it."""
     error = load(form, fact, what).error
     return fact if error is None else {"value": None, "error": error}
 
@@ -211,7 +211,7 @@ def since(before_dir: str, report_dir: str) -> Since:
 
 
 def _written(before: Snapshot, after: Snapshot, report_dir: str) -> tuple[list[Difference], dict[str, str]]:
-    """The differences, and where they were written, by format."""
+    """Return the differences, and where they were written, by format."""
     found = differences(before, after)
     paths = {name: os.path.join(os.path.abspath(report_dir), f"difference.{name}") for name in ("json", "html")}
     write_text(paths["json"], difference_json(before.start, after.start, found), report_dir)

@@ -64,7 +64,7 @@ def bmc_spec(seconds: float, **more: typing.Any) -> dict[str, typing.Any]:
 
 
 def bmcs_of(module: AnsibleModule) -> list[Bmc]:
-    """The BMCs that a module is asked for.
+    """Return the BMCs that a module is asked for.
 
     :raises RdmaError: one of them can't be asked so
     """
@@ -98,7 +98,7 @@ def trust_of(options: Options) -> Trust:
 
 
 def bmc_of(one: Options, options: Options) -> Bmc:
-    """A BMC, and who asks it.
+    """Return a BMC, and who asks it.
 
     :param one: what is said of this one
     :param options: what is said of all
@@ -131,7 +131,7 @@ def bmc_of(one: Options, options: Options) -> Bmc:
 
 
 def bmc_of_node(node: str, variables: Options) -> Bmc:
-    """The BMC of a node, as its inventory says.
+    """Return the BMC of a node, as its inventory says.
 
     :param variables: without their prefix; empty ones are as good as none
     :raises RdmaError: it can't be asked so

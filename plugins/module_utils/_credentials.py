@@ -136,7 +136,7 @@ def credentials(options: typing.Mapping[str, typing.Any], environment: Environme
 def _kubeconfig(
     options: typing.Mapping[str, typing.Any], given: typing.Mapping[str, typing.Any], environment: Environment
 ) -> tuple[typing.Any, str]:
-    """The kubeconfig that counts, and who names it: the first of the option, which the playbooks take from
+    """Return the kubeconfig that counts, and who names it: the first of the option, which the playbooks take from
     rdma_kubeconfig, two variables, and the default."""
     if given.get("kubeconfig"):
         return given["kubeconfig"], (
@@ -190,7 +190,7 @@ def _in_pod() -> bool:
 
 
 def shown(path: typing.Any) -> str:
-    """A path as name and folder: Ansible hides the option's own text, since it may also hold the whole
+    """Return a path as name and folder: Ansible hides the option's own text, since it may also hold the whole
     configuration."""
     if not isinstance(path, str):
         return "given as a mapping"
@@ -199,7 +199,7 @@ def shown(path: typing.Any) -> str:
 
 
 def shown_url(url: typing.Any) -> str:
-    """A URL without user and password."""
+    """Return a URL without user and password."""
     scheme, _user, rest = _split(str(url))
     return scheme + rest
 
@@ -247,7 +247,7 @@ def _examine(path: str, where: str) -> None:
 
 
 def as_kubeconfig(configuration: typing.Any, headers: typing.Mapping[str, str], context: str) -> dict[str, typing.Any]:
-    """The credentials of a client as a kubeconfig, for a tool that takes nothing else. It holds secrets.
+    """Return the credentials of a client as a kubeconfig, for a tool that takes nothing else. It holds secrets.
 
     :param configuration: kubernetes.client.Configuration
     :param headers: that the client adds to each request

@@ -39,7 +39,7 @@ Data = dict[str, typing.Any]
 def facts_of(
     folder: FactFolder, stage: str, parts: typing.Optional[typing.Iterable[str]] = None
 ) -> tuple[Data, tuple[FactCount, ...]]:
-    """The data of a stage's ``Facts``, and how many facts it was made of.
+    """Return the data of a stage's ``Facts``, and how many facts it was made of.
 
     :param parts: fields that are needed; None: all. To read all of a large cluster takes its time
     :raises FileError: a file can't be read
@@ -187,7 +187,8 @@ def _read(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, ty
 
 
 def _mapping(folder: FactFolder, kind: str) -> Data:
-    """The value of a fact about the cluster; empty where there is none. Files get edited, and put together by hand."""
+    """Return the value of a fact about the cluster; empty where there is none. Files get edited, and put together by
+    hand."""
     value = folder.value(kind)
     if value is not None and not isinstance(value, dict):
         raise FileError(f"{folder.path(kind)}: its value is no mapping", "Remove the file and run the stage again")
@@ -195,7 +196,7 @@ def _mapping(folder: FactFolder, kind: str) -> Data:
 
 
 def _names(folder: FactFolder, kind: str) -> typing.Any:
-    """The nodes that a fact about the cluster names, in a list or as keys; None where there is none.
+    """Return the nodes that a fact about the cluster names, in a list or as keys; None where there is none.
 
     :raises FileError: it has another form
     """

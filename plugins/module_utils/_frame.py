@@ -108,7 +108,7 @@ def resume_run(options: Data, nodes: typing.Sequence[str], check_mode: bool) -> 
 
 
 def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing.Iterator[Fact]:
-    """The facts on which the run goes on. One that can't be read is named where it is judged by."""
+    """Yield the facts on which the run goes on. One that can't be read is named where it is judged by."""
     for kind in sorted(seen_kinds(resume_from)):
         for node in (CLUSTER, *start.nodes):
             with contextlib.suppress(FileError):
@@ -174,7 +174,7 @@ def cut(lines: list[str]) -> list[str]:
 def verdict(
     module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]
 ) -> Data:
-    """The result of a module that judges by itself, beside the stages. A closed gate fails the module.
+    """Return the result of a module that judges by itself, beside the stages. A closed gate fails the module.
 
     :param subject: what the findings are about, for the first line
     """
@@ -189,7 +189,7 @@ def verdict(
 
 
 def _kept(options: Data, run: str) -> Data:
-    """The result of a stage that a resumed run keeps: nothing is run, and its record stays."""
+    """Return the result of a stage that a resumed run keeps: nothing is run, and its record stays."""
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
     line = (
         f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} -"
@@ -238,8 +238,8 @@ def _raw(options: Data) -> RawIntent:
 
 
 def _conclude(context: StageContext, record: typing.Optional[Record], folder: FactFolder) -> Data:
-    """The result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not what
-    the user asked to change.
+    """Return the result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not
+    what the user asked to change.
 
     :raises FileError: the record can't be written
     """

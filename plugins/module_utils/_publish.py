@@ -37,7 +37,7 @@ def report_of(
     unreadable: typing.Mapping[str, str],
     versions: typing.Mapping[str, str],
 ) -> Report:
-    """The report of a run, before it has a format.
+    """Return the report of a run, before it has a format.
 
     :param facts: folder and run that the figures are of
     :param records: by stage, of whatever run

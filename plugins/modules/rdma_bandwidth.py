@@ -212,7 +212,7 @@ def _seen(module: AnsibleModule) -> Facts:
 
 
 def _observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:
-    """Those of the run; None where it has none, or could start none: pods are measured all the same."""
+    """Return those of the run; None where it has none, or could start none: pods are measured all the same."""
     try:
         fact = folder.value("observers") if folder is not None else None
     except FileError:

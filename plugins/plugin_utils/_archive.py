@@ -429,7 +429,7 @@ def _without_secrets(words: str, place: Address, login: Login) -> str:
 
 
 def _either_case(part: str) -> str:
-    """The pattern of a part of a text, an escape of which may be in capitals or not."""
+    """Return the pattern of a part of a text, an escape of which may be in capitals or not."""
     return f"(?i:{part})" if re.fullmatch(r"%[0-9A-Fa-f]{2}", part) else re.escape(part)
 
 

@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc
 def bmcs_of_nodes(
     nodes: typing.Iterable[str], variables: typing.Mapping[str, typing.Any]
 ) -> tuple[list[Bmc], dict[str, RdmaError]]:
-    """The BMCs of those nodes whose address the inventory has, and why others of them can't be asked.
+    """Return the BMCs of those nodes whose address the inventory has, and why others of them can't be asked.
 
     :param variables: of the host that the task runs for
     """

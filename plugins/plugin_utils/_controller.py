@@ -29,7 +29,8 @@ POD_CONNECTION = "linerate.rdma.pod"
 
 
 def by_pods(nodes: typing.Iterable[str], variables: Result) -> list[str]:
-    """The nodes that are reached by observers: once a run, since the variables of a thousand hosts cost seconds."""
+    """Return the nodes that are reached by observers: once a run, since the variables of a thousand hosts cost
+    seconds."""
     hosts = variables.get("hostvars", {})
     return [name for name in nodes if hosts.get(name, {}).get("ansible_connection") == POD_CONNECTION]
 
@@ -110,7 +111,7 @@ class ControllerAction(ActionBase):
 
 
 def _texts(value: typing.Any) -> typing.Iterator[str]:
-    """The texts in the value of a secret option."""
+    """Yield the texts in the value of a secret option."""
     if isinstance(value, dict):
         for item in value.values():
             yield from _texts(item)

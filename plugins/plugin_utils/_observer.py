@@ -58,7 +58,7 @@ class Observer(ActionBase):
         return self.KINDS
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
-        """The module's answer; a subclass may add what only the controller knows."""
+        """Return the module's answer; a subclass may add what only the controller knows."""
         return without_effects(
             self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars)
         )

@@ -38,11 +38,11 @@ class Stage:
     end: str = ""
 
     def heading(self) -> str:
-        """Its first line."""
+        """Return its first line."""
         return f"== {self.name}{f' ({usually(self.usual)})' if self.usual else ''}"
 
     def row(self) -> str:
-        """Its line at the end of the run."""
+        """Return its line at the end of the run."""
         seconds = "         -  " if self.seconds is None else f"{self.seconds:9.1f} s"
         return f"  {self.name:<20}{seconds}  {self.end or 'not judged'}"
 
@@ -59,7 +59,7 @@ def usually(known: tuple[float, int]) -> str:
 
 
 def span(seconds: float) -> str:
-    """Seconds as a reader wants them.
+    """Return the seconds as a reader wants them.
 
     >>> span(42.4), span(130)
     ('42 s', '2 min 10 s')
@@ -94,7 +94,7 @@ def waiting(task: str, hosts: typing.Sequence[str], seconds: float, stage: typin
 
 
 def lines_of(result: Result) -> typing.Optional[list[str]]:
-    """The message of a result as lines; None where it has none, as one that is hidden."""
+    """Return the message of a result as lines; None where it has none, as one that is hidden."""
     said = result.get("msg")
     if isinstance(said, str):
         return said.rstrip("\n").split("\n")

@@ -38,8 +38,8 @@ class RawIntent:
         return parse_intent(self.fabrics, self.waivers, self.cluster)
 
     def variables(self) -> dict[str, typing.Any]:
-        """By their names, in the order in which they are judged: which file each of them comes from is not known
-        here."""
+        """Return the variables by their names, in the order in which they are judged: which file each of them comes
+        from is not known here."""
         return {"rdma_fabrics": self.fabrics, "rdma_waivers": self.waivers, "rdma_cluster": self.cluster}
 
 
@@ -58,7 +58,7 @@ class StageContext:
     records: dict[str, Record]
 
     def waits_for(self) -> set[str]:
-        """The earlier stages that, in check mode, would first have to make something."""
+        """Return the earlier stages that, in check mode, would first have to make something."""
         return {
             record.stage
             for record in self.records.values()
@@ -137,7 +137,8 @@ def judge_stage(
 
 
 def _refused(stage: str, error: IntentError, raw: RawIntent, facts: typing.Any) -> typing.Sequence[Finding]:
-    """Findings of a stage whose intent could not be loaded. That it means something is for validate alone to say."""
+    """Return findings of a stage whose intent could not be loaded. That it means something is for validate alone to
+    say."""
     if stage != "validate":
         return validate.refuse(error.problems, stage)
     try:
@@ -162,7 +163,7 @@ def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts)
 
 
 def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
-    """The record of a stage whose role failed.
+    """Return the record of a stage whose role failed.
 
     :param error: what failed, in one text: the task and its message
     """
@@ -207,7 +208,7 @@ def record_of(
     facts: tuple[FactCount, ...] = (),
     intent: typing.Any = None,
 ) -> Record:
-    """The findings of a stage, judged."""
+    """Return the findings of a stage, judged."""
     gate = judge(findings, waivers)
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
     changed = {*context.waits_for(), *([context.stage] if changes else ())} if context.check_mode else set()

@@ -268,7 +268,7 @@ PLANNED_BY: dict[str, tuple[OfNodes, ...]] = {
 
 
 def kinds_of(sources: typing.Iterable[Source]) -> set[str]:
-    """The kinds of facts that these are read from."""
+    """Return the kinds of facts that these are read from."""
     kinds: set[str] = set()
     for source in sources:
         if isinstance(source, (OfNodes, Chosen, OfCluster, Planned)):

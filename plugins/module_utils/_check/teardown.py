@@ -68,8 +68,8 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """A finding for each object, for each fabric on each node, for each node, and on the operator where it was taken
-    back.
+    """Return a finding for each object, for each fabric on each node, for each node, and on the operator where it was
+    taken back.
 
     In check mode on the nodes alone that are reached by observers: what is there stays there, so that it says how the
     teardown would end.
@@ -142,7 +142,7 @@ def _object(item: AppliedObject) -> Finding:
 
 
 def _namespace(subject: str, item: AppliedObject) -> Finding:
-    """A namespace of the collection with objects of others, or of which nobody knows whether it has any."""
+    """Return a namespace of the collection with objects of others, or of which nobody knows whether it has any."""
     keep = f"To keep the namespace: kubectl label namespace {item.name} {LABEL}-"
     if item.reason == UNREAD:
         why = f"Whether others have objects in it is not known, so it was not deleted: {item.refusal}."
@@ -157,7 +157,7 @@ def _namespace(subject: str, item: AppliedObject) -> Finding:
 
 
 def _stays(item: RetainedObject) -> Finding:
-    """A warning: it is there on purpose, and the reader decides."""
+    """Return a warning: it is there on purpose, and the reader decides."""
     by_hand = (
         "Set teardown_operator to take the operator back. Delete a definition by hand where none of its objects is"
         " needed: kubectl delete crd NAME"

@@ -87,7 +87,7 @@ class Address:
         return self.base.replace(RUN, run) + (name if self.in_folder else "")
 
     def cut(self, base: str) -> str:
-        """A path of this address as it may be shown."""
+        """Return a path of this address as it may be shown."""
         return base + ("?..." if self.query else "")
 
 

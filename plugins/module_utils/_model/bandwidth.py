@@ -183,7 +183,7 @@ class PairResult(OrderedPair):
 
     @property
     def key(self) -> PairKey:
-        """By which it is known from run to run."""
+        """Return the key by which it is known from run to run."""
         return self.fabric, self.rail, self.client, self.server, self.server_end[0]
 
     @property

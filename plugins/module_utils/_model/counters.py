@@ -81,7 +81,7 @@ class PortGrowth:
     why: str = ""
 
     def rise(self, name: str) -> typing.Optional[int]:
-        """By how much a counter rose during the test; None where that is not known."""
+        """Return by how much a counter rose during the test; None where that is not known."""
         return None if self.why or name in (*self.cleared, *self.stuck, *self.lacking) else self.grown.get(name, 0)
 
 

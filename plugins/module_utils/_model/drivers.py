@@ -72,7 +72,7 @@ class DriverHost:
 
 
 def driver_image(policy: DriverPolicy, host: DriverHost, precompiled: bool) -> str:
-    """The image that the operator starts on a node, with its tag.
+    """Return the image that the operator starts on a node, with its tag.
 
     [Mellanox/network-operator pkg/state/state_ofed.go: <version>-<os><os version>-<arch>, precompiled
     <version>-<kernel>-<os><os version>-<arch>, or by digest; NVIDIA/gpu-operator api/nvidia/v1alpha1 GetImagePath,

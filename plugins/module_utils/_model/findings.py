@@ -76,7 +76,7 @@ class Finding:
 
 @functools.lru_cache(maxsize=4 * MOST_WAIVERS)
 def _pattern(text: str) -> typing.Pattern[str]:
-    """A pattern of the shell, made once: fnmatch forgets what it has made when there are many."""
+    """Return a pattern of the shell, made once: fnmatch forgets what it has made when there are many."""
     return re.compile(fnmatch.translate(text))
 
 
@@ -161,5 +161,5 @@ def judge(findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver] =
 
 
 def ok(check: str, subject: str, measured: str = "", expected: str = "") -> Finding:
-    """A finding that passes."""
+    """Return a finding that passes."""
     return Finding(check, subject, PASS, measured, expected)

@@ -108,7 +108,7 @@ class HcaFirmware:
     errors: Messages = ()
 
     def setting(self, name: str) -> typing.Optional[Setting]:
-        """A parameter by its name; None where the firmware does not have it, or nobody could be asked."""
+        """Return a parameter by its name; None where the firmware does not have it, or nobody could be asked."""
         return next((setting for setting in self.settings if setting.name == name), None)
 
     @property
@@ -137,7 +137,8 @@ class FirmwareIntent:
     max_acc_out_read: typing.Optional[int] = None
 
     def settings(self) -> dict[str, str]:
-        """By their names in the firmware, without the number of VFs, which is no less than each fabric needs."""
+        """Return the settings by their names in the firmware, without the number of VFs, which is no less than each
+        fabric needs."""
         wished = {
             field.name.upper(): getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -284,12 +285,12 @@ class NicDevices:
 
 
 def text(value: typing.Any) -> str:
-    """A value of YAML as mstconfig takes it: a boolean is True or False in both."""
+    """Return a value of YAML as mstconfig takes it: a boolean is True or False in both."""
     return str(value)
 
 
 def way_of_reset(device: str, address: str) -> str:
-    """An instruction: how the next values come into force.
+    """Return an instruction: how the next values come into force.
 
     mstfwreset can make a BlueField in NIC mode fall back to DPU mode [nic-configuration-operator PR 86]; some hosts
     load them by a cold start alone.
@@ -302,7 +303,7 @@ def way_of_reset(device: str, address: str) -> str:
 
 
 def number(value: typing.Optional[str]) -> typing.Optional[int]:
-    """The number that a value stands for: 1 of ``True(1)``, 16 of ``16``; None where it is none."""
+    """Return the number that a value stands for: 1 of ``True(1)``, 16 of ``16``; None where it is none."""
     if value is None:
         return None
     match = _IN_BRACKETS.match(value)

@@ -258,12 +258,12 @@ class Hca:
 
     @property
     def all_netdevs(self) -> tuple[Netdev, ...]:
-        """Its network interfaces, those that a pod has as well."""
+        """Return its network interfaces, those that a pod has as well."""
         return (*self.netdevs, *(self.held.netdevs if self.held else ()))
 
     @property
     def all_ports(self) -> tuple[Port, ...]:
-        """Its ports, also where a pod has the RDMA device."""
+        """Return its ports, also where a pod has the RDMA device."""
         return self.ports or (self.held.ports if self.held else ())
 
     @property
@@ -292,12 +292,12 @@ class NodeHcas:
         return tuple(found.values())
 
     def at(self, address: typing.Optional[str]) -> typing.Optional[Hca]:
-        """The function at a PCI address; None where the node shows none there."""
+        """Return the function at a PCI address; None where the node shows none there."""
         return next((hca for hca in self.hcas if hca.pci is not None and hca.pci.address == address), None)
 
     def carrier(self, hca: Hca) -> typing.Optional[Hca]:
-        """The HCA with an RDMA device that stands for this function too, because both are parts of one bond (RoCE);
-        None when there is none."""
+        """Return the HCA with an RDMA device that stands for this function too, because both are parts of one bond
+        (RoCE); None when there is none."""
         bonds = {netdev.bond for netdev in hca.netdevs if netdev.bond}
         others = (
             other for other in self.hcas if other.rdma_device and any(netdev.bond in bonds for netdev in other.netdevs)

@@ -73,5 +73,5 @@ class HostNeeds:
 
     @property
     def machine_memlock(self) -> typing.Optional[Memlock]:
-        """The limit that a MachineConfig sets; None where none does."""
+        """Return the limit that a MachineConfig sets; None where none does."""
         return self.memlock if self.memlock is not None and self.memlock.by == "machine_config" else None

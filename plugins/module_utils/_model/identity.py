@@ -66,7 +66,7 @@ class Identity:
 
     @property
     def every(self) -> tuple[str, ...]:
-        """The UUID, where there is one, and each serial number, in the form of ``keys``."""
+        """Return the UUID, where there is one, and each serial number, in the form of ``keys``."""
         uuid = (min(self.uuid, swapped(self.uuid)),) if self.uuid else ()
         return (*uuid, *(f"serial {one.lower()}" for one in self.serials))
 
@@ -209,7 +209,7 @@ class Claims:
 
     @functools.cached_property
     def _owners(self) -> dict[str, list[str]]:
-        """Names of nodes by what each is called."""
+        """Return the names of nodes by what each is called."""
         found: dict[str, list[str]] = {}
         for name in self._names:
             for key in self.of(name).every:
@@ -218,7 +218,7 @@ class Claims:
 
     @functools.cached_property
     def _at(self) -> dict[str, list[str]]:
-        """Names of nodes by the place of their BMC."""
+        """Return names of nodes by the place of their BMC."""
         found: dict[str, list[str]] = {}
         for name, place in sorted(self.places.items()):
             found.setdefault(place, []).append(name)
@@ -240,8 +240,8 @@ def _may_be(node: Identity, machine: Identity, by_serial: typing.Optional[bool])
 
 
 def uuid_of(text: typing.Any) -> str:
-    """A UUID in lower case with dashes; empty for any other text, and for one that boards have whose maker has set
-    none.
+    """Return a UUID in lower case with dashes; empty for any other text, and for one that boards have whose maker has
+    set none.
 
     >>> uuid_of("4C4C4544-0035-3510-8054-C6C04F503347"), uuid_of("00000000-0000-0000-0000-000000000000")
     ('4c4c4544-0035-3510-8054-c6c04f503347', '')
@@ -254,7 +254,7 @@ def uuid_of(text: typing.Any) -> str:
 
 
 def serial_of(text: typing.Any) -> str:
-    """A serial number; empty where there is none, or what stands in its place.
+    """Return a serial number; empty where there is none, or what stands in its place.
 
     >>> serial_of(" F54P1G3 "), serial_of("To be filled by O.E.M."), serial_of("0123456789")
     ('F54P1G3', '', '')
@@ -266,12 +266,12 @@ def serial_of(text: typing.Any) -> str:
 
 
 def identity_of(uuid: typing.Any, serials: typing.Iterable[typing.Any]) -> Identity:
-    """The identity in texts of somebody else's; what is none of it is left out."""
+    """Return the identity in texts of somebody else's; what is none of it is left out."""
     return Identity(uuid_of(uuid), tuple(dict.fromkeys(filter(None, map(serial_of, serials)))))
 
 
 def swapped(uuid: str) -> str:
-    """The same UUID with the bytes of its first three fields in the other order.
+    """Return the same UUID with the bytes of its first three fields in the other order.
 
     >>> swapped("00112233-4455-6677-8899-aabbccddeeff")
     '33221100-5544-7766-8899-aabbccddeeff'

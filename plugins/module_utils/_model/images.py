@@ -35,7 +35,7 @@ class ImageReference:
 
     @property
     def identity(self) -> str:
-        """The whole name, as a list of registries may hold it."""
+        """Return the whole name, as a list of registries may hold it."""
         return f"{self.repository}{'@' if self.form == 'digest' else ':'}{self.version}"
 
 

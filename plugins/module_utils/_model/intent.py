@@ -271,7 +271,7 @@ class Fabric:
 
     @property
     def pool(self) -> typing.Optional[NvIpamPool]:
-        """The pool of nv-ipam; None with whereabouts, and without addresses of the fabric's own."""
+        """Return the pool of nv-ipam; None with whereabouts, and without addresses of the fabric's own."""
         return self.ipam.pool if self.ipam else None
 
 

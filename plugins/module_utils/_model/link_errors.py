@@ -51,7 +51,7 @@ def reading_of(run: str, seen: typing.Iterable[SeenTopology]) -> ErrorReading:
 
 
 def growth(before: typing.Mapping[str, int], later: typing.Mapping[str, int], names: typing.Container[str]) -> int:
-    """By how much counters of a port have risen. What one that was cleared meanwhile shows came since then.
+    """Return by how much counters of a port have risen. What one that was cleared meanwhile shows came since then.
 
     :param names: of the counters that count here
     """

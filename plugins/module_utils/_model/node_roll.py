@@ -46,7 +46,7 @@ class Difference:
 
     @property
     def identity(self) -> str:
-        """The same in each run that wants the same, whatever the node has now."""
+        """Return the same in each run that wants the same, whatever the node has now."""
         return hashlib.sha256("\0".join((self.source, self.key, self.wanted)).encode()).hexdigest()[:16]
 
 
@@ -212,8 +212,8 @@ class NodeRoll:
 
 
 def proven(before: NodeRoll, later: NodeRoll) -> NodeRoll:
-    """A roll, with what a look after its resets has shown of the nodes that nobody had looked at. Of the others nothing
-    changes."""
+    """Return a roll, with what a look after its resets has shown of the nodes that nobody had looked at. Of the others
+    nothing changes."""
     found = {outcome.node: outcome for outcome in later.outcomes}
 
     def of(one: NodeOutcome) -> NodeOutcome:

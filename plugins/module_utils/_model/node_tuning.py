@@ -32,7 +32,7 @@ class Settings:
 
     @property
     def sections(self) -> dict[str, dict[str, str]]:
-        """Those that have a key."""
+        """Return those that have a key."""
         found = {"cpu": self.cpu, "vm": self.vm, "sysctl": self.sysctl, "modules": self.modules}
         return {name: keys for name, keys in found.items() if keys}
 

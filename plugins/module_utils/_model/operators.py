@@ -275,7 +275,7 @@ def labels_needed(intent: Intent) -> dict[str, str]:
 
 
 def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = False) -> tuple[Needed, ...]:
-    """The operators that this intent and this job need, in the order in which they are installed."""
+    """Return the operators that this intent and this job need, in the order in which they are installed."""
     why: dict[str, list[str]] = {}
 
     def need(name: str, reason: str) -> None:

@@ -110,7 +110,7 @@ PROFILES: dict[str, Traits] = {
 
 
 def traits(fabric: Fabric) -> Traits:
-    """The row of the fabric's profile."""
+    """Return the row of the fabric's profile."""
     return PROFILES[fabric.profile]
 
 
@@ -148,7 +148,7 @@ def kind_of(fabric: Fabric) -> Kind:
 
 
 def attachment_kind(fabric: Fabric) -> str:
-    """Kind of the object from which pods get their interface; empty where they need none."""
+    """Return the kind of the object from which pods get their interface; empty where they need none."""
     if fabric.profile == "rdma_shared":
         return IPOIB if is_infiniband(fabric) else MACVLAN
     if fabric.profile == "host_device":
@@ -163,7 +163,7 @@ def attachment_name(fabric: Fabric) -> str:
 
 
 def resource_of(fabric: Fabric, cluster: ClusterIntent) -> str:
-    """The extended resource that its pods ask for, openshift.io/mlx_compute; empty when none."""
+    """Return the extended resource that its pods ask for, openshift.io/mlx_compute; empty when none."""
     return f"{traits(fabric).prefix or cluster.resource_prefix}/{fabric.resource_name}" if fabric.resource_name else ""
 
 
@@ -177,12 +177,12 @@ def pods_on_a_node(fabric: Fabric) -> int:
 
 
 def rails(fabric: Fabric) -> range:
-    """Its rails, one for each HCA of a node; the pod network is one as well."""
+    """Return its rails, one for each HCA of a node; the pod network is one as well."""
     return range(max(1, fabric.select.hcas_per_node))
 
 
 def definitions(fabric: Fabric) -> tuple[str, ...]:
-    """Names of the custom resource definitions of which its objects are."""
+    """Return the names of the custom resource definitions of which its objects are."""
     kinds = [attachment_kind(fabric)] if attachment_kind(fabric) else []
     kinds += (
         ["SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovOperatorConfig"] if traits(fabric).functions else []
@@ -196,7 +196,7 @@ def definitions(fabric: Fabric) -> tuple[str, ...]:
 
 
 def reporting(fabric: Fabric) -> tuple[str, ...]:
-    """Kind and name of the objects whose status says whether NVIDIA's network operator is done with them."""
+    """Return the kind and name of the objects whose status says whether NVIDIA's network operator is done with them."""
     return (
         (f"NicClusterPolicy {NIC_POLICY}", f"{attachment_kind(fabric)} {fabric.network.name}")
         if needs_nic_policy(fabric)

@@ -87,8 +87,8 @@ class Record:
 
 
 def duration(record: Record) -> typing.Optional[float]:
-    """Seconds from its start to its end; None where it does not say. Never negative: a clock may be set back in
-    between."""
+    """Return the seconds from its start to its end; None where it does not say. Never negative: a clock may be set back
+    in between."""
     try:
         span = datetime.datetime.fromisoformat(record.finished) - datetime.datetime.fromisoformat(record.started)
     except (TypeError, ValueError):
@@ -117,8 +117,8 @@ def passes(judged: typing.Iterable[Judged]) -> dict[str, int]:
 
 
 def describe(record: Record) -> list[str]:
-    """The judgement over a stage, as lines for a terminal: one line of counts, what was changed or would be, then what
-    is not a pass.
+    """Return the judgement over a stage, as lines for a terminal: one line of counts, what was changed or would be,
+    then what is not a pass.
 
     A cause that many have is said once. Warnings of more than ``MOST_WARNINGS`` causes are one line: they close no
     gate.
@@ -198,5 +198,5 @@ def _described(same: typing.Sequence[Judged]) -> typing.Iterator[str]:
 
 
 def record_data(record: Record) -> dict[str, typing.Any]:
-    """The record as JSON can hold it; ``load(Record, data)`` takes it back."""
+    """Return the record as JSON can hold it; ``load(Record, data)`` takes it back."""
     return {str(key): value for key, value in to_data(record).items()}

@@ -45,7 +45,7 @@ def login_for(name: str, known: Logins) -> typing.Optional[Login]:
 
 
 def secrets_of(known: Logins) -> set[str]:
-    """All that must not be shown: the pairs, their parts, and tokens."""
+    """Return all that must not be shown: the pairs, their parts, and tokens."""
     found: set[str] = set()
     for login in known.values():
         pair = base64.b64decode(login.basic).decode("utf-8", "replace") if login.basic else ""

@@ -88,5 +88,5 @@ class Roce:
 
     @property
     def traffic_class(self) -> int:
-        """The byte in the packet: DSCP, and that the sender understands ECN."""
+        """Return the byte in the packet: DSCP, and that the sender understands ECN."""
         return self.dscp << 2 | 2

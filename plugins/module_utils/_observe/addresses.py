@@ -117,8 +117,8 @@ def _taken(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[Ta
 
 
 def _attachments(items: typing.Iterable[Resource], pools: typing.Sequence[SharedPool]) -> tuple[list[Taken], list[str]]:
-    """The networks of NetworkAttachmentDefinitions, and those that can't be told, each with the reason. A tenant may
-    make any number: of a namespace that has more than ``_MOST_ATTACHED``, the others are one reason.
+    """Return the networks of NetworkAttachmentDefinitions, and those that can't be told, each with the reason. A tenant
+    may make any number: of a namespace that has more than ``_MOST_ATTACHED``, the others are one reason.
     """
     taken: list[Taken] = []
     unclear: dict[str, None] = {}

@@ -283,7 +283,8 @@ def _kept(
     clock: Clock,
     pause: typing.Callable[[float], None],
 ) -> typing.Iterator[tuple[str, Outcome]]:
-    """The namespaces that may not be deleted, each with what became of it. One that is being deleted is past that.
+    """Yield the namespaces that may not be deleted, each with what became of it. One that is being deleted is past
+    that.
 
     What is being deleted in them is awaited until one and the same moment: who plants many namespaces holds up nothing
     longer than who plants one.
@@ -336,7 +337,7 @@ def leftovers(
 
 
 def _labelled(item: Resource) -> AppliedObject:
-    """An object of the collection by its own words."""
+    """Return an object of the collection by its own words."""
     return _identity((item["metadata"].get("labels") or {}).get("linerate.rdma/fabric", ""), item)
 
 
@@ -382,7 +383,7 @@ def _bare(item: Resource) -> Resource:
 def _left_of(
     cluster: Cluster, kind: str, removal: Removal, asked: typing.Container[tuple[str, str]]
 ) -> dict[tuple[str, str], Resource]:
-    """The objects of a kind that are still there, by namespace and name.
+    """Return the objects of a kind that are still there, by namespace and name.
 
     :param asked: namespaces and names of what is to go
     """
@@ -429,8 +430,8 @@ def _list(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]
 
 
 def _labelled_as(cluster: Cluster, kind: str, namespace: str, selector: str) -> tuple[Resource, ...]:
-    """The objects of a kind with a label. Where they are too large to be read, as tenants may make theirs, with no more
-    than what a deletion needs.
+    """Return the objects of a kind with a label. Where they are too large to be read, as tenants may make theirs, with
+    no more than what a deletion needs.
 
     :raises ApiError: refused
     """
@@ -461,7 +462,7 @@ def _essence(kind: str, item: Resource) -> Resource:
 
 
 def existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource]:
-    """The object of that kind and name as it is; None where there is none, or the server does not know the kind.
+    """Return the object of that kind and name as it is; None where there is none, or the server does not know the kind.
 
     :raises ApiError: the server cannot be reached, or does not tell
     """
@@ -476,7 +477,7 @@ def existing(cluster: Cluster, definition: Resource) -> typing.Optional[Resource
 
 
 def stable(resource: Resource) -> Resource:
-    """The object without status and what the server writes into metadata: what can be compared."""
+    """Return the object without status and what the server writes into metadata: what can be compared."""
     metadata = {key: value for key, value in resource.get("metadata", {}).items() if key not in _VOLATILE}
     return {
         **{key: value for key, value in resource.items() if key not in ("status", "metadata")},

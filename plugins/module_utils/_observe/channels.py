@@ -135,8 +135,8 @@ class Way:
         return Channels(found)
 
     def _tunnel(self, url: str, seconds: float) -> typing.Optional[socket.socket]:
-        """A connection to the API server through a proxy, with TLS; None where there is no proxy, and the library
-        connects by itself.
+        """Return a connection to the API server through a proxy, with TLS; None where there is no proxy, and the
+        library connects by itself.
 
         The library reads the answer of a proxy without a limit of its bytes or its time.
 
@@ -304,7 +304,7 @@ class _Socket(_Base):  # type: ignore[misc]
 
     @property
     def sock(self) -> typing.Any:
-        """The socket of the connection; the library sets it before it asks for the websocket."""
+        """Return the socket of the connection; the library sets it before it asks for the websocket."""
         return self._sock
 
     @sock.setter
@@ -410,7 +410,7 @@ class Channels:
         return any(events & ~select.POLLOUT for _number, events in poll.poll(max(0.0, seconds) * 1000))
 
     def _there(self) -> typing.Any:
-        """The socket, unless another thread has closed it."""
+        """Return the socket, unless another thread has closed it."""
         if self._socket.sock is None:
             raise ConnectionError("closed here")
         return self._socket.sock

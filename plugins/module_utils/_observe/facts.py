@@ -57,7 +57,7 @@ _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
 
 
 def _largest_part(value: typing.Any) -> str:
-    """The part of a value that has the longest text, in words; empty where it has no parts."""
+    """Return the part of a value that has the longest text, in words; empty where it has no parts."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     size, name = max(((len(json_of(part)), str(name)) for name, part in parts), default=(0, ""))
     return f". {size} bytes of it are {'entry ' if isinstance(value, list) else ''}{shown(name)}" if size else ""
@@ -70,7 +70,7 @@ def _count_functions(value: typing.Any) -> int:
 
 
 def file_name(node: str) -> str:
-    """The name of a node's file: nothing in a host's name leads out of the folder.
+    """Return the name of a node's file: nothing in a host's name leads out of the folder.
 
     >>> file_name("worker-1.example"), file_name("../etc")
     ('worker-1.example.json', '%2E.%2Fetc.json')
@@ -150,7 +150,7 @@ class FactFolder:
         return json_of(redact(vars(fact)))
 
     def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
-        """A fact of this run; None when there is none, or only one of another run.
+        """Read a fact of this run; None when there is none, or only one of another run.
 
         :raises FileError: there is a file, and it is no such fact
         """
@@ -192,7 +192,7 @@ class FactFolder:
         return {node: self._observed(kind, node) for node in nodes}
 
     def all_of(self, node: str) -> tuple[Observed, dict[str, str]]:
-        """All that this run saw of a node: values by kind, and by kind why there is none.
+        """Return all that this run saw of a node: values by kind, and by kind why there is none.
 
         :raises FileError: the folder can't be read
         """
@@ -211,7 +211,7 @@ class FactFolder:
         return values, errors
 
     def value(self, kind: str) -> typing.Any:
-        """The value of a fact about the cluster; None when this run has none.
+        """Return the value of a fact about the cluster; None when this run has none.
 
         :raises FileError: it can't be read, or nothing was seen
         """
@@ -318,7 +318,7 @@ def now() -> str:
 
 
 def clock() -> datetime.datetime:
-    """The moment, UTC."""
+    """Return the moment, UTC."""
     return datetime.datetime.now(datetime.timezone.utc)
 
 

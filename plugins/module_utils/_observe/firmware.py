@@ -49,7 +49,7 @@ class Tool:
 
 
 def find_tool() -> Tool:
-    """The tool that reads and writes settings.
+    """Find the tool that reads and writes settings.
 
     :raises ToolMissing: none is there
     """
@@ -67,7 +67,7 @@ def find_tool() -> Tool:
 def read_firmware(
     hcas: NodeHcas, root: str = "/sys", chosen: typing.Container[str] = (), every: bool = False
 ) -> NodeFirmware:
-    """The firmware of the physical functions, in their order.
+    """Read the firmware of the physical functions, in their order.
 
     :param root: sysfs of the kernel that the tools ask: they see no function that is not there
     :param chosen: PCI addresses; empty: all
@@ -90,7 +90,7 @@ def read_firmware(
 
 
 def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[Setting, ...], str]:
-    """All settings of an HCA, and what the tool failed to read of them; empty when nothing.
+    """Return all settings of an HCA, and what the tool failed to read of them; empty when nothing.
 
     :raises ParseError: what it says is no table of settings
     """

@@ -26,7 +26,7 @@ _Value = typing.TypeVar("_Value")
 
 
 def kept(report_dir: str) -> list[str]:
-    """Names of the runs that are kept, the oldest first. What else lies there is nobody's business here.
+    """Return the names of the runs that are kept, the oldest first. What else lies there is nobody's business here.
 
     :raises FileError: the folder can't be read
     """

@@ -38,8 +38,8 @@ _MORE = 10
 
 
 def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServer, ...]:
-    """A server on each port, each ended by itself after ``live_seconds``. Servers that an earlier, interrupted run left
-    are stopped first.
+    """Start a server on each port, each ended by itself after ``live_seconds``. Servers that an earlier, interrupted
+    run left are stopped first.
 
     Returns when each of them waits for requests or has ended; ibping itself says nothing when it is ready.
 
@@ -207,7 +207,7 @@ def _await_quiet(processes: typing.Sequence[typing.Any]) -> None:
 
 
 def _sessions(leaders: typing.Sequence[int]) -> list[int]:
-    """All processes of these sessions."""
+    """Return all processes of these sessions."""
     result = []
     for name in os.listdir("/proc"):
         if name.isdigit():

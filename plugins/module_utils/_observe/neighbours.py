@@ -90,7 +90,7 @@ def _known() -> dict[str, tuple[str, ...]]:
 
 
 def _bounded(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> dict[str, tuple[str, ...]]:
-    """The first neighbours of each interface; that it has more is among the errors."""
+    """Return the first neighbours of each interface; that it has more is among the errors."""
     many = {name: len(addresses) for name, addresses in known.items() if len(addresses) > MOST_ADDRESSES}
     errors += [
         f"neighbours: {name} knows {count} hardware addresses, of which the first {MOST_ADDRESSES} are taken"
@@ -136,7 +136,7 @@ def _hear(listener: socket.socket, heard: dict[SwitchPort, None], name: str, err
 
 
 def _socket(name: str) -> socket.socket:
-    """A socket that gets the frames of LLDP of one interface, and has its NIC let them in.
+    """Return a socket that gets the frames of LLDP of one interface, and has its NIC let them in.
 
     :raises OSError: there is no such interface, or the user may not (CAP_NET_RAW)
     """

@@ -80,7 +80,7 @@ def observe(
 def _selecting(
     policy: DriverPolicy, selector: typing.Mapping[str, str], nodes: typing.Iterable[ClusterNode]
 ) -> DriverPolicy:
-    """A policy with the nodes that its selector takes."""
+    """Return a policy with the nodes that its selector takes."""
     if not selector:
         return policy
     return dataclasses.replace(

@@ -253,8 +253,8 @@ class _Daemon(typing.NamedTuple):
 def _daemon(
     item: Resource, namespace: str, bound: typing.Collection[typing.Container[str]]
 ) -> typing.Optional[_Daemon]:
-    """The config daemon of the operator in ``namespace``, and what is called multus and has the rights for that; None
-    of another DaemonSet.
+    """Return the config daemon of the operator in ``namespace``, and what is called multus and has the rights for that;
+    None of another DaemonSet.
 
     :raises ResourceError: it is none
     """

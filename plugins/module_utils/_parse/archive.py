@@ -25,7 +25,7 @@ _MOST = 65536
 
 
 def place_of(said: typing.Any) -> typing.Optional[Place]:
-    """A folder, or an address that takes PUT; None where nobody names one.
+    """Parse a folder, or an address that takes PUT; None where nobody names one.
 
     :param said: value of the variable, of whatever type
     :raises ArchiveError: it is neither

@@ -168,7 +168,7 @@ def _may_be_deep(text: bytes, most: int) -> bool:
 
 
 def _shallow(text: bytes, most: int) -> bytes:
-    """The same JSON, with null for each list and mapping that lies deeper."""
+    """Return the same JSON, with null for each list and mapping that lies deeper."""
     if not _may_be_deep(text, most):
         return text
     kept, end, depth = [], 0, 0

@@ -69,8 +69,8 @@ def _is_done(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values)
 
 
 def _value(key: Key, attribute: BiosAttribute, wanted: Values) -> typing.Any:
-    """The first of the wanted values that the attribute may take, as the BMC tells it; None where it may take none of
-    them."""
+    """Return the first of the wanted values that the attribute may take, as the BMC tells it; None where it may take
+    none of them."""
     for one in wanted:
         if attribute.allowed:
             found = [value.value for value in attribute.allowed if matches(key, [one], value.value, value.label)]

@@ -47,8 +47,8 @@ def with_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[St
 
 
 def held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
-    """The same, without the rolls when one of their nodes can't be done now: it would be rebooted a second time. So all
-    of them wait."""
+    """Return the same, without the rolls when one of their nodes can't be done now: it would be rebooted a second time.
+    So all of them wait."""
     names = {roll.name for roll in rolls}
     mine = [step for step in steps if step.pool in names or step.also in names]
     if not mine or any(step.phase == "wait" for step in mine if step.pool):

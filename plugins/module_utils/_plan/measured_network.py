@@ -70,7 +70,7 @@ class ForeignNetwork(RdmaError):
 def copy_of(
     found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent, namespace: str, run: str
 ) -> Object:
-    """The copy, owned by a run.
+    """Return the copy, owned by a run.
 
     :param found: the NetworkAttachmentDefinition in the namespace of the jobs
     :param namespace: of the copy
@@ -153,7 +153,7 @@ def _wanted(fabric: Fabric, cluster: ClusterIntent) -> Object:
 
 
 def _resource(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> str:
-    """The device plugin's resource that the network names; empty when it needs none."""
+    """Return the device plugin's resource that the network names; empty when it needs none."""
     annotations = (found.get("metadata") or {}).get("annotations") or {}
     said, wanted = annotations.get(RESOURCE) or "", resource_of(fabric, cluster)
     needed = traits(fabric).functions or attachment_kind(fabric) == HOST_DEVICE

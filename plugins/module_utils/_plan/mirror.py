@@ -19,8 +19,8 @@ _OCI = "oci://"
 
 
 def chart_on_mirror(chart: Chart, mirror: Mirror) -> Chart:
-    """The chart as the mirror has it, which is a registry: one of a repository is below the repository's name there. A
-    folder or an archive stays."""
+    """Return the chart as the mirror has it, which is a registry: one of a repository is below the repository's name
+    there. A folder or an archive stays."""
     if chart.repository:
         name = f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}"
         found = on_mirror(name, mirror)

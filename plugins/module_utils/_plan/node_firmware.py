@@ -148,7 +148,7 @@ def of_nodes(
 
 
 def to_set(host: OfHost, reset_for: typing.Container[str]) -> dict[str, dict[str, str]]:
-    """By the address of an HCA what has to be set in it.
+    """Return, by the address of an HCA, what has to be set in it.
 
     :param reset_for: identities of differences for which the node was reset already: what did not take then is not
         tried again

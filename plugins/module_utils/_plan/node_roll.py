@@ -194,7 +194,7 @@ def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster
 
 
 def lines(planned: RollPlan) -> tuple[str, ...]:
-    """The plan in words, one line for each node with something to say, in the order of their turns."""
+    """Return the plan in words, one line for each node with something to say, in the order of their turns."""
     told = sorted(
         (step for step in planned.steps if step.is_due or step.blockers or step.untaken or step.also or step.notes),
         key=lambda step: (step.wave == 0, step.wave),
@@ -287,7 +287,7 @@ def action_of(differences: typing.Sequence[Difference]) -> StepAction:
 
 
 def untaken(differences: typing.Iterable[Difference], mark: typing.Optional[Mark], boot: str) -> tuple[Difference, ...]:
-    """Those for which the node was reset, and has booted since."""
+    """Return those for which the node was reset, and has booted since."""
     if mark is None or not mark.reset or not boot or boot == mark.boot:
         return ()
     return tuple(one for one in differences if one.needs != "nothing" and one.identity in mark.differences)
@@ -359,7 +359,7 @@ def _looked_into(
     inventory: typing.Container[str],
     awaited: typing.Container[str],
 ) -> NodeStep:
-    """A step that takes its node down, with the pods that go, and all that is in its way."""
+    """Return a step that takes its node down, with the pods that go, and all that is in its way."""
     going = [pod for pod in cluster.pods if pod.node == node.name and leaves(pod, True, "")]
     lost = tuple(f"{pod.namespace}/{pod.name}" for pod in going if not pod.owner and not pod.ended)
     blockers = []

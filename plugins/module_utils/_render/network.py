@@ -32,7 +32,7 @@ RENDERERS: dict[str, typing.Callable[[Fabric, ClusterIntent], Object]] = {
 
 
 def namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object:
-    """A namespace of jobs. It keeps its own level of Pod Security, unless the intent says one with a reason.
+    """Render a namespace of jobs. It keeps its own level of Pod Security, unless the intent says one with a reason.
 
     :param fabrics: whose networks are in it
     """
@@ -65,7 +65,7 @@ class Rendered:
 
 
 def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: typing.Mapping[str, Members]) -> Rendered:
-    """All objects of all fabrics. One fabric that cannot be written does not keep the others back.
+    """Render all objects of all fabrics. One fabric that cannot be written does not keep the others back.
 
     :param members: of each fabric by its name
     """

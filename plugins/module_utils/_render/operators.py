@@ -43,7 +43,7 @@ def configuration(
     job: typing.Optional[JobNeeds],
     examples: typing.Sequence[Object],
 ) -> typing.Optional[Object]:
-    """The object; None where it can only be made of an example, and the ClusterServiceVersion shows none.
+    """Render the object; None where it can only be made of an example, and the ClusterServiceVersion shows none.
 
     :param namespace: of the operator
     :param examples: objects of this kind that its ClusterServiceVersion shows

@@ -165,7 +165,7 @@ def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> 
 
 
 def _by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
-    """A list of things by their names; None when it is no such list, or two have one name."""
+    """Return a list of things by their names; None when it is no such list, or two have one name."""
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         return None
     for keys in _NAMES:

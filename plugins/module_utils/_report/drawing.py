@@ -23,8 +23,8 @@ _SWITCH = re.compile(r"\AMF0;(.+):[^:]+\Z")
 
 
 def figure(shown: Drawing) -> Html:
-    """The drawing with its legend; nothing of a fabric without switches is worth a drawing. One too large for a drawing
-    has the reason instead."""
+    """Render the drawing with its legend; nothing of a fabric without switches is worth a drawing. One too large for a
+    drawing has the reason instead."""
     if shown.why_not:
         caption = element("figcaption", element("b", f"{shown.name}: topology"), element("span", shown.words))
         return element("figure", caption, element("p", shown.why_not, class_="more"), class_="wide")

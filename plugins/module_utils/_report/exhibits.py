@@ -72,7 +72,7 @@ Charts = typing.Mapping[str, Chart]
 
 
 def charts(record: typing.Optional[Record], facts: Seen) -> Charts:
-    """The InfiniBand fabrics that have a topology, by name.
+    """Return the InfiniBand fabrics that have a topology, by name.
 
     :param record: of stage fabric, if there is one
     :raises Undrawable: its facts do not load
@@ -108,7 +108,7 @@ def memberships(record: typing.Optional[Record], facts: Seen, known: Charts) -> 
 
 
 def matrices(record: Record, facts: Seen, known: Charts) -> tuple[Matrix, ...]:
-    """The matrices of a stage; none of a stage that has no pairs, or did not come so far.
+    """Return the matrices of a stage; none of a stage that has no pairs, or did not come so far.
 
     :raises Undrawable: its facts do not load
     """
@@ -373,7 +373,7 @@ def _reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typing.Se
 
 
 def _names(cells: typing.Iterable[tuple[str, str]], nodes: typing.Sequence[str]) -> tuple[str, ...]:
-    """All nodes that take part, also those that nobody could ask."""
+    """Return all nodes that take part, also those that nobody could ask."""
     return tuple(sorted({*nodes, *(name for ends in cells for name in ends)}, key=by_number))
 
 

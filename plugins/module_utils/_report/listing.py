@@ -65,8 +65,8 @@ def closing_groups(report: Report) -> dict[str, tuple[Group, ...]]:
 
 
 def listing(found: typing.Sequence[Group], pages: str = PAGES) -> typing.Iterator[Html]:
-    """An article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the others
-    folded.
+    """Yield an article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the
+    others folded.
 
     :param pages: address of what explains a finding, with ``{page}`` for its name
     """
@@ -206,7 +206,7 @@ def _consequences(left: typing.Sequence[Step]) -> typing.Optional[Html]:
 
 
 def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:
-    """All passes, folded; of each check the first few.
+    """Render all passes, folded; of each check the first few.
 
     :param record: where each of them is
     """

@@ -35,7 +35,7 @@ class Mentions:
                 self._words = max(self._words, len(words))
 
     def of(self, text: str) -> set[str]:
-        """All names that a text has as a whole."""
+        """Return all names that a text has as a whole."""
         text = text[:_MOST_TEXT]
         words = [match.span() for match in _WORD.finditer(text)]
         found: set[str] = set()

@@ -106,7 +106,7 @@ def _about(report: Report) -> Html:
 
 
 def _strip(report: Report, with_nodes: bool) -> Html:
-    """All stages on one line, and the nodes; each leads to its section."""
+    """Render all stages on one line, and the nodes; each leads to its section."""
     chips = []
     for stage in report.stages:
         words = (element("span", stage.name.replace("_", " ")), element("small", _outcome(stage)))

@@ -18,7 +18,7 @@ _WORST_FIRST: tuple[Action, ...] = ("unknown", "reboot", "drain", "configure", "
 
 
 def fates(plan: DisruptionPlan) -> list[list[NodePlan]]:
-    """Nodes with one fate for one reason, the worst first."""
+    """Return the nodes with one fate for one reason, the worst first."""
     alike: dict[tuple[Action, tuple[str, ...], tuple[str, ...]], list[NodePlan]] = {}
     for node in plan.nodes:
         alike.setdefault((node.action, node.reasons, node.blockers), []).append(node)

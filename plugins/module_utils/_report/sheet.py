@@ -395,7 +395,7 @@ class _Tree:
             yield Said(now)
 
     def ports(self) -> tuple[Device, ...]:
-        """A row for each port, and one for an HCA without."""
+        """Return a row for each port, and one for an HCA without."""
         found = []
         for hca in self.hcas:
             wanted = hca.name in self.seen.wanted

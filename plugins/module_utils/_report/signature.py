@@ -102,7 +102,7 @@ class Figures(typing.NamedTuple):
 
 
 def render_signature(report: Report, evidence: Evidence) -> str:
-    """The sheet as an HTML page that needs nothing from outside."""
+    """Render the sheet as an HTML page that needs nothing from outside."""
     return document(
         f"Acceptance of run {report.run}",
         _STYLE,

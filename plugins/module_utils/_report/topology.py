@@ -85,7 +85,7 @@ class Drawing:
 
 
 def drawing(chart: Chart, judged: typing.Iterable[Judged]) -> Drawing:
-    """The drawing of a fabric, with what the findings accuse.
+    """Return the drawing of a fabric, with what the findings accuse.
 
     :param judged: of all stages
     """
@@ -153,7 +153,7 @@ class _Said:
         return self._counts[name]
 
     def marks(self, name: str) -> tuple[str, ...]:
-        """The first few findings that have a name, and how many more there are."""
+        """Return the first few findings that have a name, and how many more there are."""
         more = self._counts[name] - _MOST_SAID
         return (*self._texts.get(name, ()), *([f"{more} more findings, see the list"] if more > 0 else []))
 
@@ -246,7 +246,7 @@ def _called(node: FabricNode) -> str:
 def _row(
     graph: _Graph, keys: typing.Sequence[str], said: _Said, bad_hcas: typing.Container[tuple[str, str]]
 ) -> tuple[tuple[Item, ...], dict[str, str]]:
-    """The items of a tier, and in which item each of its nodes or switches is."""
+    """Return the items of a tier, and in which item each of its nodes or switches is."""
     single = list(keys)
     if len(keys) > MOST_IN_ROW:
         single = [key for key in keys if said.about(graph.names[key])][:MOST_MARKED]

@@ -129,7 +129,7 @@ class Report:
 
     @functools.cached_property
     def seen(self) -> Seen:
-        """The facts, which each format shows a part of."""
+        """Return the facts, which each format shows a part of."""
         return Seen(self.facts)
 
     @property
@@ -200,7 +200,7 @@ def newest(records: typing.Mapping[str, Record]) -> str:
 
 
 def verdict_line(report: Report, path: str) -> str:
-    """The last word of a run, on one line."""
+    """Return the last word of a run, on one line."""
     return one_line(f"linerate.rdma: {report.summary} - report: {path}")
 
 
@@ -225,7 +225,7 @@ def stats(report: Report, path: str, plan: str = "") -> dict[str, typing.Any]:
 
 
 def first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str, str]]:
-    """The first of the findings that close a gate, as data; None when there is none."""
+    """Return the first of the findings that close a gate, as data; None when there is none."""
     finding = next(iter(findings), None)
     return (
         {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")}

@@ -26,7 +26,7 @@ _LAST = ("ServiceAccount", "SecurityContextConstraints")
 def admitted(
     cluster: Cluster, fabrics: typing.Sequence[Fabric], run: str, own: bool = True, former: typing.Iterable[str] = ()
 ) -> typing.Iterator[tuple[Fabric, ...]]:
-    """The fabrics, with an account in ``pods.service_account`` whose pods are admitted.
+    """Yield the fabrics, with an account in ``pods.service_account`` whose pods are admitted.
 
     The account is in the namespace of the measurement alone, and on OpenShift the constraints are bound to it there. A
     fabric that names an account keeps it, and what an admin has prepared (docs/rbac/measuring-openshift.yml) is left as

@@ -21,7 +21,7 @@ Charts = typing.Mapping[str, ChartWithValues]
 
 
 def on_the_mirror(charts: Charts, mirror: Mirror) -> dict[str, ChartWithValues]:
-    """The charts where the mirror has them. Their values still name the images of the sources."""
+    """Return the charts where the mirror has them. Their values still name the images of the sources."""
     return {name: (chart_on_mirror(chart, mirror), values) for name, (chart, values) in charts.items()}
 
 

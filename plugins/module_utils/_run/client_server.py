@@ -38,7 +38,7 @@ def endless() -> float:
 
 
 def failure_of(result: CommandResult) -> typing.Optional[Failure]:
-    """The failure of a command that ran in a pod, None when it exited with 0."""
+    """Return the failure of a command that ran in a pod, None when it exited with 0."""
     return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
 
 

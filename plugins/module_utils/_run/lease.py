@@ -49,7 +49,7 @@ _AGAIN = 1.0
 
 
 def clock() -> float:
-    """Seconds that also count while the machine sleeps: the Lease runs out meanwhile."""
+    """Return the seconds that also count while the machine sleeps: the Lease runs out meanwhile."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
 
 
@@ -145,7 +145,7 @@ class Keeper:
             self._pause(_AGAIN)
 
     def _left(self) -> float:
-        """Seconds for which nobody else can take the Lease."""
+        """Return the seconds for which nobody else can take the Lease."""
         return WORKING - (self._clock() - self._renewed)
 
     def _look_or_renew(self) -> None:

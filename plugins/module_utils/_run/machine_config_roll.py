@@ -219,8 +219,8 @@ class Roller:
         return any(unrendered(pool, seen, pools) for pool in pools)
 
     def _pause(self, changing: typing.Sequence[HostConfig]) -> dict[str, MachinePool]:
-        """The pools that take one of them, paused now, as they were before. What somebody else has paused stays that
-        one's."""
+        """Pause the pools that take one of them, and return them as they were before. What somebody else has paused
+        stays that one's."""
         pools = machines.machine_pools(self._cluster)
         mine = (pool for pool in pools if pool.paused_by_us or not pool.paused)
         before = {pool.name: pool for pool in mine if any(taken(pool, config, pools) for config in changing)}

@@ -210,7 +210,7 @@ class BandwidthRun:
         return results + self._looks(pool, fabric, usable, results, False)
 
     def _with_labels(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable) -> frozenset[str]:
-        """The pods whose perftest can give packets a flow label. rdma_cm takes one of its own."""
+        """Return the pods whose perftest can give packets a flow label. rdma_cm takes one of its own."""
 
         def can(pod: RdmaPod) -> bool:
             try:
@@ -374,7 +374,7 @@ class BandwidthRun:
         measured: typing.Sequence[PairResult],
         with_figure_passes: bool,
     ) -> list[PairResult]:
-        """The ends that failed and never passed, with partners that passed.
+        """Return the ends that failed and never passed, with partners that passed.
 
         :param with_figure_passes: a figure that is too low speaks against a link, which is told already, and not
             against an end
@@ -428,7 +428,7 @@ class BandwidthRun:
         return f"{end[1]} rail {end[0]} is left out, since its pairs with {folded(self._lost.out[end], 4)} were lost"
 
     def _not_made(self, fabric: Fabric, task: Task) -> PairResult:
-        """The result of a pair with an end that is left out."""
+        """Return the result of a pair with an end that is left out."""
         client = task.client_end in self._lost.out
         kind, why = LEFT_OUT[0 if client else 1], self._why_out(task.client_end if client else task.server_end)
         return _failed(fabric, task, kind, why)
@@ -436,8 +436,8 @@ class BandwidthRun:
     def _wider(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult]
     ) -> list[PairResult]:
-        """The results of a step, with those of a second measurement where a pair is too slow. The orders of a pair run
-        one after the other."""
+        """Return the results of a step, with those of a second measurement where a pair is too slow. The orders of a
+        pair run one after the other."""
         if self._too_slow is None:
             return list(measured)
         found = self._too_slow.choose(measured)
@@ -461,7 +461,7 @@ class BandwidthRun:
     def _once_more(
         self, fabric: Fabric, usable: Usable, pair: PairResult, amount: typing.Optional[Amount]
     ) -> PairResult:
-        """A pair with its figure of more queue pairs, or why there is none."""
+        """Return a pair with its figure of more queue pairs, or why there is none."""
         if amount is None:
             return pair
         client, server = usable[pair.client_end], usable[pair.server_end]
@@ -556,8 +556,8 @@ class BandwidthRun:
     def _attempt_or_not(
         self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int, end: float
     ) -> PairResult:
-        """An attempt. What nobody foresaw in what its ends printed is a failure of this pair: the others are still to
-        be measured."""
+        """Make an attempt. What nobody foresaw in what its ends printed is a failure of this pair: the others are still
+        to be measured."""
         try:
             return self._attempt(fabric, task, client, server, self._next_ports(), flow, end)
         except (ApiError, LeaseLost):

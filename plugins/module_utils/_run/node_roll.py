@@ -209,8 +209,8 @@ class Roller:
         return ""
 
     def _outcomes(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
-        """Those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others go no
-        further."""
+        """Yield those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others
+        go no further."""
         try:
             for _step, outcome in many.outcomes(self._turns.outcome, wave, len(wave), LeaseLost):
                 if isinstance(outcome, LeaseLost):
@@ -221,7 +221,7 @@ class Roller:
             raise
 
     def _ride(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
-        """Those that the machine config operator reboots."""
+        """Yield those that the machine config operator reboots."""
         work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
         ride = PoolReboot(
             work, self._cluster, self._hosts, self._turns.inventory, self._clock, self._sleep, self._say, self._stop

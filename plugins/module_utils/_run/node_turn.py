@@ -211,7 +211,7 @@ class Turns:
             raise
 
     def _cordoned(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
-        """The note of a node that takes no pods."""
+        """Return the note of a node that takes no pods."""
         if node.unschedulable:
             return mine
         mine = dataclasses.replace(mine, cordoned=True)

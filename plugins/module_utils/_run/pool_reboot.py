@@ -207,8 +207,8 @@ class PoolReboot:
     # The roll
 
     def _prepared(self) -> typing.Optional[typing.Sequence[str]]:
-        """Names of the pools that wait to be let go; None when nothing was applied. What is not rendered in time is let
-        go all the same."""
+        """Return the names of the pools that wait to be let go; None when nothing was applied. What is not rendered in
+        time is let go all the same."""
         try:
             prepared = self._pools.prepare(self._hosts, False)
         except LeaseLost:

@@ -151,8 +151,8 @@ class Remover:
         mine: typing.Sequence[ServiceVersion],
         versions: typing.Sequence[ServiceVersion],
     ) -> list[Resource]:
-        """Those that the operator brought, also where its ClusterServiceVersion is gone already, and that no other one
-        owns."""
+        """Return those that the operator brought, also where its ClusterServiceVersion is gone already, and that no
+        other one owns."""
         label = f"operators.coreos.com/{subscription.package}.{subscription.namespace}"
         owned = {name for version in mine for name in version.definitions}
         others = {name for version in versions if version not in mine for name in version.definitions}

@@ -124,7 +124,7 @@ def _decide(session: Session, reader: Reader, wanted: Wanted) -> tuple[NodeBios,
 
 
 def _kept(session: Session, reader: Reader, wanted: Wanted, job: str) -> NodeBios:
-    """The BIOS after a write that the BMC said yes to.
+    """Return the BIOS after a write that the BMC said yes to.
 
     :raises BmcError: something of it neither holds nor waits
     """

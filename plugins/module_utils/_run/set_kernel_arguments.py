@@ -127,7 +127,7 @@ def _lack(entries: typing.Iterable[Arguments], argument: str) -> bool:
 
 
 def _loader(root: str) -> tuple[typing.Optional[_Loader], str]:
-    """The boot loader's own tool, or why there is none."""
+    """Return the boot loader's own tool, or why there is none."""
     if os.path.lexists(os.path.join(root, _OSTREE)):
         return None, "the node's system is an image (ostree). Set them by a MachineConfig, or by rpm-ostree kargs."
     path = command.search_path()

@@ -114,7 +114,7 @@ class TuningSetter:
         )
 
     def _wait(self, text: str, limit: float) -> dict[str, NodeSetting]:
-        """The stand of all nodes once none is to be waited for, or at the end of the time."""
+        """Return the stand of all nodes once none is to be waited for, or at the end of the time."""
         start, told = self._clock(), ""
         while True:
             seconds = self._clock() - start

@@ -86,7 +86,7 @@ _PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {
 
 
 def take(world: ClusterState, change: Change) -> ClusterState:
-    """The world after a change.
+    """Return the world after a change.
 
     :raises ResourceError: an object that is none of its kind
     """
@@ -112,8 +112,8 @@ def take(world: ClusterState, change: Change) -> ClusterState:
 
 
 def gathered(news: typing.Iterable[Change]) -> typing.Iterator[Change]:
-    """The same news in fewer changes: each copies what is known of its kind. Two of one object stay two, since its
-    history counts both."""
+    """Yield the same news in fewer changes: each copies what is known of its kind. Two of one object stay two, since
+    its history counts both."""
     waiting: dict[str, Resource] = {}
     kind = ""
     for change in news:
@@ -267,8 +267,8 @@ class SteadyTimer:
         self._since: typing.Optional[dict[tuple[str, str], float]] = None
 
     def left(self, nodes: typing.Iterable[SyncNode], now: float) -> float:
-        """Seconds until all that are ready have been so for long enough; what is ready at the first call was so
-        ``before``."""
+        """Return the seconds until all that are ready have been so for long enough; what is ready at the first call was
+        so ``before``."""
         ready = {(node.fabric, node.node) for node in nodes if node.phase == "ready" and node.fabric in self._fabrics}
         start = now - self._before if self._since is None else now
         self._since = {key: (self._since or {}).get(key, start) for key in ready}
@@ -293,7 +293,7 @@ class Diagnostics:
         self._since: dict[tuple[str, str], float] = {}
 
     def at(self, judgements: typing.Iterable[Judgement], world: ClusterState, now: float) -> ClusterState:
-        """The world with what is due. What is suspect for the first time is given the same time to pass."""
+        """Return the world with what is due. What is suspect for the first time is given the same time to pass."""
         suspect = {
             (item.node.node, self._SOURCES[item.suspect]): item.suspect
             for item in judgements
@@ -321,7 +321,7 @@ class Diagnostics:
         return dataclasses.replace(world, pods=pods, logs=logs, parts=parts)
 
     def wake(self, now: float) -> typing.Optional[float]:
-        """Seconds until something is due; None when nothing is."""
+        """Return the seconds until something is due; None when nothing is."""
         return max(0.0, min(self._since.values()) + LOOK_SECONDS - now) if self._since else None
 
 
@@ -347,7 +347,7 @@ def look(
 
 
 def _last(nodes: tuple[SyncNode, ...], world: ClusterState) -> tuple[SyncNode, ...]:
-    """Nodes at the end of the time, those that still wait with what keeps the news from us."""
+    """Return the nodes at the end of the time, those that still wait with what keeps the news from us."""
     if not world.stale:
         return nodes
     away = (

@@ -158,7 +158,8 @@ def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typi
 def _shares(
     ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]
 ) -> tuple[dict[Test, Measured], float, bool]:
-    """The readings by test, as shares of what is usual in their class, the noise, and whether that is known well."""
+    """Return the readings by test, as shares of what is usual in their class, the noise, and whether that is known
+    well."""
     figures: dict[Test, list[float]] = {}
     for reading in readings:
         values = figures.get(reading.test)
@@ -276,8 +277,8 @@ def _norms(
 
 
 def _causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> frozenset[int]:
-    """The links that may be what makes a way slow. Where only one is left, and what is measured speaks against that one
-    too, others come back."""
+    """Return the links that may be what makes a way slow. Where only one is left, and what is measured speaks against
+    that one too, others come back."""
     against = {number: _against(number, slow, over, noise) for number in slow.way}
     left = frozenset(number for number, doubt in against.items() if doubt < CLEAR)
     if len(left) == 1 and against[next(iter(left))] > _CONTRARY:
@@ -310,7 +311,7 @@ def _against(number: int, slow: Measured, over: typing.Mapping[int, typing.Seque
 def _accused(
     candidates: typing.Mapping[Test, typing.AbstractSet[int]], measured: typing.Mapping[Test, Measured], noise: float
 ) -> dict[int, float]:
-    """The links that are the only candidate of slow ways, with what they do."""
+    """Return the links that are the only candidate of slow ways, with what they do."""
     alone: dict[int, list[Measured]] = {}
     for test, numbers in candidates.items():
         if len(numbers) == 1:
@@ -376,8 +377,8 @@ def _switches(
 
 
 def _highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
-    """Those that carry as much as the best one does, as far as the noise tells: what is lower has another cause, or a
-    second one."""
+    """Return those that carry as much as the best one does, as far as the noise tells: what is lower has another cause,
+    or a second one."""
     best = max(items, key=lambda item: item.share)
     readings = {len(item.shares) for item in items}
     apart = {count: CLEAR * noise * best.share * math.sqrt(1 / count + 1 / len(best.shares)) for count in readings}

@@ -23,8 +23,8 @@ PORT_OF_LABEL = frozenset(("mlx5_core", "ice", "hns3", "mana", "ionic"))
 
 
 def flow_label(rail: int, source: str, target: str, other: int = 0) -> int:
-    """The label of all tests from one node to another, so that each takes the way that the first one took. 0 would be
-    none.
+    """Return the label of all tests from one node to another, so that each takes the way that the first one took. 0
+    would be none.
 
     :param other: number of a further flow of theirs
     """
@@ -37,5 +37,5 @@ def udp_port(label: int) -> int:
 
 
 def not_of_label(drivers: typing.Iterable[str]) -> list[str]:
-    """The drivers of which it is not known whether they make a port of the label."""
+    """Return the drivers of which it is not known whether they make a port of the label."""
     return sorted(set(drivers) - PORT_OF_LABEL)

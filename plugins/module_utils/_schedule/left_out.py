@@ -79,7 +79,8 @@ class LostPairs:
 
 
 def _told(results: typing.Iterable[PairResult], usual: float) -> tuple[set[Pair], set[Pair]]:
-    """The pairs that gave a figure in each direction, and those of which one took longer than usual and gave none."""
+    """Return the pairs that gave a figure in each direction, and those of which one took longer than usual and gave
+    none."""
     every = list(results)
     failed = {result.pair for result in every if result.failure}
     return {result.pair for result in every} - failed, {

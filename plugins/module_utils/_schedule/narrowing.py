@@ -35,7 +35,7 @@ class Narrowing:
         self._made = 0
 
     def next(self, evidence: Evidence) -> typing.Optional[Round]:
-        """The next round, or None when no test can tell more, or so little that it is not worth a round."""
+        """Return the next round, or None when no test can tell more, or so little that it is not worth a round."""
         if self._made == MOST_ROUNDS:
             return None
         self._made += 1

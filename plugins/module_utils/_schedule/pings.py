@@ -73,7 +73,7 @@ def plan(
 
 
 def _further(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> dict[str, list[str]]:
-    """By node, whom else it meets."""
+    """Return, by node, the others that it meets."""
     result: dict[str, list[str]] = {node: [] for node in nodes}
     for one, other in dict.fromkeys((min(pair), max(pair)) for pair in pairs):
         result[one].append(other)

@@ -28,7 +28,7 @@ Nodes = typing.Sequence[str]
 
 
 def check(intent: Intent, nodes: Nodes) -> tuple[Finding, ...]:
-    """Findings on the addresses of each fabric, then on all of them together."""
+    """Return findings on the addresses of each fabric, then on all of them together."""
     findings: list[Finding] = []
     for index, fabric in enumerate(intent.fabrics):
         findings += run_rule(_check_fabric, fabric, f"rdma_fabrics[{index}].ipam", nodes)
@@ -76,7 +76,7 @@ def needed_on_a_node(fabric: Fabric) -> int:
 
 
 def need(fabric: Fabric, nodes: int) -> str:
-    """The arithmetic, for a reader."""
+    """Return the arithmetic, for a reader."""
     return f"{nodes * pods_on_a_node(fabric)} addresses: {nodes} nodes x {_each(fabric)}"
 
 
@@ -127,7 +127,7 @@ def _check_pool(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
 
 
 def _gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """A gateway that is on no network at all."""
+    """Find a gateway that is on no network at all."""
     if ipam.gateway is not None and not is_address(ipam.gateway):
         remedy = "Correct the gateway, or remove it: RDMA traffic of one subnet needs none."
         yield _bad(

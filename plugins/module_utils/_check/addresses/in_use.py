@@ -63,7 +63,7 @@ def _is_ours(owner: str, networks: typing.Container[str]) -> bool:
 
 
 def _legible(seen: AddressFacts) -> AddressFacts:
-    """The same, where what is no network counts as unread."""
+    """Return the same, where what is no network counts as unread."""
     wrong = [item for item in seen.taken if not _is_network(item.network)]
     errors = (*seen.errors, *(f"{item.owner}: '{item.network}' is no network" for item in wrong))
     return dataclasses.replace(seen, taken=tuple(item for item in seen.taken if item not in wrong), errors=errors)
@@ -187,7 +187,7 @@ def _share(kind: str, share: typing.Optional[int]) -> str:
 
 
 def _overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequence[Taken]) -> Finding:
-    """The range, and the networks that its routes lead to, against all that is in use."""
+    """Return the range, and the networks that its routes lead to, against all that is in use."""
     expected = "no overlap with networks of pods, services, nodes and other attachments"
     # attachments last: who makes many of them hides nothing that is worse
     met = sorted((item for item in taken if _meets(network, item)), key=lambda item: item.kind == "attachment")

@@ -61,7 +61,7 @@ def bounds(
 
 
 def limited(name: str, function: str, limit: int, node: typing.Optional[NodeHcas]) -> Bound:
-    """A rate limit of a virtual function.
+    """Return a rate limit of a virtual function.
 
     :param name: of the node
     :param function: its PCI address

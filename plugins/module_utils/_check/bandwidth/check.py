@@ -79,8 +79,8 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings on the rounds, for each HCA, each pod, each pair, for who is left as a suspect, and on what was left
-    behind."""
+    """Return findings on the rounds, for each HCA, each pod, each pair, for who is left as a suspect, and on what was
+    left behind."""
     findings: list[Finding] = []
     seen = facts.bandwidth or BandwidthFacts((), ())
     nodes = {**read(facts.hcas), **read(facts.functions)}
@@ -119,8 +119,8 @@ NOTHING = Facts()
 def verdicts(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
 ) -> tuple[Pairs, Pairs]:
-    """The pairs that passed in all that was measured of them, and those that did not. A figure that is no measurement
-    is in neither.
+    """Return the pairs that passed in all that was measured of them, and those that did not. A figure that is no
+    measurement is in neither.
 
     :param seen: what is known of the links so far
     """
@@ -134,7 +134,7 @@ def verdicts(
 def ways_between(
     fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Iterable[RdmaPod]] = None
 ) -> tuple[typing.Optional[PathTable], str]:
-    """The ways between the ports of a fabric, or None and why they are not known.
+    """Return the ways between the ports of a fabric, or None and why they are not known.
 
     :param pods: only the ports of these, as far as they can be used; None: of all nodes
     """
@@ -213,7 +213,7 @@ def _figures(ground: Ground, pairs: typing.Iterable[PairResult]) -> list[bool]:
 def to_be_layered(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts, wanted: str
 ) -> tuple[PairResult, ...]:
-    """The pairs that are to be measured layer by layer.
+    """Return the pairs that are to be measured layer by layer.
 
     :param wanted: ``none``, ``suspects`` or ``all``
     """
@@ -318,7 +318,7 @@ def _suspects(
 
 
 def sound(fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Facts = NOTHING) -> BandwidthFacts:
-    """The same without the pairs whose figure is no measurement."""
+    """Return the same without the pairs whose figure is no measurement."""
     result: list[PairResult] = []
     for fabric in fabrics:
         ground = _ground(fabric, seen, measured.pods)

@@ -65,7 +65,7 @@ class Carried:
 
     @property
     def alone(self) -> typing.Optional[int]:
-        """The one that took all of it."""
+        """Return the one that took all of it."""
         number = max(self.shares, key=lambda one: self.shares[one], default=None)
         return number if number is not None and self.shares[number] >= _ALL else None
 
@@ -153,7 +153,7 @@ class Counted:
         )
 
     def _name(self, port: PortGrowth) -> str:
-        """A port, with the other end of its link."""
+        """Name a port, with the other end of its link."""
         at = (port.guid, port.port)
         if at not in self._links:
             return f"{self._ways.name_of(port.guid)} port {port.port}"
@@ -271,7 +271,7 @@ class Counted:
         return [text]
 
     def carried(self, test: Test, pair: CountedPair, end: int) -> typing.Optional[Carried]:
-        """The uplinks of the leaf of one end that took what was sent; None where that can't be told.
+        """Return the uplinks of the leaf of one end that took what was sent; None where that can't be told.
 
         :param end: 0: of the client's leaf, out of it; 1: of the server's, into it. The two directions of a link are an
             even number and the next one

@@ -59,7 +59,7 @@ def pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[PairResult]) 
 
 
 def unheard(check: str, fabric: Fabric, membership: Membership, neighbours: Neighbours, covered: bool) -> list[Finding]:
-    """The ports of which it is not known to which switch they are cabled.
+    """Report the ports of which it is not known to which switch they are cabled.
 
     All of them were measured, whether few are unheard or all. So it warns either way: to know less of the ways is no
     better.

@@ -51,7 +51,7 @@ Loss = tuple[list[LayerName], typing.Optional[float], typing.Optional[LayerStep]
 def check_layers(
     ground: Ground, pairs: typing.Iterable[tuple[str, PairLayers]], bound: Least, hcas: Hcas
 ) -> list[Finding]:
-    """A finding for each pair that was to be measured layer by layer.
+    """Return a finding for each pair that was to be measured layer by layer.
 
     :param pairs: of the fabric, with their subjects
     :param bound: the floor of a pair, or what others of its kind reach, where that is more
@@ -181,7 +181,7 @@ def _as_pair(pair: PairLayers, step: LayerStep) -> PairResult:
 
 
 def _doubted(ground: Ground, pair: PairLayers, step: LayerStep) -> LayerStep:
-    """The step without a figure that is no measurement."""
+    """Return the step without a figure that is no measurement."""
     wanted = wider(ground.fabric, pair.more_than) if pair.more_than is not None else None
     shown = dataclasses.replace(
         _as_pair(pair, step), queue_pairs=wanted.queue_pairs if wanted else ground.fabric.pods.queue_pairs
@@ -220,7 +220,7 @@ def _fall(steps: typing.Sequence[LayerStep], at: LayerStep, before: float, now: 
 
 
 def _with(text: str, causes: typing.Iterable[Bound]) -> str:
-    """The text with what explains it."""
+    """Return the text with what explains it."""
     return " ".join([text.strip(), *(f"This explains it: {cause.text}." for cause in causes)])
 
 
@@ -297,7 +297,7 @@ def _causes(
 
 
 def _hca(hcas: Hcas, end: LayerEnd) -> typing.Optional[Hca]:
-    """The physical function of an end, as the node shows it."""
+    """Return the physical function of an end, as the node shows it."""
     seen = hcas.get(end.node)
     if seen is None or seen.value is None:
         return None

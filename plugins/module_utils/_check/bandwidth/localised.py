@@ -229,7 +229,7 @@ class _Known:
         return direction.source, direction.target
 
     def _end(self, number: int) -> typing.Optional[End]:
-        """The end whose cable this is."""
+        """Return the end whose cable this is."""
         found = self._ways.end_of(number)
         return None if found is None else (found.rail, found.node)
 

@@ -24,7 +24,7 @@ _NEW_SPEEDS = frozenset(("NDR", "XDR"))
 
 
 def on_rail(fabric: Fabric, rail: int) -> str:
-    """The rail in a subject, where a node has more than one."""
+    """Return the rail in a subject, where a node has more than one."""
     return f" rail {rail}" if fabric.select.hcas_per_node > 1 else ""
 
 
@@ -50,7 +50,7 @@ _MORE = (
 
 
 def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> list[Finding]:
-    """The findings on one measurement.
+    """Return the findings on one measurement.
 
     :param best: of each kind of pair
     """
@@ -197,7 +197,7 @@ def _same_way(ground: Ground, pair: PairResult) -> bool:
 def _proven(
     check: str, subject: str, ground: Ground, pair: PairResult, average: float, expected: str, explained: bool
 ) -> Finding:
-    """The finding on a pair that reaches with more queue pairs what it must reach.
+    """Return the finding on a pair that reaches with more queue pairs what it must reach.
 
     :param explained: by the number of queue pairs
     """

@@ -150,7 +150,7 @@ def _hcas(route: NcclRoute, process: NcclProcess) -> list[str]:
 
 
 def _named(names: typing.Iterable[str]) -> str:
-    """The first ones of many, for the reader."""
+    """Return the first ones of many, for the reader."""
     return folded(list(dict.fromkeys(names)), _NAMED)
 
 
@@ -212,7 +212,7 @@ def _channels(
 
 
 def _uneven(ranks: Ranks) -> typing.Iterator[Finding]:
-    """An HCA that carries more channels than another one of the same host."""
+    """Report an HCA that carries more channels than another one of the same host."""
     loads: dict[str, dict[str, set[tuple[int, int]]]] = {}
     for rank, process in ranks:
         for route in _over(rank):
@@ -234,7 +234,7 @@ def _uneven(ranks: Ranks) -> typing.Iterator[Finding]:
 
 
 def _far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
-    """A GPU that uses an HCA of another NUMA node."""
+    """Report a GPU that uses an HCA of another NUMA node."""
     found: dict[str, dict[str, None]] = {}
     for rank, process in ranks:
         tuning = seen.tunings.get(rank.host)

@@ -67,8 +67,8 @@ class Judged:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings on each pod, each test, each step of each collective, and on what was left behind. Where nothing is
-    wanted, one that says so."""
+    """Return findings on each pod, each test, each step of each collective, and on what was left behind. Where nothing
+    is wanted, one that says so."""
     wanted, expected = (
         intent.cluster.collectives,
         "collectives on each node, where the intent has rdma_cluster.collectives",

@@ -82,5 +82,5 @@ def rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[Row, ...]:
 
 
 def figure_of(measure: Measure, row: Row) -> str:
-    """The figure with its unit; the number of nodes where it is not that of a pair."""
+    """Return the figure with its unit; the number of nodes where it is not that of a pair."""
     return f"{row.value:.4g} {measure.unit} on {row.nodes} nodes"

@@ -35,7 +35,7 @@ def is_control_plane(node: ClusterNode, nodes: typing.Iterable[ClusterNode]) -> 
 
 
 def control_plane(nodes: typing.Sequence[ClusterNode]) -> tuple[ClusterNode, ...]:
-    """All such nodes."""
+    """Return all such nodes."""
     return tuple(filter(_has_role, nodes)) or tuple(node for node in nodes if MICROK8S in node.labels)
 
 

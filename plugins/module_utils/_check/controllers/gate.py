@@ -85,8 +85,8 @@ def room(stand: Stand, intent: ClusterIntent, inventory: typing.Container[str], 
 def counted(
     nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str], intent: ClusterIntent
 ) -> tuple[ClusterNode, ...]:
-    """The nodes of which max_unavailable says how many may be away: those of the inventory, and those that the node
-    selector takes beside them."""
+    """Return the nodes of which max_unavailable says how many may be away: those of the inventory, and those that the
+    node selector takes beside them."""
     return tuple(
         node for node in nodes if node.name in inventory or intent.node_selector.items() <= node.labels.items()
     )
@@ -172,7 +172,7 @@ def closed(
 
 
 def pauses(rolls: typing.Iterable[PoolPlan], stand: Stand, intent: ClusterIntent) -> tuple[HealthCheck, ...]:
-    """The health checks that are paused while MachineConfigPools roll."""
+    """Return the health checks that are paused while MachineConfigPools roll."""
     names = {name for roll in rolls if roll.machines for name in roll.nodes} if intent.pause_health_checks else set()
     watchers = [watching(node, stand.health_checks) for node in stand.nodes if node.name in names]
     return tuple(check for check in stand.health_checks if any(check in found for found in watchers))

@@ -84,7 +84,7 @@ _MIRRORS = "(Mirrors also failed: "
 
 
 def of_pods(namespace: str, name: str) -> Keys:
-    """Those of a pod of a fabric."""
+    """Return those of a pod of a fabric."""
     return Keys(
         "pods.image",
         "pods.image_pull_policy",

@@ -34,7 +34,7 @@ _GROUPS = {
 
 
 def how_to_install(operator: Operator, olm: bool = False) -> str:
-    """The next step of who lacks it.
+    """Return the next step of who lacks it.
 
     :param olm: operators are installed by OLM in this cluster
     """
@@ -58,8 +58,8 @@ def helm_install(chart: Chart) -> str:
 
 
 def half_installed(namespace: str) -> str:
-    """The next step where a release may have been cut off (pending-install, pending-upgrade) or have failed: Helm then
-    refuses to go on, or leaves it so."""
+    """Return the next step where a release may have been cut off (pending-install, pending-upgrade) or have failed:
+    Helm then refuses to go on, or leaves it so."""
     return (
         f"helm list -n {namespace} --all tells whether its release was cut off (pending-install) or failed;"
         " operators_install: true takes it up again"

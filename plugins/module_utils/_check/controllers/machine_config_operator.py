@@ -16,8 +16,9 @@ Names = typing.Container[str]
 
 
 def made_of(config: HostConfig, pools: typing.Iterable[MachinePool]) -> dict[str, dict[str, str]]:
-    """Names and labels of the MachineConfigs that stand for it: a MachineConfig itself; of a KubeletConfig one for each
-    pool that its selector takes, with the pool's name for a role. A selector without requirements takes none.
+    """Return the names and labels of the MachineConfigs that stand for it: a MachineConfig itself; of a KubeletConfig
+    one for each pool that its selector takes, with the pool's name for a role. A selector without requirements takes
+    none.
 
     [machine-config-operator pkg/controller/kubelet-config getPoolsForKubeletConfig, getManagedKubeletConfigKey]
     """
@@ -35,8 +36,8 @@ def made_of(config: HostConfig, pools: typing.Iterable[MachinePool]) -> dict[str
 
 
 def taken(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> tuple[str, ...]:
-    """Names of the MachineConfigs that a pool takes of what reboots machines; a pool of the user's own takes those of
-    the role worker as well."""
+    """Return the names of the MachineConfigs that a pool takes of what reboots machines; a pool of the user's own takes
+    those of the role worker as well."""
     return tuple(name for name, labels in made_of(config, pools).items() if matches(pool.config_selector, labels))
 
 
@@ -80,8 +81,8 @@ def others_behind(
     nodes: typing.Iterable[ClusterNode],
     inventory: typing.Container[str],
 ) -> typing.Optional[tuple[ClusterNode, ...]]:
-    """Nodes of a pool that are not ours and have not the MachineConfig that it wants. None while one of ours has not,
-    or none of ours is in it."""
+    """Return the nodes of a pool that are not ours and have not the MachineConfig that it wants. None while one of ours
+    has not, or none of ours is in it."""
     members = _members(pool, pools, nodes)
     late = tuple(node for node in members if node.machine_config != pool.wanted_config)
     ours = any(node.name in inventory for node in members) and not any(node.name in inventory for node in late)
@@ -91,7 +92,7 @@ def others_behind(
 def behind(
     pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]
 ) -> tuple[ClusterNode, ...]:
-    """Nodes of a pool that have not the MachineConfig that it wants."""
+    """Return the nodes of a pool that have not the MachineConfig that it wants."""
     return tuple(node for node in _members(pool, pools, nodes) if node.machine_config != pool.wanted_config)
 
 

@@ -40,7 +40,7 @@ class Looked:
 
 
 def parent(nodes: typing.Iterable[ClusterNode]) -> str:
-    """The profile of OpenShift's own to which ours adds."""
+    """Return the profile of OpenShift's own to which ours adds."""
     return (
         "openshift-control-plane"
         if any(set(CONTROL_PLANE) & node.labels.keys() for node in nodes)

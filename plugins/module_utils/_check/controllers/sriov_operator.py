@@ -51,8 +51,8 @@ def differences(policy: Policy, interface: StateInterface) -> tuple[str, ...]:
 
 
 def nearest_match(policy: Policy, state: NodeState) -> str:
-    """The physical function of a node that comes nearest to the policy's nicSelector, and in what it differs; empty
-    when there is none."""
+    """Return the physical function of a node that comes nearest to the policy's nicSelector, and in what it differs;
+    empty when there is none."""
     if not state.interfaces:
         return ""
     near = min(state.interfaces, key=lambda interface: (len(differences(policy, interface)), interface.address))
@@ -228,7 +228,7 @@ class Turn:
 
 
 def pools_of(node: ClusterNode, pools: typing.Iterable[NodePool]) -> tuple[NodePool, ...]:
-    """The pools that a node is in; more than one is an error of the operator's."""
+    """Return the pools that a node is in; more than one is an error of the operator's."""
     return tuple(pool for pool in pools if not pool.offload and matches(pool.selector, node.labels))
 
 
@@ -283,7 +283,7 @@ def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
 def held_pods(
     pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: typing.Sequence[Budget]
 ) -> tuple[str, ...]:
-    """The pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words.
+    """Return the pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words.
 
     A tenant may have thousands of either: the first ``MOST_NAMED`` are named, and the others counted.
     """
@@ -336,8 +336,8 @@ def holds_back(pool: MachinePool) -> str:
 
 
 def machine_pool_of(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
-    """The MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes. None
-    where there is none."""
+    """Return the MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes.
+    None where there is none."""
     mine = sorted(
         (pool for pool in pools if matches(pool.selector, node.labels)), key=lambda pool: pool.name == "worker"
     )

@@ -208,7 +208,7 @@ def _check_sriov(name: str, hca: Hca) -> Finding:
 
 
 def _why_too_few(node: NodeHcas) -> tuple[str, str]:
-    """The nearest cause that the node itself shows."""
+    """Return the nearest cause that the node itself shows."""
     bare = [
         hca
         for hca in node.hcas
@@ -586,14 +586,14 @@ def _check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
 
 
 def _others(node: NodeHcas, chosen: typing.Iterable[Hca]) -> list[Hca]:
-    """The functions of a node beside some of its own. They are told apart as objects: to compare each with each takes
-    the square of their number."""
+    """Return the functions of a node beside some of its own. They are told apart as objects: to compare each with each
+    takes the square of their number."""
     known = set(map(id, chosen))
     return [hca for hca in node.hcas if id(hca) not in known]
 
 
 def _fitting(fabrics: typing.Sequence[Fabric], node: NodeHcas) -> list[Hca]:
-    """The HCAs of a node that could be members of one of the fabrics, each once."""
+    """Return the HCAs of a node that could be members of one of the fabrics, each once."""
     chosen = {id(hca) for fabric in fabrics for hca in candidates(fabric, node)}
     return [hca for hca in node.hcas if not hca.is_virtual and id(hca) in chosen]
 

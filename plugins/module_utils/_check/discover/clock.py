@@ -31,8 +31,8 @@ Range = tuple[float, float]
 
 
 def check(clocks: typing.Mapping[str, ObservedClock]) -> list[Finding]:
-    """A finding for each node. Where all nodes agree and the controller is alone, the controller's clock is named
-    instead."""
+    """Return a finding for each node. Where all nodes agree and the controller is alone, the controller's clock is
+    named instead."""
     ranges = {
         name: _ahead(seen.value) for name, seen in clocks.items() if seen.value is not None and seen.error is None
     }
@@ -49,7 +49,7 @@ def _ahead(clock: NodeClock) -> typing.Optional[Range]:
 
 
 def _least(found: Range) -> float:
-    """Seconds apart for sure."""
+    """Return the seconds by which they are apart for sure."""
     return max(found[0], -found[1], 0.0)
 
 

@@ -215,7 +215,8 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
 
 
 def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
-    """An HCA that the intent lists by its PCI address, whose port sees another subnet manager than the fabric's."""
+    """Check an HCA that the intent lists by its PCI address, whose port sees another subnet manager than the
+    fabric's."""
     if not fabric.select.pci:
         return []
     seen: dict[str, str] = {}

@@ -83,7 +83,7 @@ _MOST_WORDS = 10_000_000
 
 
 def _between(leaves: set[str], asked: set[str], links: typing.Sequence[Link]) -> set[str]:
-    """Those of some switches that lie on a shortest way between two leaves.
+    """Return those of some switches that lie on a shortest way between two leaves.
 
     One bit stands for each leaf, so that all of them are walked from at once: a large fabric has hundreds.
     """

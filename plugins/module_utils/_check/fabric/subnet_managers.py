@@ -22,7 +22,7 @@ _SEE_MASTER = "See the log of the master; try saquery -s and saquery SMIR by han
 def check_managers(
     fabric: Fabric, membership: Membership, seen: typing.Optional[SeenTopology], world: FabricFacts
 ) -> list[Finding]:
-    """The managers of a fabric that is known.
+    """Check the managers of a fabric that is known.
 
     :param seen: what a port of the fabric shows; None when none was asked
     """

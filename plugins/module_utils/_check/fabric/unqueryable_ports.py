@@ -35,8 +35,8 @@ _BARRIERS: dict[str, tuple[str, str]] = {
 
 
 def not_asked(fabric: Fabric, name: str, world: FabricFacts) -> tuple[Hca, ...]:
-    """The HCAs of a node that may be on a fabric, have a link, and could not be asked; all that have a link when the
-    node gave no answer at all."""
+    """Return the HCAs of a node that may be on a fabric, have a link, and could not be asked; all that have a link when
+    the node gave no answer at all."""
     hcas = candidates(fabric, world.nodes[name])
     if name not in world.subnets:
         return tuple(hca for hca in hcas if any(port.link_layer == "InfiniBand" and port.linked for port in hca.ports))

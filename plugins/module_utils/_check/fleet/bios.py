@@ -67,7 +67,7 @@ def way_out(bios: NodeBios) -> str:
 
 
 def states(bios: NodeBios, wanted: Wanted) -> tuple[BiosState, ...]:
-    """The state of each setting that something is wanted of."""
+    """Return the state of each setting that something is wanted of."""
     settings = {setting.key: setting for setting in bios.settings}
     return tuple(_state(bios, settings.get(key, BiosSetting(key)), values) for key, values in wanted.items())
 
@@ -99,7 +99,7 @@ def _state(bios: NodeBios, setting: BiosSetting, wanted: tuple[typing.Any, ...])
 
 
 def concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tuple[BiosAttribute, ...]:
-    """The attributes that must be as wanted: those that could be; all of them where none could."""
+    """Return the attributes that must be as wanted: those that could be; all of them where none could."""
     return tuple(one for one in setting.attributes if _knows(setting.key, one, wanted)) or setting.attributes
 
 
@@ -160,7 +160,7 @@ def is_right(
 
 
 def shown(attribute: BiosAttribute) -> str:
-    """An attribute with its value, and with what waits."""
+    """Return an attribute with its value, and with what waits."""
     return f"{attribute.name} {attribute.current}" + (
         "" if attribute.pending is None else f" ({attribute.pending} after a reset)"
     )

@@ -32,7 +32,8 @@ def ways_of(
     neighbours: typing.Optional[Neighbours] = None,
     across: bool = False,
 ) -> tuple[typing.Optional[PathTable], str]:
-    """The ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread`` says so.
+    """Return the ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread``
+    says so.
 
     :param topologies: answer of fabric_info of each node
     :param only: ports that take part, by rail and node; None: all
@@ -97,6 +98,6 @@ def coverage_finding(
 
 
 def listed(names: typing.Sequence[str], between: str) -> str:
-    """The first of them, and how many more there are."""
+    """Return the first of them, and how many more there are."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return between.join(names[:MOST_NAMES]) + more

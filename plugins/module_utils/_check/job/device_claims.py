@@ -94,7 +94,7 @@ def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Fi
 
 
 def _doubted(finding: Finding) -> Finding:
-    """The same where objects are left out that can't be read: what lacks may be one of them."""
+    """Return the same where objects are left out that can't be read: what lacks may be one of them."""
     return (
         dataclasses.replace(finding, status=UNKNOWN, why=f"{finding.why} Or it is one that can't be read.")
         if finding.status == FAIL

@@ -75,7 +75,7 @@ def ground_of(
 
 
 def lint(name: str, found: NicMap, ground: Ground) -> tuple[Finding, ...]:
-    """Findings on a map, one at least for each rule.
+    """Return findings on a map, one at least for each rule.
 
     :param name: of the map, for a reader
     """

@@ -36,7 +36,7 @@ class Scope:
 
     @property
     def workers(self) -> tuple[Container, ...]:
-        """The containers that compute: those with GPUs, else those for which somebody set NCCL's variables, else
+        """Return the containers that compute: those with GPUs, else those for which somebody set NCCL's variables, else
         all."""
         found = [item for item in self.template.containers if has_gpus(item)]
         found = found or [
@@ -87,7 +87,8 @@ class Scope:
         return disable is not None and disable.value is not None and read_integer(disable.value) != 0
 
     def value(self, name: str) -> typing.Optional[Variable]:
-        """The last setting of a variable in the containers that compute; what only a shell knows is no setting."""
+        """Return the last setting of a variable in the containers that compute; what only a shell knows is no
+        setting."""
         found = [item for container in self.workers for item in container.environment if item.name == name]
         return next((item for item in reversed(found) if item.value is not None or item.place.endswith(".env")), None)
 

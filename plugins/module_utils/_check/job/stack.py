@@ -55,7 +55,7 @@ _SHARED = (
 def check(
     resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource], world: JobSurroundings, stack: Stack
 ) -> tuple[Finding, ...]:
-    """Findings on what these jobs need; a job that can't be read is the linter's.
+    """Return findings on what these jobs need; a job that can't be read is the linter's.
 
     :param runtimes: to which TrainJobs among them refer
     """

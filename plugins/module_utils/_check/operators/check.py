@@ -65,7 +65,7 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings on the cluster as a whole and on each image, then two at least for each node."""
+    """Return findings on the cluster as a whole and on each image, then two at least for each node."""
     seen, cluster = facts.operators, intent.cluster
     if seen is None:
         why = "The API server was not asked, or gave no answer."

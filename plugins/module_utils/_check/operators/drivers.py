@@ -407,8 +407,8 @@ def _default_routes(
     platforms: typing.Mapping[str, ObservedPlatform],
     hcas: typing.Mapping[str, ObservedHcas],
 ) -> typing.Iterator[Finding]:
-    """A warning of nodes that lose their way to the API server while the driver of their HCAs is taken out and loaded
-    anew."""
+    """Yield a warning of nodes that lose their way to the API server while the driver of their HCAs is taken out and
+    loaded anew."""
     if policy.kind not in OF_NICS or policy.ready:
         return
     cut, unsure = [], []

@@ -29,7 +29,7 @@ def check_label(
     observed: typing.Optional[ObservedHcas],
     discovery: typing.Optional[tuple[FeatureDiscovery, ...]],
 ) -> Finding:
-    """The finding on one node.
+    """Return the finding on one node.
 
     :param observed: what the node itself shows
     :param discovery: None when nobody asked for the workers

@@ -48,7 +48,7 @@ class Told:
     verdict: typing.Optional[Verdict] = None
 
     def bad(self, *keys: Key) -> list[BiosState]:
-        """Those that are certainly not as wanted now."""
+        """Return those that are certainly not as wanted now."""
         return [self.states[key] for key in keys if key in self.states and self.states[key].state in _BAD]
 
 
@@ -77,8 +77,8 @@ def told(
 
 
 def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
-    """A finding about an HCA that the node leaves open, by its BMC: only what could not be read is decided so, and
-    never what contradicts itself."""
+    """Return a finding about an HCA that the node leaves open, by its BMC: only what could not be read is decided so,
+    and never what contradicts itself."""
     if said is None:
         return finding
     if said.error:
@@ -99,7 +99,7 @@ def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
 
 
 def explain(finding: Finding, said: typing.Optional[Told], *keys: Key) -> Finding:
-    """A finding about harm that the node shows, with what its BMC says of the settings that lead to it.
+    """Return a finding about harm that the node shows, with what its BMC says of the settings that lead to it.
 
     :param keys: those settings; that of VFs without any
     """
@@ -119,7 +119,7 @@ def explain(finding: Finding, said: typing.Optional[Told], *keys: Key) -> Findin
 
 
 def proven(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
-    """The settings of the BIOS that the node itself shows to be on, whatever its BMC knows of them.
+    """Return the settings of the BIOS that the node itself shows to be on, whatever its BMC knows of them.
 
     :param findings: about the node and its HCAs
     :param ari: whether all of its functions have it on

@@ -456,7 +456,7 @@ def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[Grou
 def _waits(
     hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice]
 ) -> typing.Iterator[_Objection]:
-    """A version, or a change of NVIDIA's operator, that is not in force yet."""
+    """Yield a version, or a change of NVIDIA's operator, that is not in force yet."""
     device = hca.pci.device if hca.pci else ""
     running = (seen.running.value if seen and seen.running else None) or hca.firmware
     stored, source = (

@@ -78,7 +78,7 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
 
 
 def _some(suspect: Suspect) -> str:
-    """The first of the pairs that a suspect explains, and how many more there are."""
+    """Return the first of the pairs that a suspect explains, and how many more there are."""
     more = f" and {len(suspect.explained) - 3} more" if len(suspect.explained) > 3 else ""
     return ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:3]) + more
 

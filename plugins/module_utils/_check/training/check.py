@@ -56,7 +56,7 @@ class _Got:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings on the log, on each rank in it, and on each host: its interface, its HCAs and its rails."""
+    """Return findings on the log, on each rank in it, and on each host: its interface, its HCAs and its rails."""
     wanted = intent.cluster.training
     if facts.log is None:
         return (_no_log(wanted),)
@@ -131,7 +131,8 @@ def _no_log(wanted: typing.Optional[Training]) -> Finding:
 
 
 def _used(log: NcclLog) -> dict[str, dict[str, bool]]:
-    """By host the RDMA devices that channels use; false for one that is but a number, as its name is not in the log."""
+    """Return, by host, the RDMA devices that channels use; false for one that is but a number, as its name is not in
+    the log."""
     names = {
         (process.host, process.pid): {device.index: device.name for device in process.devices}
         for process in log.processes
@@ -153,7 +154,7 @@ def _used(log: NcclLog) -> dict[str, dict[str, bool]]:
 
 
 def _members(fabrics: typing.Sequence[Fabric], facts: Facts) -> dict[tuple[str, str], tuple[Member, ...]]:
-    """The members of each fabric on each node."""
+    """Return the members of each fabric on each node."""
     nodes = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
     fleet = {fabric.name: by_leaf(resolve(fabric, nodes, subnets), facts.topologies) for fabric in fabrics}

@@ -64,7 +64,7 @@ class Judged:
 
 
 def wanted(intent: Intent, row: Row) -> Wanted:
-    """The intent's own word before the profile's."""
+    """Return the intent's own word before the profile's."""
     tuning = intent.cluster.tuning
     if row.name in tuning.expected:
         return Wanted(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
@@ -101,7 +101,7 @@ def choose_remedy(row: Row, nodes: typing.Mapping[str, typing.Iterable[Reading]]
 
 
 def judge(intent: Intent, row: Row, nodes: Nodes, strangers: Strangers) -> Judged:
-    """Findings about one row of all nodes; it is never without one."""
+    """Return findings about one row of all nodes; it is never without one."""
     want = wanted(intent, row)
     off: dict[str, tuple[Reading, ...]] = {}
     unread: dict[str, str] = {}
@@ -133,7 +133,7 @@ def _where(node: NodeTuning, row: str) -> set[str]:
 
 
 def names(nodes: typing.Iterable[str]) -> str:
-    """The first ones of many, for the reader."""
+    """Return the first ones of many, for the reader."""
     found = list(nodes)
     return ", ".join(found[:_MOST]) + (f" and {len(found) - _MOST} more" if len(found) > _MOST else "")
 
@@ -213,7 +213,7 @@ def _as_expected(row: Row, want: Wanted, nodes: Nodes) -> Finding:
 
 
 def _together(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
-    """Nodes of one key, together."""
+    """Return the nodes of one key, together."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, key in keys.items():
         groups.setdefault(key, []).append(name)

@@ -36,7 +36,7 @@ class Set:
 
 
 def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.Iterator[Finding]:
-    """A finding for each node at least; of an intent that asks for nothing to be set it is not to be called."""
+    """Yield a finding for each node at least; of an intent that asks for nothing to be set it is not to be called."""
     found = seen.found
     asked = [row.name for row in ROWS if row.setting is not None and wanted(intent, row).rule]
     if found is None:

@@ -90,8 +90,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings for an intent that could not be loaded: what is wrong in its shape, and what is wrong all the same in
-    the rest of it.
+    """Return findings for an intent that could not be loaded: what is wrong in its shape, and what is wrong all the
+    same in the rest of it.
 
     :param intent: the part that could be read
     """
@@ -108,8 +108,8 @@ def in_order(
     variables: typing.Mapping[str, typing.Any],
     origins: typing.Optional[typing.Mapping[str, str]] = None,
 ) -> tuple[Finding, ...]:
-    """Findings in the order in which the user wrote what they are about; a key that is not there stands behind its
-    mapping's others.
+    """Return findings in the order in which the user wrote what they are about; a key that is not there stands behind
+    its mapping's others.
 
     The remedy of one that is no pass ends with the file and the line in which that was written, where they are known.
 
@@ -125,7 +125,7 @@ def in_order(
 
 
 def _placed(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
-    """The finding with the place of its subject, or of the next greater part that was written."""
+    """Return the finding with the place of its subject, or of the next greater part that was written."""
     path = finding.subject if finding.status != PASS and origins else ""
     while path and path not in origins:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
@@ -156,7 +156,7 @@ def _position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> t
 
 
 def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tuple[Finding, ...]:
-    """Findings for an intent that could not be loaded."""
+    """Return findings for an intent that could not be loaded."""
     return tuple(
         Finding(f"{stage}.intent", problem.path or "intent", FAIL, problem.seen, problem.expected, *cause_of(problem))
         for problem in problems

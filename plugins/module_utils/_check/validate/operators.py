@@ -12,7 +12,7 @@ from ..._model.operators import Operator, needed
 
 
 def check(intent: Intent) -> typing.Iterator[Finding]:
-    """A row of the table each, in the order in which they are installed. What a job needs beside it is not in the
+    """Yield a row of the table each, in the order in which they are installed. What a job needs beside it is not in the
     intent; stage operators tells it."""
     for row in needed(intent):
         yield ok("validate.operators", row.operator.name, f"needed by {', '.join(row.why)}", _sources(row.operator))

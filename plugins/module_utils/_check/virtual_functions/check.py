@@ -45,7 +45,8 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings for each node; for each physical function that a fabric has on it; and for each fabric on each node."""
+    """Return findings for each node; for each physical function that a fabric has on it; and for each fabric on each
+    node."""
     findings: list[Finding] = []
     if not facts.nodes:
         why = "No node was asked, so nothing is known of any."
@@ -170,7 +171,7 @@ def _members(fabric: Fabric, name: str, functions: typing.Sequence[Layers]) -> F
 
 
 def _function(layers: Layers) -> list[Finding]:
-    """All findings on one physical function; without VFs there is but one thing to say."""
+    """Return all findings on one physical function; without VFs there is but one thing to say."""
     findings = [_count(layers)]
     if not layers.vfs:
         return findings
@@ -250,7 +251,7 @@ def _count(layers: Layers) -> Finding:
 def _wrong_layer(
     layers: Layers, in_kernel: int, desired: typing.Optional[int], reported: typing.Optional[int]
 ) -> tuple[str, str]:
-    """The first layer, from the intent down to the kernel, that does not pass on what it was told."""
+    """Return the first layer, from the intent down to the kernel, that does not pass on what it was told."""
     wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
     if sriov is None:
         return why_no_sriov.why(layers.hca)

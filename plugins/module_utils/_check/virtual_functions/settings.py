@@ -170,7 +170,7 @@ def _mtu(hca: Hca) -> typing.Optional[int]:
 
 
 def _seen(check: str, layers: Layers, measured: str, expected: str, what: str) -> Finding:
-    """A pass over the VFs that could be looked at; what is in pods was not."""
+    """Return a pass over the VFs that could be looked at; what is in pods was not."""
     hidden = layers.hidden
     if not hidden:
         return ok(check, layers.subject, measured, expected)

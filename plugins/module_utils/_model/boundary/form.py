@@ -38,11 +38,11 @@ class Form:
 
     @property
     def expected(self) -> str:
-        """The form with an example, for messages."""
+        """Return the form with an example, for messages."""
         return f"{self.words}, such as {self.example}"
 
     def parse(self, value: typing.Any) -> typing.Optional[str]:
-        """The text as the type writes it; None for any other text, and for what is no text."""
+        """Parse the text as the type writes it; None for any other text, and for what is no text."""
         if not isinstance(value, str) or not value or len(value) > self.longest:
             return None
         return self.read(value)
@@ -52,7 +52,7 @@ class Form:
         return self.parse(value) is not None
 
     def of(self, value: typing.Any, source: str) -> str:
-        """The text as the type writes it.
+        """Return the text as the type writes it.
 
         :param source: what gave it, for the message
         :raises ParseError: it is not of the type
@@ -107,7 +107,7 @@ class Bound:
 
 
 def shown(value: typing.Any) -> str:
-    """A refused value as a message may show it: short, in one line, without characters that steer a terminal."""
+    """Return a refused value as a message may show it: short, in one line, without characters that steer a terminal."""
     return line(cut(value if isinstance(value, str) else kind_of(value), _SHOWN))
 
 

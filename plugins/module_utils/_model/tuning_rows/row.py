@@ -85,8 +85,8 @@ def _fits(option: str, value: str) -> bool:
 
 
 def chosen(rule: str, best: str = "") -> tuple[str, str]:
-    """The one value to set for a rule, with ``>`` or ``<`` before it where the rule is a bound: what fits it already is
-    then left as it is.
+    """Return the one value to set for a rule, with ``>`` or ``<`` before it where the rule is a bound: what fits it
+    already is then left as it is.
 
     :param best: taken where the rule takes it
     """
@@ -99,8 +99,8 @@ def chosen(rule: str, best: str = "") -> tuple[str, str]:
 
 
 def rule_of(written: typing.Any) -> typing.Optional[str]:
-    """The rule that somebody wrote: a text or a whole number; None when it is none. A bare ``on`` of YAML is a boolean,
-    and no rule."""
+    """Return the rule that somebody wrote: a text or a whole number; None when it is none. A bare ``on`` of YAML is a
+    boolean, and no rule."""
     if isinstance(written, bool) or not isinstance(written, (str, int)):
         return None
     text = str(written).strip()

@@ -104,7 +104,7 @@ class Session:
         self._close()
 
     def get(self, path: str) -> dict[str, typing.Any]:
-        """A resource.
+        """Get a resource.
 
         :param path: on this BMC, perhaps with a query
         :raises BmcError: no answer, or none that is a resource
@@ -115,14 +115,14 @@ class Session:
         return resource
 
     def body(self, path: str) -> bytes:
-        """A resource as it was sent, for resource().
+        """Return a resource as it was sent, for resource().
 
         :raises BmcError: no answer
         """
         return self._got(path).body
 
     def resource(self, path: str, body: bytes) -> dict[str, typing.Any]:
-        """The resource in a body.
+        """Return the resource in a body.
 
         :raises BmcError: it is none
         """
@@ -135,7 +135,7 @@ class Session:
         return data
 
     def _got(self, path: str) -> Answer:
-        """The answer with a resource, wherever on this BMC it is."""
+        """Return the answer with a resource, wherever on this BMC it is."""
         for _redirect in range(_REDIRECTS + 1):
             answer = self._answer("GET", path)
             if answer.status == 200:
@@ -150,8 +150,8 @@ class Session:
         return self._etags.get(path, "")
 
     def send(self, method: str, path: str, write: Write) -> Answer:
-        """A write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent again
-        where the BMC says that it did not begin.
+        """Send a write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent
+        again where the BMC says that it did not begin.
 
         :raises BmcError: ``closed``, ``timeout`` or ``busy`` where nobody knows what became of it, else it was not
             taken
@@ -305,7 +305,7 @@ class Session:
             self._connection = None
 
     def error(self, cause: Cause, what: str, remedy: str) -> BmcError:
-        """An error of this BMC."""
+        """Return an error of this BMC."""
         return self.bmc.error(cause, what, remedy)
 
     @contextlib.contextmanager

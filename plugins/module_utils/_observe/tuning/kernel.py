@@ -99,7 +99,7 @@ def _processes(rows: Rows, proc: Reader) -> None:
 
 
 def _text(proc: Reader, pid: str, name: str) -> str:
-    """A file of a process, without the reader's errors: thousands come and go while they are read."""
+    """Return a file of a process, without the reader's errors: thousands come and go while they are read."""
     try:
         with open(os.path.join(proc.folder, pid, name), "rb", buffering=0) as file:
             return file.read(_MOST_OF_PROCESS).decode("utf-8", "replace")

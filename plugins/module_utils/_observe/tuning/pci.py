@@ -157,7 +157,7 @@ def _isolated(rows: Rows, sysfs: Reader) -> typing.Optional[frozenset[int]]:
 
 
 def _space(rows: Rows, function: Function, least: int, *for_rows: str) -> typing.Optional[bytes]:
-    """Its configuration space, or None with the reason at the rows."""
+    """Return its configuration space, or None with the reason at the rows."""
     before = len(function.sysfs.errors)
     space = function.sysfs.raw(f"{function.folder}/config")
     if space is None or len(space) <= least:

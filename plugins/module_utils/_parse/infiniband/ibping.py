@@ -34,7 +34,7 @@ class Counts(typing.NamedTuple):
 
 
 def parse(text: str) -> Counts:
-    """The statistics at the end of a run.
+    """Parse the statistics at the end of a run.
 
     :raises ParseError: none, as when it was killed; more than one; nothing transmitted; more received than transmitted
     """

@@ -159,8 +159,8 @@ def parse(lines: typing.Iterable[str]) -> NcclLog:
 
 
 def parse_files(files: typing.Iterable[tuple[str, typing.Iterable[str]]]) -> NcclLog:
-    """The same of several files, each with a name. Where several are logs, each is of one pod, and the processes say in
-    which files they are.
+    """Parse the same of several files, each with a name. Where several are logs, each is of one pod, and the processes
+    say in which files they are.
 
     :param files: a name, and lines as for ``parse``. The lines of a file are read before the next file is asked for
     :raises ParseError: as ``parse`` does
@@ -173,7 +173,7 @@ def parse_files(files: typing.Iterable[tuple[str, typing.Iterable[str]]]) -> Ncc
 
 
 def parse_text(text: str) -> NcclLog:
-    """The same of a text.
+    """Parse the same of a text.
 
     :raises ParseError: as ``parse`` does
     """
@@ -681,7 +681,7 @@ class _Reader:
     def _split(
         rank: _Rank, parent: typing.Optional[str], count: typing.Optional[str], color: typing.Optional[str]
     ) -> str:
-        """A name for a communicator without a commId that all its ranks agree on."""
+        """Return a name for a communicator without a commId that all its ranks agree on."""
         above = rank.process.on_gpu.get((rank.gpu, parent or ""))
         if above is not None:
             name = f"{above.name} split {count or ''} color {color}".replace("  ", " ")

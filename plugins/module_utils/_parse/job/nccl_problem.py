@@ -93,7 +93,7 @@ _LONGEST = 1000
 
 
 def classify(text: str) -> Kind:
-    """The kind of a problem; empty when it is not known here."""
+    """Return the kind of a problem; empty when it is not known here."""
     text = text[:_LONGEST]
     provider = libibverbs.parse(text).kind
     if provider is not None:

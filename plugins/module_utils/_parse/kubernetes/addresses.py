@@ -255,7 +255,7 @@ def parse_networks(
 
 
 def parse_network(text: str) -> Network:
-    """A network in CIDR form; bits beyond the prefix are dropped, as CNI does with routes.
+    """Parse a network in CIDR form; bits beyond the prefix are dropped, as CNI does with routes.
 
     :raises RangeError: it is none
     """

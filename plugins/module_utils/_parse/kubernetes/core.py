@@ -38,8 +38,8 @@ MOST_ASKED = 64
 
 
 def node(resource: Resource) -> ClusterNode:
-    """A v1 Node. A number of somebody else's resource that can't be read is no error: only who needs the resource looks
-    at it. What the node says of itself and is not of its type is not known.
+    """Parse a v1 Node. A number of somebody else's resource that can't be read is no error: only who needs the resource
+    looks at it. What the node says of itself and is not of its type is not known.
 
     :raises ResourceError: no Node
     """
@@ -75,7 +75,7 @@ def boot_of(resource: Resource) -> Boot:
 
 
 def internal_address(resource: Resource) -> typing.Optional[HostAddress]:
-    """The address of a v1 Node among nodes, IPv4 if it has both; None where it tells none.
+    """Return the address of a v1 Node among nodes, IPv4 if it has both; None where it tells none.
 
     :raises ResourceError: see ``internal_addresses``
     """
@@ -83,7 +83,7 @@ def internal_address(resource: Resource) -> typing.Optional[HostAddress]:
 
 
 def internal_addresses(resource: Resource) -> tuple[HostAddress, ...]:
-    """All addresses of a v1 Node among nodes, the kubelet's first one first.
+    """Return all addresses of a v1 Node among nodes, the kubelet's first one first.
 
     The kubelet writes them, and the API server takes any text.
 
@@ -118,7 +118,7 @@ def _extended(offered: Resource) -> tuple[dict[str, int], dict[str, str]]:
 
 
 def pod(resource: Resource) -> ClusterPod:
-    """A v1 Pod, as far as a drain cares.
+    """Parse a v1 Pod, as far as a drain cares.
 
     :raises ResourceError: none
     """
@@ -169,7 +169,7 @@ def _tolerates_cordon(toleration: typing.Mapping[str, typing.Any]) -> bool:
 
 
 def controller(resource: Resource) -> tuple[str, str]:
-    """Kind and name of what controls an object; empty when nothing does.
+    """Return the kind and name of what controls an object; empty when nothing does.
 
     :raises ResourceError: none
     """
@@ -178,8 +178,8 @@ def controller(resource: Resource) -> tuple[str, str]:
 
 
 def controller_uid(resource: Resource) -> str:
-    """The uid of what controls an object; empty when nothing does, or the text is no uid: whoever makes a pod writes
-    it, and the API server takes any text.
+    """Return the uid of what controls an object; empty when nothing does, or the text is no uid: whoever makes a pod
+    writes it, and the API server takes any text.
 
     :raises ResourceError: none
     """
@@ -192,7 +192,8 @@ def _controller(resource: Resource) -> typing.Mapping[str, typing.Any]:
 
 
 def budget(resource: Resource) -> Budget:
-    """A policy/v1 PodDisruptionBudget. One whose state is not known yet allows nothing, as the API server takes it.
+    """Parse a policy/v1 PodDisruptionBudget. One whose state is not known yet allows nothing, as the API server takes
+    it.
 
     A tenant writes its selector, and each of the namespace's pods is held against it: one that asks more than
     ``MOST_ASKED`` is taken for one of all pods.
@@ -216,7 +217,7 @@ def budget(resource: Resource) -> Budget:
 
 
 def workload(resource: Resource) -> Workload:
-    """A Deployment or a DaemonSet; ready counts only pods of the current generation.
+    """Parse a Deployment or a DaemonSet; ready counts only pods of the current generation.
 
     :raises ResourceError: neither
     """
@@ -276,5 +277,5 @@ def status(channel: str) -> Status:
 
 
 def status_message(channel: str) -> str:
-    """The words of a v1 Status; the text itself where it has none."""
+    """Return the words of a v1 Status; the text itself where it has none."""
     return status(channel).message or channel.strip()

@@ -97,7 +97,7 @@ def versions(groups: Resource) -> tuple[str, ...]:
 
 
 def resources(listed: Resource, base: str) -> tuple[ApiResource, ...]:
-    """The resources of an APIResourceList, without subresources.
+    """Return the resources of an APIResourceList, without subresources.
 
     :raises ResourceError: it is none
     """

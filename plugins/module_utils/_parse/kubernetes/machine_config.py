@@ -41,7 +41,8 @@ _SETTINGS = {
 
 
 def machine_pool(resource: Resource) -> MachinePool:
-    """A MachineConfigPool (machineconfiguration.openshift.io/v1). Conditions by their type: their order means nothing.
+    """Parse a MachineConfigPool (machineconfiguration.openshift.io/v1). Conditions by their type: their order means
+    nothing.
 
     :raises ResourceError: none, or a count is no number
     """
@@ -79,7 +80,7 @@ def machine_pool(resource: Resource) -> MachinePool:
 
 
 def host_config(resource: Resource, live: typing.Optional[Resource] = None) -> HostConfig:
-    """A MachineConfig or a KubeletConfig: its files, kernel arguments and settings in words.
+    """Parse a MachineConfig or a KubeletConfig: its files, kernel arguments and settings in words.
 
     :param live: what the cluster has in its place
     :raises ResourceError: none

@@ -46,7 +46,7 @@ _HOOKS = "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurati
 
 
 def explain(text: str) -> typing.Optional[Cause]:
-    """The cause, where the words tell one of these; None for all others.
+    """Return the cause, where the words tell one of these; None for all others.
 
     :param text: message of a Status, or a warning
     """

@@ -29,7 +29,7 @@ def is_proven(resource: Resource) -> bool:
 
 
 def mark(resource: Resource) -> typing.Optional[Mark]:
-    """The mark of a v1 Node; None where it has none.
+    """Return the mark of a v1 Node; None where it has none.
 
     :raises ParseError: it has one that is none
     :raises ResourceError: no resource

@@ -46,8 +46,8 @@ STATE_ANNOTATIONS = "sriovnetwork.openshift.io/"
 
 
 def node_state(resource: Resource) -> NodeState:
-    """A SriovNetworkNodeState. The config daemon of the node writes its status: where anything of it is not of its
-    type, the state is one that failed, with the reason, and that of the other nodes counts.
+    """Parse a SriovNetworkNodeState. The config daemon of the node writes its status: where anything of it is not of
+    its type, the state is one that failed, with the reason, and that of the other nodes counts.
 
     :raises ResourceError: none
     """
@@ -82,7 +82,7 @@ def _state(resource: Resource, name: str) -> NodeState:
 
 
 def _each_once(items: typing.Sequence[_Item], what: str) -> tuple[_Item, ...]:
-    """The functions of a list.
+    """Return the functions of a list.
 
     :raises ResourceError: two entries have one PCI address
     """
@@ -162,7 +162,7 @@ def _number_at(parent: Resource, key: str, what: str) -> typing.Optional[int]:
 
 
 def policy(resource: Resource) -> Policy:
-    """A SriovNetworkNodePolicy.
+    """Parse a SriovNetworkNodePolicy.
 
     :raises ResourceError: none
     """
@@ -193,7 +193,7 @@ def policy(resource: Resource) -> Policy:
 
 
 def node_pool(resource: Resource) -> NodePool:
-    """A SriovNetworkPoolConfig.
+    """Parse a SriovNetworkPoolConfig.
 
     :raises ResourceError: none
     """
@@ -211,7 +211,7 @@ def node_pool(resource: Resource) -> NodePool:
 
 
 def operator_settings(resource: Resource) -> OperatorSettings:
-    """A SriovOperatorConfig.
+    """Parse a SriovOperatorConfig.
 
     :raises ResourceError: none
     """
@@ -224,7 +224,7 @@ def operator_settings(resource: Resource) -> OperatorSettings:
 
 
 def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
-    """The operator's ConfigMap supported-nic-ids, whose values are ``vendor device virtual-device``.
+    """Return the operator's ConfigMap supported-nic-ids, whose values are ``vendor device virtual-device``.
     [sriov-network-operator api/v1/helper.go]
 
     :raises ResourceError: a value of another form
@@ -242,7 +242,7 @@ def supported_nics(resource: Resource) -> tuple[SupportedNic, ...]:
 
 
 def installation(resource: Resource) -> OperatorInstallation:
-    """The operator's Deployment.
+    """Return the operator's Deployment.
 
     :raises ResourceError: none
     """

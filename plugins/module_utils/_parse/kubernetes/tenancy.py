@@ -79,7 +79,7 @@ def strangers(
 
 
 def role_of(binding: Resource) -> RoleName:
-    """Kind and name of the role that a RoleBinding gives.
+    """Return the kind and name of the role that a RoleBinding gives.
 
     :raises ResourceError: no RoleBinding
     """

@@ -26,8 +26,8 @@ Gpu = dict[str, str]
 
 
 def gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
-    """By PCI address as sysfs writes it (0000:18:00.0): the fields that were asked for. What the GPU has not is left
-    out.
+    """Parse the GPUs by PCI address as sysfs writes it (0000:18:00.0): the fields that were asked for. What the GPU has
+    not is left out.
 
     :param fields: as they were asked for, ``pci.bus_id`` among them
     """

@@ -163,8 +163,8 @@ def acs_redirects(space: bytes) -> typing.Optional[bool]:
 
 
 def last_bus(space: bytes) -> typing.Optional[int]:
-    """The last bus number below a bridge with this configuration space, of which anybody may read as much; None when it
-    is not that of a bridge."""
+    """Return the last bus number below a bridge with this configuration space, of which anybody may read as much; None
+    when it is not that of a bridge."""
     if len(space) < _PUBLIC or space[_HEADER_TYPE] & 0x7F != _BRIDGE:
         return None
     return space[_SUBORDINATE] if 0 < space[_SECONDARY] <= space[_SUBORDINATE] else None

@@ -84,7 +84,7 @@ def swap_kib(text: str) -> int:
 
 
 def memlock(text: str) -> str:
-    """The soft limit of locked memory in /proc/<pid>/limits: bytes, or unlimited."""
+    """Return the soft limit of locked memory in /proc/<pid>/limits: bytes, or unlimited."""
     match = _MEMLOCK.search(text)
     if not match:
         raise ParseError("/proc/<pid>/limits", text, "a line Max locked memory")
@@ -146,7 +146,7 @@ def traffic_class(text: str) -> str:
 
 
 def at_least_zero(text: str) -> str:
-    """A number that is none below 0."""
+    """Return a number that is none below 0."""
     value = number(text)
     if value < 0:
         raise ParseError("sysfs", text, "a number of 0 at least")

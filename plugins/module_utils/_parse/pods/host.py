@@ -44,7 +44,7 @@ class Host:
     addresses: dict[DeviceName, tuple[Interface, ...]]
 
     def device(self, function: str) -> str:
-        """The RDMA device of a function in the host's namespaces.
+        """Return the RDMA device of a function in the host's namespaces.
 
         :raises RdmaError: it has none
         """
@@ -74,7 +74,7 @@ class Host:
         return self.settings.get(number, VfAdministration())
 
     def address(self, function: str) -> typing.Optional[str]:
-        """An address of a function's interface that others can connect to, IPv4 if there is one."""
+        """Return an address of a function's interface that others can connect to, IPv4 if there is one."""
         found = [
             item
             for netdev in self.netdevs.get(function, ())

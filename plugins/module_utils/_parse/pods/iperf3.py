@@ -94,7 +94,7 @@ def _agree(item: dict[str, typing.Any]) -> None:
 
 
 def _data(text: str) -> typing.Optional[dict[str, typing.Any]]:
-    """The JSON object, which begins in a line of its own."""
+    """Return the JSON object, which begins in a line of its own."""
     begin = _BEGIN.search(text)
     if begin is None:
         return None

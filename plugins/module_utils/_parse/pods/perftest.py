@@ -69,7 +69,7 @@ class Report:
 
     @property
     def largest(self) -> Row:
-        """The row of the largest message, which is the one to judge."""
+        """Return the row of the largest message, which is the one to judge."""
         return max(self.rows, key=lambda row: row.message_bytes)
 
 

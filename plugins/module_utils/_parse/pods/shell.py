@@ -95,7 +95,7 @@ class Stream:
         return self._data[: self._stop].decode(errors="replace") if self._begun else ""
 
     def find(self, text: str, start: int = 0) -> int:
-        """The first place of a text in what the present command printed, -1 where it is not.
+        """Find the first place of a text in what the present command printed, -1 where it is not.
 
         :param start: place from which on nobody has looked for it
         """

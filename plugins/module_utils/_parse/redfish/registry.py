@@ -58,8 +58,8 @@ class Entry:
     dependencies: tuple[Dependency, ...]
 
     def allowed(self, current: typing.Any) -> tuple[BiosValue, ...]:
-        """The values that it may take, in the form in which the BMC tells the current one: most by name, Supermicro by
-        display name."""
+        """Return the values that it may take, in the form in which the BMC tells the current one: most by name,
+        Supermicro by display name."""
         names, labels = {name for name, _label in self.values}, {label for _name, label in self.values}
         by_label = current in labels and current not in names
         return tuple(BiosValue(label, name) if by_label else BiosValue(name, label) for name, label in self.values)
@@ -137,7 +137,7 @@ def supports(data: Data, model: str, serial: str) -> bool:
 
 
 def parse(data: Data, path: str) -> Registry:
-    """The body of a registry.
+    """Parse the body of a registry.
 
     :raises ParseError: no registry of attributes
     """
@@ -190,7 +190,7 @@ def _entry(row: Data, locked: bool, dependencies: tuple[Dependency, ...]) -> Ent
 
 
 def _dependencies(data: typing.Any) -> dict[str, list[Dependency]]:
-    """By attribute what makes it hidden or read-only. A dependency that is not understood is left out."""
+    """Return, by attribute, what makes it hidden or read-only. A dependency that is not understood is left out."""
     found: dict[str, list[Dependency]] = {}
     for rule in (inner(item, "Dependency") for item in rows(data)):
         if str(rule.get("MapToValue")).lower() != "true" or rule.get("MapToProperty") not in ("Hidden", *_READ_ONLY):

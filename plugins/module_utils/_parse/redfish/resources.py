@@ -83,7 +83,7 @@ def members(data: Data, source: str) -> tuple[str, ...]:
 
 
 def system(data: Data) -> System:
-    """A ComputerSystem.
+    """Parse a ComputerSystem.
 
     :raises ParseError: it is none
     """
@@ -124,7 +124,7 @@ def reset_types(data: Data) -> tuple[str, ...]:
 
 
 def bios(data: Data) -> Bios:
-    """A Bios.
+    """Parse a Bios.
 
     :raises ParseError: it has no attributes
     """
@@ -159,7 +159,7 @@ def pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[str, t
 
 
 def manager(data: Data) -> Manager:
-    """A Manager of Dell or Supermicro; any other has nothing that holds a BIOS.
+    """Parse a Manager of Dell or Supermicro; any other has nothing that holds a BIOS.
 
     :raises ParseError: it is none
     """
@@ -184,7 +184,8 @@ def lockdown(data: Data) -> bool:
 
 
 def expanded(data: Data, source: str) -> typing.Optional[list[Data]]:
-    """The members of a collection that was asked for with ``$expand``; None where the BMC gave links all the same.
+    """Return the members of a collection that was asked for with ``$expand``; None where the BMC gave links all the
+    same.
 
     :raises ParseError: no collection
     """
@@ -194,7 +195,7 @@ def expanded(data: Data, source: str) -> typing.Optional[list[Data]]:
 
 
 def next_page(data: Data) -> str:
-    """The path of the next part of a collection; empty where this is the last one.
+    """Return the path of the next part of a collection; empty where this is the last one.
 
     :raises ParseError: it is somewhere else
     """
@@ -205,7 +206,8 @@ def next_page(data: Data) -> str:
 
 
 def bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
-    """Those jobs that hold the BIOS, and are not over. A job without a state is not taken for one that is over."""
+    """Return those jobs that hold the BIOS, and are not over. A job without a state is not taken for one that is
+    over."""
     return tuple(
         BiosJob(text_at(job, "Id") or last(link(job)), text_at(job, "JobState"), text_at(job, "Name"))
         for job in rows(list(jobs))
@@ -269,7 +271,7 @@ def etag(data: typing.Any, header: str) -> str:
 
 
 def job_of(path: str) -> str:
-    """The id of a job, by where it is to be found: a path, or a URL; empty where there is none."""
+    """Return the id of a job, by where it is to be found: a path, or a URL; empty where there is none."""
     found = last(path.partition("?")[0])
     return found if re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", found) else ""
 

@@ -20,7 +20,7 @@ def settings(
     held: str,
     keys: typing.Iterable[Key],
 ) -> tuple[BiosSetting, ...]:
-    """The settings of a node, one for each key, also for one whose attribute was not found.
+    """Return the settings of a node, one for each key, also for one whose attribute was not found.
 
     :param pending: values that wait for a reset, by attribute
     :param registry: None where its body is missing; attributes are found by the table of names then, as where no

@@ -22,7 +22,7 @@ _WORDS = {"one": 1, "two": 2, "four": 4}
 
 
 def _plain(value: typing.Any) -> str:
-    """A value for a comparison: lower case, single spaces."""
+    """Return a value for a comparison: lower case, single spaces."""
     return " ".join(str(value).lower().split())
 
 
@@ -92,8 +92,8 @@ def matches(
 
 
 def in_the_words_of(current: typing.Any, key: str, wanted: typing.Any) -> typing.Any:
-    """A wanted value as the BMC writes the current one, where no registry says which it may take; None where that can't
-    be told.
+    """Parse a wanted value as the BMC writes the current one, where no registry says which it may take; None where that
+    can't be told.
 
     A text that means neither on, off nor a number is left as it is: it is a word of that BIOS.
 

@@ -154,7 +154,7 @@ def _same_fabric(topologies: typing.Mapping[str, ObservedTopologies]) -> dict[st
 
 
 def odd_nodes(fabric: str, group: Group) -> typing.Iterator[LeftOut]:
-    """Nodes that have another number of HCAs on it than the rest."""
+    """Yield the nodes that have another number of HCAs on it than the rest."""
     for name, hcas in group.members.items():
         if len(hcas) != group.per_node:
             what = (

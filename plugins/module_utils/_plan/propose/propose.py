@@ -23,7 +23,8 @@ MOST_FABRICS = 32
 
 
 def propose(seen: Seen) -> Proposal:
-    """The intent for what was seen. Without any fabric the proposal has an empty list, and says in ``left_out`` why."""
+    """Return the intent for what was seen. Without any fabric the proposal has an empty list, and says in ``left_out``
+    why."""
     nodes = {name: item.value.hcas for name, item in seen.hcas.items() if item.value is not None and item.error is None}
     out = Out(nodes)
     absent = tuple(

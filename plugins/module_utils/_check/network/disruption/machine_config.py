@@ -36,7 +36,8 @@ class Machines:
 
 
 def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
-    """The plan with what they add to it: one roll of each pool that takes some of them, however many they are."""
+    """Return the plan with what they add to it: one roll of each pool that takes some of them, however many they
+    are."""
     new = [config for config in machines.configs if not config.there]
     nodes = {node.node: node for node in planned.nodes}
     pools = []
@@ -127,7 +128,8 @@ def _blockers(pool: MachinePool) -> typing.Iterator[str]:
 
 
 def at_once_of(text: typing.Optional[str], size: int) -> typing.Optional[int]:
-    """Nodes that may be away at the same time, 1 at least; None for a text that is none. Percentages are rounded down.
+    """Return the nodes that may be away at the same time, 1 at least; None for a text that is none. Percentages are
+    rounded down.
 
     [machine-config-operator pkg/controller/node/node_controller.go maxUnavailable]
     """

@@ -111,7 +111,7 @@ def gated(
     cluster: ClusterIntent,
     inventory: Names,
 ) -> DisruptionPlan:
-    """The plan with what the gate says of it."""
+    """Return the plan with what the gate says of it."""
     drained = {node.node for node in planned.nodes if node.action == "drain"}
     # without a drain a node that does not reboot is not away
     here = drained if not planned.drains else set()
@@ -125,12 +125,12 @@ def gated(
 
 
 def untouched(inventory: typing.Iterable[str]) -> DisruptionPlan:
-    """The plan where nothing is for the SR-IOV network operator to do, which need not even be there."""
+    """Return the plan where nothing is for the SR-IOV network operator to do, which need not even be there."""
     return DisruptionPlan(tuple(NodePlan(name, "nothing") for name in inventory))
 
 
 def disturbed(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:
-    """Names of the nodes that are drained or rebooted."""
+    """Return the names of the nodes that are drained or rebooted."""
     return tuple(node.node for node in nodes if node.action in ("drain", "reboot"))
 
 
@@ -269,7 +269,7 @@ def _pool(turn: Turn, nodes: tuple[str, ...], blockers: tuple[str, ...]) -> Pool
 
 
 def lines(planned: DisruptionPlan) -> tuple[str, ...]:
-    """The plan in words: one line for each node that is drained or rebooted, one for each pool."""
+    """Return the plan in words: one line for each node that is drained or rebooted, one for each pool."""
     nodes = [
         f"{node.node} {_fate(node, planned)}:"
         f" {'; '.join(node.reasons)}{f' ({len(node.pods)} pods)' if node.pods else ''}"
@@ -361,7 +361,7 @@ def refusal(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.S
 
 
 def _needed(planned: DisruptionPlan) -> str:
-    """The value of rdma_cluster.disruption that allows all of the plan."""
+    """Return the value of rdma_cluster.disruption that allows all of the plan."""
     actions = {node.action for node in planned.nodes}
     return next((action for action in ("reboot", "drain") if action in actions), "none")
 

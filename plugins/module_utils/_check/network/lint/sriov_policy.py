@@ -72,8 +72,8 @@ class ClusterBefore:
 
     @functools.cached_property
     def _labelled(self) -> typing.Mapping[tuple[str, str], set[str]]:
-        """Names of the nodes with a label. A thousand nodes may have a policy each, and nobody wants a million
-        comparisons."""
+        """Return the names of the nodes with a label. A thousand nodes may have a policy each, and nobody wants a
+        million comparisons."""
         found: dict[tuple[str, str], set[str]] = {}
         for node in self.nodes.values():
             for label in node.labels.items():
@@ -81,7 +81,7 @@ class ClusterBefore:
         return found
 
     def taken_by(self, policy: Policy) -> tuple[ClusterNode, ...]:
-        """The nodes that the policy's nodeSelector takes; an empty one takes all."""
+        """Return the nodes that the policy's nodeSelector takes; an empty one takes all."""
         if not policy.node_selector:
             return tuple(self.nodes.values())
         names = set.intersection(*(self._labelled.get(label, set()) for label in policy.node_selector.items()))
@@ -89,7 +89,7 @@ class ClusterBefore:
 
     @functools.cached_property
     def policies_on(self) -> typing.Mapping[str, tuple[Policy, ...]]:
-        """The policies that take a node, by its name."""
+        """Return the policies that take a node, by its name."""
         found: dict[str, list[Policy]] = {}
         for policy in self.policies.values():
             for node in self.taken_by(policy):
@@ -98,7 +98,7 @@ class ClusterBefore:
 
 
 def cluster_before(seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas], cluster: ClusterIntent) -> ClusterBefore:
-    """The same, out of the answer of sriov_operator_info."""
+    """Return the same, out of the answer of sriov_operator_info."""
     return ClusterBefore(
         {node.name: node for node in seen.nodes},
         {state.node: state for state in seen.states},
@@ -133,7 +133,7 @@ class Objection:
 
 
 def objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ...]:
-    """All that speaks against a policy on the nodes that it takes."""
+    """Return all that speaks against a policy on the nodes that it takes."""
     nodes = world.taken_by(policy)
     found = [*_of_policy(policy, world), *_selection(policy, nodes, world), *_beside(policy, nodes, world)]
     for node in nodes:
@@ -363,7 +363,8 @@ def _takes(policy: Policy, hca: Hca, pci: PciFunction) -> bool:
 
 
 def _why_unreported(hca: Hca, pci: PciFunction, world: ClusterBefore) -> str:
-    """The conditions of the config daemon, in its order. [pkg/host/internal/sriov/sriov.go, DiscoverSriovDevices]"""
+    """Return the conditions of the config daemon, in its order. [pkg/host/internal/sriov/sriov.go,
+    DiscoverSriovDevices]"""
     if not _is_supported(pci.vendor, pci.device, world.supported):
         return f"not in the ConfigMap {_LIST}"
     if pci.driver is None:

@@ -559,6 +559,6 @@ class Patience:
         return named if now - since < self._grace[judgement.suspect] else dataclasses.replace(named, phase="failed")
 
     def wake(self, now: float) -> typing.Optional[float]:
-        """Seconds until the next suspect state is the end; None when there is none."""
+        """Return the seconds until the next suspect state is the end; None when there is none."""
         ends = [since + self._grace[suspect] - now for suspect, since in self._since.values()]
         return max(0.0, min(ends)) if ends else None
