@@ -60,8 +60,8 @@ class ActionModule(Observer):
         return {} if lost is None else {"missing": [folded(lost, _NAMED)] if lost else []}
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
-        """The first answer in which nothing is missing, or the last one before the end of the wait. A driver and a link
-        need a moment after a reset."""
+        """Return the first answer in which nothing is missing, or the last one before the end of the wait. A driver and
+        a link need a moment after a reset."""
 
         def lost(answer: Result) -> tuple[str, ...]:
             if self._folder is None or answer.get("failed"):

@@ -133,7 +133,7 @@ class ActionModule(ControllerAction):
         }
 
     def _begun(self, options: Result, nodes: typing.Container[str]) -> bool:
-        """Whether a run that was killed has left a node begun, though nothing is asked of it any more."""
+        """Return whether a run that was killed has left a node begun, though nothing is asked of it any more."""
         cluster = connect(typing.cast(typing.Any, Caller("node_roll", options, bool(self._task.check_mode))))
         return any(
             name_of(node) in nodes and ANNOTATION in mapping_at(node, "metadata", "annotations")
@@ -203,7 +203,7 @@ class ActionModule(ControllerAction):
 
 
 def _kernel(folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterIntent) -> dict[str, Seen]:
-    """What the nodes say of the kernel arguments that are wanted of them; nothing where none is."""
+    """Return the state of the wanted kernel arguments on each node; empty where the intent has none."""
     wanted = intent.host.kernel_arguments
     seen = folder.of_nodes("kernel_arguments", nodes) if wanted else {}
     return {
@@ -213,7 +213,7 @@ def _kernel(folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterInte
 
 
 def _firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) -> dict[str, Seen]:
-    """What of the firmware of their HCAs waits for a reset; without the nodes of which no tool says so."""
+    """Return the firmware settings that wait for a reset, by node; without the nodes of which no tool reports any."""
     if known is None:
         return {}
     # what was set before a reset is seen by the look after it
@@ -231,8 +231,8 @@ def _firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) ->
 
 
 def _by_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> dict[str, Seen]:
-    """What NVIDIA's operator does to the nodes by templates that this run has planned; nothing where it has planned
-    none."""
+    """Return the changes that NVIDIA's operator makes to the nodes by templates that this run has planned; nothing
+    where it has planned none."""
     planned = folder.read(FIRMWARE_PLAN)
     if planned is not None and planned.error is not None:
         raise RdmaError(f"what has to be set in the firmware of HCAs is not known: {planned.error}")
@@ -258,7 +258,7 @@ def _by_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> dict[s
 
 
 def _notes(folder: FactFolder, known: typing.Optional[Known]) -> tuple[Looked, Looked]:
-    """What else restarts or drains the nodes in this run: nodes of no MachineConfigPool, and all of them."""
+    """Return the other restarts and drains of nodes in this run: nodes of no MachineConfigPool, and all of them."""
     if known is None:
         return Looked({}), Looked({})
     intent, tunings = (
@@ -276,13 +276,13 @@ def _notes(folder: FactFolder, known: typing.Optional[Known]) -> tuple[Looked, L
 
 
 def _part(fact: typing.Optional[Fact], name: str) -> typing.Any:
-    """A part of a fact that need not be there."""
+    """Return a part of a fact that need not be there."""
     return (fact.value or {}).get(name) or {} if fact is not None and isinstance(fact.value, dict) else {}
 
 
 def _keep(folder: FactFolder, node: str) -> None:
-    """What a node had that was reset: the stages so far have judged that, and it must be there again. Nobody has looked
-    at the node since."""
+    """Write down what a node had before its reset: the stages so far have judged that, and it must be there again.
+    Nobody has looked at the node since."""
     fact = folder.read("hcas", node)
     if fact is not None and fact.error is None:
         folder.write(BEFORE, node, fact.value)
@@ -290,8 +290,8 @@ def _keep(folder: FactFolder, node: str) -> None:
 
 @contextlib.contextmanager
 def _stops() -> typing.Iterator[typing.Callable[[], bool]]:
-    """Whether to end before the next node: after the first signal. The second one ends at once, and the next run takes
-    the node up where it is."""
+    """Yield a function that tells whether to end before the next node: after the first signal. The second one ends at
+    once, and the next run takes the node up where it is."""
     told: list[int] = []
 
     def note(number: int, _frame: typing.Any) -> None:

@@ -96,7 +96,8 @@ class ActionModule(ControllerAction):
         return {"place": sent.place, "sha256": sent.sha256, "removed": list(sent.removed), "lines": lines, "sent": True}
 
     def _said(self, variables: Result) -> typing.Any:
-        """What the variable says; where it is not set, the environment. An empty one says that nothing is to be sent.
+        """Return the value of the variable; where it is not set, that of the environment. An empty one means that
+        nothing is sent.
 
         :raises ArchiveError: the variable can't be read
         """

@@ -74,7 +74,8 @@ class ActionModule(ControllerAction):
         return {**begin(options, folder, check_mode), "holder": holder(), "by_pods": bool(folder.start().by_pods)}
 
     def _folder(self, options: Result, variables: Result, check_mode: bool) -> FactFolder:
-        """That of the run: one that this ansible-playbook has begun, an older one that goes on, or a new one."""
+        """Return the folder of the run: one that this ansible-playbook has begun, an older one that goes on, or a new
+        one."""
         if options["run"]:
             return FactFolder(options["report_dir"], options["run"])
         check_override(self._templar.template(variables.get(DISRUPTION)), options["cluster"])

@@ -24,13 +24,13 @@ def _needs(cluster: typing.Any) -> HostNeeds:
 
 @guarded_filter
 def render_host(cluster: typing.Any) -> list[dict[str, typing.Any]]:
-    """The MachineConfigs and the KubeletConfig that the hosts need."""
+    """Render the MachineConfigs and the KubeletConfig that the hosts need."""
     return [{"fabric": "", "object": item} for item in host.host_configs(_needs(cluster))]
 
 
 @guarded_filter
 def containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
-    """Where containerd's drop-in is, and its text; empty where the intent asks for none."""
+    """Return the path of containerd's drop-in, and its text; empty where the intent asks for none."""
     memlock = _needs(cluster).memlock
     return {
         "path": DROP_IN,
@@ -40,8 +40,8 @@ def containerd_drop_in(cluster: typing.Any) -> dict[str, str]:
 
 @guarded_filter
 def tuning_settings(cluster: typing.Any, fabrics: typing.Any) -> dict[str, typing.Any]:
-    """What of the host under the network is to be set without a reboot, and the options by which the module
-    kernel_settings sets it."""
+    """Return the settings of the host that need no reboot, and the options by which the module kernel_settings sets
+    it."""
     found = settings(parse_intent(fabrics, None, cluster or {}))
     return {
         "asked": bool(found.rows),

@@ -25,7 +25,7 @@ Data = dict[str, typing.Any]
 
 @guarded_filter
 def render_job(wanted: typing.Any, fabrics: typing.Any, cluster: typing.Any) -> list[Data]:
-    """The objects of a training job."""
+    """Render the objects of a training job."""
     intent, job_intent = parse_intent(fabrics, None, cluster), load(Job, wanted, "rdma_job")
     return [
         {"fabric": job_intent.fabric or "", "object": item}
@@ -42,7 +42,7 @@ def render_nic_map(
     subnets: typing.Any = None,
     before: typing.Any = "",
 ) -> Data:
-    """The ConfigMap with the NIC map of one fabric."""
+    """Render the ConfigMap with the NIC map of one fabric."""
     wanted = next((item for item in parse_intent(fabrics).fabrics if item.name == fabric), None)
     if wanted is None:
         raise RdmaError(f"no fabric is named '{fabric}'")

@@ -21,7 +21,7 @@ NAMESPACE = "nvidia-network-operator"
 def render_nic_configuration(
     fabrics: typing.Any, cluster: typing.Any = None, nic_types: typing.Any = None, namespace: str = NAMESPACE
 ) -> list[dict[str, typing.Any]]:
-    """The NicConfigurationTemplates of the fabrics that make VFs."""
+    """Render the NicConfigurationTemplates of the fabrics that make VFs."""
     intent = parse_intent(fabrics, None, cluster)
     types = load(dict[str, tuple[str, ...]], nic_types or {}, "nic_types")
     return [{"fabric": "", "object": item} for item in templates(intent.fabrics, intent.cluster, types, str(namespace))]

@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import g
 
 @guarded_filter
 def render_pods(fabrics: typing.Any, cluster: typing.Any, nodes: typing.Any) -> list[dict[str, typing.Any]]:
-    """The pods of the bandwidth stage, one a node and fabric."""
+    """Render the pods of the bandwidth stage, one a node and fabric."""
     intent = parse_intent(fabrics, None, cluster)
     return [
         {"fabric": fabric.name, "object": pods.pod(fabric, intent.cluster, str(node))}

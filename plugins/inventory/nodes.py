@@ -162,7 +162,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
             self._add(node, node.name in by_ssh)
 
     def _read(self) -> tuple[Inventory, set[str]]:
-        """The nodes, and the names of those that are reached by ssh."""
+        """Read the nodes, and the names of those that are reached by ssh."""
         if not HAS_KUBERNETES:
             raise RdmaError(
                 "the Python that runs ansible-playbook lacks the library kubernetes",

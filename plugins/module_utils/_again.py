@@ -48,7 +48,7 @@ _FORMS: typing.Mapping[str, type] = {
 
 
 def start_of(report_dir: str) -> RunStart:
-    """What the run of a folder began with.
+    """Read the start of the run in a folder.
 
     :raises FileError: it is no folder of a run
     """
@@ -92,8 +92,8 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
         return found
 
     def facts(stage: str) -> typing.Any:
-        """What the stage is judged by. The lines in which the run's own intent was written are none of another
-        intent."""
+        """Return the facts by which the stage is judged. The lines in which the run's own intent was written are none
+        of another intent."""
         found, counts = facts_of(folder, stage)
         own = all(wishes.get(name) is None for name in chosen)
         return (found if own else {name: value for name, value in found.items() if name != "origins"}), counts
@@ -111,7 +111,7 @@ def again(report_dir: str, target: str, wishes: Data, ansible_version: str) -> D
 
 
 def _told(record: Record) -> typing.Sequence[str]:
-    """What a run says of the stage; of one that was kept from running, that alone."""
+    """Return the judgements of a run on the stage; of a stage that was kept from running, that alone."""
     return cut(describe(record)[: 1 if record.closed_by else None])
 
 
@@ -150,7 +150,7 @@ def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing
 
 
 def snapshot(report_dir: str) -> Snapshot:
-    """What the run of a folder left, as far as it is compared.
+    """Read those results of the run in a folder that are compared.
 
     :raises FileError: no run is there. A fact or a record that can't be read is an error of its node, or no record
     """
@@ -174,13 +174,13 @@ def snapshot(report_dir: str) -> Snapshot:
 
 
 def _of_this_form(form: type, what: str, fact: Data) -> Data:
-    """A fact; the error of its node where it has not the form that this version gives it."""
+    """Return a fact; the error of its node where it has not the form that this version gives it."""
     error = load(form, fact, what).error
     return fact if error is None else {"value": None, "error": error}
 
 
 def compare_folders(before_dir: str, report_dir: str) -> Data:
-    """What changed between two runs; also written into the folder of the later one.
+    """Compare two runs, and write the differences into the folder of the later one as well.
 
     :raises FileError: there is no run in one of them, or the folder can't be written
     """
@@ -196,7 +196,7 @@ def compare_folders(before_dir: str, report_dir: str) -> Data:
 
 
 def since(before_dir: str, report_dir: str) -> Since:
-    """What changed since a run that is kept. One that can't be compared, as of another version, is no reason to have no
+    """Compare with a run that is kept. One that can't be compared, as of another version, is no reason to have no
     report: it says why.
 
     :raises FileError: the folder of the report can't be written
@@ -211,7 +211,7 @@ def since(before_dir: str, report_dir: str) -> Since:
 
 
 def _written(before: Snapshot, after: Snapshot, report_dir: str) -> tuple[list[Difference], dict[str, str]]:
-    """The differences, and where they were written, by format."""
+    """Return the differences, and where they were written, by format."""
     found = differences(before, after)
     paths = {name: os.path.join(os.path.abspath(report_dir), f"difference.{name}") for name in ("json", "html")}
     write_text(paths["json"], difference_json(before.start, after.start, found), report_dir)

@@ -64,7 +64,7 @@ def bmc_spec(seconds: float, **more: typing.Any) -> dict[str, typing.Any]:
 
 
 def bmcs_of(module: AnsibleModule) -> list[Bmc]:
-    """The BMCs that a module is asked for.
+    """Return the BMCs that a module is asked for.
 
     :raises RdmaError: one of them can't be asked so
     """
@@ -76,13 +76,13 @@ def bmcs_of(module: AnsibleModule) -> list[Bmc]:
 
 
 def claims_of(module: AnsibleModule, bmcs: typing.Iterable[Bmc]) -> Claims:
-    """What the nodes of such a module call themselves, as it was told."""
+    """Return the identities of the nodes, as the module got them."""
     told = {one["node"]: identity_of(one["uuid"], [one["serial"]]) for one in module.params["bmcs"]}
     return Claims(looked=told, places={bmc.node: bmc.place for bmc in bmcs})
 
 
 def wanted_by_node(module: AnsibleModule) -> dict[str, Wanted]:
-    """What is wanted of each node: of all, and of it alone.
+    """Return the desired settings of each node: those of all, and its own.
 
     :raises RdmaError: no such key, or no such value
     """
@@ -98,7 +98,7 @@ def trust_of(options: Options) -> Trust:
 
 
 def bmc_of(one: Options, options: Options) -> Bmc:
-    """A BMC, and who asks it.
+    """Return a BMC, and who asks it.
 
     :param one: what is said of this one
     :param options: what is said of all
@@ -131,7 +131,7 @@ def bmc_of(one: Options, options: Options) -> Bmc:
 
 
 def bmc_of_node(node: str, variables: Options) -> Bmc:
-    """The BMC of a node, as its inventory says.
+    """Return the BMC of a node, as its inventory says.
 
     :param variables: without their prefix; empty ones are as good as none
     :raises RdmaError: it can't be asked so

@@ -52,20 +52,20 @@ def cluster_spec(**options: typing.Any) -> dict[str, typing.Any]:
 
 
 def facts_spec(**options: typing.Any) -> dict[str, typing.Any]:
-    """The same of a module whose answer can become a fact; the doc fragment is linerate.rdma._options.cluster_facts
-    besides."""
+    """Return the same of a module whose answer can become a fact; the doc fragment is
+    linerate.rdma._options.cluster_facts besides."""
     return cluster_spec(**FACT_SPEC, **options)
 
 
 def pods_spec(**options: typing.Any) -> dict[str, typing.Any]:
-    """The same of a module that works for the intent in pods on the nodes; the doc fragments are
+    """Return the same of a module that works for the intent in pods on the nodes; the doc fragments are
     linerate.rdma._options.intent and .pods besides."""
     nodes = {"type": "list", "elements": "str"}
     return facts_spec(**INTENT_SPEC, nodes=nodes, pod_seconds={"type": "int", "default": 300}, **options)
 
 
 def connect(module: AnsibleModule) -> Cluster:
-    """The API server that the module's options and the environment name, by the rules of kubernetes.core.
+    """Return the API server that the module's options and the environment name, by the rules of kubernetes.core.
 
     :raises ApiError: no configuration, or no answer
     """
@@ -79,7 +79,7 @@ def connect(module: AnsibleModule) -> Cluster:
 
 
 def options_of(module: AnsibleModule) -> dict[str, typing.Any]:
-    """Those of kubernetes.core's options that the module was given."""
+    """Return those of kubernetes.core's options that the module was given."""
     return {name: module.params[name] for name in AUTH_ARG_SPEC if module.params.get(name) is not None}
 
 
@@ -89,7 +89,7 @@ def library() -> str:
 
 
 def client_of(options: typing.Mapping[str, typing.Any], found: Credentials) -> typing.Any:
-    """The client of kubernetes.core; no message holds a secret.
+    """Return the client of kubernetes.core; no message holds a secret.
 
     :raises ApiError: no configuration, or no answer
     """
@@ -126,7 +126,8 @@ def end_by_interrupt() -> None:
 
 @contextlib.contextmanager
 def progress(path: typing.Optional[str]) -> typing.Iterator[typing.Callable[[str], None]]:
-    """A function that appends a line to the file at ``path``; the action plugin shows the lines while the module runs.
+    """Yield a function that appends a line to the file at ``path``; the action plugin shows the lines while the module
+    runs.
 
     Progress is a courtesy: without a path the lines go nowhere.
     """

@@ -72,7 +72,7 @@ def _first_answer(module: AnsibleModule) -> tuple[Cluster, str]:
 
 
 def _within(limit: float, ask: typing.Callable[[], _Answer], where: str) -> _Answer:
-    """The answer, if it comes in time.
+    """Return the answer, if it comes in time.
 
     :raises ApiError: it does not
     """

@@ -70,8 +70,8 @@ class Credentials:
 
     @property
     def bare(self) -> bool:
-        """Whether one kubeconfig and its own context are all there is, so that any tool that takes one has the same
-        credentials."""
+        """Return whether one kubeconfig and its own context are all there is, so that any tool that takes one has the
+        same credentials."""
         several = os.pathsep in _text(self.kubeconfig)
         return self.source == "kubeconfig" and not several and not set(self.given) - set(_ALONE)
 
@@ -117,7 +117,7 @@ class Credentials:
 
 
 def credentials(options: typing.Mapping[str, typing.Any], environment: Environment) -> Credentials:
-    """What get_api_client of kubernetes.core will take.
+    """Return the credentials that get_api_client of kubernetes.core will use.
 
     :param options: of the module; None counts as left out
     """
@@ -136,7 +136,7 @@ def credentials(options: typing.Mapping[str, typing.Any], environment: Environme
 def _kubeconfig(
     options: typing.Mapping[str, typing.Any], given: typing.Mapping[str, typing.Any], environment: Environment
 ) -> tuple[typing.Any, str]:
-    """The kubeconfig that counts, and who names it: the first of the option, which the playbooks take from
+    """Return the kubeconfig that counts, and who names it: the first of the option, which the playbooks take from
     rdma_kubeconfig, two variables, and the default."""
     if given.get("kubeconfig"):
         return given["kubeconfig"], (
@@ -190,7 +190,7 @@ def _in_pod() -> bool:
 
 
 def shown(path: typing.Any) -> str:
-    """A path as name and folder: Ansible hides the option's own text, since it may also hold the whole
+    """Return a path as name and folder: Ansible hides the option's own text, since it may also hold the whole
     configuration."""
     if not isinstance(path, str):
         return "given as a mapping"
@@ -199,7 +199,7 @@ def shown(path: typing.Any) -> str:
 
 
 def shown_url(url: typing.Any) -> str:
-    """A URL without user and password."""
+    """Return a URL without user and password."""
     scheme, _user, rest = _split(str(url))
     return scheme + rest
 
@@ -213,7 +213,7 @@ def _split(url: str) -> tuple[str, str, str]:
 
 
 def _examine(path: str, where: str) -> None:
-    """What a kubeconfig must be before anybody uses it; kubectl takes several, of which one must be there.
+    """Check a kubeconfig before it is used; kubectl takes several, of which one must be there.
 
     :raises ApiError: it is none. Its text is not quoted: it holds secrets
     """
@@ -247,7 +247,7 @@ def _examine(path: str, where: str) -> None:
 
 
 def as_kubeconfig(configuration: typing.Any, headers: typing.Mapping[str, str], context: str) -> dict[str, typing.Any]:
-    """The credentials of a client as a kubeconfig, for a tool that takes nothing else. It holds secrets.
+    """Return the credentials of a client as a kubeconfig, for a tool that takes nothing else. It holds secrets.
 
     :param configuration: kubernetes.client.Configuration
     :param headers: that the client adds to each request

@@ -29,7 +29,7 @@ Result = dict[str, typing.Any]
 
 
 def folder_of(module: AnsibleModule) -> typing.Optional[FactFolder]:
-    """The folder that the module keeps its answer in; None where the caller wants all of it."""
+    """Return the folder that the module keeps its answer in; None where the caller wants all of it."""
     options = module.params
     return FactFolder(options["facts_dir"], options["run"]) if options.get("facts_dir") and options.get("run") else None
 
@@ -82,7 +82,7 @@ def run_with_fact(
 
 
 def nodes_of(module: AnsibleModule) -> tuple[str, ...]:
-    """The nodes that take part: those that the caller names, else those of the run.
+    """Return the nodes that take part: those that the caller names, else those of the run.
 
     :raises RdmaError: neither is there
     """
@@ -95,7 +95,7 @@ def nodes_of(module: AnsibleModule) -> tuple[str, ...]:
 
 
 def rails_of(module: AnsibleModule, intent: Intent) -> Rails:
-    """Which HCA is on which rail: as the caller says, else by the facts of the run."""
+    """Return the rail of each HCA: as the caller gives it, else by the facts of the run."""
     folder = folder_of(module)
     if module.params["rails"] or folder is None:
         given: Rails = load(Rails, module.params["rails"], "rails")

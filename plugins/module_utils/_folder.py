@@ -39,7 +39,7 @@ Data = dict[str, typing.Any]
 def facts_of(
     folder: FactFolder, stage: str, parts: typing.Optional[typing.Iterable[str]] = None
 ) -> tuple[Data, tuple[FactCount, ...]]:
-    """The data of a stage's ``Facts``, and how many facts it was made of.
+    """Return the data of a stage's ``Facts``, and how many facts it was made of.
 
     :param parts: fields that are needed; None: all. To read all of a large cluster takes its time
     :raises FileError: a file can't be read
@@ -62,7 +62,8 @@ def facts_of(
 
 
 def changes_of(folder: FactFolder, stage: str) -> list[str]:
-    """What the stage made, by its facts, or in check mode what it would make; one line of text each, none twice.
+    """Return the changes of the stage, by its facts, or in check mode those that it would make; one line of text each,
+    none twice.
 
     :raises FileError: a file can't be read
     """
@@ -101,8 +102,8 @@ def unseen(folder: FactFolder, stage: str, intent: typing.Callable[[], Intent]) 
 
 
 def missing_since(folder: FactFolder, node: str, moment: str, hcas: typing.Any) -> typing.Optional[tuple[str, ...]]:
-    """What of its HCAs and links a node had at an earlier moment of the run and lacks now, in words; None where one of
-    the two is not known.
+    """Return the HCAs and links that a node had at an earlier moment of the run and lacks now, in words; None where one
+    of the two is not known.
 
     :param moment: they were kept as ``hcas_<moment>``
     :param hcas: that it has now, as data of the fact ``hcas``
@@ -166,7 +167,7 @@ def _all_seen(folder: FactFolder, source: OfNodes, nodes: typing.Iterable[str]) 
 
 
 def _read(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, typing.Any]:
-    """Whether there is such a fact, and its value."""
+    """Return whether there is such a fact, and its value."""
     if isinstance(source, OfRun):
         return True, getattr(start, source.field)
     if isinstance(source, OfNodes):
@@ -186,7 +187,8 @@ def _read(folder: FactFolder, start: RunStart, source: Source) -> tuple[bool, ty
 
 
 def _mapping(folder: FactFolder, kind: str) -> Data:
-    """The value of a fact about the cluster; empty where there is none. Files get edited, and put together by hand."""
+    """Return the value of a fact about the cluster; empty where there is none. Files get edited, and put together by
+    hand."""
     value = folder.value(kind)
     if value is not None and not isinstance(value, dict):
         raise FileError(f"{folder.path(kind)}: its value is no mapping", "Remove the file and run the stage again")
@@ -194,7 +196,7 @@ def _mapping(folder: FactFolder, kind: str) -> Data:
 
 
 def _names(folder: FactFolder, kind: str) -> typing.Any:
-    """The nodes that a fact about the cluster names, in a list or as keys; None where there is none.
+    """Return the nodes that a fact about the cluster names, in a list or as keys; None where there is none.
 
     :raises FileError: it has another form
     """

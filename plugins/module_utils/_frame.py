@@ -56,7 +56,7 @@ def new_run() -> str:
 
 
 def records_dir(report_dir: str) -> str:
-    """Where the records of the stages lie."""
+    """Return the folder of the stages' records."""
     return os.path.join(report_dir, "stages")
 
 
@@ -108,7 +108,7 @@ def resume_run(options: Data, nodes: typing.Sequence[str], check_mode: bool) -> 
 
 
 def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing.Iterator[Fact]:
-    """The facts on which the run goes on. One that can't be read is named where it is judged by."""
+    """Yield the facts on which the run goes on. One that can't be read is named where it is judged by."""
     for kind in sorted(seen_kinds(resume_from)):
         for node in (CLUSTER, *start.nodes):
             with contextlib.suppress(FileError):
@@ -118,7 +118,7 @@ def _kept_facts(folder: FactFolder, start: RunStart, resume_from: str) -> typing
 
 
 def begin(options: Data, folder: FactFolder, check_mode: bool) -> Data:
-    """Whether the stage may start, and what its nodes still have to be asked for.
+    """Return whether the stage may start, and the facts that its nodes still have to give.
 
     :raises FileError: the folder can't be read or written
     """
@@ -174,7 +174,7 @@ def cut(lines: list[str]) -> list[str]:
 def verdict(
     module: AnsibleModule, subject: str, findings: typing.Iterable[Finding], waivers: typing.Iterable[Waiver]
 ) -> Data:
-    """The result of a module that judges by itself, beside the stages. A closed gate fails the module.
+    """Return the result of a module that judges by itself, beside the stages. A closed gate fails the module.
 
     :param subject: what the findings are about, for the first line
     """
@@ -189,7 +189,7 @@ def verdict(
 
 
 def _kept(options: Data, run: str) -> Data:
-    """The result of a stage that a resumed run keeps: nothing is run, and its record stays."""
+    """Return the result of a stage that a resumed run keeps: nothing is run, and its record stays."""
     record = read_heads(records_dir(options["report_dir"]))[options["stage"]]
     line = (
         f"{record.stage}: kept from {record.finished}, the run goes on at stage {options['resume_from']} -"
@@ -208,8 +208,8 @@ def _kept(options: Data, run: str) -> Data:
 
 
 def _usual(options: Data, run: str, check_mode: bool) -> Data:
-    """How long the stage took in the runs that are kept, where it ran to its end: the median of their seconds, and how
-    many these are."""
+    """Return how long the stage took in the runs that are kept, where it ran to its end: the median of their seconds,
+    and how many these are."""
     report_dir, stage = options["report_dir"], options["stage"]
     heads = (read_head(records_dir(folder_of(report_dir, name)), stage) for name in kept(report_dir) if name != run)
     done = [
@@ -220,8 +220,8 @@ def _usual(options: Data, run: str, check_mode: bool) -> Data:
 
 
 def _context(options: Data, run: str, check_mode: bool) -> StageContext:
-    """Where the stage stands. A record that can't be read counts as none: the report says why, and judges it as not
-    run."""
+    """Return the context of the stage. A record that can't be read counts as none: the report says why, and judges it
+    as not run."""
     heads = read_heads(records_dir(options["report_dir"]))
     return StageContext(
         stage=options["stage"],
@@ -238,8 +238,8 @@ def _raw(options: Data) -> RawIntent:
 
 
 def _conclude(context: StageContext, record: typing.Optional[Record], folder: FactFolder) -> Data:
-    """The result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not what
-    the user asked to change.
+    """Return the result of an action of the frame; writes the record, if there is one. Never 'changed': a record is not
+    what the user asked to change.
 
     :raises FileError: the record can't be written
     """
@@ -259,7 +259,7 @@ def _conclude(context: StageContext, record: typing.Optional[Record], folder: Fa
 
 
 def _told(record: Record, folder: FactFolder, path: str) -> Data:
-    """What whoever runs after this stage needs of it, in the form in which the report tells it of a run.
+    """Return the data of this stage for whatever runs after it, in the form of the report's data of a run.
 
     :param path: of the record, in place of the page that is not there
     """

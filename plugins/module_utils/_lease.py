@@ -124,7 +124,7 @@ def _name(module: AnsibleModule) -> str:
 
 
 def _me(module: AnsibleModule) -> Holder:
-    """Who works: the run, or a module that belongs to none."""
+    """Return the holder: the run, or a module that belongs to none."""
     run, host = module.params.get("run"), socket.gethostname()
     if run:
         return Holder(run, host, module.params.get("holder") or "")

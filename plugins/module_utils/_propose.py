@@ -34,7 +34,7 @@ class ProposalError(RdmaError):
 
 
 def default_path(inventory_dir: str) -> str:
-    """Where variables of all hosts are, which localhost needs as well.
+    """Return the path of the variables of all hosts, which localhost needs as well.
 
     :param inventory_dir: folder of the inventory; empty where it is in none
     :raises ProposalError: a file there would no longer be read: Ansible takes the folder ``group_vars/all`` or the file
@@ -56,7 +56,7 @@ def default_path(inventory_dir: str) -> str:
 
 
 def seen_of(folder: FactFolder, namespace: str = "") -> Seen:
-    """What a run saw, as far as it saw it.
+    """Return the facts of a run, as far as it has them.
 
     :param namespace: of the pods, where the user has said so
     :raises FileError: this run has looked at no node

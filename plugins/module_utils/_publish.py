@@ -37,7 +37,7 @@ def report_of(
     unreadable: typing.Mapping[str, str],
     versions: typing.Mapping[str, str],
 ) -> Report:
-    """The report of a run, before it has a format.
+    """Return the report of a run, before it has a format.
 
     :param facts: folder and run that the figures are of
     :param records: by stage, of whatever run
@@ -57,7 +57,8 @@ def report_of(
 
 
 def _about(facts: FactFolder, start: RunStart) -> Data:
-    """What the run looked at, for the head of the report. The intent is as its user wrote it, which may be anything."""
+    """Return the scope of the run, for the head of the report. The intent is as its user wrote it, which may be
+    anything."""
     fabrics = start.fabrics if isinstance(start.fabrics, (list, tuple)) else ()
     names = [str(fabric.get("name", "")) for fabric in fabrics if isinstance(fabric, dict)]
     about = {"Nodes": str(len(start.nodes)), "Fabrics": folded(names) if names else "none"}

@@ -271,8 +271,8 @@ def describe(outcome: Outcome) -> str:
 
 
 def is_of_runs(module: AnsibleModule, kinds: typing.Iterable[str]) -> bool:
-    """Whether the module changes what runs prove. Jobs and their NIC maps are no run's: whoever submits one waits for
-    none, and needs no right to the Lease."""
+    """Return whether the module changes what runs prove. Jobs and their NIC maps belong to no run: submitting one waits
+    for no run, and needs no right to the Lease."""
     return bool(module.params["run"]) or not set(kinds) <= {*JOBS, NIC_MAP}
 
 

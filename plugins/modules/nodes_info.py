@@ -216,8 +216,8 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
 
 
 def _lacks(folder: FactFolder, node: str, since: str, hcas: typing.Any) -> bool:
-    """Whether a node lacks something that it had; so does one whose answer has another form, which is no matter of the
-    others."""
+    """Return whether a node lacks something that it had. So does one whose answer has another form, which does not
+    concern the others."""
     try:
         return bool(missing_since(folder, node, since, hcas))
     except RdmaError:

@@ -202,7 +202,7 @@ def answer(facts: BandwidthFacts, figures: typing.Optional[BandwidthFacts] = Non
 
 
 def _seen(module: AnsibleModule) -> Facts:
-    """What is known of the links of the HCAs, where there is a folder of facts."""
+    """Return the facts about the links of the HCAs, where there is a folder of facts."""
     folder = folder_of(module)
     if folder is None:
         return NOTHING
@@ -212,7 +212,7 @@ def _seen(module: AnsibleModule) -> Facts:
 
 
 def _observers(folder: typing.Optional[FactFolder]) -> typing.Optional[ObserversFacts]:
-    """Those of the run; None where it has none, or could start none: pods are measured all the same."""
+    """Return those of the run; None where it has none, or could start none: pods are measured all the same."""
     try:
         fact = folder.value("observers") if folder is not None else None
     except FileError:

@@ -202,7 +202,7 @@ TARGET = {
 
 
 def targets_of(module: AnsibleModule) -> tuple[Target, ...]:
-    """Those that the caller names, else those of the intent, by what became of its objects."""
+    """Return those that the caller names, else those of the intent, by what became of its objects."""
     options, folder = module.params, folder_of(module)
     if options["targets"] is not None or folder is None:
         given: tuple[Target, ...] = load(tuple[Target, ...], options["targets"] or [], "targets")
@@ -213,7 +213,7 @@ def targets_of(module: AnsibleModule) -> tuple[Target, ...]:
 
 
 def rolled(module: AnsibleModule) -> bool:
-    """Whether this run has rolled nodes just before."""
+    """Return whether this run has rolled nodes just before."""
     folder = folder_of(module)
     if folder is None or not folder.has("rolls"):
         return False

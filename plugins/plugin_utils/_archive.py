@@ -79,7 +79,7 @@ class Sent(typing.NamedTuple):
 
 
 class Attempts(typing.NamedTuple):
-    """How often a server that is busy or not reached is asked again.
+    """The limits on retries for a server that is busy or not reached.
 
     :ivar retries: after the first attempt, of archive and checksum together
     :ivar delay: seconds before each of them
@@ -95,7 +95,7 @@ _ONCE = Attempts()
 
 
 class _Upload:
-    """What is sent to one place, within one time for all of it.
+    """An upload to one place, within one time for all of it.
 
     :param size: of the archive, in bytes
     """
@@ -131,7 +131,7 @@ class _Upload:
 
 
 def look(place: Place, login: Login, authority: str, dry: bool) -> None:
-    """Whether the archive can go there, as far as that shows without sending it.
+    """Check that the archive can be sent there, as far as that shows without sending it.
 
     :param authority: file with certificates that are trusted in place of the system's; empty: the system's
     :param dry: nothing is written
@@ -305,8 +305,8 @@ class _Late(TimeoutError):
 
 
 class _Body:
-    """What is sent, in pieces: the time of a socket is that of one call, and one for all of it would bound the whole
-    upload.
+    """The body of the upload, in pieces: the time of a socket is that of one call, and one for all of it would bound
+    the whole upload.
 
     :param end: by a monotonic clock; after it nothing more is sent
     :param seconds: from the beginning to that end
@@ -370,7 +370,7 @@ def _refused(shown: str, error: urllib.error.HTTPError, place: Address, login: L
 
 
 def _read(error: urllib.error.HTTPError, seconds: float) -> bytes:
-    """What a refusal says, as much of it as comes within that time."""
+    """Read the message of a refusal, as much of it as comes within that time."""
     found, end = b"", time.monotonic() + seconds
     try:
         while len(found) < _MOST and time.monotonic() < end:
@@ -390,8 +390,8 @@ def _late(shown: str, seconds: float) -> ArchiveError:
 
 
 def _without_secrets(words: str, place: Address, login: Login) -> str:
-    """What a server says, without what it was sent, in whichever of its forms: as it is, percent-encoded or decoded,
-    and in base64."""
+    """Return the message of a server, without the secrets that it was sent, in whichever of its forms: as it is,
+    percent-encoded or decoded, and in base64."""
     parts = [part for item in place.query[1:].split("&") for part in (item, item.partition("=")[2])]
     given = {login.password, login.token, place.query, *parts}
     bare = {
@@ -429,7 +429,7 @@ def _without_secrets(words: str, place: Address, login: Login) -> str:
 
 
 def _either_case(part: str) -> str:
-    """The pattern of a part of a text, an escape of which may be in capitals or not."""
+    """Return the pattern of a part of a text, an escape of which may be in capitals or not."""
     return f"(?i:{part})" if re.fullmatch(r"%[0-9A-Fa-f]{2}", part) else re.escape(part)
 
 

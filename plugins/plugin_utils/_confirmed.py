@@ -107,7 +107,7 @@ def _compare(cluster: Cluster, node: str, listed: bool, run: str, say: Say) -> N
 
 
 def _told(cluster: Cluster, node: str) -> typing.Optional[Boot]:
-    """What the kubelet of a Node tells; None where the cluster has no Node of this name.
+    """Return the boot that the kubelet of a Node reports; None where the cluster has no Node of this name.
 
     :raises RdmaError: the API server refuses, or can't be reached, or the Node is none
     """

@@ -31,7 +31,7 @@ class Known(typing.NamedTuple):
 
 
 def firmware_of(folder: FactFolder, nodes: typing.Iterable[str], fabrics: typing.Any, cluster: typing.Any) -> Known:
-    """What the run has seen.
+    """Return the firmware facts of the run.
 
     :param fabrics: the variable rdma_fabrics
     :param cluster: the variable rdma_cluster

@@ -50,21 +50,21 @@ class Observer(ActionBase):
     _asked = ""
 
     def arguments(self, folder: typing.Optional[FactFolder], node: str, given: Result) -> Result:
-        """What the module is called with; a subclass may take it from facts."""
+        """Return the arguments of the module; a subclass may take it from facts."""
         return given
 
     def kinds(self, given: Result) -> typing.Mapping[str, str]:
-        """What this call looks at; a subclass may ask its options."""
+        """Return the kinds of facts that this call observes; a subclass may ask its options."""
         return self.KINDS
 
     def ask(self, arguments: Result, task_vars: Variables) -> Result:
-        """The module's answer; a subclass may add what only the controller knows."""
+        """Return the module's answer; a subclass may add what only the controller knows."""
         return without_effects(
             self._execute_module(module_name=self.MODULE, module_args=arguments, task_vars=task_vars)
         )
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
-        """What the result says beside counts; a subclass may hold an answer against facts."""
+        """Return the result beside its counts; a subclass may compare an answer with facts."""
         return {}
 
     @guarded_action
@@ -150,7 +150,7 @@ class Observer(ActionBase):
 
 
 def size(value: typing.Any) -> int:
-    """How much an answer holds: its entries, or those of its longest list."""
+    """Return the size of an answer: its entries, or those of its longest list."""
     if isinstance(value, dict):
         return max((len(item) for item in value.values() if isinstance(item, (list, tuple))), default=len(value))
     return len(value) if isinstance(value, (list, tuple)) else int(value is not None)

@@ -195,7 +195,7 @@ def said(value: typing.Any) -> str:
 
 
 def _is_summary(value: typing.Any) -> bool:
-    """Whether it is a warning, a deprecation or an error of ansible-core 2.19 and later."""
+    """Return whether it is a warning, a deprecation or an error of ansible-core 2.19 and later."""
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
@@ -233,8 +233,8 @@ def _side(value: typing.Any) -> typing.Any:
 
 
 def escaped(value: typing.Any) -> typing.Any:
-    """The same with an escape for each character that does not print, in keys as well. A text that prints, of whatever
-    class, is left as it is."""
+    """Return the same with an escape for each character that does not print, in keys as well. A text that prints, of
+    whatever class, is left as it is."""
     kind = type(value)
     if isinstance(value, str):
         seen = escape.visible(value, "\n\t")

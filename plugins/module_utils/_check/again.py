@@ -35,7 +35,7 @@ def judge_again(
     applied: bool = True,
     refused: Refused = lambda stage: (),
 ) -> dict[str, Record]:
-    """All stages that left a record, in their order.
+    """Return all stages that left a record, in their order.
 
     - A stage whose role failed keeps what failed: what it would have seen is not there.
     - A stage that was not run stays so; where nothing would keep it from running now, it says that. Nobody can judge
@@ -66,12 +66,12 @@ def judge_again(
 
 
 def looks(stage: str) -> bool:
-    """Whether what a stage sees does not depend on an intent that was applied."""
+    """Return whether what a stage sees does not depend on an intent that was applied."""
     return STAGES.index(stage) < STAGES.index(MAKES)
 
 
 def was_run(record: Record) -> bool:
-    """Whether a stage was looked at. ``validate`` needs no look; another one has no intent when it was kept from
+    """Return whether a stage was looked at. ``validate`` needs no look; another one has no intent when it was kept from
     running."""
     return record.stage == "validate" or record.error is not None or record.intent is not None
 
@@ -108,8 +108,8 @@ def _judge(
 
 
 def _refused(context: StageContext, wishes: RawIntent, ground: validate.Facts) -> typing.Optional[Record]:
-    """The record of a stage that would not be run because the intent is wrong; None when it is right. A check may trust
-    the intent that it gets."""
+    """Return the record of a stage that would not be run because the intent is wrong; None when it is right. A check
+    may trust the intent that it gets."""
     if context.stage == "validate":
         return None
     if "validate" in context.records:
@@ -121,7 +121,7 @@ def _refused(context: StageContext, wishes: RawIntent, ground: validate.Facts) -
 
 
 def _unapplied(context: StageContext, start: RunStart, wishes: RawIntent) -> Record:
-    """The record of a stage that looks at what is made of the intent, before anything was."""
+    """Return the record of a stage that looks at what is made of the intent, before anything was."""
     refused = may_start(context, wishes, ground_of(start))
     if refused is not None:
         return refused

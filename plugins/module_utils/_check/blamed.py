@@ -51,7 +51,7 @@ class _Trial:
         self._known = {frozenset(self.names): _text(error)}
 
     def raised(self, present: typing.Iterable[str]) -> str:
-        """What the check raises over the answers of these nodes; empty where it passes."""
+        """Return the error of the check over the answers of these nodes; empty where it passes."""
         key = frozenset(present)
         if key not in self._known:
             self._known[key] = ""
@@ -62,13 +62,13 @@ class _Trial:
         return self._known[key]
 
     def passes(self, present: typing.Iterable[str]) -> bool:
-        """Whether it passes over the answers of these nodes."""
+        """Return whether it passes over the answers of these nodes."""
         return not self.raised(present)
 
 
 def findings_of(stage: str, judge: Judge, facts: typing.Any) -> tuple[Finding, ...]:
-    """The findings of a check. Where it raises, the facts of the node that it raises over become that node's error, and
-    it has a finding of its own.
+    """Return the findings of a check. Where it raises, the facts of the node that it raises over become that node's
+    error, and it has a finding of its own.
 
     Where it can't be told over which nodes it raises, a finding names the nodes among which they are, or the stage.
 
@@ -105,7 +105,7 @@ def findings_of(stage: str, judge: Judge, facts: typing.Any) -> tuple[Finding, .
 
 
 def _verdict(trial: _Trial) -> typing.Optional[_Verdict]:
-    """Who is guilty; None where that can't be told of anybody."""
+    """Return who is to blame; None where that is not known."""
     aside = _set_aside(trial)
     if aside is None:
         return None
@@ -128,7 +128,7 @@ def _verdict(trial: _Trial) -> typing.Optional[_Verdict]:
 
 
 def _set_aside(trial: _Trial) -> typing.Optional[list[str]]:
-    """Nodes without whose answers it passes, few of them innocent; None where so few are not found."""
+    """Return the nodes without whose answers it passes, few of them innocent; None where so few are not found."""
     aside: list[str] = []
     for _turn in range(_MOST):
         left = [name for name in trial.names if name not in aside]
@@ -144,8 +144,8 @@ def _set_aside(trial: _Trial) -> typing.Optional[list[str]]:
 
 
 def _least(trial: _Trial, names: typing.Sequence[str]) -> list[str]:
-    """A set of these nodes over whose answers it raises, and over those of fewer of them it does not; empty where it
-    takes more than ``_TOGETHER``."""
+    """Return a set of these nodes over whose answers it raises, and over those of fewer of them it does not; empty
+    where it takes more than ``_TOGETHER``."""
     kept: list[str] = []
     rest = list(names)
     while len(kept) < _TOGETHER:
@@ -172,7 +172,7 @@ def _by_node(facts: typing.Any) -> dict[str, typing.Mapping[str, typing.Any]]:
 
 
 def _without(facts: typing.Any, errors: typing.Mapping[str, str]) -> typing.Any:
-    """The facts, with an error in the place of all that these nodes answered."""
+    """Return the facts, with an error in the place of all that these nodes answered."""
     changed = {
         field: {name: type(value)(None, errors[name]) if name in errors else value for name, value in known.items()}
         for field, known in _by_node(facts).items()

@@ -38,14 +38,14 @@ class RawIntent:
         return parse_intent(self.fabrics, self.waivers, self.cluster)
 
     def variables(self) -> dict[str, typing.Any]:
-        """By their names, in the order in which they are judged: which file each of them comes from is not known
-        here."""
+        """Return the variables by their names, in the order in which they are judged: which file each of them comes
+        from is not known here."""
         return {"rdma_fabrics": self.fabrics, "rdma_waivers": self.waivers, "rdma_cluster": self.cluster}
 
 
 @dataclasses.dataclass(frozen=True)
 class StageContext:
-    """Where and when a stage is looked at.
+    """The place and time at which a stage is judged.
 
     :ivar records: of this run only
     """
@@ -58,7 +58,7 @@ class StageContext:
     records: dict[str, Record]
 
     def waits_for(self) -> set[str]:
-        """The earlier stages that, in check mode, would first have to make something."""
+        """Return the earlier stages that, in check mode, would first have to make something."""
         return {
             record.stage
             for record in self.records.values()
@@ -67,7 +67,7 @@ class StageContext:
 
 
 def ground_of(start: RunStart) -> validate.Facts:
-    """What the intent is judged by where stage validate itself did not look."""
+    """Return the facts by which the intent is judged where stage validate itself did not run."""
     return validate.Facts(
         start.nodes,
         start.variables,
@@ -80,7 +80,7 @@ def ground_of(start: RunStart) -> validate.Facts:
 
 
 def may_start(context: StageContext, raw: RawIntent, facts: validate.Facts) -> typing.Optional[Record]:
-    """Whether the stage may start: None if so, else the record of why not.
+    """Return None if the stage may start, else the record that explains why not.
 
     A stage that runs alone must not touch a host for an intent that is wrong, so the intent is judged here if
     ``validate`` did not do it in this run. Stage ``validate`` itself asks nobody while a variable is misspelt.
@@ -137,7 +137,8 @@ def judge_stage(
 
 
 def _refused(stage: str, error: IntentError, raw: RawIntent, facts: typing.Any) -> typing.Sequence[Finding]:
-    """Findings of a stage whose intent could not be loaded. That it means something is for validate alone to say."""
+    """Return findings of a stage whose intent could not be loaded. That it means something is for validate alone to
+    say."""
     if stage != "validate":
         return validate.refuse(error.problems, stage)
     try:
@@ -162,7 +163,7 @@ def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts)
 
 
 def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
-    """The record of a stage whose role failed.
+    """Return the record of a stage whose role failed.
 
     :param error: what failed, in one text: the task and its message
     """
@@ -207,7 +208,7 @@ def record_of(
     facts: tuple[FactCount, ...] = (),
     intent: typing.Any = None,
 ) -> Record:
-    """The findings of a stage, judged."""
+    """Return the findings of a stage, judged."""
     gate = judge(findings, waivers)
     state: typing.Literal["open", "closed", "pending"] = OPEN if gate.open else CLOSED
     changed = {*context.waits_for(), *([context.stage] if changes else ())} if context.check_mode else set()

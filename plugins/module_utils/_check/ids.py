@@ -236,7 +236,7 @@ def page_of(check: str) -> str:
 
 
 def address_of(check: str, pages: str = PAGES) -> str:
-    """Where that page is.
+    """Return the address of that page.
 
     :param pages: address of all of them, with ``{page}`` for the name
     """

@@ -50,7 +50,7 @@ def check_run(
     wishes: typing.Mapping[str, typing.Any],
     nodes: typing.Sequence[str],
 ) -> None:
-    """Whether the run and its records allow it.
+    """Check that the run and its records allow it.
 
     :param records: of the folder, of whatever run
     :param wishes: ``fabrics``, ``waivers`` and ``cluster`` as they are now
@@ -88,7 +88,7 @@ def check_run(
 
 
 def check_age(records: typing.Mapping[str, Record], resume_from: str, most: int, now: str) -> None:
-    """Whether what was seen is young enough: by the stage that was begun first.
+    """Check that the facts are young enough: by the stage that was begun first.
 
     :param most: seconds
     :param now: UTC, ISO 8601
@@ -118,7 +118,7 @@ def _check_age(what: str, moment: str, most: int, now: str) -> None:
 
 
 def before(stage: str) -> tuple[str, ...]:
-    """The stages before this one."""
+    """Return the stages before this one."""
     return STAGES[: STAGES.index(stage)]
 
 
@@ -133,7 +133,7 @@ def kept_kinds(resume_from: str) -> set[str]:
 
 
 def seen_kinds(resume_from: str) -> set[str]:
-    """Those among them that were seen by a look at nodes and cluster: all but those of stage validate."""
+    """Return those among them that were seen by a look at nodes and cluster: all but those of stage validate."""
     stages = [stage for stage in before(resume_from) if stage != "validate"]
     return kinds_of(source for stage in stages for source in (*SOURCES[stage].values(), *CHANGES.get(stage, ())))
 

@@ -32,7 +32,7 @@ _MOST_SHOWN = 300
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that took part
     :ivar removed: what became of each object; None when not all were asked for
@@ -68,8 +68,8 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """A finding for each object, for each fabric on each node, for each node, and on the operator where it was taken
-    back.
+    """Return a finding for each object, for each fabric on each node, for each node, and on the operator where it was
+    taken back.
 
     In check mode on the nodes alone that are reached by observers: what is there stays there, so that it says how the
     teardown would end.
@@ -105,7 +105,7 @@ def _objects(removed: typing.Optional[typing.Sequence[AppliedObject]]) -> list[F
 
 
 def _rolls(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
-    """How the MachineConfigPools took it, where the intent has something for them."""
+    """Check the progress of the MachineConfigPools, where the intent has something for them."""
     if facts.rolls is None and any(machine_objects(intent)):
         why, expected = (
             "The nodes had MachineConfigs or a KubeletConfig by the intent, and nobody saw them come back from that.",
@@ -142,7 +142,7 @@ def _object(item: AppliedObject) -> Finding:
 
 
 def _namespace(subject: str, item: AppliedObject) -> Finding:
-    """A namespace of the collection with objects of others, or of which nobody knows whether it has any."""
+    """Return a namespace of the collection with objects of others, or of which nobody knows whether it has any."""
     keep = f"To keep the namespace: kubectl label namespace {item.name} {LABEL}-"
     if item.reason == UNREAD:
         why = f"Whether others have objects in it is not known, so it was not deleted: {item.refusal}."
@@ -157,7 +157,7 @@ def _namespace(subject: str, item: AppliedObject) -> Finding:
 
 
 def _stays(item: RetainedObject) -> Finding:
-    """A warning: it is there on purpose, and the reader decides."""
+    """Return a warning: it is there on purpose, and the reader decides."""
     by_hand = (
         "Set teardown_operator to take the operator back. Delete a definition by hand where none of its objects is"
         " needed: kubectl delete crd NAME"

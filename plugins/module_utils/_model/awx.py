@@ -17,7 +17,7 @@ BMC_ENVIRONMENT = {name: f"RDMA_BMC_{name.upper()}" for name in ("user", "passwo
 
 @dataclasses.dataclass(frozen=True)
 class AwxWanted:
-    """What an admin says of an AWX.
+    """The settings of an AWX that an admin gives.
 
     :ivar name: that all objects begin with
     :ivar organization: they belong to it; it is there already

@@ -19,7 +19,7 @@ ANY = -1
 
 
 class Cables(typing.NamedTuple):
-    """What a topology tells of cables.
+    """The cables of a topology.
 
     :ivar links: those whose ports have no other cable that was told before
     :ivar doubled: by port that is told with several cables the far end of each, in the order of the topology

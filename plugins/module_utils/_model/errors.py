@@ -33,8 +33,8 @@ class ParseError(RdmaError):
 
 
 def unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaError:
-    """An exception that nobody raised on purpose, met in what one node answered: it becomes the error of that node, and
-    the others go on.
+    """Convert an exception that nobody raised on purpose, met in what one node answered: it becomes the error of that
+    node, and the others go on.
 
     :param what: whose answer it was met in; begins the message
     :param quoted: whether the exception's own text is shown; not where it may hold a password

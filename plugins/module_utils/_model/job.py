@@ -158,7 +158,7 @@ class NetworkRequest:
 
 @dataclasses.dataclass(frozen=True)
 class PodTemplate:
-    """What a job makes pods of.
+    """The template of the pods of a job.
 
     :ivar path: in the object, as a reader would write it: ``spec.pytorchReplicaSpecs.Worker``
     :ivar count: pods that are made of it
@@ -254,7 +254,7 @@ class Claim:
 
 @dataclasses.dataclass(frozen=True)
 class PodDevices:
-    """What multus says of a pod that runs.
+    """The devices of a running pod, as multus reports them.
 
     :ivar interfaces: of its secondary networks
     :ivar devices: RDMA devices of those (device-info); empty where it says nothing of them
@@ -267,7 +267,7 @@ class PodDevices:
 
 @dataclasses.dataclass(frozen=True)
 class JobSurroundings:
-    """What a job meets.
+    """The state of the cluster and its nodes around a job.
 
     :ivar attachments: that the jobs name
     :ivar offered: resources that the jobs ask for, and that attachments need which they do not name

@@ -59,8 +59,8 @@ class LoadError(RdmaError):
 
 
 def nearest(word: str, known: typing.Iterable[str]) -> str:
-    """The known word that looks most like ``word``, as a hint for a message; empty when none is near, and where it
-    would take long to look: among more than ``MOST_KNOWN`` words, and for one of more than 64 characters. For words
+    """Return the known word that looks most like ``word``, as a hint for a message; empty when none is near, and where
+    it would take long to look: among more than ``MOST_KNOWN`` words, and for one of more than 64 characters. For words
     whose number somebody else chose there is ``Hints``.
     """
     words = list(itertools.islice(known, MOST_KNOWN + 1))
@@ -79,7 +79,7 @@ class Hints:
         self._left = MOST_HINTS
 
     def nearest(self, word: str, known: typing.Iterable[str]) -> str:
-        """The same as ``nearest``."""
+        """Return the same as ``nearest``."""
         self._left -= 1
         return nearest(word, known) if self._left >= 0 else ""
 
@@ -121,7 +121,7 @@ Loader = typing.Callable[[typing.Any], typing.Any]
 
 @functools.cache
 def _fast(cls: typing.Any) -> Loader:
-    """What loads data as this type, or raises whatever comes."""
+    """Make a function that loads data as this type, or raises any error."""
     origin = typing.get_origin(cls)
     arguments = typing.get_args(cls)
     if cls is typing.Any:
@@ -162,7 +162,7 @@ def _fast_formed(cls: typing.Any, form: typing.Any) -> Loader:
 
 
 def _fast_bound(bound: Bound, load_items: Loader) -> Loader:
-    """What loads a list or a mapping, and looks at none of its items where there are too many."""
+    """Make a function that loads a list or a mapping, and looks at none of its items where there are too many."""
 
     def load_bound(data: typing.Any) -> typing.Any:
         if len(data) > bound.most:
@@ -173,8 +173,8 @@ def _fast_bound(bound: Bound, load_items: Loader) -> Loader:
 
 
 def _fast_ranged(cls: typing.Any, form: Range, load_item: Loader) -> Loader:
-    """What loads a number. A topology has a million of them, so that the limits are compared here. Neither NaN nor a
-    boolean gets through."""
+    """Make a function that loads a number. A topology has a million of them, so that the limits are compared here.
+    Neither NaN nor a boolean gets through."""
     least, most = form.least, form.most
 
     def load_ranged(data: typing.Any) -> typing.Any:
@@ -187,8 +187,8 @@ def _fast_ranged(cls: typing.Any, form: Range, load_item: Loader) -> Loader:
 
 
 def _fast_item(cls: typing.Any) -> Loader:
-    """What loads an item of a list. An empty text says of a field that it is not known; as an item it says nothing, and
-    is refused."""
+    """Make a function that loads an item of a list. An empty text means that a field is not known; as an item it is
+    refused."""
     load_item = _fast(cls)
     if typing.get_origin(cls) is not typing.Annotated:
         return load_item
@@ -202,7 +202,7 @@ def _fast_item(cls: typing.Any) -> Loader:
 
 
 def _key_type(cls: typing.Any) -> typing.Any:
-    """The type of a mapping's keys: text, with a form where it has one."""
+    """Return the type of a mapping's keys: text, with a form where it has one."""
     return cls if typing.get_origin(cls) is typing.Annotated else str
 
 
@@ -258,7 +258,8 @@ class _FastDataclass:
         return self.cls(**values)
 
     def _look(self) -> dict[str, tuple[typing.Any, Loader]]:
-        """By name of the field: the plain type whose values are taken as they are, and what loads all others."""
+        """Return the loaders by name of the field: the plain type whose values are taken as they are, and what loads
+        all others."""
         hints = _hints(self.cls)
         self.fields = {
             field.name: (_plain_type(hints[field.name]), _fast(hints[field.name]))
@@ -276,7 +277,7 @@ def _plain_type(cls: typing.Any) -> typing.Any:
 
 
 def load_exactly(cls: typing.Any, data: typing.Any, path: str = "") -> typing.Any:
-    """The same as ``load``, slowly, with the path of what is wrong.
+    """Return the same as ``load``, slowly, with the path of what is wrong.
 
     :raises LoadError: the first mistake, as ``load`` says
     """
@@ -293,7 +294,7 @@ class _First(list[LoadError]):
 
 
 def load_all(cls: typing.Any, data: typing.Any, path: str = "") -> tuple[typing.Any, tuple[LoadError, ...]]:
-    """The value and all mistakes, in the order of the data; a missing key stands behind the keys of its mapping.
+    """Return the value and all mistakes, in the order of the data; a missing key stands behind the keys of its mapping.
 
     A dataclass with a mistake is there all the same: what could not be read of it raises ``Unread`` when it is asked
     for (see ``partial``). Any other value with a mistake is None. Behind ``MOST_HINTS`` mistakes an unknown key comes
@@ -313,7 +314,8 @@ _HOLE = object()
 
 
 def partial(cls: typing.Any, values: typing.Mapping[str, typing.Any], unread: typing.Collection[str]) -> typing.Any:
-    """An instance of a dataclass of which some fields are not known. What is in neither argument has its default.
+    """Return an instance of a dataclass of which some fields are not known. What is in neither argument has its
+    default.
 
     :param unread: fields that raise ``Unread`` when they are asked for; so does a comparison, which would ask for all
         of them
@@ -342,7 +344,7 @@ def _partial_class(cls: typing.Any, unread: frozenset[str]) -> typing.Any:
 
 
 def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """The value, a partial one, or ``_HOLE``; what is wrong goes into ``problems``."""
+    """Return the value, a partial one, or ``_HOLE``; what is wrong goes into ``problems``."""
     origin = typing.get_origin(cls)
     arguments = typing.get_args(cls)
     if cls is typing.Any:
@@ -376,7 +378,7 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadEr
 def _collect_literal(
     allowed: tuple[typing.Any, ...], data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """A value out of a closed list, or ``_HOLE``."""
+    """Return a value out of a closed list, or ``_HOLE``."""
     if data in allowed:
         return data
     words = ", ".join(str(word) for word in allowed)
@@ -385,7 +387,7 @@ def _collect_literal(
 
 
 def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """The items of a list, or ``_HOLE`` where one is wrong, or is about what an earlier one is about."""
+    """Return the items of a list, or ``_HOLE`` where one is wrong, or is about what an earlier one is about."""
     if not isinstance(data, (list, tuple)):
         problems.append(LoadError(path, _seen(data), "a list"))
         return _HOLE
@@ -408,14 +410,14 @@ def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: 
 
 
 def _options(cls: typing.Any) -> tuple[typing.Any, ...]:
-    """What a ``Union`` has beside None."""
+    """Return the types of a ``Union`` beside None."""
     return tuple(argument for argument in typing.get_args(cls) if argument is not type(None))
 
 
 def _collect_option(
     options: typing.Sequence[typing.Any], data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """What one of several types takes."""
+    """Load data by the first of several types that fits."""
     for option in options:
         with contextlib.suppress(LoadError):
             return load_exactly(option, data, path)
@@ -430,7 +432,7 @@ def _collect_option(
 
 
 def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """An item of a list. One with a form is refused where it is an empty text, see ``_fast_item``."""
+    """Return an item of a list. One with a form is refused where it is an empty text, see ``_fast_item``."""
     if data == "" and typing.get_origin(cls) is typing.Annotated:
         problems.append(LoadError(path, _seen(data), typing.get_args(cls)[1].expected))
         return _HOLE
@@ -440,7 +442,8 @@ def _collect_item(cls: typing.Any, data: typing.Any, path: str, problems: list[L
 def _collect_formed(
     cls: typing.Any, form: typing.Any, data: typing.Any, path: str, problems: list[LoadError]
 ) -> typing.Any:
-    """A text, a number, a list or a mapping that must be of the form of the boundary that its annotation names."""
+    """Return a text, a number, a list or a mapping that must be of the form of the boundary that its annotation
+    names."""
     if isinstance(form, Bound) and isinstance(data, (list, tuple, dict)) and not form.fits(data):
         # before any of its items is looked at
         problems.append(
@@ -455,12 +458,12 @@ def _collect_formed(
 
 
 def is_observed(cls: typing.Any) -> bool:
-    """Whether a class is the observation of one node: a value, or why there is none."""
+    """Return whether a class is the observation of one node: a value, or why there is none."""
     return dataclasses.is_dataclass(cls) and _names(typing.cast(typing.Any, cls)) == ("value", "error")
 
 
 def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
-    """What was observed of one node; where the value does not fit, that is its error."""
+    """Load the observation of one node; where the value does not fit, that is its error."""
     if not isinstance(data, dict) or not data.keys() <= {"value", "error"}:
         return _collect_dataclass(cls, data, path, problems)
     try:
@@ -537,7 +540,8 @@ def _names(cls: typing.Any) -> tuple[str, ...]:
 
 @functools.cache
 def _hints(cls: typing.Any) -> dict[str, typing.Any]:
-    """Its field types; reading them out of the annotations is slow, and a topology has a hundred thousand records."""
+    """Return its field types; reading them out of the annotations is slow, and a topology has a hundred thousand
+    records."""
     return typing.get_type_hints(cls, include_extras=True)
 
 

@@ -191,7 +191,7 @@ OF_JOB: dict[str, tuple[str, ...]] = {"PyTorchJob": (TRAINING,), "TrainJob": (TR
 
 @dataclasses.dataclass(frozen=True)
 class JobNeeds:
-    """What of a job (``rdma_job``) decides on operators."""
+    """The parts of a job (``rdma_job``) that decide on operators."""
 
     kind: str
     gpus: int = 0
@@ -247,8 +247,8 @@ class OperatorsSeen:
     untrusted: dict[str, UntrustedNamespace] = dataclasses.field(default_factory=dict)
 
     def held_by_olm(self, operator: Operator) -> tuple[OlmObject, ...]:
-        """What OLM has of it. Editors can make a Subscription in their namespace, which installs nothing: there a
-        ClusterServiceVersion alone counts."""
+        """Return the objects of OLM for an operator. Editors can make a Subscription in their namespace, which installs
+        nothing: there a ClusterServiceVersion alone counts."""
         usual = operator.package.namespace if operator.package else ""
         return tuple(
             item
@@ -275,7 +275,7 @@ def labels_needed(intent: Intent) -> dict[str, str]:
 
 
 def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = False) -> tuple[Needed, ...]:
-    """The operators that this intent and this job need, in the order in which they are installed."""
+    """Return the operators that this intent and this job need, in the order in which they are installed."""
     why: dict[str, list[str]] = {}
 
     def need(name: str, reason: str) -> None:

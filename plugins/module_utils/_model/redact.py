@@ -119,14 +119,14 @@ _SUSPECTS = (*SUSPECTS, *_HINTS, "bearer", "authorization", "kubeconfig", "mkey"
 
 
 def is_free(document: str) -> bool:
-    """Whether a JSON document of ASCII has nothing that ``redact`` would take out. It may say no of a harmless one, and
-    costs a tenth of looking through it."""
+    """Return whether a JSON document of ASCII has nothing that ``redact`` would take out. It may return False for a
+    harmless one, and costs a tenth of looking through it."""
     lower = document.lower()
     return not any(suspect in lower for suspect in _SUSPECTS)
 
 
 def is_suspect(data: typing.Any) -> bool:
-    """Whether the texts of plain data that may hold a secret have more than MOST_SUSPECT characters together."""
+    """Return whether the texts of plain data that may hold a secret have more than MOST_SUSPECT characters together."""
     left, rest = MOST_SUSPECT, [data]
     while rest and left >= 0:
         item = rest.pop()

@@ -11,7 +11,7 @@ import typing
 
 @dataclasses.dataclass(frozen=True)
 class Challenge:
-    """How a registry wants to be asked.
+    """The authentication that a registry requests.
 
     :ivar scheme: basic or bearer
     :ivar realm: of bearer: address of the token server
@@ -25,7 +25,7 @@ class Challenge:
 
 @dataclasses.dataclass(frozen=True)
 class Login:
-    """Who asks one registry. Neither is shown when it is printed.
+    """The credentials for one registry. Neither is shown when it is printed.
 
     :ivar basic: user and password, as HTTP takes them
     :ivar token: an identity token, with which a token server gives others
@@ -45,7 +45,7 @@ def login_for(name: str, known: Logins) -> typing.Optional[Login]:
 
 
 def secrets_of(known: Logins) -> set[str]:
-    """All that must not be shown: the pairs, their parts, and tokens."""
+    """Return all that must not be shown: the pairs, their parts, and tokens."""
     found: set[str] = set()
     for login in known.values():
         pair = base64.b64decode(login.basic).decode("utf-8", "replace") if login.basic else ""

@@ -98,8 +98,8 @@ _READ: tuple[tuple[str, str, str], ...] = (
 
 
 def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...]:
-    """All that the stages and the teardown do for this intent. What Helm needs to install an operator is not in it:
-    that is nearly everything.
+    """Return all that the stages and the teardown do for this intent. What Helm needs to install an operator is not in
+    it: that is nearly everything.
 
     :param operator: namespace of the SR-IOV network operator
     :param olm: whether OLM is to install operators
@@ -128,7 +128,7 @@ def needed(intent: Intent, operator: str, olm: bool = False) -> tuple[Right, ...
 
 
 def of_observers(namespace: str) -> tuple[Right, ...]:
-    """What starting and removing observers takes in a namespace that an admin has prepared, beside looking and the
+    """Return the rights to start and remove observers in a namespace that an admin has prepared, beside looking and the
     Lease."""
     named = [("DaemonSet", verb) for verb in (*_APPLY, "delete")] + [
         ("ServiceAccount", verb) for verb in (*_APPLY, "delete")
@@ -149,8 +149,8 @@ def of_observers(namespace: str) -> tuple[Right, ...]:
 
 
 def needed_powers(intent: Intent) -> tuple[powers.Power, ...]:
-    """The powers that the stages need for this intent, whatever the cluster is. Those that variables or the cluster
-    decide on are not in it."""
+    """Return the powers that the stages need for this intent, whatever the cluster is. Those that variables or the
+    cluster decide on are not in it."""
     return powers.named({right.power for right in needed(intent, "")} - {powers.JOBS, powers.NAMESPACES})
 
 
@@ -269,7 +269,7 @@ def _machines(intent: Intent) -> typing.Iterator[Right]:
 
 
 def machine_objects(intent: Intent) -> typing.Iterator[tuple[str, str]]:
-    """Kind and name of what is rendered for the host; a test holds them to that."""
+    """Yield the kind and name of what is rendered for the host; a test holds them to that."""
     needs = intent.cluster.host
     if needs.machine_memlock is not None:
         yield "MachineConfig", f"99-{needs.machine_role}-linerate-memlock"
@@ -342,7 +342,7 @@ def _operator_spaces() -> list[str]:
 
 
 def _made(kind: str, namespace: str = "", name: str = "", need: str = "network") -> typing.Iterator[Right]:
-    """What is applied, and taken back."""
+    """Return the rights to apply objects, and to remove them."""
     yield from (Right(need, verb, kind, namespace, name=name) for verb in _APPLY)
     yield Right("teardown", "delete", kind, namespace, name=name)
 

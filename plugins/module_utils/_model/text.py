@@ -67,7 +67,7 @@ def number_of(text: str) -> typing.Optional[int]:
 
 
 def percent(part: int, whole: int) -> str:
-    """A share for a reader: 99.9, and 100 of all alone."""
+    """Return a share for a reader: 99.9, and 100 of all alone."""
     return f"{100.0 if part == whole else min(99.9, 100 * part / whole):.3g}"
 
 

@@ -114,7 +114,8 @@ def mistakes(
 
 
 def is_refused(name: str, value: typing.Any) -> bool:
-    """Whether the variable can't have this value, by its type. One that is not known to have a type can have any."""
+    """Return whether the variable can't have this value, by its type. One that is not known to have a type can have
+    any."""
     kind = type_of(name)
     if value is None or value == "" or isinstance(value, (dict, list, tuple)):
         # whatever is to be said of these, the role says it

@@ -97,7 +97,7 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
 
 
 def _taken(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[Taken], list[str]]:
-    """What nodes, services and attachments have, and the attachments that can't be told."""
+    """Return the networks of nodes, services and attachments, and the attachments that can't be read."""
     taken: list[Taken] = []
     for networks_of_node, unread_node in reader.parsed(
         "Node", lambda node: (parse.node_networks(node), parse.unread_node(node))
@@ -117,8 +117,8 @@ def _taken(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[Ta
 
 
 def _attachments(items: typing.Iterable[Resource], pools: typing.Sequence[SharedPool]) -> tuple[list[Taken], list[str]]:
-    """The networks of NetworkAttachmentDefinitions, and those that can't be told, each with the reason. A tenant may
-    make any number: of a namespace that has more than ``_MOST_ATTACHED``, the others are one reason.
+    """Return the networks of NetworkAttachmentDefinitions, and those that can't be told, each with the reason. A tenant
+    may make any number: of a namespace that has more than ``_MOST_ATTACHED``, the others are one reason.
     """
     taken: list[Taken] = []
     unclear: dict[str, None] = {}

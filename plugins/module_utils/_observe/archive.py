@@ -37,7 +37,7 @@ START = (
 
 
 def archive(entry: str) -> bytes:
-    """The zip file of a module, by its full name, with the packages around it.
+    """Return the zip file of a module, by its full name, with the packages around it.
 
     :raises RdmaError: a source can't be had
     """

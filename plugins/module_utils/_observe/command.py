@@ -39,7 +39,7 @@ _PIECE = 64 * 1024
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """What a program left.
+    """The result of a program.
 
     :ivar rc: its exit code; negative: ended by that signal; None: it ran into a limit
     :ivar limit_seconds: the limit it ran under
@@ -57,7 +57,7 @@ class Finished:
 
     @property
     def failure(self) -> str:
-        """Why it can't be trusted, in one line with its own words; empty when it ended with 0."""
+        """Return why its output can't be trusted, in one line with its own message; empty when it ended with 0."""
         if self.rc == 0:
             return ""
         # each line once: some tools repeat one for every packet

@@ -17,8 +17,8 @@ MOST_RUNS = 20
 
 
 def earlier_errors(report_dir: str, run: str) -> EarlierErrors:
-    """What the kept runs before this one read, the oldest first. Whatever they were asked for: a link is a link, and
-    check mode reads as well.
+    """Return the counters that the kept runs before this one read, the oldest first. All kinds of runs count: a link is
+    a link, and check mode reads as well.
 
     :returns: a run that can't be read is named; one that read no counters is left out
     :raises FileError: the folder of the runs can't be read

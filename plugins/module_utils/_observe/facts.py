@@ -57,20 +57,20 @@ _KIND = re.compile(r"\A[a-z][a-z0-9_]{0,63}\Z")
 
 
 def _largest_part(value: typing.Any) -> str:
-    """The part of a value that has the longest text, in words; empty where it has no parts."""
+    """Return the part of a value that has the longest text, in words; empty where it has no parts."""
     parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     size, name = max(((len(json_of(part)), str(name)) for name, part in parts), default=(0, ""))
     return f". {size} bytes of it are {'entry ' if isinstance(value, list) else ''}{shown(name)}" if size else ""
 
 
 def _count_functions(value: typing.Any) -> int:
-    """How many functions an answer about HCAs has; 0 of any other."""
+    """Count the functions in an answer about HCAs; 0 of any other."""
     functions = value.get("hcas") if isinstance(value, dict) else None
     return len(functions) if isinstance(functions, list) else 0
 
 
 def file_name(node: str) -> str:
-    """The name of a node's file: nothing in a host's name leads out of the folder.
+    """Return the name of a node's file: nothing in a host's name leads out of the folder.
 
     >>> file_name("worker-1.example"), file_name("../etc")
     ('worker-1.example.json', '%2E.%2Fetc.json')
@@ -94,7 +94,7 @@ class FactFolder:
         self.refused: list[str] = []
 
     def path(self, kind: str, node: str = CLUSTER) -> str:
-        """Where a fact lies.
+        """Return the path of a fact.
 
         :raises FileError: no name of a kind
         """
@@ -150,7 +150,7 @@ class FactFolder:
         return json_of(redact(vars(fact)))
 
     def read(self, kind: str, node: str = CLUSTER) -> typing.Optional[Fact]:
-        """A fact of this run; None when there is none, or only one of another run.
+        """Read a fact of this run; None when there is none, or only one of another run.
 
         :raises FileError: there is a file, and it is no such fact
         """
@@ -174,11 +174,11 @@ class FactFolder:
         return fact if fact.run == self.run else None
 
     def holds(self, kind: str, node: str) -> bool:
-        """Whether there is such a fact of the node, of whatever moment."""
+        """Return whether there is such a fact of the node, of any moment."""
         return os.path.lexists(self.path(kind, node))
 
     def has(self, kind: str, node: str = CLUSTER) -> bool:
-        """Whether this run has looked, with whatever outcome: by the time of the file, since a thousand facts are a
+        """Return whether this run has looked, with any outcome: by the time of the file, since a thousand facts are a
         hundred megabytes."""
         try:
             return (
@@ -192,7 +192,7 @@ class FactFolder:
         return {node: self._observed(kind, node) for node in nodes}
 
     def all_of(self, node: str) -> tuple[Observed, dict[str, str]]:
-        """All that this run saw of a node: values by kind, and by kind why there is none.
+        """Return all that this run saw of a node: values by kind, and by kind why there is none.
 
         :raises FileError: the folder can't be read
         """
@@ -211,7 +211,7 @@ class FactFolder:
         return values, errors
 
     def value(self, kind: str) -> typing.Any:
-        """The value of a fact about the cluster; None when this run has none.
+        """Return the value of a fact about the cluster; None when this run has none.
 
         :raises FileError: it can't be read, or nothing was seen
         """
@@ -259,7 +259,7 @@ class FactFolder:
             raise FileError(f"{folder} can't be cleaned: {error}", "Look whether this user may write there") from error
 
     def start(self) -> RunStart:
-        """What this run began with.
+        """Return the start of this run.
 
         :raises FileError: nobody began it in this folder, or it can't be read
         """
@@ -283,7 +283,7 @@ class FactFolder:
 
 
 def read_start(report_dir: str) -> typing.Optional[RunStart]:
-    """What the run of a folder began with; None where there is no such file.
+    """Read the start of the run in a folder; None where there is no such file.
 
     :raises FileError: it can't be read
     """
@@ -302,7 +302,7 @@ def read_start(report_dir: str) -> typing.Optional[RunStart]:
 
 
 def _excess(start: RunStart) -> str:
-    """What of it is more than a run may begin with; empty where nothing is."""
+    """Return what exceeds the limits of a run's start; empty where nothing does."""
     for name, most in _MOST.items():
         value = getattr(start, name)
         # what the user wrote is not loaded yet, and may be anything
@@ -318,7 +318,7 @@ def now() -> str:
 
 
 def clock() -> datetime.datetime:
-    """The moment, UTC."""
+    """Return the moment, UTC."""
     return datetime.datetime.now(datetime.timezone.utc)
 
 

@@ -49,7 +49,7 @@ class Tool:
 
 
 def find_tool() -> Tool:
-    """The tool that reads and writes settings.
+    """Find the tool that reads and writes settings.
 
     :raises ToolMissing: none is there
     """
@@ -67,7 +67,7 @@ def find_tool() -> Tool:
 def read_firmware(
     hcas: NodeHcas, root: str = "/sys", chosen: typing.Container[str] = (), every: bool = False
 ) -> NodeFirmware:
-    """The firmware of the physical functions, in their order.
+    """Read the firmware of the physical functions, in their order.
 
     :param root: sysfs of the kernel that the tools ask: they see no function that is not there
     :param chosen: PCI addresses; empty: all
@@ -90,7 +90,7 @@ def read_firmware(
 
 
 def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[Setting, ...], str]:
-    """All settings of an HCA, and what the tool failed to read of them; empty when nothing.
+    """Return all settings of an HCA, and what the tool failed to read of them; empty when nothing.
 
     :raises ParseError: what it says is no table of settings
     """
@@ -109,8 +109,8 @@ def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tupl
 def _settings(
     finished: command.Finished, read: typing.Callable[[], mstconfig.Query]
 ) -> tuple[tuple[Setting, ...], str]:
-    """What it could read counts also where it says by its exit code that it could not read all; its own words count
-    more than that it is no table."""
+    """Return the settings that the tool could read, also where its exit code means that it could not read all. Its own
+    message counts more than that the output is not a table."""
     try:
         return read().settings, finished.failure
     except ParseError:
@@ -128,7 +128,7 @@ def _text(path: str) -> str:
 
 
 def _asks(hca: Hca, devices: str) -> bool:
-    """Whether mstconfig may be asked: an HCA of NVIDIA's that the node's own kernel has, and nobody else."""
+    """Return whether mstconfig may be asked: for an HCA of NVIDIA's that only the node's own kernel uses."""
     function = hca.pci
     return (
         function is not None

@@ -52,7 +52,7 @@ class HelmError(RdmaError):
 def template(
     binary: str, chart: Chart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
 ) -> tuple[Resource, ...]:
-    """The objects of a chart, its hooks among them, its folder ``crds`` left out.
+    """Return the objects of a chart, its hooks among them, its folder ``crds`` left out.
 
     :param binary: name or path of Helm
     :param kubernetes: version of the cluster (v1.33.2), which a chart may ask for; empty is what Helm takes for it
@@ -64,8 +64,8 @@ def template(
 def definitions(
     binary: str, chart: Chart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
 ) -> tuple[Resource, ...]:
-    """The custom resource definitions of the folders ``crds`` of a chart and of the charts in it, but for those that
-    multus brings.
+    """Return the custom resource definitions of the folders ``crds`` of a chart and of the charts in it, but for those
+    that multus brings.
 
     Helm installs them once, and never upgrades them. It upgrades those among the templates, which are left out.
 
@@ -109,7 +109,7 @@ def default_values(binary: str, chart: Chart) -> dict[str, typing.Any]:
 
 
 def version_in(path: str) -> str:
-    """The version that a Chart.yaml names.
+    """Return the version that a Chart.yaml names.
 
     :raises RdmaError: it can't be read, is larger than MOST_FILE, is no YAML, or has no version
     """
@@ -166,7 +166,7 @@ def _said(words: str) -> str:
 def look_at_charts(
     binary: str, charts: typing.Mapping[str, tuple[Chart, typing.Mapping[str, typing.Any]]], kubernetes: str = ""
 ) -> dict[str, ChartSeen]:
-    """What several charts name, by operator: asked at the same time, and what one of them does not tell leaves the
+    """Read the images of several charts, by operator, at the same time. An error of one chart does not affect the
     others."""
 
     def look(name: str) -> ChartSeen:

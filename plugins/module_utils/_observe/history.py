@@ -26,7 +26,7 @@ _Value = typing.TypeVar("_Value")
 
 
 def kept(report_dir: str) -> list[str]:
-    """Names of the runs that are kept, the oldest first. What else lies there is nobody's business here.
+    """Return the names of the runs that are kept, the oldest first. What else lies there is nobody's business here.
 
     :raises FileError: the folder can't be read
     """
@@ -43,8 +43,7 @@ def kept(report_dir: str) -> list[str]:
 def read_earlier(
     report_dir: str, run: str, read: typing.Callable[[str, str], _Value], most: typing.Optional[int] = None
 ) -> tuple[dict[str, _Value], tuple[str, ...]]:
-    """What is read of each kept run before this one, by its name, the oldest first; and those that can't be read, with
-    the reason.
+    """Read each kept run before this one, by its name, the oldest first; and those that can't be read, with the reason.
 
     :param read: of the path of a run's folder and its name
     :param most: only so many, the newest; None: all
@@ -105,7 +104,7 @@ def keep(report_dir: str, run: str, most: int) -> list[str]:
 
 
 def folder_of(report_dir: str, run: str) -> str:
-    """Where a run is kept."""
+    """Return the folder of a kept run."""
     return os.path.join(report_dir, RUNS, run)
 
 

@@ -16,7 +16,7 @@ _LIMIT_SECONDS = 30.0
 
 
 def with_vf_settings(node: NodeHcas) -> NodeHcas:
-    """The node's HCAs, their VFs with what ``ip link`` shows of them. What sysfs shows stays.
+    """Return the node's HCAs, their VFs with what ``ip link`` shows of them. What sysfs shows stays.
 
     Without VFs nothing is run. Why nothing could be learned is among the errors, and no reason to lose the rest.
     """

@@ -37,7 +37,7 @@ _MOST_OF_PODS = 100_000
 
 
 def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> tuple[Resource, ...]:
-    """The object, and the runtime that a TrainJob refers to, should it be there.
+    """Read the object, and the runtime that a TrainJob refers to, should it be there.
 
     :raises ApiError: it is not there, or the server refuses
     :raises ResourceError: a TrainJob that names no runtime
@@ -47,7 +47,7 @@ def read_job(cluster: Cluster, kind: str, namespace: str, name: str) -> tuple[Re
 
 
 def runtimes(cluster: Cluster, jobs: typing.Iterable[typing.Mapping[str, typing.Any]]) -> tuple[Resource, ...]:
-    """The runtimes that TrainJobs refer to; one that is not there is left out, and the linter says so.
+    """Return the runtimes that TrainJobs refer to; one that is not there is left out, and the linter says so.
 
     :raises ApiError: the server refuses
     """
@@ -142,8 +142,8 @@ def _pods_of(reader: Reader, running: typing.Sequence[tuple[str, str]]) -> tuple
 
 
 def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
-    """The stack beside the jobs. What cannot be read is in ``errors``; a kind that the server does not know has no
-    objects.
+    """Return the stack beside the jobs. What cannot be read is in ``errors``; a kind that the server does not know has
+    no objects.
 
     :param namespaces: of the jobs
     :raises ApiError: the server cannot be reached
@@ -197,7 +197,7 @@ class _Named:
 
 
 def _joined(lists: typing.Sequence[typing.Optional[tuple[typing.Any, ...]]]) -> typing.Optional[tuple[typing.Any, ...]]:
-    """All of these lists as one; None where one of them is not known."""
+    """Return all of these lists as one; None where one of them is not known."""
     known = [items for items in lists if items is not None]
     return tuple(item for items in known for item in items) if len(known) == len(lists) else None
 
@@ -227,8 +227,8 @@ class Reader:
 
     @property
     def errors(self) -> tuple[str, ...]:
-        """What could not be read. Of each kind ``_NAMED`` objects that are not of its form are named, and the others
-        counted."""
+        """Return what could not be read. Of each kind ``_NAMED`` objects that are not of its form are named, and the
+        others counted."""
         more = ((kind, number - _NAMED) for kind, number in self._broken.items() if number > _NAMED)
         return (*self._errors, *(f"{number} more of {kind} that can't be read" for kind, number in more))
 

@@ -29,7 +29,7 @@ def left_arguments(host: str) -> tuple[str, ...]:
 
 
 def _text(host: str, path: str) -> typing.Optional[str]:
-    """The text of a file; None where there is none."""
+    """Return the text of a file; None where there is none."""
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         place = followed(host, path)
         if os.path.lexists(place):

@@ -59,7 +59,7 @@ class Look:
         self._hcas: typing.Optional[NodeHcas] = None
 
     def at(self, kind: str) -> typing.Any:
-        """The fact of a kind, as data.
+        """Return the fact of a kind, as data.
 
         :raises RdmaError: it can't be read
         """
@@ -91,7 +91,8 @@ class Look:
 
 
 def answer(asked: Kept) -> dict[str, Kept]:
-    """An answer or an error for each kind of ``asked["kinds"]``; one that fails leaves the others as they are."""
+    """Return an answer or an error for each kind of ``asked["kinds"]``; one that fails leaves the others as they
+    are."""
     roots, host = asked.get("sysfs") or ("/sys",), asked.get("host") or "/"
     look = Look(
         roots,

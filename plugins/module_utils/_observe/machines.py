@@ -15,7 +15,7 @@ from .kubernetes import ApiError, Cluster, Resource
 
 
 def find(cluster: Cluster, wanted: Resource) -> typing.Optional[Resource]:
-    """What the cluster has in its place; None for nothing.
+    """Return the object in the cluster; None where there is none.
 
     :raises ApiError: it may not be read
     """
@@ -44,7 +44,7 @@ def others(items: typing.Iterable[Resource], wanted: typing.Iterable[Resource]) 
 
 
 def kubelet_stand(cluster: Cluster, configs: typing.Iterable[Resource]) -> KubeletStatus:
-    """How the cluster took the KubeletConfigs among them; nobody looks where there is none.
+    """Return the state of the KubeletConfigs among them. Without any, the cluster is not asked.
 
     :raises ApiError: the server cannot be reached
     """

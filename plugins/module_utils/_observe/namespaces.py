@@ -143,7 +143,7 @@ class _Found:
             self._lost[address] = os.path.basename(namespace)
 
     def result(self) -> HeldByPods:
-        """All parts that were found, and what was left out."""
+        """Return all parts that were found, and what was left out."""
         every = sorted(self._devices.keys() | {address for address, netdevs in self._netdevs.items() if netdevs})
         parts = {
             address: dataclasses.replace(
@@ -162,8 +162,8 @@ class _Found:
         return HeldByPods(parts, (*self._errors, *more))
 
     def _away(self, namespace: str, root: str, kind: str) -> typing.Iterator[tuple[str, str]]:
-        """Names of a class in a namespace, each with the PCI address of a function of which the node has no such
-        part."""
+        """Yield the names of a class in a namespace, each with the PCI address of a function of which the node has no
+        such part."""
         folder = os.path.join(root, "class", kind)
         names = _listed(folder)
         if len(names) > _MOST_ENTRIES:
@@ -175,8 +175,8 @@ class _Found:
                 yield name, address
 
     def _is(self, form: Form, text: str, source: str) -> bool:
-        """Whether a name is of the form that the facts of a node have. The kernel takes others too; one of a pod must
-        not cost the node its facts."""
+        """Return whether a name is of the form that the facts of a node have. The kernel takes others too; one of a pod
+        must not cost the node its facts."""
         try:
             form.of(text, source)
         except ParseError as error:
@@ -189,7 +189,7 @@ _FORMS: dict[str, Form] = {"net": INTERFACE, "infiniband": RDMA_DEVICE}
 
 
 def _other_namespaces(proc: str) -> dict[str, str]:
-    """The path of each network namespace but this process's, by the first process in it; by its identity."""
+    """Return the path of each network namespace but this process's, by the first process in it; by its identity."""
     own = _link(os.path.join(proc, "self/ns/net"))
     found: dict[str, str] = {}
     for pid in sorted(filter(str.isdigit, _listed(proc)), key=int):

@@ -40,8 +40,8 @@ def read_neighbours(
     routes: str = "/proc/net",
     beside_infiniband: bool = False,
 ) -> NodeNeighbours:
-    """Who is seen through the Ethernet NICs of a node; nobody is listened for where it has InfiniBand, whose fabrics
-    the subnet managers tell.
+    """Read the neighbours of the Ethernet NICs of a node. A node with InfiniBand does not listen: subnet managers
+    report its fabrics.
 
     :param roots: of sysfs
     :param seconds: that are listened at most; less where each NIC has heard somebody
@@ -90,7 +90,7 @@ def _known() -> dict[str, tuple[str, ...]]:
 
 
 def _bounded(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> dict[str, tuple[str, ...]]:
-    """The first neighbours of each interface; that it has more is among the errors."""
+    """Return the first neighbours of each interface; that it has more is among the errors."""
     many = {name: len(addresses) for name, addresses in known.items() if len(addresses) > MOST_ADDRESSES}
     errors += [
         f"neighbours: {name} knows {count} hardware addresses, of which the first {MOST_ADDRESSES} are taken"
@@ -100,7 +100,8 @@ def _bounded(known: typing.Mapping[str, tuple[str, ...]], errors: list[str]) -> 
 
 
 def _listen(names: typing.Sequence[str], seconds: float, errors: list[str]) -> dict[str, tuple[SwitchPort, ...]]:
-    """Who was heard through each interface. One that can't be listened to is among the errors."""
+    """Return the switch ports that were heard through each interface. An interface that can't be listened to is among
+    the errors."""
     heard: dict[str, dict[SwitchPort, None]] = {}
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as sockets:
         for name in names:
@@ -135,7 +136,7 @@ def _hear(listener: socket.socket, heard: dict[SwitchPort, None], name: str, err
 
 
 def _socket(name: str) -> socket.socket:
-    """A socket that gets the frames of LLDP of one interface, and has its NIC let them in.
+    """Return a socket that gets the frames of LLDP of one interface, and has its NIC let them in.
 
     :raises OSError: there is no such interface, or the user may not (CAP_NET_RAW)
     """

@@ -12,7 +12,7 @@ from .kubernetes import ApiError, Cluster
 
 
 def observe(cluster: Cluster) -> NicDevices:
-    """All of them. A cluster without the operator has none; what could not be read is in ``errors``."""
+    """Return all of them. A cluster without the operator has none; what could not be read is in ``errors``."""
     devices: list[NicDevice] = []
     errors: list[str] = []
     try:
@@ -28,7 +28,7 @@ def observe(cluster: Cluster) -> NicDevices:
 
 
 def templates(cluster: Cluster) -> tuple[NicTemplate, ...]:
-    """Those that are there, whoever made them.
+    """Return those that are there, whoever made them.
 
     :raises ApiError: they can't be listed
     :raises ResourceError: an object that is none of its kind

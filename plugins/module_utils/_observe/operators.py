@@ -25,7 +25,8 @@ from .kubernetes import Cluster, Resource
 
 
 def by_olm(cluster: Cluster) -> bool:
-    """Whether operators are installed by OLM here: on OpenShift, whose guides do it so. Elsewhere OLM may serve others.
+    """Return whether operators are installed by OLM here: on OpenShift, as its guides do. Elsewhere OLM may serve
+    others.
 
     :raises ApiError: no answer
     """
@@ -79,7 +80,7 @@ def observe(
 def _selecting(
     policy: DriverPolicy, selector: typing.Mapping[str, str], nodes: typing.Iterable[ClusterNode]
 ) -> DriverPolicy:
-    """A policy with the nodes that its selector takes."""
+    """Return a policy with the nodes that its selector takes."""
     if not selector:
         return policy
     return dataclasses.replace(

@@ -76,7 +76,7 @@ def read_platform(
 
 
 def _identity(roots: typing.Sequence[str]) -> Identity:
-    """What DMI calls the node. Readers of its own: without root it can't be read, and who needs it says so.
+    """Read the identity of the node from DMI. Without root it can't be read, and the code that needs it reports that.
 
     [src Linux drivers/firmware/dmi-id.c: product_uuid, product_serial and board_serial have mode 0400; a UUID of zeros
     or of F alone has no file]
@@ -90,7 +90,8 @@ def _identity(roots: typing.Sequence[str]) -> Identity:
 
 
 def _signed_modules(roots: typing.Sequence[str]) -> typing.Optional[bool]:
-    """Whether the kernel refuses modules without a signature that it knows; None where no root says it.
+    """Return whether the kernel refuses modules without a signature that it knows; None where that can't be read
+    without root.
 
     Readers of its own: a file that can't be read is no fault of the node.
 

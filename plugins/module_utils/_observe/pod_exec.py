@@ -42,7 +42,7 @@ _LONG = "Give the command a longer limit, or look at what it waits for: it may s
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a command may take.
+    """The limits of a command.
 
     :ivar connect: seconds for each step of the connection, and again until the shell in the pod says that it is there
     :ivar run: seconds from then on until the answer is complete
@@ -175,7 +175,7 @@ def _part(channels: Channels) -> None:
 
 
 def _failure(channels: Channels, exchange: Exchange, container: Container, limits: Limits) -> RdmaError:
-    """Why there is no answer."""
+    """Return why there is no answer."""
     said, where = status(channels.take(ERROR).decode(errors="replace")), f"exec in {container}"
     server = (
         f"the API server says: {said.message or said.status}"

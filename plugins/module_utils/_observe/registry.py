@@ -71,7 +71,7 @@ class _Silent(RdmaError):
 
 
 def ask(images: typing.Sequence[Asked], logins: Logins, authority: str, limit: float) -> dict[Asked, Said]:
-    """What registries say of each image.
+    """Ask registries for each image.
 
     :param authority: file with certificates that are trusted in place of the system's; empty: the system's
     :param limit: seconds for all of it; what has no answer then is silent
@@ -182,7 +182,7 @@ class _Registry:
         return self._request(self._host, method, path, authorization) if authorization else answer
 
     def _elsewhere(self, method: str, path: str, location: str) -> tuple[int, http.client.HTTPMessage, str]:
-        """Where the registry sends us, once, and nobody's password goes there."""
+        """Follow the redirection of a registry, once, without sending a password."""
         place = urllib.parse.urlsplit(urllib.parse.urljoin(f"https://{self._host}{path}", location))
         if (
             place.scheme != "https"

@@ -49,8 +49,8 @@ _Read = typing.Callable[[], typing.Iterable[str]]
 
 
 def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) -> str:
-    """Where the operator is: the namespace that is named, else that of its SriovOperatorConfig or of itself, where
-    there is one only.
+    """Return the namespace of the operator: the namespace that is named, else that of its SriovOperatorConfig or of
+    itself, where there is one only.
 
     Without any it is where the guide for this kind of cluster installs it. What may not be read counts as not there:
     whoever needs the operator then finds none in that namespace, and says so.
@@ -78,7 +78,7 @@ def namespace_of_operator(cluster: Cluster, named: typing.Optional[str] = None) 
 
 
 def kept_release(cluster: Cluster, namespace: str, release: str) -> typing.Optional[RetainedObject]:
-    """Why the Helm release of this name is not the collection's; None where it is.
+    """Return why the Helm release of this name is not the collection's; None where it is.
 
     :raises ApiError: the server refuses, or cannot be reached
     """
@@ -125,7 +125,8 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
         return listing.items if listing is not None else None
 
     def only(kind: str, take: typing.Callable[[Resource], typing.Optional[_Taken]]) -> list[_Taken]:
-        """What is of interest of a kind that tenants make, too: page by page, so that nothing of theirs is held."""
+        """Read the relevant objects of a kind that tenants make, too: page by page, so that no object of theirs is
+        kept."""
         found: list[_Taken] = []
         answer(lambda: found.extend(taken for taken in map(take, cluster.pages(kind)) if taken is not None))
         return found
@@ -198,8 +199,8 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
 
 
 def _says(cluster: Cluster, namespace: str, pods: typing.Iterable[Resource]) -> str:
-    """Why the operator's last sync failed; empty where it does not run, where none failed, and where its log may not be
-    read."""
+    """Return why the operator's last sync failed; empty where it does not run, where no sync failed, and where its log
+    may not be read."""
     for pod in pods:
         if state_of_pod(pod).phase == "ready" and sriov_operator.runs_operator(
             pod.get("spec", {}).get("containers") or []
@@ -218,12 +219,12 @@ def _trouble(pod: Resource) -> str:
 
 
 def is_operator(deployment: Resource) -> bool:
-    """Whether a Deployment is the SR-IOV network operator, whichever way it was installed."""
+    """Return whether a Deployment is the SR-IOV network operator, whichever way it was installed."""
     return sriov_operator.runs_operator(_containers(deployment))
 
 
 def _is_config(config: Resource) -> bool:
-    """Whether the operator obeys it: it looks at one name only."""
+    """Return whether the operator obeys the object: it reads one name only."""
     return bool(config["metadata"]["name"] == "default")
 
 
@@ -252,8 +253,8 @@ class _Daemon(typing.NamedTuple):
 def _daemon(
     item: Resource, namespace: str, bound: typing.Collection[typing.Container[str]]
 ) -> typing.Optional[_Daemon]:
-    """The config daemon of the operator in ``namespace``, and what is called multus and has the rights for that; None
-    of another DaemonSet.
+    """Return the config daemon of the operator in ``namespace``, and what is called multus and has the rights for that;
+    None of another DaemonSet.
 
     :raises ResourceError: it is none
     """

@@ -81,7 +81,7 @@ def arguments(name: PortName) -> tuple[str, ...]:
 
 
 def infiniband_ports(node: NodeHcas) -> tuple[Question, ...]:
-    """The InfiniBand ports of the physical functions.
+    """Return the InfiniBand ports of the physical functions.
 
     A port without a link has no way to a subnet manager: asking it only costs the tool's time.
     """
@@ -150,7 +150,7 @@ def _ask_once(name: PortName) -> SeenSubnet:
 
 
 def _lost_manager(name: PortName, lid: int) -> LostManager:
-    """The port where the manager was, asked itself: its switches still route to it."""
+    """Return the port where the manager was, asked itself: its switches still route to it."""
     try:
         is_manager = smpquery.parse_is_manager(_query("smpquery", name, "portinfo", str(lid)))
         description = smpquery.parse_description(_query("smpquery", name, "nodedesc", str(lid)))
@@ -173,7 +173,7 @@ def _query(tool: str, name: PortName, *more: str) -> str:
 
 
 def read_fabrics(names: typing.Sequence[PortName], limits: Limits) -> tuple[SeenTopology, ...]:
-    """What each of the ports shows of its fabric.
+    """Read the fabric of each of the ports.
 
     :raises ToolMissing: a tool is not installed
     """
@@ -257,7 +257,7 @@ def _read_forwarding(name: PortName, limit_seconds: float) -> SeenForwarding:
 
 
 def _read_errors(name: PortName, walked: str, limit_seconds: float) -> typing.Union[ErrorReport, str]:
-    """The counters, or why they are not known. Thresholds of the node's own file would hide what grows below them;
+    """Read the counters, or why they are not known. Thresholds of the node's own file would hide what grows below them;
     waiting to send is no error."""
     options = ("--load-cache", walked, "--threshold-file", os.devnull, "--suppress", "PortXmitWait")
     finished = command.run(
@@ -296,7 +296,7 @@ def _ask_manager(name: PortName, lid: int) -> ManagerPort:
 
 
 def _watch_activity(master: str, name: PortName, interval_seconds: float) -> dict[str, typing.Any]:
-    """The fields of SeenManagers that come from SMInfo records.
+    """Return the fields of SeenManagers that come from SMInfo records.
 
     :raises RdmaError: there are no records
     """

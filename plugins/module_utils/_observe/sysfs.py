@@ -59,8 +59,8 @@ class Reader:
         self.errors: list[str] = []
 
     def value(self, name: str, parser: typing.Callable[[str], Value]) -> typing.Optional[Value]:
-        """The parsed text of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be
-        read or understood."""
+        """Return the parsed text of a file; None when it is absent, and also, with an entry in ``unread``, when it
+        can't be read or understood."""
         raw = self.raw(name)
         if raw is None:
             return None
@@ -82,8 +82,8 @@ class Reader:
             return raw.decode("utf-8", "backslashreplace").rstrip("\n")
 
     def formed(self, name: str, form: Form) -> typing.Optional[str]:
-        """A text that has a form; None when the file is absent or empty, and also, with an entry in ``unread``, when
-        its text is not of the form."""
+        """Return a text that has a form; None when the file is absent or empty, and also, with an entry in ``unread``,
+        when its text is not of the form."""
         return self.value(name, lambda text: form.of(text, "the text") if text else "") or None
 
     def names(self, name: str) -> tuple[str, ...]:
@@ -116,8 +116,8 @@ class Reader:
         return os.path.basename(os.path.realpath(os.path.join(self.folder, name, "..")))
 
     def raw(self, name: str, most: int = _MOST_BYTES) -> typing.Optional[bytes]:
-        """The first bytes of a file; None when it is absent, and also, with an entry in ``unread``, when it can't be
-        read."""
+        """Return the first bytes of a file; None when it is absent, and also, with an entry in ``unread``, when it
+        can't be read."""
         try:
             # without a buffer, so that no more is asked of a device than is needed
             with open(os.path.join(self.folder, name), "rb", buffering=0) as stream:
@@ -131,8 +131,8 @@ class Reader:
             return None
 
     def number_if_any(self, name: str) -> typing.Optional[int]:
-        """The number in a file that says nothing by failing, as ``speed`` does without a link or in a driver that has
-        none; else None."""
+        """Return the number in a file that says nothing by failing, as ``speed`` does without a link or in a driver
+        that has none; else None."""
         try:
             with open(os.path.join(self.folder, name), "rb") as stream:
                 return parse.number(stream.read(_MOST_BYTES).decode("ascii").rstrip("\n"))
@@ -155,7 +155,7 @@ def read_node(
     netdevs: typing.Container[str] = (),
     held: typing.Optional[typing.Mapping[str, HeldParts]] = None,
 ) -> NodeHcas:
-    """All network functions of interest below the given sysfs roots, as one list.
+    """Read all network functions of interest below the given sysfs roots, as one list.
 
     Of interest: every RDMA device; every PCI network function with SR-IOV, or that is a VF, or of class InfiniBand, or
     of an HCA vendor, or named.
@@ -230,8 +230,8 @@ def _read_root(
 
 
 def _by_pci_address(top: Reader, folder: str) -> dict[typing.Optional[str], list[str]]:
-    """Names below a class folder, by the PCI address that their ``device`` link leads to; None where it leads to no PCI
-    function."""
+    """Return the names below a class folder, by the PCI address that their ``device`` link leads to; None where it
+    leads to no PCI function."""
     result: dict[typing.Optional[str], list[str]] = {}
     for name in top.names(folder):
         target = top.link(f"{folder}/{name}/device")
@@ -332,7 +332,7 @@ def _read_pci(reader: Reader, address: str, physical: bool) -> typing.Optional[P
 
 
 def _read_link(reader: Reader) -> PcieLink:
-    """The PCIe link between a function and the port above it, in whose folder the function's lies."""
+    """Read the PCIe link between a function and the port above it, in whose folder the function's lies."""
     spaces = [reader.raw(name, pci_config.CONVENTIONAL) for name in ("config", "../config")]
     own, above = (pci_config.payload(space) if space is not None else None for space in spaces)
     return PcieLink(
@@ -371,8 +371,8 @@ def _vf_index(reader: Reader, address: typing.Optional[str], physical_function: 
 
 
 def _read_administration(reader: Reader, physical_function: str, index: int) -> typing.Optional[VfAdministration]:
-    """What the physical function has set for the VF: files of NVIDIA's own driver packages, absent with the kernel's
-    own driver."""
+    """Read the settings that the physical function has for the VF: files of NVIDIA's own driver packages, absent with
+    the kernel's own driver."""
     folder = Reader(os.path.join(os.path.dirname(reader.folder), physical_function, "sriov", str(index)))
     administration = VfAdministration(
         node_guid=folder.value("node", parse.guid_of_bytes),
@@ -385,8 +385,8 @@ def _read_administration(reader: Reader, physical_function: str, index: int) -> 
 
 
 def read_netdev(reader: Reader, name: str, owner: Reader, real: bool = False) -> typing.Optional[Netdev]:
-    """A network interface; None when it went away meanwhile: renamed, or into the network namespace of a pod; None also
-    for a representor.
+    """Read a network interface; None when it went away meanwhile: renamed, or into the network namespace of a pod; None
+    also for a representor.
 
     In switchdev mode the interfaces that stand for VFs at the switch of a physical function hang below that function,
     and are none of its ports.

@@ -106,7 +106,7 @@ def _on_mirror(intent: Intent) -> Intent:
 
 
 def _blanks(data: typing.Any, path: str) -> typing.Iterator[LoadError]:
-    """What a proposal left to the user and is not filled in yet."""
+    """Find the values that a proposal left to the user and that are not filled in yet."""
     if isinstance(data, dict):
         for key, item in data.items():
             yield from _blanks(item, f"{path}.{key}")

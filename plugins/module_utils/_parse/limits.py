@@ -96,7 +96,7 @@ def excess_of(text: str, most_bytes: int = MOST_BYTES, most_depth: int = MOST_DE
 
 
 def values_of(text: typing.Union[str, bytes]) -> int:
-    """How many signs of a text of JSON make values, which is how many it has at most."""
+    """Count the signs of a text of JSON that make values: the largest number of values that it can have."""
     if isinstance(text, bytes):
         return text.count(b",") + text.count(b"[") + text.count(b"{")
     return text.count(",") + text.count("[") + text.count("{")
@@ -144,7 +144,7 @@ _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
 
 
 def _is_deep(text: bytes, most: int) -> bool:
-    """Whether a list or a mapping lies deeper than that."""
+    """Return whether a list or a mapping lies deeper than that."""
     depth = 0
     for token in _TOKEN.finditer(text) if _may_be_deep(text, most) else ():
         depth += 1 if token[0] in b"[{" else -1 if token[0] in b"]}" else 0
@@ -154,8 +154,8 @@ def _is_deep(text: bytes, most: int) -> bool:
 
 
 def _may_be_deep(text: bytes, most: int) -> bool:
-    """Whether the signs of a text look like a list or a mapping that lies deeper than that: false is certain, and costs
-    a fraction of a walk."""
+    """Return whether the signs of a text look like a list or a mapping that lies deeper than that: false is certain,
+    and costs a fraction of a walk."""
     signs = text.translate(_SAME, _SIGNS)
     # two quotes side by side are a text without a bracket, or end one and begin the next
     signs = signs.replace(b"\\\\", b"").replace(b'\\"', b"").replace(b'""', b"")
@@ -168,7 +168,7 @@ def _may_be_deep(text: bytes, most: int) -> bool:
 
 
 def _shallow(text: bytes, most: int) -> bytes:
-    """The same JSON, with null for each list and mapping that lies deeper."""
+    """Return the same JSON, with null for each list and mapping that lies deeper."""
     if not _may_be_deep(text, most):
         return text
     kept, end, depth = [], 0, 0

@@ -17,7 +17,8 @@ Values = tuple[typing.Any, ...]
 
 
 def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
-    """What to write. What waits already need not be written again, unless the BMC applies it by a job and has none."""
+    """Plan the values to write. What waits already need not be written again, unless the BMC applies it by a job and
+    has none."""
     settings = {setting.key: setting for setting in bios.settings}
     writes: list[BiosWrite] = []
     refusals: list[BiosRefusal] = []
@@ -39,8 +40,8 @@ def plan(bios: NodeBios, wanted: Wanted) -> BiosPlan:
 
 
 def body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> dict[str, typing.Any]:
-    """What the settings object is sent. DSP0266, 9.10: without a time some BMCs keep the values and never make the job
-    that applies them."""
+    """Return the body of the request to the settings object. DSP0266, 9.10: without a time some BMCs keep the values
+    and never make the job that applies them."""
     attributes: dict[str, typing.Any] = {"Attributes": {write.attribute: write.after for write in writes}}
     return (
         {**attributes, "@Redfish.SettingsApplyTime": {"ApplyTime": ON_RESET}}
@@ -50,7 +51,7 @@ def body(bios: NodeBios, writes: typing.Iterable[BiosWrite]) -> dict[str, typing
 
 
 def waits(bios: NodeBios, wanted: Wanted) -> bool:
-    """Whether something that is wanted waits for a reset."""
+    """Return whether something that is wanted waits for a reset."""
     return any(
         attribute.pending is not None
         for setting in bios.settings
@@ -68,8 +69,8 @@ def _is_done(bios: NodeBios, key: Key, attribute: BiosAttribute, wanted: Values)
 
 
 def _value(key: Key, attribute: BiosAttribute, wanted: Values) -> typing.Any:
-    """The first of the wanted values that the attribute may take, as the BMC tells it; None where it may take none of
-    them."""
+    """Return the first of the wanted values that the attribute may take, as the BMC tells it; None where it may take
+    none of them."""
     for one in wanted:
         if attribute.allowed:
             found = [value.value for value in attribute.allowed if matches(key, [one], value.value, value.label)]

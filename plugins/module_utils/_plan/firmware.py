@@ -39,8 +39,8 @@ def changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[Change, ...]:
 
 
 def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
-    """Whether a reset has to bring a wish into force. Firmware that does not say what is in force needs one after each
-    change."""
+    """Return whether a reset has to bring a wish into force. Firmware that does not say what is in force needs one
+    after each change."""
     settings = [setting for setting in seen.settings if setting.name in wishes]
     return any(setting.pending for setting in settings) or (
         changed and any(setting.current is None for setting in settings)
@@ -48,7 +48,7 @@ def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
 
 
 def unmet(seen: HcaFirmware, wishes: Wishes) -> tuple[str, ...]:
-    """Names of wishes that are not what the next reset brings."""
+    """Return the names of wishes that are not what the next reset brings."""
     return tuple(name for name, value in wishes.items() if not _is(seen, name, value))
 
 
@@ -88,7 +88,7 @@ def _next(hca: HcaFirmware, name: str) -> str:
 
 
 def _for_tool(value: str) -> str:
-    """A boolean as the number that all versions take."""
+    """Return a boolean as the number that all versions take."""
     words = {"true": "1", "yes": "1", "false": "0", "no": "0"}
     found = words.get(value.lower(), value)
     return str(number(found)) if number(found) is not None else found

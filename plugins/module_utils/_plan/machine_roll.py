@@ -47,8 +47,8 @@ def with_rolls(steps: typing.Sequence[NodeStep], machines: Machines) -> tuple[St
 
 
 def held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
-    """The same, without the rolls when one of their nodes can't be done now: it would be rebooted a second time. So all
-    of them wait."""
+    """Return the same, without the rolls when one of their nodes can't be done now: it would be rebooted a second time.
+    So all of them wait."""
     names = {roll.name for roll in rolls}
     mine = [step for step in steps if step.pool in names or step.also in names]
     if not mine or any(step.phase == "wait" for step in mine if step.pool):
@@ -66,8 +66,8 @@ def held(steps: Steps, rolls: Rolls) -> tuple[Steps, Rolls]:
 
 
 def _new(machines: Machines) -> dict[str, tuple[str, ...]]:
-    """Why pools will roll, in words, by their names: what is new to them, or a run that was stopped before it let them
-    go."""
+    """Return why pools will roll, in words, by their names: what is new to them, or a run that was stopped before it
+    let them go."""
     found = {}
     for pool in machines.pools:
         mine = [config for config in machines.configs if taken(pool, config, machines.pools)]
@@ -99,7 +99,7 @@ def _name(pool: typing.Optional[MachinePool]) -> str:
 
 
 def _differs(step: NodeStep) -> bool:
-    """Whether something of a node waits for a reboot, and was not tried yet."""
+    """Return whether a setting of a node waits for a reboot, and was not tried yet."""
     return step.phase == "begin" and step.action == "reboot" and not step.untaken
 
 

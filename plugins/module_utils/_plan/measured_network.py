@@ -70,7 +70,7 @@ class ForeignNetwork(RdmaError):
 def copy_of(
     found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent, namespace: str, run: str
 ) -> Object:
-    """The copy, owned by a run.
+    """Return the copy, owned by a run.
 
     :param found: the NetworkAttachmentDefinition in the namespace of the jobs
     :param namespace: of the copy
@@ -98,7 +98,7 @@ def copy_of(
 
 
 class _Different(Exception):
-    """What differs."""
+    """An error with the difference between the object and the intent."""
 
 
 def _config(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> Object:
@@ -144,7 +144,7 @@ def _first(plugin: Object, fabric: Fabric, cluster: ClusterIntent) -> None:
 
 
 def _wanted(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """What must be there as the intent says it."""
+    """Return the parts of the object that must be as the intent gives them."""
     kind = attachment_kind(fabric)
     if not traits(fabric).functions:
         return filled(**{"type": _TYPES.get(kind), **network.plugin(fabric, cluster)})
@@ -153,7 +153,7 @@ def _wanted(fabric: Fabric, cluster: ClusterIntent) -> Object:
 
 
 def _resource(found: typing.Mapping[str, typing.Any], fabric: Fabric, cluster: ClusterIntent) -> str:
-    """The device plugin's resource that the network names; empty when it needs none."""
+    """Return the device plugin's resource that the network names; empty when it needs none."""
     annotations = (found.get("metadata") or {}).get("annotations") or {}
     said, wanted = annotations.get(RESOURCE) or "", resource_of(fabric, cluster)
     needed = traits(fabric).functions or attachment_kind(fabric) == HOST_DEVICE

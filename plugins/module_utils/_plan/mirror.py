@@ -19,8 +19,8 @@ _OCI = "oci://"
 
 
 def chart_on_mirror(chart: Chart, mirror: Mirror) -> Chart:
-    """The chart as the mirror has it, which is a registry: one of a repository is below the repository's name there. A
-    folder or an archive stays."""
+    """Return the chart as the mirror has it, which is a registry: one of a repository is below the repository's name
+    there. A folder or an archive stays."""
     if chart.repository:
         name = f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}"
         found = on_mirror(name, mirror)
@@ -32,7 +32,7 @@ def chart_on_mirror(chart: Chart, mirror: Mirror) -> Chart:
 
 
 def values_on_mirror(defaults: Values, mirror: Mirror) -> dict[str, typing.Any]:
-    """What a chart's own values (``helm show values``) must be replaced by, and nothing else of them.
+    """Return the replacements for a chart's own values (``helm show values``), and nothing else of them.
 
     A pair of ``registry`` and ``repository`` is one name (Kubeflow); NVIDIA's ``repository`` is the folder of an
     ``image``; else a text under ``image``, ``images`` or ``repository`` is a name.

@@ -30,7 +30,7 @@ Item = dict[str, typing.Any]
 
 @dataclasses.dataclass(frozen=True)
 class NetworkPlan:
-    """What stage network would apply.
+    """The objects that stage network would apply.
 
     :ivar hosts: MachineConfigs and KubeletConfigs, which reboot nodes
     :ivar objects: what the fabrics need, without those that are held back, in the order in which they can be applied
@@ -102,7 +102,8 @@ def _host_needs(
 def targets(
     intent: Intent, nodes: typing.Sequence[str], applied: typing.Sequence[AppliedObject], every: bool = False
 ) -> tuple[Target, ...]:
-    """What must come of the fabrics of which the API server took all; with ``every``, all fabrics whose VFs must go."""
+    """Return the targets of the fabrics of which the API server accepted all objects; with ``every``, of all fabrics
+    whose VFs must go."""
     chosen = []
     for fabric in intent.fabrics:
         its = traits(fabric)
@@ -120,7 +121,7 @@ def targets(
 
 
 def target_of(fabric: Fabric, cluster: ClusterIntent, policies: tuple[str, ...], nodes: tuple[str, ...]) -> Target:
-    """What must come of a fabric."""
+    """Return the target of a fabric."""
     return Target(
         fabric=fabric.name,
         policies=policies,

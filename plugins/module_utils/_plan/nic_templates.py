@@ -120,7 +120,8 @@ def by_operator(
 def progress(
     state: typing.Optional[NicState], template: Object
 ) -> tuple[typing.Literal["done", "waits", "failed"], str]:
-    """How far the operator is with a card, and what it waits for or ended with; None where the card is gone."""
+    """Return the progress of the operator with a card, and what it waits for or ended with; None where the card is
+    gone."""
     if state is None:
         return "waits", "its NicDevice is gone"
     if not _holds(state.template, template):
@@ -157,7 +158,7 @@ def of_operator(
     allowed: bool,
     dry: bool,
 ) -> Seen:
-    """What a roll has to know of the cards of one node on which the operator decides.
+    """Return the differences of those cards of one node that the operator configures.
 
     :param actions: by the name of a template what became of it, and why it was refused
     :param left: by the name of a NicDevice why it is not as its template wants
@@ -210,8 +211,8 @@ def _groups(
 def _settled(
     fabric: Fabric, function: typing.Optional[PciEvidence], seen: typing.Optional[HcaFirmware], fleet: Fleet
 ) -> bool:
-    """Whether a card is known to be as wanted: VFs that are offered prove their settings, and being on the fabric its
-    kind of link."""
+    """Return whether a card is known to be as wanted: VFs that are offered prove their settings, and being on the
+    fabric its kind of link."""
     if function is None:
         return False
     shown = seen if seen is not None else HcaFirmware(function.address)
@@ -240,8 +241,8 @@ def _template(fabric: Fabric, kind: str, group: typing.Sequence[_Card], fleet: F
 
 
 def _objection(kind: str, group: typing.Sequence[_Card], nics: NicDevices, there: typing.Sequence[NicTemplate]) -> str:
-    """Why a template with the addresses of these cards must not be: it would match others, or cards on which somebody
-    else's template decides."""
+    """Return why a template with the addresses of these cards must not be applied: it would match other cards, or cards
+    that another template configures."""
     ports = {
         name: {card.address for card in group if card.nic.name == name} for name in {card.nic.name for card in group}
     }

@@ -62,8 +62,7 @@ class OfHost:
 
 
 def of_host(node: str, memberships: typing.Iterable[Membership], platform: NodePlatform, fleet: Fleet) -> OfHost:
-    """What the fabrics and the intent want of them, against what their tools say. What no tool says is not known, and
-    in none of it."""
+    """Compare the desired settings with the reported ones. Settings that no tool reports are left out."""
     functions = {function.address: function for function in platform.functions}
     fabrics = {fabric.name: fabric for fabric in fleet.intent.fabrics}
     found, asked, errors, left = (
@@ -131,7 +130,7 @@ def of_nodes(
     unread: str,
     pods: typing.Container[str],
 ) -> dict[str, NodeFirmwarePlan]:
-    """What becomes of the settings of each node's HCAs; nodes without any are left out.
+    """Plan the settings of each node's HCAs; nodes without any are left out.
 
     :param before: by node; one that is not in it was never reset
     :param unread: why nothing may be set on any node; empty where it may
@@ -149,7 +148,7 @@ def of_nodes(
 
 
 def to_set(host: OfHost, reset_for: typing.Container[str]) -> dict[str, dict[str, str]]:
-    """By the address of an HCA what has to be set in it.
+    """Return, by the address of an HCA, what has to be set in it.
 
     :param reset_for: identities of differences for which the node was reset already: what did not take then is not
         tried again

@@ -17,8 +17,8 @@ _NO_REBOOT = "nothing to reboot"
 
 
 def of_restarts(tuning: ObservedTuning, intent: Intent) -> tuple[str, ...]:
-    """What restarts services of a node of no MachineConfigPool. What is in force already needs nothing; what can't be
-    seen may need it."""
+    """Return the changes that restart services of a node of no MachineConfigPool. A value in force needs nothing; one
+    that can't be read may need a restart."""
     host, notes = intent.cluster.host, []
     if host.memlock is not None and host.memlock.by == "containerd":
         wanted = str(host.memlock.limit_bytes or "unlimited")

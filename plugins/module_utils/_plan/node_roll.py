@@ -48,7 +48,8 @@ class Cluster(Stand):
     machines: frozenset[str] = frozenset()
 
     def in_the_way(self, node: ClusterNode, inventory: typing.Container[str]) -> str:
-        """Why no BMC may reset a node beside the machine config operator, with what to do; empty where one may."""
+        """Return why no BMC may reset a node beside the machine config operator, with what to do; empty where one
+        may."""
         kinds = [kind for kind in ("MachineConfigPool", *HOST_KINDS) if kind in self.unread]
         if kinds and node.name in self.machines:
             told = "; ".join(f"{kind}: {self.unread[kind]}" for kind in kinds)
@@ -66,7 +67,7 @@ def plan(
     intent: ClusterIntent,
     inventory: typing.Optional[typing.Iterable[str]] = None,
 ) -> RollPlan:
-    """What happens to the nodes. One that can't be done now is left out, with its reason; what is not allowed at all
+    """Plan the roll of the nodes. One that can't be done now is left out, with its reason; what is not allowed at all
     refuses everything.
 
     :param seen: what differs on each node, all sources together
@@ -130,7 +131,8 @@ def turn(
     intent: ClusterIntent,
     inventory: typing.Container[str],
 ) -> tuple[tuple[NodeStep, ...], str]:
-    """Who of a wave may go now, by the cluster as it is now, and why not all of them, with what to do.
+    """Return the nodes of a wave that may go now, by the present state of the cluster, and why not all of them, with
+    what to do.
 
     What is away already (phase wait) goes on. Of the others as many as max_unavailable leaves, and of control-plane
     nodes one at most.
@@ -171,8 +173,8 @@ def turn(
 def why_not_again(
     step: NodeStep, cluster: Cluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
 ) -> str:
-    """Why a node may not be reset for which a run that ended has noted a reset that never came; empty where it may.
-    Much may have happened since that run, so that all is asked that is asked before a node begins.
+    """Return why a node may not be reset for which a run that ended has noted a reset that never came; empty where it
+    may. Much may have happened since that run, so that all is asked that is asked before a node begins.
 
     :param cluster: read anew, with pods and etcd
     """
@@ -192,7 +194,7 @@ def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster
 
 
 def lines(planned: RollPlan) -> tuple[str, ...]:
-    """The plan in words, one line for each node with something to say, in the order of their turns."""
+    """Return the plan in words, one line for each node with something to say, in the order of their turns."""
     told = sorted(
         (step for step in planned.steps if step.is_due or step.blockers or step.untaken or step.also or step.notes),
         key=lambda step: (step.wave == 0, step.wave),
@@ -280,12 +282,12 @@ def _reasons(step: NodeStep) -> str:
 
 
 def action_of(differences: typing.Sequence[Difference]) -> StepAction:
-    """What all of them together need."""
+    """Return the action that all of them together need."""
     return _ACTIONS[max(_RANK[one.needs] for one in differences)] if differences else "nothing"
 
 
 def untaken(differences: typing.Iterable[Difference], mark: typing.Optional[Mark], boot: str) -> tuple[Difference, ...]:
-    """Those for which the node was reset, and has booted since."""
+    """Return those for which the node was reset, and has booted since."""
     if mark is None or not mark.reset or not boot or boot == mark.boot:
         return ()
     return tuple(one for one in differences if one.needs != "nothing" and one.identity in mark.differences)
@@ -345,7 +347,7 @@ def _blocked(step: NodeStep, action: StepAction, *why: str) -> NodeStep:
 
 
 def _goes_down(step: NodeStep) -> bool:
-    """Whether it is about to be drained and rebooted, whoever does that."""
+    """Return whether it is about to be drained and rebooted, by any component."""
     return step.is_due and step.phase == "begin" and step.action in ("reboot", "power_cycle")
 
 
@@ -357,7 +359,7 @@ def _looked_into(
     inventory: typing.Container[str],
     awaited: typing.Container[str],
 ) -> NodeStep:
-    """A step that takes its node down, with the pods that go, and all that is in its way."""
+    """Return a step that takes its node down, with the pods that go, and all that is in its way."""
     going = [pod for pod in cluster.pods if pod.node == node.name and leaves(pod, True, "")]
     lost = tuple(f"{pod.namespace}/{pod.name}" for pod in going if not pod.owner and not pod.ended)
     blockers = []
@@ -385,7 +387,7 @@ def _looked_into(
 
 
 def _too_many(step: NodeStep, node: ClusterNode, cluster: Cluster) -> str:
-    """Why a control-plane node does not take the roll of its MachineConfigPool."""
+    """Return why a control-plane node does not take the roll of its MachineConfigPool."""
     pool = next((pool for pool in cluster.machine_pools if step.pool and pool.name == step.pool), None)
     return too_many(pool, is_control_plane(node, cluster.nodes)) if pool is not None else ""
 

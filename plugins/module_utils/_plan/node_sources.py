@@ -23,7 +23,7 @@ KERNEL = "kernel argument"
 
 
 def of_bios(bios: NodeBios, wanted: Wanted) -> Seen:
-    """What of a BIOS is not as wanted, and what of that nobody can set."""
+    """Return the settings of a BIOS that are not as wanted, and those of them that can't be set."""
     planned = plan_bios(bios, wanted)
     waits_not = {key for key in wanted if all(not write.reset_required for write in planned.writes if write.key == key)}
     found = []
@@ -40,7 +40,7 @@ def of_bios(bios: NodeBios, wanted: Wanted) -> Seen:
 
 
 def of_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -> Seen:
-    """Which of the wanted kernel arguments the node runs without. They were written for the next boot before, by the
+    """Return the wanted kernel arguments that the node runs without. They were written for the next boot before, by the
     node itself."""
     value = observed.value
     if value is None or observed.error is not None:
@@ -61,8 +61,8 @@ def of_firmware(
     fleet: Fleet,
     told: typing.Optional[ObservedFirmwareSet] = None,
 ) -> typing.Optional[Seen]:
-    """Which settings that the intent wants wait for a reset in the firmware of the node's HCAs; None where no tool says
-    what waits.
+    """Return the wanted settings that wait for a reset in the firmware of the node's HCAs; None where no tool reports
+    them.
 
     What nobody has set is no matter of a reset. HCAs on which the Arm cores of a BlueField or NVIDIA's operator decide
     are left alone.

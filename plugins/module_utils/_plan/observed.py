@@ -35,7 +35,7 @@ class Observed:
     topologies: Topologies = dict
 
     def members(self, fabric: Fabric) -> Membership:
-        """Who is on the fabric."""
+        """Return the members of the fabric."""
         membership = resolve(fabric, self.hcas, self.subnets)
         return by_leaf(membership, self.topologies()) if len(families_of(membership)) > 1 else membership
 
@@ -45,7 +45,8 @@ def observed(
     subnets: typing.Mapping[str, ObservedSubnets],
     topologies: Topologies = dict,
 ) -> Observed:
-    """The nodes that answered; one that did not is a finding of the stage that asked it, and takes part in no plan."""
+    """Return the nodes that answered; one that did not is a finding of the stage that asked it, and takes part in no
+    plan."""
     return Observed(
         {name: seen.value for name, seen in hcas.items() if seen.value is not None and seen.error is None},
         {name: seen.value for name, seen in subnets.items() if seen.value is not None and seen.error is None},
@@ -54,8 +55,8 @@ def observed(
 
 
 def rails(intent: Intent, ground: Observed) -> Rails:
-    """The rail of each fabric's physical functions on each node, by their PCI addresses. A fabric that can't be made
-    out has none."""
+    """Return the rail of each fabric's physical functions on each node, by their PCI addresses. A fabric that can't be
+    made out has none."""
     return {
         fabric.name: {
             node: {member.hca.pci.address: member.rail for member in members if member.hca.pci}

@@ -105,14 +105,14 @@ def _examine(wish: OperatorWish, wishes: typing.Sequence[OperatorWish], seen: Se
 
 
 def _only_ours(space: str, seen: Seen) -> bool:
-    """Whether the one OperatorGroup of a namespace is the collection's, which brings it to what is asked for."""
+    """Return whether the one OperatorGroup of a namespace is the collection's, so that it can be changed."""
     found = [item for item in seen.groups.values() if item.namespace == space]
     return len(found) == 1 and found[0].ours
 
 
 def _whole(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen) -> OperatorWish:
-    """The wish with its channel and catalog. What an operator that is there came from stays: a default that changes in
-    the catalog is no wish.
+    """Return the wish with its channel and catalog. What an operator that is there came from stays: a default that
+    changes in the catalog is no wish.
 
     A Subscription that has installed nothing holds to nothing: its channel may be the mistake that was corrected since.
 
@@ -158,7 +158,7 @@ def _space_of(source: str, seen: Seen) -> str:
 
 
 def _only_catalog(wish: OperatorWish, seen: Seen) -> OperatorWish:
-    """The one catalog of a cluster that does not tell what its catalogs offer.
+    """Return the one catalog of a cluster that does not tell what its catalogs offer.
 
     :raises _Refusal: there is none, or not one only, or none of them has the package
     """

@@ -33,8 +33,8 @@ from .._render.operators import worker_sources
 
 @dataclasses.dataclass(frozen=True)
 class ChartWish:
-    """What a user has otherwise of a chart: a mirror, another version, values of their own. Nothing, or an empty text,
-    leaves it.
+    """The changes of a chart that a user asks for: a mirror, another version, values of their own. Nothing, or an empty
+    text, leaves it.
 
     :ivar values: instead of those that follow from the intent
     """
@@ -71,7 +71,7 @@ class Wishes:
     leave: tuple[str, ...] = ()
 
     def unknown(self) -> tuple[str, ...]:
-        """Names that are of no operator."""
+        """Return the names that are of no operator."""
         return tuple(sorted({*self.charts, *self.packages, *self.leave} - {operator.name for operator in TABLE}))
 
 
@@ -214,7 +214,7 @@ def _wants_package(operator: Operator, seen: OperatorsSeen) -> bool:
 
 
 def package_of(operator: Operator, wishes: Wishes) -> typing.Optional[dict[str, typing.Any]]:
-    """A row for the module ``olm``, with what the user has otherwise; None where no catalog has it."""
+    """Return a row for the module ``olm``, with what the user has otherwise; None where no catalog has it."""
     wish, package = wishes.packages.get(operator.name, PackageWish()), operator.package
     if package is None:
         return None
@@ -250,7 +250,7 @@ def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[t
 
 
 def table(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[dict[str, typing.Any], ...]:
-    """The table of what is needed, for who calls the module: by what, and whether it is there and serves."""
+    """Return the table of what is needed, for who calls the module: by what, and whether it is there and serves."""
     by_name = {finding.subject: finding for finding in check(intent, seen, nodes)}
     return tuple(
         {

@@ -19,8 +19,8 @@ from .observed import Observed
 def ping_schedule(
     intent: Intent, ground: Observed, most_rounds: typing.Optional[int], parallel: int, limit_seconds: int, forks: int
 ) -> PingSchedule:
-    """The plan of each node that could be asked. A fabric that can't be made out is not in it; the stage reports it as
-    not measured.
+    """Return the plan of each node that could be asked. A fabric that can't be made out is not in it; the stage reports
+    it as not measured.
 
     Where not everybody meets everybody, the pairs come on top that use each link of the fabric, as far as the ways are
     known.
@@ -54,7 +54,7 @@ def ping_schedule(
 
 
 def _by_links(ways: typing.Optional[PathTable]) -> dict[int, list[Pair]]:
-    """By rail, the pairs that use each link."""
+    """Return, by rail, the pairs that use each link."""
     result: dict[int, list[Pair]] = {}
     if ways is not None:
         for source, target in (test for item in cover(ways).rounds for test in item.tests):

@@ -73,7 +73,7 @@ def pulls(
 
 
 def is_remote(chart: Chart) -> bool:
-    """Whether Helm pulls it; a folder or an archive is there."""
+    """Return whether Helm pulls it; a folder or an archive is local."""
     return bool(chart.repository) or chart.reference.startswith(OCI)
 
 

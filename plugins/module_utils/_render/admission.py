@@ -19,7 +19,8 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def objects(namespaces: typing.Iterable[str], host_paths: bool = False, run: str = "") -> tuple[Object, ...]:
-    """The constraints, and in each namespace the account that may use them, in the order in which they are applied.
+    """Render the constraints, and in each namespace the account that may use them, in the order in which they are
+    applied.
 
     :param host_paths: pods mount /dev/infiniband of their node (``pods.mount_infiniband``)
     :param run: that owns them
@@ -39,7 +40,7 @@ def objects(namespaces: typing.Iterable[str], host_paths: bool = False, run: str
 
 
 def account(namespace: str, marks: typing.Mapping[str, str]) -> Object:
-    """The account of the pods, without a token."""
+    """Render the account of the pods, without a token."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",

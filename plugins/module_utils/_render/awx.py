@@ -26,7 +26,7 @@ _ANSWERED = "{{ {'approval': approval_status} | tojson }}"
 
 
 def objects(wanted: AwxWanted) -> list[AwxObject]:
-    """What AWX shall have, in an order in which nothing is named before it is there."""
+    """Render the objects of AWX, in an order in which no object is named before it exists."""
     return [
         *_projects(wanted),
         _environment(wanted),
@@ -42,8 +42,8 @@ def objects(wanted: AwxWanted) -> list[AwxObject]:
 
 
 def removals(wanted: AwxWanted) -> list[AwxObject]:
-    """What takes it all back, in the opposite order. What belongs to an object goes with it: nodes with their workflow,
-    schedules and sources likewise.
+    """Render the removals of all objects, in the opposite order. What belongs to an object goes with it: nodes with
+    their workflow, schedules and sources likewise.
 
     It does not depend on what is wanted beside the names, so that it removes what an older intent made.
     """
@@ -63,7 +63,7 @@ def removals(wanted: AwxWanted) -> list[AwxObject]:
 
 
 def approval(wanted: AwxWanted, text: str) -> AwxObject:
-    """What puts a text into the approval of the workflow.
+    """Render the object that puts a text into the approval of the workflow.
 
     :param text: the plan's
     """

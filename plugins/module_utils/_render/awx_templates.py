@@ -166,7 +166,7 @@ _WAY = (
 
 
 def templates(describes: bool) -> tuple[Template, ...]:
-    """All job templates.
+    """Return all job templates.
 
     :param describes: whether a job may change AWX itself
     """
@@ -174,8 +174,8 @@ def templates(describes: bool) -> tuple[Template, ...]:
 
 
 def way(describes: bool) -> tuple[tuple[str, str], ...]:
-    """The nodes of the workflow, each of which follows the one before it when that one succeeds: identifier, and key of
-    the job template.
+    """Return the nodes of the workflow, each of which follows the one before it when that one succeeds: identifier, and
+    key of the job template.
 
     :param describes: as above
     """
@@ -183,7 +183,7 @@ def way(describes: bool) -> tuple[tuple[str, str], ...]:
 
 
 def survey(questions: typing.Sequence[Question]) -> dict[str, typing.Any]:
-    """A survey as AWX takes it; empty where nothing is asked."""
+    """Return a survey as AWX takes it; empty where nothing is asked."""
     return {"name": "", "description": "", "spec": [_question(question) for question in questions]} if questions else {}
 
 

@@ -276,7 +276,7 @@ def render_pod(node: str, wanted: Collectives, fabric: Fabric, cluster: ClusterI
 
 
 def _template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner: str) -> Object:
-    """A pod with all GPUs of a node and an interface on each rail. Requests equal limits (QoS class Guaranteed);
+    """Render a pod with all GPUs of a node and an interface on each rail. Requests equal limits (QoS class Guaranteed);
     nothing is privileged."""
     count, device = fabric.select.hcas_per_node, resource_of(fabric, cluster)
     amounts = {"cpu": wanted.cpu, "memory": wanted.memory, wanted.gpu_resource: str(wanted.gpus_per_node)}
@@ -320,7 +320,7 @@ def _template(wanted: Collectives, fabric: Fabric, cluster: ClusterIntent, owner
 
 
 def _admission(fabric: Fabric) -> Object:
-    """What the intent says of pods on this fabric."""
+    """Return the metadata that the intent gives for pods on this fabric."""
     wanted = fabric.pods
     found = {
         "runtimeClassName": wanted.runtime_class,

@@ -147,8 +147,8 @@ def host_shell(address: str) -> Command:
 
 
 def shell(address: str = "") -> Command:
-    """A shell that first tells what RDMA device is on which function of its pod and how fast its links are, and then
-    runs what it reads from stdin.
+    """Return a shell that first tells what RDMA device is on which function of its pod and how fast its links are, and
+    then runs what it reads from stdin.
 
     :param address: PCI address of the attachment from network-status, where multus says it
     """

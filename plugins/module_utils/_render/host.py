@@ -60,7 +60,7 @@ def _machine_config(role: str, what: str, spec: Object) -> Object:
 
 
 def _kubelet_config(role: str, kubelet: Kubelet) -> Object:
-    """What the kubelet is to have else than OpenShift gives it. [kubernetes pkg/kubelet KubeletConfiguration
+    """Render the settings of the kubelet that differ from OpenShift's. [kubernetes pkg/kubelet KubeletConfiguration
     v1beta1]"""
     settings = filled(
         topologyManagerPolicy=kubelet.topology_manager_policy,
@@ -88,7 +88,8 @@ def containerd_drop_in(memlock: Memlock) -> str:
 
 
 def cluster_policy(name: str) -> Object:
-    """What server-side apply adds to the ClusterPolicy that is there: nvidia-peermem is loaded with the driver.
+    """Render the fields that server-side apply adds to the existing ClusterPolicy: nvidia-peermem is loaded with the
+    driver.
 
     Without a label of ours, since nobody but its owner may take it back.
 

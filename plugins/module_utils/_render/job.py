@@ -29,7 +29,7 @@ _TRAINER = "trainer.kubeflow.org/v1alpha1"
 
 
 def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> tuple[Object, ...]:
-    """The objects of a job, in the order in which they are applied.
+    """Render the objects of a job, in the order in which they are applied.
 
     :raises RenderError: it is on a fabric that the intent does not have, or in no namespace
     """
@@ -51,7 +51,7 @@ def render(job: Job, fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -
 
 
 def _refuse(job: Job, fabric: typing.Optional[Fabric]) -> None:
-    """What no job can mean.
+    """Refuse options that contradict each other.
 
     :raises RenderError: with the key, and what is allowed
     """
@@ -131,7 +131,7 @@ def _queue(job: Job) -> dict[str, str]:
 
 
 def _template(job: Job, fabric: typing.Optional[Fabric], cluster: ClusterIntent, name: str) -> Object:
-    """A pod of the job: one a node. Requests equal limits (QoS class Guaranteed).
+    """Render a pod of the job: one a node. Requests equal limits (QoS class Guaranteed).
 
     :param name: of the container, by which the operator knows it
     """

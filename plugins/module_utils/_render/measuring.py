@@ -19,7 +19,7 @@ _SECURITY = {
 
 
 def namespace(run: str) -> Object:
-    """The namespace. Nothing binds a right in it."""
+    """Render the namespace. Nothing binds a right in it."""
     labels = {**MANAGED_BY, LABEL: OWN, **owner(run), **_SECURITY}
     return {
         "apiVersion": "v1",
@@ -44,8 +44,8 @@ def policy(run: str) -> Object:
 
 
 def measured(fabrics: typing.Iterable[Fabric]) -> tuple[Fabric, ...]:
-    """The fabrics as their measuring pods see them: pods and networks are in the namespace of the measurement, under
-    their own names."""
+    """Return the fabrics as their measuring pods see them: pods and networks are in the namespace of the measurement,
+    under their own names."""
     return tuple(
         dataclasses.replace(fabric, network=dataclasses.replace(fabric.network, namespace=NAMESPACE))
         for fabric in fabrics

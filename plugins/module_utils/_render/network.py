@@ -32,7 +32,7 @@ RENDERERS: dict[str, typing.Callable[[Fabric, ClusterIntent], Object]] = {
 
 
 def namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object:
-    """A namespace of jobs. It keeps its own level of Pod Security, unless the intent says one with a reason.
+    """Render a namespace of jobs. It keeps its own level of Pod Security, unless the intent says one with a reason.
 
     :param fabrics: whose networks are in it
     """
@@ -42,8 +42,8 @@ def namespace(name: str, fabrics: typing.Iterable[Fabric] = ()) -> Object:
 
 
 def plugin(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """What the first CNI plugin of a fabric's NetworkAttachmentDefinition must say when it is of this wish; nothing for
-    virtual functions, which tell it by their own means."""
+    """Render what the first CNI plugin of a fabric's NetworkAttachmentDefinition must contain to be of this intent;
+    nothing for virtual functions, which have their own means."""
     if traits(fabric).functions or fabric.profile not in RENDERERS:
         return {}
     made = RENDERERS[fabric.profile](fabric, cluster)
@@ -65,7 +65,7 @@ class Rendered:
 
 
 def render(fabrics: typing.Iterable[Fabric], cluster: ClusterIntent, members: typing.Mapping[str, Members]) -> Rendered:
-    """All objects of all fabrics. One fabric that cannot be written does not keep the others back.
+    """Render all objects of all fabrics. One fabric that cannot be written does not keep the others back.
 
     :param members: of each fabric by its name
     """

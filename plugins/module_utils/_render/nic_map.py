@@ -71,7 +71,7 @@ def reserved(pool: Pool) -> typing.Iterator[str]:
 
 
 def config_map(fabric: Fabric, name: str, made: typing.Iterable[NicLine]) -> Object:
-    """The ConfigMap, in the namespace of the fabric's pods."""
+    """Render the ConfigMap, in the namespace of the fabric's pods."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",

@@ -31,7 +31,7 @@ API = "mellanox.com/v1alpha1"
 
 
 def nic_policy(fabrics: typing.Sequence[Fabric], cluster: ClusterIntent) -> tuple[Object, ...]:
-    """The NicClusterPolicy with what all fabrics together need of it; none where no fabric does.
+    """Render the NicClusterPolicy with what all fabrics together need of it; none where no fabric does.
 
     Only these fields are ours: applied server-side, they join those of a policy that is there already. Which nodes it
     serves is left to the operator, since a selector of ours would take the nodes of others away from it.
@@ -84,15 +84,15 @@ def _plugin(operator: NetworkOperator, name: str, **config: typing.Any) -> Objec
 
 
 def _shared_devices(fabric: Fabric) -> Object:
-    """An entry of the shared device plugin: an empty selector is left out, since the plugin takes one that is there and
-    empty for none at all."""
+    """Render an entry of the shared device plugin: an empty selector is left out, since the plugin takes one that is
+    there and empty for none at all."""
     select = fabric.select
     selectors = _selectors(ifNames=select.netdev, vendors=_one(select.vendor), deviceIDs=_one(select.device))
     return {"resourceName": fabric.resource_name, "rdmaHcaMax": pods_on_a_node(fabric), "selectors": selectors}
 
 
 def _host_devices(fabric: Fabric) -> Object:
-    """An entry of the SR-IOV device plugin, which hands out whole functions as well."""
+    """Render an entry of the SR-IOV device plugin, which hands out whole functions as well."""
     select = fabric.select
     selectors = _selectors(
         pfNames=select.netdev, vendors=_one(select.vendor), devices=_one(select.device), pciAddresses=select.pci
@@ -115,8 +115,8 @@ def _selectors(**names: typing.Sequence[str]) -> Object:
 
 
 def network(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """The MacvlanNetwork, IPoIBNetwork or HostDeviceNetwork. They have no namespace of their own, only that of the
-    pods."""
+    """Render the MacvlanNetwork, IPoIBNetwork or HostDeviceNetwork. They have no namespace of their own, only that of
+    the pods."""
     kind, wanted = attachment_kind(fabric), fabric.network
     fields: Object = {"resourceName": fabric.resource_name}
     if kind == MACVLAN:

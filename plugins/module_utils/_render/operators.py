@@ -31,8 +31,8 @@ _IDENTITY = {
 
 
 def worker_sources() -> Object:
-    """What NFD's worker shall label: its section ``sources``. NVIDIA's operators choose nodes by labels that hold the
-    vendor alone."""
+    """Render the devices that NFD's worker labels: its section ``sources``. NVIDIA's operators choose nodes by labels
+    that hold the vendor alone."""
     return {"pci": {"deviceClassWhitelist": list(PCI_CLASSES), "deviceLabelFields": ["vendor"]}}
 
 
@@ -43,7 +43,7 @@ def configuration(
     job: typing.Optional[JobNeeds],
     examples: typing.Sequence[Object],
 ) -> typing.Optional[Object]:
-    """The object; None where it can only be made of an example, and the ClusterServiceVersion shows none.
+    """Render the object; None where it can only be made of an example, and the ClusterServiceVersion shows none.
 
     :param namespace: of the operator
     :param examples: objects of this kind that its ClusterServiceVersion shows

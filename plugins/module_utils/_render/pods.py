@@ -29,7 +29,7 @@ def pod_name(fabric: str, node: str, number: int = 0) -> str:
 def pod(
     fabric: Fabric, cluster: ClusterIntent, node: str, number: int = 0, run: str = "", lifetime: int = LIFETIME_SECONDS
 ) -> Object:
-    """A pod of ``fabric`` on ``node``, owned by a run. Requests equal limits (QoS class Guaranteed); nothing is
+    """Render a pod of ``fabric`` on ``node``, owned by a run. Requests equal limits (QoS class Guaranteed); nothing is
     privileged.
 
     Its security context is that of a restricted namespace but for IPC_LOCK, without which memory cannot be pinned, and

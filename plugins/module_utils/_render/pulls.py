@@ -108,19 +108,19 @@ def commands(pulls: Pulls, mirror: Mirror) -> tuple[str, ...]:
 
 
 def place(name: str, mirror: Mirror) -> str:
-    """Where the mirror has it; without one a word stands for it."""
+    """Return the place on the mirror; without a mirror, a placeholder."""
     return on_mirror(name, mirror or {EVERYTHING: "MIRROR"})
 
 
 def copied(name: str, mirror: Mirror) -> str:
-    """The command that puts an image, or a chart of an OCI registry, onto the mirror, for all architectures."""
+    """Return the command that puts an image, or a chart of an OCI registry, onto the mirror, for all architectures."""
     target = place(name, mirror)
     # a name that is on the mirror says nothing of where it came from
     return f"skopeo copy --all docker://{name if target != name else 'SOURCE'} docker://{target}"
 
 
 def pushed(chart: ChartPull, mirror: Mirror) -> tuple[str, str]:
-    """The commands that do it with a chart of a repository."""
+    """Return the commands that do it with a chart of a repository."""
     version = f" --version {shlex.quote(chart.version)}" if chart.version else ""
     folder = place(chart.repository.partition("://")[2].strip("/"), mirror)
     return (
@@ -130,7 +130,7 @@ def pushed(chart: ChartPull, mirror: Mirror) -> tuple[str, str]:
 
 
 def lines(pulls: Pulls) -> tuple[str, ...]:
-    """The list for a terminal: what, and who needs it."""
+    """Return the list for a terminal: what, and who needs it."""
     told = (
         *(f"image {_shown(image)}: {', '.join(image.needed_by)}" for image in pulls.images),
         *(

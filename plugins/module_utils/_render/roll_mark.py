@@ -15,7 +15,7 @@ Patch = dict[str, typing.Any]
 
 
 def marked(mark: typing.Optional[Mark], unschedulable: typing.Optional[bool] = None) -> Patch:
-    """A node with this mark; None takes it away.
+    """Return a node with this mark; None takes it away.
 
     :param unschedulable: cordons, or uncordons; None leaves it as it is
     """

@@ -30,8 +30,8 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 def policies(fabric: Fabric, cluster: ClusterIntent, members: Members) -> tuple[Object, ...]:
-    """The fabric's policies: one for all nodes where the physical functions have the same addresses everywhere, else
-    one a node.
+    """Render the fabric's policies: one for all nodes where the physical functions have the same addresses everywhere,
+    else one a node.
 
     :param members: may be empty; then the intent's own selectors must do
     :raises RenderError: nothing selects a physical function, or on InfiniBand only vendor and device would: those take
@@ -86,8 +86,8 @@ def _policy(fabric: Fabric, cluster: ClusterIntent, addresses: tuple[str, ...], 
 
 
 def node_pools(cluster: ClusterIntent) -> tuple[Object, ...]:
-    """The SriovNetworkPoolConfig of the nodes that take part, where the intent asks for one. Without maxUnavailable all
-    of them would drain at once."""
+    """Render the SriovNetworkPoolConfig of the nodes that take part, where the intent asks for one. Without
+    maxUnavailable all of them would drain at once."""
     if cluster.node_pool is None:
         return ()
     spec: dict[str, typing.Any] = {
@@ -101,7 +101,7 @@ def node_pools(cluster: ClusterIntent) -> tuple[Object, ...]:
 
 
 def network(fabric: Fabric, cluster: ClusterIntent) -> Object:
-    """The SriovIBNetwork or SriovNetwork, from which the operator makes the NetworkAttachmentDefinition."""
+    """Render the SriovIBNetwork or SriovNetwork, from which the operator makes the NetworkAttachmentDefinition."""
     wanted = fabric.network
     fields = {
         "resourceName": fabric.resource_name,

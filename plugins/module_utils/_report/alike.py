@@ -20,7 +20,7 @@ from .seen import Seen
 
 @dataclasses.dataclass(frozen=True)
 class Odd:
-    """What one or more members of a group have otherwise.
+    """A difference that one or more members of a group have.
 
     :ivar row: what it is: of nodes a row of stage tuning, of HCAs their firmware or a setting of it
     :ivar what: the same in words

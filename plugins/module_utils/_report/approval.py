@@ -20,7 +20,7 @@ _MOST_CHANGES = 100
 
 
 def plan_text(report: Report) -> str:
-    """What would happen, a line each; of a size that does not grow with the fleet. Empty for a run that is none of
+    """Return the planned changes, a line each; of a size that does not grow with the fleet. Empty for a run outside of
     check mode.
 
     :param report: with the facts of its run

@@ -74,7 +74,7 @@ def _counts(report: Report) -> str:
 
 
 def _stages(report: Report) -> str:
-    """How far it came."""
+    """Describe how far the run came."""
     passed = sum(stage.state == "open" for stage in report.stages)
     stopped = [stage.name for stage in report.stages if stage.state == "closed"]
     words = [f"{passed} passed", *([f"stopped at {', '.join(map(_text, stopped))}"] if stopped else [])]

@@ -73,7 +73,7 @@ def _stage(stage: StageReport) -> dict[str, typing.Any]:
 
 
 def record_path(stage: str) -> str:
-    """Where the record of a stage is, seen from the report: all findings are there, also each pass."""
+    """Return the path of a stage's record, relative to the report: all findings are there, also each pass."""
     return f"stages/{stage}.jsonl"
 
 

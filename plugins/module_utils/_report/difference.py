@@ -64,7 +64,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True)
 class Snapshot:
-    """What a run left.
+    """The results of a run.
 
     :ivar facts: by kind and node: ``value`` and ``error``, of which one is None; of KINDS, and topologies
     :ivar records: of this run only, by stage
@@ -76,8 +76,8 @@ class Snapshot:
 
 
 def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
-    """What changed from one run to the other: the intent, versions, nodes, what they show, cables, gates and findings.
-    Times and runs are no change."""
+    """Return the changes from one run to the other: the intent, versions, nodes, what they show, cables, gates and
+    findings. Times and runs are no change."""
     found: list[Difference] = []
     first, second = to_data(before.start), to_data(after.start)
     for name in ("fabrics", "waivers", "cluster", "versions", "check_mode"):
@@ -144,7 +144,7 @@ def _of_node(
 
 
 def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[Difference]:
-    """What differs in plain data, as deep as both have the same form."""
+    """Return the differences in plain data, as deep as both have the same form."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
             if key not in IGNORED:
@@ -165,7 +165,7 @@ def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> 
 
 
 def _by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
-    """A list of things by their names; None when it is no such list, or two have one name."""
+    """Return a list of things by their names; None when it is no such list, or two have one name."""
     if not isinstance(data, list) or not all(isinstance(item, dict) for item in data):
         return None
     for keys in _NAMES:
@@ -205,7 +205,7 @@ _End = tuple[str, int]
 
 @dataclasses.dataclass(frozen=True)
 class _Cables:
-    """What all nodes of a run see of the cables.
+    """The cables that all nodes of a run see.
 
     :ivar seen: whether any of them saw a topology
     :ivar unread: why others did not
@@ -250,7 +250,7 @@ class _Cables:
 
 
 def _unlike(node: str, what: str, before: str, after: str) -> list[Difference]:
-    """What is not known in both runs is not compared, and so not the same."""
+    """Return the changes between two words. What is not known in both runs is not compared, and so not the same."""
     if before == after and before not in ("seen", "not looked at"):
         return [Difference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
     return _changed(node, what, before, after)

@@ -23,8 +23,8 @@ _SWITCH = re.compile(r"\AMF0;(.+):[^:]+\Z")
 
 
 def figure(shown: Drawing) -> Html:
-    """The drawing with its legend; nothing of a fabric without switches is worth a drawing. One too large for a drawing
-    has the reason instead."""
+    """Render the drawing with its legend; nothing of a fabric without switches is worth a drawing. One too large for a
+    drawing has the reason instead."""
     if shown.why_not:
         caption = element("figcaption", element("b", f"{shown.name}: topology"), element("span", shown.words))
         return element("figure", caption, element("p", shown.why_not, class_="more"), class_="wide")
@@ -122,7 +122,7 @@ def _line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[float, f
 
 
 def _ends(item: Item, middle: float, width: float) -> list[float]:
-    """Where the HCAs of a node stand, from left to right."""
+    """Return the positions of the HCAs of a node, from left to right."""
     count = len(item.rails)
     return [middle - width / 2 + (place + 1) * width / (count + 1) for place in range(count)]
 

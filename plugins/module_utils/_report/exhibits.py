@@ -72,7 +72,7 @@ Charts = typing.Mapping[str, Chart]
 
 
 def charts(record: typing.Optional[Record], facts: Seen) -> Charts:
-    """The InfiniBand fabrics that have a topology, by name.
+    """Return the InfiniBand fabrics that have a topology, by name.
 
     :param record: of stage fabric, if there is one
     :raises Undrawable: its facts do not load
@@ -91,7 +91,7 @@ def charts(record: typing.Optional[Record], facts: Seen) -> Charts:
 
 
 def memberships(record: typing.Optional[Record], facts: Seen, known: Charts) -> tuple[Membership, ...]:
-    """Who is on each fabric; nobody where stage fabric did not look.
+    """Return the members of each fabric; empty where stage fabric did not run.
 
     :param record: of stage fabric, if there is one
     :raises Undrawable: its facts do not load
@@ -108,7 +108,7 @@ def memberships(record: typing.Optional[Record], facts: Seen, known: Charts) -> 
 
 
 def matrices(record: Record, facts: Seen, known: Charts) -> tuple[Matrix, ...]:
-    """The matrices of a stage; none of a stage that has no pairs, or did not come so far.
+    """Return the matrices of a stage; none of a stage that has no pairs, or did not come so far.
 
     :raises Undrawable: its facts do not load
     """
@@ -136,7 +136,7 @@ def _load(
 
 
 def plan(record: Record, facts: Seen) -> typing.Optional[DisruptionPlan]:
-    """What stage network planned before it acted; None when it did not come so far.
+    """Return the plan of stage network; None when it did not come so far.
 
     :raises Undrawable: its facts do not load
     """
@@ -145,7 +145,7 @@ def plan(record: Record, facts: Seen) -> typing.Optional[DisruptionPlan]:
 
 
 def compared(record: Record, facts: Seen) -> tuple[compare.Compared, ...]:
-    """What stage compare compared; nothing when it did not come so far.
+    """Return the comparisons of stage compare; empty when it did not come so far.
 
     :raises Undrawable: its facts do not load
     """
@@ -187,7 +187,7 @@ def over_runs(record: Record, facts: Seen) -> tuple[tuple[Trend, ...], int]:
 
 
 def errors_over_runs(record: Record, facts: Seen, earlier: EarlierErrors) -> typing.Optional[ErrorHistory]:
-    """What the links counted since the kept runs; None where the stage did not come so far.
+    """Return the errors of the links since the kept runs; None where the stage did not come so far.
 
     :param record: of stage fabric
     :raises Undrawable: its facts do not load
@@ -199,8 +199,8 @@ def errors_over_runs(record: Record, facts: Seen, earlier: EarlierErrors) -> typ
 
 
 def fleet(records: typing.Mapping[str, Record], facts: Seen) -> dict[str, str]:
-    """What runs on the cluster, as far as the records say: each version with how many have it. A fleet of two firmwares
-    shows here."""
+    """Return the versions on the cluster, as far as the records show: each with how many have it. A fleet of two
+    firmwares shows here."""
     result = {}
     for title, stage, part, versions in _FLEET:
         try:
@@ -333,7 +333,7 @@ def _of_reachability(
 def _pings(
     membership: Membership, facts: reachability.Facts, where: typing.Mapping[tuple[str, str], Place]
 ) -> typing.Iterator[tuple[Place, Place, typing.Optional[Ping]]]:
-    """What was planned between the ports of a fabric, with what came of it."""
+    """Return the planned pings between the ports of a fabric, with their results."""
     servers = {
         (member.rail, member.port.lid): where[name, member.hca.name]
         for name, members in membership.members.items()
@@ -373,7 +373,7 @@ def _reachability_cell(ends: str, ping: typing.Optional[Ping], judged: typing.Se
 
 
 def _names(cells: typing.Iterable[tuple[str, str]], nodes: typing.Sequence[str]) -> tuple[str, ...]:
-    """All nodes that take part, also those that nobody could ask."""
+    """Return all nodes that take part, also those that nobody could ask."""
     return tuple(sorted({*nodes, *(name for ends in cells for name in ends)}, key=by_number))
 
 

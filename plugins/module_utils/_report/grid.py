@@ -18,7 +18,7 @@ _SHADES = ((0.98, "best"), (0.95, "near"), (0.0, "less"))
 
 
 def figure(whole: Matrix) -> Html:
-    """The matrix, folded when it is large, with its legend and the nodes that stand out."""
+    """Render the matrix, folded when it is large, with its legend and the nodes that stand out."""
     shown = fold(whole)
     wrong = sum(cell.wrong for cell in whole.cells.values())
     words = f"{len(whole.names)} nodes, {len(whole.cells)} directions measured or tried, {wrong} not proven"
@@ -47,12 +47,12 @@ def figure(whole: Matrix) -> Html:
 
 
 def is_well(whole: Matrix) -> bool:
-    """Whether each direction has passed. One that is waived, or has no finding of its own, has not."""
+    """Return whether each direction has passed. One that is waived, or has no finding of its own, has not."""
     return {cell.level for cell in whole.cells.values()} == {"pass"}
 
 
 def _span(whole: Matrix) -> str:
-    """The figures of all directions, where a middle and a best say something."""
+    """Return the figures of all directions, where a middle and a best say something."""
     values = [cell.value for cell in whole.cells.values() if cell.value is not None]
     if not whole.more_is_better or not values:
         return ""

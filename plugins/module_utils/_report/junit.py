@@ -103,5 +103,5 @@ def _number(cases: typing.Iterable[ElementTree.Element], tag: str) -> int:
 
 
 def _text(text: str) -> str:
-    """What XML 1.0 can't hold, not even escaped, is among what ``plain`` makes visible."""
+    """Make control characters visible, among them all that XML 1.0 can't hold, not even escaped."""
     return plain(text)

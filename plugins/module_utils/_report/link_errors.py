@@ -55,8 +55,8 @@ class ErrorHistory:
 
 
 def history(run: str, seen: typing.Sequence[SeenTopology], earlier: EarlierErrors) -> ErrorHistory:
-    """What each link of this run counted since the runs before it, by its counters for errors of the link itself, at
-    both ends.
+    """Return the errors of each link of this run since the runs before it, by its counters for errors of the link
+    itself, at both ends.
 
     :param seen: what this run saw, through whatever ports
     """
@@ -106,7 +106,7 @@ def _sum(first: typing.Optional[int], second: typing.Optional[int]) -> typing.Op
 
 
 def figure(found: ErrorHistory) -> Html:
-    """The table with its pictures, folded unless a link has counted errors since the run before."""
+    """Render the table with its pictures, folded unless a link has counted errors since the run before."""
     runs = f"{found.runs} kept run{'' if found.runs == 1 else 's'}"
     quiet = f"{found.quiet} other links counted none" if found.links else f"none of {found.quiet} links counted any"
     note = f"over {runs} and this one; {quiet}. Errors of the link itself, at both of its ends"
@@ -141,7 +141,7 @@ def _row(link: LinkErrors) -> Html:
 
 
 def picture(link: LinkErrors) -> Html:
-    """A bar for each step, the highest as high as the picture; a dash where nobody knows."""
+    """Render a bar for each step, the highest as high as the picture; a dash where nobody knows."""
     most = max(link.total and max(step or 0 for step in link.steps), 1)
     step = (_WIDTH - 2 * _EDGE) / len(link.steps)
     wide = min(step * 0.7, _MOST_BAR)

@@ -40,7 +40,8 @@ class Group(typing.NamedTuple):
 
 
 def groups(judged: typing.Iterable[Judged]) -> tuple[Group, ...]:
-    """What is not a pass, by cause: failures first, and of these the suspects, which name what is behind the others."""
+    """Group the findings that did not pass, by cause: failures first, and of these the suspects, which name what is
+    behind the others."""
     found: dict[tuple[str, str, str, str, str], list[Finding]] = {}
     for item in judged:
         finding = item.finding
@@ -55,7 +56,7 @@ def groups(judged: typing.Iterable[Judged]) -> tuple[Group, ...]:
 
 
 def closing_groups(report: Report) -> dict[str, tuple[Group, ...]]:
-    """What closes the gates of the stages that ran, by stage."""
+    """Return the groups that close the gates of the stages that ran, by stage."""
     ran = (stage for stage in report.stages if stage.record and stage.state != "skipped")
     return {
         stage.name: groups(item for item in (stage.record.judged if stage.record else ()) if item.closes)
@@ -64,8 +65,8 @@ def closing_groups(report: Report) -> dict[str, tuple[Group, ...]]:
 
 
 def listing(found: typing.Sequence[Group], pages: str = PAGES) -> typing.Iterator[Html]:
-    """An article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the others
-    folded.
+    """Yield an article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the
+    others folded.
 
     :param pages: address of what explains a finding, with ``{page}`` for its name
     """
@@ -86,7 +87,7 @@ def _by_check(found: typing.Iterable[Group]) -> list[list[Group]]:
 
 
 class Step(typing.NamedTuple):
-    """What a reader is to do for one group.
+    """The next step for one group.
 
     :ivar others: groups of the same check, with other words
     """
@@ -97,8 +98,8 @@ class Step(typing.NamedTuple):
 
 
 def steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> tuple[list[list[Step]], list[Step]]:
-    """What closes a gate, by stage: those with one remedy together, and then those that follow from them. Of a check
-    with many causes the first is enough here.
+    """Return the steps that open the gates, by stage: those with one remedy together, and then those that follow from
+    them. Of a check with many causes the first is enough here.
 
     A remedy is said once, whatever asks for it. What was not tried is no step of its own, unless nothing else closes
     the gate of its stage: it was not tried because of something that is wrong before it. Neither is what leads to
@@ -119,7 +120,7 @@ def steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> tuple[list[list
 
 
 def next_steps(found: typing.Mapping[str, typing.Sequence[Group]], pages: str = PAGES) -> Html:
-    """What closes a gate as a numbered list, each entry leading to its stage."""
+    """Render the steps as a numbered list, each entry leading to its stage."""
     together, left = steps(found)
     return element(
         "div",
@@ -129,7 +130,7 @@ def next_steps(found: typing.Mapping[str, typing.Sequence[Group]], pages: str = 
 
 
 def _ways(steps: typing.Iterable[Step]) -> dict[str, list[set[str]]]:
-    """What the remedies of the steps of each check say to look at: for each step its checks."""
+    """Return the checks that the remedies of each check refer to: for each step its checks."""
     found: dict[str, list[set[str]]] = {}
     for step in steps:
         found.setdefault(step.group.check, []).append(_seen(step))
@@ -137,13 +138,13 @@ def _ways(steps: typing.Iterable[Step]) -> dict[str, list[set[str]]]:
 
 
 def _leads_on(step: Step, ways: typing.Mapping[str, typing.Sequence[set[str]]]) -> bool:
-    """Whether its remedy is to look at another one of these, which does not lead back."""
+    """Return whether its remedy refers to another one of these, which does not lead back."""
     own = step.group.check
     return any(own not in seen for check in _seen(step) if check != own for seen in ways.get(check, ()))
 
 
 def _seen(step: Step) -> set[str]:
-    """What its remedy says to look at."""
+    """Return the checks that its remedy refers to."""
     return set(_SEE.findall(step.group.remedy))
 
 
@@ -181,7 +182,7 @@ def _asks(step: Step, pages: str) -> typing.Iterator[Html]:
 
 
 def _consequences(left: typing.Sequence[Step]) -> typing.Optional[Html]:
-    """What follows from what the steps are about: it was not tried, or a suspect explains it."""
+    """Render the findings that follow from those of the steps: not tried, or explained by a suspect."""
     if not left:
         return None
     count = sum(len(group.findings) for step in left for group in (step.group, *step.others))
@@ -205,7 +206,7 @@ def _consequences(left: typing.Sequence[Step]) -> typing.Optional[Html]:
 
 
 def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:
-    """All passes, folded; of each check the first few.
+    """Render all passes, folded; of each check the first few.
 
     :param record: where each of them is
     """

@@ -65,13 +65,13 @@ class Matrix:
         return (max if self.more_is_better else min)(values, default=None)
 
     def worst(self, values: typing.Iterable[float]) -> typing.Optional[float]:
-        """The value of these that accuses most; None of none."""
+        """Return the value of these that accuses most; None of none."""
         return (min if self.more_is_better else max)(values, default=None)
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeRow:
-    """What all measurements of one node say together; None where there is none."""
+    """The summary of all measurements of one node; None where there is none."""
 
     name: str
     leaf: typing.Optional[str]
@@ -93,8 +93,8 @@ def by_number(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def fold(matrix: Matrix, most: int = MOST_NODES) -> Matrix:
-    """The matrix itself when it has ``most`` nodes at most; else groups of nodes against each other: by leaf, or by
-    their order."""
+    """Return the matrix itself when it has ``most`` nodes at most; else groups of nodes against each other: by leaf, or
+    by their order."""
     if len(matrix.names) <= most:
         return matrix
     group_of = _groups(matrix, most)
@@ -135,7 +135,7 @@ def median(cells: typing.Iterable[Cell]) -> typing.Optional[float]:
 
 
 def number(value: typing.Optional[float]) -> str:
-    """A measured value in a few digits; a dash where there is none."""
+    """Return a measured value in a few digits; a dash where there is none."""
     return "\u2013" if value is None else f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 

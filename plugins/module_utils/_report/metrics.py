@@ -163,8 +163,8 @@ def _finished(report: Report) -> Samples:
 
 
 def _bandwidth(report: Report) -> tuple[Samples, Samples]:
-    """How many pairs were measured, and the figures of each rail; nothing where the stage has no facts that load, of
-    which the page says why."""
+    """Return the number of measured pairs, and the figures of each rail; empty where the stage has no valid facts,
+    which the page explains."""
     if "bandwidth" not in report.records or not report.records["bandwidth"].facts:
         return [], []
     try:

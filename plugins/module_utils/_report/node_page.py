@@ -55,7 +55,7 @@ Alike = typing.Mapping[tuple[tuple[str, ...], ...], typing.Sequence[Sheet]]
 
 
 def _alike(sheets: typing.Iterable[Sheet]) -> Alike:
-    """Nodes of which the same is said, whatever they are called; what is worst first."""
+    """Return the nodes of which the same is said, whatever they are called; what is worst first."""
     found: dict[tuple[tuple[str, ...], ...], list[Sheet]] = {}
     for sheet in sorted(sheets, key=lambda sheet: sheet.rank):
         said = tuple(
@@ -66,8 +66,8 @@ def _alike(sheets: typing.Iterable[Sheet]) -> Alike:
 
 
 def _unnamed(text: str, node: str) -> str:
-    """A text without the name of its node as a whole: node-1 is not in node-10. An expression for each node would be
-    compiled for each."""
+    """Return a text without the name of its node as a whole: node-1 is not in node-10. An expression for each node
+    would be compiled for each."""
     return _WORD.sub(lambda word: "this node" if word[0] == node else word[0], text) if node in text else text
 
 

@@ -90,7 +90,7 @@ def _odd_of(names: typing.Container[str], groups: typing.Iterable[Group]) -> dic
 
 
 def _rails(records: Records, facts: Seen, known: Charts) -> typing.Mapping[str, Rails]:
-    """By node."""
+    """Return the rails by node."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     for membership in memberships(records.get("fabric"), facts, known):
         for node, members in membership.members.items():
@@ -100,8 +100,8 @@ def _rails(records: Records, facts: Seen, known: Charts) -> typing.Mapping[str, 
 
 
 def _wanted(intent: Intent, hcas: ObservedHcas, rails: Rails) -> tuple[set[str], set[str]]:
-    """Names of the HCAs that the intent means, and of those whose interfaces go into pods. Where members of a fabric
-    are missing, any that could be one."""
+    """Return the names of the HCAs that the intent means, and of those whose interfaces go into pods. Where members of
+    a fabric are missing, any that could be one."""
     value = hcas.value or NodeHcas(())
     wanted, moved = set(), set()
     for fabric in intent.fabrics:
@@ -124,8 +124,8 @@ def _is_infiniband(hca: Hca) -> bool:
 
 
 def _by_node(records: Records, names: typing.Container[str]) -> dict[str, list[Judged]]:
-    """What is no pass, by the nodes that its subject names. A pair accuses all that lies between its ends, so it is
-    about neither."""
+    """Return the findings that did not pass, by the nodes that their subjects name. A pair accuses all that lies
+    between its ends, so it is about neither."""
     found: dict[str, list[Judged]] = {}
     for record in records.values():
         for item in record.judged:

@@ -82,7 +82,7 @@ def _header(report: Report, with_nodes: bool) -> Html:
 
 
 def _not_passed(report: Report) -> typing.Optional[Html]:
-    """What a green verdict leaves to read: where warnings are, and what is waived."""
+    """Render what a green verdict leaves to read: warnings and waivers."""
     if not report.success:
         return None
     warned = [
@@ -97,7 +97,7 @@ def _not_passed(report: Report) -> typing.Optional[Html]:
 
 
 def _about(report: Report) -> Html:
-    """What the verdict is about: a reader of an archive asks that first."""
+    """Render the subject of the verdict: a reader of an archive asks that first."""
     return element(
         "dl",
         *[element("div", element("dt", name), element("dd", value)) for name, value in report.head().items()],
@@ -106,7 +106,7 @@ def _about(report: Report) -> Html:
 
 
 def _strip(report: Report, with_nodes: bool) -> Html:
-    """All stages on one line, and the nodes; each leads to its section."""
+    """Render all stages on one line, and the nodes; each leads to its section."""
     chips = []
     for stage in report.stages:
         words = (element("span", stage.name.replace("_", " ")), element("small", _outcome(stage)))
@@ -181,7 +181,7 @@ def _attention(report: Report) -> typing.Optional[Html]:
 
 
 def _since(report: Report) -> typing.Optional[Html]:
-    """What is not as the run before left it: mostly the first question to whatever is wrong now."""
+    """Render the changes since the run before: mostly the first question about any failure."""
     since = report.since
     if since is None:
         return None
@@ -353,13 +353,13 @@ def _figures(stage: StageReport, report: Report, seen: Seen, known: Charts) -> t
 
 
 def _record(record: Record) -> Html:
-    """Where all findings of the stage lie."""
+    """Render the link to all findings of the stage."""
     path = record_path(record.stage)
     return element("p", "All findings, also each pass: ", element("a", path, href=path), class_="more")
 
 
 def _facts(record: Record) -> typing.Optional[Html]:
-    """How many facts the stage was judged by, and where they lie."""
+    """Render the number of facts by which the stage was judged, and their folder."""
     if not record.facts:
         return None
     items = []

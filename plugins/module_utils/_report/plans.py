@@ -18,7 +18,7 @@ _WORST_FIRST: tuple[Action, ...] = ("unknown", "reboot", "drain", "configure", "
 
 
 def fates(plan: DisruptionPlan) -> list[list[NodePlan]]:
-    """Nodes with one fate for one reason, the worst first."""
+    """Return the nodes with one fate for one reason, the worst first."""
     alike: dict[tuple[Action, tuple[str, ...], tuple[str, ...]], list[NodePlan]] = {}
     for node in plan.nodes:
         alike.setdefault((node.action, node.reasons, node.blockers), []).append(node)
@@ -26,12 +26,12 @@ def fates(plan: DisruptionPlan) -> list[list[NodePlan]]:
 
 
 def called(action: Action, drains: bool) -> str:
-    """What happens to a node, in words; :param drains: whether the operator drains at all."""
+    """Describe the planned action on a node; :param drains: whether the operator drains at all."""
     return action if drains or action != "drain" else "changed without a drain"
 
 
 def turns(pool: PoolPlan) -> str:
-    """How the nodes of a pool follow one another."""
+    """Describe how the nodes of a pool follow one another."""
     waves = "never ends" if pool.waves is None else f"{pool.waves} wave{'' if pool.waves == 1 else 's'}"
     at_once = "all at once" if pool.at_once is None else f"{pool.at_once} at once"
     blockers = f"; in the way: {'; '.join(pool.blockers)}" if pool.blockers else ""

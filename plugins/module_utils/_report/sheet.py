@@ -106,13 +106,13 @@ class Sheet:
 
     @property
     def rank(self) -> int:
-        """What a reader must see first has the least."""
+        """Return the rank; the most important one has the least."""
         return 0 if self.wrong else 1 if self.unknown else 2 if self.odd else 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """What a sheet is made of.
+    """The input of a sheet.
 
     :ivar rails: fabric and rail of each HCA of which they are known, by its name
     :ivar wanted: names of the HCAs that the intent may mean
@@ -137,7 +137,7 @@ def worst(said: typing.Iterable[Said]) -> Tone:
 
 
 def sheet(seen: Seen) -> Sheet:
-    """What is known of a node is never more than its facts: what they do not say is unknown, and so is all of a node
+    """Build the sheet of a node from its facts alone: what they do not contain is unknown, and so is all of a node
     without facts."""
     findings = [item.finding for item in seen.judged if label(item) in ("fail", "unknown")]
     wrong = [
@@ -227,7 +227,7 @@ class _Tree:
 
     @property
     def without_place(self) -> typing.Iterator[tuple[str, Tone]]:
-        """What is known of no single thing in the picture."""
+        """Return the statements about no single thing in the picture."""
         why = self._why("gpus") or self._why("gpu_model")
         count = next((reading.value for reading in self.known.rows.get("gpus", ())), "0")
         if self.more:
@@ -358,7 +358,7 @@ class _Tree:
         return Said(f"CPUs {known}") if known else Said("CPUs unknown", "unknown")
 
     def _toned(self, hca: Hca, said: Said) -> Said:
-        """What the intent does not ask for is in nobody's way."""
+        """Remove the tone of an HCA that the intent does not use."""
         return said if hca.name in self.seen.wanted else Said(said.text)
 
     def _state(self, hca: Hca, port: Port) -> Said:
@@ -395,7 +395,7 @@ class _Tree:
             yield Said(now)
 
     def ports(self) -> tuple[Device, ...]:
-        """A row for each port, and one for an HCA without."""
+        """Return a row for each port, and one for an HCA without."""
         found = []
         for hca in self.hcas:
             wanted = hca.name in self.seen.wanted

@@ -67,7 +67,7 @@ code{font:8.5pt/1.3 ui-monospace,Menlo,Consolas,"Liberation Mono",monospace;over
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """What is signed, beside the report itself.
+    """The signed evidence, beside the report itself.
 
     :ivar archive: name of the file
     :ivar sha256: its checksum
@@ -102,7 +102,7 @@ class Figures(typing.NamedTuple):
 
 
 def render_signature(report: Report, evidence: Evidence) -> str:
-    """The sheet as an HTML page that needs nothing from outside."""
+    """Render the sheet as an HTML page that needs nothing from outside."""
     return document(
         f"Acceptance of run {report.run}",
         _STYLE,

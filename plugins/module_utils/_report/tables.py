@@ -46,5 +46,5 @@ def table(
 
 
 def row(first: Content, *cells: Content) -> Html:
-    """A row; the first cell is its heading."""
+    """Render a row; the first cell is its heading."""
     return element("tr", element("th", first, scope="row"), *[element("td", cell or NONE) for cell in cells])

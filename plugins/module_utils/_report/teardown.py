@@ -16,7 +16,7 @@ NOT_COMPLETE = "NOT COMPLETE"
 
 
 def teardown_stats(gate: Gate, run: str, check_mode: bool, changes: int, path: str) -> dict[str, typing.Any]:
-    """What whoever runs after a teardown needs of it. It is never green: that word is for what was measured.
+    """Return the data of a teardown for whatever runs after it. It is never green: that word is for measured fabrics.
 
     :param run: identity of the teardown's run
     :param changes: how many objects it removed

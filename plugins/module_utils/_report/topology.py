@@ -85,7 +85,7 @@ class Drawing:
 
 
 def drawing(chart: Chart, judged: typing.Iterable[Judged]) -> Drawing:
-    """The drawing of a fabric, with what the findings accuse.
+    """Return the drawing of a fabric, with what the findings accuse.
 
     :param judged: of all stages
     """
@@ -120,7 +120,7 @@ def _undrawn(chart: Chart, switches: int, why: str) -> Drawing:
 
 
 class _Said:
-    """What findings say of names, each of which is sought once in each of them.
+    """The findings about names, each of which is sought once in each of them.
 
     :param names: of nodes, switches and HCAs
     :ivar upwards: names of the switches all of whose links upwards a finding accuses
@@ -149,11 +149,11 @@ class _Said:
                 self.together.update(itertools.product(found, found))
 
     def about(self, name: str) -> int:
-        """How many findings have a name."""
+        """Count the findings with a name."""
         return self._counts[name]
 
     def marks(self, name: str) -> tuple[str, ...]:
-        """The first few findings that have a name, and how many more there are."""
+        """Return the first few findings that have a name, and how many more there are."""
         more = self._counts[name] - _MOST_SAID
         return (*self._texts.get(name, ()), *([f"{more} more findings, see the list"] if more > 0 else []))
 
@@ -231,8 +231,8 @@ class _Graph:
 
 
 def _is_bad(graph: _Graph, link: _Link, said: _Said, bad_hcas: typing.Container[tuple[str, str]]) -> bool:
-    """Whether a finding accuses the HCA at its lower end, all links upwards of a switch, or just this one by both
-    ends."""
+    """Return whether a finding accuses the HCA at its lower end, all links upwards of a switch, or just this one by
+    both ends."""
     if link.rail is not None:
         return (link.below, link.hca) in bad_hcas
     one, other = graph.names[link.below], graph.names[link.above]
@@ -246,7 +246,7 @@ def _called(node: FabricNode) -> str:
 def _row(
     graph: _Graph, keys: typing.Sequence[str], said: _Said, bad_hcas: typing.Container[tuple[str, str]]
 ) -> tuple[tuple[Item, ...], dict[str, str]]:
-    """The items of a tier, and in which item each of its nodes or switches is."""
+    """Return the items of a tier, and in which item each of its nodes or switches is."""
     single = list(keys)
     if len(keys) > MOST_IN_ROW:
         single = [key for key in keys if said.about(graph.names[key])][:MOST_MARKED]
@@ -274,7 +274,7 @@ def _row(
 
 
 def _neighbourhood(graph: _Graph, key: str) -> typing.Hashable:
-    """What members of a group share: of nodes the rails they have, of switches the rail that they serve."""
+    """Return what members of a group share: of nodes the rails they have, of switches the rail that they serve."""
     if key in graph.rails:
         return tuple(sorted(graph.rails[key]))
     return tuple(sorted(graph.serves[key]))

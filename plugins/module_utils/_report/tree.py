@@ -64,7 +64,7 @@ def picture(sheet: Sheet) -> typing.Optional[Html]:
 
 
 def _bounded(rows: typing.Iterable[_Row], most: int) -> list[_Row]:
-    """The first rows, and one that counts the others, in the worst of their tones."""
+    """Return the first rows, and one that counts the others, in the worst of their tones."""
     kept: list[_Row] = []
     more, tones = 0, set()
     for row in rows:
@@ -90,7 +90,7 @@ def _rows(block: Block) -> typing.Iterator[_Row]:
 
 
 def _tone_of(items: typing.Sequence[Item]) -> Tone:
-    """The worst of all that is there and below."""
+    """Return the worst of all that is there and below."""
     tones, waiting = [], list(items)
     while waiting:
         item = waiting.pop()

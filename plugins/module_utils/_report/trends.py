@@ -45,7 +45,7 @@ class Trend:
 
 
 def trends(measured: typing.Optional[BandwidthFacts], earlier: Earlier) -> tuple[Trend, ...]:
-    """The middle of each rail, then the pairs that lost the most. Nothing without a kept run.
+    """Return the middle of each rail, then the pairs that lost the most. Nothing without a kept run.
 
     :param measured: without the pairs whose figure is no measurement
     """
@@ -79,7 +79,7 @@ def _middle(name: str, series: typing.Sequence[typing.Sequence[float]]) -> Trend
 
 
 def figure(found: typing.Sequence[Trend], runs: int) -> Html:
-    """The table with its pictures, folded unless something has become slower."""
+    """Render the table with its pictures, folded unless something has become slower."""
     note = (
         f"over {runs} kept run{'' if runs == 1 else 's'} with the same fabrics and this one; pairs that lost most first"
     )
@@ -113,7 +113,7 @@ def _row(trend: Trend) -> Html:
 
 
 def picture(trend: Trend) -> Html:
-    """A line through the figures, with a dot on this run's."""
+    """Render a line through the figures, with a dot on this run's."""
     middle = statistics.median(trend.figures)
     low, high = min(*trend.figures, middle * (1 - _SPAN)), max(*trend.figures, middle * (1 + _SPAN))
     step = (_WIDTH - 2 * _EDGE) / max(1, len(trend.figures) - 1)

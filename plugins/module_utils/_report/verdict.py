@@ -68,7 +68,7 @@ class UsedWaiver:
 
 @dataclasses.dataclass(frozen=True)
 class Since:
-    """What is not as the run before left it.
+    """The changes since the run before.
 
     :ivar run: the run before
     :ivar started: when that one began; UTC, ISO 8601
@@ -120,7 +120,7 @@ class Report:
 
     @property
     def waived(self) -> int:
-        """How many findings waivers cover."""
+        """Return how many findings waivers cover."""
         return self.counts["waived"]
 
     @functools.cached_property
@@ -129,7 +129,7 @@ class Report:
 
     @functools.cached_property
     def seen(self) -> Seen:
-        """The facts, which each format shows a part of."""
+        """Return the facts, which each format shows a part of."""
         return Seen(self.facts)
 
     @property
@@ -200,13 +200,13 @@ def newest(records: typing.Mapping[str, Record]) -> str:
 
 
 def verdict_line(report: Report, path: str) -> str:
-    """The last word of a run, on one line."""
+    """Return the last word of a run, on one line."""
     return one_line(f"linerate.rdma: {report.summary} - report: {path}")
 
 
 def stats(report: Report, path: str, plan: str = "") -> dict[str, typing.Any]:
-    """What whoever runs after this run needs of it: a job of a workflow, a notification. As data, of a size that does
-    not grow with the fleet.
+    """Return the data of this run for whatever runs after it, such as a job of a workflow or a notification. Its size
+    does not grow with the fleet.
 
     :param path: of the report
     :param plan: of a run in check mode, as text
@@ -225,7 +225,7 @@ def stats(report: Report, path: str, plan: str = "") -> dict[str, typing.Any]:
 
 
 def first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str, str]]:
-    """The first of the findings that close a gate, as data; None when there is none."""
+    """Return the first of the findings that close a gate, as data; None when there is none."""
     finding = next(iter(findings), None)
     return (
         {name: short(getattr(finding, name)) for name in ("check", "subject", "status", "why", "remedy")}
@@ -235,7 +235,7 @@ def first_cause(findings: typing.Iterable[Finding]) -> typing.Optional[dict[str,
 
 
 def times(report: Report) -> list[str]:
-    """Where the time went: a line for each stage of this run that was not passed over, and their sum."""
+    """Return the time of each stage: a line for each stage of this run that was not passed over, and their sum."""
     spent = [
         (stage.name, stage.seconds) for stage in report.stages if stage.seconds is not None and stage.state != "skipped"
     ]
@@ -247,7 +247,7 @@ def closing(stage: StageReport) -> tuple[Finding, ...]:
 
 
 def label(judged: Judged) -> str:
-    """How a finding is shown: its status, or ``waived``."""
+    """Return the label of a finding: its status, or ``waived``."""
     return "waived" if judged.waiver else judged.finding.status
 
 
@@ -309,7 +309,7 @@ def _used_waivers(stages: typing.Iterable[StageReport]) -> tuple[UsedWaiver, ...
 
 
 def _looked(stage: StageReport) -> bool:
-    """Whether the stage's check saw facts. In check mode some may not have been made yet."""
+    """Return whether the stage's check saw facts. In check mode some may not have been made yet."""
     record = stage.record
     return (
         stage.state in (OPEN, CLOSED)
@@ -346,7 +346,7 @@ def _check_mode_summary(report: Report) -> str:
 
 
 def _first_obstacle(report: Report) -> str:
-    """What a reader must look at first: the first closed gate, else the first stage without an answer."""
+    """Return the first obstacle: the first closed gate, else the first stage without an answer."""
     for stage in report.stages:
         if stage.state == CLOSED:
             findings = closing(stage)

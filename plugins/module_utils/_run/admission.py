@@ -26,7 +26,7 @@ _LAST = ("ServiceAccount", "SecurityContextConstraints")
 def admitted(
     cluster: Cluster, fabrics: typing.Sequence[Fabric], run: str, own: bool = True, former: typing.Iterable[str] = ()
 ) -> typing.Iterator[tuple[Fabric, ...]]:
-    """The fabrics, with an account in ``pods.service_account`` whose pods are admitted.
+    """Yield the fabrics, with an account in ``pods.service_account`` whose pods are admitted.
 
     The account is in the namespace of the measurement alone, and on OpenShift the constraints are bound to it there. A
     fabric that names an account keeps it, and what an admin has prepared (docs/rbac/measuring-openshift.yml) is left as
@@ -66,7 +66,7 @@ def admitted(
 def _wanted(
     cluster: Cluster, bare: typing.Sequence[Fabric], run: str, openshift: bool, own: bool
 ) -> tuple[Resource, ...]:
-    """What lets the pods be admitted, without what an admin has prepared.
+    """Return the objects that let the pods be admitted, without those that an admin has prepared.
 
     :raises RdmaError: an admin has to prepare it. Who made a namespace that is there is not known, and whoever has
         rights in it would have those of the pods
@@ -103,7 +103,7 @@ def _remove_stale(cluster: Cluster, namespaces: typing.Iterable[str]) -> None:
 
 
 def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bool) -> tuple[Outcome, ...]:
-    """What a run that was killed has left; what an admin has prepared stays.
+    """Remove what a killed run has left; what an admin has prepared stays.
 
     The constraints and the accounts are what any user may look for. The rest goes before them, so that without them
     nothing of it is there.
@@ -133,7 +133,7 @@ def _with_account(fabric: Fabric) -> Fabric:
 
 
 def _of_others(cluster: Cluster, definition: Resource) -> bool:
-    """Whether an object of this kind and name is there, and not from a run of ours."""
+    """Return whether an object of this kind and name is there, and not from a run of ours."""
     found = existing(cluster, definition)
     return found is not None and not ours(found)
 

@@ -21,7 +21,7 @@ Charts = typing.Mapping[str, ChartWithValues]
 
 
 def on_the_mirror(charts: Charts, mirror: Mirror) -> dict[str, ChartWithValues]:
-    """The charts where the mirror has them. Their values still name the images of the sources."""
+    """Return the charts where the mirror has them. Their values still name the images of the sources."""
     return {name: (chart_on_mirror(chart, mirror), values) for name, (chart, values) in charts.items()}
 
 
@@ -53,7 +53,7 @@ def elsewhere(
 def ask_mirror(
     pulls: Pulls, mirror: Mirror, logins: Logins, authority: str, limit: float, unchanged: tuple[str, ...]
 ) -> MirrorFacts:
-    """What the registries say of each image, and of each chart that a registry has.
+    """Ask the registries for each image, and for each chart that a registry has.
 
     :param pulls: with the names that the sources have
     :param authority: file with certificates in place of the system's; empty: the system's

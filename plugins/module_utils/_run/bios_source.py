@@ -62,7 +62,7 @@ class BiosSource:
         self._registries = Registries()
 
     def look(self, nodes: typing.Iterable[str]) -> dict[str, Seen]:
-        """What differs on each of the nodes that have a BMC; nothing where nothing is wanted."""
+        """Return the differences of each node that has a BMC; empty where nothing is wanted."""
         if not self._wanted:
             return {}
         named = tuple(nodes)
@@ -88,7 +88,7 @@ class BiosSource:
         )
 
     def _of(self, bmc: Bmc, machine: Identity) -> typing.Optional[Seen]:
-        """Why what a BMC says is not of its node; None where it is."""
+        """Return why a BMC is not that of its node; None where it is."""
         verdict = self._judged[bmc.node] = self._may.claims.judge(bmc.node, machine, bmc.asserted)
         return Seen(error=f"{verdict.why}. {verdict.remedy}") if verdict.refused else None
 
@@ -140,7 +140,7 @@ class BiosSource:
         return ", ".join(f"BIOS {write.attribute} {write.before} -> {write.after}" for write in done.writes)
 
     def _missing(self, node: str) -> str:
-        """Why a node can't be reset, with what to do; empty where it can."""
+        """Return why a node can't be reset, with what to do; empty where it can."""
         if node in self._bmcs:
             return ""
         return (

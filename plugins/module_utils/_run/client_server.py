@@ -38,7 +38,7 @@ def endless() -> float:
 
 
 def failure_of(result: CommandResult) -> typing.Optional[Failure]:
-    """The failure of a command that ran in a pod, None when it exited with 0."""
+    """Return the failure of a command that ran in a pod, None when it exited with 0."""
     return classify(result.exit_code, result.timed_out, f"{result.output}\n{result.error}")
 
 
@@ -112,8 +112,8 @@ def _client(
 
 
 def _left(server: Shell, limit: int, failure: Failure) -> typing.Optional[Failure]:
-    """How the server ended, where that says more than the client's words of it: it was killed, and not by its limit, or
-    it left the client."""
+    """Return how the server ended, where that explains more than the client's message: it was killed, and not by its
+    limit, or it left the client."""
     server.wait_for(NEVER, SETTLE)
     if server.running:
         return None

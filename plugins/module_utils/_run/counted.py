@@ -94,7 +94,7 @@ class Counters:
         return growth(guid, number, before.get((lid, number)), after.get((lid, number)), words.get(lid, ""))
 
     def _read(self, asked: typing.Mapping[int, typing.Sequence[int]]) -> tuple[_Readings, dict[int, str]]:
-        """The ports that answered, and what was complained of at each LID.
+        """Read the ports that answered, and what was complained of at each LID.
 
         :raises RdmaError: none can be asked
         """

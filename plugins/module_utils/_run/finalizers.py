@@ -85,5 +85,5 @@ class FinalizerSweep:
 
 
 def is_bare(item: Resource) -> bool:
-    """Whether a pod has no owner, as those that measure have none."""
+    """Return whether a pod has no owner, as those that measure have none."""
     return not item["metadata"].get("ownerReferences")

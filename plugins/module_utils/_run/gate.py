@@ -46,7 +46,8 @@ def read_stand(
 
 
 class Gate:
-    """Whether MachineConfigPools may roll now, and what must not remediate their nodes meanwhile.
+    """The gate of the MachineConfigPools: whether they may roll now, and which health checks must not remediate their
+    nodes meanwhile.
 
     :param inventory: names of the nodes of the run
     """

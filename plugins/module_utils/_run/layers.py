@@ -49,7 +49,7 @@ class _OnHost:
 
 
 class _NoStep(RdmaError):
-    """Why a step is not measured."""
+    """An error with the reason why a step is not measured."""
 
     def __init__(self, why: str, absent: bool = False) -> None:
         super().__init__(why)
@@ -84,7 +84,8 @@ class Layers:
 
     @functools.cached_property
     def _nodes(self) -> typing.Mapping[str, Resource]:
-        """The nodes as the API server lists them. Who measures may list nodes, and need not be let to get one."""
+        """Return the nodes as the API server lists them. Who measures may list nodes, and need not be let to get
+        one."""
         return {name_of(item): item for item in self._cluster.list("Node").items}
 
     def close(self) -> None:
@@ -93,7 +94,7 @@ class Layers:
             shell.close()
 
     def measure(self, pair: PairResult, suspect: bool, number: int) -> PairLayers:
-        """All steps of a pair.
+        """Return all steps of a pair.
 
         :param number: how many were looked at before
         """
@@ -133,8 +134,8 @@ class Layers:
         return dataclasses.replace(result, steps=tuple(steps), more_than=(pair.queue_pairs or 1) if more else None)
 
     def _measured_as(self, pair: PairResult) -> Fabric:
-        """The fabric with what the pair is to send: as much as when it was measured once more, lest a layer lose for
-        want of queue pairs."""
+        """Return the fabric with what the pair is to send: as much as when it was measured once more, lest a layer lose
+        for want of queue pairs."""
         found, amount = pair.wider, wider(self._fabric, pair.queue_pairs)
         # with commands and no figure, that many do not work here
         if found is None or amount is None or (found.average_gbps is None and found.commands):
@@ -154,7 +155,7 @@ class Layers:
         return found
 
     def _host(self, pod: RdmaPod) -> _OnHost:
-        """The node of a pod as its observer shows it, with a connection to it."""
+        """Return the node of a pod as its observer shows it, with a connection to it."""
         pf = self._function(pod)
         key = (pod.node, pf)
         if key in self._hosts and self._shells[key].open:
@@ -219,15 +220,15 @@ class Layers:
         return self._run(step, (opened[1], there), (opened[0], here))
 
     def _queue_pairs(self, fabric: Fabric, *nodes: str) -> int:
-        """The same in each layer, by the ports of the pods on these nodes."""
+        """Return the same in each layer, by the ports of the pods on these nodes."""
         return queue_pairs(
             fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error]
         )
 
     def _meet(self, ends: tuple[_OnHost, _OnHost], functions: tuple[str, str], connection: str) -> str:
-        """The address at which the client finds the server. Over TCP, that is the node's own: the two ends name their
-        devices, so that the data takes no other way. rdma_cm takes the device that leads to the address, which must be
-        this one.
+        """Return the address at which the client finds the server. Over TCP, that is the node's own: the two ends name
+        their devices, so that the data takes no other way. rdma_cm takes the device that leads to the address, which
+        must be this one.
         """
         node = ends[1].node
         if connection == "tcp":
@@ -278,7 +279,7 @@ class Layers:
         return dataclasses.replace(step, client=ends[0], server=ends[1])
 
     def _pod_end(self, pod: RdmaPod, before: typing.Optional[int]) -> LayerEnd:
-        """What is known of a pod, with what its host shows of its virtual function."""
+        """Return what is known of a pod, with its virtual function as its host shows it."""
         now = self._throttled(pod)
         held_back = None if now is None or before is None else max(0, now - before)
         # bound to CPUs of the HCA's NUMA node, or it says that it has none of them
@@ -294,7 +295,7 @@ class Layers:
         return throttled(self._ask(pod, commands.CPU_STAT))
 
     def _ask(self, pod: RdmaPod, command: commands.Command) -> str:
-        """What a command in a pod says; nothing where it does not run."""
+        """Return the output of a command in a pod; empty where it does not run."""
         try:
             shell = self._in_pods.shell(pod)
             shell.start(command)
@@ -317,7 +318,7 @@ class Layers:
         there: tuple[typing.Callable[[], Shell], commands.Command],
         here: tuple[typing.Callable[[], Shell], commands.Command],
     ) -> LayerStep:
-        """The step with its figure, or with why it has none."""
+        """Return the step with its figure, or with why it has none."""
         ran, failure = both(there, here, commands.BANDWIDTH_SERVER_UP, self._fabric.pods.limit_seconds, True)
         if ran is not None:
             step = dataclasses.replace(step, commands=(line_of(ran),))

@@ -183,7 +183,7 @@ class Roller:
         return tuple(rolls.values())
 
     def kubelet(self, configs: typing.Sequence[Resource], inventory: typing.Container[str]) -> KubeletStatus:
-        """How the KubeletConfigs among them stand.
+        """Return the state of the KubeletConfigs among them.
 
         :raises ApiError: the server cannot be reached
         """
@@ -201,7 +201,7 @@ class Roller:
         return others_behind(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items), inventory)
 
     def _hangs(self, name: str, seen: typing.Mapping[str, MachinePool], limit: float) -> str:
-        """Where a pool stands whose time is over, and which of its nodes keep it from going on."""
+        """Describe the state of a pool whose time is over, and the nodes that keep it from going on."""
         stand = f"{describe(seen[name])} after {limit:.0f} s"
         try:
             late = behind(seen[name], seen.values(), map(parse_node, self._cluster.list("Node").items))
@@ -219,8 +219,8 @@ class Roller:
         return any(unrendered(pool, seen, pools) for pool in pools)
 
     def _pause(self, changing: typing.Sequence[HostConfig]) -> dict[str, MachinePool]:
-        """The pools that take one of them, paused now, as they were before. What somebody else has paused stays that
-        one's."""
+        """Pause the pools that take one of them, and return them as they were before. What somebody else has paused
+        stays that one's."""
         pools = machines.machine_pools(self._cluster)
         mine = (pool for pool in pools if pool.paused_by_us or not pool.paused)
         before = {pool.name: pool for pool in mine if any(taken(pool, config, pools) for config in changing)}

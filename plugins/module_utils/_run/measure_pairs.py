@@ -96,7 +96,7 @@ FIRST_PORT, PORTS, PORT_BLOCKS = 18600, 3, 3000
 
 
 def plans_of(plan: Plan, seen: Facts = NOTHING) -> tuple[RoundPlan, ...]:
-    """Which rounds are measured on each fabric, and how long they take.
+    """Plan the rounds that are measured on each fabric, and their time.
 
     :param seen: by which the ways between nodes are known
     """
@@ -210,7 +210,7 @@ class BandwidthRun:
         return results + self._looks(pool, fabric, usable, results, False)
 
     def _with_labels(self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable) -> frozenset[str]:
-        """The pods whose perftest can give packets a flow label. rdma_cm takes one of its own."""
+        """Return the pods whose perftest can give packets a flow label. rdma_cm takes one of its own."""
 
         def can(pod: RdmaPod) -> bool:
             try:
@@ -224,7 +224,7 @@ class BandwidthRun:
         return frozenset(pod.name for pod, found in zip(pods, pool.map(can, pods)) if found)
 
     def _counted_seconds(self, fabric: Fabric, planned: RoundPlan) -> float:
-        """That it takes at most to measure with counters."""
+        """Return the longest time to measure with counters, in seconds."""
         if planned.cover is None or self._observers is None:
             return 0.0
         return float((MOST_TESTS + PROBES) * (most_seconds_of_a_pair(fabric) + 2 * (COUNTERS_LIMIT + SLACK)))
@@ -232,8 +232,8 @@ class BandwidthRun:
     def _count(
         self, fabric: Fabric, pods: typing.Sequence[RdmaPod], measured: typing.Sequence[PairResult], planned: RoundPlan
     ) -> list[CountedPair]:
-        """Where the figures name no link, and to see how the switches route: one test after the other, since what
-        others send would be counted as well."""
+        """Measure with counters where the figures name no link, and to see how the switches route: one test after the
+        other, since the data of others would be counted as well."""
         usable = {(item.rail, item.node): item for item in pods if not item.error}
         ways = ways_between(fabric, self._seen, usable.values())[0] if planned.cover is not None else None
         if ways is None:
@@ -278,12 +278,12 @@ class BandwidthRun:
         return results
 
     def _wanted_layers(self, fabric: Fabric) -> str:
-        """Which pairs are measured layer by layer: without a word of the intent, suspects, where that starts nothing
-        that the run does not have."""
+        """Return which pairs are measured layer by layer: without a value in the intent, suspects, where that starts
+        nothing that the run does not have."""
         return fabric.bandwidth.layers or ("suspects" if self._observers is not None else "none")
 
     def _layers_seconds(self, fabric: Fabric) -> float:
-        """That they take at most: the pods live as long."""
+        """Return the longest time that the layers take, in seconds: the pods live as long."""
         wanted, nodes = self._wanted_layers(fabric), len(self._plan.nodes)
         number = {"none": 0, "suspects": MOST_PAIRS}.get(wanted, nodes * (nodes - 1) * len(fabric_rails(fabric)))
         return float(number * STEPS * (fabric.pods.limit_seconds + SERVER_LIMIT + 2 * SLACK))
@@ -374,7 +374,7 @@ class BandwidthRun:
         measured: typing.Sequence[PairResult],
         with_figure_passes: bool,
     ) -> list[PairResult]:
-        """The ends that failed and never passed, with partners that passed.
+        """Return the ends that failed and never passed, with partners that passed.
 
         :param with_figure_passes: a figure that is too low speaks against a link, which is told already, and not
             against an end
@@ -428,7 +428,7 @@ class BandwidthRun:
         return f"{end[1]} rail {end[0]} is left out, since its pairs with {folded(self._lost.out[end], 4)} were lost"
 
     def _not_made(self, fabric: Fabric, task: Task) -> PairResult:
-        """The result of a pair with an end that is left out."""
+        """Return the result of a pair with an end that is left out."""
         client = task.client_end in self._lost.out
         kind, why = LEFT_OUT[0 if client else 1], self._why_out(task.client_end if client else task.server_end)
         return _failed(fabric, task, kind, why)
@@ -436,8 +436,8 @@ class BandwidthRun:
     def _wider(
         self, pool: concurrent.futures.Executor, fabric: Fabric, usable: Usable, measured: typing.Sequence[PairResult]
     ) -> list[PairResult]:
-        """The results of a step, with those of a second measurement where a pair is too slow. The orders of a pair run
-        one after the other."""
+        """Return the results of a step, with those of a second measurement where a pair is too slow. The orders of a
+        pair run one after the other."""
         if self._too_slow is None:
             return list(measured)
         found = self._too_slow.choose(measured)
@@ -461,7 +461,7 @@ class BandwidthRun:
     def _once_more(
         self, fabric: Fabric, usable: Usable, pair: PairResult, amount: typing.Optional[Amount]
     ) -> PairResult:
-        """A pair with its figure of more queue pairs, or why there is none."""
+        """Return a pair with its figure of more queue pairs, or why there is none."""
         if amount is None:
             return pair
         client, server = usable[pair.client_end], usable[pair.server_end]
@@ -556,8 +556,8 @@ class BandwidthRun:
     def _attempt_or_not(
         self, fabric: Fabric, task: Task, client: RdmaPod, server: RdmaPod, flow: int, end: float
     ) -> PairResult:
-        """An attempt. What nobody foresaw in what its ends printed is a failure of this pair: the others are still to
-        be measured."""
+        """Make an attempt. What nobody foresaw in what its ends printed is a failure of this pair: the others are still
+        to be measured."""
         try:
             return self._attempt(fabric, task, client, server, self._next_ports(), flow, end)
         except (ApiError, LeaseLost):
@@ -658,7 +658,7 @@ class BandwidthRun:
     def _bandwidth(
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool, until: float
     ) -> tuple[typing.Optional[perftest.Report], PairResult, typing.Optional[Failure]]:
-        """What ib_write_bw reported, the result with its command, and the failure if there is one."""
+        """Run ib_write_bw, and return its report, the result with its command, and the failure if there is one."""
         result = dataclasses.replace(result, queue_pairs=queue_pairs(fabric, (client.rate_gbps, server.rate_gbps)))
         how: dict[str, typing.Any] = {"flow_label": result.flow_label, "pairs": result.queue_pairs}
         there, here = (
@@ -691,7 +691,8 @@ class BandwidthRun:
         until: float,
         judge: typing.Optional[Judge] = None,
     ) -> tuple[typing.Optional[CommandResult], typing.Optional[Failure]]:
-        """What the client did, and the failure of either end, or of its pod; see client_server.
+        """Run client and server, and return the client's result, and the failure of either end, or of its pod; see
+        client_server.
 
         :param until: time by the clock at which the pair has spent its time
         """

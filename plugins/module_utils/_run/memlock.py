@@ -58,7 +58,7 @@ class Prover:
         self._uids: dict[tuple[str, str], str] = {}
 
     def run(self) -> tuple[MemlockProof, ...]:
-        """A proof, or why there is none, of each RDMA fabric on each node.
+        """Return a proof, or why there is none, of each RDMA fabric on each node.
 
         :raises ApiError: the server cannot be reached
         """
@@ -87,7 +87,8 @@ class Prover:
         return tuple(proofs[fabric.name, name] for fabric in self._task.fabrics for name in self._task.nodes)
 
     def _create(self, made: Resource) -> str:
-        """Why it was refused. One that a stopped run has left is removed first: what it found is of another time."""
+        """Create the pod, and return why it was refused. One that a stopped run has left is removed first: its result
+        is of another time."""
         self._remove([made])
         try:
             metadata = self._cluster.create(made)["metadata"]
@@ -157,7 +158,7 @@ class Prover:
                     self._pause(LOOK)
 
     def _only(self, item: tuple[str, str]) -> typing.Optional[dict[str, str]]:
-        """The pod that this run made; whatever has the name, before it made one."""
+        """Return the pod that this run made; whatever has the name, before it made one."""
         return {"uid": self._uids[item]} if item in self._uids else None
 
     def _there(self, namespace: str, name: str) -> bool:

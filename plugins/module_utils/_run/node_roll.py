@@ -65,7 +65,7 @@ class Roller:
         self._turns = Turns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
 
     def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
-        """What is to be done now.
+        """Plan the next steps of the roll.
 
         :raises ApiError: the nodes can't be listed
         :raises ResourceError: an object that is none of its kind
@@ -175,8 +175,8 @@ class Roller:
             stopped = f"The roll ended at {', '.join(failed)}" if failed else ""
 
     def _turn_of(self, wave: typing.Sequence[NodeStep], planned: RollPlan) -> tuple[tuple[NodeStep, ...], str]:
-        """Who of a wave may go now, and why not all. While nobody may, a node that is about to be Ready again is waited
-        for, and etcd until it is whole."""
+        """Return the nodes of a wave that may go now, and why not all. While none may, a node that is about to be Ready
+        again is waited for, and etcd until it is whole."""
         if not any(step.goes and step.phase == "begin" for step in wave):
             return tuple(wave), ""
         end, told = self._clock() + self._limits.whole, ""
@@ -209,8 +209,8 @@ class Roller:
         return ""
 
     def _outcomes(self, wave: typing.Sequence[NodeStep]) -> typing.Iterator[NodeOutcome]:
-        """Those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others go no
-        further."""
+        """Yield those of a wave, whose nodes are worked on at the same time. When one of them ends the roll, the others
+        go no further."""
         try:
             for _step, outcome in many.outcomes(self._turns.outcome, wave, len(wave), LeaseLost):
                 if isinstance(outcome, LeaseLost):
@@ -221,7 +221,7 @@ class Roller:
             raise
 
     def _ride(self, steps: typing.Sequence[NodeStep], planned: RollPlan) -> typing.Iterator[NodeOutcome]:
-        """Those that the machine config operator reboots."""
+        """Yield those that the machine config operator reboots."""
         work = Work(self._turns.node, self._turns.mark, self._sources.set, self._sources.hidden, self._turns.end)
         ride = PoolReboot(
             work, self._cluster, self._hosts, self._turns.inventory, self._clock, self._sleep, self._say, self._stop
@@ -234,7 +234,7 @@ class Roller:
 
 
 def _untouched(step: NodeStep, planned: RollPlan, check_mode: bool) -> NodeOutcome:
-    """What becomes of a node that nothing is done about."""
+    """Return the outcome of a node that the roll does not change."""
     if step.untaken:
         error = not_taken(step.node, step.untaken, "at the reset")
         return NodeOutcome(step.node, "failed", error.seen, error.remedy)

@@ -22,7 +22,7 @@ class Source(typing.Protocol):
     of_pools: bool
 
     def look(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, Seen]:
-        """What differs now; without the nodes that it knows nothing of."""
+        """Return the present differences; without the nodes that the source does not know."""
 
     def set(self, node: str) -> str:
         """Set what differs; what was done in words. Again it does nothing.
@@ -52,7 +52,7 @@ class Sources:
         self._pooled, self._ridden = pooled, ridden
 
     def look(self, nodes: typing.Iterable[str], live_only: bool = False) -> dict[str, Seen]:
-        """What differs now, in the order of the nodes; without those that no source knows anything of."""
+        """Return the present differences, in the order of the nodes; without those that no source knows."""
         named, found = tuple(nodes), typing.cast(dict[str, Seen], {})
         for source in (source for source in self._sources if source.live or not live_only):
             for node, shown in source.look(
@@ -72,7 +72,8 @@ class Sources:
         return [done for source in self._sources for done in [source.set(name)] if done]
 
     def hidden(self, name: str) -> tuple[Difference, ...]:
-        """What a MachineConfig sets, so that only a look at the node shows that it took it."""
+        """Return the differences that a MachineConfig sets, so that only the node itself shows that they are in
+        force."""
         found = [source.look([name]).get(name, Seen()) for source in self._sources if not source.of_pools]
         if any(seen.differences or seen.error for seen in found):
             self.unproven.add(name)

@@ -42,11 +42,11 @@ _WHERE = {
 
 
 class Power(typing.Protocol):
-    """Who resets nodes."""
+    """A power source: it resets nodes."""
 
     def prove(self, nodes: typing.Iterable[str]) -> typing.Mapping[str, Seen]:
-        """Why it can't reset these nodes (refusals, with what to do), and what of its power over them is not proven
-        (notes)."""
+        """Return why it can't reset these nodes (refusals, with what to do), and what is not proven of its power over
+        them (notes)."""
 
     def reset(self, node: str, power_cycle: bool) -> str:
         """Order it once; its kind.
@@ -84,8 +84,7 @@ USUAL = Limits()
 
 
 class Going:
-    """Whether the roll goes on. Of one that was interrupted nothing is done or undone any more, and the next run takes
-    it up.
+    """The state of the roll. An interrupted roll does and undoes nothing any more, and the next run continues it.
 
     :ivar over: it was interrupted
     """
@@ -105,7 +104,7 @@ class Going:
 
 
 class Turns:
-    """What is done to one node, for all nodes of a roll.
+    """The actions on one node, for all nodes of a roll.
 
     :ivar intent: of the cluster; inventory: names of its nodes; planned: what is done now
     """
@@ -134,7 +133,7 @@ class Turns:
         self._drain = Drain(self._cluster, self._clock, self._pause, self._say, self._limits.drain, intent.drain)
 
     def outcome(self, step: NodeStep) -> NodeOutcome:
-        """What became of a node.
+        """Return the outcome of a node.
 
         :raises LeaseLost: another run changes the cluster
         """
@@ -155,7 +154,7 @@ class Turns:
         return NodeOutcome(step.node, state, why, remedy, tuple(did), self._clock() - begin)
 
     def _work(self, step: NodeStep, did: list[str]) -> bool:
-        """Whether it is known to be as wanted.
+        """Roll one node, and return whether it is known to be as wanted.
 
         :raises RdmaError: it is not
         """
@@ -212,7 +211,7 @@ class Turns:
             raise
 
     def _cordoned(self, node: ClusterNode, mine: Mark, did: list[str]) -> Mark:
-        """The note of a node that takes no pods."""
+        """Return the note of a node that takes no pods."""
         if node.unschedulable:
             return mine
         mine = dataclasses.replace(mine, cordoned=True)
@@ -286,7 +285,7 @@ class Turns:
                 raise NodeFailed(f"its BMC did not reset it: {why.rstrip('.')}", remedy)
 
     def _ordered(self, step: NodeStep, did: list[str]) -> bool:
-        """Whether it is sure that the BMC took it.
+        """Return whether it is sure that the BMC took it.
 
         :raises BmcError: it did not
         """
@@ -360,12 +359,12 @@ class Turns:
             self._pause()
 
     def _differs(self, name: str) -> bool:
-        """Whether something differs, or may."""
+        """Return whether the node differs, or may differ."""
         seen = self._sources.look([name]).get(name, Seen())
         return bool(seen.differences or seen.error or seen.blind or seen.unset)
 
     def _settled(self, name: str) -> Seen:
-        """What still differs, once the BMC has had its time."""
+        """Return the remaining differences, once the BMC has had its time."""
         end = self._clock() + self._limits.settle
         while True:
             seen = self._sources.look([name], live_only=True).get(name, Seen())

@@ -26,7 +26,7 @@ class Looked:
         return bool(self._seen)
 
     def look(self, nodes: typing.Iterable[str]) -> dict[str, Seen]:
-        """What differed when somebody looked."""
+        """Return the differences at the time of the observation."""
         return {node: self._seen[node] for node in nodes if node in self._seen}
 
     def set(self, node: str) -> str:

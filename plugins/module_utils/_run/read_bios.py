@@ -73,7 +73,7 @@ class Registries:
         self._turns: dict[str, _Turn] = {}
 
     def parsed(self, body: bytes, path: str, parse: typing.Callable[[], Registry]) -> Registry:
-        """The registry in a body.
+        """Return the registry in a body.
 
         :param path: of the body on its BMC
         :param parse: parses it; what it raises is raised, and not kept
@@ -109,7 +109,7 @@ class Registries:
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What each BMC is asked.
+    """The query to each BMC.
 
     :ivar seconds: that one BMC has in all
     :ivar claims: what the nodes call themselves: of several systems behind one BMC, that of the node is found by it
@@ -136,7 +136,7 @@ def read(
 
 
 def read_one(bmc: Bmc, trust: Trust, asked: Asked, registries: Registries) -> NodeBios:
-    """What one BMC says about its BIOS.
+    """Read the BIOS from one BMC.
 
     :raises BmcError: it says nothing, or nothing that can be understood
     """
@@ -158,7 +158,7 @@ class Reader:
         self._found: typing.Optional[Found] = None
 
     def read(self) -> NodeBios:
-        """What it says now.
+        """Read the BIOS again.
 
         :raises BmcError: it says nothing, or nothing that can be understood
         """
@@ -192,9 +192,9 @@ class Reader:
 
 
 def system_of(session: Session, claims: Claims, to_write: bool) -> resources.System:
-    """The system of the node: the one that is named, else the only one with a BIOS, else the only one that is called as
-    the node is. GPUs of a baseboard are a system without a BIOS. One that can't be read is passed over where another
-    one is proven to be the node's.
+    """Return the system of the node: the one that is named, else the only one with a BIOS, else the only one that is
+    called as the node is. GPUs of a baseboard are a system without a BIOS. One that can't be read is passed over where
+    another one is proven to be the node's.
 
     :param claims: what the nodes call themselves
     :param to_write: it may be written to or reset then. Of several with a BIOS none is taken by what its node says of
@@ -243,7 +243,7 @@ def system_of(session: Session, claims: Claims, to_write: bool) -> resources.Sys
 
 
 def _find(session: Session, system: resources.System, name: str, registries: Registries) -> Found:
-    """The registry of a BIOS, by its own BMC.
+    """Find the registry of a BIOS, by its own BMC.
 
     :raises BmcError: the BMC does not answer any more
     """
@@ -327,7 +327,7 @@ def _jobs(session: Session, path: str) -> list[typing.Mapping[str, typing.Any]]:
 
 
 def _partly(session: Session, what: str, ask: typing.Callable[[], T], otherwise: U) -> tuple[typing.Union[T, U], str]:
-    """A part of the answer, and why it is missing.
+    """Return a part of the answer, and why it is missing.
 
     :raises BmcError: the BMC does not answer any more
     """

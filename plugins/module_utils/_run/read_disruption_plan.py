@@ -30,7 +30,7 @@ _T = typing.TypeVar("_T")
 
 @dataclasses.dataclass(frozen=True)
 class Rendered:
-    """What is to be applied; an object of the same name in the cluster is replaced."""
+    """The objects to apply; an object of the same name in the cluster is replaced."""
 
     policies: tuple[Policy, ...] = ()
     pools: tuple[NodePool, ...] = ()
@@ -52,7 +52,7 @@ class _Reader:
             return ()
 
     def parsed(self, kind: str, parse: typing.Callable[[Resource], _T]) -> tuple[_T, ...]:
-        """What is made of each object of a kind of which there are many, without holding these."""
+        """Parse each object of a kind of which there are many, without keeping the objects."""
         try:
             return tuple(map(parse, self._cluster.pages(kind)))
         except ApiError as error:

@@ -60,7 +60,7 @@ class Remover:
         self._waits = Waits(limit, clock, pause)
 
     def show(self) -> Removed:
-        """What is there of ours, and stays.
+        """Return the objects of ours that stay.
 
         :raises ApiError: it cannot be read
         """
@@ -90,7 +90,7 @@ class Remover:
         )
 
     def _operator(self, subscription: Subscription) -> bool:
-        """Whether an operator is gone."""
+        """Return whether an operator is gone."""
         space = subscription.namespace
         versions = [
             olm.service_version(item) for item in self._cluster.list("ClusterServiceVersion", selector=ORIGINALS).items
@@ -151,8 +151,8 @@ class Remover:
         mine: typing.Sequence[ServiceVersion],
         versions: typing.Sequence[ServiceVersion],
     ) -> list[Resource]:
-        """Those that the operator brought, also where its ClusterServiceVersion is gone already, and that no other one
-        owns."""
+        """Return those that the operator brought, also where its ClusterServiceVersion is gone already, and that no
+        other one owns."""
         label = f"operators.coreos.com/{subscription.package}.{subscription.namespace}"
         owned = {name for version in mine for name in version.definitions}
         others = {name for version in versions if version not in mine for name in version.definitions}

@@ -63,8 +63,7 @@ class Reader:
                 return ()
 
         def parsed(kind: str, parse: typing.Callable[[Resource], _T]) -> tuple[_T, ...]:
-            """What is made of each object of a kind that tenants make, without holding all that the API server says of
-            them."""
+            """Parse each object of a kind that tenants make, without keeping the objects."""
             try:
                 return tuple(map(parse, self._cluster.pages(kind)))
             except ApiError as error:

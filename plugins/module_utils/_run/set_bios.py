@@ -30,7 +30,7 @@ _LOOK_AGAIN = ("changed", "closed")
 
 @dataclasses.dataclass(frozen=True)
 class May:
-    """What each write to a BMC is asked about; without it none is made.
+    """The permission that each write to a BMC needs.
 
     :ivar claims: what the nodes call themselves
     :ivar guard: the right to write
@@ -102,7 +102,7 @@ def set_one(
 
 
 def _decide(session: Session, reader: Reader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
-    """What the BIOS is now, and what is to be written.
+    """Read the BIOS, and decide the values to write.
 
     :raises BmcError: something that is wanted is not to be had
     """
@@ -124,7 +124,7 @@ def _decide(session: Session, reader: Reader, wanted: Wanted) -> tuple[NodeBios,
 
 
 def _kept(session: Session, reader: Reader, wanted: Wanted, job: str) -> NodeBios:
-    """The BIOS after a write that the BMC said yes to.
+    """Return the BIOS after a write that the BMC said yes to.
 
     :raises BmcError: something of it neither holds nor waits
     """

@@ -59,16 +59,16 @@ class _Loader(typing.Protocol):
     name: str
 
     def own(self) -> typing.Optional[Arguments]:
-        """What we have written; None where we have written nothing."""
+        """Return the arguments that we have written; None where we have written nothing."""
 
     def entries(self) -> tuple[Arguments, ...]:
-        """What each of its entries gives its kernel."""
+        """Return the kernel arguments of each entry."""
 
     def unfinished(self) -> bool:
-        """Whether it was not told of all that we have written."""
+        """Return whether the boot loader lacks something that we have written."""
 
     def conflict(self, added: Arguments) -> str:
-        """Why these can't be added without taking something of others."""
+        """Return why these can't be added without changing arguments of others."""
 
     def write(self, before: Arguments, after: Arguments) -> None:
         """Replace what we have written."""
@@ -127,7 +127,7 @@ def _lack(entries: typing.Iterable[Arguments], argument: str) -> bool:
 
 
 def _loader(root: str) -> tuple[typing.Optional[_Loader], str]:
-    """The boot loader's own tool, or why there is none."""
+    """Return the boot loader's own tool, or why there is none."""
     if os.path.lexists(os.path.join(root, _OSTREE)):
         return None, "the node's system is an image (ostree). Set them by a MachineConfig, or by rpm-ostree kargs."
     path = command.search_path()

@@ -112,7 +112,8 @@ def _refuse(sysctl: Values, sysfs: Values) -> None:
 
 
 def _choose(value: str, now: str) -> str:
-    """What a sysctl gets: the value; of a bound the number, or what it has where that is within the bound."""
+    """Choose the value of a sysctl: the value itself; of a bound the number, or the present value where that is within
+    the bound."""
     bound = _BOUND.match(value)
     if bound is None:
         return value

@@ -43,7 +43,7 @@ class TuningSetter:
     def run(
         self, settings: Settings, check_mode: bool, limit: float
     ) -> tuple[TuningSet, tuple[Outcome, ...], tuple[str, ...]]:
-        """What became of it, of the Tuned, and of which nodes the settings may be others than before the call.
+        """Set the values, and return the outcome, that of the Tuned, and the nodes whose settings may have changed.
 
         :param limit: of the wait, in seconds
         :raises ApiError: the server cannot be reached, or does not tell
@@ -114,7 +114,7 @@ class TuningSetter:
         )
 
     def _wait(self, text: str, limit: float) -> dict[str, NodeSetting]:
-        """The stand of all nodes once none is to be waited for, or at the end of the time."""
+        """Return the stand of all nodes once none is to be waited for, or at the end of the time."""
         start, told = self._clock(), ""
         while True:
             seconds = self._clock() - start

@@ -26,7 +26,7 @@ def wait_for_nics(
     clock: Clock,
     pause: typing.Callable[[float], None],
 ) -> dict[str, str]:
-    """By the name of a NicDevice why it does not have what it has to; empty where all have it.
+    """Return, by the name of a NicDevice, why it does not have what it has to; empty where all have it.
 
     Ends when each card has it or failed. The operator tries again what failed, so that a failure counts once it has
     lasted.

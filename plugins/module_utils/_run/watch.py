@@ -48,22 +48,22 @@ Parts = tuple[tuple[str, PodState], ...]
 
 
 class Feed(typing.Protocol):
-    """Where changes come from."""
+    """A source of changes."""
 
     def get(self, timeout: float) -> typing.Optional[Change]:
-        """The next change, None when none came within ``timeout`` seconds."""
+        """Return the next change, None when none came within ``timeout`` seconds."""
 
     def gather(self, seconds: float) -> list[Change]:
-        """All changes that have come when ``seconds`` are over."""
+        """Return all changes that have come when ``seconds`` are over."""
 
     def pods(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, tuple[ClusterPod, ...]]:
-        """The pods of these nodes, as they are now."""
+        """Return the pods of these nodes, as they are now."""
 
     def daemon_error(self, pod: str) -> str:
-        """The last error in the log of a config daemon; empty when it has none, or cannot be read."""
+        """Return the last error in the log of a config daemon; empty when it has none, or cannot be read."""
 
     def parts(self, nodes: typing.Sequence[str]) -> typing.Mapping[str, Parts]:
-        """The pods that NVIDIA's network operator has on these nodes, as they are now."""
+        """Return the pods that NVIDIA's network operator has on these nodes, as they are now."""
 
 
 class WatchFeed:

@@ -43,7 +43,7 @@ class Step:
 
 @dataclasses.dataclass(frozen=True)
 class Announcement:
-    """How many tests there will be, before any of them has run.
+    """The number of tests, announced before any of them has run.
 
     :ivar tests: of each step, where all is proven
     :ivar rounds: in which these run

@@ -21,8 +21,8 @@ Port = tuple[str, int]
 
 
 def to_be_counted(ways: PathTable, evidence: Evidence) -> tuple[Test, ...]:
-    """The slowest test of each answer that stops at a pair of leaves, at links that can't be told apart, or at a pair
-    of ends; the slowest answers first."""
+    """Return the slowest test of each answer that stops at a pair of leaves, at links that can't be told apart, or at a
+    pair of ends; the slowest answers first."""
     groups = [frozenset((number,)) for number in evidence.slow if ways.directions[number].between]
     found = set(evidence.pairs)
     for numbers in (*groups, *evidence.sets):
@@ -50,7 +50,7 @@ def probes(ways: PathTable, evidence: Evidence, taken: typing.Sequence[Test]) ->
 
 
 def uplinks(ways: PathTable, leaf: str) -> tuple[int, ...]:
-    """The directions from a leaf to other switches."""
+    """Return the directions from a leaf to other switches."""
     return tuple(
         number
         for number, it in enumerate(ways.directions[: ways.real])

@@ -30,7 +30,7 @@ class Coverage:
 
 
 def coverage(ways: PathTable, tests: typing.Iterable[Test]) -> Coverage:
-    """What these tests use."""
+    """Return the links that these tests use."""
     covered = {number for test in tests for number in ways.way(*test) or () if number < ways.real}
     missing, unused = [], []
     for number, direction in enumerate(ways.directions[: ways.real]):

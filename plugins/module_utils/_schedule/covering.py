@@ -33,7 +33,7 @@ _MOST_ROUNDS = 8
 
 @dataclasses.dataclass(frozen=True)
 class Round:
-    """What is measured in one round. why: in words for the reader."""
+    """The pairs that are measured in one round. why: in words for the reader."""
 
     why: str
     turns: tuple[Turn, ...]
@@ -85,8 +85,8 @@ class Taken:
         self.tests.append(test)
 
     def _crosses(self, way: Way) -> typing.Iterator[tuple[str, bool]]:
-        """The leaves that a flow leaves and comes into, where a hash may send two flows over one link: then one of them
-        at a time."""
+        """Yield the leaves that a flow leaves and comes into, where a hash may send two flows over one link: then one
+        of them at a time."""
         for link in way if self._ways.hashed else ():
             direction = self._ways.directions[link]
             if direction.between:
@@ -95,7 +95,7 @@ class Taken:
 
 
 def cover(ways: PathTable) -> Cover:
-    """The first rounds of a fabric."""
+    """Return the first rounds of a fabric."""
     groups = _rails(ways)
     covered: set[int] = set()
     rounds: list[Round] = []
@@ -132,8 +132,8 @@ def cover(ways: PathTable) -> Cover:
 
 
 def apart(ways: PathTable) -> bool:
-    """Whether there are several rails that could be measured with each other, and nothing leads from one to another of
-    a host."""
+    """Return whether there are several rails that could be measured with each other, and nothing leads from one to
+    another of a host."""
     hosts = _hosts(ways) if ways.across else []
     return any(len(ends) > 1 for ends in hosts) and not any(
         ways.may(ends[0], other) for ends in hosts for other in ends[1:]
@@ -141,7 +141,7 @@ def apart(ways: PathTable) -> bool:
 
 
 def _hosts(ways: PathTable) -> list[list[int]]:
-    """The ends of each host, in the order of their rails."""
+    """Return the ends of each host, in the order of their rails."""
     hosts: dict[str, list[int]] = {}
     for number in sorted(range(len(ways.ends)), key=lambda number: ways.ends[number].rail):
         hosts.setdefault(ways.ends[number].node, []).append(number)
@@ -176,7 +176,7 @@ def _rails(ways: PathTable) -> list[list[int]]:
 def _leaves(
     ways: PathTable, group: typing.Sequence[int], pod: typing.Optional[typing.Sequence[str]]
 ) -> list[list[int]]:
-    """The ends of a group by leaf, of all leaves or of those of a pod."""
+    """Return the ends of a group by leaf, of all leaves or of those of a pod."""
     members = set(group)
     found = [[end for end in ways.leaves[leaf] if end in members] for leaf in (ways.leaves if pod is None else pod)]
     return [leaf for leaf in found if leaf]
@@ -256,7 +256,7 @@ def _turns(
 
 
 def _rest(ways: PathTable, left: typing.Sequence[int], covered: set[int]) -> Turn:
-    """A turn of tests over links that are not covered; adds what it covers."""
+    """Return a turn of tests over links that are not covered; adds what it covers."""
     taken = Taken(ways)
     for link in left:
         if link in covered:

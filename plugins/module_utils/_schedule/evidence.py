@@ -54,7 +54,7 @@ _KNOWN = 60.0
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """What one test measured. gbps: None when it failed, which is as slow as can be."""
+    """The measurement of one test. gbps: None when it failed, which is as slow as can be."""
 
     test: Test
     gbps: typing.Optional[float]
@@ -85,7 +85,7 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Evidence:
-    """What is known after the readings.
+    """The knowledge of the links after the readings.
 
     :ivar noise: standard deviation of a reading, as a share; of few readings the most that it may be
     :ivar known: whether there were enough readings to tell the noise
@@ -114,7 +114,7 @@ class Evidence:
 
 
 def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float] = None) -> Evidence:
-    """What the readings prove. Those of tests whose way is not known are left out.
+    """Compute what the readings prove. Those of tests whose path is not known are left out.
 
     :param floor_share: of the rate of its slowest link, what a way should carry at least. Where what is usual in a
         class is less than SLOW of that, all its ways are slow
@@ -158,7 +158,8 @@ def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typi
 def _shares(
     ways: PathTable, readings: typing.Iterable[Reading], floor_share: typing.Optional[float]
 ) -> tuple[dict[Test, Measured], float, bool]:
-    """The readings by test, as shares of what is usual in their class, the noise, and whether that is known well."""
+    """Return the readings by test, as shares of what is usual in their class, the noise, and whether that is known
+    well."""
     figures: dict[Test, list[float]] = {}
     for reading in readings:
         values = figures.get(reading.test)
@@ -212,8 +213,8 @@ def _repeated(figures: typing.Iterable[typing.Sequence[float]]) -> tuple[float, 
 
 @dataclasses.dataclass(frozen=True)
 class _Scale:
-    """What ways of a class carry that are not slow, their standard deviation as a share of it, and of how many readings
-    that is known."""
+    """The rate of the paths of a class that are not slow, its standard deviation as a share of it, and the number of
+    readings behind it."""
 
     usual: float
     spread: float
@@ -253,9 +254,9 @@ def _usual(values: typing.Sequence[tuple[float, int]], noise: float) -> _Scale:
 def _norms(
     classes: typing.Mapping[Kind, typing.Sequence[Test]], scales: typing.Mapping[Kind, _Scale]
 ) -> dict[Kind, tuple[float, int]]:
-    """What is usual in each class, and of how many readings. A class that is small has no usual of its own: it should
-    do what others do, in proportion to the rate of its ends. Nor has one that does less than shorter ways of the same
-    rates: then most of its ways are slow.
+    """Return the usual rate of each class, and its number of readings. A small class has no usual rate of its own: it
+    should do what others do, in proportion to the rate of its ends. Nor has one that does less than shorter ways of the
+    same rates: then most of its ways are slow.
     """
     alike: dict[tuple[float, int], int] = {}
     for kind, tests in classes.items():
@@ -276,8 +277,8 @@ def _norms(
 
 
 def _causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> frozenset[int]:
-    """The links that may be what makes a way slow. Where only one is left, and what is measured speaks against that one
-    too, others come back."""
+    """Return the links that may be what makes a way slow. Where only one is left, and what is measured speaks against
+    that one too, others come back."""
     against = {number: _against(number, slow, over, noise) for number in slow.way}
     left = frozenset(number for number, doubt in against.items() if doubt < CLEAR)
     if len(left) == 1 and against[next(iter(left))] > _CONTRARY:
@@ -286,8 +287,9 @@ def _causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]]
 
 
 def _against(number: int, slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> float:
-    """What speaks against a link as the cause of a slow way, in standard deviations: then no way over it carries more
-    than this one. How well that fits to all that is measured over it, by least squares, with the share that fits best.
+    """Return the evidence against a link as the cause of a slow path, in standard deviations: then no way over it
+    carries more than this one. How well that fits to all that is measured over it, by least squares, with the share
+    that fits best.
     """
     better = sorted(((item.share, len(item.shares)) for item in over[number] if item.share > slow.share), reverse=True)
     count, square = len(slow.shares) * slow.share, len(slow.shares) * slow.share**2
@@ -309,7 +311,7 @@ def _against(number: int, slow: Measured, over: typing.Mapping[int, typing.Seque
 def _accused(
     candidates: typing.Mapping[Test, typing.AbstractSet[int]], measured: typing.Mapping[Test, Measured], noise: float
 ) -> dict[int, float]:
-    """The links that are the only candidate of slow ways, with what they do."""
+    """Return the links that are the only candidate of slow ways, with what they do."""
     alone: dict[int, list[Measured]] = {}
     for test, numbers in candidates.items():
         if len(numbers) == 1:
@@ -375,8 +377,8 @@ def _switches(
 
 
 def _highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
-    """Those that carry as much as the best one does, as far as the noise tells: what is lower has another cause, or a
-    second one."""
+    """Return those that carry as much as the best one does, as far as the noise tells: what is lower has another cause,
+    or a second one."""
     best = max(items, key=lambda item: item.share)
     readings = {len(item.shares) for item in items}
     apart = {count: CLEAR * noise * best.share * math.sqrt(1 / count + 1 / len(best.shares)) for count in readings}
@@ -386,8 +388,8 @@ def _highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
 def _wide(
     ways: PathTable, measured: typing.Mapping[Test, Measured], guid: str, tests: typing.AbstractSet[Test]
 ) -> bool:
-    """Whether ways go over enough of the links of a switch to say something of all of it, and neither two cables nor
-    another switch explain them as well."""
+    """Return whether paths go over enough of the links of a switch to judge the whole switch, and neither two cables
+    nor another switch explain them as well."""
     taken = [measured[test] for test in tests]
     if not taken or frozenset.intersection(*(ways.passed(*item.test) for item in taken)) - {guid}:
         return False

@@ -19,7 +19,7 @@ __all__ = ("Halving", "Named", "Trial", "most_tests")
 
 @dataclasses.dataclass(frozen=True)
 class Named:
-    """What is slow.
+    """The component that is slow.
 
     :ivar nodes: on each of several rails
     :ivar ports: node and rail

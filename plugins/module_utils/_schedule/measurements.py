@@ -53,7 +53,7 @@ Step = tuple[Task, ...]
 
 
 def by_links(fabric: Fabric, nodes: int) -> bool:
-    """Whether rounds shall use each link in both directions, instead of bringing everybody together.
+    """Return whether rounds shall use each link in both directions, instead of pairing all nodes.
 
     :param nodes: that take part
     """
@@ -75,7 +75,7 @@ def queue_pairs(fabric: Fabric, rates: typing.Iterable[typing.Optional[float]]) 
 
 
 def turn_steps(ways: PathTable, turn: Turn, wanted: Bandwidth) -> typing.Iterator[Step]:
-    """A turn of tests, each in one direction, as steps of what is measured at the same time."""
+    """Yield a turn of tests, each in one direction, as steps of what is measured at the same time."""
     ends = [(end.rail, end.node) for end in ways.ends]
     tasks = [Task.between(ends[source], ends[target]) for source, target in turn]
     if wanted.rails == "parallel":
@@ -88,7 +88,7 @@ def turn_steps(ways: PathTable, turn: Turn, wanted: Bandwidth) -> typing.Iterato
 def steps(
     rails: typing.Mapping[int, typing.Sequence[str]], wanted: Bandwidth, most_rounds: typing.Optional[int] = None
 ) -> typing.Iterator[Step]:
-    """All pairs, in steps of those that are measured at the same time.
+    """Yield all pairs, in steps of those that are measured at the same time.
 
     :param rails: names of the nodes that have a pod on each rail
     :param most_rounds: so many rounds at most; None means all
@@ -105,7 +105,7 @@ def steps(
 
 
 def cover_plan(fabric: Fabric, ways: PathTable, first: Cover, parallel: int) -> RoundPlan:
-    """How long the rounds take that use each link, and what they use.
+    """Plan the rounds that use each link: their time, and the links that they use.
 
     :param first: these rounds
     :param parallel: tests that run at once, at most
@@ -162,8 +162,8 @@ def everybody(nodes: int) -> int:
 
 
 def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> RoundPlan:
-    """How many rounds of pairs are measured on a fabric, and how long that takes; all where the intent asks for them,
-    as many as fit STAGE_SECONDS where it has no number, one at least.
+    """Plan the number of rounds of pairs on a fabric, and their time; all where the intent asks for them, as many as
+    fit STAGE_SECONDS where it has no number, one at least.
 
     :param nodes: that take part
     :param parallel: pairs that are measured at once, at most
@@ -186,15 +186,15 @@ def round_plan(fabric: Fabric, nodes: int, parallel: int, why: str = "") -> Roun
 
 
 def orders(task: Task, wanted: Bandwidth) -> tuple[Task, ...]:
-    """The measurements of one pair, which run one after the other: both at once would share what each is asked to
-    fill."""
+    """Return the measurements of one pair, which run one after the other: both at once would share what each is asked
+    to fill."""
     return (task, Task.between(task.server_end, task.client_end)) if wanted.directions == "both" else (task,)
 
 
 def again(passed: typing.AbstractSet[Pair], failed: typing.AbstractSet[Pair], wanted: Bandwidth) -> tuple[Step, ...]:
-    """The next steps for the suspects: ends that failed and never passed. Each gets a partner of its rail that it has
-    not met and that passed with another, until it passes with one or has failed with ``ENOUGH`` of them. Nothing, when
-    no such partner is left: then no more can be told.
+    """Return the next steps for the suspects: ends that failed and never passed. Each gets a partner of its rail that
+    it has not met and that passed with another, until it passes with one or has failed with ``ENOUGH`` of them.
+    Nothing, when no such partner is left: then no more can be told.
     """
     good = {end for pair in passed for end in pair}
     met: dict[End, set[End]] = {}

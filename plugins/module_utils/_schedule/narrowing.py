@@ -35,7 +35,7 @@ class Narrowing:
         self._made = 0
 
     def next(self, evidence: Evidence) -> typing.Optional[Round]:
-        """The next round, or None when no test can tell more, or so little that it is not worth a round."""
+        """Return the next round, or None when no test can tell more, or so little that it is not worth a round."""
         if self._made == MOST_ROUNDS:
             return None
         self._made += 1
@@ -82,7 +82,7 @@ class Narrowing:
         return direction.source in evidence.switches or direction.target in evidence.switches
 
     def _told(self, item: Measured, evidence: Evidence) -> bool:
-        """Whether a slow way is so beyond some doubt, so that its links are worth a test each."""
+        """Return whether a path is slow beyond some doubt, so that each of its links is worth a test."""
         count = len(item.shares)
         return evidence.noise <= NOISY or (count > 1 and 1 - item.share >= _WORTH * evidence.noise / count**0.5)
 

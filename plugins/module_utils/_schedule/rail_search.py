@@ -301,7 +301,7 @@ class RailSearch:
             self._between(part.parent)
 
     def _between(self, part: _Part) -> None:
-        """Where both halves of a slow part are fast, look for what is slow between them."""
+        """Look, where both halves of a slow part are fast, for what is slow between them."""
         if not part.halves or not all(half.fast for half in part.halves):
             return
         leaf = self._leaf(part.nodes)

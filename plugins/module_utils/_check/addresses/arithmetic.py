@@ -28,7 +28,7 @@ Nodes = typing.Sequence[str]
 
 
 def check(intent: Intent, nodes: Nodes) -> tuple[Finding, ...]:
-    """Findings on the addresses of each fabric, then on all of them together."""
+    """Return findings on the addresses of each fabric, then on all of them together."""
     findings: list[Finding] = []
     for index, fabric in enumerate(intent.fabrics):
         findings += run_rule(_check_fabric, fabric, f"rdma_fabrics[{index}].ipam", nodes)
@@ -36,8 +36,8 @@ def check(intent: Intent, nodes: Nodes) -> tuple[Finding, ...]:
 
 
 def pool_of(ipam: Ipam) -> typing.Union[Pool, Blocks]:
-    """What the keys of an ipam mapping mean, with the gateway left out: whereabouts does not, so the renderer excludes
-    it.
+    """Return the addresses that an ipam mapping gives, with the gateway left out: whereabouts does not, so the renderer
+    excludes it.
 
     :raises RangeError: they mean nothing
     """
@@ -76,12 +76,12 @@ def needed_on_a_node(fabric: Fabric) -> int:
 
 
 def need(fabric: Fabric, nodes: int) -> str:
-    """The arithmetic, for a reader."""
+    """Return the arithmetic, for a reader."""
     return f"{nodes * pods_on_a_node(fabric)} addresses: {nodes} nodes x {_each(fabric)}"
 
 
 def _each(fabric: Fabric) -> str:
-    """Who takes an address on one node."""
+    """Describe the users of addresses on one node."""
     if traits(fabric).functions:
         return f"{fabric.select.hcas_per_node} HCAs x {fabric.virtual_functions} VFs"
     return f"{pods_on_a_node(fabric)} pods"
@@ -114,7 +114,7 @@ def _check_fabric(fabric: Fabric, path: str, nodes: Nodes) -> typing.Iterator[Fi
 
 
 def _check_pool(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """Why the keys of an ipam mapping mean nothing together."""
+    """Find keys of an ipam mapping that contradict each other."""
     foreign = _check_keys(ipam, path)
     yield from foreign
     if not foreign:
@@ -127,7 +127,7 @@ def _check_pool(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
 
 
 def _gateway_alone(ipam: Ipam, path: str) -> typing.Iterator[Finding]:
-    """A gateway that is on no network at all."""
+    """Find a gateway that is on no network at all."""
     if ipam.gateway is not None and not is_address(ipam.gateway):
         remedy = "Correct the gateway, or remove it: RDMA traffic of one subnet needs none."
         yield _bad(
@@ -165,7 +165,7 @@ def _route_alone(route: Route, place: str) -> typing.Iterator[Finding]:
 
 
 def _check_addresses(fabric: Fabric, ipam: Ipam, path: str, nodes: Nodes) -> list[Finding]:
-    """Whether they are enough, and whether gateway and routes go with them."""
+    """Check that there are enough addresses, and that gateway and routes go with them."""
     pool = pool_of(ipam)
     findings = [ok("validate.ipam", path, f"{ipam.type} {pool.network}", f"keys and values that {ipam.type} takes")]
     if isinstance(pool, Blocks):

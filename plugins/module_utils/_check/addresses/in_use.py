@@ -57,13 +57,13 @@ def check(intent: Intent, nodes: typing.Sequence[str], seen: typing.Optional[Add
 
 
 def _is_ours(owner: str, networks: typing.Container[str]) -> bool:
-    """Whether an address range belongs to a network of the intent, or to the copy of one that a killed measurement has
-    left."""
+    """Return whether an address range belongs to a network of the intent, or to the copy of one that a killed
+    measurement has left."""
     return owner in networks or owner.startswith(f"{MEASURING}/")
 
 
 def _legible(seen: AddressFacts) -> AddressFacts:
-    """The same, where what is no network counts as unread."""
+    """Return the same, where what is no network counts as unread."""
     wrong = [item for item in seen.taken if not _is_network(item.network)]
     errors = (*seen.errors, *(f"{item.owner}: '{item.network}' is no network" for item in wrong))
     return dataclasses.replace(seen, taken=tuple(item for item in seen.taken if item not in wrong), errors=errors)
@@ -187,7 +187,7 @@ def _share(kind: str, share: typing.Optional[int]) -> str:
 
 
 def _overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequence[Taken]) -> Finding:
-    """The range, and the networks that its routes lead to, against all that is in use."""
+    """Return the range, and the networks that its routes lead to, against all that is in use."""
     expected = "no overlap with networks of pods, services, nodes and other attachments"
     # attachments last: who makes many of them hides nothing that is worse
     met = sorted((item for item in taken if _meets(network, item)), key=lambda item: item.kind == "attachment")
@@ -224,7 +224,8 @@ def _overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequenc
 
 
 def _routes(ipam: Ipam) -> list[Network]:
-    """Where the routes lead; a default route meets everything and is warned of by validate.routes."""
+    """Return the networks to which the routes lead; a default route meets everything and is warned of by
+    validate.routes."""
     found = []
     for route in ipam.routes:
         try:
@@ -240,7 +241,7 @@ def _meets(network: Network, taken: Taken) -> bool:
 
 
 def _compared(seen: AddressFacts) -> list[Finding]:
-    """What the comparison could not see."""
+    """Return a finding for what the comparison could not see."""
     expected = "all networks of the cluster"
     findings = []
     for item in seen.unread:

@@ -22,7 +22,7 @@ def check_suspects(
     passed: typing.Sequence[typing.Optional[bool]],
     where: typing.Mapping[End, Place],
 ) -> list[Finding]:
-    """What the pairs that failed have in common, told from those that passed.
+    """Find what the pairs that failed have in common and those that passed have not.
 
     :param passed: of each pair; None for one that speaks neither for its ends nor against them
     :param where: where each end is, as far as it is known
@@ -90,8 +90,8 @@ def check_suspects(
 
 
 def _names(elements: typing.Sequence[Element]) -> list[str]:
-    """What is suspected, without what follows from the rest: a node whose one HCA is named, a fabric of which parts
-    are."""
+    """Return the suspects, without those that follow from the rest: a node whose one HCA is named, a fabric of which
+    parts are."""
     hcas = [element.name for element in elements if element.kind == "hca"]
     nodes = [
         element.name
@@ -107,6 +107,6 @@ def _names(elements: typing.Sequence[Element]) -> list[str]:
 
 
 def _told(place: Place, pod: RdmaPod) -> str:
-    """Where an HCA is."""
+    """Describe the location of an HCA."""
     leaf = f", leaf {place.leaf} port {place.leaf_port}" if place.leaf else ""
     return f"{place.node} {place.hca}: {pod.physical_function or 'PCI address not known'}, rail {place.rail}{leaf}."

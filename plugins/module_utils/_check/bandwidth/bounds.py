@@ -34,7 +34,7 @@ def bounds(
     floor: typing.Optional[float],
     both: bool,
 ) -> list[Bound]:
-    """What is known to hold back a pair that is too slow.
+    """Return the known limits of a pair that is too slow.
 
     :param pods: of its two ends at least
     :param nodes: HCAs of the nodes, as the nodes' own network namespace shows them
@@ -61,7 +61,7 @@ def bounds(
 
 
 def limited(name: str, function: str, limit: int, node: typing.Optional[NodeHcas]) -> Bound:
-    """A rate limit of a virtual function.
+    """Return a rate limit of a virtual function.
 
     :param name: of the node
     :param function: its PCI address

@@ -55,7 +55,7 @@ Pairs = typing.AbstractSet[Pair]
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
     :ivar bandwidth: answer of rdma_bandwidth; None when it did not run
@@ -79,8 +79,8 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings on the rounds, for each HCA, each pod, each pair, for who is left as a suspect, and on what was left
-    behind."""
+    """Return findings on the rounds, for each HCA, each pod, each pair, for who is left as a suspect, and on what was
+    left behind."""
     findings: list[Finding] = []
     seen = facts.bandwidth or BandwidthFacts((), ())
     nodes = {**read(facts.hcas), **read(facts.functions)}
@@ -119,8 +119,8 @@ NOTHING = Facts()
 def verdicts(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
 ) -> tuple[Pairs, Pairs]:
-    """The pairs that passed in all that was measured of them, and those that did not. A figure that is no measurement
-    is in neither.
+    """Return the pairs that passed in all that was measured of them, and those that did not. A figure that is no
+    measurement is in neither.
 
     :param seen: what is known of the links so far
     """
@@ -134,7 +134,7 @@ def verdicts(
 def ways_between(
     fabric: Fabric, seen: Facts, pods: typing.Optional[typing.Iterable[RdmaPod]] = None
 ) -> tuple[typing.Optional[PathTable], str]:
-    """The ways between the ports of a fabric, or None and why they are not known.
+    """Return the ways between the ports of a fabric, or None and why they are not known.
 
     :param pods: only the ports of these, as far as they can be used; None: of all nodes
     """
@@ -150,7 +150,7 @@ def ways_between(
 
 @dataclasses.dataclass(frozen=True)
 class VantagePort:
-    """Where a fabric was seen from, and where its ports are.
+    """The port from which a fabric was seen, and the locations of its ports.
 
     :ivar device: RDMA device of the node, and ``port`` of it
     :ivar lids: of each switch by its GUID, and of each port that takes part by that of the port
@@ -178,7 +178,7 @@ def evidence_of(
     pairs: typing.Sequence[PairResult],
     seen: Facts = NOTHING,
 ) -> Evidence:
-    """What the figures say of the links."""
+    """Compute what the figures prove of the links."""
     ground = _ground(fabric, seen, pods)
     return _evidence(ground, ways, pairs, _figures(ground, pairs))
 
@@ -199,7 +199,7 @@ def too_slow(fabric: Fabric, pods: typing.Sequence[RdmaPod], seen: Facts = NOTHI
 def figures_of(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts = NOTHING
 ) -> list[bool]:
-    """Whether each pair has a figure that is a measurement."""
+    """Return, for each pair, whether it has a figure that is a measurement."""
     return _figures(_ground(fabric, seen, pods), pairs)
 
 
@@ -213,7 +213,7 @@ def _figures(ground: Ground, pairs: typing.Iterable[PairResult]) -> list[bool]:
 def to_be_layered(
     fabric: Fabric, pods: typing.Sequence[RdmaPod], pairs: typing.Sequence[PairResult], seen: Facts, wanted: str
 ) -> tuple[PairResult, ...]:
-    """The pairs that are to be measured layer by layer.
+    """Return the pairs that are to be measured layer by layer.
 
     :param wanted: ``none``, ``suspects`` or ``all``
     """
@@ -233,7 +233,8 @@ def _layers(
     seen: BandwidthFacts,
     facts: Facts,
 ) -> list[Finding]:
-    """Which layer of a pair loses, for those that were looked at, and those that the intent wants to be."""
+    """Find the layer in which a pair loses bandwidth, for those that were looked at, and those that the intent wants to
+    be."""
     fabric = ground.fabric
     looked = [item for item in seen.layers if item.fabric == fabric.name]
     keys = {(item.client_end, item.server_end) for item in looked}
@@ -264,7 +265,8 @@ def _layers(
 def _suspects(
     ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.Optional[RoundPlan], facts: Facts, rates: LineRates
 ) -> list[Finding]:
-    """Who is at fault: by the ways of the tests where the rounds were made for that, else by what pairs share."""
+    """Find the components at fault: by the paths of the tests where the rounds were made for that, else by what pairs
+    share."""
     fabric, where = ground.fabric, _places(ground.fabric, facts)
     passed = verdicts_of(ground, pairs)
     if plan is None or plan.cover is None:
@@ -316,7 +318,7 @@ def _suspects(
 
 
 def sound(fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Facts = NOTHING) -> BandwidthFacts:
-    """The same without the pairs whose figure is no measurement."""
+    """Return the same without the pairs whose figure is no measurement."""
     result: list[PairResult] = []
     for fabric in fabrics:
         ground = _ground(fabric, seen, measured.pods)
@@ -325,8 +327,7 @@ def sound(fabrics: typing.Iterable[Fabric], measured: BandwidthFacts, seen: Fact
 
 
 def floors(intent: Intent, facts: Facts) -> dict[str, tuple[float, ...]]:
-    """What the figures of each fabric are held against, in Gb/s, by its name: of each pair with a figure its floor,
-    where known."""
+    """Return the floors of each fabric in Gb/s, by its name: of each pair with a figure its floor, where known."""
     seen, result = facts.bandwidth or BandwidthFacts((), ()), {}
     for fabric in intent.fabrics:
         ground = _ground(fabric, facts, seen.pods)
@@ -338,7 +339,7 @@ def floors(intent: Intent, facts: Facts) -> dict[str, tuple[float, ...]]:
 
 
 def _ground(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> Ground:
-    """What the pods of a fabric stand on, among those of all."""
+    """Return the limits of the pairs of one fabric."""
     mine = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
     return Ground(fabric, mine, _rates(fabric, facts, mine.values())[0])
 
@@ -348,7 +349,7 @@ def _subnets(facts: Facts) -> dict[str, tuple[SeenSubnet, ...]]:
 
 
 def _rates(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> tuple[LineRates, str]:
-    """What the links of its HCAs could carry."""
+    """Return the rates that the links of its HCAs could carry."""
     return line_rates(fabric, read(facts.hcas), _subnets(facts), facts.topologies, in_pods(pods))
 
 
@@ -358,7 +359,7 @@ def _membership(fabric: Fabric, facts: Facts) -> Membership:
 
 
 def _places(fabric: Fabric, facts: Facts) -> dict[End, Place]:
-    """Where each end is, as far as it is known."""
+    """Return the place of each end, where it is known."""
     return {(place.rail, place.node): place for place in places(_membership(fabric, facts), facts.topologies).values()}
 
 
@@ -374,7 +375,7 @@ def _unheard(fabric: Fabric, facts: Facts, covered: bool) -> list[Finding]:
 
 
 def _rounds(fabric: Fabric, plan: typing.Optional[RoundPlan], nodes: int) -> list[Finding]:
-    """How many partners each node gets, as it was planned before the pods were started, against what the intent asks
+    """Compare the number of partners of each node, as planned before the pods were started, with what the intent asks
     for now."""
     if plan is None:
         return []
@@ -425,7 +426,7 @@ def _asked(fabric: Fabric, nodes: int) -> typing.Optional[int]:
 
 
 def cover_text(plan: RoundPlan) -> str:
-    """What rounds that use each link use."""
+    """Describe the links that the rounds use."""
     cover = plan.cover
     if cover is None or not cover.directions:
         return f"{plan.rounds} rounds"
@@ -526,7 +527,7 @@ def _coverage(
     pairs: typing.Sequence[PairResult],
     plan: typing.Optional[RoundPlan],
 ) -> list[Finding]:
-    """What should have been measured and was not: whole rails, nodes, and pairs of those that could."""
+    """Find what should have been measured and was not: whole rails, nodes, and pairs of those that could."""
     usable = [name for name in nodes if (rail, name) in pods and not pods[rail, name].error]
     if len(nodes) < 2:
         why, remedy = "A pair needs two nodes.", "Put a second node into the group rdma_nodes."

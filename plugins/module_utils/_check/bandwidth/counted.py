@@ -59,13 +59,13 @@ class Told:
 
 @dataclasses.dataclass(frozen=True)
 class Carried:
-    """How much the uplinks of a leaf carried of what a test sent: by direction, out of the leaf or into it."""
+    """The share of a test's data that the uplinks of a leaf carried: by direction, out of the leaf or into it."""
 
     shares: dict[int, float]
 
     @property
     def alone(self) -> typing.Optional[int]:
-        """The one that took all of it."""
+        """Return the one that took all of it."""
         number = max(self.shares, key=lambda one: self.shares[one], default=None)
         return number if number is not None and self.shares[number] >= _ALL else None
 
@@ -106,7 +106,7 @@ class Counted:
         }
 
     def of(self, numbers: typing.AbstractSet[int]) -> Told:
-        """What the ports of the way show over which the slowest test of these directions went."""
+        """Describe the counters of the ports on the path of the slowest test of these directions."""
         if not self._pairs:
             return Told()
         for test, pair in self._pairs.items():
@@ -117,7 +117,7 @@ class Counted:
         )
 
     def of_test(self, test: Test) -> Told:
-        """What the ports on the way of a test show."""
+        """Describe the counters of the ports on the path of a test."""
         return self._told(test, self._pairs[test]) if test in self._pairs else Told()
 
     # what one pair shows
@@ -153,7 +153,7 @@ class Counted:
         )
 
     def _name(self, port: PortGrowth) -> str:
-        """A port, with the other end of its link."""
+        """Name a port, with the other end of its link."""
         at = (port.guid, port.port)
         if at not in self._links:
             return f"{self._ways.name_of(port.guid)} port {port.port}"
@@ -250,7 +250,7 @@ class Counted:
         )
 
     def _way(self, test: Test, pair: CountedPair) -> list[str]:
-        """Which uplinks the data took."""
+        """Describe the uplinks that the data took."""
         words = []
         for end, verb in ((0, "left"), (1, "came to")):
             carried = self.carried(test, pair, end)
@@ -271,7 +271,7 @@ class Counted:
         return [text]
 
     def carried(self, test: Test, pair: CountedPair, end: int) -> typing.Optional[Carried]:
-        """The uplinks of the leaf of one end that took what was sent; None where that can't be told.
+        """Return the uplinks of the leaf of one end that took what was sent; None where that can't be told.
 
         :param end: 0: of the client's leaf, out of it; 1: of the server's, into it. The two directions of a link are an
             even number and the next one
@@ -294,7 +294,8 @@ class Counted:
 
     @staticmethod
     def _rise(ports: typing.Mapping[Port, PortGrowth], direction: typing.Any, into: bool) -> typing.Optional[int]:
-        """What went over a direction, by the port that received it or that sent it: the one on the leaf's side first.
+        """Return the data that went over a direction, by the port that received it or that sent it: the one on the
+        leaf's side first.
 
         :param into: the leaf is its target
         """
@@ -343,7 +344,7 @@ class Counted:
     # what all of them show of the routing
 
     def routing(self) -> list[Finding]:
-        """What the intent says of the routing, where the counters say otherwise."""
+        """Compare the routing of the intent with the counters."""
         out = [
             (test, pair, carried)
             for test, pair in self._pairs.items()
@@ -422,7 +423,7 @@ class Counted:
         return [ok("bandwidth.routing", self._fabric.name, text, said)]
 
     def other_lids(self, lmc: typing.Optional[int]) -> list[Finding]:
-        """Where ports have several LIDs, the ways to the others than the first are not those of the tests.
+        """Report ports with several LIDs: the tests take the path to the first one only.
 
         :param lmc: of the ports; None: not known
         """

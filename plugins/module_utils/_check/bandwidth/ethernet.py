@@ -27,13 +27,13 @@ COUNTERS = (
 
 
 def is_other_flow(pair: PairResult) -> bool:
-    """Whether it was measured as another flow than its ends have in the rounds: then it goes over other links, and says
-    nothing of those."""
+    """Return whether it was measured as another flow than its ends have in the rounds: then it goes over other links,
+    and says nothing of those."""
     return pair.flow_label is not None and pair.flow_label != flow_label(pair.rail, pair.client, pair.server)
 
 
 def pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[PairResult]) -> str:
-    """Whether a flow that is measured again takes the way that it took before."""
+    """Describe whether a flow that is measured again takes the same path as before."""
     measured = [pair for pair in pairs if pair.average_gbps is not None]
     without = [pair for pair in measured if pair.flow_label is None]
     if not without:
@@ -59,7 +59,7 @@ def pinned(fabric: Fabric, ways: PathTable, pairs: typing.Iterable[PairResult]) 
 
 
 def unheard(check: str, fabric: Fabric, membership: Membership, neighbours: Neighbours, covered: bool) -> list[Finding]:
-    """The ports of which it is not known to which switch they are cabled.
+    """Report the ports of which it is not known to which switch they are cabled.
 
     All of them were measured, whether few are unheard or all. So it warns either way: to know less of the ways is no
     better.
@@ -169,7 +169,7 @@ def _which(slow: int, good: int, count: int) -> str:
 
 
 def switch_step(name: str) -> str:
-    """What to do about a switch that is slow as a whole."""
+    """Return the next step for a switch that is slow as a whole."""
     return (
         f"Look at the switch {name}: its power, temperature and firmware, and rate, errors and PFC pauses of its ports"
         f" with {COUNTERS}."
@@ -177,7 +177,7 @@ def switch_step(name: str) -> str:
 
 
 def set_step() -> str:
-    """What to do where it is not known which of a few links is slow."""
+    """Return the next step where one of a few links is slow, and it is not known which one."""
     return (
         "Look at the rate and the errors of their ports: ethtool <interface> and ethtool -S <interface> on the nodes,"
         f" and {COUNTERS}. {_SWAP}"
@@ -185,13 +185,13 @@ def set_step() -> str:
 
 
 def pair_step(ways: PathTable, test: Test) -> str:
-    """What to do about two ends that are slow with each other alone."""
+    """Return the next step for two ends that are slow with each other alone."""
     seen = [f"ethtool -S {_interface(ways, end)} on {ways.ends[end].node}" for end in test]
     return f"Run the stage again while nothing else runs; if it stays, look at {' and '.join(seen)}, and at {COUNTERS}."
 
 
 def cable_step(ways: PathTable, number: int) -> str:
-    """What to do about the cable of a node.
+    """Return the next step for the cable of a node.
 
     :param number: of one of its directions
     """

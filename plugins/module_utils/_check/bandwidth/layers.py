@@ -51,7 +51,7 @@ Loss = tuple[list[LayerName], typing.Optional[float], typing.Optional[LayerStep]
 def check_layers(
     ground: Ground, pairs: typing.Iterable[tuple[str, PairLayers]], bound: Least, hcas: Hcas
 ) -> list[Finding]:
-    """A finding for each pair that was to be measured layer by layer.
+    """Return a finding for each pair that was to be measured layer by layer.
 
     :param pairs: of the fabric, with their subjects
     :param bound: the floor of a pair, or what others of its kind reach, where that is more
@@ -139,7 +139,8 @@ def _judged(ground: Ground, subject: str, pair: PairLayers, bound: Least, hcas: 
 
 
 def _wanted(ground: Ground) -> float:
-    """What the intent lets a pair send in pods, in Gb/s: that this is less than the host's is no loss."""
+    """Return the rate in Gb/s that the intent lets a pair send in pods: that this is less than the host's is no
+    loss."""
     limit = ground.fabric.network.max_tx_rate
     return ground.ways * limit / 1000 if limit else math.inf
 
@@ -180,7 +181,7 @@ def _as_pair(pair: PairLayers, step: LayerStep) -> PairResult:
 
 
 def _doubted(ground: Ground, pair: PairLayers, step: LayerStep) -> LayerStep:
-    """The step without a figure that is no measurement."""
+    """Return the step without a figure that is no measurement."""
     wanted = wider(ground.fabric, pair.more_than) if pair.more_than is not None else None
     shown = dataclasses.replace(
         _as_pair(pair, step), queue_pairs=wanted.queue_pairs if wanted else ground.fabric.pods.queue_pairs
@@ -219,7 +220,7 @@ def _fall(steps: typing.Sequence[LayerStep], at: LayerStep, before: float, now: 
 
 
 def _with(text: str, causes: typing.Iterable[Bound]) -> str:
-    """The text with what explains it."""
+    """Return the text with what explains it."""
     return " ".join([text.strip(), *(f"This explains it: {cause.text}." for cause in causes)])
 
 
@@ -228,7 +229,7 @@ def _of(layers: typing.Iterable[LayerName], steps: typing.Iterable[LayerStep]) -
 
 
 def _explains(rate: typing.Optional[int], before: float, step: LayerStep, ways: int) -> bool:
-    """Whether a limit in Mb/s explains a figure: it is below the one before, and the step came near to it."""
+    """Return whether a limit in Mb/s explains a figure: it is below the one before, and the step came near to it."""
     return (
         bool(rate)
         and rate is not None
@@ -296,7 +297,7 @@ def _causes(
 
 
 def _hca(hcas: Hcas, end: LayerEnd) -> typing.Optional[Hca]:
-    """The physical function of an end, as the node shows it."""
+    """Return the physical function of an end, as the node shows it."""
     seen = hcas.get(end.node)
     if seen is None or seen.value is None:
         return None
@@ -310,7 +311,8 @@ def _link(hcas: Hcas, end: LayerEnd) -> typing.Optional[PcieLink]:
 
 
 def _slow(link: PcieLink) -> str:
-    """How a PCIe link runs below what both of its ends can do; empty where it does not, and where that is not known."""
+    """Describe a PCIe link that runs below what both of its ends can do; empty where it does not, and where that is not
+    known."""
     could = [
         min(most for most in pair if most is not None) if any(most is not None for most in pair) else None
         for pair in ((link.max_speed, link.slot_speed), (link.max_width, link.slot_width))
@@ -329,7 +331,7 @@ def _number(value: typing.Optional[float]) -> str:
 
 
 def _known(lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], hcas: Hcas) -> str:
-    """What is known of the ends at these steps, and what is not."""
+    """Describe what is known of the ends at these steps, and what is not."""
     words: list[str] = []
     for step in _of(lost, steps):
         if step.absent:
@@ -366,7 +368,7 @@ def _of_end(layer: LayerName, end: LayerEnd, hcas: Hcas) -> typing.Iterator[str]
 
 
 def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
-    """How the steps get figures that have none."""
+    """Return how to measure the steps that have no figure."""
     return (
         "Have these steps measured, and run stage bandwidth again:"
         f" {'; '.join(f'{STEPS[step.layer]} ({step.why})' for step in missing)}."
@@ -376,7 +378,7 @@ def _to_measure(missing: typing.Sequence[LayerStep]) -> str:
 
 
 def _remedy(layer: LayerName, step: LayerStep, hcas: Hcas) -> str:
-    """Where nothing known explains the loss."""
+    """Return the remedy where nothing known explains the loss."""
     pair = " and ".join(dict.fromkeys((step.client.node, step.server.node)))
     address, hca = step.client.function or "ADDRESS", _hca(hcas, step.client)
     infiniband = hca is not None and any(port.link_layer == "InfiniBand" for port in hca.all_ports)

@@ -23,8 +23,8 @@ _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually ca
 
 
 def readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[Reading, ...]:
-    """What measurements say of the ways. One without a figure says nothing of a link: it has a cause of its own. Nor
-    does one that was sent another way.
+    """Return the measurements with their paths, without those that prove nothing of a link: without a figure (which has
+    a cause of its own), or sent over another path.
 
     :param pairs: whose figures are measurements
     """
@@ -39,7 +39,8 @@ def readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[Readi
 def least_share(
     ways: PathTable, pairs: typing.Iterable[PairResult], floor: typing.Callable[[PairResult], typing.Optional[float]]
 ) -> typing.Optional[float]:
-    """What each way should carry at least, of the rate of its slowest link; None where that is not known of all.
+    """Return the least share of the rate of its slowest link that each path should carry; None where that is not known
+    of all.
 
     By the floors of the pairs, since what is behind a link may be slower than it, and may be meant so.
 
@@ -220,7 +221,7 @@ class _Known:
         return f"{one.node} rail {one.rail} -> {other.node} rail {other.rail}"
 
     def _by_counters(self, numbers: typing.AbstractSet[int]) -> Told:
-        """What the counters of the ports on the way say."""
+        """Describe the counters of the ports on the path."""
         return self._counted.of(numbers) if self._counted else Told()
 
     def _ends(self, number: int) -> tuple[str, str]:
@@ -228,12 +229,12 @@ class _Known:
         return direction.source, direction.target
 
     def _end(self, number: int) -> typing.Optional[End]:
-        """The end whose cable this is."""
+        """Return the end whose cable this is."""
         found = self._ways.end_of(number)
         return None if found is None else (found.rail, found.node)
 
     def _told(self, number: int) -> str:
-        """What else is known of the HCA at a cable."""
+        """Describe what else is known of the HCA at a cable."""
         end = self._end(number)
         if end is None:
             return "The other links of these ways are good elsewhere."

@@ -24,7 +24,7 @@ _NEW_SPEEDS = frozenset(("NDR", "XDR"))
 
 
 def on_rail(fabric: Fabric, rail: int) -> str:
-    """The rail in a subject, where a node has more than one."""
+    """Return the rail in a subject, where a node has more than one."""
     return f" rail {rail}" if fabric.select.hcas_per_node > 1 else ""
 
 
@@ -50,7 +50,7 @@ _MORE = (
 
 
 def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> list[Finding]:
-    """The findings on one measurement.
+    """Return the findings on one measurement.
 
     :param best: of each kind of pair
     """
@@ -164,7 +164,7 @@ def _by(pair: PairResult) -> str:
 
 
 def _amount(count: typing.Optional[int], size: typing.Optional[int]) -> str:
-    """How a figure was measured, for a reader."""
+    """Describe how a figure was measured."""
     many = count or 1
     return f"{many} queue pair{'s' if many > 1 else ''} of {size} bytes"
 
@@ -180,8 +180,8 @@ def _both(pair: PairResult, average: float) -> str:
 
 
 def _few_explain(ground: Ground, pair: PairResult, best: typing.Optional[Best]) -> bool:
-    """Whether few queue pairs are why a pair is below its floor: with more it is not, and with as few nobody else
-    reaches it."""
+    """Return whether few queue pairs are why a pair is below its floor: with more it is not, and with as few nobody
+    else reaches it."""
     floor, proven = ground.floor(pair)[0], ground.proven(pair)
     if floor is None or proven is None or proven < floor:
         return False
@@ -189,15 +189,15 @@ def _few_explain(ground: Ground, pair: PairResult, best: typing.Optional[Best]) 
 
 
 def _same_way(ground: Ground, pair: PairResult) -> bool:
-    """Whether all queue pairs of a pair take one way. Switches of Ethernet choose a link for each of them, unless a
-    flow label makes them one flow."""
+    """Return whether all queue pairs of a pair take one way. Switches of Ethernet choose a link for each of them,
+    unless a flow label makes them one flow."""
     return is_infiniband(ground.fabric) or pair.flow_label is not None
 
 
 def _proven(
     check: str, subject: str, ground: Ground, pair: PairResult, average: float, expected: str, explained: bool
 ) -> Finding:
-    """The finding on a pair that reaches with more queue pairs what it must reach.
+    """Return the finding on a pair that reaches with more queue pairs what it must reach.
 
     :param explained: by the number of queue pairs
     """
@@ -255,12 +255,12 @@ def _proven(
 
 
 def _errors(ground: Ground) -> str:
-    """How errors of ports are read."""
+    """Describe how to read the errors of ports."""
     return "the errors (ibqueryerrors)" if is_infiniband(ground.fabric) else "the errors and discards (ethtool -S)"
 
 
 def _with_more(ground: Ground, pair: PairResult) -> tuple[str, str]:
-    """What more queue pairs say of a pair that is too slow, and the first step where they say nothing."""
+    """Describe what more queue pairs prove of a pair that is too slow, and the first step where they prove nothing."""
     found = pair.wider
     if found is not None and ground.proven(pair) is not None:
         wide = _amount(found.queue_pairs, found.message_bytes)
@@ -403,9 +403,9 @@ def _tcp_fleet(subject: str, ground: Ground, pair: PairResult, average: float, b
 
 
 def verdicts_of(ground: Ground, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:
-    """Whether each pair has a figure, and nothing speaks against it; None where the figure is no measurement, where two
-    figures of one pair say different things that the number of queue pairs does not explain, and where an end was left
-    out. A floor that cannot be set accuses nobody.
+    """Return, for each pair, whether it has a figure that nothing contradicts; None where the figure is no measurement,
+    where two figures of one pair say different things that the number of queue pairs does not explain, and where an end
+    was left out. A floor that cannot be set accuses nobody.
     """
     best = ground.best(pairs)
     result: list[typing.Optional[bool]] = []

@@ -38,7 +38,7 @@ class TooSlow:
         return [self._to_be_measured(pair) for pair in pairs]
 
     def is_too_slow(self, pair: PairResult) -> bool:
-        """Whether a floor, or what others reach, speaks against a figure of RDMA."""
+        """Return whether a floor, or what others reach, speaks against a figure of RDMA."""
         return pair.is_comparable and any(
             item.status == FAIL and item.check in OF_FIGURE for item in check_pair(self._ground, pair, self._best)
         )

@@ -27,8 +27,8 @@ def medians(earlier: Earlier) -> dict[PairKey, tuple[float, int]]:
 
 
 def check_trend(fabric: str, pairs: typing.Iterable[tuple[str, PairResult]], earlier: Earlier) -> list[Finding]:
-    """A finding for each pair that has become slower, and one for the others together; none where too few runs are
-    kept.
+    """Return a finding for each pair that has become slower, and one for the others together; none where too few runs
+    are kept.
 
     :param pairs: of the fabric with their subjects; those whose figure is a measurement of RDMA
     """

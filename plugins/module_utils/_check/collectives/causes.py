@@ -77,7 +77,7 @@ class UsedHca:
 
 @dataclasses.dataclass(frozen=True)
 class Surroundings:
-    """What is known beside the log.
+    """The facts beside the log.
 
     :ivar hcas: by host as NCCL writes it, and RDMA device
     :ivar tunings: of the nodes, by host
@@ -150,7 +150,7 @@ def _hcas(route: NcclRoute, process: NcclProcess) -> list[str]:
 
 
 def _named(names: typing.Iterable[str]) -> str:
-    """The first ones of many, for the reader."""
+    """Return the first ones of many, for the reader."""
     return folded(list(dict.fromkeys(names)), _NAMED)
 
 
@@ -212,7 +212,7 @@ def _channels(
 
 
 def _uneven(ranks: Ranks) -> typing.Iterator[Finding]:
-    """An HCA that carries more channels than another one of the same host."""
+    """Report an HCA that carries more channels than another one of the same host."""
     loads: dict[str, dict[str, set[tuple[int, int]]]] = {}
     for rank, process in ranks:
         for route in _over(rank):
@@ -234,7 +234,7 @@ def _uneven(ranks: Ranks) -> typing.Iterator[Finding]:
 
 
 def _far_hcas(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
-    """A GPU that uses an HCA of another NUMA node."""
+    """Report a GPU that uses an HCA of another NUMA node."""
     found: dict[str, dict[str, None]] = {}
     for rank, process in ranks:
         tuning = seen.tunings.get(rank.host)
@@ -321,7 +321,7 @@ def _rails_alone(subject: str, seen: Surroundings) -> typing.Iterator[Finding]:
 
 
 def _hosts(ranks: Ranks, seen: Surroundings) -> typing.Iterator[Finding]:
-    """What is set on a host so that its GPUs or HCAs are slow."""
+    """Find settings of a host that make its GPUs or HCAs slow."""
     hosts = dict.fromkeys(rank.host for rank, _process in ranks)
     for name in _ROWS:
         row, off = BY_NAME[name], {}
@@ -425,7 +425,7 @@ def _adaptive_routing(processes: typing.Sequence[NcclProcess], seen: Surrounding
 
 
 def _settings(processes: typing.Sequence[NcclProcess], seen: Surroundings) -> typing.Iterator[Finding]:
-    """What somebody has set in place of NCCL's own choice."""
+    """Find variables that replace NCCL's own choice."""
     for names, why in ((_SIZES, "sizes of buffers and chunks"), (_CHOICES, "way and algorithm")):
         said = {
             f"{name}={process.environment[name]}": None

@@ -35,7 +35,7 @@ UNKNOWN_LEAF = UnknownLeaf("leaf not known")
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
     :ivar collectives: answer of rdma_collectives; None when it did not run
@@ -57,7 +57,7 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True)
 class Judged:
-    """What the runs of a stage show.
+    """The results of the runs of a stage.
 
     :ivar figures: of each group that is proven
     """
@@ -67,8 +67,8 @@ class Judged:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings on each pod, each test, each step of each collective, and on what was left behind. Where nothing is
-    wanted, one that says so."""
+    """Return findings on each pod, each test, each step of each collective, and on what was left behind. Where nothing
+    is wanted, one that says so."""
     wanted, expected = (
         intent.cluster.collectives,
         "collectives on each node, where the intent has rdma_cluster.collectives",

@@ -36,7 +36,7 @@ _RAILS = (
 
 @dataclasses.dataclass(frozen=True)
 class _Verdict:
-    """What a test proves.
+    """The verdict of one test.
 
     :ivar passes: whether it is proven and as fast as it must be; None where it is not proven or gave no figure
     :ivar floor_gbs: that its figure was held against, in GB/s; None where there is none

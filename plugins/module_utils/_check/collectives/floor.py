@@ -48,7 +48,7 @@ _NAMES: dict[str, Algorithm] = {
 
 @dataclasses.dataclass(frozen=True)
 class Shape:
-    """Who takes part.
+    """The nodes and ranks that take part.
 
     :ivar nodes: how many
     :ivar gpus: ranks of each node
@@ -65,7 +65,7 @@ class Shape:
 
 @dataclasses.dataclass(frozen=True)
 class NodeFigure:
-    """What the same collective reached on one node alone, the slowest of those that take part.
+    """The figure of the same collective on one node alone, the slowest of those that take part.
 
     :ivar bus_gbs: bus bandwidth, in GB/s
     :ivar algorithm: None where the log does not say
@@ -77,7 +77,7 @@ class NodeFigure:
 
 @dataclasses.dataclass(frozen=True)
 class Floor:
-    """What is expected of a run.
+    """The bandwidth that is expected of a run.
 
     :ivar bound_gbs: what the formula gives, in GB/s: a run is not faster, as far as the algorithm is known
     :ivar floor_gbs: what is asked for, in GB/s

@@ -17,7 +17,7 @@ from .proof import Wanted
 
 @dataclasses.dataclass(frozen=True)
 class Ground:
-    """What the nodes have.
+    """The hardware of the nodes.
 
     :ivar hosts: by node the host name of its pod, up to the first dot, as NCCL writes it
     :ivar hcas: by node and RDMA device in its pod

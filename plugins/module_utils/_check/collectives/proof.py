@@ -45,7 +45,7 @@ _EVERY = "each channel by NVLink or PCIe inside of a node, and by RDMA between n
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What a run must show.
+    """The properties that a run must show.
 
     :ivar nodes: that take part in each communicator
     :ivar hcas: by host as NCCL writes it the RDMA devices that are on the fabric, each with its rail; None where the
@@ -93,7 +93,7 @@ class ChannelVerdict:
 
 @dataclasses.dataclass(frozen=True)
 class Proof:
-    """What a log proves of a run.
+    """The proof that a log gives of a run.
 
     :ivar channels: a verdict on each channel of each rank
     :ivar findings: on the run, its log, its ranks and its hosts
@@ -238,7 +238,7 @@ def _silent(host: str, pid: int) -> Finding:
 
 
 def _of_log(log: NcclLog, run: NcclTests, wanted: Wanted) -> list[Finding]:
-    """What stage training says of the same log, without what passes and what only warns."""
+    """Return the failed findings of stage training on the same log, without passes and warnings."""
     # each group has its own number of ranks, and the log itself may say what it is
     found = [item for item in judge_log(log, wanted.ranks, wanted.gpu_direct) if item.status in (FAIL, UNKNOWN)]
     if run.collective in POINT_TO_POINT:
@@ -331,7 +331,7 @@ _PROVEN: _Verdict = (PASS, "", "")
 def _channel(
     channel: int, routes: typing.Sequence[NcclRoute], rank: NcclRank, process: NcclProcess, wanted: Wanted
 ) -> _Verdict:
-    """What failed goes before what is not known."""
+    """Judge the channels: a failure goes before an unknown value."""
     verdicts = [_route(route, rank, process, wanted) for route in routes]
     for verdict in verdicts:
         if verdict[0] == FAIL:
@@ -383,8 +383,8 @@ def _route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wante
 
 
 def _hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wanted) -> _Verdict:
-    """Where it goes through the GPU of another rank (PXN), the HCA is of the same node all the same, whose processes
-    number them alike."""
+    """Find the HCA of a channel. Where it goes through the GPU of another rank (PXN), the HCA is of the same node all
+    the same, whose processes number them alike."""
     allowed = wanted.hcas.get(rank.host)
     if allowed is None:
         return (

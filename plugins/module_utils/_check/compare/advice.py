@@ -36,7 +36,7 @@ class Advice:
 
 
 def advise(measure: Measure, rows: Rows) -> tuple[Advice, ...]:
-    """All that the figures of a measure trigger, in the order of the rules."""
+    """Return all that the figures of a measure trigger, in the order of the rules."""
     return tuple(advice for rule in _RULES for advice in rule(measure, rows))
 
 
@@ -67,7 +67,7 @@ def _negative(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
 
 
 def _vnic(measure: Measure, rows: Rows) -> typing.Iterator[Advice]:
-    """A vNIC against what it could be: linear, and what virtual functions reach."""
+    """Compare a vNIC with what it could be: linear, and what virtual functions reach."""
     mine = [row for row in rows if row.kind == "vnic"]
     functions = [
         row for row in rows if row.kind in ("sriov", "sriov_rdma") and any(row.nodes == other.nodes for other in mine)

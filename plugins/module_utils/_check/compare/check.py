@@ -25,7 +25,7 @@ from .scaling import CLOSE, Row, figure_of, is_usable, rows
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar bandwidth: of the fabrics that have figures; None when stage bandwidth did not run before
     """
@@ -43,7 +43,7 @@ class Compared:
 
 
 def bandwidths(seen: BandwidthFacts) -> tuple[FabricBandwidth, ...]:
-    """The middle and the ends of what was measured on each fabric. A suspect's second measurement is none of its
+    """Return the middle and the ends of what was measured on each fabric. A suspect's second measurement is none of its
     own."""
     found: dict[str, list[float]] = {}
     over = {pair.fabric: pair.transport for pair in seen.pairs}
@@ -68,8 +68,8 @@ def compared(intent: Intent, facts: Facts) -> tuple[Compared, ...]:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings for each fabric in each measure, for each figure that should grow with the nodes, for the choice, and
-    for each advice."""
+    """Return findings for each fabric in each measure, for each figure that should grow with the nodes, for the choice,
+    and for each advice."""
     findings = [_bandwidth(fabric, facts) for fabric in intent.fabrics]
     # the pod network is there to be compared with, also where the intent names it
     ours = {fabric.name for fabric in intent.fabrics if kind_of(fabric) != "pod_network"}
@@ -167,8 +167,8 @@ def _scaling(item: Compared, ours: typing.AbstractSet[str]) -> typing.Iterator[F
 
 
 def _choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
-    """Which network a job should use: the fastest at the largest number of nodes that two of them at least have a
-    figure of."""
+    """Recommend a network for jobs: the fastest at the largest number of nodes that two of them at least have a figure
+    of."""
     measure, expected = item.measure, "a network of the intent is the fastest"
     groups: dict[int, list[Row]] = {}
     for row in item.rows:

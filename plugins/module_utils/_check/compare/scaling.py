@@ -34,7 +34,7 @@ class Row:
 
 
 def is_usable(value: float) -> bool:
-    """Whether a figure is plausible. Beyond these limits it is a slip, and quotients of it mean nothing."""
+    """Return whether a figure is plausible. Beyond these limits it is a slip, and quotients of it mean nothing."""
     return 1e-12 < value < 1e12
 
 
@@ -82,5 +82,5 @@ def rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[Row, ...]:
 
 
 def figure_of(measure: Measure, row: Row) -> str:
-    """The figure with its unit; the number of nodes where it is not that of a pair."""
+    """Return the figure with its unit; the number of nodes where it is not that of a pair."""
     return f"{row.value:.4g} {measure.unit} on {row.nodes} nodes"

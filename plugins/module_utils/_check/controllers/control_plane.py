@@ -26,8 +26,8 @@ MICROK8S = "node.kubernetes.io/microk8s-controlplane"
 
 
 def is_control_plane(node: ClusterNode, nodes: typing.Iterable[ClusterNode]) -> bool:
-    """Whether it has a part of the control plane, by its labels. What its kubelet may write, such as a static pod,
-    proves nothing.
+    """Return whether it has a part of the control plane, by its labels. What its kubelet may write, such as a static
+    pod, proves nothing.
 
     :param nodes: of the cluster: where one of them has a label of ``LABELS``, MicroK8s' does not count
     """
@@ -35,7 +35,7 @@ def is_control_plane(node: ClusterNode, nodes: typing.Iterable[ClusterNode]) -> 
 
 
 def control_plane(nodes: typing.Sequence[ClusterNode]) -> tuple[ClusterNode, ...]:
-    """All such nodes."""
+    """Return all such nodes."""
     return tuple(filter(_has_role, nodes)) or tuple(node for node in nodes if MICROK8S in node.labels)
 
 
@@ -50,7 +50,7 @@ def keeps(
     unread: str,
     awaited: typing.Container[str] = (),
 ) -> str:
-    """Why a control-plane node may not go now, with what to do; empty where it may, and for all other nodes.
+    """Return why a control-plane node may not go now, with what to do; empty where it may, and for all other nodes.
 
     Not while another control-plane node is NotReady or cordoned, in the inventory or not, and not unless each of them
     has a member of etcd that is Ready; where nodes have the role etcd, each of those. A member on any other node does
@@ -99,7 +99,7 @@ def keeps(
 
 
 def shape(nodes: typing.Sequence[ClusterNode], going: typing.Iterable[str]) -> tuple[str, ...]:
-    """What a reset means for a cluster that has no control-plane node to spare, in words.
+    """Describe the effect of a reset on a cluster that has no control-plane node to spare.
 
     :param going: names of the nodes that are reset
     """

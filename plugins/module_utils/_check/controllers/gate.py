@@ -35,7 +35,7 @@ class Stand:
 
 @dataclasses.dataclass(frozen=True)
 class Room:
-    """How many nodes may be away at the same time.
+    """The number of nodes that may be away at the same time.
 
     :ivar most: with those that are away already
     :ivar limit: where that is from, in words
@@ -48,12 +48,12 @@ class Room:
 
     @property
     def left(self) -> int:
-        """How many more may go."""
+        """Return how many more may go."""
         return self.most - len(self.away)
 
     @property
     def refusal(self) -> str:
-        """Why none may go; empty where one may."""
+        """Return why none may go; empty where one may."""
         if self.left > 0:
             return ""
         who = ", ".join(self.away[:5])
@@ -64,7 +64,7 @@ class Room:
 
 
 def room(stand: Stand, intent: ClusterIntent, inventory: typing.Container[str], going: typing.Container[str]) -> Room:
-    """How many nodes may be away, and which are.
+    """Return how many nodes may be away, and which ones are.
 
     :param going: names of those that go, which do not count as away
     """
@@ -85,8 +85,8 @@ def room(stand: Stand, intent: ClusterIntent, inventory: typing.Container[str], 
 def counted(
     nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str], intent: ClusterIntent
 ) -> tuple[ClusterNode, ...]:
-    """The nodes of which max_unavailable says how many may be away: those of the inventory, and those that the node
-    selector takes beside them."""
+    """Return the nodes of which max_unavailable says how many may be away: those of the inventory, and those that the
+    node selector takes beside them."""
     return tuple(
         node for node in nodes if node.name in inventory or intent.node_selector.items() <= node.labels.items()
     )
@@ -95,8 +95,8 @@ def counted(
 def stays(
     node: ClusterNode, stand: Stand, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW
 ) -> tuple[str, ...]:
-    """Why a node may not go down now, in words, each with what to do: etcd does not bear it, or a health check would
-    remediate it.
+    """Return why a node may not go down now, in words, each with what to do: etcd does not bear it, or a health check
+    would remediate it.
 
     :param may_pause: whether health checks are paused for it
     :param awaited: nodes that are away by this roll, and come back before its turn
@@ -107,7 +107,8 @@ def stays(
 
 
 def too_many(pool: MachinePool, control: bool) -> str:
-    """Why a MachineConfigPool of control-plane nodes is not rolled: it lets more than one of them go at the same time.
+    """Return why a MachineConfigPool of control-plane nodes is not rolled: it lets more than one of them go at the same
+    time.
 
     :param control: whether it has a control-plane node; one that is called so has
     """
@@ -128,7 +129,7 @@ def closed(
     intent: ClusterIntent,
     inventory: typing.Container[str],
 ) -> tuple[str, ...]:
-    """Why the nodes of pools may not take their turns now, in words, each with what to do; empty where they may.
+    """Return why the nodes of pools may not take their turns now, in words, each with what to do; empty where they may.
 
     :param rolls: turns that an operator gives to nodes. The machine config operator's are reboots, before which health
         checks may be paused
@@ -171,7 +172,7 @@ def closed(
 
 
 def pauses(rolls: typing.Iterable[PoolPlan], stand: Stand, intent: ClusterIntent) -> tuple[HealthCheck, ...]:
-    """The health checks that are paused while MachineConfigPools roll."""
+    """Return the health checks that are paused while MachineConfigPools roll."""
     names = {name for roll in rolls if roll.machines for name in roll.nodes} if intent.pause_health_checks else set()
     watchers = [watching(node, stand.health_checks) for node in stand.nodes if node.name in names]
     return tuple(check for check in stand.health_checks if any(check in found for found in watchers))

@@ -34,7 +34,7 @@ _GROUPS = {
 
 
 def how_to_install(operator: Operator, olm: bool = False) -> str:
-    """The next step of who lacks it.
+    """Return the next step of who lacks it.
 
     :param olm: operators are installed by OLM in this cluster
     """
@@ -58,8 +58,8 @@ def helm_install(chart: Chart) -> str:
 
 
 def half_installed(namespace: str) -> str:
-    """The next step where a release may have been cut off (pending-install, pending-upgrade) or have failed: Helm then
-    refuses to go on, or leaves it so."""
+    """Return the next step where a release may have been cut off (pending-install, pending-upgrade) or have failed:
+    Helm then refuses to go on, or leaves it so."""
     return (
         f"helm list -n {namespace} --all tells whether its release was cut off (pending-install) or failed;"
         " operators_install: true takes it up again"
@@ -79,8 +79,8 @@ def how_to_trust(namespace: str) -> str:
 
 
 def helm_remove(operator: Operator, release: str, namespace: str) -> str:
-    """How a release goes: its objects while it runs, which alone takes their finalizers off, then the release, its
-    definitions, and its namespace.
+    """Return the commands that remove a release: its objects while it runs, which alone takes their finalizers off,
+    then the release, its definitions, and its namespace.
 
     :param release: of Helm; empty where it is gone
     """
@@ -98,13 +98,13 @@ def helm_remove(operator: Operator, release: str, namespace: str) -> str:
 
 
 def by_whom(found: Controller) -> str:
-    """Who installed it, as far as its Deployment says."""
+    """Describe who installed it, as far as its Deployment shows."""
     release = f" (release {found.release})" if found.origin == "helm" and found.release else ""
     return f"{_BY.get(found.origin, 'by hand')}{release}"
 
 
 def stands(found: Controller) -> str:
-    """Where it is, which version, by whom, and how many of its pods are ready."""
+    """Describe an installation: its namespace, version, installer, and the number of its ready pods."""
     return (
         f"{found.name} {found.version or 'of a version that nothing tells'}, {by_whom(found)}, {found.ready} of"
         f" {found.wanted} pods ready"
@@ -112,7 +112,8 @@ def stands(found: Controller) -> str:
 
 
 def served_by_labels(row: Needed, seen: OperatorsSeen, nodes: typing.Collection[str]) -> bool:
-    """Whether node feature discovery is not needed to be there: each node carries its labels, whoever wrote them."""
+    """Return whether node feature discovery is not needed to be there: each node carries its labels, whoever wrote
+    them."""
     return (
         all(reason.startswith(f"label {NFD_LABELS}") for reason in row.why)
         and bool(nodes)

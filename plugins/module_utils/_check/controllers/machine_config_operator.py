@@ -16,8 +16,9 @@ Names = typing.Container[str]
 
 
 def made_of(config: HostConfig, pools: typing.Iterable[MachinePool]) -> dict[str, dict[str, str]]:
-    """Names and labels of the MachineConfigs that stand for it: a MachineConfig itself; of a KubeletConfig one for each
-    pool that its selector takes, with the pool's name for a role. A selector without requirements takes none.
+    """Return the names and labels of the MachineConfigs that stand for it: a MachineConfig itself; of a KubeletConfig
+    one for each pool that its selector takes, with the pool's name for a role. A selector without requirements takes
+    none.
 
     [machine-config-operator pkg/controller/kubelet-config getPoolsForKubeletConfig, getManagedKubeletConfigKey]
     """
@@ -35,22 +36,22 @@ def made_of(config: HostConfig, pools: typing.Iterable[MachinePool]) -> dict[str
 
 
 def taken(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> tuple[str, ...]:
-    """Names of the MachineConfigs that a pool takes of what reboots machines; a pool of the user's own takes those of
-    the role worker as well."""
+    """Return the names of the MachineConfigs that a pool takes of what reboots machines; a pool of the user's own takes
+    those of the role worker as well."""
     return tuple(name for name, labels in made_of(config, pools).items() if matches(pool.config_selector, labels))
 
 
 def unrendered(pool: MachinePool, config: HostConfig, pools: typing.Iterable[MachinePool]) -> bool:
-    """Whether a MachineConfig that is there is still to come into what the pool wants: the pool rolls then, however
-    idle it looks."""
+    """Return whether a MachineConfig that is there is still to come into what the pool wants: the pool rolls then,
+    however idle it looks."""
     return config.kind == "MachineConfig" and config.there and not set(taken(pool, config, pools)) <= set(pool.sources)
 
 
 def rivals(
     pool: MachinePool, config: HostConfig, others: typing.Iterable[HostConfig], pools: typing.Sequence[MachinePool]
 ) -> tuple[str, ...]:
-    """Why a pool can't have a KubeletConfig beside others, in words: each becomes the kubelet's whole file, so that all
-    but one are lost.
+    """Return why a pool can't have a KubeletConfig beside others, in words: each becomes the kubelet's whole file, so
+    that all but one are lost.
 
     [machine-config-operator pkg/controller/kubelet-config generateKubeletIgnFiles, pkg/controller/common
     MergeMachineConfigs]
@@ -66,7 +67,7 @@ def rivals(
 
 
 def current(pool: MachinePool) -> bool:
-    """Whether all machines of a MachineConfigPool have the configuration that it wants."""
+    """Return whether all machines of a MachineConfigPool have the configuration that it wants."""
     return (
         pool.current_config == pool.wanted_config
         and pool.updated == pool.machines
@@ -80,8 +81,8 @@ def others_behind(
     nodes: typing.Iterable[ClusterNode],
     inventory: typing.Container[str],
 ) -> typing.Optional[tuple[ClusterNode, ...]]:
-    """Nodes of a pool that are not ours and have not the MachineConfig that it wants. None while one of ours has not,
-    or none of ours is in it."""
+    """Return the nodes of a pool that are not ours and have not the MachineConfig that it wants. None while one of ours
+    has not, or none of ours is in it."""
     members = _members(pool, pools, nodes)
     late = tuple(node for node in members if node.machine_config != pool.wanted_config)
     ours = any(node.name in inventory for node in members) and not any(node.name in inventory for node in late)
@@ -91,7 +92,7 @@ def others_behind(
 def behind(
     pool: MachinePool, pools: typing.Iterable[MachinePool], nodes: typing.Iterable[ClusterNode]
 ) -> tuple[ClusterNode, ...]:
-    """Nodes of a pool that have not the MachineConfig that it wants."""
+    """Return the nodes of a pool that have not the MachineConfig that it wants."""
     return tuple(node for node in _members(pool, pools, nodes) if node.machine_config != pool.wanted_config)
 
 
@@ -105,7 +106,7 @@ def _members(
 def waits_for(
     late: typing.Iterable[ClusterNode], pods: typing.Iterable[ClusterPod], budgets: typing.Sequence[Budget]
 ) -> tuple[str, ...]:
-    """What keeps nodes from their MachineConfig, each in words with what to do: that they are away, or that a budget
+    """Return the reasons that keep nodes from their MachineConfig, each with what to do: they are away, or a budget
     blocks their drain.
 
     :param late: nodes as ``behind`` has them; those that wait for their turn are in it, and of them nothing is said
@@ -136,7 +137,8 @@ def under_way(
     nodes: typing.Iterable[ClusterNode],
     inventory: Names,
 ) -> bool:
-    """Whether the operator brings this node of the pool, or another one of the inventory, to a MachineConfig just now.
+    """Return whether the operator brings this node of the pool, or another one of the inventory, to a MachineConfig
+    just now.
 
     Nodes of others that have not got what their pool wants are in nobody's way, once all of the inventory have.
     """
@@ -149,8 +151,8 @@ def under_way(
 def in_the_way(
     node: ClusterNode, pools: typing.Sequence[MachinePool], nodes: typing.Iterable[ClusterNode], inventory: Names
 ) -> tuple[str, str]:
-    """Why nobody else may reboot a node now, and what to do; empty where no pool takes it, or its pool has nothing to
-    do and nobody holds it."""
+    """Return why nobody else may reboot a node now, and what to do; empty where no pool takes it, or its pool has
+    nothing to do and nobody holds it."""
     pool = machine_pool_of(node, pools)
     if pool is None:
         return "", ""

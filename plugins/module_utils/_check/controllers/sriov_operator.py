@@ -29,7 +29,7 @@ MOST_NAMED = 4
 
 
 def selects(policy: Policy, interface: StateInterface) -> bool:
-    """Whether the policy's nicSelector takes this physical function. [api/v1/helper.go Selected]"""
+    """Return whether the policy's nicSelector selects this physical function. [api/v1/helper.go Selected]"""
     return not differences(policy, interface)
 
 
@@ -51,8 +51,8 @@ def differences(policy: Policy, interface: StateInterface) -> tuple[str, ...]:
 
 
 def nearest_match(policy: Policy, state: NodeState) -> str:
-    """The physical function of a node that comes nearest to the policy's nicSelector, and in what it differs; empty
-    when there is none."""
+    """Return the physical function of a node that comes nearest to the policy's nicSelector, and in what it differs;
+    empty when there is none."""
     if not state.interfaces:
         return ""
     near = min(state.interfaces, key=lambda interface: (len(differences(policy, interface)), interface.address))
@@ -63,12 +63,12 @@ def nearest_match(policy: Policy, state: NodeState) -> str:
 
 
 def takes_node(policy: Policy, node: ClusterNode) -> bool:
-    """Whether the policy's nodeSelector takes the node."""
+    """Return whether the policy's nodeSelector selects the node."""
     return all(node.labels.get(key) == value for key, value in policy.node_selector.items())
 
 
 def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str, str]) -> bool:
-    """Whether a selector of the API takes something with these labels. No selector takes nothing, an empty one
+    """Return whether a selector of the API selects these labels. No selector selects nothing, an empty one
     everything."""
     if selector is None:
         return False
@@ -88,8 +88,8 @@ def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str
 
 
 def wanted_of(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeState) -> tuple[WantedInterface, ...]:
-    """What the operator will write into the node's wanted state. [controllers/sriovnetworknodepolicy_controller.go,
-    api/v1/helper.go Apply]
+    """Return the interfaces that the operator will write into the node's desired state.
+    [controllers/sriovnetworknodepolicy_controller.go, api/v1/helper.go Apply]
 
     Policies with the lower number are applied last and win.
     """
@@ -116,7 +116,7 @@ def _selects_something(policy: Policy) -> bool:
 
 
 def wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
-    """What one policy asks for on a function that it takes."""
+    """Return the settings that one policy requests for a function that it selects."""
     first, last = 0, policy.vfs_count - 1
     for name, mark, text in (name.partition("#") for name in policy.pf_names):
         low, _dash, high = text.partition("-")
@@ -153,8 +153,8 @@ def _merge(old: WantedInterface, new: WantedInterface, equal_priority: bool) -> 
 
 
 def changes(wanted: WantedInterface, interface: StateInterface) -> tuple[str, ...]:
-    """Why a function has to be changed to become what is wanted of it, in words; empty when it is. [api/v1/helper.go
-    NeedToUpdateSriov]"""
+    """Return the differences between a function and its desired state, in words; empty when there are none.
+    [api/v1/helper.go NeedToUpdateSriov]"""
     found = []
     # a larger MTU than the wanted one stays
     if wanted.mtu > (interface.mtu or 0):
@@ -170,7 +170,7 @@ def changes(wanted: WantedInterface, interface: StateInterface) -> tuple[str, ..
 
 
 def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.Iterator[str]:
-    """What has to be changed on virtual functions."""
+    """Return the changes of virtual functions."""
     infiniband = (interface.link_type or "").upper() == "IB"
     for vf in interface.vfs:
         group = next((group for group in wanted.groups if group.first <= vf.index <= group.last), None)
@@ -188,7 +188,7 @@ def _vf_changes(wanted: WantedInterface, interface: StateInterface) -> typing.It
 def firmware_changes(
     wanted: typing.Iterable[WantedInterface], interfaces: typing.Iterable[StateInterface]
 ) -> typing.Iterator[str]:
-    """What the operator writes into the firmware of Mellanox NICs, which takes a reboot.
+    """Return the changes that the operator writes into the firmware of Mellanox NICs, which need a reboot.
     [pkg/vendors/mellanox/mellanox.go HandleTotalVfs, HandleLinkType]
 
     The two ports of a NIC share NUM_OF_VFS: the larger wish counts. sriov_totalvfs shows what the firmware has now.
@@ -211,7 +211,7 @@ def firmware_changes(
 
 @dataclasses.dataclass(frozen=True)
 class Turn:
-    """How a node gets its turn.
+    """The way in which a node gets its turn.
 
     :ivar pool: name of its SriovNetworkPoolConfig; empty for the operator's default
     :ivar size: nodes in the pool
@@ -228,7 +228,7 @@ class Turn:
 
 
 def pools_of(node: ClusterNode, pools: typing.Iterable[NodePool]) -> tuple[NodePool, ...]:
-    """The pools that a node is in; more than one is an error of the operator's."""
+    """Return the pools that a node is in; more than one is an error of the operator's."""
     return tuple(pool for pool in pools if not pool.offload and matches(pool.selector, node.labels))
 
 
@@ -273,8 +273,8 @@ def _at_once(text: typing.Optional[str], size: int) -> tuple[typing.Optional[int
 
 
 def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
-    """Whether a drain takes the pod from its node: all pods before a reboot, else those with a virtual function.
-    [pkg/drain/drainer.go]"""
+    """Return whether a drain evicts the pod from its node: all pods before a reboot, else those with a virtual
+    function. [pkg/drain/drainer.go]"""
     if pod.mirror or pod.owner == "DaemonSet":
         return False
     return full or any(name.startswith(prefix) for name in pod.requests)
@@ -283,7 +283,7 @@ def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
 def held_pods(
     pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: typing.Sequence[Budget]
 ) -> tuple[str, ...]:
-    """The pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words.
+    """Return the pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words.
 
     A tenant may have thousands of either: the first ``MOST_NAMED`` are named, and the others counted.
     """
@@ -312,7 +312,7 @@ def held_pods(
 
 
 def describe(pool: MachinePool) -> str:
-    """How far a MachineConfigPool is, in words."""
+    """Describe the progress of a MachineConfigPool."""
     return (
         f"MachineConfigPool {pool.name} has {pool.updated} of {pool.machines} machines on"
         f" {pool.wanted_config or 'its MachineConfig'}"
@@ -320,7 +320,7 @@ def describe(pool: MachinePool) -> str:
 
 
 def holds_back(pool: MachinePool) -> str:
-    """Why no node of a MachineConfigPool is drained for now, in words; empty when nothing keeps it.
+    """Return why no node of a MachineConfigPool is drained for now, in words; empty when nothing keeps it.
 
     The operator waits until all nodes of the pool have the pool's MachineConfig. [pkg/platforms/openshift/openshift.go
     OpenshiftBeforeDrainNode]
@@ -336,8 +336,8 @@ def holds_back(pool: MachinePool) -> str:
 
 
 def machine_pool_of(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
-    """The MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes. None
-    where there is none."""
+    """Return the MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes.
+    None where there is none."""
     mine = sorted(
         (pool for pool in pools if matches(pool.selector, node.labels)), key=lambda pool: pool.name == "worker"
     )
@@ -345,8 +345,8 @@ def machine_pool_of(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> t
 
 
 def rolls(pool: MachinePool, node: ClusterNode) -> bool:
-    """Whether the pool may give this node another MachineConfig just now, which reboots it. A paused one does not, and
-    a degraded one gets no further.
+    """Return whether the pool may give this node another MachineConfig just now, which reboots it. A paused one does
+    not, and a degraded one gets no further.
 
     A pool says that it is updating as long as any of its nodes is NotReady or cordoned, whoever's it is: the node says
     whether it is through. [machine-config-operator pkg/controller/node/status.go calculateStatus]

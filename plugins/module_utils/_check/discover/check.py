@@ -30,7 +30,7 @@ _MOST, _MOST_HCAS = 8, 16
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node
     :ivar clocks: of each node, from the same answer
@@ -155,7 +155,7 @@ def _spared(finding: Finding, good: int, wanted: int) -> Finding:
 
 
 def _check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
-    """Whether the kernel drives the function.
+    """Check that the kernel drives the function.
 
     :param rdma: an RDMA device is asked for as well
     """
@@ -193,8 +193,8 @@ def _check_driver(name: str, hca: Hca, rdma: bool, node: NodeHcas) -> Finding:
 
 
 def _check_sriov(name: str, hca: Hca) -> Finding:
-    """Whether the function can make VFs at all; how many are enough is known when it is known whose member it is (stage
-    platform)."""
+    """Check that the function can make VFs at all; how many are enough is known when it is known whose member it is
+    (stage platform)."""
     subject, expected = f"{name} {hca.name}", "SR-IOV: sriov_totalvfs of 1 or more"
     if hca.sriov is None:
         return Finding("discover.sriov", subject, FAIL, "absent", expected, *why_no_sriov.why(hca))
@@ -208,7 +208,7 @@ def _check_sriov(name: str, hca: Hca) -> Finding:
 
 
 def _why_too_few(node: NodeHcas) -> tuple[str, str]:
-    """The nearest cause that the node itself shows."""
+    """Return the nearest cause that the node itself shows."""
     bare = [
         hca
         for hca in node.hcas
@@ -259,7 +259,7 @@ class Trouble:
 
 
 def trouble(port: Port) -> typing.Optional[Trouble]:
-    """What keeps a port from use, named as what it is; None when it is in use."""
+    """Return the problem that keeps a port from use; None when it is in use."""
     seen = f"{port.state or 'state unread'}, {port.physical_state or 'link unread'}"
     if port.state is None or port.physical_state is None:
         return Trouble(
@@ -431,7 +431,7 @@ def _check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> li
 
 
 def _misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
-    """Which part of the intent a listed function contradicts."""
+    """Return the part of the intent that a listed function contradicts."""
     usable = bonds.usable_names(fabric, hca)
     if selects(fabric.select, hca, usable):
         return f"its link layer is not that of the profile {fabric.profile}: it has {layers}"
@@ -586,14 +586,14 @@ def _check_descriptions(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
 
 
 def _others(node: NodeHcas, chosen: typing.Iterable[Hca]) -> list[Hca]:
-    """The functions of a node beside some of its own. They are told apart as objects: to compare each with each takes
-    the square of their number."""
+    """Return the functions of a node beside some of its own. They are told apart as objects: to compare each with each
+    takes the square of their number."""
     known = set(map(id, chosen))
     return [hca for hca in node.hcas if id(hca) not in known]
 
 
 def _fitting(fabrics: typing.Sequence[Fabric], node: NodeHcas) -> list[Hca]:
-    """The HCAs of a node that could be members of one of the fabrics, each once."""
+    """Return the HCAs of a node that could be members of one of the fabrics, each once."""
     chosen = {id(hca) for fabric in fabrics for hca in candidates(fabric, node)}
     return [hca for hca in node.hcas if not hca.is_virtual and id(hca) in chosen]
 

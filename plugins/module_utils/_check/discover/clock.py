@@ -31,8 +31,8 @@ Range = tuple[float, float]
 
 
 def check(clocks: typing.Mapping[str, ObservedClock]) -> list[Finding]:
-    """A finding for each node. Where all nodes agree and the controller is alone, the controller's clock is named
-    instead."""
+    """Return a finding for each node. Where all nodes agree and the controller is alone, the controller's clock is
+    named instead."""
     ranges = {
         name: _ahead(seen.value) for name, seen in clocks.items() if seen.value is not None and seen.error is None
     }
@@ -49,12 +49,12 @@ def _ahead(clock: NodeClock) -> typing.Optional[Range]:
 
 
 def _least(found: Range) -> float:
-    """Seconds apart for sure."""
+    """Return the seconds by which they are apart for sure."""
     return max(found[0], -found[1], 0.0)
 
 
 def _controller_is_off(ranges: typing.Iterable[Range]) -> bool:
-    """Whether two nodes or more are off, all of them, and by what may be the same."""
+    """Return whether two nodes or more are off, all of them, and by what may be the same."""
     found = list(ranges)
     return (
         len(found) > 1
@@ -64,7 +64,7 @@ def _controller_is_off(ranges: typing.Iterable[Range]) -> bool:
 
 
 def _among(known: typing.Mapping[str, Range], name: str) -> typing.Optional[Range]:
-    """Where a node stands among nodes that agree: no earlier than the first, no later than the last."""
+    """Return the range of a node's clock among nodes that agree: no earlier than the first, no later than the last."""
     if name not in known:
         return None
     low, high = known[name]

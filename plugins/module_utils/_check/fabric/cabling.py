@@ -83,7 +83,7 @@ def _check_model(
 
 @dataclasses.dataclass(frozen=True)
 class _Cablings:
-    """How the servers of one model are cabled.
+    """The cabling of the servers of one model.
 
     :ivar nodes: by cabling
     :ivar alike: by cabling those that agree with it, itself first
@@ -110,7 +110,7 @@ class _Cablings:
         )
 
     def having(self, cabling: _Cabling, rails: typing.Sequence[int]) -> list[str]:
-        """The nodes that agree with a cabling and have one of its leaves on these rails at least."""
+        """Return the nodes that agree with a cabling and have one of its leaves on these rails at least."""
         return [
             name
             for other in self.alike[cabling]
@@ -128,7 +128,7 @@ def _wrong_cable(subject: str, measured: str, expected: str, why: str) -> Findin
 
 
 def _cablings(membership: Membership, ends: Ends) -> dict[str, _Cabling]:
-    """By node, of those that have a leaf at all."""
+    """Return the cablings by node, of those that have a leaf at all."""
     result = {}
     rails = 1 + max((member.rail for members in membership.members.values() for member in members), default=-1)
     for name, members in membership.members.items():
@@ -142,13 +142,13 @@ def _cablings(membership: Membership, ends: Ends) -> dict[str, _Cabling]:
 
 
 def _far(member: Member, ends: Ends) -> typing.Optional[LinkEnd]:
-    """The port of the leaf at the other end of an HCA's cable."""
+    """Return the port of the leaf at the other end of an HCA's cable."""
     far = ends.get(member.port.guid or "") if member.port else None
     return far[0] if far and far[0].kind == "Switch" else None
 
 
 def _by_leaf(cablings: typing.Collection[_Cabling]) -> dict[str, list[_Cabling]]:
-    """The cablings that have a leaf, on whichever rail."""
+    """Return the cablings that have a leaf, on whichever rail."""
     by_leaf: dict[str, list[_Cabling]] = {}
     for cabling in cablings:
         for leaf in {leaf for leaf in cabling if leaf}:
@@ -191,7 +191,7 @@ def _rivals(count: typing.Mapping[_Cabling, int]) -> dict[_Cabling, _Cabling]:
 
 
 def _differing(one: _Cabling, other: _Cabling) -> list[int]:
-    """The rails on which both have a leaf, and not the same."""
+    """Return the rails on which both have a leaf, and not the same."""
     return [rail for rail, (first, second) in enumerate(zip(one, other)) if first and second and first != second]
 
 

@@ -34,7 +34,7 @@ _MOST_HCAS = 16
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
@@ -121,7 +121,7 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
 
 
 def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
-    """Whether the fabric could be made out, and what each node has on it."""
+    """Check that the fabric could be identified, and that each node has the HCAs on it."""
     wanted = fabric.select.hcas_per_node
     expected = f"{wanted} HCAs on each node" + (", on one subnet manager" if is_infiniband(fabric) else "")
     if not membership.resolved:
@@ -172,7 +172,7 @@ def _check_membership(fabric: Fabric, membership: Membership, world: FabricFacts
 
 
 def _why_not(fabric: Fabric, membership: Membership, name: str, world: FabricFacts) -> str:
-    """What the other HCAs of a node see, each by name."""
+    """Describe what the other HCAs of a node see, each by name."""
     members = {member.hca.name for member in membership.members[name]}
     others = [hca for hca in candidates(fabric, world.nodes[name]) if hca.name not in members]
     if not is_infiniband(fabric):
@@ -215,7 +215,8 @@ def _check_infiniband(fabric: Fabric, membership: Membership, facts: Facts, worl
 
 
 def _check_select(fabric: Fabric, membership: Membership, world: FabricFacts) -> list[Finding]:
-    """An HCA that the intent lists by its PCI address, whose port sees another subnet manager than the fabric's."""
+    """Check an HCA that the intent lists by its PCI address, whose port sees another subnet manager than the
+    fabric's."""
     if not fabric.select.pci:
         return []
     seen: dict[str, str] = {}

@@ -51,7 +51,7 @@ def check_whole(fabric: Fabric, topology: Topology) -> list[Finding]:
 
 
 def _parts(topology: Topology) -> list[set[str]]:
-    """The GUIDs that links connect, by part."""
+    """Return the GUIDs that links connect, by part."""
     beside: dict[str, set[str]] = {}
     for link in topology.links:
         beside.setdefault(link.a.guid, set()).add(link.b.guid)

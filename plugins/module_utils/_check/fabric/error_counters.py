@@ -175,8 +175,8 @@ def _check_growth(fabric: Fabric, errors: _Readings, names: Names, way: Way, unr
 def _port(
     subject: str, before: typing.Optional[PortErrors], later: PortErrors, seconds: float, far: str
 ) -> typing.Optional[Finding]:
-    """What a port counted between two readings. A counter that was cleared meanwhile begins at 0; one at its maximum
-    can't show growth."""
+    """Check what a port counted between two readings. A counter that was cleared meanwhile begins at 0; one at its
+    maximum can't show growth."""
     earlier = before.counters if before else {}
     rises, stuck = {}, []
     for name, value in later.counters.items():
@@ -245,7 +245,7 @@ def _check_counted(fabric: Fabric, later: ErrorReport, names: Names) -> Finding:
 
 
 def _check_complete(fabric: Fabric, errors: _Readings, topology: Topology, names: Names, way: Way) -> list[Finding]:
-    """Whether each end of each link was read, both times."""
+    """Check that each end of each link was read, both times."""
     findings, ends = [], 2 * len(topology.links)
     checked = min(errors.first.checked, errors.later.checked)
     if checked < ends:

@@ -18,7 +18,8 @@ _MOST_LIDS = 32
 
 
 def check_lids(fabric: Fabric, membership: Membership, topologies: Topologies, world: FabricFacts) -> list[Finding]:
-    """A finding for each LID that a port tells and that is another's, or may be; none where each port has its own."""
+    """Return a finding for each LID that a port tells and that is another's, or may be; none where each port has its
+    own."""
     claims = false_claims(membership, world.nodes, world.subnets, topologies)
     findings = []
     for claim in claims[:_MOST_LIDS]:

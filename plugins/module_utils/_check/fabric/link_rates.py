@@ -20,7 +20,7 @@ from .uplinks import _usual, switch_links
 def check_hca_rates(
     fabric: Fabric, membership: Membership, ends: Ends, capabilities: typing.Optional[SeenCapabilities]
 ) -> list[Finding]:
-    """A link below what both of its ends can do: the whole collective waits for the slowest.
+    """Report a link below what both of its ends can do: the whole collective waits for the slowest.
 
     Without that knowledge, and among HCAs of one board, the fastest link tells what the others could be.
     """
@@ -76,8 +76,8 @@ def check_hca_rates(
 def check_switch_rates(
     fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names, way: Way
 ) -> list[Finding]:
-    """A link between switches below what its ends can do; without that knowledge, below most of the others. Links of
-    others alone are left out."""
+    """Report a link between switches below what its ends can do; without that knowledge, below most of the others.
+    Links of others alone are left out."""
     links = [link for link in switch_links(topology) if end_of(link.a) in way.ours]
     if not links:
         return []

@@ -22,7 +22,7 @@ _SEE_MASTER = "See the log of the master; try saquery -s and saquery SMIR by han
 def check_managers(
     fabric: Fabric, membership: Membership, seen: typing.Optional[SeenTopology], world: FabricFacts
 ) -> list[Finding]:
-    """The managers of a fabric that is known.
+    """Check the managers of a fabric that is known.
 
     :param seen: what a port of the fabric shows; None when none was asked
     """
@@ -44,7 +44,7 @@ def check_managers(
 
 
 def _of_members(membership: Membership, world: FabricFacts) -> dict[str, SubnetManager]:
-    """What the ports of the members see."""
+    """Return the subnet managers that the ports of the members see."""
     ports = {
         (name, member.hca.rdma_device, member.port.number)
         for name, members in membership.members.items()
@@ -380,7 +380,7 @@ def _rivals(
 def _nobody_answers(
     fabric: Fabric, silent: typing.Mapping[str, typing.Sequence[SeenSubnet]], world: FabricFacts
 ) -> Finding:
-    """What the port says of itself at which the manager was: it hangs, it has ended, or there is no way to it."""
+    """Report the state of the port at which the manager was: it hangs, it has ended, or there is no way to it."""
     ports = "; ".join(
         f"{name} {some([seen.rdma_device for seen in subnets])}"
         for name, subnets in list(silent.items())[:6]

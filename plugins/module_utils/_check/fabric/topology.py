@@ -34,8 +34,8 @@ def check_topology(
     capabilities: typing.Optional[SeenCapabilities],
     world: FabricFacts,
 ) -> list[Finding]:
-    """All that the topology of a fabric shows. What passes is summed up by node or fabric: ten thousand hosts must stay
-    readable."""
+    """Check all that the topology of a fabric shows. What passes is summed up by node or fabric: ten thousand hosts
+    must stay readable."""
     names, ends, way = Names(topology), far_ends(topology), Way(membership, topology)
     return [
         _describe(fabric, topology),
@@ -105,7 +105,7 @@ def _check_hcas(fabric: Fabric, membership: Membership, ends: Ends, names: Names
 def _check_capabilities(
     fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names
 ) -> Finding:
-    """A warning that sums up the whole fabric, others' links among it; fabric.rate fails for each of ours."""
+    """Return a warning that sums up the whole fabric, others' links among it; fabric.rate fails for each of ours."""
     expected = "each link as wide and fast as both of its ends support"
     if capabilities is None or capabilities.error is not None:
         why = (
@@ -261,7 +261,7 @@ def _check_cables(
 
 
 def _check_guids(fabric: Fabric, membership: Membership, topology: Topology, names: Names) -> list[Finding]:
-    """A GUID that two devices have: a port with two cables in the topology, or one node GUID at two nodes."""
+    """Report a GUID that two devices have: a port with two cables in the topology, or one node GUID at two nodes."""
     expected = "each GUID at one device"
     remedy = "Give one of the two its own GUID back (mstflint -guid), or replace the board; switch it off until then."
     findings = list(_check_cables(fabric, topology, names, expected, remedy))

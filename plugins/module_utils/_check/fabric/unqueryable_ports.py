@@ -35,8 +35,8 @@ _BARRIERS: dict[str, tuple[str, str]] = {
 
 
 def not_asked(fabric: Fabric, name: str, world: FabricFacts) -> tuple[Hca, ...]:
-    """The HCAs of a node that may be on a fabric, have a link, and could not be asked; all that have a link when the
-    node gave no answer at all."""
+    """Return the HCAs of a node that may be on a fabric, have a link, and could not be asked; all that have a link when
+    the node gave no answer at all."""
     hcas = candidates(fabric, world.nodes[name])
     if name not in world.subnets:
         return tuple(hca for hca in hcas if any(port.link_layer == "InfiniBand" and port.linked for port in hca.ports))
@@ -54,7 +54,7 @@ def _is_mute(ports: typing.Sequence[SeenSubnet]) -> bool:
 
 
 def cause(nodes: typing.Sequence[str], world: FabricFacts) -> tuple[str, str]:
-    """Why the ports of these nodes could not be asked, and what to do about it, by its layer."""
+    """Return why the ports of these nodes could not be asked, and what to do about it, by its layer."""
     missing = [name for name in nodes if name not in world.subnets]
     if missing:
         why = f"{some(missing)} did not answer subnet_manager_info, so nobody knows what the ports see."

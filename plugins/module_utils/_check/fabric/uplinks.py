@@ -27,8 +27,8 @@ def switch_links(topology: Topology) -> list[Link]:
 
 
 def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) -> list[Finding]:
-    """A leaf with fewer links to other switches than the intent says, else than most of the leaves that share a switch
-    with it.
+    """Report a leaf with fewer links to other switches than the intent says, else than most of the leaves that share a
+    switch with it.
 
     Only leaves with HCAs of the fabric are compared: one for storage is built otherwise. What all of them lack, such as
     one spine, only the intent tells. A leaf with fewer HCAs than the others needs fewer links: one of which no HCA has
@@ -123,8 +123,8 @@ def _compare_uplinks(
 
 
 def _leaves_by_neighbours(uplinks: typing.Mapping[str, _Uplinks]) -> dict[int, list[str]]:
-    """The leaves, by those that share a switch with them, themselves among these: one bit for each, in the order of the
-    leaves."""
+    """Return the leaves, by those that share a switch with them, themselves among these: one bit for each, in the order
+    of the leaves."""
     below: dict[str, int] = {}
     for number, leaf in enumerate(uplinks):
         for guid in uplinks[leaf]:
@@ -210,12 +210,12 @@ def _hcas_by_leaf(topology: Topology) -> typing.Counter[str]:
 
 
 def _usual(numbers: typing.Iterable[int]) -> int:
-    """The most frequent one; of several the largest, since what is missing can't be more than there was."""
+    """Return the most frequent one; of several the largest, since what is missing can't be more than there was."""
     return _most_frequent(collections.Counter(numbers))
 
 
 def _usual_beside(numbers: typing.Mapping[int, int], own: int) -> int:
-    """The most frequent one of those beside a leaf.
+    """Return the most frequent one of those beside a leaf.
 
     :param numbers: how many leaves have each number, the leaf itself among them
     :param own: of the leaf

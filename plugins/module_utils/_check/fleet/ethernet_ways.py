@@ -54,7 +54,7 @@ class Unheard(typing.NamedTuple):
 def ethernet_ways(
     membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]] = None
 ) -> tuple[typing.Optional[PathTable], str]:
-    """The ways, or None and why none are known: most of its ports heard no switch.
+    """Return the ways, or None and why none are known: most of its ports heard no switch.
 
     :param only: ports that take part, by rail and node; None: all
     """
@@ -98,7 +98,7 @@ def ethernet_ways(
 
 
 def unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
-    """The ports of which it is not known to which switch they are cabled."""
+    """Return the ports of which it is not known to which switch they are cabled."""
     return tuple(
         Unheard(end.node, end.rail, netdev.name if netdev is not None else "", why)
         for end, netdev, _heard, why in _found(membership, neighbours, None)
@@ -109,7 +109,7 @@ def unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unhea
 def _found(
     membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]]
 ) -> list[_Found]:
-    """What is known of each port that takes part."""
+    """Return what is known of each port that takes part."""
     ports = [
         (End(node, member.rail, f"{node} {_interface(member)}", 0), *_seen(member, neighbours.get(node)))
         for node, members in membership.members.items()
@@ -122,14 +122,14 @@ def _found(
 
 
 def _interface(member: Member) -> str:
-    """By which the end is told from others of its node."""
+    """Return the name by which the end is told from others of its node."""
     return next((netdev.name for netdev in member.hca.all_netdevs), member.hca.name)
 
 
 def _seen(
     member: Member, observed: typing.Optional[ObservedNeighbours]
 ) -> tuple[typing.Optional[Netdev], typing.Optional[SwitchPort], str]:
-    """The interface of a port, the port of the switch at its cable, and why that is not known."""
+    """Return the interface of a port, the port of the switch at its cable, and why that is not known."""
     netdevs = member.hca.all_netdevs
     if not netdevs:
         return None, None, "its HCA shows no network interface"
@@ -157,7 +157,7 @@ def _seen(
 
 
 def _errors(value: NodeNeighbours, netdev: Netdev) -> str:
-    """Why it could not listen."""
+    """Return why it could not listen."""
     mine = [error for error in value.errors if error.startswith(f"LLDP on {netdev.name}:")]
     return f" ({both_ends(mine[0], _MOST_ERROR)})" if mine else ""
 
@@ -182,7 +182,7 @@ def _switch(port: SwitchPort) -> _Switch:
 
 
 def _names(switches: typing.Iterable[_Switch]) -> dict[_Switch, str]:
-    """What a reader calls them: by their name, and by their chassis as well where two have one name."""
+    """Return the names of switches: the name alone, and by their chassis as well where two have one name."""
     known = list(switches)
     counted = collections.Counter(system for _chassis, system in known)
     return {

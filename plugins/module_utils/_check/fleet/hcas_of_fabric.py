@@ -65,8 +65,8 @@ class Membership:
 
 
 def selects(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str]] = None) -> bool:
-    """Whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are never
-    selected.
+    """Return whether the intent's lists allow this HCA: it must fit each selector that is given. Virtual functions are
+    never selected.
 
     :param names: by which an interface of it may be selected; None: of all of its interfaces
     """
@@ -82,8 +82,8 @@ def selects(select: Select, hca: Hca, names: typing.Optional[typing.Sequence[str
 
 
 def candidates(fabric: Fabric, node: NodeHcas) -> tuple[Hca, ...]:
-    """The HCAs of a node that could be members, judged without a subnet manager: link layer of the profile, and what
-    the intent's lists allow."""
+    """Return the HCAs of a node that could be members, judged without a subnet manager: link layer of the profile, and
+    what the intent's lists allow."""
     chosen = [
         hca
         for hca in node.hcas
@@ -102,7 +102,7 @@ def candidates(fabric: Fabric, node: NodeHcas) -> tuple[Hca, ...]:
 
 
 def resolve(fabric: Fabric, nodes: Nodes, subnets: Subnets) -> Membership:
-    """The members of one fabric.
+    """Return the members of one fabric.
 
     InfiniBand: of the groups of HCAs that see the same manager, the one that has ``hcas_per_node`` HCAs on every node;
     else the only one that has them on some node, so that a port that is down is missed by name and the fabric is still
@@ -185,7 +185,7 @@ def masters_of(subnets: typing.Iterable[SeenSubnet]) -> dict[tuple[str, int], st
 
 
 def _together(of_managers: typing.Sequence[Pairs]) -> Pairs:
-    """The HCAs of a node that see one of several managers, each once."""
+    """Return the HCAs of a node that see one of several managers, each once."""
     chosen: dict[str, Pair] = {}
     for pairs in of_managers:
         for hca, port in pairs:
@@ -208,8 +208,8 @@ def _number(fabric: Fabric, guids: tuple[str, ...], chosen: Group, possible: Sea
 
 
 def _possible(fabric: Fabric, nodes: Nodes, chosen: Group, groups: typing.Mapping[str, Group]) -> dict[str, list[Hca]]:
-    """The members, and the HCAs that see no manager. An address that is on another fabric on some node is so, by its
-    slot, on all of its kind."""
+    """Return the members, and the HCAs that see no manager. An address that is on another fabric on some node is so, by
+    its slot, on all of its kind."""
     mine = {name: {hca.name for hca, _port in pairs} for name, pairs in chosen.items()}
     others = {
         address_of(hca)

@@ -52,8 +52,8 @@ class _ClaimedPort:
 
 
 def false_claims(membership: Membership, nodes: Nodes, subnets: Subnets, topologies: Topologies) -> tuple[Claim, ...]:
-    """The LIDs that several ports of one subnet tell, and those that the topology shows at another port, in the order
-    of the LIDs.
+    """Return the LIDs that several ports of one subnet tell, and those that the topology shows at another port, in the
+    order of the LIDs.
 
     Virtual functions have the LID of their physical one. What the topology shows at the GUID of a port is proven;
     without it, of two ports neither is.
@@ -84,7 +84,7 @@ def _says(ports: typing.Sequence[_ClaimedPort], lid: int) -> str:
 
 
 def _claimed_ports(membership: Membership, nodes: Nodes, subnets: Subnets) -> typing.Iterator[_ClaimedPort]:
-    """The ports of physical functions that see a manager of the fabric and tell a LID, members or not."""
+    """Yield the ports of physical functions that see a manager of the fabric and tell a LID, members or not."""
     for name, node in nodes.items():
         masters = masters_of(subnets.get(name, ()))
         for hca, port in _ports(node.hcas):

@@ -48,8 +48,8 @@ Function = tuple[str, str]
 
 
 def sustained_gbps(speed: float, width: int, payload: int = USUAL_PAYLOAD) -> float:
-    """What the packets of a PCIe link leave for data, in Gb/s: 57.6 of the 63.0 of 8 GT/s x8, and nine tenths of that
-    for a while.
+    """Return the rate that the packets of a PCIe link leave for data, in Gb/s: 57.6 of the 63.0 of 8 GT/s x8, and nine
+    tenths of that for a while.
 
     :param speed: in GT/s
     :param payload: of a packet, in bytes; more than USUAL_PAYLOAD counts as that
@@ -117,7 +117,7 @@ def line_rates(
     topologies: typing.Mapping[str, ObservedTopologies],
     in_pods: typing.Mapping[Function, float],
 ) -> tuple[LineRates, str]:
-    """The links of the HCAs of a fabric, and why there are none where the fabric could not be made out.
+    """Return the links of the HCAs of a fabric, and why there are none where the fabric could not be made out.
 
     :param nodes: HCAs of each node that could be read
     :param subnets: what the ports of each node see
@@ -150,7 +150,7 @@ def line_rates(
 
 
 def pcie_of(link: PcieLink) -> Pcie:
-    """What a PCIe link carries, and could.
+    """Return the rate that a PCIe link carries, and the rate that it could carry.
 
     A port above that claims less than what runs through it is one that a hypervisor made up. What no link can have is
     not known: a floor never comes from it.
@@ -201,7 +201,7 @@ def pcie_of(link: PcieLink) -> Pcie:
 
 
 def most_of_pcie(raw_gbps: float, payload: typing.Optional[int]) -> float:
-    """The most that a PCIe link can carry of data, in Gb/s: nothing measured may be above it.
+    """Return the most that a PCIe link can carry of data, in Gb/s: nothing measured may be above it.
 
     :param raw_gbps: speed x width less the encoding
     :param payload: of its packets, in bytes; None where it is not known. A small one counts as usual: a virtual machine
@@ -252,8 +252,8 @@ def _infiniband(seen: typing.Optional[SeenTopology], why: str, members: typing.S
 
 
 def _better(rate: float, width: typing.Optional[int], words: str) -> typing.Optional[float]:
-    """The rate of a port that could be ``12X`` or ``106.25 Gbps`` a lane, or both; None where that text says something
-    else."""
+    """Return the rate of a port that could be ``12X`` or ``106.25 Gbps`` a lane, or both; None where that text says
+    something else."""
     lanes, speed = _WIDTH.search(words), _SPEED.search(words)
     if not width or not (lanes or speed):
         return None
@@ -268,8 +268,8 @@ def _better(rate: float, width: typing.Optional[int], words: str) -> typing.Opti
 
 
 def _ethernet(hcas: typing.Sequence[tuple[Hca, typing.Optional[float]]]) -> list[_Link]:
-    """The same of each NIC. What its port supports says nothing of the switch's; a port of the same kind that runs
-    faster says that it can."""
+    """Return the same of each NIC. What its port supports says nothing of the switch's; a port of the same kind that
+    runs faster says that it can."""
     ports = [_ethernet_port(hca, in_pod) for hca, in_pod in hcas]
     best: dict[typing.Optional[float], float] = {}
     for now, card, _partner in ports:

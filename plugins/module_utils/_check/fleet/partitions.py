@@ -24,7 +24,7 @@ class Apart(typing.NamedTuple):
 
 
 def apart(sender: typing.Sequence[str], receiver: typing.Sequence[str]) -> typing.Optional[Apart]:
-    """Why two ports are kept apart; None when they are not, or when the keys of one were not read.
+    """Return why two ports are kept apart; None when they are not, or when the keys of one were not read.
 
     :param sender: its partition keys that are set, ``0xffff``, in the order of its table
     """

@@ -39,14 +39,14 @@ def end_of(end: LinkEnd) -> End:
 
 
 def could_be(capabilities: typing.Optional[SeenCapabilities]) -> dict[End, str]:
-    """What the links below their capability could be, in the words of iblinkinfo, by the end that it names; nothing
-    where it gave no answer."""
+    """Return the possible rates of the links below their capability, in the words of iblinkinfo, by the end that it
+    names; nothing where it gave no answer."""
     slow = capabilities.slow if capabilities is not None and capabilities.error is None else ()
     return {(port.guid, port.port): port.could_be for port in slow}
 
 
 def places(membership: Membership, topologies: Topologies) -> dict[tuple[str, str], Place]:
-    """The place of each member of a fabric, by node and name of the HCA (its RDMA device where there is one).
+    """Return the place of each member of a fabric, by node and name of the HCA (its RDMA device where there is one).
 
     :param topologies: answer of fabric_info of each node; empty where none was asked for, as on Ethernet: then no leaf
         is known
@@ -92,14 +92,14 @@ def far_ends(topology: Topology) -> dict[str, tuple[LinkEnd, Link]]:
 
 
 def topology_of(membership: Membership, topologies: Topologies) -> tuple[typing.Optional[Topology], str]:
-    """The topology that was seen from a member of the fabric, or None and why there is none."""
+    """Return the topology that was seen from a member of the fabric, or None and why there is none."""
     seen, why = seen_from(membership, topologies)
     return (seen.topology, why) if seen else (None, why)
 
 
 def seen_from(membership: Membership, topologies: Topologies) -> tuple[typing.Optional[SeenTopology], str]:
-    """What a member of the fabric shows of it: the first with a topology, else the first at all; and why there is no
-    topology."""
+    """Return the topology that a member of the fabric shows: the first with a topology, else the first at all; and why
+    there is no topology."""
     _node, seen, why = seen_at(membership, topologies)
     return seen, why
 
@@ -124,7 +124,7 @@ def seen_at(membership: Membership, topologies: Topologies) -> tuple[str, typing
 
 
 def families_of(membership: Membership) -> tuple[tuple[str, ...], ...]:
-    """Nodes whose HCAs on the fabric sit in the same slots, the largest group first."""
+    """Return the nodes whose HCAs on the fabric sit in the same slots, the largest group first."""
     seats = {
         name: {member.hca.pci.address for member in members if member.hca.pci}
         for name, members in membership.members.items()
@@ -133,8 +133,8 @@ def families_of(membership: Membership) -> tuple[tuple[str, ...], ...]:
 
 
 def by_leaf(membership: Membership, topologies: Topologies) -> Membership:
-    """The rails as they are cabled: servers of another model have their HCAs in another order, and the leaf tells which
-    rail each is on.
+    """Return the rails as they are cabled: servers of another model have their HCAs in another order, and the leaf
+    tells which rail each is on.
 
     The rails of the most frequent model stay. Those of another one take the numbers of the leaves that most of its
     nodes share with it. A leaf with HCAs of several rails tells nothing. Without a topology the rails stay as they are.
@@ -165,7 +165,7 @@ _Ends = typing.Mapping[str, tuple[LinkEnd, Link]]
 
 
 def _rails_of_leaves(nodes: typing.Iterable[typing.Sequence[Member]], ends: _Ends) -> dict[str, int]:
-    """The rail of most HCAs of each leaf; nothing of a leaf where none has most."""
+    """Return the rail of most HCAs of each leaf; nothing of a leaf where none has most."""
     count: dict[str, typing.Counter[int]] = {}
     for rail, leaf in _leaves(nodes, ends):
         count.setdefault(leaf, collections.Counter())[rail] += 1

@@ -32,7 +32,8 @@ def ways_of(
     neighbours: typing.Optional[Neighbours] = None,
     across: bool = False,
 ) -> tuple[typing.Optional[PathTable], str]:
-    """The ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread`` says so.
+    """Return the ways, or None and why none are known. Where switches may choose among several ways, ``Ways.spread``
+    says so.
 
     :param topologies: answer of fabric_info of each node
     :param only: ports that take part, by rail and node; None: all
@@ -75,7 +76,7 @@ def ways_of(
 def coverage_finding(
     check: str, fabric: Fabric, ways: PathTable, used: Coverage, remedy: str, note: str = ""
 ) -> Finding:
-    """Which links tests went over. One that none went over is not known to be good.
+    """Report the links that tests went over. One that none went over is not known to be good.
 
     :param check: id of the finding
     :param note: what else is known of the ways
@@ -97,6 +98,6 @@ def coverage_finding(
 
 
 def listed(names: typing.Sequence[str], between: str) -> str:
-    """The first of them, and how many more there are."""
+    """Return the first of them, and how many more there are."""
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return between.join(names[:MOST_NAMES]) + more

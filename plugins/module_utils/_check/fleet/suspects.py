@@ -67,7 +67,7 @@ class Trial(typing.NamedTuple):
 
 
 class Suspect(typing.NamedTuple):
-    """What explains some failed trials.
+    """A component that explains some failed trials.
 
     :ivar elements: more than one: the trials cannot tell them apart. Empty: nothing stands out in what is left
     :ivar failed: trials over it that failed
@@ -82,8 +82,8 @@ class Suspect(typing.NamedTuple):
 
 
 def trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial:
-    """A trial between two HCAs of a fabric, with all that it depends on. Without a topology no leaf is known, and none
-    is suspected."""
+    """Return a trial between two HCAs of a fabric, with all that it depends on. Without a topology no leaf is known,
+    and none is suspected."""
     # hundreds of thousands of these are made for a large fabric
     one, other = f"{client.node} {client.hca}", f"{server.node} {server.hca}"
     elements = [
@@ -106,13 +106,13 @@ def trial(fabric: str, client: Place, server: Place, passed: bool) -> Trial:
 
 
 def named(elements: typing.Sequence[Element]) -> str:
-    """What a reader calls a suspect: HCA worker-1 mlx5_0 or leaf leaf-1."""
+    """Return the name of a suspect: HCA worker-1 mlx5_0 or leaf leaf-1."""
     return " or ".join(f"{_CALLED[element.kind]} {element.name}" for element in elements)
 
 
 def links_of(element: Element, topology: typing.Optional[Topology]) -> str:
-    """The links that are meant by uplinks and leaves, with the port at each end; empty for other kinds, and without a
-    topology."""
+    """Return the links that are meant by uplinks and leaves, with the port at each end; empty for other kinds, and
+    without a topology."""
     if topology is None or element.kind not in ("uplinks", "leaves"):
         return ""
     names = {node.guid: node.called for node in topology.nodes}
@@ -137,8 +137,8 @@ def _link(near: LinkEnd, far: LinkEnd, names: typing.Mapping[str, str]) -> str:
 
 
 def suspects(trials: typing.Sequence[Trial], most: int = MOST_SUSPECTS) -> tuple[Suspect, ...]:
-    """The fewest elements that explain the failed trials, the strongest first. Every failed trial is explained by
-    exactly one suspect.
+    """Return the fewest elements that explain the failed trials, the strongest first. Every failed trial is explained
+    by exactly one suspect.
 
     :param trials: the passed ones too: they exonerate what they ran over
     :param most: what so many suspects do not explain is the last one, without an element
@@ -171,7 +171,7 @@ def _strongest(
     everything: int,
     elements: int,
 ) -> typing.Optional[Element]:
-    """The element to suspect first.
+    """Return the element to suspect first.
 
     One without a passing trial comes before one that has some: two bad HCAs are two HCAs, and not one half-bad node.
     What chance may have made counts only when nothing passed over it; a fabric of two nodes has no more to tell.

@@ -21,7 +21,7 @@ from . import gpudirect
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
     :ivar proofs: of locked memory
@@ -45,7 +45,7 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """The limit that the intent asks for, and its proof on each node and RDMA fabric."""
+    """Check the limit that the intent asks for, and its proof on each node and RDMA fabric."""
     memlock = intent.cluster.host.memlock
     findings: list[Finding] = []
     for name in facts.nodes:
@@ -119,7 +119,7 @@ def _kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iter
 
 
 def proven(intent: Intent) -> tuple[Fabric, ...]:
-    """The fabrics on which memory can be registered."""
+    """Return the fabrics on which memory can be registered."""
     return tuple(fabric for fabric in intent.fabrics if carries_rdma(fabric))
 
 

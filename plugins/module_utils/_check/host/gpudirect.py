@@ -80,7 +80,7 @@ def check(
 
 
 def _no_dma_buf(kernel: str, driver: GpuDriver) -> typing.Iterator[str]:
-    """Why not, in words; nothing when it is there."""
+    """Return why DMA-BUF is not available, in words; nothing when it is."""
     number = re.match(r"([0-9]{1,4})\.([0-9]{1,4})", kernel)
     if number is None:
         yield f"the kernel's version is not known ({kernel})"

@@ -147,12 +147,12 @@ _WHOLE = "Give the whole log, from the first line on, of every pod; one file a p
 
 
 def whole_job(log: NcclLog) -> typing.Optional[NcclCommunicator]:
-    """The largest communicator: that of all ranks."""
+    """Return the largest communicator: that of all ranks."""
     return max((item for item in log.communicators if item.size), key=lambda item: item.size or 0, default=None)
 
 
 def spans_nodes(communicator: NcclCommunicator) -> bool:
-    """Whether its ranks are on several nodes."""
+    """Return whether its ranks are on several nodes."""
     return len({rank.host for rank in communicator.ranks}) > 1 or any(
         (rank.nodes or 1) > 1 for rank in communicator.ranks
     )
@@ -303,7 +303,7 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
 
 
 def subject_of(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]) -> str:
-    """A rank in the field's words; ``communicator`` unless it is that of the whole job."""
+    """Return a rank in the field's words; ``communicator`` unless it is that of the whole job."""
     return f"{rank.host} rank {rank.rank}" + (f" of communicator {communicator.name}" if communicator else "")
 
 
@@ -356,7 +356,7 @@ def _version(log: NcclLog) -> Finding:
 
 
 def _job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
-    """The number of ranks, said by the ranks, against what was asked for."""
+    """Return the number of ranks, said by the ranks, against what was asked for."""
     job, expected = whole_job(log), f"{wanted} ranks" if wanted is not None else "a communicator"
     if job is None:
         why = "No rank said who it is: NCCL never began to make a communicator, or the beginning of the log is missing."
@@ -464,7 +464,7 @@ def _transport(
 
 
 def _fallback(process: NcclProcess, log: NcclLog) -> tuple[str, str]:
-    """Why NCCL took TCP."""
+    """Return why NCCL took TCP."""
     said = process.environment
     if said.get("NCCL_IB_DISABLE", "0") != "0":
         return (
@@ -613,7 +613,7 @@ def _failed_completion(failed: Completion, problem: NcclProblem, log: NcclLog) -
 
 
 def _has_cause(log: NcclLog) -> bool:
-    """Whether the log has a failed completion that is no consequence."""
+    """Return whether the log has a failed completion that is no consequence."""
     seen = (completion(problem.text) for problem in log.problems if problem.kind in _COMPLETIONS)
     return any(failed is not None and failed.status != FLUSHED for failed in seen)
 
@@ -639,7 +639,7 @@ def _link_of(failed: Completion, problem: NcclProblem, log: NcclLog) -> Link:
 
 
 def _summary(rank: NcclRank) -> str:
-    """The ways of a rank, with how many connections go each."""
+    """Return the ways of a rank, with how many connections go each."""
     lines: dict[str, int] = {}
     for route in rank.routes:
         lines[way(route)] = lines.get(way(route), 0) + route.lines

@@ -61,7 +61,7 @@ def _with_uses(
 
 
 def _uses(namespace: str, claim: PodClaim, known: DeviceClaims, request: str = "") -> tuple[Use, ...]:
-    """What the devices of a claim are; that can't be told where the claim is not known.
+    """Return the uses of the devices of a claim; unknown where the claim is not known.
 
     :param request: of the claim, whose devices alone are meant; empty: all
     """
@@ -94,7 +94,7 @@ def check_device_claims(scope: Scope, known: DeviceClaims) -> typing.Iterator[Fi
 
 
 def _doubted(finding: Finding) -> Finding:
-    """The same where objects are left out that can't be read: what lacks may be one of them."""
+    """Return the same where objects are left out that can't be read: what lacks may be one of them."""
     return (
         dataclasses.replace(finding, status=UNKNOWN, why=f"{finding.why} Or it is one that can't be read.")
         if finding.status == FAIL

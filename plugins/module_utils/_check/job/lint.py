@@ -38,7 +38,7 @@ def lint(
     runtimes: typing.Sequence[Resource] = (),
     world: typing.Optional[JobSurroundings] = None,
 ) -> tuple[Finding, ...]:
-    """Findings on jobs: on each pod template one at least for each rule.
+    """Return findings on jobs: on each pod template one at least for each rule.
 
     :param resources: the jobs
     :param runtimes: what stands beside them: runtimes to which TrainJobs among them refer, and claims of devices
@@ -113,8 +113,8 @@ def objects_of(resources: typing.Iterable[Resource], runtimes: typing.Sequence[R
 
 
 def jobs_of(resources: typing.Iterable[Resource]) -> tuple[Resource, ...]:
-    """Those that pods are made of. A runtime counts where no TrainJob stands beside it, and what can't be read counts
-    as well."""
+    """Return those that pods are made of. A runtime counts where no TrainJob stands beside it, and what can't be read
+    counts as well."""
     resources = tuple(resources)
     beside = any(item.get("kind") == "TrainJob" for item in resources)
     return tuple(item for item in resources if _may_be_job(item) and not (beside and item.get("kind") in RUNTIMES))

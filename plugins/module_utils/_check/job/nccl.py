@@ -353,7 +353,7 @@ class Choice:
 
 
 def _named(names: typing.Sequence[str]) -> str:
-    """Names of a list that somebody wrote, for each node and each pod again."""
+    """Return the names of a list that somebody wrote, for each node and each pod again."""
     return cut(folded(names), _SHOWN)
 
 

@@ -88,7 +88,7 @@ def check_networks(scope: Scope) -> typing.Iterator[Finding]:
 
 
 def _by_claim(scope: Scope) -> Finding:
-    """A network that claims bring, without the annotation."""
+    """Judge a network that claims bring, without the annotation."""
     check, expected = "job.networks", "a secondary network that is there"
     names = ", ".join(sorted({item.name for container in scope.workers for item in container.device_claims}))
     if "network" in scope.claimed:

@@ -22,7 +22,7 @@ from ..fleet.hcas_of_fabric import resolve
 
 @dataclasses.dataclass(frozen=True)
 class Ground:
-    """What a map is held against.
+    """The data with which a map is compared.
 
     :ivar netdevs: all netdevs of each node that was read
     :ivar unread: nodes that were not, each with the reason
@@ -56,7 +56,7 @@ def ground_of(
     hcas: typing.Mapping[str, ObservedHcas],
     subnets: typing.Mapping[str, ObservedSubnets],
 ) -> Ground:
-    """What a map is held against, out of the answers of the nodes.
+    """Return the data with which a map is compared, from the answers of the nodes.
 
     :param fabric: None where the map is of a network that the intent does not have
     """
@@ -75,7 +75,7 @@ def ground_of(
 
 
 def lint(name: str, found: NicMap, ground: Ground) -> tuple[Finding, ...]:
-    """Findings on a map, one at least for each rule.
+    """Return findings on a map, one at least for each rule.
 
     :param name: of the map, for a reader
     """

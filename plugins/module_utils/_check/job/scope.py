@@ -36,7 +36,7 @@ class Scope:
 
     @property
     def workers(self) -> tuple[Container, ...]:
-        """The containers that compute: those with GPUs, else those for which somebody set NCCL's variables, else
+        """Return the containers that compute: those with GPUs, else those for which somebody set NCCL's variables, else
         all."""
         found = [item for item in self.template.containers if has_gpus(item)]
         found = found or [
@@ -62,18 +62,17 @@ class Scope:
 
     @property
     def claimed(self) -> frozenset[str]:
-        """What the claims of the containers that compute bring them."""
+        """Return the uses of the devices that claims give to the containers that compute."""
         return frozenset(use for container in self.workers for use in container.claimed)
 
     @property
     def claims_network(self) -> bool:
-        """Whether a claim brings the containers that compute devices of a network, or devices of which nobody knows
-        what they are."""
+        """Return whether a claim gives devices of a network, or unknown devices, to the containers that compute."""
         return bool(self.claimed & {"network", "unknown"})
 
     @property
     def computes(self) -> bool:
-        """Whether the pods use the network of the job. The launcher of an MPIJob does not."""
+        """Return whether the pods use the network of the job. The launcher of an MPIJob does not."""
         return bool(
             self.template.networks
             or self.devices
@@ -83,12 +82,13 @@ class Scope:
 
     @property
     def tcp(self) -> bool:
-        """Whether the job switches RDMA off by NCCL_IB_DISABLE."""
+        """Return whether the job switches RDMA off by NCCL_IB_DISABLE."""
         disable = self.value("NCCL_IB_DISABLE")
         return disable is not None and disable.value is not None and read_integer(disable.value) != 0
 
     def value(self, name: str) -> typing.Optional[Variable]:
-        """The last setting of a variable in the containers that compute; what only a shell knows is no setting."""
+        """Return the last setting of a variable in the containers that compute; what only a shell knows is no
+        setting."""
         found = [item for container in self.workers for item in container.environment if item.name == name]
         return next((item for item in reversed(found) if item.value is not None or item.place.endswith(".env")), None)
 

@@ -55,7 +55,7 @@ _SHARED = (
 def check(
     resources: typing.Sequence[Resource], runtimes: typing.Sequence[Resource], world: JobSurroundings, stack: Stack
 ) -> tuple[Finding, ...]:
-    """Findings on what these jobs need; a job that can't be read is the linter's.
+    """Return findings on what these jobs need; a job that can't be read is the linter's.
 
     :param runtimes: to which TrainJobs among them refer
     """
@@ -274,7 +274,7 @@ def _quotas(job: Workload, subject: str, queue: ClusterQueue) -> typing.Iterator
 
 
 def _demand(job: Workload) -> dict[str, decimal.Decimal]:
-    """What all pods of a job ask for."""
+    """Return the resources that all pods of a job request."""
     found: dict[str, decimal.Decimal] = collections.defaultdict(decimal.Decimal)
     for template in job.templates:
         for container in template.containers:

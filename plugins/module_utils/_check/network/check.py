@@ -41,7 +41,7 @@ _CHECKS = {
 
 @dataclasses.dataclass(frozen=True)
 class LintFacts:
-    """What the linter said of the objects that would be applied.
+    """The result of the linter for the objects that would be applied.
 
     :ivar held: fabrics that were not applied, each with the reason
     :ivar errors: what the linter could not read, and why
@@ -54,7 +54,7 @@ class LintFacts:
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
     :ivar applied: what became of each object
@@ -87,18 +87,18 @@ class Facts:
 
     @property
     def unwritten(self) -> bool:
-        """Whether nothing was written, so that nothing can have come of it."""
+        """Return whether nothing was written."""
         return self.check_mode or not self.allowed
 
     @property
     def linted(self) -> LintFacts:
-        """What the linter found; nothing where it did not run."""
+        """Return the result of the linter; empty where it did not run."""
         return self.lint or LintFacts()
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Whether the addresses are free, what the linter said, what it does to the nodes, then a finding for each object,
-    then one for each fabric and node."""
+    """Check that the addresses are free, report the linter and the disruption of the nodes, then return a finding for
+    each object, and one for each fabric and node."""
     findings = [*ipam.check(intent, facts.nodes, facts.ipam), *_lint_read(facts.lint), *facts.linted.findings]
     findings += plan.findings(intent.cluster, facts.plan, facts.nodes)
     findings += [_shared(item) for item in facts.applied if not item.fabric]
@@ -176,8 +176,8 @@ def _objects(fabric: Fabric, facts: Facts) -> list[Finding]:
 
 
 def _leftovers(intent: Intent, facts: Facts) -> typing.Iterator[Finding]:
-    """What an earlier intent left. An object of a fabric that was held back or could not be written is not one: nobody
-    knows yet what becomes of it."""
+    """Report what an earlier intent left. An object of a fabric that was held back or could not be written is not one:
+    nobody knows yet what becomes of it."""
     check_id, expected = "network.leftover", "an object that the intent asks for"
     seen = facts.leftovers
     if seen is None or seen.errors:
@@ -376,7 +376,7 @@ def _allocatable(fabric: Fabric, name: str, facts: Facts) -> Finding:
 
 
 def _ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
-    """Whether pods of the node can be attached, where no virtual functions are counted."""
+    """Check that pods of the node can be attached, where no virtual functions are counted."""
     subject, expected = f"{fabric.name} {name}", "all that pods need to be attached"
     seen = _seen(fabric, name, facts.sync)
     refused = next(
@@ -409,7 +409,7 @@ def _ready(fabric: Fabric, name: str, facts: Facts) -> Finding:
 
 
 def _unasked(fabric: Fabric, facts: Facts) -> tuple[str, str]:
-    """Why nobody waited for the fabric."""
+    """Return why the stage did not wait for the fabric."""
     refused = next((item for item in facts.applied if item.fabric == fabric.name and item.action == "refused"), None)
     if refused is not None:
         return (

@@ -39,7 +39,7 @@ _TROUBLES = 20
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the nodes that must take part
     :ivar operators: answer of sriov_operator_info; None when there is none
@@ -65,7 +65,7 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings on the cluster as a whole and on each image, then two at least for each node."""
+    """Return findings on the cluster as a whole and on each image, then two at least for each node."""
     seen, cluster = facts.operators, intent.cluster
     if seen is None:
         why = "The API server was not asked, or gave no answer."
@@ -170,7 +170,7 @@ def _installation(cluster: ClusterIntent, seen: OperatorFacts) -> list[Finding]:
 
 
 def _olm(seen: OperatorFacts) -> list[Finding]:
-    """How far OLM is, where it installs the operator. Only a ClusterServiceVersion that has succeeded is an
+    """Check the progress of OLM, where it installs the operator. Only a ClusterServiceVersion that has succeeded is an
     installation."""
     findings = []
     if not seen.olm and any(one.origin == "olm" for one in seen.installations):
@@ -273,13 +273,13 @@ def _pods(seen: OperatorFacts) -> typing.Iterator[Finding]:
 
 
 def _because(seen: OperatorFacts, name: str) -> str:
-    """What the pods of a workload say."""
+    """Describe the messages of the pods of a workload."""
     found = [trouble for trouble in seen.troubles if trouble.startswith(name)]
     return f" Its pods: {'; '.join(found[:3])}." if found else ""
 
 
 def serving(cluster: ClusterIntent, seen: OperatorFacts, nodes: typing.Iterable[str]) -> tuple[str, ...]:
-    """What still keeps the operator from serving these nodes; empty when nothing does.
+    """Return the reasons why the operator does not serve these nodes yet; empty when it does.
 
     Labels are left out: nothing that this stage waits for sets them.
     """
@@ -334,7 +334,7 @@ def _config(seen: OperatorFacts) -> Finding:
 
 
 def _multus(seen: OperatorFacts, nodes: typing.Sequence[str]) -> Finding:
-    """Whether it runs on each of our nodes; a DaemonSet's own numbers take in those of others."""
+    """Check that it runs on each of our nodes; a DaemonSet's own numbers take in those of others."""
     expected = "ready on each node of the inventory, or at work on pods"
     if seen.multus:
         served = {node for work in seen.multus for node in work.nodes}

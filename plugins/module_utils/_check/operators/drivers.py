@@ -198,8 +198,8 @@ def _brings_for(other: DriverPolicy, policy: DriverPolicy) -> bool:
 def _remark(
     policy: DriverPolicy, intent: Intent, hosts: typing.Iterable[DriverHost], hcas: typing.Mapping[str, ObservedHcas]
 ) -> str:
-    """That the kernel's own driver is enough, where it is: it drives the HCAs, and nothing that is asked for needs
-    DOCA-OFED."""
+    """Remark that the kernel's own driver is enough, where it is: it drives the HCAs, and nothing that is asked for
+    needs DOCA-OFED."""
     if policy.kind != NIC or policy.ready or intent.cluster.host.gpudirect == "peermem":
         return ""
     seen = [hcas[host.name].value for host in hosts if host.name in hcas]
@@ -376,7 +376,8 @@ def _system(pool: _Pool) -> typing.Optional[Finding]:
 
 
 def _compiled(pool: _Pool) -> typing.Optional[Finding]:
-    """What it takes to compile. On RHCOS nothing but the driver toolkit, which is a part of the release."""
+    """Check what the driver needs to compile. On RHCOS nothing but the driver toolkit, which is a part of the
+    release."""
     host, key = pool.host, _KEYS[pool.policy.kind][1]
     if host.os == "rhcos" or pool.policy.repositories:
         return None
@@ -406,8 +407,8 @@ def _default_routes(
     platforms: typing.Mapping[str, ObservedPlatform],
     hcas: typing.Mapping[str, ObservedHcas],
 ) -> typing.Iterator[Finding]:
-    """A warning of nodes that lose their way to the API server while the driver of their HCAs is taken out and loaded
-    anew."""
+    """Yield a warning of nodes that lose their way to the API server while the driver of their HCAs is taken out and
+    loaded anew."""
     if policy.kind not in OF_NICS or policy.ready:
         return
     cut, unsure = [], []

@@ -162,7 +162,7 @@ def _pulled(subject: str, named: str, name: ImageReference, seen: Way) -> Findin
 
 
 def _unfit(named: str, name: ImageReference, seen: Way) -> tuple[str, str]:
-    """Why no mirror will be tried, though a rule fits the repository; and what to do."""
+    """Return why no mirror will be tried, though a rule fits the repository; and what to do."""
     fitting = [rule for rule in seen.rules if rule.form == name.form]
     other = "tag" if name.form == "digest" else "digest"
     kind = "ImageDigestMirrorSet" if name.form == "digest" else "ImageTagMirrorSet"
@@ -196,7 +196,7 @@ def _unfit(named: str, name: ImageReference, seen: Way) -> tuple[str, str]:
 
 
 def way(name: ImageReference, seen: ImageFacts) -> Way:
-    """What an entry of registries.conf for a name has the node do."""
+    """Return the mirrors and sources that registries.conf gives for a name."""
     lists = seen.registries
     # one whose mirrors are its source is no rule
     rules = [rule for rule in seen.rules if set(rule.mirrors) - {rule.source}]
@@ -230,8 +230,7 @@ def way(name: ImageReference, seen: ImageFacts) -> Way:
 
 
 def fits(scope: str, repository: str) -> int:
-    """How much of a repository's name an entry of registries.conf stands for, in characters; 0 where it does not
-    fit."""
+    """Return how many characters of a repository's name an entry of registries.conf covers; 0 where it does not fit."""
     if scope.startswith("*."):
         host = repository.partition("/")[0].partition(":")[0]
         return len(host) if host.endswith(scope[1:]) else 0
@@ -240,15 +239,14 @@ def fits(scope: str, repository: str) -> int:
 
 
 def accepts(scope: str, name: ImageReference) -> bool:
-    """Whether a name is one of those that an entry of policy.json is about."""
+    """Return whether an entry of policy.json covers a name."""
     if scope.startswith("*."):
         return fits(scope, name.repository) > 0
     return scope == name.identity or name.repository == scope or name.repository.startswith(f"{scope}/")
 
 
 def _inside(scope: str, outer: str) -> bool:
-    """Whether all that one entry is about is part of what another one is about. [runtime-utils
-    ScopeIsNestedInsideScope]"""
+    """Return whether one entry lies inside of another one. [runtime-utils ScopeIsNestedInsideScope]"""
     if outer.startswith("*.") and not scope.startswith("*."):
         return fits(outer, scope) > 0
     return scope == outer or scope.startswith(f"{outer}/") or (outer.startswith("*.") and scope.endswith(outer[1:]))

@@ -66,7 +66,7 @@ def _unasked(intent: Intent, seen: MirrorFacts) -> typing.Iterator[Finding]:
 
 
 def _wanted(intent: Intent) -> typing.Iterator[tuple[str, str]]:
-    """Names on the mirror, each with what needs it."""
+    """Yield the names on the mirror, each with what needs it."""
     for fabric in intent.fabrics:
         if fabric.pods.image_pull_policy != "Never":
             yield fabric.pods.image, f"pods of fabric {fabric.name}"
@@ -92,7 +92,7 @@ def _wanted(intent: Intent) -> typing.Iterator[tuple[str, str]]:
 
 
 def _identity(image: str) -> str:
-    """The name by which registries are asked; empty for what is no name of an image."""
+    """Return the name by which registries are asked; empty for what is no name of an image."""
     try:
         return reference(image).identity
     except ResourceError:

@@ -11,7 +11,7 @@ from ..._model.olm import OlmFacts, OperatorStatus
 
 
 def check(seen: typing.Optional[OlmFacts]) -> tuple[Finding, ...]:
-    """A finding on each operator that was asked for; none where OLM was asked for nothing."""
+    """Return a finding on each operator that was asked for; none where OLM was asked for nothing."""
     return tuple(map(_operator, seen.operators)) if seen is not None else ()
 
 

@@ -27,8 +27,8 @@ _REALLOC_OFF = "realloc=off"
 
 
 def hidden(hca: Hca) -> bool:
-    """Whether something between the kernel and the function hides that it has SR-IOV: then the BIOS is to blame, and no
-    other check is."""
+    """Return whether something between the kernel and the function hides that it has SR-IOV: then the BIOS is to blame,
+    and no other check is."""
     return hca.sriov is None and hca.sriov_absence == "hidden"
 
 
@@ -135,14 +135,14 @@ def _buses(function: PciEvidence, count: int) -> typing.Optional[tuple[int, int]
 
 
 def _disagree(function: PciEvidence) -> bool:
-    """Whether the kernel has memory for other BARs than the function says, or for none."""
+    """Return whether the kernel has memory for other BARs than the function says, or for none."""
     if function.capability is None or function.memory is None:
         return False
     return not function.memory.placed or bool({*function.memory.placed} - {*function.capability.bars})
 
 
 def _unproven(function: PciEvidence, buses: typing.Optional[tuple[int, int]]) -> str:
-    """What of the proof is not there, where no VF is; empty when all is."""
+    """Return the missing parts of the proof, where no VF is; empty when it is complete."""
     if function.capability is None:
         return (
             "There is no VF yet, and the SR-IOV capability in the configuration space can't be read: only root may read"
@@ -170,7 +170,7 @@ def _open(subject: str, function: PciEvidence, measured: str, question: str, rem
 
 
 def _evidence(function: PciEvidence) -> str:
-    """What it is judged by, and what else of the way to the function a reader may ask for."""
+    """Describe the evidence, and the other links of the path to the function."""
     parts = [
         (
             f"{function.sriov_current} VFs exist"

@@ -33,7 +33,7 @@ _SETTLES = "rdma_cluster.bios with platform_settle: true does all of it, node af
 
 @dataclasses.dataclass(frozen=True)
 class Told:
-    """What the BMC of a node was asked, and says.
+    """The request to the BMC of a node, and its answer.
 
     :ivar error: why it says nothing, or nothing that is of the node
     :ivar states: of what is wanted, by key
@@ -48,15 +48,15 @@ class Told:
     verdict: typing.Optional[Verdict] = None
 
     def bad(self, *keys: Key) -> list[BiosState]:
-        """Those that are certainly not as wanted now."""
+        """Return those that are certainly not as wanted now."""
         return [self.states[key] for key in keys if key in self.states and self.states[key].state in _BAD]
 
 
 def told(
     name: str, observed: typing.Optional[ObservedBios], claims: Claims, wishes: Wanted, functions: bool
 ) -> typing.Optional[Told]:
-    """What the BMC of a node says; None where the inventory names none. The BIOS of a machine that is not proven to be
-    the node says nothing of the node.
+    """Return the answer of the BMC of a node; None where the inventory names none. The BIOS of a machine that is not
+    proven to be the node says nothing of the node.
 
     :param claims: what the nodes call themselves
     :param wishes: what the intent asks of each BIOS
@@ -77,8 +77,8 @@ def told(
 
 
 def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
-    """A finding about an HCA that the node leaves open, by its BMC: only what could not be read is decided so, and
-    never what contradicts itself."""
+    """Return a finding about an HCA that the node leaves open, by its BMC: only what could not be read is decided so,
+    and never what contradicts itself."""
     if said is None:
         return finding
     if said.error:
@@ -99,7 +99,7 @@ def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
 
 
 def explain(finding: Finding, said: typing.Optional[Told], *keys: Key) -> Finding:
-    """A finding about harm that the node shows, with what its BMC says of the settings that lead to it.
+    """Return a finding about harm that the node shows, with what its BMC says of the settings that lead to it.
 
     :param keys: those settings; that of VFs without any
     """
@@ -119,7 +119,7 @@ def explain(finding: Finding, said: typing.Optional[Told], *keys: Key) -> Findin
 
 
 def proven(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
-    """The settings of the BIOS that the node itself shows to be on, whatever its BMC knows of them.
+    """Return the settings of the BIOS that the node itself shows to be on, whatever its BMC knows of them.
 
     :param findings: about the node and its HCAs
     :param ari: whether all of its functions have it on
@@ -247,7 +247,7 @@ def _status(state: BiosState, said: Told, told_of: typing.Container[str], by_nod
 
 
 def _is_left_open(state: BiosState, said: Told) -> bool:
-    """Whether the BIOS does not say if a setting is on that shall be: it has no such attribute, or one that says
+    """Return whether the BIOS does not say if a setting is on that shall be: it has no such attribute, or one that says
     ``Auto``. What waits for a reset is not."""
     waits = any(
         one.pending is not None

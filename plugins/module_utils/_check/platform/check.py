@@ -30,7 +30,7 @@ from . import bios, bmc, firmware, returned, roll
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
@@ -169,7 +169,7 @@ def _answered(nodes: typing.Mapping[str, ObservedHcas]) -> dict[str, NodeHcas]:
 
 
 def _ari_on(name: str, platform: NodePlatform, memberships: typing.Mapping[str, Membership]) -> bool:
-    """Whether the configuration space of each HCA of the node that makes VFs says so."""
+    """Return whether the configuration space of each HCA of the node that makes VFs says so."""
     addresses = {
         member.hca.pci.address for one in memberships.values() for member in one.members.get(name, ()) if member.hca.pci
     }
@@ -201,7 +201,7 @@ def _check_node(
 
 
 def _check_read(name: str, platform: NodePlatform) -> list[Finding]:
-    """What this stage asks for is unknown by itself where it could not be read; the reader is told of the rest too."""
+    """Report facts that could not be read. Those that this stage needs are unknown by themselves."""
     if not platform.errors:
         return []
     why = f"These could not be read, so what they would say is unknown: {'; '.join(platform.errors[:10])}."

@@ -81,7 +81,7 @@ class Wish(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Odd:
-    """What an HCA has otherwise than most of its model.
+    """A value of an HCA that differs from most of its model.
 
     :ivar what: firmware, or the name of a setting
     :ivar count: HCAs that have what is usual, ``of`` those that were compared
@@ -109,7 +109,7 @@ class Group:
 
 @dataclasses.dataclass(frozen=True)
 class Fleet:
-    """What all nodes show.
+    """The firmware of all nodes.
 
     :ivar versions: see :func:`versions`
     :ivar values: see :func:`values`
@@ -130,7 +130,8 @@ class Fleet:
         return self.seen.get((node, address))
 
     def nic(self, node: str, address: str) -> typing.Optional[NicDevice]:
-        """What NVIDIA's operator says of an HCA. The cluster may know the node by another name of the same host."""
+        """Return the report of NVIDIA's operator on an HCA. The cluster may know the node by another name of the same
+        host."""
         return self.nics.get((node, address)) or self.nics.get((_host(node), address))
 
 
@@ -140,7 +141,7 @@ def fleet(
     firmware: typing.Mapping[str, ObservedFirmware],
     nics: NicDevices,
 ) -> Fleet:
-    """What single HCAs are compared with."""
+    """Return the values with which single HCAs are compared."""
     known = tuple(memberships)
     named = {
         (name, address): nic for nic in nics.devices for address in nic.ports for name in (nic.node, _host(nic.node))
@@ -153,8 +154,8 @@ def fleet(
 
 
 def versions(memberships: typing.Iterable[Membership]) -> Versions:
-    """How many HCAs of each model run which firmware, each HCA of the fabrics counted once. Whose model or firmware
-    does not show is in none."""
+    """Count the HCAs of each model by firmware, each HCA of the fabrics counted once. Whose model or firmware does not
+    show is in none."""
     hcas = {
         (node, member.hca.name): member.hca
         for membership in memberships
@@ -170,8 +171,7 @@ def versions(memberships: typing.Iterable[Membership]) -> Versions:
 
 
 def values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Values:
-    """How many HCAs of each model on a fabric have which value in force. Links are compared with their fabric
-    instead."""
+    """Count the HCAs of each model on a fabric by the value in force. Links are compared with their fabric instead."""
     found: dict[tuple[str, _Model, str], typing.Counter[str]] = {}
     for membership in memberships:
         for node, members in membership.members.items():
@@ -186,7 +186,7 @@ def values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Valu
 
 
 def unread(nics: NicDevices) -> typing.Iterator[Finding]:
-    """That NVIDIA's operator could not be asked; the HCAs themselves are judged all the same."""
+    """Report that NVIDIA's operator could not be asked; the HCAs themselves are judged all the same."""
     if nics.errors:
         why = (
             "So whether NVIDIA's NIC configuration operator decides on the firmware is not known:"
@@ -268,7 +268,7 @@ def _version(hca: Hca, fleet: Fleet) -> typing.Iterator[_Objection]:
 
 
 def wishes(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator[Wish]:
-    """What the fabric needs and the intent asks for, by the names that this firmware has for it."""
+    """Return the settings that the fabric needs and the intent asks for, by their names in this firmware."""
     each = seen.setting("PF_NUM_OF_VF_VALID")
     name = "PF_NUM_OF_VF" if each is not None and number(each.next) == 1 else "NUM_OF_VFS"
     yield Wish("SRIOV_EN", "True")
@@ -283,8 +283,8 @@ def wishes(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator
 
 
 def in_force(wish: Wish, setting: Setting, fabric: Fabric, function: PciEvidence) -> typing.Optional[bool]:
-    """Whether a wish is met now: VFs that are offered prove their settings, whatever a tool says. None where nobody
-    knows."""
+    """Return whether a desired setting is in force: VFs that are offered prove their settings, whatever a tool says.
+    None where it is not known."""
     needed = int(wish.value) if wish.least else fabric.virtual_functions
     if wish.needed and not wish.name.startswith(_PORTS) and (function.sriov_total or 0) >= needed:
         return True
@@ -294,8 +294,8 @@ def in_force(wish: Wish, setting: Setting, fabric: Fabric, function: PciEvidence
 def _settings(
     fabric: Fabric, function: PciEvidence, seen: HcaFirmware, nic: typing.Optional[NicDevice], fleet: Fleet
 ) -> typing.Iterator[_Objection]:
-    """What is set against what is wanted. That VFs are offered proves their settings whatever a tool says; what the
-    next reset brings only the tool knows."""
+    """Compare the settings with the desired ones. That VFs are offered proves their settings whatever a tool says; what
+    the next reset brings only the tool knows."""
     wished = tuple(wishes(fabric, seen, fleet.intent))
     for wish in wished:
         setting = seen.setting(wish.name)
@@ -348,7 +348,7 @@ def _settings(
 def _unread_wishes(
     fabric: Fabric, hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], fleet: Fleet
 ) -> typing.Iterator[_Objection]:
-    """What the intent asks for and no tool has read. What the fabric needs shows in the VFs and the link."""
+    """Return the desired settings that no tool has read. What the fabric needs shows in the VFs and the link."""
     if hca.pci is None or hca.pci.vendor != VENDOR:
         return
     known = seen or HcaFirmware(function.address)
@@ -378,7 +378,7 @@ def _unread_wishes(
 
 
 def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: Wish) -> str:
-    """How a setting is made, by whom it is made there."""
+    """Describe how to make a setting, by the component that makes it there."""
     if nic is not None and nic.configured:
         return (
             f"Set {wish.name}={wish.value} in the NicConfigurationTemplate of NicDevice {nic.name}, which decides"
@@ -456,7 +456,7 @@ def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[Grou
 def _waits(
     hca: Hca, function: PciEvidence, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice]
 ) -> typing.Iterator[_Objection]:
-    """A version, or a change of NVIDIA's operator, that is not in force yet."""
+    """Yield a version, or a change of NVIDIA's operator, that is not in force yet."""
     device = hca.pci.device if hca.pci else ""
     running = (seen.running.value if seen and seen.running else None) or hca.firmware
     stored, source = (
@@ -501,7 +501,7 @@ def _told(hca: Hca, seen: typing.Optional[HcaFirmware], nic: typing.Optional[Nic
 
 
 def _usual(hca: Hca, fleet: Fleet) -> tuple[typing.Mapping[str, int], typing.Optional[str]]:
-    """How many of its model run what, and which version is the usual one."""
+    """Return how many HCAs of its model run each version, and the usual version."""
     model = _model(hca)
     counts = fleet.versions.get(model, {}) if model is not None and hca.firmware else {}
     return counts, fleet.usual[model] if model is not None and counts else hca.firmware

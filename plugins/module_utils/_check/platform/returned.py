@@ -70,8 +70,8 @@ def check(
 
 
 def missing(before: NodeHcas, now: NodeHcas) -> tuple[str, ...]:
-    """What a node had and lacks now, in words: physical functions, their RDMA devices, ports that had a link, and how
-    fast those were.
+    """Return what a node had and lacks now, in words: physical functions, their RDMA devices, ports that had a link,
+    and how fast those were.
 
     An HCA is known again by its node GUID, without one by its PCI address: a reset may number the buses anew.
     """

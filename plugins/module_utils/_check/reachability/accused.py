@@ -23,7 +23,7 @@ def check_suspects(
     membership: Membership,
     topologies: typing.Mapping[str, ObservedTopologies],
 ) -> list[Finding]:
-    """What the failing pairs have in common."""
+    """Find what the failing pairs have in common."""
     measured = sum(pair.ping is not None for pair in pairs)
     expected = "no pair fails"
     if not measured:
@@ -78,7 +78,7 @@ def _judge_rest(fabric: Fabric, rest: Suspect, named_before: int) -> Finding:
 
 
 def _some(suspect: Suspect) -> str:
-    """The first of the pairs that a suspect explains, and how many more there are."""
+    """Return the first of the pairs that a suspect explains, and how many more there are."""
     more = f" and {len(suspect.explained) - 3} more" if len(suspect.explained) > 3 else ""
     return ", ".join(f"{one.client} -> {one.server}" for one in suspect.explained[:3]) + more
 
@@ -109,8 +109,8 @@ def _judge_suspect(
 def _next_steps(
     elements: typing.Iterable[Element], where: typing.Mapping[str, Place], topology: typing.Optional[Topology]
 ) -> typing.Iterator[str]:
-    """What to do about all of them: one sentence for the links, each of them once, whichever leaf it is an uplink
-    of."""
+    """Return the next steps for all of them: one sentence for the links, each of them once, whichever leaf it is an
+    uplink of."""
     of_links = [element for element in elements if element.kind in ("uplinks", "leaves")]
     if of_links:
         names = ", ".join(dict.fromkeys(links_of(element, topology) or element.name for element in of_links))
@@ -119,7 +119,7 @@ def _next_steps(
 
 
 def _next_step(element: Element, where: typing.Mapping[str, Place], topology: typing.Optional[Topology]) -> str:
-    """What to do about a suspect; of an HCA with both ends of its cable."""
+    """Return the next step for a suspect; of an HCA with both ends of its cable."""
     name = element.name
     if element.kind == "hca":
         place = where[name]

@@ -36,7 +36,7 @@ _SMALL_LOSS = 0.01
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node
     :ivar subnets: answer of subnet_manager_info of each node
@@ -229,7 +229,7 @@ def _ports(membership: Membership, facts: Facts) -> list[Port]:
 def _judge_scope(
     fabric: Fabric, ports: typing.Sequence[Port], as_client: typing.Mapping[Port, typing.Sequence[Pair]]
 ) -> Finding:
-    """How much was looked at. Whether it is good is said elsewhere."""
+    """Report how many pairs were tested. Other findings judge the pairs."""
     partners = max(len(asked) for asked in as_client.values())
     most = len({port.node for port in ports}) - 1
     packets = [pair.ping.transmitted for asked in as_client.values() for pair in asked if pair.ping and pair.passed]
@@ -243,8 +243,8 @@ def _judge_scope(
 
 
 def _judge_links(fabric: Fabric, pairs: typing.Sequence[Pair], membership: Membership, facts: Facts) -> list[Finding]:
-    """Which links the pings went over, there and back. Stage fabric says why there is no topology, where there is
-    none."""
+    """Report the links that the pings went over, there and back. Stage fabric reports why there is no topology, where
+    there is none."""
     ways, _why = ways_of(fabric, membership, facts.topologies)
     if ways is None:
         return []

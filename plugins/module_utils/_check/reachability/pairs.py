@@ -67,7 +67,8 @@ class Pair:
 
     @property
     def apart(self) -> typing.Optional[Apart]:
-        """The partitions that keep a pair apart from which nothing came back. What came back proves that none does."""
+        """Return the partitions that keep a pair apart from which nothing came back. What came back proves that none
+        does."""
         return (
             apart(self.client.pkeys, self.server.pkeys) if self.ping is not None and self.ping.received == 0 else None
         )
@@ -81,7 +82,7 @@ def find_pairs(
     strays: dict[Port, list[int]],
     claims: typing.Collection[Key] = (),
 ) -> list[Pair]:
-    """What was planned between these ports, each with its measurement.
+    """Return the planned pairs of these ports, each with its measurement.
 
     :param plan: who was to ping, by node
     :param pings: answer of ibping, mode ping, of each node
@@ -254,7 +255,7 @@ def _judge_pair(fabric: Fabric, pair: Pair, back: bool, servers: _Servers) -> Fi
 
 
 def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
-    """A pair that no cable keeps apart."""
+    """Judge a pair that no cable keeps apart."""
     shared = (
         f" They share {folded(found.shared, 8)}, which ibping does not use, so this way is not proven."
         if found.shared

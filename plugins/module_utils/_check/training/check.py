@@ -27,7 +27,7 @@ from ..job.channels import doubt_files, judge_log, leave_out_forged, limit_findi
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar log: answer of nccl_log_info; None when no log was given
     :ivar pods: of the job; None when the API server was not asked
@@ -45,7 +45,7 @@ class Facts:
 
 @dataclasses.dataclass(frozen=True)
 class _Got:
-    """What a pod got of a fabric.
+    """The devices of a fabric that a pod got.
 
     :ivar devices: RDMA device: rail; None where the rail is not known
     :ivar nameless: interfaces whose RDMA device is not known
@@ -56,7 +56,7 @@ class _Got:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings on the log, on each rank in it, and on each host: its interface, its HCAs and its rails."""
+    """Return findings on the log, on each rank in it, and on each host: its interface, its HCAs and its rails."""
     wanted = intent.cluster.training
     if facts.log is None:
         return (_no_log(wanted),)
@@ -131,7 +131,8 @@ def _no_log(wanted: typing.Optional[Training]) -> Finding:
 
 
 def _used(log: NcclLog) -> dict[str, dict[str, bool]]:
-    """By host the RDMA devices that channels use; false for one that is but a number, as its name is not in the log."""
+    """Return, by host, the RDMA devices that channels use; false for one that is but a number, as its name is not in
+    the log."""
     names = {
         (process.host, process.pid): {device.index: device.name for device in process.devices}
         for process in log.processes
@@ -153,7 +154,7 @@ def _used(log: NcclLog) -> dict[str, dict[str, bool]]:
 
 
 def _members(fabrics: typing.Sequence[Fabric], facts: Facts) -> dict[tuple[str, str], tuple[Member, ...]]:
-    """The members of each fabric on each node."""
+    """Return the members of each fabric on each node."""
     nodes = {name: observed.value for name, observed in facts.hcas.items() if observed.value is not None}
     subnets = {name: observed.value for name, observed in facts.subnets.items() if observed.value is not None}
     fleet = {fabric.name: by_leaf(resolve(fabric, nodes, subnets), facts.topologies) for fabric in fabrics}
@@ -168,7 +169,8 @@ def _got(
     members: typing.Sequence[Member],
     observed: typing.Optional[ObservedHcas],
 ) -> _Got:
-    """Which RDMA devices the pod got, by the word of multus, else of the node's sysfs; and of which rail they are."""
+    """Return the RDMA devices that the pod got, by the annotation of multus, else of the node's sysfs; and of which
+    rail they are."""
     mine = [function for function in functions if function.network == attachment_name(fabric)]
     if traits(fabric).shared and mine:
         return _Got({member.hca.rdma_device: member.rail for member in members if member.hca.rdma_device}, ())
@@ -229,7 +231,7 @@ def _several_pods(host: str, pods: typing.Sequence[TrainingPod]) -> Finding:
 
 
 def _is_strange(pod: TrainingPod, jobs: typing.Mapping[str, int]) -> bool:
-    """Whether a pod may be of another job than the log.
+    """Return whether a pod may be of another job than the log.
 
     :param jobs: of the pods that have the host names of the log, with how many of these they have
     """

@@ -33,7 +33,7 @@ def judge_tests(log: NcclLog, runs: typing.Sequence[NcclTests]) -> tuple[NcclTes
 
 
 class _Judge:
-    """What a log proves of each group of processes."""
+    """The judge of each group of processes in a log."""
 
     def __init__(self, log: NcclLog) -> None:
         self._log, self._by_process = log, group_by_process(log)

@@ -76,7 +76,7 @@ def check(
 
 
 def groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> tuple[Group, ...]:
-    """Nodes of one kind, and what is odd on whom.
+    """Return the nodes of one kind, and what is odd on whom.
 
     :param told: by row the nodes that are left out of the comparison of this row
     """
@@ -108,7 +108,7 @@ def _finding(odd: Odd, remedy: str) -> Finding:
 
 
 def _row(row: Row, nodes: Nodes, told: typing.Collection[str]) -> typing.Iterator[Odd]:
-    """Nodes of which more is known than what was told are held against each other."""
+    """Yield the nodes of which more is known than what was told are held against each other."""
     by_values: dict[_Values, list[str]] = {}
     for name, node in nodes.items():
         if name not in told and why_unread(node, row.name) is None:

@@ -25,7 +25,7 @@ from .roce import check as check_roce
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node
     :ivar tunings: answer of node_info of each node
@@ -44,7 +44,7 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """A finding for each node, for each row and for each kind of nodes at least."""
+    """Return a finding for each node, for each row and for each kind of nodes at least."""
     findings: list[Finding] = []
     if not facts.tunings:
         why = "No node was asked, so nothing is known."
@@ -96,8 +96,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def groups(facts: Facts) -> tuple[alike.Group, ...]:
-    """Nodes of one kind and what is odd on whom: what ``tuning.alike`` tells of, and rows of which another finding
-    tells already."""
+    """Return the nodes of one kind and what is odd on whom: what ``tuning.alike`` tells of, and rows of which another
+    finding tells already."""
     return alike.groups(
         {
             name: observed.value

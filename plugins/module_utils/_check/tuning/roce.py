@@ -40,7 +40,7 @@ _ByValue = typing.Mapping[str, typing.Sequence[_Place]]
 
 
 def check(intent: Intent, observed: typing.Mapping[str, ObservedHcas], nodes: Nodes) -> typing.Iterator[Finding]:
-    """Findings for each fabric whose HCAs have RDMA over Ethernet."""
+    """Yield findings for each fabric whose HCAs have RDMA over Ethernet."""
     hcas = {
         name: seen.value
         for name, seen in observed.items()

@@ -38,7 +38,7 @@ Strangers = typing.Mapping[str, typing.Collection[str]]
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """What is expected of a row.
+    """The value that is expected of a row.
 
     :ivar rule: empty: nothing
     :ivar level: of what does not fit
@@ -64,7 +64,7 @@ class Judged:
 
 
 def wanted(intent: Intent, row: Row) -> Wanted:
-    """The intent's own word before the profile's."""
+    """Return the intent's own word before the profile's."""
     tuning = intent.cluster.tuning
     if row.name in tuning.expected:
         return Wanted(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
@@ -101,7 +101,7 @@ def choose_remedy(row: Row, nodes: typing.Mapping[str, typing.Iterable[Reading]]
 
 
 def judge(intent: Intent, row: Row, nodes: Nodes, strangers: Strangers) -> Judged:
-    """Findings about one row of all nodes; it is never without one."""
+    """Return findings about one row of all nodes; it is never without one."""
     want = wanted(intent, row)
     off: dict[str, tuple[Reading, ...]] = {}
     unread: dict[str, str] = {}
@@ -119,7 +119,7 @@ def judge(intent: Intent, row: Row, nodes: Nodes, strangers: Strangers) -> Judge
 
 
 def why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
-    """Why a row of a node is not known; None where it is."""
+    """Return why a row of a node is not known; None where it is."""
     if row in node.unread:
         return node.unread[row]
     if row not in node.rows:
@@ -133,7 +133,7 @@ def _where(node: NodeTuning, row: str) -> set[str]:
 
 
 def names(nodes: typing.Iterable[str]) -> str:
-    """The first ones of many, for the reader."""
+    """Return the first ones of many, for the reader."""
     found = list(nodes)
     return ", ".join(found[:_MOST]) + (f" and {len(found) - _MOST} more" if len(found) > _MOST else "")
 
@@ -213,7 +213,7 @@ def _as_expected(row: Row, want: Wanted, nodes: Nodes) -> Finding:
 
 
 def _together(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
-    """Nodes of one key, together."""
+    """Return the nodes of one key, together."""
     groups: dict[tuple[str, ...], list[str]] = {}
     for name, key in keys.items():
         groups.setdefault(key, []).append(name)
@@ -221,5 +221,5 @@ def _together(keys: typing.Mapping[str, tuple[str, ...]]) -> list[list[str]]:
 
 
 def _kind(why: str) -> str:
-    """What failed, without the file or function in which it did: of a thousand nodes each has its own."""
+    """Return the kind of failure, without its file or function: of a thousand nodes each has its own."""
     return why.rpartition(": ")[2]

@@ -22,7 +22,7 @@ _AGAIN = "Run the stage again."
 
 @dataclasses.dataclass(frozen=True)
 class Set:
-    """What is known of it.
+    """The result of setting a value.
 
     :ivar found: answer of node_tuning; None when there is none
     :ivar plain: what kernel_settings did, of the nodes that it was to set
@@ -36,7 +36,7 @@ class Set:
 
 
 def check(intent: Intent, nodes: typing.Collection[str], seen: Set) -> typing.Iterator[Finding]:
-    """A finding for each node at least; of an intent that asks for nothing to be set it is not to be called."""
+    """Yield a finding for each node at least; of an intent that asks for nothing to be set it is not to be called."""
     found = seen.found
     asked = [row.name for row in ROWS if row.setting is not None and wanted(intent, row).rule]
     if found is None:

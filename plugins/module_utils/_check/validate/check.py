@@ -41,7 +41,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,9})\]", re.ASCII)
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: names of the inventory's group ``rdma_nodes``
     :ivar variables: names of all variables that start with ``rdma_``, and of those that look like a misspelt one of a
@@ -90,8 +90,8 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
 
 
 def mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings for an intent that could not be loaded: what is wrong in its shape, and what is wrong all the same in
-    the rest of it.
+    """Return findings for an intent that could not be loaded: what is wrong in its shape, and what is wrong all the
+    same in the rest of it.
 
     :param intent: the part that could be read
     """
@@ -108,8 +108,8 @@ def in_order(
     variables: typing.Mapping[str, typing.Any],
     origins: typing.Optional[typing.Mapping[str, str]] = None,
 ) -> tuple[Finding, ...]:
-    """Findings in the order in which the user wrote what they are about; a key that is not there stands behind its
-    mapping's others.
+    """Return findings in the order in which the user wrote what they are about; a key that is not there stands behind
+    its mapping's others.
 
     The remedy of one that is no pass ends with the file and the line in which that was written, where they are known.
 
@@ -125,7 +125,7 @@ def in_order(
 
 
 def _placed(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
-    """The finding with the place of its subject, or of the next greater part that was written."""
+    """Return the finding with the place of its subject, or of the next greater part that was written."""
     path = finding.subject if finding.status != PASS and origins else ""
     while path and path not in origins:
         path = path[: max(path.rfind("."), path.rfind("["), 0)]
@@ -136,7 +136,8 @@ def _placed(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
 
 
 def _position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
-    """Where the finding's subject is in the variables: the number of each step in what it is a step of."""
+    """Return the position of the finding's subject in the variables: the number of each step in what it is a step
+    of."""
     if finding.subject in ("intent", "inventory") or finding.check == "validate.variables":
         return (-1,)
     position: list[int] = []
@@ -155,7 +156,7 @@ def _position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> t
 
 
 def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tuple[Finding, ...]:
-    """Findings for an intent that could not be loaded."""
+    """Return findings for an intent that could not be loaded."""
     return tuple(
         Finding(f"{stage}.intent", problem.path or "intent", FAIL, problem.seen, problem.expected, *cause_of(problem))
         for problem in problems
@@ -190,8 +191,8 @@ def _check_nodes(nodes: tuple[str, ...], error: str) -> list[Finding]:
 
 
 def misnamed(facts: Facts) -> bool:
-    """Whether a variable is misspelt, or has a value that it can't have: a wish that Ansible drops in silence, so
-    nothing begins."""
+    """Return whether a variable is misspelt, or has an invalid value: Ansible would ignore it silently, so no run
+    begins."""
     return any(finding.status == FAIL for finding in _check_variables(facts.variables, facts.mistyped))
 
 

@@ -158,7 +158,7 @@ def _without_functions(intent: Intent) -> list[Finding]:
 
 
 def _shared_claim(one: Fabric, other: Fabric) -> str:
-    """What two fabrics select both and can't share; empty where they need not meet."""
+    """Return the HCA that two fabrics select and can't share; empty where they need not meet."""
     if is_infiniband(one) != is_infiniband(other) or not (traits(one).members and traits(other).members):
         return ""
     if frozenset((one.profile, other.profile)) in _TOGETHER and "passthru" not in (

@@ -26,7 +26,7 @@ LIBRARY, HELM = (24, 2), (3, 8)
 
 
 def asking(in_site: bool, tags: typing.Collection[str], skip_tags: typing.Collection[str]) -> tuple[str, ...]:
-    """The stages of this invocation that ask the API server.
+    """Return the stages of this invocation that ask the API server.
 
     :param in_site: whether the stages come one after the other; a stage that runs alone has no other behind it
     """

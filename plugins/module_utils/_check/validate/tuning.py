@@ -24,7 +24,7 @@ _CUDA = re.compile(r"([0-9]{1,2})(\.[0-9]{1,2})?", re.ASCII)
 
 
 def check(intent: Intent) -> list[Finding]:
-    """What is wrong, or one pass."""
+    """Return a finding for each error, or one pass."""
     findings = run_rules((_expected, _set, _cuda), intent.cluster.tuning)
     for index, fabric in enumerate(intent.fabrics):
         findings += run_rule(_roce, fabric, f"rdma_fabrics[{index}].roce")

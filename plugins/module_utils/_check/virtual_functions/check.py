@@ -27,7 +27,7 @@ from .settings import Layers
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """What the check needs besides the intent.
+    """The input of the check besides the intent.
 
     :ivar nodes: answer of node_info of each node, taken after the stage network
     :ivar subnets: answer of subnet_manager_info of each node (stage fabric); says which InfiniBand HCA is on which
@@ -45,7 +45,8 @@ class Facts:
 
 
 def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
-    """Findings for each node; for each physical function that a fabric has on it; and for each fabric on each node."""
+    """Return findings for each node; for each physical function that a fabric has on it; and for each fabric on each
+    node."""
     findings: list[Finding] = []
     if not facts.nodes:
         why = "No node was asked, so nothing is known of any."
@@ -170,7 +171,7 @@ def _members(fabric: Fabric, name: str, functions: typing.Sequence[Layers]) -> F
 
 
 def _function(layers: Layers) -> list[Finding]:
-    """All findings on one physical function; without VFs there is but one thing to say."""
+    """Return all findings on one physical function; without VFs there is but one thing to say."""
     findings = [_count(layers)]
     if not layers.vfs:
         return findings
@@ -183,7 +184,7 @@ def _function(layers: Layers) -> list[Finding]:
 
 
 def _sync(fabric: Fabric, state: NodeState) -> Finding:
-    """Whether the operator is through with the node. While it is not, what is there now may be taken down again."""
+    """Check that the operator has finished with the node. Until then, it may take down what is there now."""
     subject, expected = f"{fabric.name} {state.node}", "Succeeded, Idle"
     steps = [step for step in (state.desired_state, state.current_state) if step not in ("", "Idle")]
     measured = ", ".join((state.sync_status or "no sync status", *steps))
@@ -250,7 +251,7 @@ def _count(layers: Layers) -> Finding:
 def _wrong_layer(
     layers: Layers, in_kernel: int, desired: typing.Optional[int], reported: typing.Optional[int]
 ) -> tuple[str, str]:
-    """The first layer, from the intent down to the kernel, that does not pass on what it was told."""
+    """Return the first layer, from the intent down to the kernel, that does not pass on what it was told."""
     wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
     if sriov is None:
         return why_no_sriov.why(layers.hca)
@@ -334,7 +335,7 @@ def _driver(layers: Layers) -> Finding:
 
 
 def _report(layers: Layers) -> Finding:
-    """Whether kernel and operator mean the same functions, with the same drivers."""
+    """Check that kernel and operator report the same functions, with the same drivers."""
     in_kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
     reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
     measured = f"sysfs {len(in_kernel)}, operator {len(reported)}, both {len(in_kernel.keys() & reported.keys())}"
@@ -403,7 +404,7 @@ def _rdma(layers: Layers) -> Finding:
 
 
 def _offer(intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence[Layers], facts: Facts) -> Finding:
-    """Whether the kubelet offers what the functions have."""
+    """Check that the kubelet offers the functions."""
     resource, wanted = (
         f"{intent.cluster.resource_prefix}/{fabric.resource_name}",
         fabric.virtual_functions * fabric.select.hcas_per_node,

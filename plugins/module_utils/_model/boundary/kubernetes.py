@@ -38,7 +38,7 @@ def _subdomain(text: str) -> typing.Optional[str]:
 
 
 def _qualified(text: str) -> typing.Optional[str]:
-    """A word, or a subdomain, '/' and a word."""
+    """Return a word, or a subdomain, '/' and a word."""
     domain, slash, word = text.rpartition("/")
     return text if _WORD.fullmatch(word) and (not slash or _is_subdomain(domain)) else None
 

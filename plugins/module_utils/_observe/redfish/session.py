@@ -67,7 +67,7 @@ class Answer(typing.NamedTuple):
 
 
 class Write(typing.NamedTuple):
-    """What may be sent, and when.
+    """The rules for a write: its content and its time.
 
     :ivar prove: raises why it may not be sent; asked before each attempt, and reads from the same BMC
     :ivar guard: asked when nothing is left to be done but to send it
@@ -104,7 +104,7 @@ class Session:
         self._close()
 
     def get(self, path: str) -> dict[str, typing.Any]:
-        """A resource.
+        """Get a resource.
 
         :param path: on this BMC, perhaps with a query
         :raises BmcError: no answer, or none that is a resource
@@ -115,14 +115,14 @@ class Session:
         return resource
 
     def body(self, path: str) -> bytes:
-        """A resource as it was sent, for resource().
+        """Return a resource as it was sent, for resource().
 
         :raises BmcError: no answer
         """
         return self._got(path).body
 
     def resource(self, path: str, body: bytes) -> dict[str, typing.Any]:
-        """The resource in a body.
+        """Return the resource in a body.
 
         :raises BmcError: it is none
         """
@@ -135,7 +135,7 @@ class Session:
         return data
 
     def _got(self, path: str) -> Answer:
-        """The answer with a resource, wherever on this BMC it is."""
+        """Return the answer with a resource, wherever on this BMC it is."""
         for _redirect in range(_REDIRECTS + 1):
             answer = self._answer("GET", path)
             if answer.status == 200:
@@ -150,8 +150,8 @@ class Session:
         return self._etags.get(path, "")
 
     def send(self, method: str, path: str, write: Write) -> Answer:
-        """A write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent again
-        where the BMC says that it did not begin.
+        """Send a write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent
+        again where the BMC says that it did not begin.
 
         :raises BmcError: ``closed``, ``timeout`` or ``busy`` where nobody knows what became of it, else it was not
             taken
@@ -160,7 +160,7 @@ class Session:
         return self._answer(method, path, write)
 
     def _elsewhere(self, path: str, location: str) -> str:
-        """Where a redirection leads; never to somebody else, who would get the password."""
+        """Return the target of a redirection; never another host, which would get the password."""
         try:
             parts = urlsplit(location)
             port = parts.port or 443
@@ -179,8 +179,8 @@ class Session:
         return target
 
     def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> Answer:
-        """What a request is answered with. Sent again when the BMC is busy, unless it is an action, and a GET also when
-        the connection broke."""
+        """Return the answer to a request. It is sent again when the BMC is busy, unless it is an action, and a GET also
+        when the connection broke."""
         what, busy = f"{method} {path}", _PUT_OFF[method]
         for attempt in range(1, ATTEMPTS + 1):
             # a connection that was kept open may have been closed meanwhile: at first a new one is tried at once
@@ -305,12 +305,13 @@ class Session:
             self._connection = None
 
     def error(self, cause: Cause, what: str, remedy: str) -> BmcError:
-        """An error of this BMC."""
+        """Return an error of this BMC."""
         return self.bmc.error(cause, what, remedy)
 
     @contextlib.contextmanager
     def _failures(self, what: str) -> typing.Iterator[None]:
-        """What the socket, TLS and HTTP raise, as errors with a cause. After each the connection is of no more use."""
+        """Convert errors of the socket, TLS and HTTP to errors with a cause. After each, the connection can't be used
+        again."""
         try:
             yield
         except BmcError:

@@ -83,8 +83,8 @@ def read(rows: Rows, sysfs: Reader, host: str, addresses: typing.Sequence[str]) 
 
 
 def read_p2pdma(rows: Rows, sysfs: Reader, proc: Reader, host: Reader, any_gpu: bool) -> None:
-    """What HCAs reach the GPUs' memory by, as the kernel was built: ``on``, ``off``, or ``peermem``, a module that does
-    without.
+    """Read the mechanism by which HCAs reach the GPUs' memory, as the kernel was built: ``on``, ``off``, or
+    ``peermem``, a module that does without.
 
     :param proc: has the configuration where the kernel keeps it; else the files of the node have it
     """
@@ -119,7 +119,7 @@ def read_p2pdma(rows: Rows, sysfs: Reader, proc: Reader, host: Reader, any_gpu: 
 
 
 def _program(host: str) -> typing.Optional[list[str]]:
-    """How to run it; None where it is nowhere."""
+    """Return the command that runs the program; None where it is not installed."""
     own = shutil.which("nvidia-smi", path=command.search_path())
     if own is not None:
         return [own]

@@ -76,7 +76,8 @@ def _hugepages(rows: Rows, sysfs: Reader) -> None:
 
 
 def _processes(rows: Rows, proc: Reader) -> None:
-    """What runs on the node itself, by the names that the kernel keeps. A process that ends meanwhile is none.
+    """Read the processes of the node itself, by the names that the kernel keeps. A process that ends meanwhile does not
+    count.
 
     Anybody may give a process any name. So only root's processes outside of containers count; the namespace of mounts
     tells nothing, since units of systemd have their own, and the path of the program neither, since some distributions
@@ -98,7 +99,7 @@ def _processes(rows: Rows, proc: Reader) -> None:
 
 
 def _text(proc: Reader, pid: str, name: str) -> str:
-    """A file of a process, without the reader's errors: thousands come and go while they are read."""
+    """Return a file of a process, without the reader's errors: thousands come and go while they are read."""
     try:
         with open(os.path.join(proc.folder, pid, name), "rb", buffering=0) as file:
             return file.read(_MOST_OF_PROCESS).decode("utf-8", "replace")

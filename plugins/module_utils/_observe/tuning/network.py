@@ -58,7 +58,8 @@ def read(
 
 
 def _arp(rows: Rows, proc: Reader, netdev: str, hca: str) -> None:
-    """What holds is the greater one of all interfaces' and its own (Documentation/networking/ip-sysctl.rst)."""
+    """Read the ARP settings. The greater one of all interfaces' and its own is in force
+    (Documentation/networking/ip-sysctl.rst)."""
     for row in _ARP:
         before = len(proc.errors)
         values = [proc.value(f"sys/net/ipv4/conf/{name}/{row}", number) for name in ("all", netdev)]
@@ -118,7 +119,7 @@ def _dcb(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
 
 
 def _device(rows: Rows, sysfs: Reader, configfs: Reader, device: str, port: int, hca: str) -> None:
-    """What the driver puts into packets of programs that say nothing themselves."""
+    """Read the values that the driver puts into packets of programs that set none themselves."""
     rows.file(
         "roce_traffic_class", sysfs, f"class/infiniband/{device}/tc/{port}/traffic_class", parse.traffic_class, hca
     )

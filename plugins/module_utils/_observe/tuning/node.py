@@ -16,7 +16,7 @@ from .rows import Rows, reader_of
 
 
 def read_tuning(roots: typing.Sequence[str], hcas: NodeHcas, host: str = "/", proc: str = "/proc") -> NodeTuning:
-    """All rows of one node.
+    """Read all rows of one node.
 
     :param roots: of sysfs, usually just /sys; what is no device comes from the first one that has it
     :param hcas: what the same roots show of HCAs

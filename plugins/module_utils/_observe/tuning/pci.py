@@ -43,7 +43,7 @@ class Function(typing.NamedTuple):
 
 
 class Host(typing.NamedTuple):
-    """What is around the functions.
+    """The host around the functions.
 
     :ivar sysfs: that has its CPUs
     :ivar data_direct: an HCA reaches GPUs by a function of its own
@@ -55,7 +55,7 @@ class Host(typing.NamedTuple):
 
 
 def has_data_direct(readers: typing.Iterable[Reader]) -> bool:
-    """Whether any HCA has it."""
+    """Return whether any HCA has it."""
     return any(
         reader.value(f"{_DEVICES}/{address}/vendor", parse.hexadecimal) == _MELLANOX
         and reader.value(f"{_DEVICES}/{address}/device", parse.hexadecimal) == _DATA_DIRECT
@@ -157,7 +157,7 @@ def _isolated(rows: Rows, sysfs: Reader) -> typing.Optional[frozenset[int]]:
 
 
 def _space(rows: Rows, function: Function, least: int, *for_rows: str) -> typing.Optional[bytes]:
-    """Its configuration space, or None with the reason at the rows."""
+    """Return its configuration space, or None with the reason at the rows."""
     before = len(function.sysfs.errors)
     space = function.sysfs.raw(f"{function.folder}/config")
     if space is None or len(space) <= least:
@@ -230,8 +230,8 @@ def _width(rows: Rows, card: Function) -> None:
 
 
 def _nearest(rows: Rows, card: Function, hcas: typing.Sequence[Function], exempt: bool) -> None:
-    """How near the nearest HCA is, and which bridges on that way send packets up to the host though they could go
-    straight.
+    """Read the distance to the nearest HCA, and the bridges on that path that send packets up to the host though they
+    could go straight.
 
     :param exempt: packets take another way, for which the bridges are set up in a manner of its own
     """

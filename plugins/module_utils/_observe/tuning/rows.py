@@ -74,5 +74,5 @@ def _condensed(where: typing.Sequence[Where]) -> tuple[str, ...]:
 
 
 def reader_of(readers: typing.Sequence[Reader], name: str) -> Reader:
-    """The first of several sysfs that has a file or folder; else the first."""
+    """Return the first of several sysfs that has a file or folder; else the first."""
     return next((reader for reader in readers if os.path.lexists(os.path.join(reader.folder, name))), readers[0])

@@ -34,7 +34,7 @@ class Counts(typing.NamedTuple):
 
 
 def parse(text: str) -> Counts:
-    """The statistics at the end of a run.
+    """Parse the statistics at the end of a run.
 
     :raises ParseError: none, as when it was killed; more than one; nothing transmitted; more received than transmitted
     """
@@ -53,5 +53,5 @@ def parse(text: str) -> Counts:
 
 
 def resent(stderr: str) -> int:
-    """How often a packet was sent again, from what ``ibping -e`` says on stderr. Any text has an answer."""
+    """Count the packets that were sent again, from the stderr of ``ibping -e``. Any text is accepted."""
     return len(_RESENT.findall(stderr))

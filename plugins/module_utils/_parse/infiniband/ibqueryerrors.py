@@ -34,7 +34,7 @@ _NO_COUNTER = "classportinfo"
 
 
 def parse(text: str, stderr: str = "") -> ErrorReport:
-    """The counters that are not 0; ``port ALL``, the sum over a switch, is left out.
+    """Parse the counters that are not 0; ``port ALL``, the sum over a switch, is left out.
 
     :param stderr: where the tool names the ports that did not answer
     :raises ParseError: no summary, which is last: the tool gave up or was cut off; or fewer ports with errors than the

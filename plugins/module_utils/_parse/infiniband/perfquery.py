@@ -40,8 +40,8 @@ _MOST_CHARACTERS = 200
 
 
 def parse(text: str) -> tuple[PortCounters, ...]:
-    """The ports, each once: with the wider counters where both kinds were printed. Lines of something else, as warnings
-    are, may stand between the ports.
+    """Parse the ports, each once: with the wider counters where both kinds were printed. Lines of something else, as
+    warnings are, may stand between the ports.
 
     :raises ParseError: a port that is not whole, or that is said to be another one; a value that its counter can't have
     """

@@ -26,7 +26,7 @@ _FIELD = re.compile(r"^\s*(\w+)\.{2,}([^\s.]\S*)\s*$", re.ASCII)
 
 
 def parse_sm_records(text: str) -> tuple[SubnetManager, ...]:
-    """All subnet managers that the subnet administration knows, the master among them.
+    """Parse all subnet managers that the subnet administration knows, the master among them.
 
     :raises ParseError: no record, or one without LID, GUID, ActCount, Priority or SMState. An administration that
         answers has at least its own record
@@ -57,8 +57,8 @@ def parse_manager_ports(text: str) -> tuple[int, ...]:
 
 
 def parse_forwarding(text: str) -> dict[int, bytes]:
-    """The tables by the LID of the switch, as ForwardingTable.ports has them (``saquery LFTR``). A block that is not
-    there is UNTOLD.
+    """Parse the tables by the LID of the switch, as ForwardingTable.ports has them (``saquery LFTR``). A block that is
+    not there is UNTOLD.
 
     :raises ParseError: no record; one of another form, as where the output was cut off; a block that is there twice
     """

@@ -73,14 +73,14 @@ _ASSIGNMENT = re.compile(r"\b(NCCL_[A-Z0-9_]+)=(\"[^\"]*\"|'[^']*'|[^\s;&|\"']*)
 
 
 def is_job(resource: Resource) -> bool:
-    """Whether pods are made of it."""
+    """Return whether pods are made of it."""
     if not isinstance(resource, dict):
         return False
     return resource.get("kind") in _KINDS or next(_templates(resource, "", 1, itertools.count()), None) is not None
 
 
 def workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> Workload:
-    """A job as its pods will be.
+    """Parse a job as its pods will be.
 
     :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes, to one of which a TrainJob refers
     :raises ResourceError: no job, a part of it has another form, or its runtime is not there
@@ -115,7 +115,7 @@ def _namespace(resource: Resource) -> str:
 
 
 def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
-    """Why the operator will not tell the pods of each other. [kubeflow/trainer v1.9.4
+    """Return why the operator will not give the pods each other's addresses. [kubeflow/trainer v1.9.4
     pkg/controller.v1/pytorch/envvar.go, pkg/webhooks/pytorch]"""
     kind, spec = body.get("kind"), mapping_at(body, "spec")
     if kind == "PyTorchJob":
@@ -153,7 +153,7 @@ def _lost(body: Resource, templates: typing.Sequence[PodTemplate]) -> str:
 def _templates(
     node: typing.Any, path: str, count: int, visited: typing.Iterator[int]
 ) -> typing.Iterator[tuple[str, Resource, int]]:
-    """All pod templates below, each with its path and the number of pods that are made of it."""
+    """Yield all pod templates below, each with its path and the number of pods that are made of it."""
     if next(visited, _MOST) >= _MOST or path.count(".") > 30:
         raise ResourceError(f"more than {_MOST} parts, or too deep: no job looks like that")
     if isinstance(node, dict):
@@ -262,7 +262,7 @@ def _variable(entry: Resource, path: str) -> Variable:
 
 
 def _literal(text: str) -> typing.Optional[str]:
-    """The value of an assignment in a command; None where only the shell knows it."""
+    """Return the value of an assignment in a command; None where only the shell knows it."""
     return None if "$" in text or "`" in text else text.strip("\"'")
 
 
@@ -274,8 +274,8 @@ def _amounts(item: Resource, key: str, path: str) -> dict[str, str]:
 
 
 def networks(text: typing.Any, namespace: str, what: str) -> tuple[NetworkRequest, ...]:
-    """The annotation of the multi-network specification: a JSON list, or ``namespace/name@interface`` with commas
-    between.
+    """Return the annotation of the multi-network specification: a JSON list, or ``namespace/name@interface`` with
+    commas between.
 
     :raises ResourceError: another form, which multus refuses, or more networks than any pod has
     """
@@ -329,7 +329,7 @@ def runtime_of(job: Resource) -> tuple[str, str, str]:
 
 
 def _with_runtime(job: Resource, runtimes: typing.Iterable[Resource]) -> tuple[Resource, _Provenance]:
-    """The runtime's template with what the TrainJob and its patches change, and which resources they replaced.
+    """Return the runtime's template with what the TrainJob and its patches change, and which resources they replaced.
 
     [src kubeflow/trainer v2.3.0 pkg/runtime/framework/plugins/jobset/builder.go]
     """
@@ -429,7 +429,7 @@ def _join(target: dict[str, typing.Any], change: Resource, key: str, what: str, 
 
 
 def attachment(resource: Resource) -> Attachment:
-    """A NetworkAttachmentDefinition; one whose configuration is elsewhere, or broken, says so in ``problem``.
+    """Parse a NetworkAttachmentDefinition; one whose configuration is elsewhere, or broken, says so in ``problem``.
 
     :raises ResourceError: it has no name
     """
@@ -461,12 +461,12 @@ def attachment(resource: Resource) -> Attachment:
 
 
 def resource_of(resource: Resource) -> str:
-    """The extended resource that a NetworkAttachmentDefinition needs; empty where it needs none."""
+    """Return the extended resource that a NetworkAttachmentDefinition needs; empty where it needs none."""
     return str(mapping_at(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
 
 
 def claim(resource: Resource) -> Claim:
-    """A PersistentVolumeClaim.
+    """Parse a PersistentVolumeClaim.
 
     :raises ResourceError: none
     """
@@ -479,7 +479,7 @@ def claim(resource: Resource) -> Claim:
 
 
 def pod_devices(pod: Resource) -> PodDevices:
-    """What multus wrote about a pod; a pod without the annotation has no secondary network.
+    """Parse the annotation of multus on a pod; a pod without the annotation has no secondary network.
 
     :raises ResourceError: the annotation has another form, more networks than any pod has, or a name in it is none
     """

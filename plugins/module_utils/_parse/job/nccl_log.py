@@ -160,8 +160,8 @@ def parse(lines: typing.Iterable[str]) -> NcclLog:
 
 
 def parse_files(files: typing.Iterable[tuple[str, typing.Iterable[str]]]) -> NcclLog:
-    """The same of several files, each with a name. Where several are logs, each is of one pod, and the processes say in
-    which files they are.
+    """Parse the same of several files, each with a name. Where several are logs, each is of one pod, and the processes
+    say in which files they are.
 
     :param files: a name, and lines as for ``parse``. The lines of a file are read before the next file is asked for
     :raises ParseError: as ``parse`` does
@@ -174,7 +174,7 @@ def parse_files(files: typing.Iterable[tuple[str, typing.Iterable[str]]]) -> Ncc
 
 
 def parse_text(text: str) -> NcclLog:
-    """The same of a text.
+    """Parse the same of a text.
 
     :raises ParseError: as ``parse`` does
     """
@@ -193,7 +193,7 @@ class _Way(typing.NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Kind:
-    """How a line of a channel may end, told apart by its identity, which is quick."""
+    """The kind of a channel's line, compared by identity, which is quick."""
 
     way: _Way
     direction: typing.Literal["send", "receive", ""]
@@ -547,7 +547,7 @@ class _Reader:
                 self._choice(thread, message)
 
     def _thread(self, before: str) -> typing.Optional[_Thread]:
-        """Who wrote the line; None when what is in front of the message is no head of NCCL's."""
+        """Return the thread that wrote the line; None when the text before the message is not a head of NCCL's."""
         token = before.rpartition(" [")[0].rpartition(" ")[2]
         thread = self._threads.get(token)
         if thread is None:
@@ -626,9 +626,9 @@ class _Reader:
         return self._kinds[key]
 
     def _rank(self, thread: _Thread, own: int, peer: int, link: typing.Optional[int], incoming: bool) -> _Rank:
-        """Which communicator a channel belongs to: lines don't say. It is one in which this process has this rank; of
-        several the one that is being made, else the last that does not have this link yet, for each has a link but
-        once."""
+        """Find the communicator that a channel belongs to, since lines don't name it. It is one in which this process
+        has this rank; of several the one that is being made, else the last that does not have this link yet, for each
+        has a link but once."""
         process, current = thread.process, thread.current
         if current is not None and current.rank == own:
             return current
@@ -682,7 +682,7 @@ class _Reader:
     def _split(
         rank: _Rank, parent: typing.Optional[str], count: typing.Optional[str], color: typing.Optional[str]
     ) -> str:
-        """A name for a communicator without a commId that all its ranks agree on."""
+        """Return a name for a communicator without a commId that all its ranks agree on."""
         above = rank.process.on_gpu.get((rank.gpu, parent or ""))
         if above is not None:
             name = f"{above.name} split {count or ''} color {color}".replace("  ", " ")

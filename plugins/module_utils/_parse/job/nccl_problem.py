@@ -93,7 +93,7 @@ _LONGEST = 1000
 
 
 def classify(text: str) -> Kind:
-    """The kind of a problem; empty when it is not known here."""
+    """Return the kind of a problem; empty when it is not known here."""
     text = text[:_LONGEST]
     provider = libibverbs.parse(text).kind
     if provider is not None:
@@ -131,7 +131,7 @@ class Completion(typing.NamedTuple):
 
     @property
     def crosses_subnets(self) -> bool:
-        """Whether the two GIDs are of two subnets, so that packets between them need a route."""
+        """Return whether the two GIDs are of two subnets, so that packets between them need a route."""
         ends = [_gid(self.local_gid), _gid(self.remote_gid)]
         if ends[0] is None or ends[1] is None:
             return False

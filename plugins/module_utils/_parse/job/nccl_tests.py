@@ -233,7 +233,7 @@ class Reader:
 
 @dataclasses.dataclass
 class _Columns:
-    """What the names of the columns say.
+    """The positions of the columns, by their names.
 
     :ivar keys: between type and time: redop, root
     :ivar width: words of the figures of one place

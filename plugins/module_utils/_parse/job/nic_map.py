@@ -49,7 +49,7 @@ def _line(text: str) -> NicLine:
 
 
 def text_of(resource: Resource) -> str:
-    """The map in a ConfigMap.
+    """Return the map in a ConfigMap.
 
     :raises ResourceError: it has no such key, and more or less than one other
     """

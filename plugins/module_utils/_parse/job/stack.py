@@ -32,7 +32,7 @@ _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def controller(deployment: Resource) -> typing.Optional[Controller]:
-    """The operator that a Deployment runs; None where it runs none of them.
+    """Return the operator that a Deployment runs; None where it runs none of them.
 
     :raises ResourceError: no Deployment
     """
@@ -61,7 +61,7 @@ def controller(deployment: Resource) -> typing.Optional[Controller]:
 
 
 def account_of(deployment: Resource) -> str:
-    """The ServiceAccount of a Deployment's pods, with its namespace.
+    """Return the ServiceAccount of a Deployment's pods, with its namespace.
 
     :raises ResourceError: no Deployment
     """
@@ -106,7 +106,7 @@ def _origin(operator: Operator, labels: typing.Mapping[str, typing.Any], namespa
 
 
 def policy_state(resource: Resource) -> PolicyState:
-    """A ClusterPolicy or a NicClusterPolicy.
+    """Parse a ClusterPolicy or a NicClusterPolicy.
 
     :raises ResourceError: none
     """
@@ -118,7 +118,7 @@ def policy_state(resource: Resource) -> PolicyState:
 
 
 def _inactive(resource: Resource) -> str:
-    """Why a queue is not active, in Kueue's words."""
+    """Return why a queue is not active, in Kueue's words."""
     if mapping_at(resource, "spec").get("stopPolicy") in ("Hold", "HoldAndDrain"):
         return f"its stopPolicy is {mapping_at(resource, 'spec')['stopPolicy']}"
     active = next(
@@ -175,7 +175,7 @@ def frameworks(data: typing.Any) -> tuple[str, ...]:
 
 
 def storage_class(resource: Resource, shared: typing.Container[str]) -> StorageClass:
-    """A StorageClass.
+    """Parse a StorageClass.
 
     :param shared: names of the classes of volumes that many nodes can write
     :raises ResourceError: none

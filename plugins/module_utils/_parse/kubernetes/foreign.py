@@ -97,7 +97,7 @@ def versions(groups: Resource) -> tuple[str, ...]:
 
 
 def resources(listed: Resource, base: str) -> tuple[ApiResource, ...]:
-    """The resources of an APIResourceList, without subresources.
+    """Return the resources of an APIResourceList, without subresources.
 
     :raises ResourceError: it is none
     """
@@ -166,7 +166,7 @@ def judge(objects: typing.Iterable[tuple[str, Resource]]) -> Judged:
 
 
 def is_everywhere(kind: str, item: Resource) -> bool:
-    """Whether each namespace has such an object by itself.
+    """Return whether Kubernetes makes such an object in each namespace.
 
     :raises ResourceError: no object
     """
@@ -181,7 +181,8 @@ def is_everywhere(kind: str, item: Resource) -> bool:
 
 
 def is_mirror_pod(kind: str, item: Resource) -> bool:
-    """Whether an object is a mirror pod, which any kubelet may put into any namespace, and which has no ServiceAccount.
+    """Return whether an object is a mirror pod, which any kubelet may put into any namespace, and which has no
+    ServiceAccount.
 
     The API server lets nobody add the annotation to a pod that is there. [pkg/apis/core/validation
     ValidatePodSpecificAnnotationUpdates, plugin/pkg/admission/serviceaccount Validate]

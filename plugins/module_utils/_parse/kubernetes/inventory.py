@@ -33,7 +33,7 @@ _VERSION = re.compile(r"(?<![\s(])[\s(]+v?\d.*")
 
 
 def inventory(resources: typing.Iterable[Resource]) -> Inventory:
-    """The nodes; what is none is named and left out, and the others go on. Raises nothing."""
+    """Return the nodes; what is none is named and left out, and the others go on. Raises nothing."""
     nodes, refused = [], []
     for resource in resources:
         try:
@@ -44,8 +44,8 @@ def inventory(resources: typing.Iterable[Resource]) -> Inventory:
 
 
 def inventory_node(resource: Resource) -> InventoryNode:
-    """A Node. The kubelet writes its addresses, its labels and the name of its system: what is not of its type is left
-    out, and ``error`` names it.
+    """Parse a Node. The kubelet writes its addresses, its labels and the name of its system: what is not of its type is
+    left out, and ``error`` names it.
 
     :raises ResourceError: no Node, or one whose name is none of a Node, or is Ansible's for the controller: what runs
         there would run on the node
@@ -87,7 +87,7 @@ def _claimed(resource: Resource) -> tuple[str, ...]:
 
 
 def _told(resource: Resource, labels: typing.Mapping[str, str]) -> dict[str, str]:
-    """By kind of group what the node says of itself; empty where it says nothing."""
+    """Return, by kind of group, what the node reports of itself; empty where it says nothing."""
     found = {group: next((labels[key] for key in keys if labels.get(key)), "") for group, keys in _LABELS.items()}
     found["os"] = _os(labels, str(mapping_at(resource, "status", "nodeInfo").get("osImage") or ""))
     found["pool"] = _pool(mapping_at(resource, "metadata", "annotations"))
@@ -103,6 +103,6 @@ def _os(labels: typing.Mapping[str, str], image: str) -> str:
 
 
 def _pool(annotations: Resource) -> str:
-    """The MachineConfigPool of OpenShift that the node's configuration is of."""
+    """Return the MachineConfigPool of OpenShift that the node's configuration is of."""
     match = _RENDERED.fullmatch(str(annotations.get("machineconfiguration.openshift.io/desiredConfig") or ""))
     return match[1] if match else ""

@@ -38,7 +38,7 @@ MOST_NETWORKS = 64
 
 
 def _text(value: typing.Any, what: str) -> str:
-    """A network or an address, in CIDR form."""
+    """Return a network or an address, in CIDR form."""
     return text_of(NETWORK_OF, value, what)
 
 
@@ -64,7 +64,7 @@ def node_networks(node: Resource) -> tuple[Taken, ...]:
 
 
 def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
-    """A v1 Node that shows something else than addresses of nodes; None where it does not.
+    """Return a v1 Node that shows something else than addresses of nodes; None where it does not.
 
     :raises ResourceError: no Node
     """
@@ -77,7 +77,7 @@ def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
 
 
 def unread_pod(pod: Resource, why: str) -> typing.Optional[UnreadNode]:
-    """The node of a v1 Pod whose addresses are none; None where it names no node.
+    """Return the node of a v1 Pod whose addresses are none; None where it names no node.
 
     :raises ResourceError: no Pod
     """
@@ -145,7 +145,7 @@ def pod_networks(pod: Resource) -> tuple[str, tuple[str, ...]]:
 
 
 def attachment_plugins(resource: Resource, name: str) -> list[dict[str, typing.Any]]:
-    """The CNI plugins of a NetworkAttachmentDefinition, in their order.
+    """Return the CNI plugins of a NetworkAttachmentDefinition, in their order.
 
     :param name: namespace/name, for the message
     :raises ResourceError: its configuration is not in the object, or is no JSON
@@ -212,7 +212,7 @@ def _ranges(
 
 
 def leases(pool: Resource) -> tuple[Lease, ...]:
-    """What an IPPool of whereabouts has given out.
+    """Parse the addresses that an IPPool of whereabouts has given out.
 
     :raises ResourceError: none
     """
@@ -228,7 +228,7 @@ def leases(pool: Resource) -> tuple[Lease, ...]:
 
 
 def shared_pool(resource: Resource) -> SharedPool:
-    """A pool of nv-ipam.
+    """Parse a pool of nv-ipam.
 
     :raises ResourceError: none
     """

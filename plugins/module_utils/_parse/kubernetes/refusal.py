@@ -15,7 +15,7 @@ import typing
 
 
 class Cause(typing.NamedTuple):
-    """Why an object was refused, and what helps; both whole sentences."""
+    """The cause of a refusal, and its remedy; both whole sentences."""
 
     why: str
     remedy: str
@@ -46,7 +46,7 @@ _HOOKS = "kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurati
 
 
 def explain(text: str) -> typing.Optional[Cause]:
-    """The cause, where the words tell one of these; None for all others.
+    """Return the cause, where the words tell one of these; None for all others.
 
     :param text: message of a Status, or a warning
     """

@@ -33,7 +33,7 @@ Settings = dict[int, VfAdministration]
 
 
 def vf_settings(text: str) -> dict[str, Settings]:
-    """By network interface, for those that show VFs.
+    """Parse the settings by network interface, for those that show VFs.
 
     :raises ParseError: not in this form, or two VFs of one interface with the same number
     """

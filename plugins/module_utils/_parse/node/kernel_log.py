@@ -31,7 +31,7 @@ Fault = tuple[str, str]
 
 
 def faults(records: typing.Iterable[str]) -> set[Fault]:
-    """Kind and PCI address of each fault, once however often it is told.
+    """Return the kind and PCI address of each fault, once however often it is told.
 
     :param records: of /dev/kmsg, each with its prefix up to the semicolon
     """

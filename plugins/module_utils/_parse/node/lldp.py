@@ -25,7 +25,7 @@ _PORT_VLAN = b"\x00\x80\xc2\x01"
 
 
 def switch_port(frame: bytes) -> SwitchPort:
-    """The port that sent a frame, which begins with its Ethernet header.
+    """Return the port that sent a frame, which begins with its Ethernet header.
 
     :raises ParseError: no frame of LLDP, one that ends too early, or a name in it that no switch has
     """

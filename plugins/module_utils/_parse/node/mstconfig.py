@@ -90,7 +90,7 @@ def parse(text: str) -> Query:
 
 
 def parse_json(text: str) -> Query:
-    """The same of the file that ``-j`` writes.
+    """Parse the same of the file that ``-j`` writes.
 
     :raises ParseError: not the settings of one device
     """

@@ -22,8 +22,8 @@ _NOT_SEEN = ("PERMANENT", "NOARP", "FAILED", "INCOMPLETE", "NONE")
 
 
 def neighbours(text: str) -> dict[str, tuple[str, ...]]:
-    """By network interface the hardware addresses of those that were seen through it, sorted. One of InfiniBand has
-    another form, and is left out.
+    """Parse, by network interface, the hardware addresses of those that were seen through it, sorted. One of InfiniBand
+    has another form, and is left out.
 
     :raises ParseError: not in this form
     """

@@ -26,8 +26,8 @@ Gpu = dict[str, str]
 
 
 def gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
-    """By PCI address as sysfs writes it (0000:18:00.0): the fields that were asked for. What the GPU has not is left
-    out.
+    """Parse the GPUs by PCI address as sysfs writes it (0000:18:00.0): the fields that were asked for. What the GPU has
+    not is left out.
 
     :param fields: as they were asked for, ``pci.bus_id`` among them
     """
@@ -53,8 +53,8 @@ def gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
 
 
 def slowed(mask: str) -> str:
-    """Why a GPU is slower than it could be, by the mask of ``clocks_event_reasons.active``: names with + between them,
-    or ``none``."""
+    """Return why a GPU is slower than it could be, by the mask of ``clocks_event_reasons.active``: names with + between
+    them, or ``none``."""
     if not _MASK.match(mask):
         raise ParseError(_TOOL, mask, "a mask such as 0x0000000000000001")
     return "+".join(name for bit, name in _SLOW if int(mask, 16) & bit) or "none"

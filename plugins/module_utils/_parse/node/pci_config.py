@@ -50,8 +50,8 @@ class Payload(typing.NamedTuple):
 
 
 class Requests(typing.NamedTuple):
-    """How a function asks: the largest read request in bytes, and whether it may have its writes overtake others
-    (relaxed ordering)."""
+    """The read requests of a function: the largest read request in bytes, and whether it may have its writes overtake
+    others (relaxed ordering)."""
 
     read_bytes: int
     relaxed_ordering: bool
@@ -67,7 +67,7 @@ def payload(space: bytes) -> typing.Optional[Payload]:
 
 
 def requests(space: bytes) -> typing.Optional[Requests]:
-    """How a function with this configuration space asks; None when too little of it can be read to tell."""
+    """Parse the request settings of a function from its configuration space; None when too little of it can be read."""
     place = _pci_express(space)
     if place is None:
         return None
@@ -77,7 +77,7 @@ def requests(space: bytes) -> typing.Optional[Requests]:
 
 
 def _pci_express(space: bytes) -> typing.Optional[int]:
-    """Where the PCI Express capability begins; None when there is none, or too little can be read to tell."""
+    """Return the offset of the PCI Express capability; None when there is none, or too little can be read."""
     if len(space) <= _PUBLIC or not space[_STATUS] & _HAS_CAPABILITIES:
         return None
     place = space[_FIRST_CAPABILITY] & ~3
@@ -92,8 +92,8 @@ def _pci_express(space: bytes) -> typing.Optional[int]:
 
 
 def sriov_absence(space: bytes) -> typing.Optional[SriovAbsence]:
-    """Why the kernel shows no SR-IOV files for a function with this configuration space; None when too little of it can
-    be read to tell."""
+    """Return why the kernel shows no SR-IOV files for a function with this configuration space; None when too little of
+    it can be read."""
     if len(space) <= _PUBLIC:
         return None
     if len(space) <= CONVENTIONAL or space[CONVENTIONAL : CONVENTIONAL + 4] == _NO_ANSWER:
@@ -150,8 +150,8 @@ def acs(space: bytes) -> typing.Optional[Acs]:
 
 
 def acs_redirects(space: bytes) -> typing.Optional[bool]:
-    """Whether a port sends packets between functions below it up to the root complex, so that GPU and HCA do not meet
-    at the nearest switch.
+    """Return whether a port sends packets between functions below it up to the root complex, so that GPU and HCA do not
+    meet at the nearest switch.
 
     False as well where it has no ACS; None when too little of its configuration space can be read to tell.
     """
@@ -163,16 +163,16 @@ def acs_redirects(space: bytes) -> typing.Optional[bool]:
 
 
 def last_bus(space: bytes) -> typing.Optional[int]:
-    """The last bus number below a bridge with this configuration space, of which anybody may read as much; None when it
-    is not that of a bridge."""
+    """Return the last bus number below a bridge with this configuration space, of which anybody may read as much; None
+    when it is not that of a bridge."""
     if len(space) < _PUBLIC or space[_HEADER_TYPE] & 0x7F != _BRIDGE:
         return None
     return space[_SUBORDINATE] if 0 < space[_SECONDARY] <= space[_SUBORDINATE] else None
 
 
 def _place(space: bytes, wanted: int) -> typing.Optional[int]:
-    """Where an extended capability begins; _NOWHERE when the list ends without it, None when the list can't be read to
-    its end."""
+    """Return the offset of an extended capability; _NOWHERE when the list ends without it, None when the list can't be
+    read to its end."""
     place = CONVENTIONAL
     # bounded: the list of a broken space may lead in circles
     for _step in range(_WHOLE // 4):

@@ -60,7 +60,7 @@ class Rate(typing.NamedTuple):
 
 
 def number(text: str) -> int:
-    """A decimal number: ``numa_node``, ``mtu``, ``sriov_totalvfs``."""
+    """Parse a decimal number: ``numa_node``, ``mtu``, ``sriov_totalvfs``."""
     if not _DECIMAL.match(text):
         raise ParseError("sysfs", text, "a decimal number")
     return int(text)
@@ -168,7 +168,7 @@ def numa_node(text: str) -> typing.Optional[int]:
 
 
 def pci_address_of_link(text: str) -> typing.Optional[str]:
-    """The PCI function below which a class's link leads, as
+    """Return the PCI function below which a class's link leads, as
     ``../../devices/pci0000:3a/0000:3a:00.0/0000:3b:00.2/net/net1``; None where it is none."""
     return next((part for part in reversed(text.split("/")) if is_pci_address(part)), None)
 
@@ -190,7 +190,7 @@ def locked_down(text: str) -> bool:
 
 
 def is_pci_address(name: str) -> bool:
-    """Whether a folder's name is that of a PCI function, ``0000:3c:00.0``."""
+    """Return whether a folder's name is that of a PCI function, ``0000:3c:00.0``."""
     return PCI_ADDRESS.parse(name) == name
 
 

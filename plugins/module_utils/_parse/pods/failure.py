@@ -176,7 +176,7 @@ class Failure:
 
 
 def classify(exit_code: typing.Optional[int], timed_out: bool, text: str) -> typing.Optional[Failure]:
-    """The failure of one command, None when it exited with 0.
+    """Return the failure of one command, None when it exited with 0.
 
     The exit code decides whether it failed: a run whose server was killed prints a perfect row and exits with 1.
 

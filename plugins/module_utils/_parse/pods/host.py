@@ -44,7 +44,7 @@ class Host:
     addresses: dict[DeviceName, tuple[Interface, ...]]
 
     def device(self, function: str) -> str:
-        """The RDMA device of a function in the host's namespaces.
+        """Return the RDMA device of a function in the host's namespaces.
 
         :raises RdmaError: it has none
         """
@@ -69,12 +69,12 @@ class Host:
         return tuple(function for _inactive, function in sorted(found, key=lambda item: item[0]))
 
     def administration(self, function: str) -> VfAdministration:
-        """What is set for a virtual function; nothing where that is not known."""
+        """Parse the settings of a virtual function; empty where they are not known."""
         number = next((number for number, address in self.functions.items() if address == function), -1)
         return self.settings.get(number, VfAdministration())
 
     def address(self, function: str) -> typing.Optional[str]:
-        """An address of a function's interface that others can connect to, IPv4 if there is one."""
+        """Return an address of a function's interface that others can connect to, IPv4 if there is one."""
         found = [
             item
             for netdev in self.netdevs.get(function, ())
@@ -84,7 +84,7 @@ class Host:
         return next((str(item.ip) for item in sorted(found, key=lambda item: item.version)), None)
 
     def leads(self, function: str, address: str) -> bool:
-        """Whether what goes to an address certainly leaves by this function: its interface is the only one with an
+        """Return whether packets to an address certainly leave by this function: its interface is the only one with an
         address in that network."""
         wanted = ipaddress.ip_address(address)
         leading = {netdev for netdev, own in self.addresses.items() if any(wanted in item.network for item in own)}

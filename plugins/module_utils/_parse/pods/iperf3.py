@@ -67,7 +67,7 @@ def parse(text: str) -> Report:
 
 
 def error(text: str) -> str:
-    """What the client says went wrong; empty where it says nothing."""
+    """Return the error that the client reports; empty where it reports none."""
     data = _data(text)
     return str(data.get("error") or "")[:300] if data is not None else ""
 
@@ -94,7 +94,7 @@ def _agree(item: dict[str, typing.Any]) -> None:
 
 
 def _data(text: str) -> typing.Optional[dict[str, typing.Any]]:
-    """The JSON object, which begins in a line of its own."""
+    """Return the JSON object, which begins in a line of its own."""
     begin = _BEGIN.search(text)
     if begin is None:
         return None

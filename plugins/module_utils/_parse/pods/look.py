@@ -23,7 +23,7 @@ class Seen(typing.NamedTuple):
 
 
 def seen(text: typing.Union[str, bytes], kinds: typing.Iterable[str]) -> dict[str, Seen]:
-    """By kind what there is of it.
+    """Return, by kind, what there is of it.
 
     :raises ParseError: no such answer
     """

@@ -58,7 +58,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What one run printed.
+    """The output of one run.
 
     :ivar parameters: header lines, ``Device``: ``mlx5_16``, ``Link type``: ``IB``
     :ivar rows: in their order, one for each message size
@@ -69,7 +69,7 @@ class Report:
 
     @property
     def largest(self) -> Row:
-        """The row of the largest message, which is the one to judge."""
+        """Return the row of the largest message, which is the one to judge."""
         return max(self.rows, key=lambda row: row.message_bytes)
 
 

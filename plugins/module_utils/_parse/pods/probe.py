@@ -68,7 +68,7 @@ class Probe:
     _allowed: frozenset[int]
 
     def binding(self, address: str) -> Binding:
-        """The CPUs of the function's NUMA node that the pod may run on."""
+        """Return the CPUs of the function's NUMA node that the pod may run on."""
         node, local = self._numa.get(address, "-1"), self._local.get(address, frozenset())
         if not node.isdigit() or not local:
             return Binding("", "not bound to a NUMA node: sysfs names none")
@@ -89,8 +89,8 @@ class Probe:
         return int(found) if found.isdigit() and NUMA_NODE.fits(int(found)) else None
 
     def near(self, address: str) -> typing.Optional[bool]:
-        """Whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it where it can; None where
-        that is not known."""
+        """Return whether the tool runs on CPUs of the function's NUMA node, to which taskset binds it where it can;
+        None where that is not known."""
         local = self._local.get(address, frozenset())
         if not self._numa.get(address, "-1").isdigit() or not local or not self._allowed:
             return None
@@ -99,7 +99,7 @@ class Probe:
         return True if "taskset" not in self.missing or self._allowed <= local else None
 
     def device(self, interface: str, resource_address: typing.Optional[str] = None) -> str:
-        """The RDMA device of the attachment ``interface``.
+        """Return the RDMA device of the attachment ``interface``.
 
         :param resource_address: PCI address of the attachment from network-status, where multus says it
         :raises ProbeError: none, or more than one
@@ -185,8 +185,8 @@ def parse(text: str) -> Probe:
 
 
 def _cpus(text: str, left: int = _MOST_IN_ALL) -> frozenset[int]:
-    """A list of CPUs as the kernel writes it: 0-3,8. Nothing of a list that is none, or that is longer than that of any
-    machine, is trusted.
+    """Parse a list of CPUs as the kernel writes it: 0-3,8. Nothing of a list that is none, or that is longer than that
+    of any machine, is trusted.
 
     :param left: CPUs that it may have beside that
     """
@@ -200,7 +200,7 @@ def _cpus(text: str, left: int = _MOST_IN_ALL) -> frozenset[int]:
 
 
 def _ranges(cpus: typing.AbstractSet[int]) -> str:
-    """The same text for a set of CPUs."""
+    """Return the same text for a set of CPUs."""
     starts = sorted(cpu for cpu in cpus if cpu - 1 not in cpus)
     ends = sorted(cpu for cpu in cpus if cpu + 1 not in cpus)
     return ",".join(f"{first}-{last}" if first < last else f"{first}" for first, last in zip(starts, ends))

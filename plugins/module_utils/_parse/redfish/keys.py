@@ -13,7 +13,7 @@ from ..._model.bios import Key
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """How the attributes of a key are found.
+    """The names by which the attributes of a key are found.
 
     :ivar display: display names, as patterns
     :ivar without: display names that are of something else
@@ -144,7 +144,7 @@ _NAMES = {key: re.compile("|".join(map(_pattern, row.names))) for key, row in TA
 
 
 def is_display(key: Key, name: str, display: str) -> bool:
-    """Whether an attribute of this name, which the screen calls so, is one of the key's. Those whose name ends in
+    """Return whether an attribute with this name and display name is one of the key's. Those whose name ends in
     ``Changed`` are the BIOS's own notes."""
     without = _WITHOUT.get(key)
     return (
@@ -155,5 +155,5 @@ def is_display(key: Key, name: str, display: str) -> bool:
 
 
 def is_name(key: Key, name: str) -> bool:
-    """Whether an attribute of this name is one of the key's, by the table of names."""
+    """Return whether an attribute of this name is one of the key's, by the table of names."""
     return _NAMES[key].fullmatch(name) is not None

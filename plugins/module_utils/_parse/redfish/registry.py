@@ -58,8 +58,8 @@ class Entry:
     dependencies: tuple[Dependency, ...]
 
     def allowed(self, current: typing.Any) -> tuple[BiosValue, ...]:
-        """The values that it may take, in the form in which the BMC tells the current one: most by name, Supermicro by
-        display name."""
+        """Return the values that it may take, in the form in which the BMC tells the current one: most by name,
+        Supermicro by display name."""
         names, labels = {name for name, _label in self.values}, {label for _name, label in self.values}
         by_label = current in labels and current not in names
         return tuple(BiosValue(label, name) if by_label else BiosValue(name, label) for name, label in self.values)
@@ -69,7 +69,7 @@ class Entry:
         return any(_holds(one, attributes) for one in ruled) if ruled else self.hidden
 
     def why_read_only(self, attributes: typing.Mapping[str, typing.Any]) -> str:
-        """Why this attribute can't be written on a BIOS with these values; empty when it can."""
+        """Return why this attribute can't be written on a BIOS with these values; empty when it can."""
         ruled = [one for one in self.dependencies if one.property in _READ_ONLY]
         for one in ruled:
             if _holds(one, attributes):
@@ -89,7 +89,7 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True)
 class Registry:
-    """What a registry says of the attributes that belong to a key. The same for all nodes of one model and BIOS
+    """A registry's description of the attributes that belong to a key. The same for all nodes of one model and BIOS
     version."""
 
     path: str
@@ -97,8 +97,8 @@ class Registry:
 
 
 def candidates(paths: typing.Iterable[str], name: str) -> tuple[str, ...]:
-    """Which of the registries of a BMC are that of its BIOS: one, or several among which the systems that they support
-    decide.
+    """Return the registries of a BMC that may be that of its BIOS: one, or several among which the systems that they
+    support decide.
 
     :param paths: of the members of /redfish/v1/Registries
     :param name: that Bios gives it; several vendors give one that is no member's
@@ -124,7 +124,7 @@ def location(data: Data) -> str:
 
 
 def supports(data: Data, model: str, serial: str) -> bool:
-    """Whether a registry names this system as one that it is for.
+    """Return whether a registry supports this system.
 
     :raises ParseError: it is no registry
     """
@@ -137,7 +137,7 @@ def supports(data: Data, model: str, serial: str) -> bool:
 
 
 def parse(data: Data, path: str) -> Registry:
-    """The body of a registry.
+    """Parse the body of a registry.
 
     :raises ParseError: no registry of attributes
     """
@@ -167,7 +167,7 @@ def parse(data: Data, path: str) -> Registry:
 
 
 def _is_wanted(row: Data) -> bool:
-    """Whether an attribute belongs to any key."""
+    """Return whether an attribute belongs to any key."""
     name, display = row["AttributeName"], row.get("DisplayName")
     if not isinstance(display, str) or max(len(name), len(display)) > MOST_LETTERS:
         return False
@@ -190,7 +190,7 @@ def _entry(row: Data, locked: bool, dependencies: tuple[Dependency, ...]) -> Ent
 
 
 def _dependencies(data: typing.Any) -> dict[str, list[Dependency]]:
-    """By attribute what makes it hidden or read-only. A dependency that is not understood is left out."""
+    """Return, by attribute, what makes it hidden or read-only. A dependency that is not understood is left out."""
     found: dict[str, list[Dependency]] = {}
     for rule in (inner(item, "Dependency") for item in rows(data)):
         if str(rule.get("MapToValue")).lower() != "true" or rule.get("MapToProperty") not in ("Hidden", *_READ_ONLY):

@@ -83,7 +83,7 @@ def members(data: Data, source: str) -> tuple[str, ...]:
 
 
 def system(data: Data) -> System:
-    """A ComputerSystem.
+    """Parse a ComputerSystem.
 
     :raises ParseError: it is none
     """
@@ -124,7 +124,7 @@ def reset_types(data: Data) -> tuple[str, ...]:
 
 
 def bios(data: Data) -> Bios:
-    """A Bios.
+    """Parse a Bios.
 
     :raises ParseError: it has no attributes
     """
@@ -159,7 +159,7 @@ def pending(data: Data, current: typing.Mapping[str, typing.Any]) -> dict[str, t
 
 
 def manager(data: Data) -> Manager:
-    """A Manager of Dell or Supermicro; any other has nothing that holds a BIOS.
+    """Parse a Manager of Dell or Supermicro; any other has nothing that holds a BIOS.
 
     :raises ParseError: it is none
     """
@@ -170,7 +170,7 @@ def manager(data: Data) -> Manager:
 
 
 def lockdown(data: Data) -> bool:
-    """Whether the BMC refuses changes: attributes of an iDRAC, or Supermicro's SysLockdown.
+    """Return whether the BMC refuses changes: attributes of an iDRAC, or Supermicro's SysLockdown.
 
     :raises ParseError: it does not say
     """
@@ -184,7 +184,8 @@ def lockdown(data: Data) -> bool:
 
 
 def expanded(data: Data, source: str) -> typing.Optional[list[Data]]:
-    """The members of a collection that was asked for with ``$expand``; None where the BMC gave links all the same.
+    """Return the members of a collection that was asked for with ``$expand``; None where the BMC gave links all the
+    same.
 
     :raises ParseError: no collection
     """
@@ -194,7 +195,7 @@ def expanded(data: Data, source: str) -> typing.Optional[list[Data]]:
 
 
 def next_page(data: Data) -> str:
-    """The path of the next part of a collection; empty where this is the last one.
+    """Return the path of the next part of a collection; empty where this is the last one.
 
     :raises ParseError: it is somewhere else
     """
@@ -205,7 +206,8 @@ def next_page(data: Data) -> str:
 
 
 def bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
-    """Those jobs that hold the BIOS, and are not over. A job without a state is not taken for one that is over."""
+    """Return those jobs that hold the BIOS, and are not over. A job without a state is not taken for one that is
+    over."""
     return tuple(
         BiosJob(text_at(job, "Id") or last(link(job)), text_at(job, "JobState"), text_at(job, "Name"))
         for job in rows(list(jobs))
@@ -214,7 +216,7 @@ def bios_jobs(jobs: typing.Iterable[Data]) -> tuple[BiosJob, ...]:
 
 
 def failed_job(jobs: typing.Iterable[Data]) -> str:
-    """What the last job that was to write BIOS attributes failed for, with its id; empty where it did not fail, or
+    """Return why the last job that was to write BIOS attributes failed, with its id; empty where it did not fail, or
     there was none."""
     over = [
         job
@@ -234,8 +236,8 @@ def failed_job(jobs: typing.Iterable[Data]) -> str:
 
 
 def message_id(data: typing.Any) -> str:
-    """Why a BMC refused, by the id of its message (``Base.1.12.InsufficientPrivilege``); empty where it gave none. Its
-    text may repeat what it was sent."""
+    """Return why a BMC refused, by the id of its message (``Base.1.12.InsufficientPrivilege``); empty where it gave
+    none. Its text may repeat what it was sent."""
     error = inner({"": data}, "", "error")
     told = [row.get("MessageId") for row in rows(error.get("@Message.ExtendedInfo"))]
     found = (told or [error.get("code")])[0]
@@ -249,8 +251,8 @@ def message_id(data: typing.Any) -> str:
 
 
 def said(data: typing.Any) -> str:
-    """Why a BMC refused, in its own words: up to three messages in one line. Its errors, and those at the properties
-    that it refused (DSP0266, 6.5.7)."""
+    """Return why a BMC refused, in its own words: up to three messages in one line. Its errors, and those at the
+    properties that it refused (DSP0266, 6.5.7)."""
     top = data if isinstance(data, dict) else {}
     of_properties = [
         row for name, value in top.items() if str(name).endswith("@Message.ExtendedInfo") for row in rows(value)
@@ -262,20 +264,20 @@ def said(data: typing.Any) -> str:
 
 
 def etag(data: typing.Any, header: str) -> str:
-    """What tells whether a resource was changed since; empty where the BMC does not say, or by what no header can
-    hold."""
+    """Return the ETag by which a change of a resource is detected; empty where the BMC gives none, or one that a header
+    can't hold."""
     found = header or inner({"": data}, "").get("@odata.etag")
     return found if isinstance(found, str) and found.isascii() and found.isprintable() and len(found) <= 200 else ""
 
 
 def job_of(path: str) -> str:
-    """The id of a job, by where it is to be found: a path, or a URL; empty where there is none."""
+    """Return the id of a job, by where it is to be found: a path, or a URL; empty where there is none."""
     found = last(path.partition("?")[0])
     return found if re.fullmatch(r"[A-Za-z0-9_.-]{1,100}", found) else ""
 
 
 def _refused(settings: Data) -> str:
-    """What of the annotation @Redfish.Settings is no success (DSP0266, 9.10)."""
+    """Return the messages of the annotation @Redfish.Settings that are not a success (DSP0266, 9.10)."""
     told = [
         row for row in rows(settings.get("Messages")) if "OK" not in (row.get("Severity"), row.get("MessageSeverity"))
     ]

@@ -20,7 +20,7 @@ def settings(
     held: str,
     keys: typing.Iterable[Key],
 ) -> tuple[BiosSetting, ...]:
-    """The settings of a node, one for each key, also for one whose attribute was not found.
+    """Return the settings of a node, one for each key, also for one whose attribute was not found.
 
     :param pending: values that wait for a reset, by attribute
     :param registry: None where its body is missing; attributes are found by the table of names then, as where no
@@ -34,7 +34,7 @@ def settings(
 
 
 def why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[tuple[BiosJob, ...]]) -> str:
-    """Why a BMC would refuse any new value of its BIOS now; empty when it would not, or does not say."""
+    """Return why a BMC would refuse any new value of its BIOS now; empty when it would not, or gives no reason."""
     if lockdown:
         return "lockdown: the BMC is locked down and refuses all changes"
     if jobs:

@@ -56,7 +56,8 @@ def _disruption(groups: typing.Sequence[Group], items: typing.Sequence[Section])
 
 
 def _resource_prefix(operators: typing.Optional[OperatorFacts]) -> tuple[str, Entry]:
-    """What the operator puts before the names of resources. Where it is needs no key: each stage sees that."""
+    """Propose the prefix that the operator puts before the names of resources. Its namespace needs no key: each stage
+    finds it."""
     usual = ClusterIntent().resource_prefix
     key, hint = "resource_prefix", "prefix of the device plugin's resources"
     if operators is None:

@@ -14,8 +14,8 @@ _FREE = ("name", "resource_name", "range", "wait_seconds")
 
 
 def difference(proposal: Proposal, fabrics: typing.Any, cluster: typing.Any) -> tuple[str, ...]:
-    """Where an intent that is there says something else than the proposal, one line each. What a proposal leaves open
-    is no difference.
+    """Return the differences between an existing intent and the proposal, one line each. What a proposal leaves open is
+    no difference.
 
     Fabrics are compared in their order. Names and ranges are the user's to give, and no difference; neither is what the
     proposal says nothing about.

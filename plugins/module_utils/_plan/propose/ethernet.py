@@ -126,7 +126,7 @@ def _uplink(hca: Hca, uplinks: typing.AbstractSet[str]) -> str:
 
 
 def _seen(members: Members, neighbours: Neighbours) -> dict[Nic, tuple[NetdevNeighbours, ...]]:
-    """What each of the NICs has seen."""
+    """Return the neighbours of each of the NICs."""
     found: dict[Nic, tuple[NetdevNeighbours, ...]] = {}
     for node, hcas in members.items():
         value = neighbours.get(node, ObservedNeighbours()).value
@@ -223,7 +223,7 @@ def _why(
     count: int,
     neighbours: Neighbours,
 ) -> str:
-    """What is known where all are proposed as one fabric."""
+    """Describe what is known where all are proposed as one fabric."""
     if not networks:
         errors = sorted(
             {

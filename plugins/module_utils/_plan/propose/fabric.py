@@ -64,7 +64,7 @@ def _profile(group: Group, operators: typing.Optional[OperatorFacts]) -> Value:
 
 
 def _gpus(group: Group, operators: typing.Optional[OperatorFacts]) -> str:
-    """What the GPUs of its nodes ask of a network (row S2.6), where a label tells their model."""
+    """Describe what the GPUs of its nodes need of a network (row S2.6), where a label names their model."""
     nodes = operators.nodes if operators else ()
     models = sorted(
         {node.labels[GPU_MODEL] for node in nodes if node.name in group.members and node.labels.get(GPU_MODEL)}

@@ -44,7 +44,7 @@ class Group:
 
 
 class Out:
-    """Who is left out, gathered by reason."""
+    """The HCAs that are left out, grouped by reason."""
 
     def __init__(self, nodes: typing.Collection[str]) -> None:
         self._nodes = nodes
@@ -79,7 +79,7 @@ def rate_of(hca: Hca) -> float:
 
 
 def unfit(hca: Hca) -> str:
-    """Why an HCA is none that virtual functions are proposed for; empty when it is one."""
+    """Return why no virtual functions are proposed for an HCA; empty when they are."""
     if hca.pci is None:
         return "it has no PCI function, so no virtual functions can be made of it."
     if hca.pci.vendor != NVIDIA:
@@ -154,7 +154,7 @@ def _same_fabric(topologies: typing.Mapping[str, ObservedTopologies]) -> dict[st
 
 
 def odd_nodes(fabric: str, group: Group) -> typing.Iterator[LeftOut]:
-    """Nodes that have another number of HCAs on it than the rest."""
+    """Yield the nodes that have another number of HCAs on it than the rest."""
     for name, hcas in group.members.items():
         if len(hcas) != group.per_node:
             what = (

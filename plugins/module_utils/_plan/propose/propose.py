@@ -23,7 +23,8 @@ MOST_FABRICS = 32
 
 
 def propose(seen: Seen) -> Proposal:
-    """The intent for what was seen. Without any fabric the proposal has an empty list, and says in ``left_out`` why."""
+    """Return the intent for what was seen. Without any fabric the proposal has an empty list, and says in ``left_out``
+    why."""
     nodes = {name: item.value.hcas for name, item in seen.hcas.items() if item.value is not None and item.error is None}
     out = Out(nodes)
     absent = tuple(
@@ -122,7 +123,7 @@ def _apart(groups: typing.Sequence[Group]) -> typing.Iterator[str]:
 
 
 def _partly(seen: Seen) -> typing.Iterator[str]:
-    """What could be read in part only."""
+    """Return the facts that could be read in part only."""
     for name, item in seen.hcas.items():
         if item.value is not None and item.value.errors:
             yield f"of node {name} could not be read: {'; '.join(item.value.errors)}."
@@ -148,7 +149,7 @@ def _own_nics(groups: typing.Sequence[Group], nodes: Nodes, seen: Seen) -> typin
 
 
 def _holders(nodes: Nodes, seen: Seen, ours: typing.Container[str]) -> typing.Iterator[str]:
-    """Who has what the fabrics will want."""
+    """Return the holders of what the fabrics will need."""
     for policy in seen.operators.policies if seen.operators else ():
         if policy.name not in ours:
             what = (

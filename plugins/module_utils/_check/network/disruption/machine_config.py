@@ -24,7 +24,8 @@ _IN_FORCE = "accepted by the machine config operator, and on all machines of its
 
 @dataclasses.dataclass(frozen=True)
 class Machines:
-    """What decides it. ``configs`` are those that are to be applied, ``others`` KubeletConfigs of somebody else."""
+    """The input of the plan. ``configs`` are those that are to be applied, ``others`` KubeletConfigs of somebody
+    else."""
 
     configs: tuple[HostConfig, ...]
     others: tuple[HostConfig, ...]
@@ -35,7 +36,8 @@ class Machines:
 
 
 def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
-    """The plan with what they add to it: one roll of each pool that takes some of them, however many they are."""
+    """Return the plan with what they add to it: one roll of each pool that takes some of them, however many they
+    are."""
     new = [config for config in machines.configs if not config.there]
     nodes = {node.node: node for node in planned.nodes}
     pools = []
@@ -64,7 +66,8 @@ def merge(planned: DisruptionPlan, machines: Machines) -> DisruptionPlan:
 
 
 def left_paused(pool: MachinePool) -> bool:
-    """Whether a run of ours was stopped before it let the pool go: the next one does that, and the pool rolls then."""
+    """Return whether a run of ours was stopped before it let the pool go: the next one does that, and the pool rolls
+    then."""
     return pool.paused_by_us and pool.wanted_config != pool.current_config
 
 
@@ -102,7 +105,7 @@ def _missed(node: NodePlan, configs: typing.Sequence[HostConfig]) -> NodePlan:
 
 
 def roll_of(pool: MachinePool, nodes: tuple[str, ...], blocked: tuple[str, ...] = ()) -> PoolPlan:
-    """How the operator rolls these nodes of a pool.
+    """Return how the operator rolls these nodes of a pool.
 
     :param blocked: what keeps it from that, beside the state of the pool
     """
@@ -125,7 +128,8 @@ def _blockers(pool: MachinePool) -> typing.Iterator[str]:
 
 
 def at_once_of(text: typing.Optional[str], size: int) -> typing.Optional[int]:
-    """Nodes that may be away at the same time, 1 at least; None for a text that is none. Percentages are rounded down.
+    """Return the nodes that may be away at the same time, 1 at least; None for a text that is none. Percentages are
+    rounded down.
 
     [machine-config-operator pkg/controller/node/node_controller.go maxUnavailable]
     """
@@ -138,7 +142,7 @@ def at_once_of(text: typing.Optional[str], size: int) -> typing.Optional[int]:
 
 
 def findings(rolls: typing.Iterable[Roll], error: str, check: str = "network.roll") -> typing.Iterator[Finding]:
-    """How the MachineConfigPools took it.
+    """Check the progress of the MachineConfigPools.
 
     :param error: why the new configuration did not get ready
     """
@@ -222,7 +226,7 @@ def not_rolled(
 
 
 def kubelet(stand: typing.Optional[KubeletStatus], check_mode: bool) -> typing.Iterator[Finding]:
-    """Whether each KubeletConfig that the intent asks for is in force, also when nothing of it is new.
+    """Check that each KubeletConfig of the intent is in force, also when nothing of it is new.
 
     :param stand: None when nobody looked
     """

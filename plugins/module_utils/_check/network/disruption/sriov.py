@@ -83,7 +83,7 @@ class Live:
 
 
 def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterable[str], prefix: str) -> DisruptionPlan:
-    """What the operator will do when ``rendered`` is applied.
+    """Predict what the operator will do when ``rendered`` is applied.
 
     :param rendered: the fabrics' policies; one of the same name in the cluster is replaced
     :param inventory: names of the nodes that must take part; others that the policies take are planned as well
@@ -111,7 +111,7 @@ def gated(
     cluster: ClusterIntent,
     inventory: Names,
 ) -> DisruptionPlan:
-    """The plan with what the gate says of it."""
+    """Return the plan with what the gate says of it."""
     drained = {node.node for node in planned.nodes if node.action == "drain"}
     # without a drain a node that does not reboot is not away
     here = drained if not planned.drains else set()
@@ -125,12 +125,12 @@ def gated(
 
 
 def untouched(inventory: typing.Iterable[str]) -> DisruptionPlan:
-    """The plan where nothing is for the SR-IOV network operator to do, which need not even be there."""
+    """Return the plan where nothing is for the SR-IOV network operator to do, which need not even be there."""
     return DisruptionPlan(tuple(NodePlan(name, "nothing") for name in inventory))
 
 
 def disturbed(nodes: typing.Iterable[NodePlan]) -> tuple[str, ...]:
-    """Names of the nodes that are drained or rebooted."""
+    """Return the names of the nodes that are drained or rebooted."""
     return tuple(node.node for node in nodes if node.action in ("drain", "reboot"))
 
 
@@ -163,7 +163,8 @@ def _node(
 
 
 def _disturbances(wanted: typing.Iterable[WantedInterface], state: NodeState) -> typing.Iterator[str]:
-    """What takes virtual functions away that are there. [pkg/plugins/generic/generic_plugin.go needToUpdateVFs]"""
+    """Return the changes that take existing virtual functions away. [pkg/plugins/generic/generic_plugin.go
+    needToUpdateVFs]"""
     wishes = {item.address: item for item in wanted}
     ours = {item.address for item in state.wanted}
     for interface in state.interfaces:
@@ -180,7 +181,7 @@ def _disturbances(wanted: typing.Iterable[WantedInterface], state: NodeState) ->
 def _reboots(
     wanted: tuple[WantedInterface, ...], state: NodeState, pool: NodePool, settings: OperatorSettings
 ) -> tuple[str, ...]:
-    """Why the node reboots. [pkg/plugins/generic needRebootNode, pkg/plugins/mellanox OnNodeStateChange,
+    """Return why the node reboots. [pkg/plugins/generic needRebootNode, pkg/plugins/mellanox OnNodeStateChange,
     pkg/daemon/daemon.go Reconcile]"""
     found: list[str] = []
     news = _normal(wanted) != _normal(state.wanted)
@@ -268,7 +269,7 @@ def _pool(turn: Turn, nodes: tuple[str, ...], blockers: tuple[str, ...]) -> Pool
 
 
 def lines(planned: DisruptionPlan) -> tuple[str, ...]:
-    """The plan in words: one line for each node that is drained or rebooted, one for each pool."""
+    """Return the plan in words: one line for each node that is drained or rebooted, one for each pool."""
     nodes = [
         f"{node.node} {_fate(node, planned)}:"
         f" {'; '.join(node.reasons)}{f' ({len(node.pods)} pods)' if node.pods else ''}"
@@ -322,7 +323,7 @@ def findings(
 
 
 def may_go_on(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> bool:
-    """Whether the objects may be applied: nothing of the plan is refused or unknown."""
+    """Return whether the objects may be applied: nothing of the plan is refused or unknown."""
     return all(finding.status not in (FAIL, UNKNOWN) for finding in findings(cluster, planned, inventory))
 
 
@@ -354,13 +355,13 @@ def _missing(name: str, cluster: ClusterIntent) -> Finding:
 
 
 def refusal(cluster: ClusterIntent, planned: DisruptionPlan, inventory: typing.Sequence[str]) -> tuple[str, ...]:
-    """Why the objects may not be applied, and what to do, in words; empty when they may."""
+    """Return why the objects may not be applied, and what to do, in words; empty when they may."""
     refused = (finding for finding in findings(cluster, planned, inventory) if finding.status in (FAIL, UNKNOWN))
     return tuple(f"{finding.subject}: {finding.measured}. {finding.why} {finding.remedy}" for finding in refused)
 
 
 def _needed(planned: DisruptionPlan) -> str:
-    """The value of rdma_cluster.disruption that allows all of the plan."""
+    """Return the value of rdma_cluster.disruption that allows all of the plan."""
     actions = {node.action for node in planned.nodes}
     return next((action for action in ("reboot", "drain") if action in actions), "none")
 
@@ -452,7 +453,7 @@ def _blocked(node: NodePlan) -> Finding:
 
 
 def _closed(why: str) -> Finding:
-    """Why the cluster does not bear it; the same gate as for resets by BMCs."""
+    """Report why the cluster does not bear it; the same gate as for resets by BMCs."""
     text = (
         "A node that goes down now may take the control plane with it, be reprovisioned, or be one too many. Nothing"
         " was applied."

@@ -48,7 +48,7 @@ def lint_all(
     world: ClusterBefore,
     nodes: typing.Sequence[str],
 ) -> dict[str, tuple[Finding, ...]]:
-    """Findings by fabric; a fabric that could not be written has none.
+    """Return findings by fabric; a fabric that could not be written has none.
 
     :param policies: all that would be applied, each with its fabric's name
     :param world: what is there
@@ -69,8 +69,8 @@ def lint_all(
 def lint(
     fabric: Fabric, policies: typing.Sequence[Policy], world: ClusterBefore, nodes: typing.Sequence[str]
 ) -> tuple[Finding, ...]:
-    """Findings on one fabric: one for each node on what is selected there, and one for each broken rule, or for each
-    rule that holds.
+    """Return findings on one fabric: one for each node on what is selected there, and one for each broken rule, or for
+    each rule that holds.
 
     :param policies: those of the fabric, as they would be applied
     :param world: what is there, with the policies of the other fabrics
@@ -106,7 +106,8 @@ def held(findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typin
 def remaining(
     objects: typing.Sequence[dict[str, typing.Any]], stopped: typing.Container[str]
 ) -> list[dict[str, typing.Any]]:
-    """The objects without those of fabrics that are held back; what fabrics share stays only where one of them does."""
+    """Return the objects without those of fabrics that are held back; what fabrics share stays only where one of them
+    does."""
     kept = [item for item in objects if item["fabric"] not in stopped]
     return kept if any(item["fabric"] for item in kept) else []
 
@@ -123,7 +124,8 @@ def _finding(fabric: Fabric, item: Objection) -> Finding:
 
 
 def _unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Sequence[str]) -> Finding:
-    """A rule that no finding breaks: it holds on the nodes that the operator has reported, and on none is not known."""
+    """Return a pass for a rule that no finding breaks: it holds on the nodes that the operator has reported, and on
+    none is not known."""
     reported = sum(bool(world.states[name].interfaces) for name in nodes if name in world.states)
     if check == POLICY:
         return ok(
@@ -149,7 +151,7 @@ def _unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Se
 def _selects(
     fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: ClusterBefore
 ) -> Finding:
-    """What the fabric gets on one node.
+    """Report what the fabric gets on one node.
 
     :param policy: that takes the node; there is never more than one of a fabric
     :param example: any of the fabric, to say what the node lacks
@@ -232,7 +234,7 @@ def _selects(
 
 
 def _wrong_mode(fabric: Fabric, mode: str) -> bool:
-    """Whether the RDMA mode of the node and the network's plugins do not go together; where the daemon reports no mode,
+    """Return whether the RDMA mode of the node contradicts the network's plugins; where the daemon reports no mode,
     nothing is known."""
     if not (fabric.rdma or isolates_rdma(fabric)):
         return False

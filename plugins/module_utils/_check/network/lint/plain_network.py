@@ -74,7 +74,8 @@ def _interface(fabric: Fabric, world: ClusterBefore, nodes: typing.Sequence[str]
 
 
 def _master(fabric: Fabric, world: ClusterBefore, name: str) -> typing.Optional[tuple[Hca, Netdev]]:
-    """The interface of a node on which pods are put; of a bond the part that speaks for it, by the name of the bond."""
+    """Return the interface of a node on which pods are put; of a bond the part that speaks for it, by the name of the
+    bond."""
     if name not in world.hcas:
         return None
     for hca in candidates(fabric, world.hcas[name]):

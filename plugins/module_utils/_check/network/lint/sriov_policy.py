@@ -53,7 +53,7 @@ Where = typing.Literal["webhook", "node", "nowhere"]
 
 @dataclasses.dataclass(frozen=True)
 class ClusterBefore:
-    """What is there before the policy comes.
+    """The state of the cluster before the policy is applied.
 
     :ivar policies: the others that will be in force beside it, by name
     :ivar supported: NICs that the operator supports; None when that is not known
@@ -72,8 +72,8 @@ class ClusterBefore:
 
     @functools.cached_property
     def _labelled(self) -> typing.Mapping[tuple[str, str], set[str]]:
-        """Names of the nodes with a label. A thousand nodes may have a policy each, and nobody wants a million
-        comparisons."""
+        """Return the names of the nodes with a label. A thousand nodes may have a policy each, and nobody wants a
+        million comparisons."""
         found: dict[tuple[str, str], set[str]] = {}
         for node in self.nodes.values():
             for label in node.labels.items():
@@ -81,7 +81,7 @@ class ClusterBefore:
         return found
 
     def taken_by(self, policy: Policy) -> tuple[ClusterNode, ...]:
-        """The nodes that the policy's nodeSelector takes; an empty one takes all."""
+        """Return the nodes that the policy's nodeSelector takes; an empty one takes all."""
         if not policy.node_selector:
             return tuple(self.nodes.values())
         names = set.intersection(*(self._labelled.get(label, set()) for label in policy.node_selector.items()))
@@ -89,7 +89,7 @@ class ClusterBefore:
 
     @functools.cached_property
     def policies_on(self) -> typing.Mapping[str, tuple[Policy, ...]]:
-        """The policies that take a node, by its name."""
+        """Return the policies that take a node, by its name."""
         found: dict[str, list[Policy]] = {}
         for policy in self.policies.values():
             for node in self.taken_by(policy):
@@ -98,7 +98,7 @@ class ClusterBefore:
 
 
 def cluster_before(seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas], cluster: ClusterIntent) -> ClusterBefore:
-    """The same, out of the answer of sriov_operator_info."""
+    """Return the same, out of the answer of sriov_operator_info."""
     return ClusterBefore(
         {node.name: node for node in seen.nodes},
         {state.node: state for state in seen.states},
@@ -133,7 +133,7 @@ class Objection:
 
 
 def objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ...]:
-    """All that speaks against a policy on the nodes that it takes."""
+    """Return all that speaks against a policy on the nodes that it takes."""
     nodes = world.taken_by(policy)
     found = [*_of_policy(policy, world), *_selection(policy, nodes, world), *_beside(policy, nodes, world)]
     for node in nodes:
@@ -329,8 +329,8 @@ def _selection(policy: Policy, nodes: typing.Sequence[ClusterNode], world: Clust
 
 
 def why_not_selected(policy: Policy, state: NodeState, world: ClusterBefore) -> str:
-    """Why the policy takes no further physical function of a node: what comes nearest, and what the node has that the
-    operator does not report."""
+    """Return why the policy selects no other physical function of a node: the nearest one, and those that the operator
+    does not report."""
     chosen = selected(policy, state, world)
     rest = tuple(interface for interface in state.interfaces if interface not in chosen)
     lines = [f"{item.name} at {item.address} is not in the ConfigMap {_LIST}" for item in rest if selects(policy, item)]
@@ -357,13 +357,14 @@ def why_not_selected(policy: Policy, state: NodeState, world: ClusterBefore) -> 
 
 
 def _takes(policy: Policy, hca: Hca, pci: PciFunction) -> bool:
-    """Whether the policy would take this HCA if the operator reported it."""
+    """Return whether the policy would select this HCA if the operator reported it."""
     names = [netdev.name for netdev in hca.netdevs] or [""]
     return any(selects(policy, StateInterface(name, pci.address, pci.vendor, pci.device)) for name in names)
 
 
 def _why_unreported(hca: Hca, pci: PciFunction, world: ClusterBefore) -> str:
-    """The conditions of the config daemon, in its order. [pkg/host/internal/sriov/sriov.go, DiscoverSriovDevices]"""
+    """Return the conditions of the config daemon, in its order. [pkg/host/internal/sriov/sriov.go,
+    DiscoverSriovDevices]"""
     if not _is_supported(pci.vendor, pci.device, world.supported):
         return f"not in the ConfigMap {_LIST}"
     if pci.driver is None:
@@ -569,8 +570,8 @@ def _beside(policy: Policy, nodes: typing.Sequence[ClusterNode], world: ClusterB
 
 
 def _refused_beside(policy: Policy, other: Policy) -> str:
-    """What the webhook says of two policies on one node; empty when nothing. It compares what is written, not what is
-    selected."""
+    """Return the webhook's objection to two policies on one node; empty when there is none. It compares what is
+    written, not what is selected."""
     mine, theirs = (tuple(map(_written_range, item.pf_names)) for item in (policy, other))
     pairs = [(a, b) for a in mine for b in theirs if a[0] == b[0]]
     for (name, first, last), (_name, other_first, other_last) in pairs[:1]:

@@ -93,7 +93,7 @@ def _differs(asked: WantedInterface, wanted: WantedInterface) -> str:
 
 
 def unmade(state: NodeState, addresses: typing.Iterable[str]) -> str:
-    """What the config daemon's report lacks of the node's wanted state, in words; empty when nothing."""
+    """Describe what the config daemon's report lacks of the node's desired state; empty when nothing."""
     wanted = {item.address: item for item in state.wanted}
     made = {interface.address: interface for interface in state.interfaces}
     if state.wanted_rdma_mode and state.rdma_mode and state.wanted_rdma_mode != state.rdma_mode:
@@ -108,7 +108,7 @@ def unmade(state: NodeState, addresses: typing.Iterable[str]) -> str:
 
 
 def draining(state: NodeState) -> bool:
-    """Whether the node is being drained or waits for its turn."""
+    """Return whether the node is being drained or waits for its turn."""
     return state.desired_state not in ("", "Idle") or state.current_state not in ("", "Idle")
 
 
@@ -116,7 +116,7 @@ def draining(state: NodeState) -> bool:
 
 
 def judge(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
-    """Where each node of each fabric stands."""
+    """Judge the progress of each node of each fabric."""
     turns = Turns(world)
     return tuple(judge_node(target, name, world, turns) for target in targets for name in target.nodes)
 
@@ -141,7 +141,8 @@ BOOTS, LOSSES = 2, 3
 
 
 def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Optional[Turns] = None) -> Judgement:
-    """Where one node of one fabric stands: the first thing that is missing, or that it goes round in circles."""
+    """Judge the progress of one node of one fabric: the first thing that is missing, or that it goes round in
+    circles."""
     judgement = _judge_node(target, name, world, turns or Turns(world))
     history, node = world.histories.get(name), world.nodes.get(name)
     if history is None or node is None or judgement.node.phase != "waiting":
@@ -275,7 +276,7 @@ def _readiness(node: ClusterNode) -> str:
 
 
 def _drain(target: Target, node: ClusterNode, state: NodeState, world: ClusterState, turns: Turns) -> tuple[str, str]:
-    """Where the drain of a node stands, and what is suspect about it."""
+    """Describe the progress of the drain of a node, and what is suspect about it."""
     reboots = state.desired_state == "Reboot_Required"
     what = "drained and rebooted" if reboots else "drained"
     detail = (
@@ -395,7 +396,8 @@ def _failed(target: Target, name: str, detail: str, remedy: str) -> Judgement:
 
 
 def judge_release(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
-    """Where each node stands on the way back: no policy, nothing wanted of it, no virtual function, nothing offered."""
+    """Judge the progress of each node back to its earlier state: no policy, nothing wanted of it, no virtual function,
+    nothing offered."""
     turns = Turns(world)
     return tuple(_judge_release(target, name, world, turns) for target in targets for name in target.nodes)
 
@@ -557,6 +559,6 @@ class Patience:
         return named if now - since < self._grace[judgement.suspect] else dataclasses.replace(named, phase="failed")
 
     def wake(self, now: float) -> typing.Optional[float]:
-        """Seconds until the next suspect state is the end; None when there is none."""
+        """Return the seconds until the next suspect state is the end; None when there is none."""
         ends = [since + self._grace[suspect] - now for suspect, since in self._since.values()]
         return max(0.0, min(ends)) if ends else None
