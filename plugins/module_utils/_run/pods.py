@@ -105,9 +105,12 @@ def workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecu
     pool.shutdown()
 
 
-def lacking(resource: str, node: str, known: typing.Container[str]) -> str:
+def lacking(resource: str, node: str, known: typing.Mapping[str, ClusterNode]) -> str:
     """Why a node can have no pod that asks for a resource."""
-    return f"the node offers no {resource}" if node in known else "the cluster knows no such node"
+    if node not in known:
+        return "the cluster knows no such node"
+    why = known[node].not_ready
+    return f"the node offers no {resource}{f'; it is not ready: {why}' if why else ''}"
 
 
 def unstarted(plan: Plan, reason: str) -> tuple[RdmaPod, ...]:
