@@ -19,10 +19,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes im
     sriov_operator,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.resource import ResourceError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import lacking
+from ansible_collections.linerate.rdma.plugins.module_utils._run.finalizers import end_mirror_pods, is_bare, take_off
+from ansible_collections.linerate.rdma.plugins.module_utils._run.observers import container_on, seen_in
+from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import lacking, sweep
 from ansible_collections.linerate.rdma.plugins.module_utils._run.watch import WatchFeed
 
-LARGE = [{}] * 30_000
+LARGE: list[dict[str, typing.Any]] = [{}] * 30_000
 CAUSE = "larger than 33554432 bytes or 20000 values, and not read"
 Item = dict[str, typing.Any]
 
@@ -50,15 +52,20 @@ class Server:
     """An API server with objects, by the end of the path of their kind.
 
     :ivar events: of each watch, in order; without any, the feed is stopped
+    :ivar written: methods and paths
     """
 
     def __init__(self, **objects: typing.Sequence[Item]) -> None:
         self.objects = objects
         self.events: list[bytes] = []
         self.watched: list[str] = []
+        self.written: list[str] = []
         self.feed: typing.Optional[WatchFeed] = None
 
-    def request(self, _method: str, path: str, body: typing.Any, **options: typing.Any) -> Answer:
+    def request(self, method: str, path: str, body: typing.Any, **options: typing.Any) -> Answer:
+        if method != "get":
+            self.written.append(f"{method} {path}")
+            return Answer(b"{}")
         query = dict(options["query_params"])
         if "watch" in query:
             self.watched.append(query["resourceVersion"])
@@ -173,3 +180,55 @@ def test_an_event_too_large_to_be_read_has_the_list_read_again(monkeypatch: pyte
     assert [core.node(item).ready for item in changes[2].items] == [True, False, True]
     # the watch goes on behind the event
     assert server.watched[:2] == ["7", "8"]
+
+
+GONE = "2026-11-28T11:00:00Z"
+UID = "11111111-1111-1111-1111-111111111111"
+
+
+def mirror(number: int, **metadata: typing.Any) -> Item:
+    """A pod that a kubelet puts into a namespace, of any size."""
+    names = {"name": f"mirror-{number}", "uid": f"m{number}", "annotations": {"kubernetes.io/config.mirror": "x"}}
+    return {"metadata": {**names, **metadata}, "spec": {"nodeName": "worker-2"}, "status": {"large": LARGE}}
+
+
+def observer(name: str) -> Item:
+    owner = {"kind": "DaemonSet", "name": "linerate-observer", "uid": UID, "controller": True}
+    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    return {
+        "metadata": {"name": name, "uid": UID[:-1] + "2", "ownerReferences": [owner]},
+        "spec": {"nodeName": "worker-1"},
+        "status": status,
+    }
+
+
+def test_mirror_pods_of_any_size_and_number_keep_no_observer_from_being_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubernetes, "MOST_HELD", 1_000)
+    small = {**mirror(3), "status": {"containers": LARGE[:300]}}
+    server = Server(
+        daemonsets=[{"metadata": {"name": "linerate-observer", "uid": UID}}],
+        pods=[mirror(1), *[small] * 9, observer("o1"), mirror(2)],
+        nodes=[],
+    )
+    cluster = Cluster(server)
+    seen = seen_in(cluster, "linerate-observers")
+    assert ([pod.name for pod in seen.pods], seen.unread) == (["o1"], ())
+    assert container_on(cluster, "linerate-observers", "worker-1").pod == "o1"
+
+
+def test_mirror_pods_of_any_size_are_not_swept_and_end_no_sweep() -> None:
+    pods = [mirror(1), mirror(2)]
+    assert sweep(Cluster(Server(pods=pods, nodes=[])), 60, lambda: 0.0, lambda _seconds: None) == ()
+
+
+def test_mirror_pods_of_any_size_hold_up_no_namespace() -> None:
+    server = Server(pods=[mirror(1, deletionTimestamp=GONE), mirror(2), mirror(3, deletionTimestamp=GONE)])
+    assert end_mirror_pods(Cluster(server), "linerate-measure") == ("mirror-1", "mirror-3")
+    assert server.written == [f"delete /api/v1/namespaces/linerate-measure/pods/mirror-{number}" for number in (1, 3)]
+
+
+def test_a_pod_of_any_size_keeps_no_finalizer() -> None:
+    held = {"deletionTimestamp": GONE, "finalizers": ["evil.example/stay"]}
+    large = {"metadata": {"name": "p", "uid": "u1", **held}, "status": {"large": LARGE}}
+    server = Server(pods=[mirror(1, **held), large])
+    assert take_off(Cluster(server), "linerate-measure", "a=b", is_bare) == ("u1",)
