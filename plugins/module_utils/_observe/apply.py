@@ -13,6 +13,7 @@ import typing
 from .._model.apply import FOREIGN, UNREAD, AppliedObject, Leftovers
 from .._model.marks import LABEL, MANAGER, is_ours
 from .._model.measuring import NAMESPACE as MEASURING
+from .._parse.kubernetes.foreign import is_mirror_pod
 from .foreign import Kept, objects_of_others
 from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of, version_of
 
@@ -431,16 +432,17 @@ def _list(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]
 
 def _labelled_as(cluster: Cluster, kind: str, namespace: str, selector: str) -> tuple[Resource, ...]:
     """Return the objects of a kind with a label. Where they are too large to be read, as tenants may make theirs, with
-    no more than what a deletion needs.
+    no more than what a deletion needs. Mirror pods are not among them: their kubelets make them again.
 
     :raises ApiError: refused
     """
     try:
-        return cluster.list(kind, namespace, selector).items
+        return tuple(item for item in cluster.list(kind, namespace, selector).items if not is_mirror_pod(kind, item))
     except ApiError as error:
         if not error.too_large:
             raise
-    return tuple(_essence(kind, item) for item in cluster.metadata(kind, namespace, selector))
+    found = cluster.metadata(kind, namespace, selector)
+    return tuple(_essence(kind, item) for item in found if not is_mirror_pod(kind, item))
 
 
 def _essence(kind: str, item: Resource) -> Resource:

@@ -20,6 +20,7 @@ from .._observe.foreign import Kept, objects_of_others
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import core
 from .._parse.kubernetes import observers as parse
+from .._parse.kubernetes.foreign import is_made_pod
 from .._parse.kubernetes.resource import name_of
 from .._parse.kubernetes.tenancy import adds_to, strangers
 from .._render.names import RUN_LABEL, owner
@@ -312,7 +313,7 @@ class Observers:
         if feed is not None:
             return self._follow(feed, wanted, nodes)
         in_namespace = {kind: self._namespace for kind in KINDS if kind != "Node"}
-        watch = WatchFeed(self._cluster, in_namespace, KINDS, selectors={"Pod": SELECTOR})
+        watch = WatchFeed(self._cluster, in_namespace, KINDS, selectors={"Pod": SELECTOR}, only={"Pod": is_made_pod})
         watch.start()
         try:
             return self._follow(watch, wanted, nodes)
@@ -422,7 +423,7 @@ class Observers:
                 f"the namespace {self._namespace}{f' ({why})' if why else ''}",
                 f"kubectl get namespace {self._namespace} -o yaml",
             )
-        every = self._cluster.list("Pod", self._namespace, SELECTOR).items
+        every = self._cluster.list("Pod", self._namespace, SELECTOR, only=is_made_pod).items
         pods = [name_of(pod) for pod in every if core.controller(pod) == ("DaemonSet", DAEMON_SET)]
         return (
             (f"pod {pods[0]}, of {len(pods)} in {self._namespace},", f"kubectl get pods -n {self._namespace} -o wide")
@@ -462,9 +463,8 @@ def seen_in(cluster: Cluster, namespace: str) -> ObserversSeen:
     view = _View(namespace)
     for kind in KINDS:
         try:
-            view.replace(
-                kind, cluster.list(kind, "" if kind == "Node" else namespace, SELECTOR if kind == "Pod" else "").items
-            )
+            where = ("" if kind == "Node" else namespace, SELECTOR if kind == "Pod" else "")
+            view.replace(kind, cluster.list(kind, *where, only=is_made_pod if kind == "Pod" else None).items)
         except ApiError as error:
             if error.status == 0:
                 raise
@@ -480,7 +480,8 @@ def container_on(cluster: Cluster, namespace: str, node: str) -> Container:
     """
     daemons = map(parse.observer_set, cluster.list("DaemonSet", namespace, fields=f"metadata.name={DAEMON_SET}").items)
     daemon = next((daemon for daemon in daemons if daemon.name == DAEMON_SET), None)
-    found = map(parse.observer_pod, cluster.list("Pod", namespace, SELECTOR, f"spec.nodeName={node}").items)
+    there = cluster.list("Pod", namespace, SELECTOR, f"spec.nodeName={node}", only=is_made_pod)
+    found = map(parse.observer_pod, there.items)
     pod = next(
         (
             pod

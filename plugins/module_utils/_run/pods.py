@@ -27,7 +27,7 @@ from .._model.text import both_ends, folded
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus
-from .._parse.kubernetes.foreign import is_mirror_pod
+from .._parse.kubernetes.foreign import is_made_pod, is_mirror_pod
 from .._parse.kubernetes.pod_state import PodState, state_of_pod
 from .._parse.kubernetes.resource import ResourceError, name_of
 from .._parse.pods import probe as pod_probe
@@ -105,9 +105,12 @@ def workers(parallel: int) -> typing.Iterator[concurrent.futures.ThreadPoolExecu
     pool.shutdown()
 
 
-def lacking(resource: str, node: str, known: typing.Container[str]) -> str:
+def lacking(resource: str, node: str, known: typing.Mapping[str, ClusterNode]) -> str:
     """Why a node can have no pod that asks for a resource."""
-    return f"the node offers no {resource}" if node in known else "the cluster knows no such node"
+    if node not in known:
+        return "the cluster knows no such node"
+    why = known[node].not_ready
+    return f"the node offers no {resource}{f'; it is not ready: {why}' if why else ''}"
 
 
 def unstarted(plan: Plan, reason: str) -> tuple[RdmaPod, ...]:
@@ -275,7 +278,7 @@ class Pods:
 
     def _feed(self) -> WatchFeed:
         """News of pods. In other namespaces tenants give names and labels as they like."""
-        return WatchFeed(self._cluster, {"Pod": NAMESPACE}, ("Pod",), SELECTOR)
+        return WatchFeed(self._cluster, {"Pod": NAMESPACE}, ("Pod",), SELECTOR, only={"Pod": is_made_pod})
 
     def _is_ours(self, found: Resource) -> bool:
         """Whether it is a pod that this run has made, and not another one of that name."""
@@ -709,9 +712,7 @@ class Pods:
 
         Mirror pods are what a kubelet shows, and makes anew whenever they are deleted.
         """
-        return tuple(
-            item for item in self._cluster.list("Pod", NAMESPACE, SELECTOR).items if not is_mirror_pod("Pod", item)
-        )
+        return self._cluster.list("Pod", NAMESPACE, SELECTOR, only=is_made_pod).items
 
     def remove(self) -> tuple[str, ...]:
         """Delete all pods of this run, and of those that are no more, and wait until they are gone; the names of those
