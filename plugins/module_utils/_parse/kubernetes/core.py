@@ -64,8 +64,7 @@ def node(resource: Resource) -> ClusterNode:
 
 
 def system_uuid(resource: Resource) -> str:
-    """Return the UUID that the kubelet of a v1 Node reports of its machine; empty where it reports none, or the Node was
-    not read."""
+    """Return the UUID that the kubelet of a v1 Node reports of its machine; empty where it reports none."""
     if why_not_read(resource):
         return ""
     return str(mapping_at(resource, "status", "nodeInfo").get("systemUUID") or "")
