@@ -299,11 +299,13 @@ def check_options(options: dict[str, typing.Any], path: str) -> None:
 def constants(path: pathlib.Path) -> typing.Iterator[str]:
     """Each assignment of a name that a file makes where it stands alone, outside of conditions."""
     for statement in ast.parse(path.read_text(encoding="utf-8")).body:
-        targets = statement.targets if isinstance(statement, ast.Assign) else ()
+        targets: list[ast.expr] = statement.targets if isinstance(statement, ast.Assign) else []
         if isinstance(statement, ast.AnnAssign):
-            targets = (statement.target,)
+            targets = [statement.target]
         for target in targets:
-            yield from (item.id for item in ast.walk(target) if isinstance(item, ast.Name))
+            yield from (
+                item.id for item in ast.walk(target) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+            )
 
 
 def test_no_file_gives_a_constant_two_values() -> None:
