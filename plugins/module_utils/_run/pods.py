@@ -52,6 +52,9 @@ PROBE_LIMIT = 30
 _LOOK_PART = 0.2
 #: how many times ``pod_seconds`` the pods of one node may take, over all rounds in which its rails are looked for
 _DRAWS = 2
+#: the part of ``pod_seconds`` for which whole nodes are awaited once the pods of more than half of them are ready, and
+#: how many times the seconds that these took
+_LATE_PART, _LATE_TIMES = 1 / 3, 2
 #: seconds after which a pod that does not go is looked at: does its node live
 LOST_SECONDS = 15.0
 #: seconds that pods have to go, at most: they get one second to end, and the rest is the work of their node
@@ -404,7 +407,7 @@ class Pods:
                 for node in wanted
             ]
         made = list(pool.map(lambda node: self._create_as(fabric, node, wanted[node]), wanted))
-        ready = self._await_ready([item for item in made if not item.error])
+        ready = self._await_ready([item for item in made if not item.error], together=True)
         self._whole.update(name for name, (item, _found) in ready.items() if not item.error)
         self._listen()
         return [ready.get(item.name, (item, {})) for item in made]
@@ -475,11 +478,15 @@ class Pods:
             return found
 
     def _await_ready(
-        self, pods: typing.Sequence[RdmaPod], spent: typing.Optional[dict[str, float]] = None
+        self,
+        pods: typing.Sequence[RdmaPod],
+        spent: typing.Optional[dict[str, float]] = None,
+        together: bool = False,
     ) -> dict[str, tuple[RdmaPod, Resource]]:
         """Each pod with its resource once it is ready, or with the error that kept it from there.
 
         :param spent: seconds that the pods of each node took before; what they take now is added
+        :param together: once most are ready, the others have little more time: one kubelet holds all up otherwise
         """
         done: dict[str, tuple[RdmaPod, Resource]] = {}
         if not pods:
@@ -493,7 +500,7 @@ class Pods:
             item.node: start + min(self._plan.pod_seconds, self._draw_seconds - before.get(item.node, 0.0))
             for item in pods
         }
-        tell = start + TOLD_SECONDS
+        tell, most_ready = start + TOLD_SECONDS, not together
         feed = self._feed()
         feed.start()
         try:
@@ -514,6 +521,10 @@ class Pods:
                             spent[item.node] = before[item.node] + now - start
                 if len(done) == len(pods):
                     break
+                if not most_ready and 2 * sum(not item.error for item, _found in done.values()) > len(pods):
+                    most_ready = True
+                    last = now + max(_LATE_PART * self._plan.pod_seconds, _LATE_TIMES * (now - start))
+                    ends = {node: min(last, end) for node, end in ends.items()}
                 end = max(ends[item.node] for item in pods if item.name not in done)
                 if now >= tell:
                     tell = now + TOLD_SECONDS
