@@ -995,7 +995,7 @@ def _lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
             lines = (b"".join(rest), *more[:-1])
             rest, size = [more[-1]], len(more[-1])
             for line in filter(bytes.strip, lines):
-                if values_of(line) > MOST_PAGE_VALUES and values_outside_strings(line) > MOST_PAGE_VALUES:
+                if values_of(line) > MOST_VALUES and values_outside_strings(line) > MOST_VALUES:
                     raise large
                 yield line
 

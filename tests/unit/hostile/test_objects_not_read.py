@@ -169,6 +169,7 @@ def test_an_object_of_a_kind_whose_parsers_know_no_metadata_alone_is_an_error_by
 @pytest.mark.parametrize("size", ["values", "bytes"])
 def test_an_event_too_large_to_be_read_has_the_list_read_again(monkeypatch: pytest.MonkeyPatch, size: str) -> None:
     monkeypatch.setattr(kubernetes, "MOST_OBJECT", 5_000_000 if size == "values" else 50_000)
+    monkeypatch.setattr(kubernetes, "MOST_VALUES", 20_000)
     server = Server(nodes=FLEET)
     feed = server.feed = WatchFeed(Cluster(server), {}, ("Node",))
     small = json.dumps({"type": "MODIFIED", "object": {**node(3), "kind": "Node"}}).encode()
