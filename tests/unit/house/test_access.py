@@ -174,8 +174,8 @@ def test_variable_that_has_no_value_yet_ends_nothing() -> None:
 @pytest.mark.parametrize("name", ["default", "linerate.rdma.stages", "ansible.posix.json", "json", "jsonl"])
 def test_output_that_is_data_has_no_line(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
-    monkeypatch.setattr(_access.Display, "display", lambda _self, line: shown.append(line))
-    monkeypatch.setattr(_access.constants, "DEFAULT_STDOUT_CALLBACK", name)
+    monkeypatch.setattr("ansible.utils.display.Display.display", lambda _self, line: shown.append(line))
+    monkeypatch.setattr("ansible.constants.DEFAULT_STDOUT_CALLBACK", name, raising=False)
     _access.show("kubeconfig x")
     _access.show("")
     none = "cluster: none is named by rdma_kubeconfig, K8S_AUTH_*, KUBECONFIG or ~/.kube/config"
