@@ -11,7 +11,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL, SECONDS, Asked, read
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL, SECONDS, BiosQuery, read
 from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes, looked
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import FOLDER_SPEC, ControllerAction, Result
 
@@ -37,7 +37,7 @@ class ActionModule(ControllerAction):
             read(
                 bmcs,
                 trust_of(options),
-                Asked(seconds=options["seconds"], claims=Claims(looked=looked(folder, nodes))),
+                BiosQuery(seconds=options["seconds"], claims=Claims(looked=looked(folder, nodes))),
                 options["parallel"],
             )
             if bmcs

@@ -19,13 +19,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.node.date imp
 from ansible_collections.linerate.rdma.plugins.module_utils._run.closer_time import ask_closer
 from ansible_collections.linerate.rdma.plugins.module_utils._run.poll import LOOK_AGAIN_SECONDS, poll
 from ansible_collections.linerate.rdma.plugins.modules.node_info import SUBSETS, chosen
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer, Result, Variables
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction, Result, Variables
 
 #: of what a node lacks, in one text
 _NAMED = 5
 
 
-class ActionModule(Observer):
+class ActionModule(ObserverAction):
     """With ``moment`` the facts are of kinds of their own: what is seen after a change does not replace what was seen
     before it. With ``since`` the answer says what of the HCAs of that moment is missing, and with ``wait_seconds`` the
     node is asked until nothing is.

@@ -30,7 +30,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.identity impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_arguments import ObservedKernelArguments
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeRoll, Seen, proven
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeDifferences, NodeRoll, proven
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import ObservedTuning
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
@@ -44,9 +44,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources i
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import BiosSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import Roller
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
-from ansible_collections.linerate.rdma.plugins.module_utils._run.observed_source import Looked
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_roll import NodeRoller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import RollLimits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.observed_source import ObservedSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import PARALLEL
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import SECONDS, May
 from ansible_collections.linerate.rdma.plugins.plugin_utils._bmcs import bmcs_of_nodes, looked
@@ -173,7 +173,7 @@ class ActionModule(ControllerAction):
             working(typing.cast(typing.Any, caller), connect(typing.cast(typing.Any, caller))) as held,
             _stops() as stop,
         ):
-            limits = Limits(drain=options["drain_seconds"], back=options["reset_seconds"])
+            limits = RollLimits(drain=options["drain_seconds"], back=options["reset_seconds"])
 
             def say(line: str) -> None:
                 show(f"  {escape.line(line)}")
@@ -185,9 +185,15 @@ class ActionModule(ControllerAction):
             bioses = BiosSource(
                 bmcs, told, wanted, trust, May(claims, held.guard), options["bmc_seconds"], options["parallel"]
             )
-            roller = Roller(
+            roller = NodeRoller(
                 cluster,
-                [bioses, Looked(kernel, of_pools=False), Looked(firmware), Looked(operator), *notes],
+                [
+                    bioses,
+                    ObservedSource(kernel, of_pools=False),
+                    ObservedSource(firmware),
+                    ObservedSource(operator),
+                    *notes,
+                ],
                 bioses,
                 time.monotonic,
                 time.sleep,
@@ -202,7 +208,7 @@ class ActionModule(ControllerAction):
             return roller.prove(planned) if options["prove"] else roller.roll(planned, caller.check_mode)
 
 
-def _kernel(folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterIntent) -> dict[str, Seen]:
+def _kernel(folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterIntent) -> dict[str, NodeDifferences]:
     """Return the state of the wanted kernel arguments on each node; empty where the intent has none."""
     wanted = intent.host.kernel_arguments
     seen = folder.of_nodes("kernel_arguments", nodes) if wanted else {}
@@ -212,7 +218,7 @@ def _kernel(folder: FactFolder, nodes: typing.Iterable[str], intent: ClusterInte
     }
 
 
-def _firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) -> dict[str, Seen]:
+def _firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) -> dict[str, NodeDifferences]:
     """Return the firmware settings that wait for a reset, by node; without the nodes of which no tool reports any."""
     if known is None:
         return {}
@@ -230,7 +236,7 @@ def _firmware(folder: FactFolder, known: typing.Optional[Known], prove: bool) ->
     return {node: seen for node, seen in found.items() if seen is not None}
 
 
-def _by_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> dict[str, Seen]:
+def _by_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> dict[str, NodeDifferences]:
     """Return the changes that NVIDIA's operator makes to the nodes by templates that this run has planned; nothing
     where it has planned none."""
     planned = folder.read(FIRMWARE_PLAN)
@@ -251,16 +257,16 @@ def _by_operator(folder: FactFolder, intent: ClusterIntent, dry: bool) -> dict[s
         for node, one in nodes.items()
     }
     return {
-        node: seen + Seen(notes=nodes[node].notes)
+        node: seen + NodeDifferences(notes=nodes[node].notes)
         for node, seen in found.items()
-        if seen != Seen() or nodes[node].notes
+        if seen != NodeDifferences() or nodes[node].notes
     }
 
 
-def _notes(folder: FactFolder, known: typing.Optional[Known]) -> tuple[Looked, Looked]:
+def _notes(folder: FactFolder, known: typing.Optional[Known]) -> tuple[ObservedSource, ObservedSource]:
     """Return the other restarts and drains of nodes in this run: nodes of no MachineConfigPool, and all of them."""
     if known is None:
-        return Looked({}), Looked({})
+        return ObservedSource({}), ObservedSource({})
     intent, tunings = (
         known.fleet.intent,
         load(dict[str, ObservedTuning], folder.of_nodes("tuning", known.platforms), "tuning"),
@@ -270,9 +276,9 @@ def _notes(folder: FactFolder, known: typing.Optional[Known]) -> tuple[Looked, L
         node: of_functions(node, known.memberships, platform, intent) for node, platform in known.platforms.items()
     }
     alone, all_of = (
-        {node: Seen(notes=notes) for node, notes in found.items() if notes} for found in (restarts, drains)
+        {node: NodeDifferences(notes=notes) for node, notes in found.items() if notes} for found in (restarts, drains)
     )
-    return Looked(alone, of_pools=False), Looked(all_of)
+    return ObservedSource(alone, of_pools=False), ObservedSource(all_of)
 
 
 def _part(fact: typing.Optional[Fact], name: str) -> typing.Any:

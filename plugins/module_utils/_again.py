@@ -28,9 +28,9 @@ from ._observe.facts import FactFolder, read_start
 from ._observe.files import FileError, base_of, remove, write_text
 from ._observe.records import read_records, remove_record, write_record
 from ._publish import FORMATS, publish, report_of
-from ._report.difference import KINDS, Difference, Snapshot, differences, record_differences, show
+from ._report.difference import KINDS, RunDifference, Snapshot, differences, record_differences, show
 from ._report.difference_page import difference_html, difference_json
-from ._report.signature import Evidence, render_signature
+from ._report.signature import SignedEvidence, render_signature
 from ._report.verdict import Since
 
 Data = dict[str, typing.Any]
@@ -145,7 +145,9 @@ def sign(report_dir: str, sheet: str, archive: str, sha256: str, parties: typing
     start = start_of(report_dir)
     records, unreadable = read_records(records_dir(report_dir))
     report = report_of(FactFolder(report_dir, start.run), records, unreadable, start.versions)
-    page = render_signature(report, Evidence(archive, sha256, intent_checksum(start), len(start.nodes), **parties))
+    page = render_signature(
+        report, SignedEvidence(archive, sha256, intent_checksum(start), len(start.nodes), **parties)
+    )
     write_text(sheet, page, base_of(os.path.dirname(sheet), report_dir))
 
 
@@ -210,7 +212,7 @@ def since(before_dir: str, report_dir: str) -> Since:
     return Since(run, before.start.started, len(found), tuple(show(found)))
 
 
-def _written(before: Snapshot, after: Snapshot, report_dir: str) -> tuple[list[Difference], dict[str, str]]:
+def _written(before: Snapshot, after: Snapshot, report_dir: str) -> tuple[list[RunDifference], dict[str, str]]:
     """Return the differences, and where they were written, by format."""
     found = differences(before, after)
     paths = {name: os.path.join(os.path.abspath(report_dir), f"difference.{name}") for name in ("json", "html")}

@@ -205,7 +205,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._fact_modules import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import KEYS, STATES
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import BmcError
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import SECONDS, Asked, read
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import SECONDS, BiosQuery, read
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
@@ -215,7 +215,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     shown: dict[str, typing.Any] = {}
     unanswered = 0
     keys = tuple(key for key in KEYS if key in options["keys"] or any(key in one for one in wanted.values()))
-    asked = Asked(keys, options["seconds"], claims_of(module, bmcs))
+    asked = BiosQuery(keys, options["seconds"], claims_of(module, bmcs))
     for bmc, outcome in read(bmcs, trust_of(options), asked, options["parallel"]):
         error = outcome if isinstance(outcome, BmcError) else None
         bios = None if isinstance(outcome, BmcError) else outcome

@@ -143,8 +143,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.host import H
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.patience import AWAY, PatientCluster
-from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import Gate
-from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import PoolGate
+from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import PoolRoller
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
@@ -166,7 +166,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         away = options["wait_seconds"] if options["state"] == "released" else AWAY
         cluster = PatientCluster(held.cluster, away, time.monotonic, time.sleep, say)
         intent = load(ClusterIntent, options["cluster"] or {}, "rdma_cluster")
-        roller = Roller(cluster, time.monotonic, time.sleep, say, Gate(cluster, intent, nodes, say))
+        roller = PoolRoller(cluster, time.monotonic, time.sleep, say, PoolGate(cluster, intent, nodes, say))
         if options["state"] == "released":
             rolls = () if module.check_mode else roller.release(options["pools"], options["wait_seconds"], nodes)
             return {

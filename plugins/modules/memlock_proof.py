@@ -105,7 +105,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._lease import LEASE_
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measuring import Place, measuring
-from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import Prover, Task
+from ansible_collections.linerate.rdma.plugins.module_utils._run.memlock import MemlockTask, Prover
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import sweep
 
 
@@ -119,7 +119,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
         sweep(held.cluster, options["pod_seconds"], time.monotonic, time.sleep)
         place = Place(held.cluster, held.run, options["pod_seconds"], time.monotonic, time.sleep)
         with measuring(place, held.cluster, proven(intent), intent.cluster, held.run) as seats:
-            task = Task(
+            task = MemlockTask(
                 seats.fabrics,
                 intent.cluster,
                 memlock,

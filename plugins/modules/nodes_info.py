@@ -149,7 +149,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.look import
     LEFT_ARGUMENTS,
     NEIGHBOURS,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import PYTHON, Asked, look
+from ansible_collections.linerate.rdma.plugins.module_utils._run.look_by_observers import PYTHON, ObserveRequest, look
 from ansible_collections.linerate.rdma.plugins.module_utils._run.poll import LOOK_AGAIN_SECONDS, poll
 
 
@@ -164,7 +164,7 @@ def work(module: AnsibleModule) -> dict[str, typing.Any]:
     kinds, roots, netdevs, arguments = (
         tuple(options[name]) for name in ("kinds", "sysfs", "netdevs", "kernel_arguments")
     )
-    asked = Asked(
+    asked = ObserveRequest(
         kinds,
         roots,
         netdevs,

@@ -230,7 +230,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Jo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import Mirror
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import (
-    Chart,
+    OperatorChart,
     OperatorsSeen,
     UntrustedNamespace,
     job_needs,
@@ -256,7 +256,7 @@ KEPT = ("table", "releases", "namespaces", "packages", "configurations", "untrus
 def on_mirror(release: plan.Release, mirror: Mirror, helm: str) -> plan.Release:
     """:raises RdmaError: the chart is not on the mirror, or Helm is not here"""
     chart = chart_on_mirror(
-        Chart(release.chart, release.version, release.namespace, release.release, release.repository), mirror
+        OperatorChart(release.chart, release.version, release.namespace, release.release, release.repository), mirror
     )
     images = values_on_mirror(default_values(helm, chart), mirror)
     return dataclasses.replace(

@@ -128,19 +128,19 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import namespace_of_operator
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.sriov_operator import node_pool, policy
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import Rendered, read_plan
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_disruption_plan import RenderedObjects, read_plan
 
 
 def work(module: AnsibleModule) -> dict[str, typing.Any]:
     nodes = nodes_of(module)
     intent = load(ClusterIntent, module.params["cluster"] or {}, "rdma_cluster")
     objects = [item["object"] for item in objects_of(module, "hosts", "objects")]
-    rendered = Rendered(
+    rendered = RenderedObjects(
         tuple(policy(item) for item in objects if item.get("kind") == "SriovNetworkNodePolicy"),
         tuple(node_pool(item) for item in objects if item.get("kind") == "SriovNetworkPoolConfig"),
         tuple(item for item in objects if item.get("kind") in HOST_KINDS),
     )
-    if rendered == Rendered():
+    if rendered == RenderedObjects():
         planned = untouched(nodes)
     else:
         cluster = connect(module)

@@ -32,7 +32,7 @@ Variables = typing.Optional[dict[str, typing.Any]]
 FOLDER_OPTIONS = ("facts_dir", "run")
 
 
-class Observer(ActionBase):
+class ObserverAction(ActionBase):
     """Action plugin of a module that looks at a node.
 
     With the options ``facts_dir`` and ``run`` each key of ``KINDS`` becomes a fact of the node. Without them the module

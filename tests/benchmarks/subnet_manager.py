@@ -38,7 +38,7 @@ CAPTURES = pathlib.Path(__file__).parents[1] / "unit/fixtures/infiniband-diags"
 #: seconds that discovery, tables, schedule and coverage may take, beside the sweep
 LIMIT = 60.0
 #: of read_fabric: a walk of the fabric, and what it waits for that takes no work
-_LIMITS = subnet.Limits(discovery=120.0, activity=0.0, errors=0.0)
+_LIMITS = subnet.SubnetLimits(discovery=120.0, activity=0.0, errors=0.0)
 NAME = "subnet_manager"
 
 

@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.page import 
 from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import (
     MOST_FABRICS,
     MOST_WAIVERS,
-    Evidence,
+    SignedEvidence,
     render_signature,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import Report, Since, build
@@ -84,7 +84,7 @@ def long_signature() -> str:
     for what, items in (("pairs", pairs), ("pods", pods)):
         facts["bandwidth"][what] = [{**item, "fabric": name} for name in names for item in items]
     crowded = made.change("bandwidth", facts, intent=intent)
-    evidence = Evidence(f"{LONG}.tar.gz", "ab" * 32, "cd" * 32, 1_000, LONG, LONG, LONG)
+    evidence = SignedEvidence(f"{LONG}.tar.gz", "ab" * 32, "cd" * 32, 1_000, LONG, LONG, LONG)
     return render_signature(report(crowded, versions={f"{number} {LONG[:20]}": LONG for number in range(20)}), evidence)
 
 
@@ -158,6 +158,6 @@ PAGES: typing.Mapping[str, typing.Callable[[], str]] = {
     "fleet": lambda: render_html(report(run(FLEET))),
     "signature": long_signature,
     "short signature": lambda: render_signature(
-        report(records(World())), Evidence("rdma-evidence.tar.gz", "ab" * 32, "cd" * 32, 8)
+        report(records(World())), SignedEvidence("rdma-evidence.tar.gz", "ab" * 32, "cd" * 32, 8)
     ),
 }

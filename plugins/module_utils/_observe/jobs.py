@@ -78,9 +78,9 @@ def observe(
     :param wanted: what the jobs name
     :raises ApiError: the server cannot be reached
     """
-    reader, attachments = Reader(cluster), _Named(wanted.attachments, wanted.resources)
+    reader, attachments = JobReader(cluster), _Named(wanted.attachments, wanted.resources)
     # what is wrong with these is an error for jobs with claims alone
-    devices = Reader(cluster)
+    devices = JobReader(cluster)
     claims = {kind: _Named({name for of, name in wanted.claims if of == kind}) for kind in (CLAIM, TEMPLATE)}
     pods = _pods_of(reader, running)
     found = {namespace: reader.one("Namespace", "", namespace, _labels) for namespace in sorted(set(namespaces))}
@@ -116,7 +116,7 @@ def observe(
     )
 
 
-def _pods_of(reader: Reader, running: typing.Sequence[tuple[str, str]]) -> tuple[PodDevices, ...]:
+def _pods_of(reader: JobReader, running: typing.Sequence[tuple[str, str]]) -> tuple[PodDevices, ...]:
     """Read the devices of the pods of jobs; those behind ``_MOST_OF_PODS`` are counted in an error.
 
     :param running: namespace and name of each job
@@ -148,7 +148,7 @@ def observe_stack(cluster: Cluster, namespaces: typing.Iterable[str]) -> Stack:
     :param namespaces: of the jobs
     :raises ApiError: the server cannot be reached
     """
-    reader = Reader(cluster)
+    reader = JobReader(cluster)
     controllers = reader.controllers()
     shared = {name for name in reader.all("PersistentVolume", stack.shared_class) if name}
     found = {namespace: reader.one("Namespace", "", namespace, _labels) for namespace in sorted(set(namespaces))}
@@ -211,7 +211,7 @@ def _frameworks(config_map: Resource) -> tuple[str, ...]:
     return stack.frameworks(read_yaml(str(mapping_at(config_map, "data").get("controller_manager_config.yaml", ""))))
 
 
-class Reader:
+class JobReader:
     """Reads and parses; what the server refuses, and what has another form, is kept in ``errors``. What is not there is
     no error.
 

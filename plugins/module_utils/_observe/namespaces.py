@@ -25,7 +25,7 @@ from .._model.errors import ParseError
 from .._model.hca import HeldParts, Netdev
 from .._parse.node.sysfs import guid, pci_address_of_link
 from .namespace_sysfs import Look, look_into
-from .sysfs import Reader, natural, read_netdev, read_ports
+from .sysfs import SysfsReader, natural, read_netdev, read_ports
 
 #: of one node, of one class in a namespace, and of one function: who may make namespaces and interfaces makes any
 #: number of them
@@ -116,8 +116,8 @@ class _Found:
                     f"{namespace}: {address} has more than {_MOST_NETDEVS} interfaces: the others are left out"
                 )
                 continue
-            reader = Reader(os.path.join(root, "class/net", name))
-            netdev = read_netdev(reader, name, Reader(root))
+            reader = SysfsReader(os.path.join(root, "class/net", name))
+            netdev = read_netdev(reader, name, SysfsReader(root))
             if netdev is None:
                 continue
             if netdev.bond is not None and not self._is(
@@ -133,7 +133,7 @@ class _Found:
             if alias is not None:
                 self._names.setdefault(address, []).append(alias)
         for name, address in self._away(namespace, root, "infiniband"):
-            device = Reader(os.path.join(root, "class/infiniband", name))
+            device = SysfsReader(os.path.join(root, "class/infiniband", name))
             ports = read_ports(device, own.get(address, ()))
             self._devices[address] = HeldParts(rdma_device=name, node_guid=device.value("node_guid", guid), ports=ports)
             self._note(address, namespace)

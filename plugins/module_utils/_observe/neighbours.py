@@ -59,7 +59,7 @@ def read_neighbours(
             known = _bounded(_known(), errors)
         except RdmaError as error:
             errors.append(f"neighbours: {error}")
-        tables, readers = sysfs.Reader(routes), [sysfs.Reader(root) for root in roots]
+        tables, readers = sysfs.SysfsReader(routes), [sysfs.SysfsReader(root) for root in roots]
         uplinks = read_uplinks(tables, readers) or ()
         errors += [error for one in (tables, *readers) for error in one.errors]
     found = [

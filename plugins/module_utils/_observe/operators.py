@@ -20,7 +20,7 @@ from .._parse.kubernetes.core import node as parse_node
 from .._parse.kubernetes.drivers import driver_host, driver_policy, driver_selector
 from .._parse.kubernetes.nfd_and_olm import olm_object
 from .._parse.kubernetes.resource import labels_of
-from .jobs import Reader
+from .jobs import JobReader
 from .kubernetes import Cluster, Resource
 
 
@@ -42,7 +42,7 @@ def observe(
     :param olm: operators are installed by OLM
     :raises ApiError: the server cannot be reached
     """
-    reader = Reader(cluster)
+    reader = JobReader(cluster)
     labels = labels_needed(intent)
     configurations = [reader.all(operator.configuration, policy_state) for operator in TABLE if operator.configuration]
     found = [reader.all(kind, _of_package, selector=ORIGINALS) for kind in ("ClusterServiceVersion", "Subscription")]

@@ -46,7 +46,7 @@ _INFINIBAND_CLASS = "0207"
 _HCA_VENDORS = ("15b3",)
 
 
-class Reader:
+class SysfsReader:
     """Reads below one folder, and keeps what could not be read.
 
     :ivar unread: names of the files, relative to the folder
@@ -167,7 +167,7 @@ def read_node(
     found: dict[str, Hca] = {}
     errors: list[str] = []
     for root in roots:
-        top = Reader(root)
+        top = SysfsReader(root)
         if not top.names("class") and not top.names("bus"):
             errors.append(f"{root}: no sysfs here: neither {root}/class nor {root}/bus holds anything")
         for hca in _read_root(root, netdevs, held or {}, errors):
@@ -189,7 +189,7 @@ def read_node(
 def _read_root(
     root: str, netdevs: typing.Container[str], held: typing.Mapping[str, HeldParts], errors: list[str]
 ) -> typing.Iterator[Hca]:
-    top = Reader(root)
+    top = SysfsReader(root)
     rdma = _by_pci_address(top, "class/infiniband")
     nets = _by_pci_address(top, "class/net")
     functions = [name for name in top.names("bus/pci/devices") if parse.is_pci_address(name)]
@@ -207,7 +207,7 @@ def _read_root(
                 for device in devices
             )
     for job_address, job_device, job_folder in jobs:
-        reader = Reader(os.path.join(root, job_folder))
+        reader = SysfsReader(os.path.join(root, job_folder))
         names = nets.get(job_address, ()) if job_address else ()
         parts = held.get(job_address or "")
         # an interface in a pod whose name on the node nobody kept may be the one
@@ -229,7 +229,7 @@ def _read_root(
             yield hca
 
 
-def _by_pci_address(top: Reader, folder: str) -> dict[typing.Optional[str], list[str]]:
+def _by_pci_address(top: SysfsReader, folder: str) -> dict[typing.Optional[str], list[str]]:
     """Return the names below a class folder, by the PCI address that their ``device`` link leads to; None where it
     leads to no PCI function."""
     result: dict[typing.Optional[str], list[str]] = {}
@@ -244,7 +244,7 @@ def _by_pci_address(top: Reader, folder: str) -> dict[typing.Optional[str], list
 
 def _read_hca(
     root: str,
-    reader: Reader,
+    reader: SysfsReader,
     address: typing.Optional[str],
     device: typing.Optional[str],
     netdev_names: typing.Sequence[str],
@@ -259,13 +259,15 @@ def _read_hca(
     sriov = _read_sriov(reader) if address else None
     if device is None and pci is not None and not named and not _of_interest(pci, sriov, physical_function):
         return None
-    rdma = Reader(os.path.join(root, f"class/infiniband/{device}")) if device else None
+    rdma = SysfsReader(os.path.join(root, f"class/infiniband/{device}")) if device else None
     if rdma is not None and address is None:
         parent = rdma.formed("parent", INTERFACE)
         netdev_names = (parent,) if parent else ()
     # the kernel knows the interfaces of its own sysfs only
     real = os.path.realpath(root) == "/sys"
-    found = (read_netdev(Reader(os.path.join(root, f"class/net/{name}")), name, reader, real) for name in netdev_names)
+    found = (
+        read_netdev(SysfsReader(os.path.join(root, f"class/net/{name}")), name, reader, real) for name in netdev_names
+    )
     netdevs = tuple(netdev for netdev in found if netdev is not None)
     index = _vf_index(reader, address, physical_function) if physical_function else None
     # one function may carry several devices: the name of the RDMA device comes first
@@ -307,13 +309,13 @@ def _of_interest(pci: PciFunction, sriov: typing.Optional[Sriov], physical_funct
     )
 
 
-def _is_network(reader: Reader) -> bool:
+def _is_network(reader: SysfsReader) -> bool:
     """Asked first and alone: a server has hundreds of PCI functions that are something else."""
     device_class = reader.value("class", parse.hexadecimal)
     return device_class is not None and f"{device_class:06x}".startswith(_NETWORK_CLASS)
 
 
-def _read_pci(reader: Reader, address: str, physical: bool) -> typing.Optional[PciFunction]:
+def _read_pci(reader: SysfsReader, address: str, physical: bool) -> typing.Optional[PciFunction]:
     vendor = reader.value("vendor", parse.hexadecimal)
     device = reader.value("device", parse.hexadecimal)
     device_class = reader.value("class", parse.hexadecimal)
@@ -331,7 +333,7 @@ def _read_pci(reader: Reader, address: str, physical: bool) -> typing.Optional[P
     )
 
 
-def _read_link(reader: Reader) -> PcieLink:
+def _read_link(reader: SysfsReader) -> PcieLink:
     """Read the PCIe link between a function and the port above it, in whose folder the function's lies."""
     spaces = [reader.raw(name, pci_config.CONVENTIONAL) for name in ("config", "../config")]
     own, above = (pci_config.payload(space) if space is not None else None for space in spaces)
@@ -347,7 +349,7 @@ def _read_link(reader: Reader) -> PcieLink:
     )
 
 
-def _read_sriov(reader: Reader) -> typing.Optional[Sriov]:
+def _read_sriov(reader: SysfsReader) -> typing.Optional[Sriov]:
     total = reader.value("sriov_totalvfs", parse.number)
     current = reader.value("sriov_numvfs", parse.number)
     if total is None and current is None and not {"sriov_totalvfs", "sriov_numvfs"} & set(reader.unread):
@@ -355,13 +357,13 @@ def _read_sriov(reader: Reader) -> typing.Optional[Sriov]:
     return Sriov(total, current)
 
 
-def _sriov_absence(reader: Reader) -> typing.Optional[SriovAbsence]:
+def _sriov_absence(reader: SysfsReader) -> typing.Optional[SriovAbsence]:
     space = reader.raw("config")
     return None if space is None else pci_config.sriov_absence(space)
 
 
-def _vf_index(reader: Reader, address: typing.Optional[str], physical_function: str) -> typing.Optional[int]:
-    physical = Reader(os.path.join(os.path.dirname(reader.folder), physical_function))
+def _vf_index(reader: SysfsReader, address: typing.Optional[str], physical_function: str) -> typing.Optional[int]:
+    physical = SysfsReader(os.path.join(os.path.dirname(reader.folder), physical_function))
     for name in physical.names(""):
         match = re.match(r"\Avirtfn([0-9]+)\Z", name)
         if match and physical.link(name) == address:
@@ -370,10 +372,10 @@ def _vf_index(reader: Reader, address: typing.Optional[str], physical_function: 
     return None
 
 
-def _read_administration(reader: Reader, physical_function: str, index: int) -> typing.Optional[VfAdministration]:
+def _read_administration(reader: SysfsReader, physical_function: str, index: int) -> typing.Optional[VfAdministration]:
     """Read the settings that the physical function has for the VF: files of NVIDIA's own driver packages, absent with
     the kernel's own driver."""
-    folder = Reader(os.path.join(os.path.dirname(reader.folder), physical_function, "sriov", str(index)))
+    folder = SysfsReader(os.path.join(os.path.dirname(reader.folder), physical_function, "sriov", str(index)))
     administration = VfAdministration(
         node_guid=folder.value("node", parse.guid_of_bytes),
         port_guid=folder.value("port", parse.guid_of_bytes),
@@ -384,7 +386,7 @@ def _read_administration(reader: Reader, physical_function: str, index: int) -> 
     return administration if folder.unread or administration != VfAdministration() else None
 
 
-def read_netdev(reader: Reader, name: str, owner: Reader, real: bool = False) -> typing.Optional[Netdev]:
+def read_netdev(reader: SysfsReader, name: str, owner: SysfsReader, real: bool = False) -> typing.Optional[Netdev]:
     """Read a network interface; None when it went away meanwhile: renamed, or into the network namespace of a pod; None
     also for a representor.
 
@@ -427,7 +429,7 @@ def read_netdev(reader: Reader, name: str, owner: Reader, real: bool = False) ->
     return netdev
 
 
-def read_ports(reader: Reader, netdevs: typing.Sequence[Netdev]) -> tuple[Port, ...]:
+def read_ports(reader: SysfsReader, netdevs: typing.Sequence[Netdev]) -> tuple[Port, ...]:
     """Of an RDMA device, by its folder and the network interfaces of its function."""
     names = [name for name in reader.names("ports") if re.match(r"\A[0-9]{1,3}\Z", name)]
     return tuple(
@@ -438,7 +440,7 @@ def read_ports(reader: Reader, netdevs: typing.Sequence[Netdev]) -> tuple[Port, 
     )
 
 
-def _read_port(reader: Reader, number: int, mtus: typing.Sequence[int]) -> Port:
+def _read_port(reader: SysfsReader, number: int, mtus: typing.Sequence[int]) -> Port:
     folder = f"ports/{number}"
     rate = reader.value(f"{folder}/rate", parse.rate)
     link_layer = reader.formed(f"{folder}/link_layer", WORD)

@@ -15,7 +15,7 @@ import re
 import typing
 
 from .._model.errors import ParseError, RdmaError
-from .._model.registry import Challenge, Login, Logins
+from .._model.registry import Challenge, Logins, RegistryLogin
 from .limits import MIB, decode_json
 
 _PARAMETER = re.compile(r'\s*([A-Za-z_]{1,32})\s*=\s*(?:"((?:[^"\\]|\\.){0,4096})"|([^\s",]{1,4096}))\s*(?:,|$)')
@@ -72,7 +72,7 @@ def _registry(name: str) -> str:
     return re.sub(r"/v[12]/?$", "", place).rstrip("/")
 
 
-def _login(entry: typing.Mapping[str, typing.Any]) -> typing.Optional[Login]:
+def _login(entry: typing.Mapping[str, typing.Any]) -> typing.Optional[RegistryLogin]:
     user, password, auth, token = (
         value if isinstance(value, str) else ""
         for value in map(entry.get, ("username", "password", "auth", "identitytoken"))
@@ -84,7 +84,7 @@ def _login(entry: typing.Mapping[str, typing.Any]) -> typing.Optional[Login]:
     except (ValueError, binascii.Error):
         valid = False
     # it becomes a line of HTTP
-    return Login(auth if valid else "", token) if valid or token else None
+    return RegistryLogin(auth if valid else "", token) if valid or token else None
 
 
 def token_of(text: str) -> str:

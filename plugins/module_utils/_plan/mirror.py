@@ -9,7 +9,7 @@ import re
 import typing
 
 from .._model.mirror import Mirror, on_mirror
-from .._model.operators import Chart
+from .._model.operators import OperatorChart
 
 Values = typing.Mapping[str, typing.Any]
 #: keys whose text is the name of an image, or of a folder of images
@@ -18,17 +18,19 @@ _NAME = re.compile(r"[a-z0-9.-]+(:\d{1,5})?(/[A-Za-z0-9._-]+)+(:[\w.-]+)?(@sha25
 _OCI = "oci://"
 
 
-def chart_on_mirror(chart: Chart, mirror: Mirror) -> Chart:
+def chart_on_mirror(chart: OperatorChart, mirror: Mirror) -> OperatorChart:
     """Return the chart as the mirror has it, which is a registry: one of a repository is below the repository's name
     there. A folder or an archive stays."""
     if chart.repository:
         name = f"{chart.repository.partition('://')[2].strip('/')}/{chart.reference}"
         found = on_mirror(name, mirror)
-        return chart if found == name else Chart(f"{_OCI}{found}", chart.version, chart.namespace, chart.release)
+        return (
+            chart if found == name else OperatorChart(f"{_OCI}{found}", chart.version, chart.namespace, chart.release)
+        )
     if not chart.reference.startswith(_OCI):
         return chart
     found = on_mirror(chart.reference[len(_OCI) :], mirror)
-    return Chart(f"{_OCI}{found}", chart.version, chart.namespace, chart.release)
+    return OperatorChart(f"{_OCI}{found}", chart.version, chart.namespace, chart.release)
 
 
 def values_on_mirror(defaults: Values, mirror: Mirror) -> dict[str, typing.Any]:

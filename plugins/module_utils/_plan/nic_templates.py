@@ -17,7 +17,7 @@ from .._check.fleet.hcas_of_fabric import Membership
 from .._check.platform.firmware import Fleet, wishes
 from .._model.firmware import HcaFirmware, NicDevice, NicDevices, NicState, NicTemplate
 from .._model.intent import Fabric
-from .._model.node_roll import Seen
+from .._model.node_roll import NodeDifferences
 from .._model.platform import ObservedPlatform, PciEvidence
 from .._model.text import folded
 from .._render.names import Object, RenderError
@@ -157,7 +157,7 @@ def of_operator(
     left: typing.Mapping[str, str],
     allowed: bool,
     dry: bool,
-) -> Seen:
+) -> NodeDifferences:
     """Return the differences of those cards of one node that the operator configures.
 
     :param actions: by the name of a template what became of it, and why it was refused
@@ -188,7 +188,7 @@ def of_operator(
     refusals += [
         f"{OPERATOR} is not through with NicDevice {card}: {left[card].rstrip('.')}." for card in cards if card in left
     ]
-    return Seen(refusals=tuple(refusals), notes=tuple(notes))
+    return NodeDifferences(refusals=tuple(refusals), notes=tuple(notes))
 
 
 def _groups(

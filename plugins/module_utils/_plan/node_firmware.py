@@ -12,9 +12,9 @@ import dataclasses
 import typing
 
 from .._check.fleet.hcas_of_fabric import Membership
-from .._check.platform.firmware import Fleet, Wish, in_force, wishes
-from .._model.firmware import HcaFirmware, NodeFirmwarePlan, Setting
-from .._model.node_roll import Difference
+from .._check.platform.firmware import DesiredSetting, Fleet, in_force, wishes
+from .._model.firmware import FirmwareSetting, HcaFirmware, NodeFirmwarePlan
+from .._model.node_roll import NodeDifference
 from .._model.observers import LOOKS_ONLY
 from .._model.platform import NodePlatform, ObservedPlatform
 from .nic_templates import ByOperator
@@ -31,17 +31,17 @@ class Unmet:
     """
 
     address: str
-    wish: Wish
-    setting: Setting
+    wish: DesiredSetting
+    setting: FirmwareSetting
     in_force: typing.Optional[bool]
     stored: bool
 
     @property
-    def difference(self) -> Difference:
+    def difference(self) -> NodeDifference:
         """It, for a roll. A warm reboot does not always load settings, and a BlueField takes nothing less than a power
         cycle."""
         wanted = f"{self.wish.value} or more" if self.wish.least else self.wish.value
-        return Difference(
+        return NodeDifference(
             FIRMWARE, f"{self.address} {self.wish.name}", self.setting.current or "not known", wanted, "power_cycle"
         )
 
@@ -166,7 +166,9 @@ def to_set(host: OfHost, reset_for: typing.Container[str]) -> dict[str, dict[str
     return found
 
 
-def _known(wished: typing.Iterable[Wish], seen: HcaFirmware) -> typing.Iterator[tuple[Wish, Setting, bool]]:
+def _known(
+    wished: typing.Iterable[DesiredSetting], seen: HcaFirmware
+) -> typing.Iterator[tuple[DesiredSetting, FirmwareSetting, bool]]:
     """Wishes with their setting, and whether the next reset brings it; without those of which the tool says nothing."""
     for wish in wished:
         setting = seen.setting(wish.name)

@@ -10,7 +10,7 @@ import typing
 
 from .._check.controllers.control_plane import control_plane, is_control_plane, keeps, shape
 from .._check.controllers.drain import stops
-from .._check.controllers.gate import Stand, counted, room, stays, too_many
+from .._check.controllers.gate import GateInputs, counted, room, stays, too_many
 from .._check.controllers.health_checks import watching
 from .._check.controllers.machine_config_operator import in_the_way, under_way
 from .._check.controllers.sriov_operator import held_pods, leaves, machine_pool_of
@@ -20,7 +20,7 @@ from .._model.disruption import Budget, ClusterPod, MachinePool, PoolPlan
 from .._model.host import HOST_KINDS, HostConfig
 from .._model.intent import ClusterIntent
 from .._model.kubernetes import ClusterNode
-from .._model.node_roll import Difference, Mark, Needs, NodeStep, RollPlan, Seen, StepAction
+from .._model.node_roll import Mark, Needs, NodeDifference, NodeDifferences, NodeStep, RollPlan, StepAction
 from .._model.text import folded
 from .._parse.kubernetes.roll_mark import ANNOTATION
 from .machine_roll import held, with_rolls
@@ -31,7 +31,7 @@ _BROKEN = f"The annotation {ANNOTATION} of the node can't be read, so it is not 
 
 
 @dataclasses.dataclass(frozen=True)
-class Cluster(Stand):
+class RollCluster(GateInputs):
     """The cluster as it is.
 
     :ivar marks: by node; None for one that can't be read
@@ -62,8 +62,8 @@ class Cluster(Stand):
 
 
 def plan(
-    seen: typing.Mapping[str, Seen],
-    cluster: Cluster,
+    seen: typing.Mapping[str, NodeDifferences],
+    cluster: RollCluster,
     intent: ClusterIntent,
     inventory: typing.Optional[typing.Iterable[str]] = None,
 ) -> RollPlan:
@@ -77,7 +77,7 @@ def plan(
     names = tuple(seen if inventory is None else inventory)
     # a node of which nobody knows anything has a step while its MachineConfigPool reboots it
     every = tuple(
-        _step(name, seen.get(name, Seen()), known.get(name), cluster, names)
+        _step(name, seen.get(name, NodeDifferences()), known.get(name), cluster, names)
         for name in names
         if name in seen or name in known
     )
@@ -126,7 +126,7 @@ def plan(
 
 def turn(
     wave: typing.Sequence[NodeStep],
-    cluster: Cluster,
+    cluster: RollCluster,
     planned: RollPlan,
     intent: ClusterIntent,
     inventory: typing.Container[str],
@@ -171,7 +171,7 @@ def turn(
 
 
 def why_not_again(
-    step: NodeStep, cluster: Cluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
+    step: NodeStep, cluster: RollCluster, planned: RollPlan, intent: ClusterIntent, inventory: typing.Container[str]
 ) -> str:
     """Return why a node may not be reset for which a run that ended has noted a reset that never came; empty where it
     may. Much may have happened since that run, so that all is asked that is asked before a node begins.
@@ -189,7 +189,7 @@ def why_not_again(
     return " ".join(blockers) or ("" if anew in going else why)
 
 
-def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster: Cluster) -> bool:
+def _is_control(step: NodeStep, known: typing.Mapping[str, ClusterNode], cluster: RollCluster) -> bool:
     return step.node in known and is_control_plane(known[step.node], cluster.nodes)
 
 
@@ -281,12 +281,14 @@ def _reasons(step: NodeStep) -> str:
     )
 
 
-def action_of(differences: typing.Sequence[Difference]) -> StepAction:
+def action_of(differences: typing.Sequence[NodeDifference]) -> StepAction:
     """Return the action that all of them together need."""
     return _ACTIONS[max(_RANK[one.needs] for one in differences)] if differences else "nothing"
 
 
-def untaken(differences: typing.Iterable[Difference], mark: typing.Optional[Mark], boot: str) -> tuple[Difference, ...]:
+def untaken(
+    differences: typing.Iterable[NodeDifference], mark: typing.Optional[Mark], boot: str
+) -> tuple[NodeDifference, ...]:
     """Return those for which the node was reset, and has booted since."""
     if mark is None or not mark.reset or not boot or boot == mark.boot:
         return ()
@@ -294,7 +296,11 @@ def untaken(differences: typing.Iterable[Difference], mark: typing.Optional[Mark
 
 
 def _step(
-    name: str, seen: Seen, node: typing.Optional[ClusterNode], cluster: Cluster, inventory: typing.Container[str]
+    name: str,
+    seen: NodeDifferences,
+    node: typing.Optional[ClusterNode],
+    cluster: RollCluster,
+    inventory: typing.Container[str],
 ) -> NodeStep:
     differences = seen.differences
     step = NodeStep(name, action_of(differences), differences, notes=seen.notes)
@@ -354,7 +360,7 @@ def _goes_down(step: NodeStep) -> bool:
 def _looked_into(
     step: NodeStep,
     node: ClusterNode,
-    cluster: Cluster,
+    cluster: RollCluster,
     intent: ClusterIntent,
     inventory: typing.Container[str],
     awaited: typing.Container[str],
@@ -386,7 +392,7 @@ def _looked_into(
     )
 
 
-def _too_many(step: NodeStep, node: ClusterNode, cluster: Cluster) -> str:
+def _too_many(step: NodeStep, node: ClusterNode, cluster: RollCluster) -> str:
     """Return why a control-plane node does not take the roll of its MachineConfigPool."""
     pool = next((pool for pool in cluster.machine_pools if step.pool and pool.name == step.pool), None)
     return too_many(pool, is_control_plane(node, cluster.nodes)) if pool is not None else ""

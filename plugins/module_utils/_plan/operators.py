@@ -21,9 +21,9 @@ from .._model.operators import (
     SRIOV,
     TABLE,
     TRAINER,
-    Chart,
     Needed,
     Operator,
+    OperatorChart,
     OperatorsSeen,
     needed,
 )
@@ -60,7 +60,7 @@ class PackageWish:
 
 
 @dataclasses.dataclass(frozen=True)
-class Wishes:
+class OperatorRequests:
     """:ivar charts: by operator
     :ivar packages: by operator
     :ivar leave: operators that somebody else installs
@@ -75,12 +75,14 @@ class Wishes:
         return tuple(sorted({*self.charts, *self.packages, *self.leave} - {operator.name for operator in TABLE}))
 
 
-def wishes(charts: typing.Any, packages: typing.Any, leave: typing.Any) -> Wishes:
+def wishes(charts: typing.Any, packages: typing.Any, leave: typing.Any) -> OperatorRequests:
     """Of the options of a module.
 
     :raises RdmaError: a name is of no operator, or a key is none
     """
-    found: Wishes = load(Wishes, {"charts": charts, "packages": packages, "leave": leave}, "operators")
+    found: OperatorRequests = load(
+        OperatorRequests, {"charts": charts, "packages": packages, "leave": leave}, "operators"
+    )
     if found.unknown():
         raise RdmaError(
             f"there is no operator {', '.join(found.unknown())}",
@@ -108,7 +110,7 @@ def refused(seen: OperatorsSeen) -> tuple[str, ...]:
     return tuple(operator.name for operator in TABLE if names.count(operator.name) > 1)
 
 
-def _open(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> list[Needed]:
+def _open(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> list[Needed]:
     rows = needed(intent, seen.job, seen.olm)
     if any(row.operator.name in refused(seen) for row in rows) or seen.errors:
         # what was not read may be there
@@ -116,7 +118,7 @@ def _open(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> list[Needed]:
     return [row for row in rows if row.operator.name not in wishes.leave]
 
 
-def releases(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[Release, ...]:
+def releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[Release, ...]:
     """Releases of Helm, in the order in which they are made: of operators that are not there, and of those that a run
     has made before."""
     if seen.olm:
@@ -137,14 +139,14 @@ def releases(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[Relea
     )
 
 
-def chart_of(operator: Operator, wishes: Wishes) -> typing.Optional[Chart]:
+def chart_of(operator: Operator, wishes: OperatorRequests) -> typing.Optional[OperatorChart]:
     """With what the user has otherwise."""
     wish, chart = wishes.charts.get(operator.name, ChartWish()), operator.chart
     if chart is None:
         return None
     # a chart of the user's own is not in our repository, and its version is not ours
     own = wish.chart is not None and wish.chart != chart.reference
-    return Chart(
+    return OperatorChart(
         reference=wish.chart or chart.reference,
         version=wish.version or ("" if own else chart.version),
         namespace=wish.namespace or chart.namespace,
@@ -153,7 +155,7 @@ def chart_of(operator: Operator, wishes: Wishes) -> typing.Optional[Chart]:
     )
 
 
-def _ours_to_make(operator: Operator, chart: Chart, seen: OperatorsSeen) -> bool:
+def _ours_to_make(operator: Operator, chart: OperatorChart, seen: OperatorsSeen) -> bool:
     found = next((item for item in seen.controllers if item.operator == operator.name), None)
     if found is None:
         # labels that somebody writes would be written twice
@@ -162,7 +164,7 @@ def _ours_to_make(operator: Operator, chart: Chart, seen: OperatorsSeen) -> bool
     return found.origin == "helm" and same and (operator.name == SRIOV or operator.name in seen.made)
 
 
-def values(operator: Operator, intent: Intent, wishes: Wishes) -> dict[str, typing.Any]:
+def values(operator: Operator, intent: Intent, wishes: OperatorRequests) -> dict[str, typing.Any]:
     """Values of a chart that follow from the intent; no chart brings an operator that is in the table by itself."""
     wish = wishes.charts.get(operator.name)
     if wish is not None and wish.values is not None:
@@ -193,7 +195,7 @@ def namespaces(made: typing.Iterable[Release]) -> tuple[Object, ...]:
     return tuple(found.values())
 
 
-def packages(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[dict[str, typing.Any], ...]:
+def packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[dict[str, typing.Any], ...]:
     """Packages for the module ``olm``, in the order in which they are needed: of operators that are not there, or that
     OLM has, perhaps newer now."""
     if not seen.olm:
@@ -213,7 +215,7 @@ def _wants_package(operator: Operator, seen: OperatorsSeen) -> bool:
     return all(item.origin == "olm" for item in there) and not (operator.name == NFD and not there and seen.labelled)
 
 
-def package_of(operator: Operator, wishes: Wishes) -> typing.Optional[dict[str, typing.Any]]:
+def package_of(operator: Operator, wishes: OperatorRequests) -> typing.Optional[dict[str, typing.Any]]:
     """Return a row for the module ``olm``, with what the user has otherwise; None where no catalog has it."""
     wish, package = wishes.packages.get(operator.name, PackageWish()), operator.package
     if package is None:
@@ -230,7 +232,7 @@ def package_of(operator: Operator, wishes: Wishes) -> typing.Optional[dict[str, 
     }
 
 
-def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: Wishes) -> tuple[tuple[Operator, str], ...]:
+def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[tuple[Operator, str], ...]:
     """Operators that OLM has installed, with their namespaces, and that lack the object without which they do
     nothing."""
     found = []

@@ -10,7 +10,7 @@ import typing
 from .._check.tuning.rows import wanted
 from .._model.intent import Intent
 from .._model.node_tuning import Settings
-from .._model.tuning_rows.row import Row, chosen
+from .._model.tuning_rows.row import TuningRow, chosen
 from .._model.tuning_rows.table import ROWS
 
 #: of all CPUs
@@ -31,7 +31,7 @@ def settings(intent: Intent) -> Settings:
     return Settings(**sections, rows=tuple(rows))
 
 
-def _value(row: Row, rule: str) -> typing.Optional[str]:
+def _value(row: TuningRow, rule: str) -> typing.Optional[str]:
     """As TuneD writes it; None: it can't be set so. Of a sysctl a bound is one to TuneD as well: it never takes away
     what fits.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import typing
 
 from .._model.archive import ENVIRONMENT, LOGIN_ENVIRONMENT
-from .._model.awx import APPROVAL, BMC_ENVIRONMENT, AwxObject, AwxWanted, Data, Question, Template
+from .._model.awx import APPROVAL, BMC_ENVIRONMENT, AwxObject, AwxWanted, Data, SurveyQuestion, Template
 from .._model.version import COLLECTION_VERSION
 from .awx_templates import survey, templates, way
 
@@ -263,7 +263,7 @@ def _schedule(wanted: AwxWanted) -> typing.Iterator[AwxObject]:
         )
 
 
-def _questions() -> tuple[Question, ...]:
+def _questions() -> tuple[SurveyQuestion, ...]:
     """Of the workflow: AWX hands the answers to those of its jobs that ask for them as well."""
     return next(template.survey for template in templates(False) if template.key == "apply")
 

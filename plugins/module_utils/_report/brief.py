@@ -9,7 +9,7 @@ import re
 import typing
 
 from .._model.findings import PASS
-from .listing import Group, Step, closing_groups, steps
+from .listing import FindingGroup, NextStep, closing_groups, steps
 from .text import one_line
 from .verdict import Report
 
@@ -52,7 +52,7 @@ def render_markdown(report: Report) -> str:
     return "\n".join([*lines, *(["", more] if more else [])]) + "\n"
 
 
-def _cause(number: int, same: typing.Sequence[Step]) -> typing.Iterator[str]:
+def _cause(number: int, same: typing.Sequence[NextStep]) -> typing.Iterator[str]:
     """One remedy in two lines: what the first finding says, and what to do."""
     group = same[0].group
     others = len(group.findings) - 1 + sum(len(step.group.findings) for step in same[1:])
@@ -61,7 +61,7 @@ def _cause(number: int, same: typing.Sequence[Step]) -> typing.Iterator[str]:
     yield f"   Do: {_text(group.remedy)}"
 
 
-def _measured(group: Group) -> str:
+def _measured(group: FindingGroup) -> str:
     first = group.findings[0]
     if not first.measured and not first.expected:
         return "."

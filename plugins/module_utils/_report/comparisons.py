@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .._check.compare.advice import Advice
 from .._check.compare.check import Compared
-from .._check.compare.scaling import Row
+from .._check.compare.scaling import ScalingRow
 from .markup import Html, element, join
 from .tables import row, table
 
@@ -30,7 +30,7 @@ def figure(item: Compared) -> Html:
     )
 
 
-def _row(found: Row) -> Html:
+def _row(found: ScalingRow) -> Html:
     return row(
         found.network,
         found.kind.replace("_", " "),

@@ -49,7 +49,7 @@ _MOST_UNREAD = 5
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
+class RunDifference:
     """One thing that is not as it was.
 
     :ivar node: name of a node, ``cluster``, or ``stage <name>`` for what a stage found
@@ -75,10 +75,10 @@ class Snapshot:
     records: typing.Mapping[str, Record]
 
 
-def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
+def differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     """Return the changes from one run to the other: the intent, versions, nodes, what they show, cables, gates and
     findings. Times and runs are no change."""
-    found: list[Difference] = []
+    found: list[RunDifference] = []
     first, second = to_data(before.start), to_data(after.start)
     for name in ("fabrics", "waivers", "cluster", "versions", "check_mode"):
         found += _data(
@@ -90,17 +90,17 @@ def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
             of_node = list(itertools.islice(_of_node(node, before.facts, after.facts), MOST_OF_NODE + 1))
             found += of_node[:MOST_OF_NODE]
             if len(of_node) > MOST_OF_NODE:
-                found.append(Difference(node, "differences", f"{MOST_OF_NODE} are listed", "there are more"))
+                found.append(RunDifference(node, "differences", f"{MOST_OF_NODE} are listed", "there are more"))
         else:
             found += _changed(node, "node", *("takes part" if node in side else NOT_THERE for side in sides))
     found += _cables(before, after)
     return found + record_differences(before.records, after.records)
 
 
-def record_differences(before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]) -> list[Difference]:
+def record_differences(before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]) -> list[RunDifference]:
     """Gates and findings that appeared, vanished, or changed their status. What was measured may differ: a finding is
     known by check and subject."""
-    found: list[Difference] = []
+    found: list[RunDifference] = []
     for stage in STAGES:
         one, other = before.get(stage), after.get(stage)
         name = f"stage {stage}"
@@ -111,7 +111,7 @@ def record_differences(before: typing.Mapping[str, Record], after: typing.Mappin
     return found
 
 
-def show(found: typing.Sequence[Difference]) -> list[str]:
+def show(found: typing.Sequence[RunDifference]) -> list[str]:
     """As lines for a terminal."""
     lines = [one_line(f"{item.node}: {item.what}: {item.before} -> {item.after}") for item in found[:MOST_LINES]]
     if len(found) > MOST_LINES:
@@ -123,7 +123,7 @@ def _of_node(
     node: str,
     before: typing.Mapping[str, typing.Mapping[str, Data]],
     after: typing.Mapping[str, typing.Mapping[str, Data]],
-) -> typing.Iterator[Difference]:
+) -> typing.Iterator[RunDifference]:
     for kind, word in KINDS.items():
         one, other = before.get(kind, {}).get(node), after.get(kind, {}).get(node)
         if (
@@ -143,7 +143,7 @@ def _of_node(
             yield from _data(node, [word], one["value"], other["value"])
 
 
-def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[Difference]:
+def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[RunDifference]:
     """Return the differences in plain data, as deep as both have the same form."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
@@ -175,7 +175,7 @@ def _by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
     return None if data else {}
 
 
-def _cables(before: Snapshot, after: Snapshot) -> list[Difference]:
+def _cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     """Links by the GUIDs at their ends: switches may have one description. What only one of the runs saw is compared
     with nothing."""
     first, second = _Cables.of(before), _Cables.of(after)
@@ -249,10 +249,10 @@ class _Cables:
         return cls(seen, tuple(unread), names, links)
 
 
-def _unlike(node: str, what: str, before: str, after: str) -> list[Difference]:
+def _unlike(node: str, what: str, before: str, after: str) -> list[RunDifference]:
     """Return the changes between two words. What is not known in both runs is not compared, and so not the same."""
     if before == after and before not in ("seen", "not looked at"):
-        return [Difference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
+        return [RunDifference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
     return _changed(node, what, before, after)
 
 
@@ -280,9 +280,9 @@ def _status(item: Judged) -> str:
     return f"{item.finding.status}, waived" if label(item) == "waived" else item.finding.status
 
 
-def _changed(node: str, what: str, before: str, after: str) -> list[Difference]:
+def _changed(node: str, what: str, before: str, after: str) -> list[RunDifference]:
     return (
         []
         if before == after
-        else [Difference(node, cut(what, _MOST_WHAT), cut(before, _MOST_TEXT), cut(after, _MOST_TEXT))]
+        else [RunDifference(node, cut(what, _MOST_WHAT), cut(before, _MOST_TEXT), cut(after, _MOST_TEXT))]
     )

@@ -10,7 +10,7 @@ import typing
 
 from .markup import Html, element
 from .text import one_line
-from .topology import Drawing, Edge, Item
+from .topology import Drawing, Edge, TierItem
 
 _WIDTH = 1100
 _ROW = 118
@@ -69,7 +69,7 @@ def _places(shown: Drawing) -> dict[str, tuple[float, float, float]]:
     return result
 
 
-def _box(item: Item, middle: float, top: float, width: float) -> Html:
+def _box(item: TierItem, middle: float, top: float, width: float) -> Html:
     tone = "bad" if item.marks else "group" if item.size > 1 else "plain"
     words = "\n".join((item.name, *item.marks))
     sign = (
@@ -121,7 +121,7 @@ def _line(edge: Edge, shown: Drawing, places: typing.Mapping[str, tuple[float, f
     return element("line", element("title", words), class_=f"{tone} bad" if edge.bad else tone, **ends)
 
 
-def _ends(item: Item, middle: float, width: float) -> list[float]:
+def _ends(item: TierItem, middle: float, width: float) -> list[float]:
     """Return the positions of the HCAs of a node, from left to right."""
     count = len(item.rails)
     return [middle - width / 2 + (place + 1) * width / (count + 1) for place in range(count)]
@@ -133,7 +133,7 @@ def _fitting(name: str, width: float) -> str:
     return name if len(name) <= most else f"{name[: most - 1]}\u2026"
 
 
-def _legend(marked: typing.Sequence[Item]) -> typing.Iterator[tuple[str, str, str]]:
+def _legend(marked: typing.Sequence[TierItem]) -> typing.Iterator[tuple[str, str, str]]:
     if marked:
         yield "fail", "\u2715", "accused by a finding; dashed red: its links"
     yield "hca", "\u25aa", "HCA, one for each rail"

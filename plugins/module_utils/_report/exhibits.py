@@ -38,7 +38,7 @@ from .._model.reachability import ObservedPings, Ping, PingPlan
 from .._model.records import Record
 from .link_errors import ErrorHistory, history
 from .matrix import Cell, Matrix, by_number
-from .seen import Seen
+from .seen import ReportFacts
 from .trends import Trend, trends
 from .verdict import label
 
@@ -50,7 +50,7 @@ class Undrawable(ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Chart:
+class FabricChart:
     """An InfiniBand fabric as stage fabric saw it: who is on it, and where.
 
     :ivar places: by node and HCA
@@ -68,10 +68,10 @@ class Chart:
         }
 
 
-Charts = typing.Mapping[str, Chart]
+Charts = typing.Mapping[str, FabricChart]
 
 
-def charts(record: typing.Optional[Record], facts: Seen) -> Charts:
+def charts(record: typing.Optional[Record], facts: ReportFacts) -> Charts:
     """Return the InfiniBand fabrics that have a topology, by name.
 
     :param record: of stage fabric, if there is one
@@ -86,11 +86,11 @@ def charts(record: typing.Optional[Record], facts: Seen) -> Charts:
         membership = _membership(wanted, seen)
         topology = topology_of(membership, seen.topologies)[0] if is_infiniband(wanted) else None
         if topology is not None:
-            result[wanted.name] = Chart(wanted.name, membership, topology, places(membership, seen.topologies))
+            result[wanted.name] = FabricChart(wanted.name, membership, topology, places(membership, seen.topologies))
     return result
 
 
-def memberships(record: typing.Optional[Record], facts: Seen, known: Charts) -> tuple[Membership, ...]:
+def memberships(record: typing.Optional[Record], facts: ReportFacts, known: Charts) -> tuple[Membership, ...]:
     """Return the members of each fabric; empty where stage fabric did not run.
 
     :param record: of stage fabric, if there is one
@@ -107,7 +107,7 @@ def memberships(record: typing.Optional[Record], facts: Seen, known: Charts) -> 
     )
 
 
-def matrices(record: Record, facts: Seen, known: Charts) -> tuple[Matrix, ...]:
+def matrices(record: Record, facts: ReportFacts, known: Charts) -> tuple[Matrix, ...]:
     """Return the matrices of a stage; none of a stage that has no pairs, or did not come so far.
 
     :raises Undrawable: its facts do not load
@@ -120,7 +120,7 @@ def matrices(record: Record, facts: Seen, known: Charts) -> tuple[Matrix, ...]:
 
 
 def _load(
-    record: typing.Optional[Record], facts: Seen, parts: typing.Sequence[str]
+    record: typing.Optional[Record], facts: ReportFacts, parts: typing.Sequence[str]
 ) -> typing.Optional[tuple[Intent, typing.Any]]:
     """Intent and typed facts of a record; None where there are none: it was made by a stage that did not run, or whose
     role failed.
@@ -135,7 +135,7 @@ def _load(
         raise Undrawable(f"The facts of this stage can't be drawn: {error}.") from error
 
 
-def plan(record: Record, facts: Seen) -> typing.Optional[DisruptionPlan]:
+def plan(record: Record, facts: ReportFacts) -> typing.Optional[DisruptionPlan]:
     """Return the plan of stage network; None when it did not come so far.
 
     :raises Undrawable: its facts do not load
@@ -144,7 +144,7 @@ def plan(record: Record, facts: Seen) -> typing.Optional[DisruptionPlan]:
     return loaded[1].plan if loaded is not None else None
 
 
-def compared(record: Record, facts: Seen) -> tuple[compare.Compared, ...]:
+def compared(record: Record, facts: ReportFacts) -> tuple[compare.Compared, ...]:
     """Return the comparisons of stage compare; empty when it did not come so far.
 
     :raises Undrawable: its facts do not load
@@ -153,7 +153,7 @@ def compared(record: Record, facts: Seen) -> tuple[compare.Compared, ...]:
     return compare.compared(*loaded) if loaded is not None else ()
 
 
-def collective_figures(record: typing.Optional[Record], facts: Seen) -> tuple[GroupFigure, ...]:
+def collective_figures(record: typing.Optional[Record], facts: ReportFacts) -> tuple[GroupFigure, ...]:
     """Return what stage collectives has proven, group by group; nothing when it did not come so far.
 
     :raises Undrawable: its facts do not load
@@ -162,7 +162,7 @@ def collective_figures(record: typing.Optional[Record], facts: Seen) -> tuple[Gr
     return collectives.figures_of(*loaded) if loaded is not None else ()
 
 
-def held(record: typing.Optional[Record], facts: Seen) -> typing.Optional[tuple[Intent, bandwidth.Facts]]:
+def held(record: typing.Optional[Record], facts: ReportFacts) -> typing.Optional[tuple[Intent, bandwidth.Facts]]:
     """Intent and facts of stage bandwidth, as far as figures and what they are held against come from them.
 
     :raises Undrawable: its facts do not load
@@ -170,7 +170,7 @@ def held(record: typing.Optional[Record], facts: Seen) -> typing.Optional[tuple[
     return _load(record, facts, ("nodes", "bandwidth", "hcas", "subnets", "topologies", "neighbours"))
 
 
-def over_runs(record: Record, facts: Seen) -> tuple[tuple[Trend, ...], int]:
+def over_runs(record: Record, facts: ReportFacts) -> tuple[tuple[Trend, ...], int]:
     """Bandwidth over the kept runs, and how many of these there are.
 
     :raises Undrawable: its facts do not load
@@ -186,7 +186,7 @@ def over_runs(record: Record, facts: Seen) -> tuple[tuple[Trend, ...], int]:
     return trends(measured, kept), len(kept.runs)
 
 
-def errors_over_runs(record: Record, facts: Seen, earlier: EarlierErrors) -> typing.Optional[ErrorHistory]:
+def errors_over_runs(record: Record, facts: ReportFacts, earlier: EarlierErrors) -> typing.Optional[ErrorHistory]:
     """Return the errors of the links since the kept runs; None where the stage did not come so far.
 
     :param record: of stage fabric
@@ -198,7 +198,7 @@ def errors_over_runs(record: Record, facts: Seen, earlier: EarlierErrors) -> typ
     return history(record.run, [one for seen in loaded[1].topologies.values() for one in seen.value or ()], earlier)
 
 
-def fleet(records: typing.Mapping[str, Record], facts: Seen) -> dict[str, str]:
+def fleet(records: typing.Mapping[str, Record], facts: ReportFacts) -> dict[str, str]:
     """Return the versions on the cluster, as far as the records show: each with how many have it. A fleet of two
     firmwares shows here."""
     result = {}

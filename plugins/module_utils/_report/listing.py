@@ -28,7 +28,7 @@ _SEE = re.compile(r"See (?:the findings? )?([a-z_0-9]+(?:\.[a-z_0-9]+)+)")
 LABELS = ("fail", "unknown", "skipped", "warn", "waived", "pass")
 
 
-class Group(typing.NamedTuple):
+class FindingGroup(typing.NamedTuple):
     """Findings of one check with one cause and one way on."""
 
     label: str
@@ -39,7 +39,7 @@ class Group(typing.NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def groups(judged: typing.Iterable[Judged]) -> tuple[Group, ...]:
+def groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
     """Group the findings that did not pass, by cause: failures first, and of these the suspects, which name what is
     behind the others."""
     found: dict[tuple[str, str, str, str, str], list[Finding]] = {}
@@ -49,13 +49,13 @@ def groups(judged: typing.Iterable[Judged]) -> tuple[Group, ...]:
             key = (label(item), finding.check, finding.why, finding.remedy, item.waiver.reason if item.waiver else "")
             found.setdefault(key, []).append(finding)
     result = (
-        Group(name, check, why, remedy, waived, tuple(same))
+        FindingGroup(name, check, why, remedy, waived, tuple(same))
         for (name, check, why, remedy, waived), same in found.items()
     )
     return tuple(sorted(result, key=lambda group: (LABELS.index(group.label), not group.check.endswith(".suspect"))))
 
 
-def closing_groups(report: Report) -> dict[str, tuple[Group, ...]]:
+def closing_groups(report: Report) -> dict[str, tuple[FindingGroup, ...]]:
     """Return the groups that close the gates of the stages that ran, by stage."""
     ran = (stage for stage in report.stages if stage.record and stage.state != "skipped")
     return {
@@ -64,7 +64,7 @@ def closing_groups(report: Report) -> dict[str, tuple[Group, ...]]:
     }
 
 
-def listing(found: typing.Sequence[Group], pages: str = PAGES) -> typing.Iterator[Html]:
+def listing(found: typing.Sequence[FindingGroup], pages: str = PAGES) -> typing.Iterator[Html]:
     """Yield an article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the
     others folded.
 
@@ -79,25 +79,25 @@ def listing(found: typing.Sequence[Group], pages: str = PAGES) -> typing.Iterato
             yield element("details", title, *parts, class_=f"finding {folded[0].label}")
 
 
-def _by_check(found: typing.Iterable[Group]) -> list[list[Group]]:
-    together: dict[tuple[str, str], list[Group]] = {}
+def _by_check(found: typing.Iterable[FindingGroup]) -> list[list[FindingGroup]]:
+    together: dict[tuple[str, str], list[FindingGroup]] = {}
     for group in found:
         together.setdefault((group.label, group.check), []).append(group)
     return list(together.values())
 
 
-class Step(typing.NamedTuple):
+class NextStep(typing.NamedTuple):
     """The next step for one group.
 
     :ivar others: groups of the same check, with other words
     """
 
     stage: str
-    group: Group
-    others: typing.Sequence[Group]
+    group: FindingGroup
+    others: typing.Sequence[FindingGroup]
 
 
-def steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> tuple[list[list[Step]], list[Step]]:
+def steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]]) -> tuple[list[list[NextStep]], list[NextStep]]:
     """Return the steps that open the gates, by stage: those with one remedy together, and then those that follow from
     them. Of a check with many causes the first is enough here.
 
@@ -105,8 +105,8 @@ def steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> tuple[list[list
     the gate of its stage: it was not tried because of something that is wrong before it. Neither is what leads to
     another step of its stage, as to its suspect.
     """
-    by_remedy: dict[str, list[Step]] = {}
-    left: list[Step] = []
+    by_remedy: dict[str, list[NextStep]] = {}
+    left: list[NextStep] = []
     for stage, of_stage in found.items():
         of_this = list(_steps(stage, of_stage))
         has_causes = any(step.group.label != SKIPPED for step in of_this)
@@ -119,7 +119,7 @@ def steps(found: typing.Mapping[str, typing.Sequence[Group]]) -> tuple[list[list
     return list(by_remedy.values()), left
 
 
-def next_steps(found: typing.Mapping[str, typing.Sequence[Group]], pages: str = PAGES) -> Html:
+def next_steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]], pages: str = PAGES) -> Html:
     """Render the steps as a numbered list, each entry leading to its stage."""
     together, left = steps(found)
     return element(
@@ -129,7 +129,7 @@ def next_steps(found: typing.Mapping[str, typing.Sequence[Group]], pages: str = 
     )
 
 
-def _ways(steps: typing.Iterable[Step]) -> dict[str, list[set[str]]]:
+def _ways(steps: typing.Iterable[NextStep]) -> dict[str, list[set[str]]]:
     """Return the checks that the remedies of each check refer to: for each step its checks."""
     found: dict[str, list[set[str]]] = {}
     for step in steps:
@@ -137,24 +137,24 @@ def _ways(steps: typing.Iterable[Step]) -> dict[str, list[set[str]]]:
     return found
 
 
-def _leads_on(step: Step, ways: typing.Mapping[str, typing.Sequence[set[str]]]) -> bool:
+def _leads_on(step: NextStep, ways: typing.Mapping[str, typing.Sequence[set[str]]]) -> bool:
     """Return whether its remedy refers to another one of these, which does not lead back."""
     own = step.group.check
     return any(own not in seen for check in _seen(step) if check != own for seen in ways.get(check, ()))
 
 
-def _seen(step: Step) -> set[str]:
+def _seen(step: NextStep) -> set[str]:
     """Return the checks that its remedy refers to."""
     return set(_SEE.findall(step.group.remedy))
 
 
-def _steps(stage: str, found: typing.Sequence[Group]) -> typing.Iterator[Step]:
+def _steps(stage: str, found: typing.Sequence[FindingGroup]) -> typing.Iterator[NextStep]:
     for alike in _by_check(found):
         shown = alike if alike[0].check.endswith(".suspect") else alike[:1]
-        yield from (Step(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS])
+        yield from (NextStep(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS])
 
 
-def _step(step: Step, same: typing.Sequence[Step], pages: str) -> Html:
+def _step(step: NextStep, same: typing.Sequence[NextStep], pages: str) -> Html:
     """One remedy, with what asks for it."""
     return element(
         "li",
@@ -163,7 +163,7 @@ def _step(step: Step, same: typing.Sequence[Step], pages: str) -> Html:
     )
 
 
-def _asks(step: Step, pages: str) -> typing.Iterator[Html]:
+def _asks(step: NextStep, pages: str) -> typing.Iterator[Html]:
     group, count = step.group, sum(len(other.findings) for other in step.others)
     yield element(
         "p",
@@ -181,7 +181,7 @@ def _asks(step: Step, pages: str) -> typing.Iterator[Html]:
         )
 
 
-def _consequences(left: typing.Sequence[Step]) -> typing.Optional[Html]:
+def _consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Html]:
     """Render the findings that follow from those of the steps: not tried, or explained by a suspect."""
     if not left:
         return None
@@ -224,7 +224,7 @@ def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html
     return element("details", element("summary", f"{total} passed"), *parts, class_="finding pass")
 
 
-def _article(group: Group, pages: str) -> Html:
+def _article(group: FindingGroup, pages: str) -> Html:
     first = group.findings[0]
     one = len(group.findings) == 1
     alike = {(finding.measured, finding.expected) for finding in group.findings}
@@ -262,7 +262,7 @@ def _measured(finding: Finding) -> typing.Optional[Html]:
     )
 
 
-def _subjects(group: Group) -> Html:
+def _subjects(group: FindingGroup) -> Html:
     names = [finding.subject for finding in group.findings]
     more = f" and {len(names) - 1} more" if len(names) > 1 else None
     return element("span", element("bdi", names[0]), more, class_="subject")
@@ -299,7 +299,7 @@ def _table(findings: typing.Sequence[Finding], most: int, where: str, with_value
     )
 
 
-def _more(left: typing.Sequence[Group]) -> typing.Iterator[Html]:
+def _more(left: typing.Sequence[FindingGroup]) -> typing.Iterator[Html]:
     if left:
         count = sum(len(group.findings) for group in left)
         yield element(

@@ -9,10 +9,10 @@ import re
 import typing
 
 from .._model.text import folded
-from .alike import Group
+from .alike import ComparedGroup
 from .markup import Html, element, join
 from .nodes import Nodes
-from .sheet import Device, Said, Sheet
+from .sheet import Device, Sheet, Statement
 from .tables import row, table
 from .tree import SIGNS, picture
 
@@ -90,7 +90,7 @@ def _drawn(nodes: Nodes, alike: Alike) -> list[Sheet]:
     return sorted(list(chosen.values())[:MOST_SHEETS], key=lambda sheet: sheet.rank)
 
 
-def _groups(groups: typing.Sequence[Group], anchors: typing.Mapping[str, str]) -> typing.Optional[Html]:
+def _groups(groups: typing.Sequence[ComparedGroup], anchors: typing.Mapping[str, str]) -> typing.Optional[Html]:
     if not groups:
         return None
     rows = []
@@ -135,7 +135,7 @@ def _link(name: str, anchor: typing.Optional[str]) -> Html:
 def _in_the_way(alike: Alike, anchors: typing.Mapping[str, str]) -> typing.Optional[Html]:
     rows = []
     for (wrong, unknown, _odd), sheets in alike.items():
-        told = [Said(text, "bad") for text in wrong] + [Said(text, "unknown") for text in unknown]
+        told = [Statement(text, "bad") for text in wrong] + [Statement(text, "unknown") for text in unknown]
         if told:
             more = f"and {len(told) - _MOST_TOLD} more" if len(told) > _MOST_TOLD else None
             words = [element("li", _said(one)) for one in told[:_MOST_TOLD]] + ([element("li", more)] if more else [])
@@ -197,7 +197,7 @@ def _list(title: str, texts: typing.Sequence[str], tone: typing.Literal["", "bad
     return element(
         "div",
         element("h4", title),
-        element("ul", *[element("li", _said(Said(text, tone))) for text in texts[:_MOST_LISTED]], *more),
+        element("ul", *[element("li", _said(Statement(text, tone))) for text in texts[:_MOST_LISTED]], *more),
         class_="marked",
     )
 
@@ -209,5 +209,5 @@ def _devices(
     return table(title, "", heads, rows, of=node) if rows else None
 
 
-def _said(one: Said) -> Html:
+def _said(one: Statement) -> Html:
     return element("span", f"{SIGNS[one.tone]}{one.text}", class_=f"said {one.tone}") if one.tone else join(one.text)

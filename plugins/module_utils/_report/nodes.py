@@ -18,11 +18,11 @@ from .._model.load import load
 from .._model.profiles import moves
 from .._model.records import Record
 from .._model.tuning import ObservedTuning
-from .alike import Group, alike
+from .alike import ComparedGroup, alike
 from .exhibits import Charts, Undrawable, memberships
-from .seen import Seen
-from .sheet import Seen as Shown
+from .seen import ReportFacts
 from .sheet import Sheet, sheet
+from .sheet import SheetInputs as Shown
 
 _WORDS = re.compile(r"[\s,]+")
 Records = typing.Mapping[str, Record]
@@ -35,11 +35,11 @@ class Nodes:
     """:ivar notes: what the sheets and groups leave out, and why"""
 
     sheets: tuple[Sheet, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[ComparedGroup, ...]
     notes: tuple[str, ...] = ()
 
 
-def nodes(records: Records, facts: Seen, known: Charts) -> typing.Optional[Nodes]:
+def nodes(records: Records, facts: ReportFacts, known: Charts) -> typing.Optional[Nodes]:
     """None where stage discover left no facts: then no node is known.
 
     :param records: of this run, by stage
@@ -76,7 +76,7 @@ def nodes(records: Records, facts: Seen, known: Charts) -> typing.Optional[Nodes
     return Nodes(tuple(sheets), found.groups, tuple(notes))
 
 
-def _odd_of(names: typing.Container[str], groups: typing.Iterable[Group]) -> dict[str, list[str]]:
+def _odd_of(names: typing.Container[str], groups: typing.Iterable[ComparedGroup]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for group in groups:
         for odd in group.odd:
@@ -89,7 +89,7 @@ def _odd_of(names: typing.Container[str], groups: typing.Iterable[Group]) -> dic
     return found
 
 
-def _rails(records: Records, facts: Seen, known: Charts) -> typing.Mapping[str, Rails]:
+def _rails(records: Records, facts: ReportFacts, known: Charts) -> typing.Mapping[str, Rails]:
     """Return the rails by node."""
     found: dict[str, dict[str, dict[str, int]]] = {}
     for membership in memberships(records.get("fabric"), facts, known):

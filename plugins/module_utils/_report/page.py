@@ -27,7 +27,7 @@ from .exhibits import (
 )
 from .listing import LABELS, MOST_GROUPS, closing_groups, groups, listing, next_steps, passed
 from .markup import Html, document, element, join
-from .seen import Seen
+from .seen import ReportFacts
 from .style import STYLE
 from .topology import drawing as drawing_of
 from .verdict import Report, StageReport, UsedWaiver
@@ -122,7 +122,7 @@ def _outcome(stage: StageReport) -> str:
     return UNASKED if stage.record is not None and stage.record.is_unasked else _STATE_WORDS[stage.state]
 
 
-def _charts(report: Report, seen: Seen) -> Charts:
+def _charts(report: Report, seen: ReportFacts) -> Charts:
     try:
         return charts(next((stage.record for stage in report.stages if stage.name == "fabric"), None), seen)
     except Undrawable:
@@ -130,7 +130,7 @@ def _charts(report: Report, seen: Seen) -> Charts:
         return {}
 
 
-def _main(report: Report, seen: Seen, known: Charts, sheets: typing.Optional[Html]) -> Html:
+def _main(report: Report, seen: ReportFacts, known: Charts, sheets: typing.Optional[Html]) -> Html:
     return element(
         "main",
         _attention(report),
@@ -144,7 +144,7 @@ def _main(report: Report, seen: Seen, known: Charts, sheets: typing.Optional[Htm
     )
 
 
-def _nodes(report: Report, seen: Seen, known: Charts) -> typing.Optional[Html]:
+def _nodes(report: Report, seen: ReportFacts, known: Charts) -> typing.Optional[Html]:
     """Sheets of the nodes, as far as this run has looked at any."""
     try:
         found = nodes.nodes(report.records, seen, known)
@@ -300,7 +300,7 @@ def _changes(report: Report) -> typing.Optional[Html]:
     return element("section", element("h2", title), *parts, class_="card")
 
 
-def _stage(stage: StageReport, report: Report, seen: Seen, known: Charts) -> Html:
+def _stage(stage: StageReport, report: Report, seen: ReportFacts, known: Charts) -> Html:
     record = stage.record
     seconds = "" if stage.seconds is None else f", {stage.seconds:.1f} s"
     title = element(
@@ -325,7 +325,7 @@ def _stage(stage: StageReport, report: Report, seen: Seen, known: Charts) -> Htm
     )
 
 
-def _figures(stage: StageReport, report: Report, seen: Seen, known: Charts) -> typing.Iterator[Html]:
+def _figures(stage: StageReport, report: Report, seen: ReportFacts, known: Charts) -> typing.Iterator[Html]:
     if stage.record is None:
         return
     if stage.name == "operators":
@@ -372,7 +372,7 @@ def _facts(record: Record) -> typing.Optional[Html]:
     return element("details", element("summary", "Facts that were observed"), element("ul", *items), class_="facts")
 
 
-def _footer(report: Report, seen: Seen) -> Html:
+def _footer(report: Report, seen: ReportFacts) -> Html:
     records = [stage.record for stage in report.stages if stage.record]
     rows = [
         ("Run", report.run or "unknown"),

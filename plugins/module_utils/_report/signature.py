@@ -66,7 +66,7 @@ code{font:8.5pt/1.3 ui-monospace,Menlo,Consolas,"Liberation Mono",monospace;over
 
 
 @dataclasses.dataclass(frozen=True)
-class Evidence:
+class SignedEvidence:
     """The signed evidence, beside the report itself.
 
     :ivar archive: name of the file
@@ -101,7 +101,7 @@ class Figures(typing.NamedTuple):
     floors: tuple[float, ...]
 
 
-def render_signature(report: Report, evidence: Evidence) -> str:
+def render_signature(report: Report, evidence: SignedEvidence) -> str:
     """Render the sheet as an HTML page that needs nothing from outside."""
     return document(
         f"Acceptance of run {report.run}",
@@ -149,7 +149,7 @@ def _verdict(report: Report) -> typing.Iterator[Html]:
         yield element("p", element("b", "This run proves no network to be in order; there is nothing to accept yet."))
 
 
-def _who(report: Report, evidence: Evidence) -> Html:
+def _who(report: Report, evidence: SignedEvidence) -> Html:
     records = report.records.values()
     begun, ended = (
         min((record.started for record in records), default=""),
@@ -277,7 +277,7 @@ def _versions(report: Report) -> typing.Iterator[Html]:
     yield element("dl", *[_row(name, value) for name, value in rows[:_MOST_VERSIONS]])
 
 
-def _sums(evidence: Evidence) -> typing.Iterator[Html]:
+def _sums(evidence: SignedEvidence) -> typing.Iterator[Html]:
     yield element("h2", "Checksums (SHA-256)")
     yield element("p", "Intent: ", element("code", evidence.intent))
     name = _short(evidence.archive, _MOST_IN_COLUMN)
@@ -291,7 +291,7 @@ def _sums(evidence: Evidence) -> typing.Iterator[Html]:
     )
 
 
-def _fields(evidence: Evidence) -> Html:
+def _fields(evidence: SignedEvidence) -> Html:
     fields = [
         element(
             "div",

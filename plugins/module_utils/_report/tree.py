@@ -8,7 +8,7 @@ from __future__ import annotations
 import typing
 
 from .markup import Html, element, join
-from .sheet import Block, Item, Said, Sheet, Tone, worst
+from .sheet import Block, Sheet, SheetItem, Statement, Tone, worst
 from .text import one_line
 
 _WIDTH, _GAP = 1100, 12
@@ -73,7 +73,7 @@ def _bounded(rows: typing.Iterable[_Row], most: int) -> list[_Row]:
         else:
             more += 1
             tones.add(row.tone)
-    tone = worst(Said("", one) for one in tones)
+    tone = worst(Statement("", one) for one in tones)
     return [*kept, _Row(0, f"{SIGNS[tone]}and {more} more lines; the tables have all", tone, "said")] if more else kept
 
 
@@ -89,17 +89,17 @@ def _rows(block: Block) -> typing.Iterator[_Row]:
             yield _Row(depth + 1, f"{SIGNS[tone]}and what is below; the tables have all", tone, "said")
 
 
-def _tone_of(items: typing.Sequence[Item]) -> Tone:
+def _tone_of(items: typing.Sequence[SheetItem]) -> Tone:
     """Return the worst of all that is there and below."""
     tones, waiting = [], list(items)
     while waiting:
         item = waiting.pop()
-        tones.append(Said("", item.tone))
+        tones.append(Statement("", item.tone))
         waiting += item.below
     return worst(tones)
 
 
-def _walk(items: typing.Iterable[Item], depth: int) -> typing.Iterator[tuple[int, Item]]:
+def _walk(items: typing.Iterable[SheetItem], depth: int) -> typing.Iterator[tuple[int, SheetItem]]:
     for item in items:
         yield depth, item
         if depth + 1 < _MOST_DEPTH:
@@ -107,7 +107,9 @@ def _walk(items: typing.Iterable[Item], depth: int) -> typing.Iterator[tuple[int
 
 
 def _box(block: Block, rows: typing.Sequence[_Row], x: int, y: int, width: int, height: int) -> Html:
-    head = Said(f"{block.name}, {block.cpus.text}", worst([block.cpus, *(Said("", row.tone) for row in rows)]))
+    head = Statement(
+        f"{block.name}, {block.cpus.text}", worst([block.cpus, *(Statement("", row.tone) for row in rows)])
+    )
     lines = [_line(row, _TOP + _LINE * place, width) for place, row in enumerate(rows)]
     return element(
         "svg",

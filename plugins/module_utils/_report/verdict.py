@@ -14,7 +14,7 @@ from .._model.facts import Resume
 from .._model.findings import STAGES, Finding, Judged, Waiver, matches
 from .._model.link_errors import EarlierErrors
 from .._model.records import CLOSED, OPEN, PENDING, Record, counts, duration
-from .seen import FactSource, Seen, no_facts
+from .seen import FactSource, ReportFacts, no_facts
 from .text import one_line, short
 
 GREEN = "GREEN"
@@ -128,9 +128,9 @@ class Report:
         return {name: sum(stage.counts[name] for stage in self.asked) for name in counts(())}
 
     @functools.cached_property
-    def seen(self) -> Seen:
+    def seen(self) -> ReportFacts:
         """Return the facts, which each format shows a part of."""
-        return Seen(self.facts)
+        return ReportFacts(self.facts)
 
     @property
     def records(self) -> dict[str, Record]:

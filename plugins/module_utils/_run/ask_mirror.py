@@ -12,7 +12,7 @@ from .._model.mirror import Mirror, MirrorAnswer, MirrorFacts, on_mirror
 from .._model.pulls import ChartPull, ChartSeen, Pulls
 from .._model.registry import Logins
 from .._observe.helm import default_values, look_at_charts
-from .._observe.registry import Asked, ask
+from .._observe.registry import RegistryQuery, ask
 from .._plan.mirror import chart_on_mirror, merged, values_on_mirror
 from .._plan.pulls import ChartWithValues
 from .._render import pulls as render
@@ -79,10 +79,10 @@ def ask_mirror(
         if not chart.repository or place != _name(chart):
             put = render.pushed(chart, mirror) if chart.repository else (render.copied(chart.image, mirror),)
             wanted.append(MirrorAnswer(_name(chart), place, chart.needed_by, put, "silent"))
-    said = ask([Asked(item.place, item.by_system) for item in wanted], logins, authority, limit)
+    said = ask([RegistryQuery(item.place, item.by_system) for item in wanted], logins, authority, limit)
     answers = []
     for item in wanted:
-        found = said[Asked(item.place, item.by_system)]
+        found = said[RegistryQuery(item.place, item.by_system)]
         answers.append(
             MirrorAnswer(item.source, item.place, item.needed_by, item.put, found.state, found.words, item.by_system)
         )

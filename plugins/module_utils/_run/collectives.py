@@ -44,7 +44,7 @@ from .._parse.pods.agent import Request, parse_requests
 from .._render import collectives as render
 from .._render import commands
 from .._schedule.collectives import Test, announce
-from .._schedule.halving import Trial
+from .._schedule.halving import RailTrial
 from .client_server import failure_of, line_of
 from .pods import Plan, PodOfNode, Pods, Say, workers
 
@@ -260,7 +260,7 @@ class CollectivesBench:
     def _attempt(self, course: Course, test: Test, run: CollectiveRun) -> RanTest:
         """Run a test. What nobody foresaw in what it printed is a failure of this test: the others are still to be
         made."""
-        result = RanTest(run.test, test.kind, run.nodes, test.rail if isinstance(test, Trial) else None)
+        result = RanTest(run.test, test.kind, run.nodes, test.rail if isinstance(test, RailTrial) else None)
         try:
             return self._run(course.subject(test), run, result)
         except LeaseLost:

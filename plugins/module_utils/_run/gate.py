@@ -9,7 +9,7 @@ import contextlib
 import typing
 
 from .._check.controllers.control_plane import control_plane
-from .._check.controllers.gate import Stand, closed, pauses
+from .._check.controllers.gate import GateInputs, closed, pauses
 from .._check.controllers.sriov_operator import machine_pool_of
 from .._check.network.disruption.machine_config import roll_of
 from .._model.disruption import MachinePool, PoolPlan
@@ -25,7 +25,7 @@ Say = typing.Callable[[str], None]
 
 def read_stand(
     cluster: Cluster, nodes: tuple[ClusterNode, ...], members: bool = True, checks: typing.Optional[HealthChecks] = None
-) -> Stand:
+) -> GateInputs:
     """Read what decides it.
 
     :param members: also the members of etcd, where a node is control plane
@@ -42,10 +42,10 @@ def read_stand(
             if not error.absent:
                 unread["etcd"] = error.text
     found, blind = checks.read(nodes) if checks is not None else ((), {})
-    return Stand(nodes, {**unread, **blind}, tuple(map(etcd.member, pods)), found)
+    return GateInputs(nodes, {**unread, **blind}, tuple(map(etcd.member, pods)), found)
 
 
-class Gate:
+class PoolGate:
     """The gate of the MachineConfigPools: whether they may roll now, and which health checks must not remediate their
     nodes meanwhile.
 
@@ -65,7 +65,7 @@ class Gate:
         :raises ApiError: the server cannot be reached
         """
         nodes, rolls = self._rolls(pools, rolling)
-        stand = read_stand(self._cluster, nodes, checks=self._checks) if rolls else Stand()
+        stand = read_stand(self._cluster, nodes, checks=self._checks) if rolls else GateInputs()
         why = closed(rolls, (), stand, pools, self._intent, self._inventory)
         if why:
             names = ", ".join(roll.name for roll in rolls)
@@ -82,7 +82,7 @@ class Gate:
         :raises ApiError: one may not be paused, or may not go on
         """
         nodes, rolls = self._rolls(pools, rolling)
-        stand = read_stand(self._cluster, nodes, False, self._checks) if rolls else Stand()
+        stand = read_stand(self._cluster, nodes, False, self._checks) if rolls else GateInputs()
         self._checks.pause(pauses(rolls, stand, self._intent))
         yield
         self._checks.release_all()

@@ -19,7 +19,7 @@ from .._observe.kubernetes import Clock, Cluster, Shell
 from .._parse.kubernetes.core import internal_address
 from .._parse.kubernetes.resource import Resource, name_of
 from .._parse.pods import perftest
-from .._parse.pods.host import Host, host, throttled
+from .._parse.pods.host import PodHost, host, throttled
 from .._render import commands
 from .._schedule.layers import MOST_PAIRS
 from .._schedule.measurements import queue_pairs
@@ -45,7 +45,7 @@ class _OnHost:
 
     node: str
     pf: str
-    seen: Host
+    seen: PodHost
 
 
 class _NoStep(RdmaError):
@@ -56,7 +56,7 @@ class _NoStep(RdmaError):
         self.why, self.absent = why, absent
 
 
-class Layers:
+class LayerTests:
     """The layers of the pairs of one fabric, whose pods still run."""
 
     def __init__(

@@ -25,7 +25,7 @@ from .._parse.kubernetes import machine_config
 from .._parse.kubernetes.core import budget, pod
 from .._parse.kubernetes.core import node as parse_node
 from .drain import NodeFailed
-from .gate import Gate
+from .gate import PoolGate
 
 #: seconds between two looks; that the machine config controller has for each of its steps
 LOOK, RENDER = 5.0, 300.0
@@ -48,7 +48,7 @@ class Prepared:
     error: str = ""
 
 
-class Roller:
+class PoolRoller:
     """Works on the MachineConfigPools of one cluster.
 
     :param gate: whether pools may roll; None for who has asked it
@@ -60,7 +60,7 @@ class Roller:
         clock: Clock,
         pause: typing.Callable[[float], None],
         say: Say,
-        gate: typing.Optional[Gate] = None,
+        gate: typing.Optional[PoolGate] = None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock

@@ -51,7 +51,7 @@ from .._parse.pods.failure import LOST, Failure, classify
 from .._render import commands
 from .._render.counters import LIMIT as COUNTERS_LIMIT
 from .._schedule.counted import MOST_TESTS, PROBES, ports_of, probes, to_be_counted
-from .._schedule.covering import Round, Taken, cover
+from .._schedule.covering import OccupiedLinks, Round, cover
 from .._schedule.flows import flow_label
 from .._schedule.layers import MOST_PAIRS, STEPS
 from .._schedule.left_out import LostPairs
@@ -79,7 +79,7 @@ from .._schedule.paths import PathTable
 from .._schedule.wider import Amount, widened
 from .client_server import Judge, both, failure_of, line_of
 from .counted import NO_COUNTERS, Counters
-from .layers import Layers
+from .layers import LayerTests
 from .pods import Plan, Pods, Say, workers
 
 #: by rail and node
@@ -300,7 +300,9 @@ class BandwidthRun:
         if not chosen:
             return []
         usable = {(item.rail, item.node): item for item in pods if not item.error}
-        layers = Layers(self._cluster, self._plan, fabric, self._observers, usable, self._pods, self._clock, self._say)
+        layers = LayerTests(
+            self._cluster, self._plan, fabric, self._observers, usable, self._pods, self._clock, self._say
+        )
         try:
             return [layers.measure(pair, wanted == "suspects", number) for number, pair in enumerate(chosen)]
         finally:
@@ -351,7 +353,7 @@ class BandwidthRun:
         look = max((pair.again for pair in measured), default=0) + 1
         results: list[PairResult] = []
         while left:
-            taken = Taken(ways)
+            taken = OccupiedLinks(ways)
             for test in left:
                 way = ways.way(*test)
                 if way is not None and taken.fits(test, way):
@@ -657,7 +659,7 @@ class BandwidthRun:
 
     def _bandwidth(
         self, fabric: Fabric, client: RdmaPod, server: RdmaPod, port: int, result: PairResult, sweep: bool, until: float
-    ) -> tuple[typing.Optional[perftest.Report], PairResult, typing.Optional[Failure]]:
+    ) -> tuple[typing.Optional[perftest.PerftestReport], PairResult, typing.Optional[Failure]]:
         """Run ib_write_bw, and return its report, the result with its command, and the failure if there is one."""
         result = dataclasses.replace(result, queue_pairs=queue_pairs(fabric, (client.rate_gbps, server.rate_gbps)))
         how: dict[str, typing.Any] = {"flow_label": result.flow_label, "pairs": result.queue_pairs}

@@ -30,7 +30,7 @@ PARALLEL = 32
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
+class MemlockTask:
     """:ivar limit: seconds until all pods must have ended
     :ivar run: who owns the pods
     :ivar refused: fabrics on which no pod may be made, by name
@@ -48,7 +48,9 @@ class Task:
 class Prover:
     """One run."""
 
-    def __init__(self, cluster: Cluster, task: Task, clock: Clock, pause: typing.Callable[[float], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, task: MemlockTask, clock: Clock, pause: typing.Callable[[float], None]
+    ) -> None:
         self._cluster = cluster
         self._task = task
         self._clock = clock

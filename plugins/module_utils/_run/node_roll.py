@@ -26,12 +26,12 @@ from .._observe.patience import PatientCluster
 from .._plan.node_roll import action_of, line, plan, turn
 from .health_checks import HealthChecks
 from .node_sources import Source, Sources
-from .node_turn import USUAL, Going, Limits, Power, Say, Turns, not_taken
+from .node_turn import USUAL, Going, NodeTurns, PowerControl, RollLimits, Say, not_taken
 from .pool_reboot import PoolReboot, Work, rebooted_by
-from .roll_cluster import Reader
+from .roll_cluster import RollClusterReader
 
 
-class Roller:
+class NodeRoller:
     """Rolls the nodes of one cluster.
 
     :param stop: whether to end before the next node
@@ -42,12 +42,12 @@ class Roller:
         self,
         cluster: Api,
         sources: typing.Sequence[Source],
-        power: Power,
+        power: PowerControl,
         clock: Clock,
         pause: typing.Callable[[float], None],
         say: Say,
         stop: typing.Callable[[], bool] = lambda: False,
-        limits: Limits = USUAL,
+        limits: RollLimits = USUAL,
         hosts: typing.Sequence[Resource] = (),
     ) -> None:
         self._going = Going(pause)
@@ -61,8 +61,8 @@ class Roller:
             limits,
             tuple(hosts),
         )
-        self._reader = Reader(self._cluster, self._checks, self._hosts)
-        self._turns = Turns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
+        self._reader = RollClusterReader(self._cluster, self._checks, self._hosts)
+        self._turns = NodeTurns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
 
     def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
         """Plan the next steps of the roll.

@@ -18,12 +18,12 @@ from .._model.errors import RdmaError
 from .._model.host import Roll
 from .._model.kubernetes import ClusterNode
 from .._model.lease import LeaseLost
-from .._model.node_roll import Difference, Mark, NodeOutcome, NodeStep
+from .._model.node_roll import Mark, NodeDifference, NodeOutcome, NodeStep
 from .._observe import machines, many
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .drain import NodeFailed
 from .machine_config_roll import RENDER
-from .machine_config_roll import Roller as Pools
+from .machine_config_roll import PoolRoller as Pools
 
 #: nodes that are worked on at the same time
 _PARALLEL = 32
@@ -43,7 +43,7 @@ class Work(typing.NamedTuple):
     node: typing.Callable[[str], tuple[ClusterNode, typing.Optional[Mark]]]
     mark: typing.Callable[..., None]
     set: typing.Callable[[str], list[str]]
-    hidden: typing.Callable[[str], tuple[Difference, ...]]
+    hidden: typing.Callable[[str], tuple[NodeDifference, ...]]
     end: typing.Callable[[NodeStep, Mark, list[str]], bool]
 
 

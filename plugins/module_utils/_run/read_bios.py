@@ -108,7 +108,7 @@ class Registries:
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class BiosQuery:
     """The query to each BMC.
 
     :ivar seconds: that one BMC has in all
@@ -123,7 +123,7 @@ class Asked:
 
 
 def read(
-    bmcs: typing.Iterable[Bmc], trust: Trust, asked: Asked, parallel: int = PARALLEL
+    bmcs: typing.Iterable[Bmc], trust: Trust, asked: BiosQuery, parallel: int = PARALLEL
 ) -> typing.Iterator[tuple[Bmc, typing.Union[NodeBios, BmcError]]]:
     """Each BMC with what it says about its BIOS, or why it says nothing, in the order in which they end.
 
@@ -135,16 +135,16 @@ def read(
     return many.outcomes(lambda bmc: read_one(bmc, trust, asked, registries), bmcs, parallel, BmcError, Bmc.unforeseen)
 
 
-def read_one(bmc: Bmc, trust: Trust, asked: Asked, registries: Registries) -> NodeBios:
+def read_one(bmc: Bmc, trust: Trust, asked: BiosQuery, registries: Registries) -> NodeBios:
     """Read the BIOS from one BMC.
 
     :raises BmcError: it says nothing, or nothing that can be understood
     """
     with Session(bmc, trust, asked.seconds) as session:
-        return Reader(session, asked, registries).read()
+        return BiosReader(session, asked, registries).read()
 
 
-class Reader:
+class BiosReader:
     """The BIOS of one BMC, to be read once or again. What its values do not change is read once: the system, and the
     registry.
 
@@ -152,7 +152,7 @@ class Reader:
     :raises BmcError: the BMC says nothing about its system
     """
 
-    def __init__(self, session: Session, asked: Asked, registries: Registries) -> None:
+    def __init__(self, session: Session, asked: BiosQuery, registries: Registries) -> None:
         self._session, self._keys, self._registries = session, asked.keys, registries
         self.system = system_of(session, asked.claims, asked.to_write)
         self._found: typing.Optional[Found] = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.gate import Stand
+from .._check.controllers.gate import GateInputs
 from .._check.network.disruption.machine_config import left_paused
 from .._check.network.disruption.sriov import Live, disturbed, gated, plan
 from .._model.disruption import DisruptionPlan, NodePool, OperatorSettings
@@ -29,7 +29,7 @@ _T = typing.TypeVar("_T")
 
 
 @dataclasses.dataclass(frozen=True)
-class Rendered:
+class RenderedObjects:
     """The objects to apply; an object of the same name in the cluster is replaced."""
 
     policies: tuple[Policy, ...] = ()
@@ -78,7 +78,7 @@ class _Reader:
 
 
 def read_plan(
-    cluster: Cluster, namespace: str, rendered: Rendered, inventory: typing.Sequence[str], intent: ClusterIntent
+    cluster: Cluster, namespace: str, rendered: RenderedObjects, inventory: typing.Sequence[str], intent: ClusterIntent
 ) -> DisruptionPlan:
     """Read what decides it, and plan.
 
@@ -129,7 +129,9 @@ def read_plan(
     )
     planned = plan(whole, rendered.policies, inventory, intent.resource_prefix)
     stand = (
-        read_stand(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None)) if planned.pools else Stand()
+        read_stand(cluster, whole.nodes, checks=HealthChecks(cluster, lambda _line: None))
+        if planned.pools
+        else GateInputs()
     )
     return gated(planned, stand, machine_pools, intent, inventory)
 

@@ -19,7 +19,7 @@ from .._observe.redfish.session import Session
 from .._observe.redfish.trust import Trust
 from .._observe.redfish.writer import Writer, refuse_stranger
 from .._plan.bios import body, plan, waits
-from .read_bios import PARALLEL, Asked, Reader, Registries
+from .read_bios import PARALLEL, BiosQuery, BiosReader, Registries
 
 #: seconds of one BMC, all answers together; it is read twice
 SECONDS = 120.0
@@ -80,9 +80,9 @@ def set_one(
         the BMC did not take it
     :raises RdmaError: the right to write is lost
     """
-    asked = Asked(tuple(wanted), seconds, may.claims, to_write=True)
+    asked = BiosQuery(tuple(wanted), seconds, may.claims, to_write=True)
     with Session(bmc, trust, asked.seconds) as session:
-        reader = Reader(session, asked, registries)
+        reader = BiosReader(session, asked, registries)
         refuse_stranger(session, may.claims, reader.system.identity)
         writer = Writer(session, reader.system, may.claims, may.guard)
         bios, todo = _decide(session, reader, wanted)
@@ -101,7 +101,7 @@ def set_one(
         return _change(_kept(session, reader, wanted, job), wanted, todo, check_mode, job)
 
 
-def _decide(session: Session, reader: Reader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
+def _decide(session: Session, reader: BiosReader, wanted: Wanted) -> tuple[NodeBios, tuple[BiosWrite, ...]]:
     """Read the BIOS, and decide the values to write.
 
     :raises BmcError: something that is wanted is not to be had
@@ -123,7 +123,7 @@ def _decide(session: Session, reader: Reader, wanted: Wanted) -> tuple[NodeBios,
     return bios, found.writes
 
 
-def _kept(session: Session, reader: Reader, wanted: Wanted, job: str) -> NodeBios:
+def _kept(session: Session, reader: BiosReader, wanted: Wanted, job: str) -> NodeBios:
     """Return the BIOS after a write that the BMC said yes to.
 
     :raises BmcError: something of it neither holds nor waits

@@ -33,7 +33,7 @@ _SECONDS = 300.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Outcome:
+class ArgumentsOutcome:
     """:ivar before: arguments of ours for the next boot; after: the same, afterwards
     :ivar changed: whether something was written, or would be
     :ivar missing: wanted, and not given to the kernel that runs
@@ -74,7 +74,7 @@ class _Loader(typing.Protocol):
         """Replace what we have written."""
 
 
-def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> Outcome:
+def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> ArgumentsOutcome:
     """Have the next boot get what is wanted, and nothing of ours beside it. An argument that others have set in all
     entries is left to them.
 
@@ -94,13 +94,13 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
     loader, refusal = _loader(root)
     if loader is None:
         noted = left_arguments(root)
-        return Outcome(
+        return ArgumentsOutcome(
             noted, noted, missing=missing, refusal=refusal if missing or (noted and not wanted) else "", boot=boot
         )
     own = loader.own()
     if own is None and not wanted:
         noted = left_arguments(root)
-        return Outcome(noted, noted, boot=boot, loader=loader.name)
+        return ArgumentsOutcome(noted, noted, boot=boot, loader=loader.name)
     entries, before = loader.entries(), own or ()
     after = tuple(argument for argument in dict.fromkeys(wanted) if argument in before or _lack(entries, argument))
     due = (
@@ -110,7 +110,7 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
     )
     conflict = loader.conflict(tuple(argument for argument in after if argument not in before)) if due else ""
     if conflict:
-        return Outcome(before, before, False, missing, conflict, boot, loader.name)
+        return ArgumentsOutcome(before, before, False, missing, conflict, boot, loader.name)
     if due and not dry:
         loader.write(before, after)
         late = [argument for argument in after if _lack(loader.entries(), argument)]
@@ -119,7 +119,7 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
                 f"{loader.name} ended well, and the next boot lacks {', '.join(late)}",
                 "See the settings of the boot loader on the node",
             )
-    return Outcome(before, after, due, missing, "", boot, loader.name)
+    return ArgumentsOutcome(before, after, due, missing, "", boot, loader.name)
 
 
 def _lack(entries: typing.Iterable[Arguments], argument: str) -> bool:

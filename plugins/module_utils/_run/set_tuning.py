@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from .._check.controllers.node_tuning import Looked, parent, refused_by, setting_of
+from .._check.controllers.node_tuning import TuningState, parent, refused_by, setting_of
 from .._model.intent import Intent
 from .._model.kubernetes import ClusterNode
 from .._model.node_tuning import GROUP, NAMESPACE, TUNED, NodeSetting, Settings, TuningSet
@@ -99,9 +99,9 @@ class TuningSetter:
         seen = self._look()
         return {name: setting_of(name, text, self._selector, seen, seconds) for name in self._nodes}
 
-    def _look(self) -> Looked:
+    def _look(self) -> TuningState:
         tuneds = self._cluster.list("Tuned", NAMESPACE).items
-        return Looked(
+        return TuningState(
             {name_of(item): core.node(item) for item in self._cluster.list("Node").items},
             {name_of(item): node_tuning.node_profile(item) for item in self._cluster.list("Profile", NAMESPACE).items},
             tuple(core.pod(item) for item in self._cluster.list("Pod", NAMESPACE, "openshift-app=tuned").items),

@@ -8,7 +8,7 @@ import dataclasses
 import typing
 
 from .._check.network.wait.memory import ReadinessCache
-from .._check.network.wait.sriov import Patience, judge, judge_release
+from .._check.network.wait.sriov import SuspectTimer, judge, judge_release
 from .._check.network.wait.state import ClusterState, Judgement, NodeHistory, Target
 from .._model.wait import SyncFacts, SyncNode
 from .._observe.kubernetes import ApiError, Choice, Clock, Cluster, Resource
@@ -203,7 +203,11 @@ def wait(
     """
     start = clock()
     world = ClusterState(unread=dict.fromkeys(kinds_of(targets), "no answer yet"))
-    patience, announced, diagnostics = Patience(grace), typing.cast(dict[tuple[str, str], str], {}), Diagnostics(feed)
+    patience, announced, diagnostics = (
+        SuspectTimer(grace),
+        typing.cast(dict[tuple[str, str], str], {}),
+        Diagnostics(feed),
+    )
     judges = ReadinessCache(targets)
     of_functions = {target.fabric for target in targets if target.functions and not release}
     timer = SteadyTimer(of_functions, ROLLED_SECONDS, 0.0) if rolled else SteadyTimer(of_functions, steady, steady)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .halving import Halving, Named, Trial, most_tests
+from .halving import Halving, Named, RailTrial, most_tests
 
 Kind = typing.Literal["one node", "two nodes", "a leaf", "across leaves", "all"]
 Leaves = typing.Mapping[str, typing.Sequence[str]]
@@ -26,7 +26,7 @@ class UnknownLeaf(str):
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class TestGroup:
     """Nodes that run one test together, over all rails."""
 
     kind: Kind
@@ -34,11 +34,11 @@ class Group:
 
 
 @dataclasses.dataclass(frozen=True)
-class Step:
+class CollectiveStep:
     """Rounds of groups; no node is in two groups of a round."""
 
     kind: Kind
-    rounds: tuple[tuple[Group, ...], ...]
+    rounds: tuple[tuple[TestGroup, ...], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Announcement:
     for_a_fault: int
 
 
-Test = typing.Union[Group, Trial]
+Test = typing.Union[TestGroup, RailTrial]
 
 
 def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> dict[str, tuple[str, ...]]:
@@ -73,7 +73,7 @@ def group_by_leaves(places: typing.Mapping[str, typing.Mapping[int, str]]) -> di
     return {leaf: tuple(nodes) for leaf, nodes in found.items()}
 
 
-def plan_steps(leaves: Leaves, gpus: int = 2) -> tuple[Step, ...]:
+def plan_steps(leaves: Leaves, gpus: int = 2) -> tuple[CollectiveStep, ...]:
     """Return the steps, from the inside to the outside. One that would be the same as another is left out.
 
     :param leaves: nodes by leaf, each of one leaf. Those of an :class:`UnknownLeaf` take no part in the steps by leaves
@@ -111,9 +111,9 @@ def join_unknown(leaves: Leaves) -> dict[str, tuple[str, ...]]:
     return known
 
 
-def _step(kind: Kind, turns: typing.Iterable[typing.Iterable[tuple[str, ...]]]) -> Step:
-    rounds = (tuple(Group(kind, nodes) for nodes in turn) for turn in turns)
-    return Step(kind, tuple(turn for turn in rounds if turn))
+def _step(kind: Kind, turns: typing.Iterable[typing.Iterable[tuple[str, ...]]]) -> CollectiveStep:
+    rounds = (tuple(TestGroup(kind, nodes) for nodes in turn) for turn in turns)
+    return CollectiveStep(kind, tuple(turn for turn in rounds if turn))
 
 
 def _pairs(leaves: Leaves) -> list[list[tuple[str, ...]]]:
@@ -171,14 +171,14 @@ class Climb:
         #: by step what is slow in it, rail by rail
         self.named: dict[Kind, Named] = {}
         #: groups that are slow although each rail alone is fast; of one node its inside
-        self.together: list[Group] = []
+        self.together: list[TestGroup] = []
         #: nodes that take part no more, with the step that did not prove them
         self.left_out: dict[str, Kind] = {}
         #: steps of which a group was fast, for those that are not left out
         self.proven: list[Kind] = []
-        self._step: typing.Optional[Step] = None
-        self._turns: list[tuple[Group, ...]] = []
-        self._slow: list[tuple[Group, ...]] = []
+        self._step: typing.Optional[CollectiveStep] = None
+        self._turns: list[tuple[TestGroup, ...]] = []
+        self._slow: list[tuple[TestGroup, ...]] = []
         self._fast: dict[str, None] = {}
         self._confirms = False
         self._halving: typing.Optional[Halving] = None
@@ -210,7 +210,7 @@ class Climb:
             gave no figure
         """
         if self._halving is not None:
-            self._halving.take({test: result for test, result in results.items() if isinstance(test, Trial)})
+            self._halving.take({test: result for test, result in results.items() if isinstance(test, RailTrial)})
             return
         turn = self._turns.pop(0)
         self._fast.update(dict.fromkeys(node for group in turn if results.get(group) for node in group.nodes))
@@ -272,7 +272,8 @@ class Climb:
         turns = []
         for turn in self._slow:
             groups = (
-                Group(group.kind, tuple(node for node in group.nodes if node not in self.left_out)) for group in turn
+                TestGroup(group.kind, tuple(node for node in group.nodes if node not in self.left_out))
+                for group in turn
             )
             turns.append(tuple(group for group in groups if len(group.nodes) > (group.kind != "one node")))
         self._slow = []

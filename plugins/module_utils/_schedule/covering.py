@@ -60,7 +60,7 @@ class Cover:
         return sum(len(item.turns) for item in self.rounds)
 
 
-class Taken:
+class OccupiedLinks:
     """Ends and links that a turn uses already."""
 
     def __init__(self, ways: PathTable) -> None:
@@ -241,7 +241,7 @@ def _turns(
     for tests in (pairs, [(target, source) for source, target in pairs]):
         left = list(tests)
         for _turn in range(_MOST_FLOWS if ways.hashed else 1):
-            taken = Taken(ways)
+            taken = OccupiedLinks(ways)
             for test in left:
                 way = ways.way(*test)
                 if way is not None and taken.fits(test, way):
@@ -257,7 +257,7 @@ def _turns(
 
 def _rest(ways: PathTable, left: typing.Sequence[int], covered: set[int]) -> Turn:
     """Return a turn of tests over links that are not covered; adds what it covers."""
-    taken = Taken(ways)
+    taken = OccupiedLinks(ways)
     for link in left:
         if link in covered:
             continue

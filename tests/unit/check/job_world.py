@@ -8,7 +8,7 @@ import json
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, Fabric
-from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Claim, Job, JobSurroundings
+from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job, JobSurroundings, VolumeClaim
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment
@@ -90,7 +90,7 @@ WORLD = JobSurroundings(
     nodes=(node("worker-1"), node("worker-2")),
     attachments=ATTACHMENTS,
     claims=(
-        Claim("training/models", ("ReadWriteMany",), "Bound"),
-        Claim("training/scratch", ("ReadWriteOnce",), "Bound"),
+        VolumeClaim("training/models", ("ReadWriteMany",), "Bound"),
+        VolumeClaim("training/scratch", ("ReadWriteOnce",), "Bound"),
     ),
 )

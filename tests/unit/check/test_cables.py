@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import Way
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import LinksInScope
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership
@@ -42,7 +42,7 @@ def test_whoever_asks_takes_the_cable_that_is_told_first() -> None:
         for first, other in ((1, 2), (2, 1)):
             topology = cabled((PORT, first, 4), (second, other, 5))
             leaf = LEAVES[first - 1].guid
-            assert Way(MEMBERSHIP, topology).leaves == {leaf}
+            assert LinksInScope(MEMBERSHIP, topology).leaves == {leaf}
             assert far_ends(topology)[PORT.guid][0].guid == leaf
             ways = PathTable(topology, (), [End("worker-1", 0, PORT.guid, 9)])
             assert ways.leaf(0) == leaf and len(ways.directions) == 2

@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.load import l
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import MirrorAnswer, MirrorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import Wishes
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.operators import OperatorRequests
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.pulls import pulls
 from ansible_collections.linerate.rdma.tests.unit.plan.test_pulls import SHARED, SRIOV
 
@@ -144,7 +144,7 @@ def test_each_image_that_the_intent_has_pulled_is_one_that_was_asked_for() -> No
                 parse_intent(fabrics, None, cluster),
                 None,
                 False,
-                Wishes(leave=tuple(item.name for item in TABLE)),
+                OperatorRequests(leave=tuple(item.name for item in TABLE)),
                 {},
                 {},
             )

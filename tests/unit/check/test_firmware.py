@@ -17,13 +17,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
     DPU_MODE,
     FirmwareIntent,
+    FirmwareSetting,
     HcaFirmware,
     NicDevice,
     NicDevices,
     NodeFirmware,
     ObservedFirmware,
-    Said,
-    Setting,
+    ReportedSetting,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import ObservedHcas
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, PAIR, Fleet, healthy
@@ -57,7 +57,7 @@ def settings(**values: tuple[typing.Optional[str], typing.Optional[str]]) -> Cha
     """Settings with the value in force and the next one; they replace those of their names."""
 
     def change(hca: HcaFirmware) -> HcaFirmware:
-        new = tuple(Setting(name, later, now) for name, (now, later) in values.items())
+        new = tuple(FirmwareSetting(name, later, now) for name, (now, later) in values.items())
         return dataclasses.replace(hca, settings=(*(item for item in hca.settings if item.name not in values), *new))
 
     return change
@@ -129,7 +129,7 @@ def test_without_tools_what_runs_decides() -> None:
         (settings(BOOT_VLAN=("1", "2")), "warn", "change with the next reset"),
         (lambda hca: dataclasses.replace(hca, errors=("mstconfig ended with 3",)), "warn", "mstconfig ended with 3"),
         (
-            lambda hca: dataclasses.replace(hca, stored=Said("28.43.1014", "devlink")),
+            lambda hca: dataclasses.replace(hca, stored=ReportedSetting("28.43.1014", "devlink")),
             "warn",
             "28.43.1014 is on its flash (devlink) and 28.42.1000 runs",
         ),
@@ -239,7 +239,7 @@ def test_a_bluefield_in_dpu_mode_is_told_and_left_alone() -> None:
     fleet = healthy(PAIR)
 
     def bluefield(hca: HcaFirmware) -> HcaFirmware:
-        mode = Setting(DPU_MODE, "ENABLED(0)", "ENABLED(0)")
+        mode = FirmwareSetting(DPU_MODE, "ENABLED(0)", "ENABLED(0)")
         return dataclasses.replace(
             hca, device="a2dc", settings=(*(item for item in hca.settings if item.name != "LINK_TYPE_P1"), mode)
         )

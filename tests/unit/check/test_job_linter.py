@@ -24,10 +24,10 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nccl impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.device_claims import DeviceClass, DeviceSlice
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, judge
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import (
-    Attachment,
-    Claim,
+    JobAttachment,
     JobSurroundings,
     PodDevices,
+    VolumeClaim,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment
@@ -786,7 +786,7 @@ def test_a_resource_that_a_train_job_replaces_is_named_with_what_replaced_it() -
 
 def test_an_attachment_s_resource_that_a_train_job_replaces_is_named_as_well() -> None:
     world = dataclasses.replace(
-        shared_world(), attachments=(Attachment("training/rdma-net", ("macvlan",), "rdma/hca_shared_devices_a"),)
+        shared_world(), attachments=(JobAttachment("training/rdma-net", ("macvlan",), "rdma/hca_shared_devices_a"),)
     )
     found = devices_of({}, world)
     assert found.subject.endswith(" rdma/hca_shared_devices_a")
@@ -912,7 +912,7 @@ def test_modes_of_claims(modes: tuple[str, ...], pods: int, status: typing.Optio
     made = objects()
     if pods == 1:
         del made[0]["spec"]["pytorchReplicaSpecs"]["Worker"]
-    found = shown(check(made, dataclasses.replace(WORLD, claims=(Claim("training/models", modes, "Bound"),))))
+    found = shown(check(made, dataclasses.replace(WORLD, claims=(VolumeClaim("training/models", modes, "Bound"),))))
     assert [state for id_, state in found if id_ == "job.claims"] == ([status] if status else [])
 
 

@@ -141,7 +141,7 @@ def test_what_nobody_looked_at_or_could_not_read_is_unknown() -> None:
     assert verdicts(check(SRIOV, None, NODES)) == dict.fromkeys(names(SRIOV), "unknown")
     unread = seen_of(*(helm(name) for name in names(SRIOV)), errors=("GET /apis/apps/v1/deployments: forbidden",))
     assert verdicts(check(SRIOV, unread, NODES)) == dict.fromkeys(names(SRIOV), "unknown")
-    assert plan.releases(SRIOV, unread, plan.Wishes()) == ()
+    assert plan.releases(SRIOV, unread, plan.OperatorRequests()) == ()
     assert len(missing(SRIOV, unread, NODES)) == 2
     assert list(check(intent_of("pod_network"), None, NODES)) == []
 
@@ -214,8 +214,8 @@ def test_two_of_one_kind_are_refused_by_name_and_nothing_is_installed(operator: 
     seen = seen_of(helm(operator), helm(operator, name="other/one", origin="olm"), configurations=READY)
     finding = one(check(ALL, seen, NODES), operator)
     assert finding.status == "fail" and "other/one" in finding.measured and helm(operator).name in finding.measured
-    assert plan.releases(ALL, seen, plan.Wishes()) == () and plan.namespaces(()) == ()
-    assert plan.packages(ALL, dataclasses.replace(seen, olm=True), plan.Wishes()) == ()
+    assert plan.releases(ALL, seen, plan.OperatorRequests()) == () and plan.namespaces(()) == ()
+    assert plan.packages(ALL, dataclasses.replace(seen, olm=True), plan.OperatorRequests()) == ()
 
 
 def test_labels_that_are_there_need_no_discovery() -> None:
@@ -229,7 +229,10 @@ def test_labels_that_are_there_need_no_discovery() -> None:
 
 
 def made(intent: Intent, seen: OperatorsSeen, **wishes: typing.Any) -> dict[str, plan.Release]:
-    return {release.operator: release for release in plan.releases(intent, seen, load(plan.Wishes, wishes, "wishes"))}
+    return {
+        release.operator: release
+        for release in plan.releases(intent, seen, load(plan.OperatorRequests, wishes, "wishes"))
+    }
 
 
 def test_missing_ones_are_installed_in_order_with_values_of_the_intent() -> None:
@@ -283,7 +286,7 @@ def test_a_mirror_own_values_and_what_is_left_alone() -> None:
     # of a folder its Chart.yaml says the version
     assert (sriov.chart, sriov.version, sriov.namespace) == ("/charts/sriov", "", "sriov")
     assert "gpu-operator" not in made(ALL, seen_of(), leave=["gpu-operator"])
-    assert load(plan.Wishes, {"leave": ["gpuoperator"]}, "wishes").unknown() == ("gpuoperator",)
+    assert load(plan.OperatorRequests, {"leave": ["gpuoperator"]}, "wishes").unknown() == ("gpuoperator",)
 
 
 def test_only_the_namespace_of_the_sriov_operator_goes_with_the_teardown() -> None:
@@ -308,7 +311,7 @@ def olm_object(kind: str, operator: str, phase: str, version: str = "1") -> OlmO
 def test_packages_where_the_cluster_has_olm() -> None:
     seen = seen_of(olm=True, job=JOB)
     assert made(ALL, seen) == {}
-    rows = {row["package"]: row for row in plan.packages(ALL, seen, plan.Wishes())}
+    rows = {row["package"]: row for row in plan.packages(ALL, seen, plan.OperatorRequests())}
     assert list(rows) == [
         "nfd",
         "sriov-network-operator",
@@ -331,7 +334,7 @@ def test_packages_where_the_cluster_has_olm() -> None:
     assert rows["gpu-operator-certified"]["source"] == "certified-operators"
     # of no catalog
     assert "Set the component trainer" in one(check(ALL, seen, NODES), "trainer").remedy
-    wishes = load(plan.Wishes, {"packages": {"nfd": {}}}, "wishes")
+    wishes = load(plan.OperatorRequests, {"packages": {"nfd": {}}}, "wishes")
     assert wishes.unknown() == ("nfd",)
 
 
@@ -339,9 +342,13 @@ def test_what_olm_has_done_is_looked_at_and_what_it_has_not_is_taken_up() -> Non
     done = {"sriov-network-operator": (olm_object("ClusterServiceVersion", "sriov-network-operator", "Succeeded"),)}
     seen = seen_of(helm("sriov-network-operator", origin="olm", release=""), olm=True, packages=done, labelled=NODES)
     # a newer version of it may be there
-    assert [item["package"] for item in plan.packages(SRIOV, seen, plan.Wishes())] == ["sriov-network-operator"]
+    assert [item["package"] for item in plan.packages(SRIOV, seen, plan.OperatorRequests())] == [
+        "sriov-network-operator"
+    ]
     pinned = load(
-        plan.Wishes, {"packages": {"sriov-network-operator": {"channel": "stable", "source": "mirror"}}}, "wishes"
+        plan.OperatorRequests,
+        {"packages": {"sriov-network-operator": {"channel": "stable", "source": "mirror"}}},
+        "wishes",
     )
     (row,) = plan.packages(SRIOV, seen, pinned)
     assert (row["channel"], row["source"]) == ("stable", "mirror")
@@ -350,11 +357,16 @@ def test_what_olm_has_done_is_looked_at_and_what_it_has_not_is_taken_up() -> Non
         controllers=(),
         packages={"sriov-network-operator": (olm_object("Subscription", "sriov-network-operator", "", ""),)},
     )
-    assert [item["package"] for item in plan.packages(SRIOV, begun, plan.Wishes())] == ["sriov-network-operator"]
+    assert [item["package"] for item in plan.packages(SRIOV, begun, plan.OperatorRequests())] == [
+        "sriov-network-operator"
+    ]
     finding = one(check(SRIOV, begun, NODES), "sriov-network-operator")
     assert finding.status == "fail" and "approve its InstallPlan" in finding.remedy
     # Helm's, by somebody else: OLM would install a second one
-    assert plan.packages(SRIOV, seen_of(helm("sriov-network-operator"), olm=True, labelled=NODES), plan.Wishes()) == ()
+    assert (
+        plan.packages(SRIOV, seen_of(helm("sriov-network-operator"), olm=True, labelled=NODES), plan.OperatorRequests())
+        == ()
+    )
 
 
 def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_one() -> None:
@@ -365,7 +377,7 @@ def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_on
     seen = seen_of(helm("sriov-network-operator", origin="olm", release=""), olm=True, packages=done)
     found = verdicts(check(SRIOV, seen, NODES))
     assert found == {"node-feature-discovery": "fail", "sriov-network-operator": "fail"}
-    lacking = plan.unconfigured(SRIOV, seen, plan.Wishes())
+    lacking = plan.unconfigured(SRIOV, seen, plan.OperatorRequests())
     assert [(operator.name, namespace) for operator, namespace in lacking] == [
         ("node-feature-discovery", "openshift-nfd"),
         ("sriov-network-operator", "openshift-sriov-network-operator"),
@@ -382,7 +394,7 @@ def test_an_operator_of_olm_without_its_configuration_does_not_serve_and_gets_on
             PolicyState("NodeFeatureDiscovery", "nfd", ""),
         ),
     )
-    assert plan.unconfigured(SRIOV, there, plan.Wishes()) == ()
+    assert plan.unconfigured(SRIOV, there, plan.OperatorRequests()) == ()
 
 
 def test_a_cluster_policy_is_made_of_the_example_of_its_operator_alone() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.ids import BESIDE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import (
-    Ground,
+    NicMapInputs,
     ground_of,
     lint,
     members_of,
@@ -43,7 +43,7 @@ from ansible_collections.linerate.rdma.tests.unit.check.job_world import ROCE
 
 NETDEVS = {"worker-1": ("ens13", "ens14"), "worker-2": ("ens13", "ens14")}
 IPAM = {"type": "whereabouts", "range": "10.249.65.0/24", "gateway": "10.249.65.1", "exclude": ["10.249.65.0/28"]}
-GROUND = Ground(
+GROUND = NicMapInputs(
     {**NETDEVS, "worker-1": ("eno1", "ens13", "ens14")},
     {},
     NETDEVS,
@@ -63,7 +63,7 @@ def fabric(**ipam: typing.Union[list[str], str]) -> Fabric:
     return answer
 
 
-def bad(text: str, ground: Ground = GROUND) -> list[tuple[str, ...]]:
+def bad(text: str, ground: NicMapInputs = GROUND) -> list[tuple[str, ...]]:
     return [
         (item.check, item.status, item.subject) for item in lint("map", nic_map(text), ground) if item.status != "pass"
     ]
@@ -158,7 +158,7 @@ def test_the_nearest_name_is_told() -> None:
 
 
 def test_a_node_that_was_not_read_is_unknown() -> None:
-    ground = Ground(
+    ground = NicMapInputs(
         {"worker-1": GROUND.netdevs["worker-1"]},
         {"worker-2": "unreachable"},
         {"worker-1": NETDEVS["worker-1"]},
@@ -171,8 +171,8 @@ def test_a_node_that_was_not_read_is_unknown() -> None:
 
 
 def test_a_map_of_which_no_fabric_is_known() -> None:
-    assert bad(TEXT, Ground(GROUND.netdevs)) == []
-    assert {item.check for item in lint("map", nic_map(TEXT), Ground(GROUND.netdevs))} == {
+    assert bad(TEXT, NicMapInputs(GROUND.netdevs)) == []
+    assert {item.check for item in lint("map", nic_map(TEXT), NicMapInputs(GROUND.netdevs))} == {
         f"nic_map.{what}" for what in ("read", "netdevs", "unique", "peers")
     }
 
@@ -230,7 +230,7 @@ def test_addresses_that_mean_no_range_are_compared_with_none(ipam: dict[str, typ
 def test_a_network_that_is_no_fabric_of_the_intent_has_no_members() -> None:
     without = load(Fabric, {key: value for key, value in ROCE.items() if key != "ipam"}, "rdma_fabrics[0]")
     for wanted in (None, without):
-        assert ground_of(wanted, {"worker-1": answer("ens13")}, {}) == Ground({"worker-1": ("ens13",)})
+        assert ground_of(wanted, {"worker-1": answer("ens13")}, {}) == NicMapInputs({"worker-1": ("ens13",)})
 
 
 def test_a_fabric_that_cannot_be_told_is_unknown() -> None:

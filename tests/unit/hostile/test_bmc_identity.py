@@ -34,12 +34,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.identity impo
     swapped,
     uuid_of,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, Seen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeDifference, NodeDifferences
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.platform import read_platform
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.resources import system
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import BiosQuery, Registries, read_one
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, USER, Certificates, tree
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
@@ -105,7 +105,9 @@ def test_exchanged_addresses_reset_nobody_where_no_bios_is_wanted(site: Site) ->
 
     site.wanted = {}
     site.exchanged = {"worker-1": "worker-2", "worker-2": "worker-1"}
-    site.facts = {name: Seen((Difference("kernel argument", "iommu=pt", "absent", "set"),)) for name in NODES[:2]}
+    site.facts = {
+        name: NodeDifferences((NodeDifference("kernel argument", "iommu=pt", "absent", "set"),)) for name in NODES[:2]
+    }
     done = site.run()
     assert (
         states(done) == {"worker-1": "blocked", "worker-2": "blocked"} and site.world.did == [] and site.resets() == {}
@@ -331,11 +333,11 @@ def test_of_several_systems_behind_one_bmc_that_of_the_node_is_taken(site: Site,
     trust = Trust(True, str(certificates.authority))
     found = {}
     for one in (uuid_of_node("worker-1"), A):
-        asked = Asked(("sriov",), 30, Claims(looked={"worker-1": Identity(one)}))
+        asked = BiosQuery(("sriov",), 30, Claims(looked={"worker-1": Identity(one)}))
         found[one] = read_one(_bmc(server), trust, asked, Registries()).model
     assert found == {uuid_of_node("worker-1"): "PowerEdge R750", A: "the other one"}
     with pytest.raises(BmcError, match="several of its systems have a Bios"):
-        read_one(_bmc(server), trust, Asked(("sriov",), 30, Claims(looked={"worker-1": Identity(B)})), Registries())
+        read_one(_bmc(server), trust, BiosQuery(("sriov",), 30, Claims(looked={"worker-1": Identity(B)})), Registries())
 
 
 def test_a_node_that_names_itself_after_another_machine_behind_its_bmc_has_nothing_written_and_nobody_reset(
@@ -355,7 +357,7 @@ def test_a_node_that_names_itself_after_another_machine_behind_its_bmc_has_nothi
     )
     # nor where no BIOS is wanted, and the BMC is asked for the reset alone
     site.wanted = {}
-    site.facts = {"worker-1": Seen((Difference("kernel argument", "iommu=pt", "absent", "set"),))}
+    site.facts = {"worker-1": NodeDifferences((NodeDifference("kernel argument", "iommu=pt", "absent", "set"),))}
     assert states(site.run()) == {"worker-1": "blocked"} and untouched(site, "worker-1")
 
 
@@ -366,11 +368,11 @@ def test_a_system_that_is_not_there_leaves_the_one_that_is_the_node_s(site: Site
         0, {"@odata.id": "/redfish/v1/Systems/HGX_Baseboard_0"}
     )
     trust = Trust(True, str(certificates.authority))
-    asked = Asked(("sriov",), 30, Claims(looked={"worker-1": Identity(uuid_of_node("worker-1"))}))
+    asked = BiosQuery(("sriov",), 30, Claims(looked={"worker-1": Identity(uuid_of_node("worker-1"))}))
     assert read_one(_bmc(server), trust, asked, Registries()).identity.uuid == uuid_of_node("worker-1")
     for claims in (Claims(looked={"worker-1": Identity(B)}), Claims()):
         with pytest.raises(BmcError, match="HGX_Baseboard_0"):
-            read_one(_bmc(server), trust, Asked(("sriov",), 30, claims), Registries())
+            read_one(_bmc(server), trust, BiosQuery(("sriov",), 30, claims), Registries())
 
 
 def test_the_service_tag_of_dell_is_its_serial_number_and_no_other_vendor_s_sku_is() -> None:

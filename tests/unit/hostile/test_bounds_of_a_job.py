@@ -11,7 +11,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.lint import lint
-from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import Ground
+from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import NicMapInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.job.nic_map import lint as lint_map
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import JobSurroundings
@@ -104,7 +104,7 @@ def test_no_node_repeats_a_list_of_hcas() -> None:
 
 
 def test_the_nearest_node_is_looked_for_for_the_first_few_lines() -> None:
-    ground = Ground({f"gpu-worker-node-rack{number:03}": ("ens13",) for number in range(300)})
+    ground = NicMapInputs({f"gpu-worker-node-rack{number:03}": ("ens13",) for number in range(300)})
     text = "\n".join(
         f"gpu-worker-nodes-rack{number % 300:03}-{number}:ens13:net1:10.{number >> 8}.{number & 255}.1"
         for number in range(10_000)

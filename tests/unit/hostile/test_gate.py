@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.gate import Stand, closed
+from ansible_collections.linerate.rdma.plugins.module_utils._check.controllers.gate import GateInputs, closed
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.disruption.sriov import gated, lines, refusal
 from ansible_collections.linerate.rdma.plugins.module_utils._model.control_plane import EtcdMember, HealthCheck
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption import (
@@ -26,7 +26,7 @@ INTENT = ClusterIntent(disruption="reboot")
 MASTERS = tuple(ClusterNode(f"c{number}", {CONTROL: ""}, ready=True, boot_id="b") for number in range(3))
 WORKERS = tuple(ClusterNode(f"w{number}", dict(INTENT.node_selector), ready=True, boot_id="b") for number in range(3))
 ETCD = tuple(EtcdMember(node.name, True) for node in MASTERS)
-WHOLE = Stand(MASTERS + WORKERS, etcd=ETCD)
+WHOLE = GateInputs(MASTERS + WORKERS, etcd=ETCD)
 MASTER = PoolPlan("master", ("c0", "c1", "c2"), 1, 3, "maxUnavailable is not set, which is 1", machines=True)
 WORKER = PoolPlan("worker", ("w0", "w1", "w2"), 1, 3, "maxUnavailable is not set, which is 1", machines=True)
 SRIOV = PoolPlan("", ("w0", "w1"), 1, 2, "the operator's default")
@@ -35,7 +35,7 @@ CHECK = HealthCheck("NodeHealthCheck", "", "all")
 
 def ask(
     *rolls: PoolPlan,
-    stand: Stand = WHOLE,
+    stand: GateInputs = WHOLE,
     intent: ClusterIntent = INTENT,
     drained: typing.Container[str] = (),
     most: str = "1",

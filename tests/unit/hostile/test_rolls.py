@@ -36,12 +36,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.core import node as node_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSED
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.roll_mark import ANNOTATION
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import Cluster as PlanCluster
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import RollCluster as PlanCluster
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import _too_many, lines
 from ansible_collections.linerate.rdma.plugins.module_utils._run import node_roll
 from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import Drain
 from ansible_collections.linerate.rdma.plugins.module_utils._run.health_checks import HealthChecks
-from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import Limits
+from ansible_collections.linerate.rdma.plugins.module_utils._run.node_turn import RollLimits
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import FakeApi, Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
@@ -490,7 +490,7 @@ def test_one_that_stays_away_is_an_error_with_its_cause_after_the_limit(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     only(site, "worker-1")
-    site.limits = Limits(drain=60, back=300, settle=10, grace=30, api=90)
+    site.limits = RollLimits(drain=60, back=300, settle=10, grace=30, api=90)
     away = Away(site.world, monkeypatch)
     away.where, away.answers = "PATCH", [(503, "ServiceUnavailable")] * 10_000
     begin = site.world.now
@@ -790,7 +790,7 @@ def test_a_node_that_dies_after_the_first_wave_counts_in_the_second(site: Site) 
 
 
 def test_a_wave_of_two_is_one_where_another_node_has_gone_since(site: Site) -> None:
-    world, site.limits = site.world, Limits(drain=60, back=300, settle=10, grace=0)
+    world, site.limits = site.world, RollLimits(drain=60, back=300, settle=10, grace=0)
     only(site, "worker-1", "worker-2")
     roller = site.roller()
     planned = roller.plan(NODES, TWO)

@@ -22,13 +22,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
     FirmwareSet,
+    FirmwareSetting,
     NodeFirmware,
     NodeFirmwarePlan,
-    Setting,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Mark, Seen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Mark, NodeDifferences
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.health_check import PAUSE_REQUEST
 from ansible_collections.linerate.rdma.plugins.module_utils._render.roll_mark import marked
@@ -339,7 +339,7 @@ def test_firmware_that_waits_for_a_reset_by_the_facts_of_the_run(tmp_path: pathl
     folder.begin(RunStart("r1", "2026-01-01T00:00:00.000Z", nodes=nodes))
     fabrics, cluster = to_data(fleet.intent.fabrics), {"firmware": {"ats_enabled": False}}
 
-    def seen(prove: bool = False) -> dict[str, Seen]:
+    def seen(prove: bool = False) -> dict[str, NodeDifferences]:
         return _firmware(folder, firmware_of(folder, nodes, fabrics, cluster), prove)
 
     for kind, told in (
@@ -354,7 +354,9 @@ def test_firmware_that_waits_for_a_reset_by_the_facts_of_the_run(tmp_path: pathl
     first, *rest = facts.firmware[nodes[0]].value.hcas
     others = [setting for setting in first.settings if setting.name != "ATS_ENABLED"]
     stored, unset = (
-        NodeFirmware((dataclasses.replace(first, settings=(Setting("ATS_ENABLED", following, "1"), *others)), *rest))
+        NodeFirmware(
+            (dataclasses.replace(first, settings=(FirmwareSetting("ATS_ENABLED", following, "1"), *others)), *rest)
+        )
         for following in ("0", "1")
     )
     folder.write("firmware", nodes[0], stored)
@@ -385,7 +387,7 @@ def test_what_the_operator_does_by_the_facts_of_the_run(tmp_path: pathlib.Path) 
     folder.write("nic_devices", value={"nics": {}, "left": {"card": "PendingReboot"}})
     found = _by_operator(folder, reboot, False)
     assert (
-        found["b"] == Seen(notes=("left alone",))
+        found["b"] == NodeDifferences(notes=("left alone",))
         and "not through with NicDevice card: PendingReboot" in found["a"].refusals[0]
     )
     assert "disruption" in _by_operator(folder, ClusterIntent(disruption="drain"), False)["a"].refusals[0]

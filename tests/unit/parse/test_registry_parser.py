@@ -15,7 +15,7 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.registry import (
     Challenge,
-    Login,
+    RegistryLogin,
     login_for,
     secrets_of,
 )
@@ -54,8 +54,8 @@ def test_users_by_registry_and_path() -> None:
     }
     known = logins(json.dumps({"auths": auths, "credsStore": "desktop"}))
     assert set(known) == {"quay.io", "index.docker.io", "mirror.example:5000/team"}
-    assert login_for("quay.io/a/b", known) == Login(PAIR)
-    assert login_for("mirror.example:5000/team/a", known) == Login("", "t")
+    assert login_for("quay.io/a/b", known) == RegistryLogin(PAIR)
+    assert login_for("mirror.example:5000/team/a", known) == RegistryLogin("", "t")
     assert login_for("mirror.example:5000/teams/a", known) is None
     assert secrets_of(known) == {PAIR, "pass:word", base64.b64encode(b"a:b").decode(), "b", "t"}
     assert PAIR not in repr(known) and "'t'" not in repr(known)

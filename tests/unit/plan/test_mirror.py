@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.validate impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
 from ansible_collections.linerate.rdma.plugins.module_utils._model.mirror import on_mirror
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorChart
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.pulled_images import pulled_images
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.mirror import (
@@ -127,15 +127,15 @@ def test_a_mirror_that_is_a_place_is_taken(mirror: typing.Any) -> None:
 
 
 def test_charts_are_images_of_the_mirror() -> None:
-    chart = Chart("oci://ghcr.io/site/chart", "1", "n", "r")
-    assert chart_on_mirror(chart, M) == Chart("oci://mirror.example:5000/m/ghcr.io/site/chart", "1", "n", "r")
-    of_repository = Chart("gpu-operator", "v26", "n", "r", "https://helm.ngc.nvidia.com/nvidia")
+    chart = OperatorChart("oci://ghcr.io/site/chart", "1", "n", "r")
+    assert chart_on_mirror(chart, M) == OperatorChart("oci://mirror.example:5000/m/ghcr.io/site/chart", "1", "n", "r")
+    of_repository = OperatorChart("gpu-operator", "v26", "n", "r", "https://helm.ngc.nvidia.com/nvidia")
     assert (
         chart_on_mirror(of_repository, M).reference
         == "oci://mirror.example:5000/m/helm.ngc.nvidia.com/nvidia/gpu-operator"
     )
     assert chart_on_mirror(of_repository, M).repository == ""
-    for stays in (Chart("/srv/chart", "", "n", "r"), Chart("./chart.tgz", "", "n", "r")):
+    for stays in (OperatorChart("/srv/chart", "", "n", "r"), OperatorChart("./chart.tgz", "", "n", "r")):
         assert chart_on_mirror(stays, M) == stays
     assert chart_on_mirror(of_repository, {"nvcr.io": "m.example"}) == of_repository
 

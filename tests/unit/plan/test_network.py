@@ -10,7 +10,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, UsedNetwork
 from ansible_collections.linerate.rdma.plugins.module_utils._model.apply import AppliedObject
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
@@ -132,7 +132,7 @@ def test_what_reboots_nodes_is_apart() -> None:
 
 
 def test_nothing_is_written_for_a_fabric_whose_addresses_are_in_use() -> None:
-    services = AddressFacts((Taken("services", "10.0.0.0/16", "ServiceCIDR kubernetes"),), pods=1)
+    services = AddressFacts((UsedNetwork("services", "10.0.0.0/16", "ServiceCIDR kubernetes"),), pods=1)
     fabric = {**FABRIC, "rdma": False}
     planned = plan([fabric], addresses=services)
     assert planned.objects == ()

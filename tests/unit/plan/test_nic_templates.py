@@ -16,13 +16,13 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of
 from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import fleet as compared
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
     FirmwareIntent,
+    FirmwareSetting,
     NicDevice,
     NicDevices,
     NicState,
     NicTemplate,
     NodeFirmware,
     ObservedFirmware,
-    Setting,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates import (
     ByOperator,
@@ -149,7 +149,7 @@ def test_a_setting_that_is_not_as_wanted_makes_a_template_though_vfs_are_there()
     node = next(iter(HCAS))
     first, *rest = FACTS.firmware[node].value.hcas
     settings = tuple(one for one in first.settings if one.name != "ATS_ENABLED")
-    lacks = dataclasses.replace(first, settings=(*settings, Setting("ATS_ENABLED", "True(1)", "True(1)")))
+    lacks = dataclasses.replace(first, settings=(*settings, FirmwareSetting("ATS_ENABLED", "True(1)", "True(1)")))
     firmware = {**FACTS.firmware, node: ObservedFirmware(NodeFirmware((lacks, *rest)))}
     assert planned(NicDevices(tuple(cards())), ats_enabled=False) == ByOperator()
     ((fabric, _template),) = planned(NicDevices(tuple(cards())), firmware=firmware, ats_enabled=False).objects

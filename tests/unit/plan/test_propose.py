@@ -21,7 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import OfCluster, OfNodes
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
 from ansible_collections.linerate.rdma.plugins.module_utils._check.validate import check as validate
-from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, Taken
+from ansible_collections.linerate.rdma.plugins.module_utils._model.addresses import AddressFacts, UsedNetwork
 from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_override import DISRUPTION, check_override
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     ObservedSubnets,
@@ -61,7 +61,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operato
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.difference import difference
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import MOST_FABRICS, propose
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.seen import Seen
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.seen import ProposalInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._render.proposal import render
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, MIXED, PAIR, ROCE, Shape, healthy
@@ -74,13 +74,15 @@ SHAPES = (PAIR, FEW, ROCE, MIXED, TWO)
 FILLED = {"namespace": "training"}
 
 
-def seen_of(shape: Shape) -> Seen:
+def seen_of(shape: Shape) -> ProposalInputs:
     """What a run on a healthy fleet saw."""
     by_kind: Data = {}
     for source, value in healthy(shape).facts.items():
         if isinstance(source, OfNodes) or (isinstance(source, OfCluster) and source.key == source.kind):
             by_kind[source.kind] = value
-    return Seen(by_kind["hcas"], by_kind["subnets"], by_kind["topologies"], by_kind["addresses"], by_kind["operators"])
+    return ProposalInputs(
+        by_kind["hcas"], by_kind["subnets"], by_kind["topologies"], by_kind["addresses"], by_kind["operators"]
+    )
 
 
 def read(proposal: Proposal, **asked: str) -> Data:
@@ -106,7 +108,9 @@ def filled(proposal: Proposal) -> Data:
     return data
 
 
-def changed(seen: Seen, node: str, name: str, change: typing.Callable[[Hca], typing.Optional[Hca]]) -> Seen:
+def changed(
+    seen: ProposalInputs, node: str, name: str, change: typing.Callable[[Hca], typing.Optional[Hca]]
+) -> ProposalInputs:
     """The same with one HCA that is another one, or none."""
     value = seen.hcas[node].value
     assert value is not None
@@ -116,7 +120,7 @@ def changed(seen: Seen, node: str, name: str, change: typing.Callable[[Hca], typ
     return dataclasses.replace(seen, hcas={**seen.hcas, node: answer})
 
 
-def everywhere(seen: Seen, name: str, change: typing.Callable[[Hca], typing.Optional[Hca]]) -> Seen:
+def everywhere(seen: ProposalInputs, name: str, change: typing.Callable[[Hca], typing.Optional[Hca]]) -> ProposalInputs:
     for node in seen.hcas:
         seen = changed(seen, node, name, change)
     return seen
@@ -290,7 +294,7 @@ def test_a_slower_nic_a_part_of_a_bond_and_one_without_a_link_are_left_out() -> 
         assert data_of(proposal.fabrics)[0]["select"] == {"vendor": "15b3", "pci": ["0000:10:00.0"], "hcas_per_node": 1}
 
 
-def at_rate(seen: Seen, node: str, rate: float, *names: str) -> Seen:
+def at_rate(seen: ProposalInputs, node: str, rate: float, *names: str) -> ProposalInputs:
     """The same with the links of a node at another rate."""
 
     def change(hca: Hca) -> Hca:
@@ -358,9 +362,9 @@ def test_a_port_without_a_subnet_manager_is_named() -> None:
 
 
 def test_nothing_to_propose_is_an_empty_list_with_the_reasons() -> None:
-    proposal = propose(Seen({"node-1": ObservedHcas(NodeHcas(()))}, {}))
+    proposal = propose(ProposalInputs({"node-1": ObservedHcas(NodeHcas(()))}, {}))
     assert not proposal.fabrics.items
-    assert propose(Seen({}, {})).fabrics.items == ()
+    assert propose(ProposalInputs({}, {})).fabrics.items == ()
 
 
 @pytest.mark.parametrize(
@@ -438,7 +442,7 @@ def test_on_ethernet_the_nodes_own_nic_is_to_be_looked_for() -> None:
     assert any("the own addresses of node-2, node-3 is not seen" in note for note in propose(known).notes)
 
 
-def cabled(**places: typing.Optional[str]) -> Seen:
+def cabled(**places: typing.Optional[str]) -> ProposalInputs:
     """The RoCE fleet with what its NICs have seen: ``node_1_mlx5_0="leaf1"`` is a switch by LLDP,
     ``node_2_mlx5_0="node-1 mlx5_0"`` a neighbour."""
     seen = seen_of(ROCE)
@@ -587,7 +591,7 @@ networks = st.builds(
 @settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(["pods", "services", "node", "attachment"]), networks), max_size=12))
 def test_the_range_overlaps_nothing_and_is_large_enough(taken: list[tuple[typing.Any, str]]) -> None:
-    addresses = AddressFacts(tuple(Taken(kind, network, "somebody") for kind, network in taken), 1)
+    addresses = AddressFacts(tuple(UsedNetwork(kind, network, "somebody") for kind, network in taken), 1)
     proposal = propose(dataclasses.replace(seen_of(TWO), addresses=addresses))
     proposed: list[typing.Any] = []
     for number, needed in ((0, 2 * 4 * 2), (1, 2 * 2 * 2)):

@@ -38,14 +38,16 @@ SHARED = {
     "select": {"hcas_per_node": 1, "netdev": ["ens1np0"]},
     "mtu": 9000,
 }
-NONE = plan.Wishes()
+NONE = plan.OperatorRequests()
 SEEN = {
     "sriov-network-operator": ChartSeen((ImageSeen("ghcr.io/k8snetworkplumbingwg/sriov-network-operator"),)),
     "node-feature-discovery": ChartSeen((ImageSeen("registry.k8s.io/nfd/node-feature-discovery:v0.18.3"),)),
 }
 
 
-def listed(*fabrics: dict[str, typing.Any], olm: bool = False, wishes: plan.Wishes = NONE, **more: typing.Any) -> Pulls:
+def listed(
+    *fabrics: dict[str, typing.Any], olm: bool = False, wishes: plan.OperatorRequests = NONE, **more: typing.Any
+) -> Pulls:
     intent = parse_intent(list(fabrics) or [SRIOV], None, more.pop("cluster", None))
     return pulls(intent, more.pop("job", None), olm, wishes, more.pop("seen", SEEN), more.pop("named", {}), "4.20")
 

@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix impor
     rows_of_nodes,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.seen import Seen, no_facts
+from ansible_collections.linerate.rdma.plugins.module_utils._report.seen import ReportFacts, no_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import Made, World, records
@@ -162,7 +162,7 @@ def test_facts_that_nobody_can_read_are_not_drawn_and_the_page_says_so() -> None
         raise FileError(f"facts/{stage}.json: torn", "Remove the file")
 
     with pytest.raises(Undrawable, match=r"bandwidth\.json: torn"):
-        matrices(made.records["bandwidth"], Seen(torn), {})
+        matrices(made.records["bandwidth"], ReportFacts(torn), {})
     text = render_html(build(made.records, {}, "", "2026-01-02T03:10:00+00:00", facts=torn))
     assert "The facts of this stage can't be drawn: facts/reachability.json: torn" in text and "GREEN" in text
 
@@ -252,7 +252,9 @@ def test_what_several_stages_were_judged_by_is_read_once() -> None:
 
 def test_without_facts_nothing_is_drawn() -> None:
     made = records(SMALL)
-    assert charts(made.records["fabric"], Seen(no_facts)) == {} and fleet(made.records, Seen(no_facts)) == {}
+    assert (
+        charts(made.records["fabric"], ReportFacts(no_facts)) == {} and fleet(made.records, ReportFacts(no_facts)) == {}
+    )
 
 
 def matrix(nodes: int, leaves: typing.Optional[typing.Mapping[str, str]] = None, **cells: Cell) -> Matrix:

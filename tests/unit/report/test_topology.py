@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Judged, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._report.drawing import figure
-from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Chart, charts
+from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import FabricChart, charts
 from ansible_collections.linerate.rdma.plugins.module_utils._report.mentions import Mentions
 from ansible_collections.linerate.rdma.plugins.module_utils._report.topology import (
     MOST_SWITCHES,
@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.tests.unit.report.test_report import Page
 SMALL = World(nodes=4, rails=2, on_leaf=2, rounds=3)
 
 
-def chart(world: World = SMALL) -> Chart:
+def chart(world: World = SMALL) -> FabricChart:
     made = records(dataclasses.replace(world, rounds=1))
     return charts(made.records["fabric"], made.seen)["compute"]
 
@@ -153,7 +153,7 @@ def test_names_are_found_as_a_reader_finds_them(subject: str, names: list[str]) 
     assert Mentions(sought).of(subject) == {name for name in sought if mentions(name)}
 
 
-def made_up(switches: int, name: str = "S{:06d}", chained: bool = False) -> Chart:
+def made_up(switches: int, name: str = "S{:06d}", chained: bool = False) -> FabricChart:
     """A fabric in which a node claims many switches: all on one leaf, or one on the other."""
     whole = chart()
     leaf = next(node for node in whole.topology.nodes if node.description == "leaf-0-1")
@@ -196,7 +196,7 @@ def test_findings_about_each_of_many_switches_cost_no_more_than_there_are(name: 
         (made_up(11, chained=True), "its nodes and switches stand in more than 12 rows"),
     ],
 )
-def test_a_fabric_that_no_drawing_shows_is_told_in_words(made: Chart, why: str) -> None:
+def test_a_fabric_that_no_drawing_shows_is_told_in_words(made: FabricChart, why: str) -> None:
     shown = drawing(made, [says("fabric.uplinks", "leaf-0-1")])
     switches = len(made.topology.nodes) - 8
     assert (shown.rows, shown.edges, shown.why_not) == ((), (), f"Not drawn: {why}. All of it is in facts/topologies.")

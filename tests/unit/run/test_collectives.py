@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives i
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import Ground
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import NodesHardware
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import MOST_HCAS, CollectivesFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
@@ -551,7 +551,9 @@ def test_a_host_has_one_voice_for_the_gpu_of_a_rail() -> None:
     assert kept is not None
     log = kept.restore()
     hosts = {node: host_name(node) for node in api.nodes}
-    ground = Ground(hosts, {pod.node: {hca.device: UsedHca(hca.rail) for hca in pod.hcas} for pod in facts.pods}, {})
+    ground = NodesHardware(
+        hosts, {pod.node: {hca.device: UsedHca(hca.rail) for hca in pod.hcas} for pod in facts.pods}, {}
+    )
     (job,) = log.communicators
 
     def of_rail(rail: int, gpu: int, name: str, hosts_: typing.Container[str]) -> NcclCommunicator:

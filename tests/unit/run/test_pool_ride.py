@@ -22,7 +22,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kernel_argume
     KernelArguments,
     ObservedKernelArguments,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import Difference, NodeRoll, Seen, proven
+from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import (
+    NodeDifference,
+    NodeDifferences,
+    NodeRoll,
+    proven,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.machine_config import PAUSED_ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import line, lines
@@ -484,9 +489,9 @@ def test_a_power_cycle_is_the_bmc_s_once_before_the_roll(site: Pooled) -> None:
     only(site, "worker-1", "worker-2")
     system = site.servers["worker-2"].answers["/redfish/v1/Systems/System.Embedded.1"]
     system["Actions"]["#ComputerSystem.Reset"]["ResetType@Redfish.AllowableValues"] = ["ForceRestart", "PowerCycle"]
-    site.facts["worker-2"] += Seen()
-    extra = Difference("firmware", "NUM_OF_VFS", "8", "16", "power_cycle")
-    firmware = dataclasses.replace(Seen(), differences=(extra,), boots=("boot-worker-2",))
+    site.facts["worker-2"] += NodeDifferences()
+    extra = NodeDifference("firmware", "NUM_OF_VFS", "8", "16", "power_cycle")
+    firmware = dataclasses.replace(NodeDifferences(), differences=(extra,), boots=("boot-worker-2",))
     site.more = (_Shown({"worker-2": firmware}),)
     roller = site.roller()
     planned = roller.plan(NODES, ClusterIntent(disruption="reboot"))
@@ -517,10 +522,10 @@ class _Shown:
 
     live, of_pools = False, True
 
-    def __init__(self, seen: typing.Mapping[str, Seen]) -> None:
+    def __init__(self, seen: typing.Mapping[str, NodeDifferences]) -> None:
         self._seen = seen
 
-    def look(self, nodes: typing.Iterable[str]) -> dict[str, Seen]:
+    def look(self, nodes: typing.Iterable[str]) -> dict[str, NodeDifferences]:
         return {node: self._seen[node] for node in nodes if node in self._seen}
 
     def set(self, node: str) -> str:

@@ -29,7 +29,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.ses
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import Registry
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.redfish.registry import parse as parse_registry
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read, read_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import BiosQuery, Registries, read, read_one
 from ansible_collections.linerate.rdma.tests.unit import bmc_server
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import PASSWORD, TOKEN, USER, BmcServer, Certificates, tree
 from lab.bmc.server import Fault
@@ -73,12 +73,12 @@ def bmc(server: BmcServer, **other: typing.Any) -> Bmc:
 
 
 def seen(server: BmcServer, trust: Trust, **other: typing.Any) -> NodeBios:
-    return read_one(bmc(server, **other), trust, Asked(), Registries())
+    return read_one(bmc(server, **other), trust, BiosQuery(), Registries())
 
 
 def failed(server: BmcServer, trust: Trust, seconds: float = 20.0, **other: typing.Any) -> BmcError:
     with pytest.raises(BmcError) as caught:
-        read_one(bmc(server, **other), trust, Asked(seconds=seconds), Registries())
+        read_one(bmc(server, **other), trust, BiosQuery(seconds=seconds), Registries())
     assert PASSWORD not in str(caught.value) and TOKEN not in str(caught.value)
     assert caught.value.remedy or caught.value.cause == "not_found"
     return caught.value
@@ -494,7 +494,7 @@ def test_nobody_answers(trust: Trust, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def cause_of(target: Bmc, trust: Trust, seconds: float = 5.0) -> str:
     with pytest.raises(BmcError) as caught:
-        read_one(target, trust, Asked(seconds=seconds), Registries())
+        read_one(target, trust, BiosQuery(seconds=seconds), Registries())
     return caught.value.cause
 
 
@@ -574,7 +574,7 @@ def test_an_attribute_with_an_endless_name_is_none(name: str, display: str, coun
 def test_each_bmc_is_asked_for_its_own_registry(serve: Serve, trust: Trust) -> None:
     server = serve()
     bmcs = [bmc(server, node=f"worker-{number}") for number in range(8)]
-    found = {one.node: outcome for one, outcome in read(bmcs, trust, Asked(), 8)}
+    found = {one.node: outcome for one, outcome in read(bmcs, trust, BiosQuery(), 8)}
     assert set(found) == {one.node for one in bmcs} and all(
         isinstance(outcome, NodeBios) and outcome.registry for outcome in found.values()
     )
@@ -590,7 +590,7 @@ def test_a_slow_and_a_dead_bmc_delay_nobody(serve: Serve, trust: Trust) -> None:
     registries, ended = Registries(), []
 
     def ask(node: str, server: BmcServer) -> None:
-        read_one(bmc(server, node=node), trust, Asked(), registries)
+        read_one(bmc(server, node=node), trust, BiosQuery(), registries)
         ended.append(node)
 
     hanging = [threading.Thread(target=ask, args=(name, server)) for name, server in (("slow", slow), ("dead", dead))]
@@ -610,7 +610,7 @@ def test_who_reads_a_registry_and_fails_fails_alone(serve: Serve, trust: Trust) 
     server = serve()
     server.faults[REGISTRY] = Fault(times=1, status=403)
     bmcs = [bmc(server, node=f"worker-{number}") for number in range(4)]
-    found = [outcome for _bmc, outcome in read(bmcs, trust, Asked(), 1)]
+    found = [outcome for _bmc, outcome in read(bmcs, trust, BiosQuery(), 1)]
     assert [bool(isinstance(one, NodeBios) and one.registry) for one in found] == [False, True, True, True]
 
 

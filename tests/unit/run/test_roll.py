@@ -19,8 +19,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.machines import kubelet_stand
 from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
 from ansible_collections.linerate.rdma.plugins.module_utils._run.drain import NodeFailed
-from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import Gate
-from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import RENDER, Roller
+from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import PoolGate
+from ansible_collections.linerate.rdma.plugins.module_utils._run.machine_config_roll import RENDER, PoolRoller
 
 CONFIGS = host_configs(
     HostNeeds(
@@ -235,14 +235,14 @@ class Operator:
         return {}
 
 
-def roller(operator: typing.Any, intent: typing.Optional[ClusterIntent] = None) -> Roller:
+def roller(operator: typing.Any, intent: typing.Optional[ClusterIntent] = None) -> PoolRoller:
     """:param intent: by which the gate is asked; None for who has asked it"""
     gate = (
-        Gate(operator, intent, [f"n{place}" for place in range(len(operator.nodes))], operator.log.append)
+        PoolGate(operator, intent, [f"n{place}" for place in range(len(operator.nodes))], operator.log.append)
         if intent is not None
         else None
     )
-    return Roller(operator, operator.clock, operator.sleep, operator.log.append, gate)
+    return PoolRoller(operator, operator.clock, operator.sleep, operator.log.append, gate)
 
 
 def test_all_machine_configs_come_in_one_roll_and_each_node_goes_away_once() -> None:

@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc, BmcError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
-from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import Asked, Registries, read_one
+from ansible_collections.linerate.rdma.plugins.module_utils._run.read_bios import BiosQuery, Registries, read_one
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May, set_all, set_one
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import (
     BASIC,
@@ -105,7 +105,7 @@ def refused(server: BmcServer, trust: Trust, **wanted: typing.Any) -> BmcError:
 
 
 def state(server: BmcServer, trust: Trust, **wanted: typing.Any) -> str:
-    bios = read_one(bmc(server), trust, Asked(), Registries())
+    bios = read_one(bmc(server), trust, BiosQuery(), Registries())
     (one,) = states(bios, wanted_of(wanted or {"sriov": True}))
     return one.state
 
@@ -218,7 +218,7 @@ def test_values_that_no_job_would_apply_are_written_again(serve: Serve, trust: T
     """An iDRAC keeps what came without a time, and never applies it."""
     server = serve()
     server.answers[DELL_SETTINGS]["Attributes"] = {"SriovGlobalEnable": "Enabled"}
-    bios = read_one(bmc(server), trust, Asked(), Registries())
+    bios = read_one(bmc(server), trust, BiosQuery(), Registries())
     (one,) = states(bios, wanted_of({"sriov": True}))
     assert one.state == "pending" and "no job is there that would apply it" in one.why
     done = put(server, trust)
@@ -269,7 +269,7 @@ def test_a_setting_that_does_not_take_is_wrong_after_the_reset(serve: Serve, tru
         server.bios.stubborn = frozenset(SWITCHES[vendor])
         put(server, trust)
         server.reset()
-        bios = read_one(bmc(server), trust, Asked(), Registries())
+        bios = read_one(bmc(server), trust, BiosQuery(), Registries())
         (one,) = states(bios, wanted_of({"sriov": True}))
         assert one.state == "wrong" and "when values were applied last: The BIOS did not take" in one.why
         assert ("the job JID_" in one.why and "ended as Failed" in one.why) == (vendor == "dell")
@@ -277,7 +277,7 @@ def test_a_setting_that_does_not_take_is_wrong_after_the_reset(serve: Serve, tru
         # the next time it does
         server.bios.stubborn = frozenset()
         server.reset()
-        assert read_one(bmc(server), trust, Asked(), Registries()).last_apply == "" and state(server, trust) == "ok"
+        assert read_one(bmc(server), trust, BiosQuery(), Registries()).last_apply == "" and state(server, trust) == "ok"
 
 
 @pytest.mark.parametrize("vendor", ["hpe", "dgx_h100"])
@@ -415,7 +415,7 @@ def test_as_a_program_it_keeps_its_bios_and_resets_the_node(
     with running() as one:
         assert set_one(one, wanted, trust, Registries(), MAY).job
     with running() as one:
-        assert [entry.state for entry in states(read_one(one, trust, Asked(), Registries()), wanted)] == [
+        assert [entry.state for entry in states(read_one(one, trust, BiosQuery(), Registries()), wanted)] == [
             "pending",
             "pending",
         ]
@@ -428,7 +428,7 @@ def test_as_a_program_it_keeps_its_bios_and_resets_the_node(
         )
         assert marks.read_text() == "ForceRestart"
     with running() as one:
-        assert [entry.state for entry in states(read_one(one, trust, Asked(), Registries()), wanted)] == [
+        assert [entry.state for entry in states(read_one(one, trust, BiosQuery(), Registries()), wanted)] == [
             "ok",
             "wrong",
         ], "one of them does not take"

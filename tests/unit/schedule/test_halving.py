@@ -13,7 +13,12 @@ import hypothesis
 import hypothesis.strategies as some
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Halving, Named, Trial, most_tests
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import (
+    Halving,
+    Named,
+    RailTrial,
+    most_tests,
+)
 
 
 @dataclasses.dataclass
@@ -40,7 +45,7 @@ class Fleet:
     def __post_init__(self) -> None:
         self.leaf_of = {node: leaf for leaf, nodes in self.leaves.items() for node in nodes}
 
-    def run(self, trial: Trial) -> typing.Optional[bool]:
+    def run(self, trial: RailTrial) -> typing.Optional[bool]:
         rail, seen = trial.rail, {self.leaf_of[node] for node in trial.nodes}
         if any((node, rail) in self.dead for node in trial.nodes):
             return None

@@ -9,7 +9,7 @@ import dataclasses
 import ipaddress
 import typing
 
-from ..._model.addresses import AddressFacts, SharedPool, Taken
+from ..._model.addresses import AddressFacts, SharedPool, UsedNetwork
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, judge, ok
 from ..._model.intent import Fabric, Intent, Ipam, NvIpamPool
 from ..._model.measuring import NAMESPACE as MEASURING
@@ -186,7 +186,7 @@ def _share(kind: str, share: typing.Optional[int]) -> str:
     return f"{share} addresses" if kind == "IPPool" else f"a /{share}"
 
 
-def _overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequence[Taken]) -> Finding:
+def _overlap(fabric: Fabric, ipam: Ipam, network: Network, taken: typing.Sequence[UsedNetwork]) -> Finding:
     """Return the range, and the networks that its routes lead to, against all that is in use."""
     expected = "no overlap with networks of pods, services, nodes and other attachments"
     # attachments last: who makes many of them hides nothing that is worse
@@ -235,7 +235,7 @@ def _routes(ipam: Ipam) -> list[Network]:
     return [network for network in found if network.prefixlen]
 
 
-def _meets(network: Network, taken: Taken) -> bool:
+def _meets(network: Network, taken: UsedNetwork) -> bool:
     other = ipaddress.ip_network(taken.network)
     return other.version == network.version and network.overlaps(other)
 

@@ -40,7 +40,7 @@ from .accused import check_suspects
 from .causes import CAUSES, cause_of
 from .counted import Counted
 from .ethernet import pinned, unheard
-from .floors import Best, Ground, in_pods, read
+from .floors import Best, PairLimits, in_pods, read
 from .layers import check_layers
 from .left_out import check_left_out
 from .links import check_links
@@ -90,7 +90,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         plan = next((plan for plan in seen.plans if plan.fabric == fabric.name), None)
         rates, why = _rates(fabric, facts, pods.values())
         by_link = fabric.line_rate.floor_gbps is None and carries_rdma(fabric)
-        ground = Ground(fabric, pods, rates, nodes)
+        ground = PairLimits(fabric, pods, rates, nodes)
         findings += _rounds(fabric, plan, len(facts.nodes))
         findings += check_links(fabric, facts.nodes, rates, why, facts.hcas, by_link)
         for rail in rails(fabric):
@@ -184,7 +184,7 @@ def evidence_of(
 
 
 def _evidence(
-    ground: Ground, ways: PathTable, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]
+    ground: PairLimits, ways: PathTable, pairs: typing.Iterable[PairResult], figures: typing.Iterable[bool]
 ) -> Evidence:
     """:param figures: of each pair, whether its figure is a measurement"""
     measured = [ground.best_of(pair) for pair, figure in zip(pairs, figures) if figure]
@@ -203,7 +203,7 @@ def figures_of(
     return _figures(_ground(fabric, seen, pods), pairs)
 
 
-def _figures(ground: Ground, pairs: typing.Iterable[PairResult]) -> list[bool]:
+def _figures(ground: PairLimits, pairs: typing.Iterable[PairResult]) -> list[bool]:
     return [
         pair.average_gbps is not None and pair.average_gbps > 0 and not pair.failure and not ground.doubt(pair)
         for pair in pairs
@@ -220,14 +220,14 @@ def to_be_layered(
     return _to_be_layered(_ground(fabric, seen, pods), pairs, wanted)
 
 
-def _to_be_layered(ground: Ground, pairs: typing.Sequence[PairResult], wanted: str) -> tuple[PairResult, ...]:
+def _to_be_layered(ground: PairLimits, pairs: typing.Sequence[PairResult], wanted: str) -> tuple[PairResult, ...]:
     if wanted == "none":
         return ()
     return every(pairs) if wanted == "all" else chosen(pairs, verdicts_of(ground, pairs))
 
 
 def _layers(
-    ground: Ground,
+    ground: PairLimits,
     pairs: typing.Sequence[PairResult],
     best: typing.Mapping[typing.Any, Best],
     seen: BandwidthFacts,
@@ -263,7 +263,11 @@ def _layers(
 
 
 def _suspects(
-    ground: Ground, pairs: typing.Sequence[PairResult], plan: typing.Optional[RoundPlan], facts: Facts, rates: LineRates
+    ground: PairLimits,
+    pairs: typing.Sequence[PairResult],
+    plan: typing.Optional[RoundPlan],
+    facts: Facts,
+    rates: LineRates,
 ) -> list[Finding]:
     """Find the components at fault: by the paths of the tests where the rounds were made for that, else by what pairs
     share."""
@@ -338,10 +342,10 @@ def floors(intent: Intent, facts: Facts) -> dict[str, tuple[float, ...]]:
     return result
 
 
-def _ground(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> Ground:
+def _ground(fabric: Fabric, facts: Facts, pods: typing.Iterable[RdmaPod]) -> PairLimits:
     """Return the limits of the pairs of one fabric."""
     mine = {(pod.rail, pod.node): pod for pod in pods if pod.fabric == fabric.name}
-    return Ground(fabric, mine, _rates(fabric, facts, mine.values())[0])
+    return PairLimits(fabric, mine, _rates(fabric, facts, mine.values())[0])
 
 
 def _subnets(facts: Facts) -> dict[str, tuple[SeenSubnet, ...]]:

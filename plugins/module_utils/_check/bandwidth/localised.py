@@ -17,7 +17,7 @@ from ..._schedule.paths import PathTable
 from ..fleet.line_rates import LineRates
 from ..fleet.routes import listed
 from . import ethernet
-from .counted import Counted, Told
+from .counted import Counted, CounterEvidence
 
 _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
 
@@ -157,7 +157,7 @@ class _Known:
             # a cable of a node is called by the node first
             first = min(number, back, key=lambda one: self._ways.directions[one].source in self._ways.switches)
             name = self._ways.name(first).replace(" to ", " <-> ", 1) if both else self._ways.name(number)
-            counted = self._by_counters({number}) if self._ways.directions[number].between else Told()
+            counted = self._by_counters({number}) if self._ways.directions[number].between else CounterEvidence()
             why = f"Each way over it is slow. {self._told(number)} {counted.text}".strip()
             yield self._finding(name, f"carries {shares} of what is usual", why, counted.remedy or self._step(number))
 
@@ -191,7 +191,7 @@ class _Known:
                 f" {other.lid} and look at its counters."
             )
             remedy = ethernet.pair_step(self._ways, (source, target)) if self._ways.hashed else remedy
-            counted = self._counted.of_test((source, target)) if self._counted else Told()
+            counted = self._counted.of_test((source, target)) if self._counted else CounterEvidence()
             measured = f"carries {item.share:.0%} of what is usual"
             yield self._finding(
                 self._named((source, target)), measured, f"{why} {counted.text}".strip(), counted.remedy or remedy
@@ -220,9 +220,9 @@ class _Known:
             return f"{one.node} -> {other.node} rail {one.rail}"
         return f"{one.node} rail {one.rail} -> {other.node} rail {other.rail}"
 
-    def _by_counters(self, numbers: typing.AbstractSet[int]) -> Told:
+    def _by_counters(self, numbers: typing.AbstractSet[int]) -> CounterEvidence:
         """Describe the counters of the ports on the path."""
-        return self._counted.of(numbers) if self._counted else Told()
+        return self._counted.of(numbers) if self._counted else CounterEvidence()
 
     def _ends(self, number: int) -> tuple[str, str]:
         direction = self._ways.directions[number]

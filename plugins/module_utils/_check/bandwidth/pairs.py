@@ -13,7 +13,7 @@ from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
 from .bounds import bounds
 from .causes import cause_of
-from .floors import TCP_FAIL, TCP_WARN, Best, Ground, gbps
+from .floors import TCP_FAIL, TCP_WARN, Best, PairLimits, gbps
 
 #: checks of a figure
 OF_FIGURE = frozenset(("bandwidth.floor", "bandwidth.fleet"))
@@ -49,7 +49,7 @@ _MORE = (
 )
 
 
-def check_pair(ground: Ground, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> list[Finding]:
+def check_pair(ground: PairLimits, pair: PairResult, best: typing.Mapping[typing.Any, Best]) -> list[Finding]:
     """Return the findings on one measurement.
 
     :param best: of each kind of pair
@@ -102,7 +102,7 @@ def _ping(subject: str, fabric: Fabric, pair: PairResult) -> Finding:
     )
 
 
-def _measured(subject: str, ground: Ground, pair: PairResult, doubt: str) -> Finding:
+def _measured(subject: str, ground: PairLimits, pair: PairResult, doubt: str) -> Finding:
     """:param doubt: why its figure is no measurement; empty where it may be one"""
     expected = "an average in Gb/s, exit code 0"
     # a figure beside a failure is none: a killed server leaves a perfect table and exit code 1
@@ -129,7 +129,7 @@ def _measured(subject: str, ground: Ground, pair: PairResult, doubt: str) -> Fin
     return Finding("bandwidth.measured", subject, status, pair.evidence or "nothing", expected, why, remedy)
 
 
-def _subnet_manager(ground: Ground, pair: PairResult) -> typing.Optional[tuple[str, str]]:
+def _subnet_manager(ground: PairLimits, pair: PairResult) -> typing.Optional[tuple[str, str]]:
     """Return cause and remedy of a pair whose small messages arrive and whose large ones don't, on links that only
     newer subnet managers know."""
     small = pair.pings is not None and pair.pings >= PINGS and not pair.ping_failure
@@ -179,7 +179,7 @@ def _both(pair: PairResult, average: float) -> str:
     return f"{gbps(average)} with {by}, {gbps(found.average_gbps)} with {found.queue_pairs}{wide}"
 
 
-def _few_explain(ground: Ground, pair: PairResult, best: typing.Optional[Best]) -> bool:
+def _few_explain(ground: PairLimits, pair: PairResult, best: typing.Optional[Best]) -> bool:
     """Return whether few queue pairs are why a pair is below its floor: with more it is not, and with as few nobody
     else reaches it."""
     floor, proven = ground.floor(pair)[0], ground.proven(pair)
@@ -188,14 +188,14 @@ def _few_explain(ground: Ground, pair: PairResult, best: typing.Optional[Best]) 
     return best is None or best.average < floor or (pair.queue_pairs or 1) < best.queue_pairs
 
 
-def _same_way(ground: Ground, pair: PairResult) -> bool:
+def _same_way(ground: PairLimits, pair: PairResult) -> bool:
     """Return whether all queue pairs of a pair take one way. Switches of Ethernet choose a link for each of them,
     unless a flow label makes them one flow."""
     return is_infiniband(ground.fabric) or pair.flow_label is not None
 
 
 def _proven(
-    check: str, subject: str, ground: Ground, pair: PairResult, average: float, expected: str, explained: bool
+    check: str, subject: str, ground: PairLimits, pair: PairResult, average: float, expected: str, explained: bool
 ) -> Finding:
     """Return the finding on a pair that reaches with more queue pairs what it must reach.
 
@@ -254,12 +254,12 @@ def _proven(
     )
 
 
-def _errors(ground: Ground) -> str:
+def _errors(ground: PairLimits) -> str:
     """Describe how to read the errors of ports."""
     return "the errors (ibqueryerrors)" if is_infiniband(ground.fabric) else "the errors and discards (ethtool -S)"
 
 
-def _with_more(ground: Ground, pair: PairResult) -> tuple[str, str]:
+def _with_more(ground: PairLimits, pair: PairResult) -> tuple[str, str]:
     """Describe what more queue pairs prove of a pair that is too slow, and the first step where they prove nothing."""
     found = pair.wider
     if found is not None and ground.proven(pair) is not None:
@@ -307,7 +307,7 @@ def _sweep(subject: str, pair: PairResult) -> Finding:
     return Finding("bandwidth.sweep", subject, UNKNOWN, pair.sweep_failure or "nothing", expected, why, remedy)
 
 
-def _floor(subject: str, ground: Ground, pair: PairResult, average: float, best: typing.Optional[Best]) -> Finding:
+def _floor(subject: str, ground: PairLimits, pair: PairResult, average: float, best: typing.Optional[Best]) -> Finding:
     floor, text = ground.floor(pair)
     if floor is None:
         remedy = (
@@ -338,7 +338,7 @@ def _floor(subject: str, ground: Ground, pair: PairResult, average: float, best:
     )
 
 
-def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
+def _fleet(subject: str, ground: PairLimits, pair: PairResult, average: float, best: Best) -> Finding:
     fraction = ground.fabric.line_rate.fleet_fraction
     of, others = (
         ("between rails", "others between rails") if pair.between_rails else ("of the rail", "others on the same rail")
@@ -377,7 +377,7 @@ def _fleet(subject: str, ground: Ground, pair: PairResult, average: float, best:
     return Finding("bandwidth.fleet", subject, FAIL, _both(pair, average), expected, why, remedy)
 
 
-def _tcp_fleet(subject: str, ground: Ground, pair: PairResult, average: float, best: Best) -> Finding:
+def _tcp_fleet(subject: str, ground: PairLimits, pair: PairResult, average: float, best: Best) -> Finding:
     """Processors bound TCP: what they explain is a warning, and what they do not is a failure."""
     expected = (
         f">= {gbps(TCP_WARN * best.average)} ({TCP_WARN:g} of the best pair of the network, {gbps(best.average)})"
@@ -402,7 +402,7 @@ def _tcp_fleet(subject: str, ground: Ground, pair: PairResult, average: float, b
     return Finding("bandwidth.fleet", subject, FAIL, gbps(average), expected, why, remedy)
 
 
-def verdicts_of(ground: Ground, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:
+def verdicts_of(ground: PairLimits, pairs: typing.Sequence[PairResult]) -> list[typing.Optional[bool]]:
     """Return, for each pair, whether it has a figure that nothing contradicts; None where the figure is no measurement,
     where two figures of one pair say different things that the number of queue pairs does not explain, and where an end
     was left out. A floor that cannot be set accuses nobody.

@@ -12,7 +12,7 @@ import typing
 from ..._model.bandwidth import PairResult, Wider
 from ..._model.findings import FAIL
 from ..._schedule.wider import ENOUGH, Amount, wider
-from .floors import Best, Ground
+from .floors import Best, PairLimits
 from .pairs import OF_FIGURE, check_pair
 
 
@@ -20,7 +20,7 @@ class TooSlow:
     """Tells, step by step, which pairs are to be measured once more. It keeps what others of their kind reach, and
     whose pairs no second figure helped."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: PairLimits) -> None:
         self._ground = ground
         self._best: dict[typing.Any, Best] = {}
         #: by end and what it does there: how many of its pairs stayed too slow, or gave no second figure

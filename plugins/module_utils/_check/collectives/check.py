@@ -21,7 +21,7 @@ from ..fleet.hcas_of_fabric import resolve
 from ..fleet.places import by_leaf, places
 from .causes import Surroundings, UsedHca
 from .course import Course, GroupFigure, key_of
-from .ground import Ground
+from .ground import NodesHardware
 from .wanted import pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged
@@ -56,7 +56,7 @@ class Facts:
 
 
 @dataclasses.dataclass(frozen=True)
-class Judged:
+class JudgedRuns:
     """The results of the runs of a stage.
 
     :ivar figures: of each group that is proven
@@ -121,7 +121,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     )
 
 
-def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> Judged:
+def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: CollectivesFacts) -> JudgedRuns:
     """Go the course of each collective by the runs that there are."""
     parts = sum(ran.log.size for ran in seen.runs if ran.log is not None)
     if parts > MOST_PARTS:
@@ -135,7 +135,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
             why,
             "Run the stage again.",
         )
-        return Judged((too_many,), ())
+        return JudgedRuns((too_many,), ())
     found: dict[TestKey, list[RanTest]] = {}
     for ran in seen.runs:
         found.setdefault(ran.key, []).append(ran)
@@ -150,7 +150,7 @@ def judge_runs(wanted: Collectives, fabric: Fabric, facts: Facts, seen: Collecti
             course.take(tests, {test: runs.pop(0) for test, runs in there.items() if runs})
         findings += [*course.findings, *course.end()]
         figures += course.figures.values()
-    return Judged(tuple(findings), tuple(figures))
+    return JudgedRuns(tuple(findings), tuple(figures))
 
 
 def figures_of(intent: Intent, facts: Facts) -> tuple[GroupFigure, ...]:
@@ -190,7 +190,7 @@ def courses(
     return tuple(Course(name, wanted, ground, leaves, seen) for name in wanted.tests)
 
 
-def ground_of(wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]) -> Ground:
+def ground_of(wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Sequence[CollectivePod]) -> NodesHardware:
     """Return what the nodes have: their pods' HCAs, with the rates that stage bandwidth measured."""
     rates = rates_of(fabric, facts.bandwidth)
     hcas = {
@@ -199,7 +199,7 @@ def ground_of(wanted: Collectives, fabric: Fabric, facts: Facts, pods: typing.Se
     }
     rails = fabric.select.hcas_per_node
     each = max(1, wanted.gpus_per_node // rails)
-    return Ground({pod.node: pod.host for pod in pods}, hcas, {rail: rail * each for rail in range(rails)})
+    return NodesHardware({pod.node: pod.host for pod in pods}, hcas, {rail: rail * each for rail in range(rails)})
 
 
 def rates_of(fabric: Fabric, seen: typing.Optional[BandwidthFacts]) -> dict[tuple[int, str], float]:

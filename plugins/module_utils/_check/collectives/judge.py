@@ -39,7 +39,7 @@ _OF_A_RANK = ("all_gather", "reduce_scatter")
 
 
 @dataclasses.dataclass(frozen=True)
-class Figure:
+class CollectiveFigure:
     """The figure of a run that is held against the floor: of the fastest large message.
 
     :ivar bus_gbs: the mean of both places, in GB/s
@@ -53,7 +53,9 @@ class Figure:
     sizes: tuple[tuple[int, float], ...] = ()
 
 
-def pick_figure(log: NcclLog, run: NcclTests, proof: Proof, least_bytes: int = LEAST_BYTES) -> typing.Optional[Figure]:
+def pick_figure(
+    log: NcclLog, run: NcclTests, proof: Proof, least_bytes: int = LEAST_BYTES
+) -> typing.Optional[CollectiveFigure]:
     """Return the figure of a proven run; None where no message is large enough, or nothing counts.
 
     :param log: that the run was proven by
@@ -63,7 +65,7 @@ def pick_figure(log: NcclLog, run: NcclTests, proof: Proof, least_bytes: int = L
     if not large:
         return None
     size_bytes, bus_gbs = max(large, key=lambda item: item[1])
-    return Figure(size_bytes, bus_gbs, _choice(log, run, size_bytes), sizes)
+    return CollectiveFigure(size_bytes, bus_gbs, _choice(log, run, size_bytes), sizes)
 
 
 def _mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
@@ -105,7 +107,7 @@ def _choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[Nc
     return found.pop() if len(found) == 1 else None
 
 
-def algorithm_of(figure: Figure, log: NcclLog) -> typing.Optional[Algorithm]:
+def algorithm_of(figure: CollectiveFigure, log: NcclLog) -> typing.Optional[Algorithm]:
     """Return the algorithm of a figure; None where the log does not say it."""
     nodes = max(map(count_nodes, log.communicators), default=0)
     return name_algorithm(figure.choice.algorithm, nodes) if figure.choice else None
@@ -185,7 +187,7 @@ def judge_figure(
 
 
 def judge_inside(
-    figures: typing.Mapping[str, Figure], wanted: typing.Optional[ExpectedBusbw] = None
+    figures: typing.Mapping[str, CollectiveFigure], wanted: typing.Optional[ExpectedBusbw] = None
 ) -> tuple[Finding, ...]:
     """Return a finding on each node alone: by a floor of the intent, else by its like. NVLink and PCIe have no stage
     that would measure them.

@@ -44,7 +44,7 @@ _EVERY = "each channel by NVLink or PCIe inside of a node, and by RDMA between n
 
 
 @dataclasses.dataclass(frozen=True)
-class Wanted:
+class RequiredProof:
     """The properties that a run must show.
 
     :ivar nodes: that take part in each communicator
@@ -111,7 +111,7 @@ class Proof:
         return UNKNOWN if UNKNOWN in seen or not self.channels else PASS
 
 
-def prove_run(log: NcclLog, run: NcclTests, wanted: Wanted) -> Proof:
+def prove_run(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> Proof:
     """Return what the log proves of a run of nccl-tests, and by name what it does not."""
     own, silent = cut_to_run(log, run, group_by_process(log))
     test = run.collective or "test"
@@ -198,7 +198,7 @@ def _figures(test: str, run: NcclTests, log: NcclLog) -> Finding:
     return ok("collectives.figures", test, f"{len(run.rows)} rows, 0 wrong", expected)
 
 
-def _groups(test: str, run: NcclTests, log: NcclLog, wanted: Wanted) -> Finding:
+def _groups(test: str, run: NcclTests, log: NcclLog, wanted: RequiredProof) -> Finding:
     """Whose figure is it, and is the log about all groups? A test cuts off a long list of its ranks, so that of a group
     none may be in it."""
     listed, logged = len({rank.group for rank in run.ranks}), len(log.communicators)
@@ -237,7 +237,7 @@ def _silent(host: str, pid: int) -> Finding:
     )
 
 
-def _of_log(log: NcclLog, run: NcclTests, wanted: Wanted) -> list[Finding]:
+def _of_log(log: NcclLog, run: NcclTests, wanted: RequiredProof) -> list[Finding]:
     """Return the failed findings of stage training on the same log, without passes and warnings."""
     # each group has its own number of ranks, and the log itself may say what it is
     found = [item for item in judge_log(log, wanted.ranks, wanted.gpu_direct) if item.status in (FAIL, UNKNOWN)]
@@ -274,7 +274,7 @@ def _alone(test: str) -> Finding:
     )
 
 
-def _nodes(communicator: NcclCommunicator, wanted: Wanted) -> Finding:
+def _nodes(communicator: NcclCommunicator, wanted: RequiredProof) -> Finding:
     subject, nodes, expected = f"communicator {communicator.name}", count_nodes(communicator), f"{wanted.nodes} nodes"
     if nodes == wanted.nodes:
         return ok("collectives.nodes", subject, f"{nodes} nodes", expected)
@@ -297,7 +297,9 @@ def count_nodes(communicator: NcclCommunicator) -> int:
     return max([rank.nodes or 0 for rank in communicator.ranks] + [len({rank.host for rank in communicator.ranks})])
 
 
-def _judge_channels(communicator: NcclCommunicator, log: NcclLog, wanted: Wanted) -> typing.Iterator[ChannelVerdict]:
+def _judge_channels(
+    communicator: NcclCommunicator, log: NcclLog, wanted: RequiredProof
+) -> typing.Iterator[ChannelVerdict]:
     processes = {(process.host, process.pid): process for process in log.processes}
     for rank in communicator.ranks if communicator.size != 1 else ():
         process = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid))
@@ -329,7 +331,7 @@ _PROVEN: _Verdict = (PASS, "", "")
 
 
 def _channel(
-    channel: int, routes: typing.Sequence[NcclRoute], rank: NcclRank, process: NcclProcess, wanted: Wanted
+    channel: int, routes: typing.Sequence[NcclRoute], rank: NcclRank, process: NcclProcess, wanted: RequiredProof
 ) -> _Verdict:
     """Judge the channels: a failure goes before an unknown value."""
     verdicts = [_route(route, rank, process, wanted) for route in routes]
@@ -346,7 +348,7 @@ def _channel(
     return _PROVEN
 
 
-def _route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wanted) -> _Verdict:
+def _route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: RequiredProof) -> _Verdict:
     if route.transport == "SHM" and not wanted.shared_memory:
         why = "it goes through the host's memory (SHM), neither by NVLink nor over the network"
         return (
@@ -382,7 +384,7 @@ def _route(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wante
     return _hca(route, rank, process, wanted)
 
 
-def _hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: Wanted) -> _Verdict:
+def _hca(route: NcclRoute, rank: NcclRank, process: NcclProcess, wanted: RequiredProof) -> _Verdict:
     """Find the HCA of a channel. Where it goes through the GPU of another rank (PXN), the HCA is of the same node all
     the same, whose processes number them alike."""
     allowed = wanted.hcas.get(rank.host)
@@ -483,7 +485,7 @@ def _leaving(communicator: NcclCommunicator) -> typing.Iterator[Finding]:
         )
 
 
-def _rails(log: NcclLog, wanted: Wanted) -> typing.Iterator[Finding]:
+def _rails(log: NcclLog, wanted: RequiredProof) -> typing.Iterator[Finding]:
     """Name the rails of the run that a host does not use."""
     processes = {(process.host, process.pid): process for process in log.processes}
     used: dict[str, dict[str, None]] = {}

@@ -9,12 +9,12 @@ import dataclasses
 import typing
 
 from ..._model.comparison import RDMA, Kind, Measure
-from .scaling import CLOSE, Row, figure_of
+from .scaling import CLOSE, ScalingRow, figure_of
 
 #: with a NIC of the pod's own, by TCP
 _TCP: tuple[Kind, ...] = ("sriov", "macvlan")
 
-Rows = typing.Sequence[Row]
+Rows = typing.Sequence[ScalingRow]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ..._model.intent import Fabric, Intent
 from ..._model.profiles import kind_of
 from ..._model.rules import run_rule, run_rules
 from .advice import Advice, advise
-from .scaling import CLOSE, Row, figure_of, is_usable, rows
+from .scaling import CLOSE, ScalingRow, figure_of, is_usable, rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Compared:
     """One measure, worked out: what the check judges and the report shows."""
 
     measure: Measure
-    rows: tuple[Row, ...]
+    rows: tuple[ScalingRow, ...]
     advice: tuple[Advice, ...]
 
 
@@ -170,7 +170,7 @@ def _choice(item: Compared, ours: typing.AbstractSet[str]) -> Finding:
     """Recommend a network for jobs: the fastest at the largest number of nodes that two of them at least have a figure
     of."""
     measure, expected = item.measure, "a network of the intent is the fastest"
-    groups: dict[int, list[Row]] = {}
+    groups: dict[int, list[ScalingRow]] = {}
     for row in item.rows:
         groups.setdefault(row.nodes, []).append(row)
     if not groups:

@@ -20,7 +20,7 @@ _CONTROL = ("master", "control-plane")
 
 
 @dataclasses.dataclass(frozen=True)
-class Stand:
+class GateInputs:
     """The cluster, as far as it decides that.
 
     :ivar unread: kinds that could not be read, and why; ``etcd`` for the pods of etcd
@@ -63,7 +63,9 @@ class Room:
         )
 
 
-def room(stand: Stand, intent: ClusterIntent, inventory: typing.Container[str], going: typing.Container[str]) -> Room:
+def room(
+    stand: GateInputs, intent: ClusterIntent, inventory: typing.Container[str], going: typing.Container[str]
+) -> Room:
     """Return how many nodes may be away, and which ones are.
 
     :param going: names of those that go, which do not count as away
@@ -93,7 +95,7 @@ def counted(
 
 
 def stays(
-    node: ClusterNode, stand: Stand, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW
+    node: ClusterNode, stand: GateInputs, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW
 ) -> tuple[str, ...]:
     """Return why a node may not go down now, in words, each with what to do: etcd does not bear it, or a health check
     would remediate it.
@@ -124,7 +126,7 @@ def too_many(pool: MachinePool, control: bool) -> str:
 def closed(
     rolls: typing.Sequence[PoolPlan],
     drained: typing.Container[str],
-    stand: Stand,
+    stand: GateInputs,
     machine_pools: typing.Iterable[MachinePool],
     intent: ClusterIntent,
     inventory: typing.Container[str],
@@ -171,7 +173,7 @@ def closed(
     return tuple(dict.fromkeys(filter(None, found)))
 
 
-def pauses(rolls: typing.Iterable[PoolPlan], stand: Stand, intent: ClusterIntent) -> tuple[HealthCheck, ...]:
+def pauses(rolls: typing.Iterable[PoolPlan], stand: GateInputs, intent: ClusterIntent) -> tuple[HealthCheck, ...]:
     """Return the health checks that are paused while MachineConfigPools roll."""
     names = {name for roll in rolls if roll.machines for name in roll.nodes} if intent.pause_health_checks else set()
     watchers = [watching(node, stand.health_checks) for node in stand.nodes if node.name in names]

@@ -14,9 +14,9 @@ from ..._model.operators import (
     NFD,
     NFD_LABELS,
     TRAINER,
-    Chart,
     Needed,
     Operator,
+    OperatorChart,
     OperatorsSeen,
 )
 from ..._model.stack import Controller
@@ -49,7 +49,7 @@ def how_to_install(operator: Operator, olm: bool = False) -> str:
     return operator.by_hand
 
 
-def helm_install(chart: Chart) -> str:
+def helm_install(chart: OperatorChart) -> str:
     repository = f" --repo {chart.repository}" if chart.repository else ""
     return (
         f"helm install --create-namespace -n {chart.namespace}{repository} --version {chart.version} {chart.release}"

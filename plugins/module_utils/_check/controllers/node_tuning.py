@@ -25,7 +25,7 @@ CONTROL_PLANE = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Looked:
+class TuningState:
     """The state of the operator at one time.
 
     :ivar invalid: why the operator does not take the Tuned; empty: it does
@@ -72,7 +72,9 @@ def refused_by(
     return "", ""
 
 
-def setting_of(name: str, data: str, selector: typing.Mapping[str, str], seen: Looked, seconds: float) -> NodeSetting:
+def setting_of(
+    name: str, data: str, selector: typing.Mapping[str, str], seen: TuningState, seconds: float
+) -> NodeSetting:
     """Return the state of the settings on one node.
 
     :param data: text of our profile

@@ -249,7 +249,7 @@ def _to_infiniband(hcas: typing.Sequence[Hca]) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Trouble:
+class PortTrouble:
     """:ivar known: the state was read"""
 
     measured: str
@@ -258,46 +258,46 @@ class Trouble:
     known: bool = True
 
 
-def trouble(port: Port) -> typing.Optional[Trouble]:
+def trouble(port: Port) -> typing.Optional[PortTrouble]:
     """Return the problem that keeps a port from use; None when it is in use."""
     seen = f"{port.state or 'state unread'}, {port.physical_state or 'link unread'}"
     if port.state is None or port.physical_state is None:
-        return Trouble(
+        return PortTrouble(
             seen, "The port's state could not be read.", "See the finding discover.read of this node.", known=False
         )
     if port.physical_state == "Disabled":
-        return Trouble(
+        return PortTrouble(
             seen,
             "The port is switched off by hand or by the subnet manager.",
             "Switch it on: ibportstate, or the switch's own tool for the far end.",
         )
     if port.physical_state in ("Polling", "Sleep", "PortConfigurationTraining"):
-        return Trouble(
+        return PortTrouble(
             seen,
             "The port looks for a partner and finds none: no cable, a bad cable or transceiver, or the far port is "
             "off.",
             "Check the cable and the switch port at its other end.",
         )
     if port.physical_state != "LinkUp":
-        return Trouble(
+        return PortTrouble(
             seen,
             "The link is up and down, or under test.",
             "Replace the cable or transceiver; see the port's error counters.",
         )
     if port.state == "INIT" and port.sm_lid is None:
-        return Trouble(
+        return PortTrouble(
             f"{seen}, no subnet manager",
             "The link is up, but no subnet manager has given the port a LID.",
             "Start a subnet manager on this fabric: opensm on a server, UFM, or the switch's own.",
         )
     if port.state != "ACTIVE":
-        return Trouble(
+        return PortTrouble(
             seen,
             "A subnet manager knows the port and has not made it active.",
             "See the subnet manager's log for this port.",
         )
     if port.lid is None or port.sm_lid is None:
-        return Trouble(
+        return PortTrouble(
             f"{seen}, LID {port.lid or 0}, SM LID {port.sm_lid or 0}",
             "The port is active without a LID.",
             "Read again; see the subnet manager's log.",

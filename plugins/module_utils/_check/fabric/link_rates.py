@@ -12,7 +12,7 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..fleet.hcas_of_fabric import Membership
 from ..fleet.places import Ends, could_be, end_of
-from .links_in_scope import Way
+from .links_in_scope import LinksInScope
 from .names import Names
 from .uplinks import _usual, switch_links
 
@@ -74,7 +74,7 @@ def check_hca_rates(
 
 
 def check_switch_rates(
-    fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names, way: Way
+    fabric: Fabric, topology: Topology, capabilities: typing.Optional[SeenCapabilities], names: Names, way: LinksInScope
 ) -> list[Finding]:
     """Report a link between switches below what its ends can do; without that knowledge, below most of the others.
     Links of others alone are left out."""

@@ -20,7 +20,7 @@ from ..fleet.places import End, end_of
 ALL_PORTS = 255
 
 
-class Way:
+class LinksInScope:
     """The ports that matter to the fabric: those of its HCAs, and of the links between switches that its traffic may
     take.
 

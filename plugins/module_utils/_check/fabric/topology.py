@@ -17,7 +17,7 @@ from ..fleet.host_names import host_of, owners
 from ..fleet.places import Ends, far_ends
 from .cabling import check_rails
 from .link_rates import check_hca_rates, check_switch_rates
-from .links_in_scope import Way
+from .links_in_scope import LinksInScope
 from .names import MOST, FabricFacts, Names, some
 from .uplinks import check_uplinks
 
@@ -36,7 +36,7 @@ def check_topology(
 ) -> list[Finding]:
     """Check all that the topology of a fabric shows. What passes is summed up by node or fabric: ten thousand hosts
     must stay readable."""
-    names, ends, way = Names(topology), far_ends(topology), Way(membership, topology)
+    names, ends, way = Names(topology), far_ends(topology), LinksInScope(membership, topology)
     return [
         _describe(fabric, topology),
         *_check_hcas(fabric, membership, ends, names),

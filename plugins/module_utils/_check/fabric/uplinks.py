@@ -12,7 +12,7 @@ import typing
 from ..._model.fabric import Link, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
-from .links_in_scope import Way
+from .links_in_scope import LinksInScope
 from .names import Names, some
 
 #: at each link of a leaf, when leaves are compared; that of a fabric in pods is looked at once
@@ -26,7 +26,7 @@ def switch_links(topology: Topology) -> list[Link]:
     return [link for link in topology.links if link.a.kind == "Switch" and link.b.kind == "Switch"]
 
 
-def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: Way) -> list[Finding]:
+def check_uplinks(fabric: Fabric, topology: Topology, names: Names, way: LinksInScope) -> list[Finding]:
     """Report a leaf with fewer links to other switches than the intent says, else than most of the leaves that share a
     switch with it.
 

@@ -23,7 +23,7 @@ _MOST = 8
 
 
 @dataclasses.dataclass(frozen=True)
-class Claim:
+class LidClaim:
     """A LID that ports tell and that is not theirs, or of which it is not known whose it is.
 
     :ivar ports: those of which it is not proven that they have it
@@ -51,7 +51,9 @@ class _ClaimedPort:
         return "{} {} port {}".format(*self.key)
 
 
-def false_claims(membership: Membership, nodes: Nodes, subnets: Subnets, topologies: Topologies) -> tuple[Claim, ...]:
+def false_claims(
+    membership: Membership, nodes: Nodes, subnets: Subnets, topologies: Topologies
+) -> tuple[LidClaim, ...]:
     """Return the LIDs that several ports of one subnet tell, and those that the topology shows at another port, in the
     order of the LIDs.
 
@@ -70,7 +72,7 @@ def false_claims(membership: Membership, nodes: Nodes, subnets: Subnets, topolog
             wrong = [port for port in ports if port not in proven] if len(proven) == 1 else ports
         if wrong:
             claims.append(
-                Claim(lid, tuple(port.key for port in wrong), f"{_says(ports, lid)}{shown.words(lid, wrong)}")
+                LidClaim(lid, tuple(port.key for port in wrong), f"{_says(ports, lid)}{shown.words(lid, wrong)}")
             )
     return tuple(claims)
 

@@ -10,7 +10,7 @@ import typing
 
 from ..._model.device_claims import MOST_OF_NODE, DeviceClaim, DeviceClaims, DeviceRequest, PodClaim, Use
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.job import Container, JobSurroundings, PodTemplate, Workload
+from ..._model.job import JobSurroundings, JobWorkload, PodContainer, PodTemplate
 from ..._model.text import folded
 from ..._parse.kubernetes import device_claims as parse
 from ..._parse.kubernetes.resource import Resource
@@ -42,7 +42,7 @@ def add_cluster(known: DeviceClaims, world: typing.Optional[JobSurroundings]) ->
     return DeviceClaims(claims, classes, unread, world.device_slices or (), world.device_errors)
 
 
-def with_uses(job: Workload, known: DeviceClaims) -> Workload:
+def with_uses(job: JobWorkload, known: DeviceClaims) -> JobWorkload:
     """Return the job with what the claims of each container bring it."""
     templates = []
     for template in job.templates:
@@ -53,8 +53,8 @@ def with_uses(job: Workload, known: DeviceClaims) -> Workload:
 
 
 def _with_uses(
-    container: Container, claims: typing.Mapping[str, PodClaim], namespace: str, known: DeviceClaims
-) -> Container:
+    container: PodContainer, claims: typing.Mapping[str, PodClaim], namespace: str, known: DeviceClaims
+) -> PodContainer:
     taken = (item for item in container.device_claims if item.name in claims)
     uses = (use for item in taken for use in _uses(namespace, claims[item.name], known, item.request))
     return dataclasses.replace(container, claimed=tuple(dict.fromkeys(uses)))

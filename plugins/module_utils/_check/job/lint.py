@@ -16,7 +16,7 @@ import typing
 from ..._model.boundary.form import shown
 from ..._model.device_claims import DeviceClaims
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.job import JobObjects, JobSurroundings, PodTemplate, Workload
+from ..._model.job import JobObjects, JobSurroundings, JobWorkload, PodTemplate
 from ..._model.load import Hints
 from ..._parse.job.manifest import RUNTIMES, is_job
 from ..._parse.job.manifest import workload as parse
@@ -134,7 +134,7 @@ def _name(resource: Resource) -> str:
 
 
 def _lint_job(
-    job: Workload, world: typing.Optional[JobSurroundings], hints: Hints, known: DeviceClaims
+    job: JobWorkload, world: typing.Optional[JobSurroundings], hints: Hints, known: DeviceClaims
 ) -> typing.Iterator[Finding]:
     scopes = [Scope(job, template, world, hints) for template in job.templates]
     yield _framework(job)
@@ -171,7 +171,7 @@ def _lint_job(
         yield from check_claims(job, scopes, world)
 
 
-def _framework(job: Workload) -> Finding:
+def _framework(job: JobWorkload) -> Finding:
     expected = "pods that are told of each other"
     if not job.lost:
         return ok("job.framework", job.subject, "nothing speaks against it", expected)

@@ -21,7 +21,7 @@ from ..fleet.hcas_of_fabric import resolve
 
 
 @dataclasses.dataclass(frozen=True)
-class Ground:
+class NicMapInputs:
     """The data with which a map is compared.
 
     :ivar netdevs: all netdevs of each node that was read
@@ -55,7 +55,7 @@ def ground_of(
     fabric: typing.Optional[Fabric],
     hcas: typing.Mapping[str, ObservedHcas],
     subnets: typing.Mapping[str, ObservedSubnets],
-) -> Ground:
+) -> NicMapInputs:
     """Return the data with which a map is compared, from the answers of the nodes.
 
     :param fabric: None where the map is of a network that the intent does not have
@@ -64,17 +64,17 @@ def ground_of(
     unread = {name: item.error or "no answer" for name, item in hcas.items() if item.value is None}
     netdevs = {name: tuple(netdev.name for hca in node.hcas for netdev in hca.netdevs) for name, node in read.items()}
     if fabric is None or fabric.ipam is None:
-        return Ground(netdevs, unread)
+        return NicMapInputs(netdevs, unread)
     members, why = members_of(fabric, hcas, subnets)
     try:
         pool = pool_of(fabric.ipam)
     except RangeError:
         pool = None  # stage validate says why
     unread.update({fabric.name: why} if why else {})
-    return Ground(netdevs, unread, members, pool if isinstance(pool, Pool) else None, fabric.ipam.gateway or "")
+    return NicMapInputs(netdevs, unread, members, pool if isinstance(pool, Pool) else None, fabric.ipam.gateway or "")
 
 
-def lint(name: str, found: NicMap, ground: Ground) -> tuple[Finding, ...]:
+def lint(name: str, found: NicMap, ground: NicMapInputs) -> tuple[Finding, ...]:
     """Return findings on a map, one at least for each rule.
 
     :param name: of the map, for a reader
@@ -117,7 +117,7 @@ def _read(name: str, found: NicMap) -> typing.Iterator[Finding]:
         yield ok("nic_map.read", name, f"{len(found.lines)} lines", expected)
 
 
-def _netdevs(name: str, lines: typing.Sequence[NicLine], ground: Ground) -> typing.Iterator[Finding]:
+def _netdevs(name: str, lines: typing.Sequence[NicLine], ground: NicMapInputs) -> typing.Iterator[Finding]:
     """Each line has its interface, and each interface of the fabric its line."""
     check, expected, wrong, hints = "nic_map.netdevs", "an interface of the node", 0, Hints()
     for line in lines:
@@ -252,7 +252,7 @@ def _peers(name: str, lines: typing.Sequence[NicLine]) -> typing.Iterator[Findin
         yield ok(check, name, f"{', '.join(sorted(everything))} on {len(interfaces)} nodes", expected)
 
 
-def _addresses(name: str, found: NicMap, ground: Ground) -> typing.Iterator[Finding]:
+def _addresses(name: str, found: NicMap, ground: NicMapInputs) -> typing.Iterator[Finding]:
     check, pool = "nic_map.range", ground.pool
     if pool is None:
         return

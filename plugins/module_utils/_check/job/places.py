@@ -8,7 +8,7 @@ import collections
 import typing
 
 from ..._model.findings import FAIL, WARN, Finding, ok
-from ..._model.job import JobSurroundings, Workload
+from ..._model.job import JobSurroundings, JobWorkload
 from ..._model.kubernetes import ClusterNode
 from ..._model.load import Hints
 from ..._model.text import folded
@@ -166,7 +166,7 @@ def _of_one_node(subject: str, rooms: typing.Mapping[str, int], places: int, pod
     )
 
 
-def check_claims(job: Workload, scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
+def check_claims(job: JobWorkload, scopes: typing.Sequence[Scope], world: JobSurroundings) -> typing.Iterator[Finding]:
     """Check that PersistentVolumeClaims are there, bound, and can be mounted by all pods."""
     known = {item.name: item for item in world.claims}
     pods = sum(scope.template.count for scope in scopes)

@@ -14,7 +14,7 @@ import typing
 
 from ..._model.disruption import LabelSelector
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
-from ..._model.job import JobSurroundings, Workload
+from ..._model.job import JobSurroundings, JobWorkload
 from ..._model.load import nearest
 from ..._model.operators import OF_JOB, OPERATORS
 from ..._model.stack import ClusterQueue, Stack
@@ -82,7 +82,7 @@ def _read(stack: Stack) -> Finding:
     return describe_unread("stack.read", "cluster", stack.errors, "Give the user the rights of docs/job.md.")
 
 
-def _needed(job: Workload, world: JobSurroundings) -> typing.Iterator[str]:
+def _needed(job: JobWorkload, world: JobSurroundings) -> typing.Iterator[str]:
     amounts = {name for template in job.templates for container in template.containers for name in container.limits}
     requested = {request.full_name for template in job.templates for request in template.networks}
     kinds = {kind for item in world.attachments if item.name in requested for kind in item.kinds}
@@ -153,7 +153,7 @@ def _operator(operator: str, stack: Stack) -> typing.Iterator[Finding]:
 # Kueue
 
 
-def _queue(job: Workload, stack: Stack) -> typing.Iterator[Finding]:
+def _queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
     check_id, subject, expected = (
         "stack.queue",
         f"{job.subject} queue {job.queue}",
@@ -231,7 +231,7 @@ def _queue(job: Workload, stack: Stack) -> typing.Iterator[Finding]:
         yield ok(check_id, subject, f"LocalQueue {local.name}, ClusterQueue {queue.name}", expected)
 
 
-def _quotas(job: Workload, subject: str, queue: ClusterQueue) -> typing.Iterator[Finding]:
+def _quotas(job: JobWorkload, subject: str, queue: ClusterQueue) -> typing.Iterator[Finding]:
     """Each resource must be covered, and one flavor must have room for all pods."""
     expected = "a quota for each resource that the job asks for"
     for name, amount in sorted(_demand(job).items()):
@@ -273,7 +273,7 @@ def _quotas(job: Workload, subject: str, queue: ClusterQueue) -> typing.Iterator
                 )
 
 
-def _demand(job: Workload) -> dict[str, decimal.Decimal]:
+def _demand(job: JobWorkload) -> dict[str, decimal.Decimal]:
     """Return the resources that all pods of a job request."""
     found: dict[str, decimal.Decimal] = collections.defaultdict(decimal.Decimal)
     for template in job.templates:

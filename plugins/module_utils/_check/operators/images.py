@@ -34,7 +34,7 @@ _EDIT = "have an admin of the cluster change spec.registrySources: oc edit image
 
 
 @dataclasses.dataclass(frozen=True)
-class Way:
+class PullPath:
     """From where a node pulls an image.
 
     :ivar mirrors: names of the image on the mirrors that will be tried, in their order
@@ -138,7 +138,7 @@ def _rejected(subject: str, named: str, name: ImageReference, seen: ImageFacts) 
     return None
 
 
-def _pulled(subject: str, named: str, name: ImageReference, seen: Way) -> Finding:
+def _pulled(subject: str, named: str, name: ImageReference, seen: PullPath) -> Finding:
     own, mirrors = name.host or "a registry that the node searches", ", else ".join(seen.mirrors)
     if seen.mirrors:
         return ok(
@@ -161,7 +161,7 @@ def _pulled(subject: str, named: str, name: ImageReference, seen: Way) -> Findin
     return ok("operators.image", subject, f"from {own} itself: no rule names a mirror", _EXPECTED)
 
 
-def _unfit(named: str, name: ImageReference, seen: Way) -> tuple[str, str]:
+def _unfit(named: str, name: ImageReference, seen: PullPath) -> tuple[str, str]:
     """Return why no mirror will be tried, though a rule fits the repository; and what to do."""
     fitting = [rule for rule in seen.rules if rule.form == name.form]
     other = "tag" if name.form == "digest" else "digest"
@@ -195,7 +195,7 @@ def _unfit(named: str, name: ImageReference, seen: Way) -> tuple[str, str]:
     return why, f"{add}."
 
 
-def way(name: ImageReference, seen: ImageFacts) -> Way:
+def way(name: ImageReference, seen: ImageFacts) -> PullPath:
     """Return the mirrors and sources that registries.conf gives for a name."""
     lists = seen.registries
     # one whose mirrors are its source is no rule
@@ -224,7 +224,7 @@ def way(name: ImageReference, seen: ImageFacts) -> Way:
         if mirror != scope
     ]
     usable = (mirror for mirror in dict.fromkeys(mirrors) if not shut(entry(mirror)))
-    return Way(
+    return PullPath(
         tuple(usable), not shut(scope), scope, tuple(rule for rule in rules if fits(rule.source, name.repository))
     )
 

@@ -19,7 +19,7 @@ from ..._model.hca import Hca
 from ..._model.intent import Fabric
 from ..._model.platform import PciEvidence
 from ..fleet import why_no_sriov
-from .bmc import Told, decide, explain
+from .bmc import BmcReport, decide, explain
 
 EXPECTED = "VFs, or room for them"
 _ADDRESS = re.compile(r"\A[0-9a-f]+:([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])\Z")
@@ -38,7 +38,7 @@ def check(
     hca: Hca,
     function: PciEvidence,
     kernel_arguments: typing.Sequence[str],
-    said: typing.Optional[Told] = None,
+    said: typing.Optional[BmcReport] = None,
 ) -> typing.Iterator[Finding]:
     """One finding; none where the function offers no VF, or nobody knows: that is for platform.sriov to say.
 

@@ -32,7 +32,7 @@ _SETTLES = "rdma_cluster.bios with platform_settle: true does all of it, node af
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class BmcReport:
     """The request to the BMC of a node, and its answer.
 
     :ivar error: why it says nothing, or nothing that is of the node
@@ -54,7 +54,7 @@ class Told:
 
 def told(
     name: str, observed: typing.Optional[ObservedBios], claims: Claims, wishes: Wanted, functions: bool
-) -> typing.Optional[Told]:
+) -> typing.Optional[BmcReport]:
     """Return the answer of the BMC of a node; None where the inventory names none. The BIOS of a machine that is not
     proven to be the node says nothing of the node.
 
@@ -65,18 +65,18 @@ def told(
     if observed is None:
         return None
     if observed.error is not None or observed.value is None:
-        return Told((observed.error or "empty answer").rstrip("."), wishes=frozenset(wishes))
+        return BmcReport((observed.error or "empty answer").rstrip("."), wishes=frozenset(wishes))
     verdict = claims.judge(name, observed.value.identity, observed.value.asserted)
     if verdict.refused:
-        return Told(verdict.why, observed.value, wishes=frozenset(wishes), verdict=verdict)
+        return BmcReport(verdict.why, observed.value, wishes=frozenset(wishes), verdict=verdict)
     # a wish for a BIOS without VFs proves none
     wanted = {**_NEEDED, **wishes, **{key: _NEEDED[key] for key in _FOR_FUNCTIONS}} if functions else wishes
-    return Told(
+    return BmcReport(
         "", observed.value, {state.key: state for state in states(observed.value, wanted)}, frozenset(wishes), verdict
     )
 
 
-def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
+def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
     """Return a finding about an HCA that the node leaves open, by its BMC: only what could not be read is decided so,
     and never what contradicts itself."""
     if said is None:
@@ -98,7 +98,7 @@ def decide(finding: Finding, said: typing.Optional[Told]) -> Finding:
     return dataclasses.replace(finding, why=f"{finding.why} Nor does its BMC tell: {why}.")
 
 
-def explain(finding: Finding, said: typing.Optional[Told], *keys: Key) -> Finding:
+def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> Finding:
     """Return a finding about harm that the node shows, with what its BMC says of the settings that lead to it.
 
     :param keys: those settings; that of VFs without any
@@ -139,7 +139,7 @@ def proven(findings: typing.Iterable[Finding], ari: bool) -> frozenset[Key]:
 
 
 def check(
-    name: str, said: typing.Optional[Told], wishes: Wanted, findings: typing.Sequence[Finding], ari: bool = False
+    name: str, said: typing.Optional[BmcReport], wishes: Wanted, findings: typing.Sequence[Finding], ari: bool = False
 ) -> typing.Iterator[Finding]:
     """About the BMC of a node: what the intent asks of the BIOS, and what contradicts the proof of VFs.
 
@@ -227,7 +227,9 @@ def _of_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
     )
 
 
-def _status(state: BiosState, said: Told, told_of: typing.Container[str], by_node: bool) -> typing.Optional[Status]:
+def _status(
+    state: BiosState, said: BmcReport, told_of: typing.Container[str], by_node: bool
+) -> typing.Optional[Status]:
     """None where there is nothing to say, or where another finding says it.
 
     :param told_of: ``iommu``, ``sriov``: what the node does not prove, so that a finding about it tells what the BMC
@@ -246,7 +248,7 @@ def _status(state: BiosState, said: Told, told_of: typing.Container[str], by_nod
     return None if silent else WARN
 
 
-def _is_left_open(state: BiosState, said: Told) -> bool:
+def _is_left_open(state: BiosState, said: BmcReport) -> bool:
     """Return whether the BIOS does not say if a setting is on that shall be: it has no such attribute, or one that says
     ``Auto``. What waits for a reset is not."""
     waits = any(
@@ -275,11 +277,11 @@ def _whys(bad: typing.Iterable[BiosState]) -> str:
     return "; ".join(state.why.rstrip(".") for state in bad)
 
 
-def _remedies(said: Told, bad: typing.Iterable[BiosState]) -> str:
+def _remedies(said: BmcReport, bad: typing.Iterable[BiosState]) -> str:
     return " ".join(dict.fromkeys(_remedy(said, state) for state in bad))
 
 
-def _remedy(said: Told, state: BiosState) -> str:
+def _remedy(said: BmcReport, state: BiosState) -> str:
     if state.state == "pending":
         if said.bios.jobs == ():
             return (

@@ -140,7 +140,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     )
 
 
-def groups(intent: Intent, facts: Facts) -> tuple[firmware.Group, ...]:
+def groups(intent: Intent, facts: Facts) -> tuple[firmware.HcaModel, ...]:
     """HCAs of one model on the fabrics that make VFs, and whose firmware is odd: what ``platform.firmware`` tells
     of."""
     memberships, fleet = _compared(intent, facts)
@@ -185,7 +185,7 @@ def _check_node(
     intent: Intent,
     memberships: typing.Mapping[str, Membership],
     fleet: firmware.Fleet,
-    said: typing.Optional[bmc.Told],
+    said: typing.Optional[bmc.BmcReport],
 ) -> list[Finding]:
     findings = [*_check_read(name, platform), bmc.explain(_check_iommu(name, platform), said, "iommu")]
     evidence = {function.address: function for function in platform.functions}

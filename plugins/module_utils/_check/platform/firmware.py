@@ -17,11 +17,11 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.firmware import (
     VENDOR,
+    FirmwareSetting,
     HcaFirmware,
     NicDevice,
     NicDevices,
     ObservedFirmware,
-    Setting,
     number,
     same,
     way_of_reset,
@@ -57,7 +57,7 @@ class _Objection(typing.NamedTuple):
 _GRAVEST: tuple[Status, ...] = (FAIL, UNKNOWN, WARN)
 
 
-class Wish(typing.NamedTuple):
+class DesiredSetting(typing.NamedTuple):
     """A setting that is wanted.
 
     :ivar least: more will do
@@ -80,7 +80,7 @@ class Wish(typing.NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Odd:
+class DifferingValue:
     """A value of an HCA that differs from most of its model.
 
     :ivar what: firmware, or the name of a setting
@@ -95,7 +95,7 @@ class Odd:
 
 
 @dataclasses.dataclass(frozen=True)
-class Group:
+class HcaModel:
     """HCAs of one model.
 
     :ivar hcas: node and name of each
@@ -104,7 +104,7 @@ class Group:
 
     model: str
     hcas: tuple[tuple[str, str], ...]
-    odd: typing.Mapping[tuple[str, str], tuple[Odd, ...]]
+    odd: typing.Mapping[tuple[str, str], tuple[DifferingValue, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -267,22 +267,24 @@ def _version(hca: Hca, fleet: Fleet) -> typing.Iterator[_Objection]:
         yield _Objection(WARN, f"firmware {odd.value}", f"firmware {odd.usual}", why, remedy)
 
 
-def wishes(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator[Wish]:
+def wishes(fabric: Fabric, seen: HcaFirmware, intent: Intent) -> typing.Iterator[DesiredSetting]:
     """Return the settings that the fabric needs and the intent asks for, by their names in this firmware."""
     each = seen.setting("PF_NUM_OF_VF_VALID")
     name = "PF_NUM_OF_VF" if each is not None and number(each.next) == 1 else "NUM_OF_VFS"
-    yield Wish("SRIOV_EN", "True")
-    yield Wish(name, str(fabric.virtual_functions), least=True)
+    yield DesiredSetting("SRIOV_EN", "True")
+    yield DesiredSetting(name, str(fabric.virtual_functions), least=True)
     if (intent.cluster.firmware.num_of_vfs or 0) > fabric.virtual_functions:
-        yield Wish(name, str(intent.cluster.firmware.num_of_vfs), least=True, needed=False)
+        yield DesiredSetting(name, str(intent.cluster.firmware.num_of_vfs), least=True, needed=False)
     # a card with one setting has one port; with several, function 0 has the first
     port = int(seen.address[-1:] or "0") + 1 if seen.setting(f"{_PORTS}2") else 1
-    yield Wish(f"{_PORTS}{port}", "IB" if is_infiniband(fabric) else "ETH")
+    yield DesiredSetting(f"{_PORTS}{port}", "IB" if is_infiniband(fabric) else "ETH")
     for wished, value in intent.cluster.firmware.settings().items():
-        yield Wish(wished, value, needed=False)
+        yield DesiredSetting(wished, value, needed=False)
 
 
-def in_force(wish: Wish, setting: Setting, fabric: Fabric, function: PciEvidence) -> typing.Optional[bool]:
+def in_force(
+    wish: DesiredSetting, setting: FirmwareSetting, fabric: Fabric, function: PciEvidence
+) -> typing.Optional[bool]:
     """Return whether a desired setting is in force: VFs that are offered prove their settings, whatever a tool says.
     None where it is not known."""
     needed = int(wish.value) if wish.least else fabric.virtual_functions
@@ -377,7 +379,7 @@ def _unread_wishes(
         )
 
 
-def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: Wish) -> str:
+def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: DesiredSetting) -> str:
     """Describe how to make a setting, by the component that makes it there."""
     if nic is not None and nic.configured:
         return (
@@ -410,28 +412,28 @@ def _odd(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.It
         )
 
 
-def _odd_version(hca: Hca, fleet: Fleet) -> typing.Optional[Odd]:
+def _odd_version(hca: Hca, fleet: Fleet) -> typing.Optional[DifferingValue]:
     if {"fw_ver", "board_id"} & set(hca.unread):
         return None
     counts, usual = _usual(hca, fleet)
     if hca.firmware is None or usual is None or hca.firmware == usual:
         return None
-    return Odd("firmware", hca.firmware, usual, counts[usual], sum(counts.values()))
+    return DifferingValue("firmware", hca.firmware, usual, counts[usual], sum(counts.values()))
 
 
-def _odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> list[Odd]:
+def _odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> list[DifferingValue]:
     model, odd = _model(hca), []
     for setting in seen.settings if model is not None else ():
         counts = fleet.values.get((fabric, model, setting.name), {}) if model is not None and _compared(setting) else {}
         usual = max(counts, key=lambda value: (counts[value], value)) if counts else ""
         if counts and not same(_in_force(setting), usual):
-            odd.append(Odd(setting.name, _in_force(setting), usual, counts[usual], sum(counts.values())))
+            odd.append(DifferingValue(setting.name, _in_force(setting), usual, counts[usual], sum(counts.values())))
     return odd
 
 
-def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[Group, ...]:
+def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[HcaModel, ...]:
     """HCAs of one model on the fabrics, and what is odd on which of them."""
-    hcas: dict[_Model, dict[tuple[str, str], dict[Odd, None]]] = {}
+    hcas: dict[_Model, dict[tuple[str, str], dict[DifferingValue, None]]] = {}
     for membership in memberships:
         for node, members in membership.members.items():
             for hca in (member.hca for member in members):
@@ -444,7 +446,7 @@ def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[Grou
                     ]
                     hcas.setdefault(model, {}).setdefault((node, hca.name), {}).update(dict.fromkeys(odd))
     return tuple(
-        Group(
+        HcaModel(
             f"{vendor}:{device}, PSID {board or 'unknown'}",
             tuple(found),
             {hca: tuple(odd) for hca, odd in found.items() if odd},
@@ -524,16 +526,16 @@ def _host(node: str) -> str:
     return node if short.isdigit() or ":" in node else short
 
 
-def _compared(setting: Setting) -> bool:
+def _compared(setting: FirmwareSetting) -> bool:
     return not setting.name.startswith(_PORTS) and bool(_in_force(setting))
 
 
-def _in_force(setting: Setting) -> str:
+def _in_force(setting: FirmwareSetting) -> str:
     """Of firmware that does not say what is in force, what is set."""
     return setting.current or setting.next or ""
 
 
-def _values_of(setting: Setting) -> str:
+def _values_of(setting: FirmwareSetting) -> str:
     if setting.current is None or not setting.pending:
         return f"{setting.name} {setting.next}"
     return f"{setting.name} {setting.current}, after a reset {setting.next}"

@@ -22,12 +22,12 @@ from ..._model.reachability import ObservedPings, ObservedServers, PingPlan
 from ..._schedule.coverage import coverage
 from ..fleet import answers
 from ..fleet.hcas_of_fabric import Membership, resolve
-from ..fleet.lids import Claim, Key, false_claims
+from ..fleet.lids import Key, LidClaim, false_claims
 from ..fleet.places import by_leaf, places
 from ..fleet.routes import coverage_finding, ways_of
 from ..fleet.suspects import suspects, trial
 from .accused import check_suspects
-from .pairs import Pair, Port, find_pairs, judge_pairs, servers_gone
+from .pairs import Pair, PingPort, find_pairs, judge_pairs, servers_gone
 from .ports import judge_port
 
 #: of which a finding says with which probability it would have been seen
@@ -161,7 +161,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
 
 
 def _check_fabric(
-    fabric: Fabric, membership: Membership, facts: Facts, claims: typing.Mapping[Key, Claim]
+    fabric: Fabric, membership: Membership, facts: Facts, claims: typing.Mapping[Key, LidClaim]
 ) -> list[Finding]:
     """:param claims: of the ports of which it is not proven that they have their LID"""
     ports = _ports(membership, facts)
@@ -178,12 +178,12 @@ def _check_fabric(
                 "See the findings of stage fabric.",
             )
         ]
-    strays: dict[Port, list[int]] = {}
+    strays: dict[PingPort, list[int]] = {}
     pairs = find_pairs(
         ports, facts.plan, facts.pings, servers_gone(ports, facts.servers, facts.stopped), strays, claims
     )
-    as_client: dict[Port, list[Pair]] = {port: [] for port in ports}
-    as_server: dict[Port, list[Pair]] = {port: [] for port in ports}
+    as_client: dict[PingPort, list[Pair]] = {port: [] for port in ports}
+    as_server: dict[PingPort, list[Pair]] = {port: [] for port in ports}
     for pair in pairs:
         as_client[pair.client].append(pair)
         as_server[pair.server].append(pair)
@@ -208,10 +208,10 @@ def _check_fabric(
     ]
 
 
-def _ports(membership: Membership, facts: Facts) -> list[Port]:
+def _ports(membership: Membership, facts: Facts) -> list[PingPort]:
     where = places(membership, facts.topologies)
     return [
-        Port(
+        PingPort(
             name,
             member.hca.rdma_device or "",
             member.port.number,
@@ -227,7 +227,7 @@ def _ports(membership: Membership, facts: Facts) -> list[Port]:
 
 
 def _judge_scope(
-    fabric: Fabric, ports: typing.Sequence[Port], as_client: typing.Mapping[Port, typing.Sequence[Pair]]
+    fabric: Fabric, ports: typing.Sequence[PingPort], as_client: typing.Mapping[PingPort, typing.Sequence[Pair]]
 ) -> Finding:
     """Report how many pairs were tested. Other findings judge the pairs."""
     partners = max(len(asked) for asked in as_client.values())

@@ -9,18 +9,18 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.text import folded
-from ..fleet.lids import Claim
-from .pairs import Pair, Port
+from ..fleet.lids import LidClaim
+from .pairs import Pair, PingPort
 from .partitions import remedy_of, status_of
 
 
 def judge_port(
     fabric: Fabric,
-    port: Port,
+    port: PingPort,
     as_client: typing.Sequence[Pair],
     as_server: typing.Sequence[Pair],
     strays: typing.Sequence[int],
-    claim: typing.Optional[Claim] = None,
+    claim: typing.Optional[LidClaim] = None,
 ) -> Finding:
     """A port is proven when it was client and server at least once, and nothing of that failed.
 

@@ -95,7 +95,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def groups(facts: Facts) -> tuple[alike.Group, ...]:
+def groups(facts: Facts) -> tuple[alike.NodeGroup, ...]:
     """Return the nodes of one kind and what is odd on whom: what ``tuning.alike`` tells of, and rows of which another
     finding tells already."""
     return alike.groups(

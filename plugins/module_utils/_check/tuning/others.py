@@ -9,7 +9,7 @@ import typing
 
 from ..._model.hca import NodeHcas
 from ..._model.intent import Intent
-from ..._model.tuning import NodeTuning, Reading
+from ..._model.tuning import NodeTuning, RowReading
 from ..fleet.hcas_of_fabric import candidates
 
 
@@ -39,7 +39,7 @@ def _without(tuning: NodeTuning, others: set[str]) -> NodeTuning:
     )
 
 
-def _kept(readings: typing.Iterable[Reading], others: set[str]) -> typing.Iterator[Reading]:
+def _kept(readings: typing.Iterable[RowReading], others: set[str]) -> typing.Iterator[RowReading]:
     for reading in readings:
         where = tuple(name for name in reading.where if name not in others)
         if where or not reading.where:

@@ -19,11 +19,11 @@ from ..._model.profiles import is_infiniband, owns_rdma, traits
 from ..._model.text import folded, number_of
 from ..._model.tuning import NodeTuning, Roce
 from ..._model.tuning_rows.roce import BY_NVIDIA, BY_OPERATOR
-from ..._model.tuning_rows.row import Row, fits, rule_of
+from ..._model.tuning_rows.row import TuningRow, fits, rule_of
 from ..._model.tuning_rows.table import ROWS
 from ..fleet.hcas_of_fabric import resolve
 from ..fleet.vendors import NVIDIA, vendor_of
-from .rows import Nodes, Wanted, names, why_unread
+from .rows import ExpectedValue, Nodes, names, why_unread
 
 CHECK = "tuning.roce"
 _ROWS = tuple(row for row in ROWS if row.check == "roce")
@@ -72,10 +72,10 @@ def _of_others(finding: Finding) -> Finding:
     return dataclasses.replace(finding, remedy=remedy)
 
 
-def _wanted(intent: Intent, fabric: Fabric, row: Row) -> Wanted:
+def _wanted(intent: Intent, fabric: Fabric, row: TuningRow) -> ExpectedValue:
     tuning, roce = intent.cluster.tuning, fabric.roce or Roce()
     if row.name in tuning.expected:
-        return Wanted(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
+        return ExpectedValue(rule_of(tuning.expected[row.name]) or "", "fail", "the intent")
     rule = {
         "roce_trust": "dscp",
         "roce_pfc": str(roce.priority),
@@ -86,13 +86,13 @@ def _wanted(intent: Intent, fabric: Fabric, row: Row) -> Wanted:
         "mtu": f">={_LEAST_MTU}",
     }[row.name]
     if fabric.roce is not None:
-        return Wanted(
+        return ExpectedValue(
             rule, "warn" if row.name in (*_SHOWN_BY_SOME, "mtu") else "fail", f"roce of the fabric '{fabric.name}'"
         )
-    return Wanted(rule if tuning.profile != "none" else "", "warn", f"profile {tuning.profile}: {row.source}")
+    return ExpectedValue(rule if tuning.profile != "none" else "", "warn", f"profile {tuning.profile}: {row.source}")
 
 
-def _fits(row: Row, rule: str, value: str) -> bool:
+def _fits(row: TuningRow, rule: str, value: str) -> bool:
     """Of priorities and DSCP one among others will do, but no other priority may have PFC."""
     if row.name == "roce_ecn":
         return rule in _numbers(value)
@@ -111,7 +111,7 @@ def _numbers(text: str) -> set[str]:
 
 
 def _check_row(
-    intent: Intent, fabric: Fabric, row: Row, places: typing.Sequence[_Place], nodes: Nodes
+    intent: Intent, fabric: Fabric, row: TuningRow, places: typing.Sequence[_Place], nodes: Nodes
 ) -> typing.Iterator[Finding]:
     want = _wanted(intent, fabric, row)
     by_value: dict[str, list[_Place]] = {}
@@ -139,7 +139,7 @@ def _value(node: NodeTuning, row: str, hca: str) -> typing.Optional[str]:
     return next((reading.value for reading in node.rows.get(row, ()) if hca in reading.where), None)
 
 
-def _off(fabric: Fabric, row: Row, want: Wanted, off: _ByValue, count: int) -> typing.Iterator[Finding]:
+def _off(fabric: Fabric, row: TuningRow, want: ExpectedValue, off: _ByValue, count: int) -> typing.Iterator[Finding]:
     expected = f"{row.what}: {want.text}"
     for value, group in off.items():
         if want.level == "fail":
@@ -153,7 +153,7 @@ def _off(fabric: Fabric, row: Row, want: Wanted, off: _ByValue, count: int) -> t
 
 
 def _unread(
-    fabric: Fabric, row: Row, want: Wanted, unread: typing.Mapping[_Place, str], count: int
+    fabric: Fabric, row: TuningRow, want: ExpectedValue, unread: typing.Mapping[_Place, str], count: int
 ) -> typing.Iterator[Finding]:
     status: Status = UNKNOWN if want.level == "fail" and want.rule else WARN
     groups: dict[str, list[_Place]] = {}
@@ -171,7 +171,7 @@ def _unread(
         )
 
 
-def _sides(fabric: Fabric, row: Row, by_value: _ByValue, off: _ByValue) -> typing.Iterator[Finding]:
+def _sides(fabric: Fabric, row: TuningRow, by_value: _ByValue, off: _ByValue) -> typing.Iterator[Finding]:
     """NICs of one fabric that differ, unless that was told. PFC fails: a side that does not pause when the other one
     counts on it is worse than none."""
     if len(by_value) < 2:

@@ -22,7 +22,7 @@ from ..controllers.sync_errors import explain, with_cause
 from ..fleet import vendors, why_no_sriov
 from ..fleet.hcas_of_fabric import Membership, resolve
 from . import settings as vf_settings
-from .settings import Layers
+from .settings import FunctionReports
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,7 +141,7 @@ def _unresolved(membership: Membership) -> Finding:
 
 def _functions(
     fabric: Fabric, membership: Membership, name: str, node: NodeHcas, operators: typing.Optional[OperatorFacts]
-) -> tuple[Layers, ...]:
+) -> tuple[FunctionReports, ...]:
     state = next((state for state in operators.states if state.node == name), None) if operators else None
     unread = ""
     if state is None and (operators is None or operators.errors):
@@ -149,11 +149,11 @@ def _functions(
     result = []
     for member in membership.members.get(name, ()):
         vfs = tuple(hca for hca in node.hcas if member.hca.pci and hca.physical_function == member.hca.pci.address)
-        result.append(Layers(fabric, name, member.hca, vfs, state, unread))
+        result.append(FunctionReports(fabric, name, member.hca, vfs, state, unread))
     return tuple(result)
 
 
-def _members(fabric: Fabric, name: str, functions: typing.Sequence[Layers]) -> Finding:
+def _members(fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports]) -> Finding:
     expected = f"{fabric.select.hcas_per_node} physical functions"
     measured = folded([layers.hca.name for layers in functions]) or "none"
     if len(functions) == fabric.select.hcas_per_node:
@@ -170,7 +170,7 @@ def _members(fabric: Fabric, name: str, functions: typing.Sequence[Layers]) -> F
     )
 
 
-def _function(layers: Layers) -> list[Finding]:
+def _function(layers: FunctionReports) -> list[Finding]:
     """Return all findings on one physical function; without VFs there is but one thing to say."""
     findings = [_count(layers)]
     if not layers.vfs:
@@ -217,7 +217,7 @@ def _sync(fabric: Fabric, state: NodeState) -> Finding:
     )
 
 
-def _count(layers: Layers) -> Finding:
+def _count(layers: FunctionReports) -> Finding:
     wanted, in_kernel, desired, reported = (
         layers.fabric.virtual_functions,
         len(layers.vfs),
@@ -249,7 +249,7 @@ def _count(layers: Layers) -> Finding:
 
 
 def _wrong_layer(
-    layers: Layers, in_kernel: int, desired: typing.Optional[int], reported: typing.Optional[int]
+    layers: FunctionReports, in_kernel: int, desired: typing.Optional[int], reported: typing.Optional[int]
 ) -> tuple[str, str]:
     """Return the first layer, from the intent down to the kernel, that does not pass on what it was told."""
     wanted, sriov = layers.fabric.virtual_functions, layers.hca.sriov
@@ -319,7 +319,7 @@ def _wrong_layer(
     )
 
 
-def _driver(layers: Layers) -> Finding:
+def _driver(layers: FunctionReports) -> Finding:
     drivers = sorted({(vf.pci.driver if vf.pci else None) or "none" for vf in layers.vfs})
     expected = "one network driver"
     if len(drivers) == 1 and drivers[0] not in ("none", "vfio-pci"):
@@ -334,7 +334,7 @@ def _driver(layers: Layers) -> Finding:
     return Finding("virtual_functions.driver", layers.subject, FAIL, folded(drivers, 8), expected, why, remedy)
 
 
-def _report(layers: Layers) -> Finding:
+def _report(layers: FunctionReports) -> Finding:
     """Check that kernel and operator report the same functions, with the same drivers."""
     in_kernel = {vf.pci.address: vf.pci.driver for vf in layers.vfs if vf.pci}
     reported = {vf.address: vf.driver or None for vf in (layers.reported.vfs if layers.reported else ())}
@@ -368,7 +368,7 @@ def _driver_words(drivers: typing.Mapping[str, typing.Optional[str]], address: s
     return drivers[address] or "no driver" if address in drivers else "absent"
 
 
-def _rdma(layers: Layers) -> Finding:
+def _rdma(layers: FunctionReports) -> Finding:
     without = [vf for vf in layers.vfs if not vf.rdma_device and not (vf.held and vf.held.rdma_device)]
     measured, expected = (
         f"{len(layers.vfs) - len(without)} of {len(layers.vfs)}",
@@ -403,7 +403,9 @@ def _rdma(layers: Layers) -> Finding:
     return Finding("virtual_functions.rdma_device", layers.subject, FAIL, measured, expected, why, remedy)
 
 
-def _offer(intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence[Layers], facts: Facts) -> Finding:
+def _offer(
+    intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports], facts: Facts
+) -> Finding:
     """Check that the kubelet offers the functions."""
     resource, wanted = (
         f"{intent.cluster.resource_prefix}/{fabric.resource_name}",
@@ -437,7 +439,7 @@ def _offer(intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence
 
 
 def _why_not_offered(
-    resource: str, wanted: int, functions: typing.Sequence[Layers], node: ClusterNode
+    resource: str, wanted: int, functions: typing.Sequence[FunctionReports], node: ClusterNode
 ) -> tuple[str, str]:
     in_kernel = sum(len(layers.vfs) for layers in functions)
     if not functions:

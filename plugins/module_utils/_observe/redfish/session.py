@@ -55,7 +55,7 @@ class _Response(http.client.HTTPResponse):
         return super()._read_status()  # type: ignore[misc]
 
 
-class Answer(typing.NamedTuple):
+class BmcAnswer(typing.NamedTuple):
     status: int
     headers: http.client.HTTPMessage
     body: bytes
@@ -134,7 +134,7 @@ class Session:
             )
         return data
 
-    def _got(self, path: str) -> Answer:
+    def _got(self, path: str) -> BmcAnswer:
         """Return the answer with a resource, wherever on this BMC it is."""
         for _redirect in range(_REDIRECTS + 1):
             answer = self._answer("GET", path)
@@ -149,7 +149,7 @@ class Session:
         """Of a resource when it was read last; empty where it has none."""
         return self._etags.get(path, "")
 
-    def send(self, method: str, path: str, write: Write) -> Answer:
+    def send(self, method: str, path: str, write: Write) -> BmcAnswer:
         """Send a write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent
         again where the BMC says that it did not begin.
 
@@ -178,7 +178,7 @@ class Session:
             )
         return target
 
-    def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> Answer:
+    def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> BmcAnswer:
         """Return the answer to a request. It is sent again when the BMC is busy, unless it is an action, and a GET also
         when the connection broke."""
         what, busy = f"{method} {path}", _PUT_OFF[method]
@@ -206,7 +206,7 @@ class Session:
             self._sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
-    def _exchange(self, method: str, path: str, write: typing.Optional[Write]) -> Answer:
+    def _exchange(self, method: str, path: str, write: typing.Optional[Write]) -> BmcAnswer:
         with self._failures(f"{method} {path}"):
             connection = self._connection or self._connect()
             secure = typing.cast(Socket, connection.sock)
@@ -219,7 +219,7 @@ class Session:
             read = self._read(f"{method} {path}", response)
         if response.will_close:
             self._close()
-        return Answer(response.status, response.headers, read)
+        return BmcAnswer(response.status, response.headers, read)
 
     def _read(self, what: str, response: http.client.HTTPResponse) -> bytes:
         parts: list[bytes] = []

@@ -11,7 +11,7 @@ import typing
 from ..._model.text import ranges
 from ..._parse.node import tuning as parse
 from ..._parse.node.sysfs import number
-from ..sysfs import Reader
+from ..sysfs import SysfsReader
 from .rows import Rows
 
 _CPUS = "devices/system/cpu"
@@ -22,7 +22,7 @@ _NOT_HELD = 2_000_000_000
 _MODEL = re.compile(r"^(?:model name|CPU part|cpu)\s*:\s*(.{1,80}?)\s*$", re.MULTILINE)
 
 
-def read(rows: Rows, sysfs: Reader, proc: Reader, devices: Reader) -> None:
+def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader) -> None:
     """:param devices: /dev of the node"""
     rows.file("cpu_model", proc, "cpuinfo", _model)
     rows.file("cpus_online", sysfs, f"{_CPUS}/online", lambda text: ranges(parse.cpu_list(text)))
@@ -52,7 +52,7 @@ def read(rows: Rows, sysfs: Reader, proc: Reader, devices: Reader) -> None:
         _idle(rows, sysfs, folder, cpu, held)
 
 
-def _of_numa_nodes(rows: Rows, sysfs: Reader) -> None:
+def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
     """A kernel without NUMA shows no node."""
     rows.absent("numa_cpus")
     for name in sysfs.names(_NODES):
@@ -67,7 +67,7 @@ def _of_numa_nodes(rows: Rows, sysfs: Reader) -> None:
             )
 
 
-def _held(rows: Rows, devices: Reader) -> int:
+def _held(rows: Rows, devices: SysfsReader) -> int:
     """Microseconds of latency that somebody holds the CPUs to. To open the file asks for no less than what holds
     already."""
     before = len(devices.errors)
@@ -83,7 +83,7 @@ def _held(rows: Rows, devices: Reader) -> int:
     return _NOT_HELD
 
 
-def _idle(rows: Rows, sysfs: Reader, folder: str, cpu: int, held: int) -> None:
+def _idle(rows: Rows, sysfs: SysfsReader, folder: str, cpu: int, held: int) -> None:
     """Latency of the deepest state that the CPU may go to; a state that takes longer than what is held is never chosen
     (drivers/cpuidle/governor.c)."""
     before, deepest = len(sysfs.errors), None

@@ -12,7 +12,7 @@ import typing
 from ..._model.errors import ParseError
 from ..._parse.node import kernel_config, nvidia_smi
 from .. import command
-from ..sysfs import Reader
+from ..sysfs import SysfsReader
 from .rows import Rows
 
 _LIMIT_SECONDS = 60.0
@@ -40,7 +40,7 @@ _PROGRAMS = (
 )
 
 
-def read(rows: Rows, sysfs: Reader, host: str, addresses: typing.Sequence[str]) -> None:
+def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[str]) -> None:
     """:param host: folder in which the files of the node are
     :param addresses: of the GPUs on PCI; without any nothing is asked
     """
@@ -82,7 +82,7 @@ def read(rows: Rows, sysfs: Reader, host: str, addresses: typing.Sequence[str]) 
             rows.parsed("gpu_slowed", nvidia_smi.slowed, gpu[reasons], address)
 
 
-def read_p2pdma(rows: Rows, sysfs: Reader, proc: Reader, host: Reader, any_gpu: bool) -> None:
+def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsReader, any_gpu: bool) -> None:
     """Read the mechanism by which HCAs reach the GPUs' memory, as the kernel was built: ``on``, ``off``, or
     ``peermem``, a module that does without.
 

@@ -12,7 +12,7 @@ from ..._model.hca import Hca
 from ..._parse.node import pci_config, pci_path
 from ..._parse.node import sysfs as parse
 from ..._parse.node.tuning import cpu_list, word
-from ..sysfs import Reader
+from ..sysfs import SysfsReader
 from .rows import Rows, reader_of
 
 _DEVICES = "bus/pci/devices"
@@ -31,7 +31,7 @@ class Function(typing.NamedTuple):
 
     name: str
     address: str
-    sysfs: Reader
+    sysfs: SysfsReader
 
     @property
     def folder(self) -> str:
@@ -42,19 +42,19 @@ class Function(typing.NamedTuple):
         return pci_path.path(os.path.realpath(os.path.join(self.sysfs.folder, self.folder)))
 
 
-class Host(typing.NamedTuple):
+class PciHost(typing.NamedTuple):
     """The host around the functions.
 
     :ivar sysfs: that has its CPUs
     :ivar data_direct: an HCA reaches GPUs by a function of its own
     """
 
-    sysfs: Reader
-    proc: Reader
+    sysfs: SysfsReader
+    proc: SysfsReader
     data_direct: bool = False
 
 
-def has_data_direct(readers: typing.Iterable[Reader]) -> bool:
+def has_data_direct(readers: typing.Iterable[SysfsReader]) -> bool:
     """Return whether any HCA has it."""
     return any(
         reader.value(f"{_DEVICES}/{address}/vendor", parse.hexadecimal) == _MELLANOX
@@ -64,13 +64,13 @@ def has_data_direct(readers: typing.Iterable[Reader]) -> bool:
     )
 
 
-def functions(readers: typing.Sequence[Reader], hcas: typing.Iterable[Hca]) -> list[Function]:
+def functions(readers: typing.Sequence[SysfsReader], hcas: typing.Iterable[Hca]) -> list[Function]:
     """Physical functions with an RDMA device."""
     with_pci = ((hca.name, hca.pci.address) for hca in hcas if hca.pci and hca.rdma_device and not hca.is_virtual)
     return [Function(name, address, reader_of(readers, f"{_DEVICES}/{address}")) for name, address in with_pci]
 
 
-def gpus(rows: Rows, readers: typing.Sequence[Reader]) -> list[Function]:
+def gpus(rows: Rows, readers: typing.Sequence[SysfsReader]) -> list[Function]:
     """NVIDIA's GPUs, and rows of what they are."""
     found = []
     rows.absent("gpu_model")
@@ -98,7 +98,7 @@ def gpus(rows: Rows, readers: typing.Sequence[Reader]) -> list[Function]:
     return found
 
 
-def read(rows: Rows, host: Host, hcas: typing.Sequence[Function], cards: typing.Sequence[Function]) -> None:
+def read(rows: Rows, host: PciHost, hcas: typing.Sequence[Function], cards: typing.Sequence[Function]) -> None:
     rows.absent(
         "pci_way", "hca_model", "hca_numa", "max_read_request", "max_payload", "iommu", "irq_locality", "irq_isolated"
     )
@@ -130,7 +130,7 @@ def _numa(text: str) -> str:
     return "none" if node is None else str(node)
 
 
-def _numa_told(rows: Rows, sysfs: Reader, functions: typing.Iterable[Function]) -> None:
+def _numa_told(rows: Rows, sysfs: SysfsReader, functions: typing.Iterable[Function]) -> None:
     """``yes`` where the BIOS says of which NUMA node a function is; of a machine with one node it need not."""
     before = len(sysfs.errors)
     nodes = sysfs.value(f"{_NUMA_NODES}/has_cpu", cpu_list)
@@ -146,7 +146,7 @@ def _numa_told(rows: Rows, sysfs: Reader, functions: typing.Iterable[Function]) 
         )
 
 
-def _isolated(rows: Rows, sysfs: Reader) -> typing.Optional[frozenset[int]]:
+def _isolated(rows: Rows, sysfs: SysfsReader) -> typing.Optional[frozenset[int]]:
     """CPUs that the kernel keeps free for jobs; None where that is not known."""
     before = len(sysfs.errors)
     found = [sysfs.value(f"{_CPUS}/{name}", cpu_list) for name in ("isolated", "nohz_full")]
@@ -194,7 +194,7 @@ def _ordering(rows: Rows, row: str, function: Function) -> None:
         rows.unread(f"{function.address}/config has no PCI Express capability that can be read", row)
 
 
-def _interrupts(rows: Rows, proc: Reader, hca: Function, isolated: typing.Optional[frozenset[int]]) -> None:
+def _interrupts(rows: Rows, proc: SysfsReader, hca: Function, isolated: typing.Optional[frozenset[int]]) -> None:
     """``local`` where all interrupts of the HCA go to CPUs of its NUMA node, ``apart`` where none goes to a CPU that is
     kept free for jobs."""
     before = len(hca.sysfs.errors) + len(proc.errors)

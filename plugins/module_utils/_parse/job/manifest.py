@@ -19,15 +19,15 @@ from ..._model.boundary.devices import INTERFACE, RDMA_DEVICE
 from ..._model.boundary.form import shown
 from ..._model.boundary.kubernetes import LABEL, LABEL_VALUE, SUBDOMAIN
 from ..._model.job import (
-    Attachment,
-    Claim,
-    Container,
+    JobAttachment,
+    JobWorkload,
     NetworkRequest,
+    PodContainer,
     PodDevices,
     PodTemplate,
     Replaced,
     Variable,
-    Workload,
+    VolumeClaim,
 )
 from ..._model.text import both_ends
 from ..kubernetes.device_claims import read_pod_claims, read_taken_claims
@@ -79,7 +79,7 @@ def is_job(resource: Resource) -> bool:
     return resource.get("kind") in _KINDS or next(_templates(resource, "", 1, itertools.count()), None) is not None
 
 
-def workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> Workload:
+def workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> JobWorkload:
     """Parse a job as its pods will be.
 
     :param runtimes: TrainingRuntimes and ClusterTrainingRuntimes, to one of which a TrainJob refers
@@ -98,7 +98,7 @@ def workload(resource: Resource, runtimes: typing.Iterable[Resource] = ()) -> Wo
     if not templates:
         raise ResourceError(f"{title_of(resource)}: no pod template is in it, so it is no job")
     queue = text_at(LABEL_VALUE, mapping_at(resource, "metadata", "labels"), QUEUE_LABEL, f"{title}: metadata.labels")
-    return Workload(kind, name, namespace, templates, queue, _lost(body, templates))
+    return JobWorkload(kind, name, namespace, templates, queue, _lost(body, templates))
 
 
 def namespace_of(resource: Resource) -> str:
@@ -198,12 +198,12 @@ def _template(path: str, template: Resource, count: int, namespace: str, replace
     )
 
 
-def _containers(spec: Resource, key: str, path: str, replaced: _Provenance) -> tuple[Container, ...]:
+def _containers(spec: Resource, key: str, path: str, replaced: _Provenance) -> tuple[PodContainer, ...]:
     found = items_of(spec, key, path or "the pod")
     return tuple(_container(item, spec, f"{path}.spec.{key}[{index}]", replaced) for index, item in enumerate(found))
 
 
-def _container(item: Resource, spec: Resource, path: str, replaced: _Provenance) -> Container:
+def _container(item: Resource, spec: Resource, path: str, replaced: _Provenance) -> PodContainer:
     path = path.lstrip(".")
     for key in ("name", "image"):
         if not item.get(key):
@@ -218,7 +218,7 @@ def _container(item: Resource, spec: Resource, path: str, replaced: _Provenance)
     context, of_pod = mapping_at(item, "securityContext"), mapping_at(spec, "securityContext")
     limits = _amounts(item, "limits", path)
     user = context.get("runAsUser", of_pod.get("runAsUser"))
-    return Container(
+    return PodContainer(
         name=str(item.get("name", "")),
         path=path,
         environment=tuple(variables),
@@ -428,7 +428,7 @@ def _join(target: dict[str, typing.Any], change: Resource, key: str, what: str, 
 # What a job meets
 
 
-def attachment(resource: Resource) -> Attachment:
+def attachment(resource: Resource) -> JobAttachment:
     """Parse a NetworkAttachmentDefinition; one whose configuration is elsewhere, or broken, says so in ``problem``.
 
     :raises ResourceError: it has no name
@@ -436,7 +436,7 @@ def attachment(resource: Resource) -> Attachment:
     name = full_name_of(resource)
     wanted = resource_of(resource)
     if len(wanted) > _MOST_NAME:
-        return Attachment(
+        return JobAttachment(
             name,
             problem=(
                 f"the annotation {_RESOURCE_ANNOTATION} has {len(wanted)} characters; a name has {_MOST_NAME} at most"
@@ -451,8 +451,8 @@ def attachment(resource: Resource) -> Attachment:
             )
         routes = [route for plugin in plugins for route in items_of(mapping_at(plugin, "ipam"), "routes", name)]
     except ResourceError as error:
-        return Attachment(name, resource=wanted, problem=both_ends(error.seen))
-    return Attachment(
+        return JobAttachment(name, resource=wanted, problem=both_ends(error.seen))
+    return JobAttachment(
         name=name,
         kinds=tuple(str(plugin.get("type", "")) for plugin in plugins),
         resource=wanted,
@@ -465,13 +465,13 @@ def resource_of(resource: Resource) -> str:
     return str(mapping_at(resource, "metadata", "annotations").get(_RESOURCE_ANNOTATION) or "")
 
 
-def claim(resource: Resource) -> Claim:
+def claim(resource: Resource) -> VolumeClaim:
     """Parse a PersistentVolumeClaim.
 
     :raises ResourceError: none
     """
     name = full_name_of(resource)
-    return Claim(
+    return VolumeClaim(
         name,
         texts_of(mapping_at(resource, "spec"), "accessModes", name),
         str(mapping_at(resource, "status").get("phase") or ""),

@@ -102,7 +102,7 @@ def parse(lines: typing.Iterable[str]) -> tuple[NcclTests, ...]:
 
     :param lines: with their ends, as a file gives them; a line without its end is left out
     """
-    reader = Reader()
+    reader = NcclTestsReader()
     for line in lines:
         reader.read(line)
     return reader.runs()
@@ -156,7 +156,7 @@ def parse_json(text: str) -> NcclTests:
     return run.freeze()
 
 
-class Reader:
+class NcclTestsReader:
     """Takes a log line by line, so that another parser can read the same lines."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ Interface = typing.Union[ipaddress.IPv4Interface, ipaddress.IPv6Interface]
 
 
 @dataclasses.dataclass(frozen=True)
-class Host:
+class PodHost:
     """:ivar probe: what the probe of a pod shows as well, here of all functions of the HCA
     :ivar functions: PCI address of each virtual function, by its number
     :ivar netdevs: of each function, those that are in the host's network namespace
@@ -91,7 +91,7 @@ class Host:
         return bool(leading) and leading <= set(self.netdevs.get(function, ()))
 
 
-def host(text: str, pf: str) -> Host:
+def host(text: str, pf: str) -> PodHost:
     """Parse the probe's lines. Never raises: what is missing shows when it is asked for.
 
     :param pf: PCI address of the physical function
@@ -120,7 +120,9 @@ def host(text: str, pf: str) -> Host:
             addresses = _addresses(rest)
     mine = next((settings[name] for name in netdevs.get(pf, ()) if name in settings), {})
     own = {key: tuple(names) for key, names in netdevs.items()}
-    return Host(parse(text), functions, own, frozenset(devices["active"]), frozenset(devices["rnic"]), mine, addresses)
+    return PodHost(
+        parse(text), functions, own, frozenset(devices["active"]), frozenset(devices["rnic"]), mine, addresses
+    )
 
 
 def _addresses(text: str) -> dict[str, tuple[Interface, ...]]:

@@ -10,15 +10,15 @@ from ..._model.disruption_override import DISRUPTION
 from ..._model.intent import ClusterIntent
 from ..._model.proposal import Blank, Entry, Section, Value, data_of
 from ..._model.sriov_operator import OperatorFacts
-from .groups import Group
-from .seen import Seen
+from .groups import HcaGroup
+from .seen import ProposalInputs
 
 # of a node that the operator drains, and that it reboots as well
 _DRAIN_SECONDS, _REBOOT_SECONDS = 300, 900
 
 
 def cluster_section(
-    groups: typing.Sequence[Group], items: typing.Sequence[Section], seen: Seen, nodes: tuple[str, ...]
+    groups: typing.Sequence[HcaGroup], items: typing.Sequence[Section], seen: ProposalInputs, nodes: tuple[str, ...]
 ) -> Section:
     disruption = _disruption(groups, items)
     seconds = len(nodes) * (_REBOOT_SECONDS if disruption.value == "reboot" else _DRAIN_SECONDS)
@@ -39,7 +39,7 @@ def cluster_section(
     return Section(entries, "what all fabrics share")
 
 
-def _disruption(groups: typing.Sequence[Group], items: typing.Sequence[Section]) -> Value:
+def _disruption(groups: typing.Sequence[HcaGroup], items: typing.Sequence[Section]) -> Value:
     wanted = [data_of(item).get("virtual_functions") for item in items]
     there = all(hca.sriov and hca.sriov.current == count for group, count in zip(groups, wanted) for hca in group.all)
     if there:

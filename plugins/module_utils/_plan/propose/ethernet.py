@@ -16,7 +16,7 @@ import typing
 from ..._model.hca import Hca
 from ..._model.neighbours import NetdevNeighbours, NodeNeighbours, ObservedNeighbours, SwitchPort
 from ..._model.text import folded
-from .groups import Group, Out, rate_of, unfit
+from .groups import HcaGroup, Out, rate_of, unfit
 from .joins import Joins, Nic, Place, Switch
 from .seen import Nodes
 
@@ -31,7 +31,7 @@ class _Network(typing.NamedTuple):
     switches: frozenset[str]
 
 
-def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[Group]:
+def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[HcaGroup]:
     """NICs with RDMA of the rate that most nodes have at most, by the networks that they are on."""
     members = _usual(
         nodes,
@@ -55,7 +55,7 @@ def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[Group]:
     silent = everywhere - {nic for network in networks for nic in network.nics}
     fabrics = _joined(networks, members) if len(networks) > 1 else networks
     if len(fabrics) < 2:
-        return [Group(False, (), members, f"{what}; {_why(networks, fabrics, silent, len(everywhere), neighbours)}")]
+        return [HcaGroup(False, (), members, f"{what}; {_why(networks, fabrics, silent, len(everywhere), neighbours)}")]
     for node, name in sorted(silent):
         hca = next(hca for hca in members[node] if hca.name == name)
         out.add(
@@ -65,7 +65,7 @@ def ethernet(nodes: Nodes, neighbours: Neighbours, out: Out) -> list[Group]:
             " add it by hand.",
         )
     return [
-        Group(False, (), _of(members, fabric.nics), f"{what}, on one network by {_evidence(fabric)}")
+        HcaGroup(False, (), _of(members, fabric.nics), f"{what}, on one network by {_evidence(fabric)}")
         for fabric in fabrics
     ]
 

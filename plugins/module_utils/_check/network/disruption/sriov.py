@@ -29,7 +29,7 @@ from ...._model.intent import ClusterIntent
 from ...._model.kubernetes import ClusterNode
 from ...._model.sriov_operator import NodeState, Policy, StateInterface, WantedInterface
 from ...._model.text import folded
-from ...controllers.gate import Stand, closed, pauses
+from ...controllers.gate import GateInputs, closed, pauses
 from ...controllers.sriov_operator import (
     Turn,
     changes,
@@ -106,7 +106,7 @@ def plan(live: Live, rendered: typing.Iterable[Policy], inventory: typing.Iterab
 
 def gated(
     planned: DisruptionPlan,
-    stand: Stand,
+    stand: GateInputs,
     machine_pools: typing.Iterable[MachinePool],
     cluster: ClusterIntent,
     inventory: Names,

@@ -117,11 +117,11 @@ def draining(state: NodeState) -> bool:
 
 def judge(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
     """Judge the progress of each node of each fabric."""
-    turns = Turns(world)
+    turns = DrainTurns(world)
     return tuple(judge_node(target, name, world, turns) for target in targets for name in target.nodes)
 
 
-class Turns:
+class DrainTurns:
     """The turns of a world's nodes. Nodes of the same pools have the same turn, and a pool is counted once."""
 
     def __init__(self, world: ClusterState) -> None:
@@ -140,10 +140,10 @@ class Turns:
 BOOTS, LOSSES = 2, 3
 
 
-def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Optional[Turns] = None) -> Judgement:
+def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Optional[DrainTurns] = None) -> Judgement:
     """Judge the progress of one node of one fabric: the first thing that is missing, or that it goes round in
     circles."""
-    judgement = _judge_node(target, name, world, turns or Turns(world))
+    judgement = _judge_node(target, name, world, turns or DrainTurns(world))
     history, node = world.histories.get(name), world.nodes.get(name)
     if history is None or node is None or judgement.node.phase != "waiting":
         return judgement
@@ -162,7 +162,7 @@ def judge_node(target: Target, name: str, world: ClusterState, turns: typing.Opt
     return judgement
 
 
-def _judge_node(target: Target, name: str, world: ClusterState, turns: Turns) -> Judgement:
+def _judge_node(target: Target, name: str, world: ClusterState, turns: DrainTurns) -> Judgement:
     if world.unread:
         return _waiting(
             target, name, "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(world.unread.items()))
@@ -217,7 +217,7 @@ def _judge_attached(target: Target, node: ClusterNode, world: ClusterState) -> J
 
 
 def _judge_state(
-    target: Target, node: ClusterNode, state: NodeState, policy: Policy, world: ClusterState, turns: Turns
+    target: Target, node: ClusterNode, state: NodeState, policy: Policy, world: ClusterState, turns: DrainTurns
 ) -> Judgement:
     name = node.name
     if not state.interfaces:
@@ -275,7 +275,9 @@ def _readiness(node: ClusterNode) -> str:
     return "" if node.ready else f"; the node is NotReady: {node.not_ready or 'no reason given'}"
 
 
-def _drain(target: Target, node: ClusterNode, state: NodeState, world: ClusterState, turns: Turns) -> tuple[str, str]:
+def _drain(
+    target: Target, node: ClusterNode, state: NodeState, world: ClusterState, turns: DrainTurns
+) -> tuple[str, str]:
     """Describe the progress of the drain of a node, and what is suspect about it."""
     reboots = state.desired_state == "Reboot_Required"
     what = "drained and rebooted" if reboots else "drained"
@@ -398,11 +400,11 @@ def _failed(target: Target, name: str, detail: str, remedy: str) -> Judgement:
 def judge_release(targets: typing.Iterable[Target], world: ClusterState) -> tuple[Judgement, ...]:
     """Judge the progress of each node back to its earlier state: no policy, nothing wanted of it, no virtual function,
     nothing offered."""
-    turns = Turns(world)
+    turns = DrainTurns(world)
     return tuple(_judge_release(target, name, world, turns) for target in targets for name in target.nodes)
 
 
-def _judge_release(target: Target, name: str, world: ClusterState, turns: Turns) -> Judgement:
+def _judge_release(target: Target, name: str, world: ClusterState, turns: DrainTurns) -> Judgement:
     if world.unread:
         return _waiting(
             target, name, "; ".join(f"{kind} not read yet: {reason}" for kind, reason in sorted(world.unread.items()))
@@ -528,7 +530,7 @@ GRACE: dict[str, tuple[float, str]] = {
 }
 
 
-class Patience:
+class SuspectTimer:
     """Turns a suspect state that lasts too long into a failure. Time is given in, so that a test needs none."""
 
     def __init__(self, grace: typing.Optional[typing.Mapping[str, float]] = None) -> None:
