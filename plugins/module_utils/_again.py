@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import typing
 
-from ._check.again import judge_again, looks
 from ._check.frame import RawIntent
+from ._check.rejudge import judge_again, looks
 from ._folder import facts_of
 from ._frame import cut, records_dir
 from ._model.bios import ObservedBios

@@ -20,8 +20,8 @@ from ._model.text import plain
 from ._observe.facts import FactFolder
 from ._observe.files import FileError, write_new
 from ._plan.propose.difference import difference
+from ._plan.propose.inputs import ProposalInputs
 from ._plan.propose.propose import propose
-from ._plan.propose.seen import ProposalInputs
 from ._render.proposal import render
 
 Data = dict[str, typing.Any]

@@ -215,7 +215,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.registry impo
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import operators as plan
 from ansible_collections.linerate.rdma.plugins.module_utils._plan import pulls as listed
 from ansible_collections.linerate.rdma.plugins.module_utils._render import pulls as render
-from ansible_collections.linerate.rdma.plugins.module_utils._run.ask_mirror import ask_mirror, elsewhere, on_the_mirror
+from ansible_collections.linerate.rdma.plugins.module_utils._run.check_mirror import (
+    ask_mirror,
+    elsewhere,
+    on_the_mirror,
+)
 
 
 def logins_of(module: AnsibleModule) -> Logins:

@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import subnet
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.infiniband import dump_fts, ibnetdiscover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, coverage
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, cover
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import Cover, cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import PathTable
 from ansible_collections.linerate.rdma.tests.benchmarks.support import simulated_fabric
 from ansible_collections.linerate.rdma.tests.benchmarks.support.marked import replace

@@ -7,8 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
+from .._check.fleet.hca_locations import by_leaf, families_of
 from .._check.fleet.hcas_of_fabric import Membership, resolve
-from .._check.fleet.places import by_leaf, families_of
 from .._model.fabric import ObservedSubnets, ObservedTopologies, SeenSubnet
 from .._model.hca import NodeHcas, ObservedHcas
 from .._model.intent import Fabric, Intent

@@ -10,7 +10,7 @@ from .._check.fleet.routes import ways_of
 from .._model.intent import Intent
 from .._model.profiles import is_infiniband
 from .._model.reachability import PingPlan, PingSchedule
-from .._schedule.covering import cover
+from .._schedule.link_coverage_rounds import cover
 from .._schedule.paths import PathTable
 from .._schedule.pings import Endpoint, Pair, plan, schedule
 from .observed import Observed

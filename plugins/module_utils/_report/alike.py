@@ -15,7 +15,7 @@ from .._model.intent import Intent
 from .._model.load import load
 from .._model.records import Record
 from .._model.text import folded
-from .seen import ReportFacts
+from .inputs import ReportFacts
 
 
 @dataclasses.dataclass(frozen=True)

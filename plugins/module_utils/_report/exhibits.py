@@ -20,8 +20,8 @@ from .._check.collectives.course import GroupFigure
 from .._check.compare import check as compare
 from .._check.discover import check as discover
 from .._check.fabric import check as fabric
+from .._check.fleet.hca_locations import by_leaf, places, topology_of
 from .._check.fleet.hcas_of_fabric import Membership, resolve
-from .._check.fleet.places import by_leaf, places, topology_of
 from .._check.operators import check as operators
 from .._check.platform import check as platform
 from .._check.reachability import check as reachability
@@ -36,9 +36,9 @@ from .._model.load import load
 from .._model.profiles import is_infiniband
 from .._model.reachability import ObservedPings, Ping, PingPlan
 from .._model.records import Record
+from .inputs import ReportFacts
 from .link_errors import ErrorHistory, history
 from .matrix import Cell, Matrix, by_number
-from .seen import ReportFacts
 from .trends import Trend, trends
 from .verdict import label
 

@@ -20,7 +20,7 @@ from .._model.records import Record
 from .._model.tuning import ObservedTuning
 from .alike import ComparedGroup, alike
 from .exhibits import Charts, Undrawable, memberships
-from .seen import ReportFacts
+from .inputs import ReportFacts
 from .sheet import Sheet, sheet
 from .sheet import SheetInputs as Shown
 

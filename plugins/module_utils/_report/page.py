@@ -25,9 +25,9 @@ from .exhibits import (
     over_runs,
     plan,
 )
+from .inputs import ReportFacts
 from .listing import LABELS, MOST_GROUPS, closing_groups, groups, listing, next_steps, passed
 from .markup import Html, document, element, join
-from .seen import ReportFacts
 from .style import STYLE
 from .topology import drawing as drawing_of
 from .verdict import Report, StageReport, UsedWaiver

@@ -14,7 +14,7 @@ from .._model.facts import Resume
 from .._model.findings import STAGES, Finding, Judged, Waiver, matches
 from .._model.link_errors import EarlierErrors
 from .._model.records import CLOSED, OPEN, PENDING, Record, counts, duration
-from .seen import FactSource, ReportFacts, no_facts
+from .inputs import FactSource, ReportFacts, no_facts
 from .text import one_line, short
 
 GREEN = "GREEN"

@@ -50,11 +50,10 @@ from .._parse.pods import iperf3, perftest, rping
 from .._parse.pods.failure import LOST, Failure, classify
 from .._render import commands
 from .._render.counters import LIMIT as COUNTERS_LIMIT
-from .._schedule.counted import MOST_TESTS, PROBES, ports_of, probes, to_be_counted
-from .._schedule.covering import OccupiedLinks, Round, cover
 from .._schedule.flows import flow_label
 from .._schedule.layers import MOST_PAIRS, STEPS
 from .._schedule.left_out import LostPairs
+from .._schedule.link_coverage_rounds import OccupiedLinks, Round, cover
 from .._schedule.measurements import (
     LOOKS,
     PING_LIMIT,
@@ -74,13 +73,14 @@ from .._schedule.measurements import (
     turn_steps,
     usual_seconds_of_a_pair,
 )
-from .._schedule.narrowing import Narrowing
 from .._schedule.paths import PathTable
+from .._schedule.port_counters import MOST_TESTS, PROBES, ports_of, probes, to_be_counted
+from .._schedule.suspect_rounds import Narrowing
 from .._schedule.wider import Amount, widened
 from .client_server import Judge, both, failure_of, line_of
-from .counted import NO_COUNTERS, Counters
 from .layers import LayerTests
 from .pods import Plan, Pods, Say, workers
+from .port_counters import NO_COUNTERS, Counters
 
 #: by rail and node
 Usable = typing.Mapping[tuple[int, str], RdmaPod]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.network.wait.memory import ReadinessCache
+from .._check.network.wait.readiness_cache import ReadinessCache
 from .._check.network.wait.sriov import SuspectTimer, judge, judge_release
 from .._check.network.wait.state import ClusterState, Judgement, NodeHistory, Target
 from .._model.wait import SyncFacts, SyncNode

@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .covering import Test
+from .link_coverage_rounds import Test
 from .paths import PathTable
 
 

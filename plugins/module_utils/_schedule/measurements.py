@@ -14,10 +14,10 @@ from .._model.intent import Bandwidth, Fabric
 from .._model.profiles import carries_rdma
 from .._model.profiles import rails as rails_of
 from .coverage import coverage
-from .covering import Cover, Turn, apart
-from .narrowing import MOST_ROUNDS, MOST_TURNS
+from .link_coverage_rounds import Cover, Turn, apart
 from .paths import PathTable
 from .rounds import rounds
+from .suspect_rounds import MOST_ROUNDS, MOST_TURNS
 from .wider import wider
 
 Pair = frozenset[End]

@@ -9,8 +9,8 @@ import dataclasses
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.links_in_scope import LinksInScope
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.names import FabricFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fabric.topology import check_topology
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hca_locations import far_ends
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import Member, Membership
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.places import far_ends
 from ansible_collections.linerate.rdma.plugins.module_utils._model.cables import ANY, ports_of, take_cables
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import FabricNode, Link, LinkEnd, Topology
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding

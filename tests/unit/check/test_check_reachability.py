@@ -15,8 +15,8 @@ import yaml
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.suspects import suspects as every_suspect
-from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import accused, pairs
 from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import check as reachability
+from ansible_collections.linerate.rdma.plugins.module_utils._check.reachability import common_causes, pairs
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,
     Link,
@@ -515,7 +515,7 @@ def test_too_many_failing_pairs_are_counted_and_some_of_each_suspect_are_listed(
 
 
 def test_what_is_left_after_the_strongest_suspects_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(accused, "MOST_SUSPECTS", 1)
+    monkeypatch.setattr(common_causes, "MOST_SUSPECTS", 1)
     monkeypatch.setattr(reachability, "suspects", lambda trials: every_suspect(trials, most=1))
     named, rest = suspects(
         checked(facts(lambda client, server, rail: 500 * (rail in (1, 2) and 3 in (client, server))))

@@ -13,7 +13,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import Surroundings, UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import (
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import (
     NodesHardware,
     pick_expected,
     plan_floor,

@@ -14,7 +14,7 @@ import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import NodesHardware, plan_proof
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import NodesHardware, plan_proof
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import pick_figure
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.proof import (
     Proof,

@@ -9,17 +9,17 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import (
-    Member,
-    Membership,
-    resolve,
-)
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.places import (
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hca_locations import (
     Place,
     by_leaf,
     places,
     seen_from,
     topology_of,
+)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import (
+    Member,
+    Membership,
+    resolve,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import (
     FabricNode,

@@ -33,8 +33,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.neighbours im
 from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal import Proposal
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.ethernet import ethernet
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.groups import HcaGroup, Out
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.inputs import ProposalInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import propose
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.seen import ProposalInputs
 
 Nic = tuple[int, int]
 #: how many nodes the small fleets here have; the last one is the hostile one

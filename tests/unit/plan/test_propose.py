@@ -60,8 +60,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.proposal impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.sriov_operator import OperatorFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import IntentError, parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.difference import difference
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.inputs import ProposalInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.propose import MOST_FABRICS, propose
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.propose.seen import ProposalInputs
 from ansible_collections.linerate.rdma.plugins.module_utils._render.proposal import render
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import FEW, MIXED, PAIR, ROCE, Shape, healthy

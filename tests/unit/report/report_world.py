@@ -56,7 +56,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.reachability 
     PortName,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
-from ansible_collections.linerate.rdma.plugins.module_utils._report.seen import ReportFacts
+from ansible_collections.linerate.rdma.plugins.module_utils._report.inputs import ReportFacts
 
 RUN = "20260102T030405Z-aaaaaa"
 STARTED, FINISHED = "2026-01-02T03:04:05+00:00", "2026-01-02T03:04:25+00:00"

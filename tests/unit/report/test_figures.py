@@ -17,6 +17,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.findings impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import FileError
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable, charts, fleet, matrices
+from ansible_collections.linerate.rdma.plugins.module_utils._report.inputs import ReportFacts, no_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix import (
     Cell,
     Matrix,
@@ -25,7 +26,6 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.matrix impor
     rows_of_nodes,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
-from ansible_collections.linerate.rdma.plugins.module_utils._report.seen import ReportFacts, no_facts
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.report.report_world import Made, World, records

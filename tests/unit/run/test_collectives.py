@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives i
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import NodesHardware
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import NodesHardware
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import MOST_HCAS, CollectivesFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place

@@ -20,8 +20,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes 
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.intent import parse_intent
 from ansible_collections.linerate.rdma.plugins.module_utils._run.measure_pairs import BandwidthRun
 from ansible_collections.linerate.rdma.plugins.module_utils._run.pods import Plan
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.flows import flow_label, not_of_label, udp_port
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import cover
 from tests.unit import roce_fabric
 from tests.unit.check.test_ethernet_ways import ROCE
 from tests.unit.run.test_pairs import Api, Clock

@@ -16,7 +16,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.forwarding import UNTOLD, ForwardingTable
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import percent
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.coverage import Coverage, coverage
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.covering import Cover, apart, cover
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.link_coverage_rounds import Cover, apart, cover
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.paths import End, PathTable
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
 from ansible_collections.linerate.rdma.tests.unit.fat_tree import fat_tree, parts, rail_parts, rail_tree, tree

@@ -15,8 +15,8 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._again import start_of
-from ansible_collections.linerate.rdma.plugins.module_utils._check.again import judge_again
 from ansible_collections.linerate.rdma.plugins.module_utils._check.frame import RawIntent
+from ansible_collections.linerate.rdma.plugins.module_utils._check.rejudge import judge_again
 from ansible_collections.linerate.rdma.plugins.module_utils._folder import facts_of
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import records_dir
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError

@@ -26,26 +26,26 @@ from ..._model.neighbours import ObservedNeighbours
 from ..._model.profiles import carries_rdma, is_infiniband, rails
 from ..._model.text import percent
 from ..._schedule.coverage import coverage
-from ..._schedule.evidence import Evidence, weigh
 from ..._schedule.layers import chosen, every
+from ..._schedule.localization import Evidence, weigh
 from ..._schedule.measurements import by_links, everybody
 from ..._schedule.paths import PathTable
 from ..addresses.arithmetic import outside_of
 from ..controllers.image_pull import explain, of_pods
+from ..fleet.hca_locations import by_leaf, could_be, places, seen_at
 from ..fleet.hcas_of_fabric import Membership, resolve
 from ..fleet.line_rates import LineRates, line_rates
-from ..fleet.places import by_leaf, could_be, places, seen_at
 from ..fleet.routes import coverage_finding, ways_of
-from .accused import check_suspects
 from .causes import CAUSES, cause_of
-from .counted import Counted
 from .ethernet import pinned, unheard
 from .floors import Best, PairLimits, in_pods, read
 from .layers import check_layers
 from .left_out import check_left_out
 from .links import check_links
-from .localised import check_slow_links, least_share, readings
 from .pairs import check_pair, on_rail, subject_of, verdicts_of
+from .port_counters import Counted
+from .slow_links import check_slow_links, least_share, readings
+from .suspects import check_suspects
 from .too_slow import TooSlow
 from .trend import check_trend, check_unread
 

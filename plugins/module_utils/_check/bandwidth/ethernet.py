@@ -12,9 +12,9 @@ import typing
 from ..._model.bandwidth import PairResult
 from ..._model.findings import FAIL, WARN, Finding
 from ..._model.intent import Fabric
-from ..._schedule.covering import Test
-from ..._schedule.evidence import GOOD, Evidence
 from ..._schedule.flows import flow_label, not_of_label, udp_port
+from ..._schedule.link_coverage_rounds import Test
+from ..._schedule.localization import GOOD, Evidence
 from ..._schedule.paths import PathTable
 from ..fleet.ethernet_ways import HOW, Neighbours, unheard_ports
 from ..fleet.hcas_of_fabric import Membership

@@ -17,11 +17,11 @@ from ..._model.intent import Fabric, Intent
 from ..._model.text import folded
 from ..._model.tuning import ObservedTuning
 from ..._schedule.collectives import UnknownLeaf, group_by_leaves
+from ..fleet.hca_locations import by_leaf, places
 from ..fleet.hcas_of_fabric import resolve
-from ..fleet.places import by_leaf, places
 from .causes import Surroundings, UsedHca
 from .course import Course, GroupFigure, key_of
-from .ground import NodesHardware
+from .hardware import NodesHardware
 from .wanted import pick_fabric
 
 #: variables that each run sets itself, beside those by which it is logged

@@ -22,7 +22,7 @@ from ..._schedule.halving import Named, RailTrial
 from ..job.channels import name_hcas
 from .causes import Surroundings
 from .floor import NodeFigure, spell_gbs
-from .ground import NodesHardware, pick_expected, plan_floor, plan_proof, plan_run
+from .hardware import NodesHardware, pick_expected, plan_floor, plan_proof, plan_run
 from .judge import CollectiveFigure, algorithm_of, judge_figure, judge_inside, pick_figure
 from .proof import prove_run
 

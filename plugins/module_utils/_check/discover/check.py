@@ -20,7 +20,7 @@ from ..._model.intent import Fabric, Intent
 from ..._model.load import Hints
 from ..._model.profiles import is_infiniband, moves, owns_rdma, traits
 from ..._model.text import folded
-from ..fleet import answers, bonds, vendors, why_no_sriov
+from ..fleet import bonds, unreachable_nodes, vendors, why_no_sriov
 from ..fleet.hcas_of_fabric import candidates, selects
 from . import clock, numa
 
@@ -82,7 +82,7 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
     expected = "an answer of node_info"
     if observed.value is None or observed.error is not None:
         why = f"node_info gave no answer: {observed.error or 'its answer is empty'}."
-        remedy = answers.remedy(name, by_pods, "Python 3.9 or later")
+        remedy = unreachable_nodes.remedy(name, by_pods, "Python 3.9 or later")
         return [Finding("discover.node", name, UNKNOWN, "no answer", expected, why, remedy)]
     node = observed.value
     virtual = sum(hca.is_virtual for hca in node.hcas)

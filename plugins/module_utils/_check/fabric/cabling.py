@@ -10,8 +10,8 @@ import typing
 from ..._model.fabric import LinkEnd
 from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.intent import Fabric
+from ..fleet.hca_locations import Ends, families_of
 from ..fleet.hcas_of_fabric import Member, Membership
-from ..fleet.places import Ends, families_of
 from .names import MOST, Names, some
 
 #: of the nodes: when more are cabled in a way of their own, the fabric has no rails at all

@@ -16,9 +16,9 @@ from ..._model.hca import ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband, traits
 from ..._model.text import folded
-from ..fleet import answers
+from ..fleet import unreachable_nodes
+from ..fleet.hca_locations import by_leaf, seen_from
 from ..fleet.hcas_of_fabric import Membership, candidates, resolve, selects
-from ..fleet.places import by_leaf, seen_from
 from .completeness import check_whole
 from .error_counters import check_errors
 from .lids import check_lids
@@ -111,7 +111,7 @@ def _check_nodes(facts: Facts, infiniband: bool) -> list[Finding]:
         if infiniband and (seen.value is None or seen.error is not None):
             errors.append(f"subnet_manager_info: {seen.error or 'empty answer'}")
         if errors:
-            remedy = answers.remedy(name, facts.by_pods, TOOLS)
+            remedy = unreachable_nodes.remedy(name, facts.by_pods, TOOLS)
             findings.append(
                 Finding("fabric.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy)
             )

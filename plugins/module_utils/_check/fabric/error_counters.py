@@ -14,8 +14,8 @@ import typing
 from ..._model.fabric import ErrorReport, PortErrors, SeenErrors, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
+from ..fleet.hca_locations import End
 from ..fleet.hcas_of_fabric import Membership
-from ..fleet.places import End
 from .links_in_scope import ALL_PORTS, LinksInScope
 from .names import Names, some
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from ..._model.findings import FAIL, Finding
 from ..._model.intent import Fabric
+from ..fleet.hca_locations import Topologies
 from ..fleet.hcas_of_fabric import Membership
 from ..fleet.lids import false_claims
-from ..fleet.places import Topologies
 from .names import FabricFacts
 
 _CHECK = "fabric.lids"

@@ -10,8 +10,8 @@ import typing
 from ..._model.fabric import LANE_GBPS, SeenCapabilities, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
+from ..fleet.hca_locations import Ends, could_be, end_of
 from ..fleet.hcas_of_fabric import Membership
-from ..fleet.places import Ends, could_be, end_of
 from .links_in_scope import LinksInScope
 from .names import Names
 from .uplinks import _usual, switch_links

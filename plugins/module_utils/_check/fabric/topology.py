@@ -12,9 +12,9 @@ from ..._model.fabric import SeenCapabilities, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.text import folded
+from ..fleet.hca_locations import Ends, far_ends
 from ..fleet.hcas_of_fabric import Membership
 from ..fleet.host_names import host_of, owners
-from ..fleet.places import Ends, far_ends
 from .cabling import check_rails
 from .link_rates import check_hca_rates, check_switch_rates
 from .links_in_scope import LinksInScope

@@ -12,8 +12,8 @@ import typing
 from ..._model.fabric import SeenTopology
 from ..._model.hca import Hca, Port
 from ..._model.text import folded
+from .hca_locations import Topologies, seen_at
 from .hcas_of_fabric import Membership, Nodes, Subnets, masters_of
-from .places import Topologies, seen_at
 
 #: node, RDMA device, number of the port
 Key = tuple[str, str, int]

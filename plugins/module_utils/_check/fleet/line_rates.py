@@ -19,8 +19,8 @@ from ..._model.fabric import LANE_GBPS, ObservedTopologies, SeenTopology
 from ..._model.hca import Hca, NodeHcas, PcieLink, pcie_gbps
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
+from .hca_locations import by_leaf, could_be, end_of, far_ends, seen_from
 from .hcas_of_fabric import Member, Subnets, resolve
-from .places import by_leaf, could_be, end_of, far_ends, seen_from
 
 _WIDTH = re.compile(r"\b([0-9]{1,2})X\b", re.ASCII)
 _SPEED = re.compile(r"\b([0-9]{1,4}(?:\.[0-9]{1,6})?) Gbps\b", re.ASCII)

@@ -15,8 +15,8 @@ from ..._model.text import percent
 from ..._schedule.coverage import Coverage
 from ..._schedule.paths import End, PathTable
 from .ethernet_ways import Neighbours, ethernet_ways
+from .hca_locations import seen_from
 from .hcas_of_fabric import Membership
-from .places import seen_from
 
 #: names in one finding, at most
 MOST_NAMES = 20

@@ -15,7 +15,7 @@ from ..._model.intent import Fabric, Intent
 from ..._model.platform import ObservedPlatform
 from ..._model.profiles import carries_rdma
 from ..controllers.image_pull import concerns, explain, of_pods
-from ..fleet import answers
+from ..fleet import unreachable_nodes
 from . import gpudirect
 
 
@@ -104,7 +104,7 @@ def _kernel_arguments(wanted: typing.Sequence[str], facts: Facts) -> typing.Iter
             yield ok(check_id, name, f"MachineConfig {made[0].name}; see network.roll", expected)
         elif runs is None:
             why = f"How the node was booted is not known: {seen.error or 'its kernel arguments could not be read'}."
-            remedy = answers.remedy(name, facts.by_pods, "/proc/cmdline")
+            remedy = unreachable_nodes.remedy(name, facts.by_pods, "/proc/cmdline")
             yield Finding(check_id, name, UNKNOWN, "not read", expected, why, remedy)
         else:
             why = (
@@ -219,7 +219,7 @@ def _runtime(memlock: Memlock, name: str, seen: ObservedText, facts: Facts) -> F
     expected = f"LimitMEMLOCK of containerd {wanted}"
     if seen.value is None or seen.error is not None:
         why = f"The drop-in could not be written, or systemd not be asked: {seen.error or 'empty answer'}."
-        remedy = answers.remedy(name, facts.by_pods, "systemctl and containerd")
+        remedy = unreachable_nodes.remedy(name, facts.by_pods, "systemctl and containerd")
         return Finding("host.containerd", name, UNKNOWN, "no answer", expected, why, remedy)
     if seen.value.strip() == wanted:
         return ok("host.containerd", name, f"LimitMEMLOCK {wanted}", expected)

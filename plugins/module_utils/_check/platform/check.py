@@ -22,7 +22,7 @@ from ..._model.node_roll import NodeOutcome, RollPlan
 from ..._model.platform import NodePlatform, ObservedPlatform, PciEvidence
 from ..._model.profiles import traits
 from ..controllers.sync_errors import LOCKED_DOWN
-from ..fleet import answers, vendors, why_no_sriov
+from ..fleet import unreachable_nodes, vendors, why_no_sriov
 from ..fleet.bios import wanted_by
 from ..fleet.hcas_of_fabric import Membership, resolve
 from . import bios, bmc, firmware, returned, roll
@@ -112,7 +112,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             errors.append(observed.error or "empty answer")
         expected = "an answer of node_info"
         if errors or observed.value is None:
-            remedy = answers.remedy(name, facts.by_pods, "Python 3.9 or later")
+            remedy = unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later")
             findings.append(
                 Finding(
                     "platform.node",

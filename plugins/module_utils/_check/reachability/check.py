@@ -20,13 +20,13 @@ from ..._model.intent import Fabric, Intent
 from ..._model.profiles import is_infiniband
 from ..._model.reachability import ObservedPings, ObservedServers, PingPlan
 from ..._schedule.coverage import coverage
-from ..fleet import answers
+from ..fleet import unreachable_nodes
+from ..fleet.hca_locations import by_leaf, places
 from ..fleet.hcas_of_fabric import Membership, resolve
 from ..fleet.lids import Key, LidClaim, false_claims
-from ..fleet.places import by_leaf, places
 from ..fleet.routes import coverage_finding, ways_of
 from ..fleet.suspects import suspects, trial
-from .accused import check_suspects
+from .common_causes import check_suspects
 from .pairs import Pair, PingPort, find_pairs, judge_pairs, servers_gone
 from .ports import judge_port
 
@@ -143,7 +143,7 @@ def _check_nodes(facts: Facts) -> list[Finding]:
         ]
         expected = "answers of all observers"
         if errors:
-            remedy = answers.remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
+            remedy = unreachable_nodes.remedy(name, facts.by_pods, "ibping of the package infiniband-diags")
             findings.append(
                 Finding("reachability.node", name, UNKNOWN, "no answer", expected, f"{'; '.join(errors)}.", remedy)
             )

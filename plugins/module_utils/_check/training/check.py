@@ -20,8 +20,8 @@ from ..._model.intent import Fabric, Intent, Training
 from ..._model.nccl import NcclLog, NcclProcess, PodFunction, TrainingPod
 from ..._model.profiles import attachment_name, carries_rdma, traits
 from ..._model.text import folded
+from ..fleet.hca_locations import by_leaf
 from ..fleet.hcas_of_fabric import Member, resolve
-from ..fleet.places import by_leaf
 from ..job.channels import doubt_files, judge_log, leave_out_forged, limit_findings, name_hcas, spans_nodes
 
 

@@ -18,7 +18,7 @@ from ..._model.intent import Intent
 from ..._model.node_tuning import ObservedSettings, TuningSet
 from ..._model.tuning import NodeTuning, ObservedTuning
 from ..._model.tuning_rows.table import ROWS
-from ..fleet import answers
+from ..fleet import unreachable_nodes
 from . import alike, others, rows, settings
 from .roce import check as check_roce
 
@@ -68,7 +68,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         if observed.value is None or observed.error is not None:
             why, remedy = (
                 f"node_info: {observed.error or 'empty answer'}.",
-                answers.remedy(name, facts.by_pods, "Python 3.9 or later"),
+                unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later"),
             )
             findings.append(Finding("tuning.node", name, UNKNOWN, "no answer", "an answer of node_info", why, remedy))
         else:

@@ -11,7 +11,7 @@ from ..._model.intent import ClusterIntent
 from ..._model.proposal import Blank, Entry, Section, Value, data_of
 from ..._model.sriov_operator import OperatorFacts
 from .groups import HcaGroup
-from .seen import ProposalInputs
+from .inputs import ProposalInputs
 
 # of a node that the operator drains, and that it reboots as well
 _DRAIN_SECONDS, _REBOOT_SECONDS = 300, 900

@@ -17,8 +17,8 @@ from ..._model.hca import Hca
 from ..._model.neighbours import NetdevNeighbours, NodeNeighbours, ObservedNeighbours, SwitchPort
 from ..._model.text import folded
 from .groups import HcaGroup, Out, rate_of, unfit
+from .inputs import Nodes
 from .joins import Joins, Nic, Place, Switch
-from .seen import Nodes
 
 Neighbours = typing.Mapping[str, ObservedNeighbours]
 Members = dict[str, tuple[Hca, ...]]

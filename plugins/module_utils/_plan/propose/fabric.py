@@ -8,14 +8,14 @@ import collections
 import re
 import typing
 
+from ..._check.fleet.hca_locations import by_leaf, places
 from ..._check.fleet.hcas_of_fabric import resolve
-from ..._check.fleet.places import by_leaf, places
 from ..._model.intent import Fabric, Network, Select
 from ..._model.proposal import Blank, Entry, Section, Value
 from ..._model.sriov_operator import OperatorFacts
 from .groups import NVIDIA, HcaGroup, link_of, model_of, rate_of, unfit
+from .inputs import Nodes, ProposalInputs
 from .networks import Networks
-from .seen import Nodes, ProposalInputs
 
 #: VFs of an HCA where firmware offers more: pods of a node that share an HCA are seldom more
 USUAL_FUNCTIONS = 8

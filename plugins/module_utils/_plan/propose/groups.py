@@ -11,7 +11,7 @@ import typing
 from ..._model.fabric import ObservedSubnets, ObservedTopologies, SubnetManager
 from ..._model.hca import Hca
 from ..._model.proposal import LeftOut
-from .seen import Nodes, ProposalInputs
+from .inputs import Nodes, ProposalInputs
 
 #: PCI vendor of NVIDIA's network adapters, and its adapters with processors of their own: BlueField 1 to 4 (pci.ids)
 NVIDIA = "15b3"

@@ -14,8 +14,8 @@ from .cluster import cluster_section
 from .ethernet import ethernet
 from .fabric import fabric_section
 from .groups import HcaGroup, Out, infiniband, link_of, odd_nodes, rate_of
+from .inputs import Nodes, ProposalInputs
 from .networks import Networks
-from .seen import Nodes, ProposalInputs
 
 #: fabrics that are proposed; a site has a few. One node whose ports each see a subnet manager of their own would make
 #: thousands

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing
 
-from .covering import OccupiedLinks, Round, Test
-from .evidence import NOISY, Evidence, Measured
+from .link_coverage_rounds import OccupiedLinks, Round, Test
+from .localization import NOISY, Evidence, Measured
 from .paths import PathTable
 
 #: tests of a link over ways that are otherwise good, and over ways that only part it from other candidates, at most

@@ -9,8 +9,8 @@ import typing
 from ..._model.fabric import ObservedTopologies, Place, Topology
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
+from ..fleet.hca_locations import topology_of
 from ..fleet.hcas_of_fabric import Membership
-from ..fleet.places import topology_of
 from ..fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_of, named
 from .pairs import Pair
 from .partitions import remedy_of, status_of

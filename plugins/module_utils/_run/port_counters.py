@@ -16,8 +16,8 @@ from .._model.observers import ObserversFacts
 from .._observe.kubernetes import Clock, Cluster, Shell
 from .._parse.infiniband import perfquery
 from .._render import commands, counters
-from .._schedule.counted import Port
 from .._schedule.measurements import SLACK
+from .._schedule.port_counters import Port
 from .client_server import failure_of
 from .observer_of import observer_of
 from .pods import PROBE_LIMIT

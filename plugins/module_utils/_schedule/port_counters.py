@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typing
 
-from .covering import Test
-from .evidence import Evidence
+from .link_coverage_rounds import Test
+from .localization import Evidence
 from .paths import PathTable
 
 #: tests of a fabric, one after the other; where more answers stop at several links, the slowest are looked at

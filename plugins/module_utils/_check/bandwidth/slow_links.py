@@ -11,13 +11,13 @@ from ..._model.bandwidth import End, PairResult
 from ..._model.fabric import Place
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
-from ..._schedule.covering import Test
-from ..._schedule.evidence import SLOW, Evidence, Reading
+from ..._schedule.link_coverage_rounds import Test
+from ..._schedule.localization import SLOW, Evidence, Reading
 from ..._schedule.paths import PathTable
 from ..fleet.line_rates import LineRates
 from ..fleet.routes import listed
 from . import ethernet
-from .counted import Counted, CounterEvidence
+from .port_counters import Counted, CounterEvidence
 
 _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
 

@@ -14,9 +14,9 @@ from ..._model.counters import BITS, RCV_DATA, XMIT_DATA, XMIT_WAIT, PortGrowth
 from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
-from ..._schedule.counted import Port, uplinks
-from ..._schedule.covering import Test
+from ..._schedule.link_coverage_rounds import Test
 from ..._schedule.paths import PathTable
+from ..._schedule.port_counters import Port, uplinks
 from ..fleet.routes import listed
 from .floors import gbps
 

@@ -18,7 +18,7 @@ import math
 import statistics
 import typing
 
-from .covering import Test
+from .link_coverage_rounds import Test
 from .paths import Kind, PathTable, Way
 
 #: of the median of its class: a way below is slow, one at or above GOOD is good, one between is neither
