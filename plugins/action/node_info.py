@@ -10,7 +10,7 @@ import typing
 
 from ansible.utils.display import Display
 
-from ansible_collections.linerate.rdma.plugins.module_utils._folder import missing_since
+from ansible_collections.linerate.rdma.plugins.module_utils._folder import find_missing_since
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import folded
@@ -55,7 +55,7 @@ class ActionModule(ObserverAction):
 
     def compared(self, folder: FactFolder, node: str, answer: Result) -> Result:
         """With ``since`` what is missing."""
-        lost = missing_since(folder, node, self._since, answer.get("hcas")) if self._since else None
+        lost = find_missing_since(folder, node, self._since, answer.get("hcas")) if self._since else None
         # a node may claim thousands; how many there are is said once
         return {} if lost is None else {"missing": [folded(lost, _NAMED)] if lost else []}
 

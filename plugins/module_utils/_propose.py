@@ -55,7 +55,7 @@ def default_path(inventory_dir: str) -> str:
     return os.path.abspath(os.path.join(folder, "all", "rdma.yml"))
 
 
-def seen_of(folder: FactFolder, namespace: str = "") -> ProposalInputs:
+def collect_inputs(folder: FactFolder, namespace: str = "") -> ProposalInputs:
     """Return the facts of a run, as far as it has them.
 
     :param namespace: of the pods, where the user has said so
@@ -110,7 +110,7 @@ def propose_intent(
     :raises ProposalError: nothing can be proposed
     :raises FileError: a fact can't be read, or the file is there or can't be written
     """
-    seen = seen_of(folder, namespace)
+    seen = collect_inputs(folder, namespace)
     proposal = propose(seen)
     left_out = [f"left out: {item.what}: {item.why}" for item in proposal.left_out]
     if not proposal.fabrics.items:

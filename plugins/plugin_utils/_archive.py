@@ -44,7 +44,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.archive impor
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import plain
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.evidence import pack
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.files import write_text
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import expiry, place_of, refusal_words
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import parse_expiry, place_of, refusal_words
 
 #: seconds in which a server must give a sign
 PATIENCE = 60.0
@@ -150,7 +150,7 @@ def look(place: Place, login: ArchiveLogin, authority: str, dry: bool) -> None:
                 f" {getattr(error, 'strerror', None) or type(error).__name__}"
             )
             raise ArchiveError(seen, f"Name a file of PEM in {VARIABLE}_ca, or leave it out") from None
-    until = expiry(place)
+    until = parse_expiry(place)
     if until is not None and until <= datetime.datetime.now(datetime.timezone.utc):
         seen = f"the signature of {place.shown} is over since {until:%Y-%m-%d %H:%M:%S} UTC"
         raise ArchiveError(seen, "Sign the address anew, for longer than the run takes")

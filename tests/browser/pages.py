@@ -20,7 +20,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import
     SeenTopology,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import FactCount
-from ansible_collections.linerate.rdma.plugins.module_utils._model.link_errors import EarlierErrors, reading_of
+from ansible_collections.linerate.rdma.plugins.module_utils._model.link_errors import EarlierErrors, collect_readings
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.signature import (
@@ -129,7 +129,7 @@ def with_errors(made: Made, counted: typing.Mapping[str, typing.Sequence[int]]) 
 
     runs = len(next(iter(counted.values()))) - 1
     before = EarlierErrors(
-        tuple(reading_of(f"2025122{number}T030405Z-aaaaaa", (step(number),)) for number in range(runs))
+        tuple(collect_readings(f"2025122{number}T030405Z-aaaaaa", (step(number),)) for number in range(runs))
     )
     data["topologies"][node] = to_data(ObservedTopologies((step(runs),)))
     return Made(made.records, {**made.facts, "fabric": data}), before

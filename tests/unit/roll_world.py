@@ -11,7 +11,7 @@ import pathlib
 import typing
 import uuid
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted
 from ansible_collections.linerate.rdma.plugins.module_utils._model.guard import Guard
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Claims, Identity
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainOptions
@@ -276,7 +276,7 @@ class Site:
         ]
         reported = {name_of(node): core.system_uuid(node) for node in self.cluster.list("Node").items}
         claims = Claims(reported, self.looked, {bmc.node: bmc.place for bmc in bmcs})
-        source = BiosSource(bmcs, {}, wanted_of(self.wanted), self._trust, May(claims, self.guard), 30)
+        source = BiosSource(bmcs, {}, find_wanted(self.wanted), self._trust, May(claims, self.guard), 30)
         world = self.world
         return NodeRoller(
             self.cluster,

@@ -87,6 +87,6 @@ SIDES: typing.Mapping[str, Side] = {status.kind: status.side for status in STATU
 FLUSHED = 5
 
 
-def first_cause(statuses: typing.Iterable[int]) -> typing.Optional[int]:
+def find_first_cause(statuses: typing.Iterable[int]) -> typing.Optional[int]:
     """Return the first status that is not a consequence of another one; None without a known one."""
     return next((status for status in statuses if status in STATUSES and status != FLUSHED), None)

@@ -19,7 +19,7 @@ from .drivers import DriverHost, DriverPolicy
 from .intent import Intent
 from .job import Job
 from .operand import operand
-from .profiles import needs_nic_policy, traits
+from .profiles import find_traits, needs_nic_policy
 from .sriov_operator import OlmObject
 from .stack import Controller, PolicyState
 
@@ -263,11 +263,11 @@ def job_needs(job: Job) -> JobNeeds:
     return JobNeeds(job.kind, job.gpus_per_node, job.queue or "")
 
 
-def labels_needed(intent: Intent) -> dict[str, str]:
+def collect_needed_labels(intent: Intent) -> dict[str, str]:
     """Labels of node feature discovery that a node must have: those of the node selector, and those by which NVIDIA's
     operators choose nodes."""
     labels = {}
-    if any(traits(fabric).functions for fabric in intent.fabrics):
+    if any(find_traits(fabric).functions for fabric in intent.fabrics):
         labels = {key: value for key, value in intent.cluster.node_selector.items() if key.startswith(NFD_LABELS)}
     if any(map(needs_nic_policy, intent.fabrics)):
         labels[NIC_LABEL] = "true"
@@ -285,7 +285,7 @@ def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = Fa
 
     for fabric in intent.fabrics:
         reason = f"fabric {fabric.name} ({fabric.profile})"
-        if traits(fabric).functions:
+        if find_traits(fabric).functions:
             need(SRIOV, reason)
         if needs_nic_policy(fabric):
             need(NETWORK, reason)
@@ -298,7 +298,7 @@ def needed(intent: Intent, job: typing.Optional[JobNeeds] = None, olm: bool = Fa
             need(GPU, f"rdma_job (gpus_per_node: {job.gpus})")
         if job.queue:
             need(KUEUE, f"rdma_job (queue: {job.queue})")
-    for label in labels_needed(intent):
+    for label in collect_needed_labels(intent):
         need(NFD, f"label {label}")
     if olm and any(name in why for name in (JOBSET, KUEUE)):
         need(CERTIFICATES, " and ".join(name for name in (JOBSET, KUEUE) if name in why))

@@ -38,13 +38,13 @@ class RegistryLogin:
 Logins = typing.Mapping[str, RegistryLogin]
 
 
-def login_for(name: str, known: Logins) -> typing.Optional[RegistryLogin]:
+def find_login(name: str, known: Logins) -> typing.Optional[RegistryLogin]:
     """Of an image without its tag: the longest entry that is its registry, or a path that it is below."""
     fitting = [place for place in known if name == place or name.startswith(f"{place}/")]
     return known[max(fitting, key=len)] if fitting else None
 
 
-def secrets_of(known: Logins) -> set[str]:
+def list_secrets(known: Logins) -> set[str]:
     """Return all that must not be shown: the pairs, their parts, and tokens."""
     found: set[str] = set()
     for login in known.values():

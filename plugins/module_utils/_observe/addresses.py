@@ -77,7 +77,7 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     pools = tuple(reader.parsed("IPPool.nv-ipam.nvidia.com", parse.shared_pool)) + tuple(
         reader.parsed("CIDRPool.nv-ipam.nvidia.com", parse.shared_pool)
     )
-    taken, unclear = _taken(reader, pools)
+    taken, unclear = _read_used_networks(reader, pools)
     # the pods in between: a lease that is there before and after, of a pod that is not, is nobody's
     before = reader.leases()
     pods, names, inside = 0, set(), []
@@ -96,7 +96,7 @@ def observe(cluster: Cluster, networks: typing.Sequence[Network]) -> AddressFact
     return AddressFacts((*taken, *inside[:_SHOWN]), pods, leaks, pools, tuple(unclear), errors, tuple(reader.unread))
 
 
-def _taken(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[UsedNetwork], list[str]]:
+def _read_used_networks(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[UsedNetwork], list[str]]:
     """Return the networks of nodes, services and attachments, and the attachments that can't be read."""
     taken: list[UsedNetwork] = []
     for networks_of_node, unread_node in reader.parsed(
@@ -112,11 +112,11 @@ def _taken(reader: _Reader, pools: typing.Sequence[SharedPool]) -> tuple[list[Us
     ):
         for found in reader.parsed(kind, parser, namespace):
             taken += found
-    attached, unclear = _attachments(reader.objects("NetworkAttachmentDefinition"), pools)
+    attached, unclear = _read_attachments(reader.objects("NetworkAttachmentDefinition"), pools)
     return taken + attached, unclear
 
 
-def _attachments(
+def _read_attachments(
     items: typing.Iterable[Resource], pools: typing.Sequence[SharedPool]
 ) -> tuple[list[UsedNetwork], list[str]]:
     """Return the networks of NetworkAttachmentDefinitions, and those that can't be told, each with the reason. A tenant

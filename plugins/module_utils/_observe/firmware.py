@@ -86,7 +86,9 @@ def read_firmware(
         except ToolMissing:
             tool = None
     end = time.monotonic() + _ALL_SECONDS
-    return NodeFirmware(command.each(lambda hca: _firmware(hca, devices, tool, end, every), functions, _PARALLEL))
+    return NodeFirmware(
+        command.each(lambda hca: _look_at_firmware(hca, devices, tool, end, every), functions, _PARALLEL)
+    )
 
 
 def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[FirmwareSetting, ...], str]:
@@ -138,7 +140,7 @@ def _asks(hca: Hca, devices: str) -> bool:
     )
 
 
-def _firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool) -> HcaFirmware:
+def _look_at_firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool) -> HcaFirmware:
     function = hca.pci
     address, device = (function.address, function.device) if function else ("", "")
     running, psid = (ReportedSetting(value, SYSFS) if value else None for value in (hca.firmware, hca.board))

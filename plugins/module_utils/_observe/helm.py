@@ -61,7 +61,7 @@ def template(
     return tuple(_templated(binary, chart, values, kubernetes))
 
 
-def definitions(
+def read_definitions(
     binary: str, chart: OperatorChart, values: typing.Mapping[str, typing.Any], kubernetes: str = ""
 ) -> tuple[Resource, ...]:
     """Return the custom resource definitions of the folders ``crds`` of a chart and of the charts in it, but for those

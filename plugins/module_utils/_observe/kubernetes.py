@@ -25,7 +25,7 @@ from .._parse.kubernetes.core import status_message
 from .._parse.kubernetes.no_answer import UNTRUSTED, cause_of
 from .._parse.kubernetes.refusal import explain
 from .._parse.kubernetes.resource import title_of
-from .._parse.limits import MIB, decode_answer, decode_json, values_of, values_outside_strings
+from .._parse.limits import MIB, count_values, count_values_outside_strings, decode_answer, decode_json
 from .._parse.pods.framing import ERROR, STDOUT
 from .._parse.pods.shell import Stream
 from .channels import Channels, Refused, Way
@@ -311,7 +311,7 @@ class _Page:
         if len(items) == len(self.items):
             return self
         texts = [json.dumps(item) for item in items]
-        return _Page(items, self.version, sum(map(values_of, texts)), sum(map(len, texts)))
+        return _Page(items, self.version, sum(map(count_values, texts)), sum(map(len, texts)))
 
 
 class Cluster:
@@ -891,7 +891,7 @@ def _counted(
                 response.close()
                 raise ApiError(0, "Unreachable", f"the {what} did not end within {seconds:g} s", where)
             said += part
-            values += values_of(part) if most_values else 0
+            values += count_values(part) if most_values else 0
             if len(said) > most or values > max(most_values, most_signs):
                 response.close()
                 limit = f"{most} bytes" if len(said) > most else f"{most_values} values"
@@ -900,7 +900,7 @@ def _counted(
         raise ApiError(0, "Unreachable", f"the answer broke off: {error}", where) from error
     body = bytes(said)
     if most_signs and values > min(most_values, len(body) // BYTES_OF_A_VALUE):
-        values = values_outside_strings(body)
+        values = count_values_outside_strings(body)
         if values > most_values:
             raise ApiError(response.status, _TOO_LARGE, f"the {what} has more than {most_values} values", where)
     return body, values

@@ -17,11 +17,11 @@ import urllib.parse
 
 from .._model.errors import RdmaError
 from .._model.mirror import State
-from .._model.registry import Challenge, Logins, RegistryLogin, login_for
+from .._model.registry import Challenge, Logins, RegistryLogin, find_login
 from .._model.text import plain
 from .._parse.kubernetes.images import reference
 from .._parse.kubernetes.resource import ResourceError
-from .._parse.registry import challenge, tags_of, token_of
+from .._parse.registry import parse_challenge, parse_tags, token_of
 
 #: seconds in which a connection must give a sign
 PATIENCE = 10.0
@@ -144,7 +144,7 @@ class _Registry:
         name = reference(image.name)
         self._image, self._version = image, name.version
         self._host, self._path = name.host, name.repository[len(name.host) + 1 :]
-        self._login = login_for(name.repository, logins)
+        self._login = find_login(name.repository, logins)
         self._trust, self._end = trust, end
 
     def look(self) -> RegistryReply:
@@ -154,7 +154,7 @@ class _Registry:
         status, _headers, text = self._authorized("GET", f"/v2/{self._path}/tags/list?n=10000")
         if status != 200:
             return self._judged(status)
-        found = [tag for tag in tags_of(text) if tag.startswith(f"{self._version}-")]
+        found = [tag for tag in parse_tags(text) if tag.startswith(f"{self._version}-")]
         return (
             RegistryReply("there", ", ".join(found[:5]))
             if found
@@ -177,7 +177,7 @@ class _Registry:
             return self._elsewhere(method, path, answer[1].get("Location") or "")
         if answer[0] != 401:
             return answer
-        asked = challenge(answer[1].get("WWW-Authenticate") or "")
+        asked = parse_challenge(answer[1].get("WWW-Authenticate") or "")
         if asked is None:
             return answer
         authorization = self._authorization(asked)

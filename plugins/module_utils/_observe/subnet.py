@@ -80,7 +80,7 @@ def arguments(name: PortName) -> tuple[str, ...]:
     return ("-C", operand(name.device, "the RDMA device"), "-P", str(name.port))
 
 
-def infiniband_ports(node: NodeHcas) -> tuple[PortQuery, ...]:
+def list_infiniband_ports(node: NodeHcas) -> tuple[PortQuery, ...]:
     """Return the InfiniBand ports of the physical functions.
 
     A port without a link has no way to a subnet manager: asking it only costs the tool's time.
@@ -115,7 +115,7 @@ def read_subnets(
         command.require("smpquery", PACKAGE)
     answers = {
         question: (
-            dataclasses.replace(seen, barrier=umad.barrier(question.name, sysfs))
+            dataclasses.replace(seen, barrier=umad.find_barrier(question.name, sysfs))
             if seen.error and not seen.silent
             else seen
         )
@@ -133,7 +133,7 @@ def _ask(question: PortQuery) -> SeenSubnet:
         # datagrams get lost, and a manager that is busy answers late: silence counts when it lasts
         seen = _ask_once(question.name)
     if seen.silent and question.sm_lid:
-        return dataclasses.replace(seen, lost=_lost_manager(question.name, question.sm_lid))
+        return dataclasses.replace(seen, lost=_read_lost_manager(question.name, question.sm_lid))
     return seen
 
 
@@ -149,7 +149,7 @@ def _ask_once(name: PortName) -> SeenSubnet:
     )
 
 
-def _lost_manager(name: PortName, lid: int) -> LostManager:
+def _read_lost_manager(name: PortName, lid: int) -> LostManager:
     """Return the port where the manager was, asked itself: its switches still route to it."""
     try:
         is_manager = smpquery.parse_is_manager(_query("smpquery", name, "portinfo", str(lid)))
@@ -302,14 +302,14 @@ def _watch_activity(master: str, name: PortName, interval_seconds: float) -> dic
     """
     started = time.monotonic()
     managers = saquery.parse_sm_records(_query("saquery", name, "SMIR"))
-    first = _activity(managers, master)
+    first = _read_activity(managers, master)
     known = {manager.guid: manager.activity for manager in managers if manager.guid != master}
     later: typing.Optional[int] = None
     refreshed = False if known else None
     while time.monotonic() - started < interval_seconds and (later is None or later == first or refreshed is False):
         time.sleep(min(_LOOK_SECONDS, interval_seconds))
         again = saquery.parse_sm_records(_query("saquery", name, "SMIR"))
-        later = _activity(again, master)
+        later = _read_activity(again, master)
         if any(
             known.get(manager.guid, manager.activity) != manager.activity for manager in again if manager.guid != master
         ):
@@ -322,7 +322,7 @@ def _watch_activity(master: str, name: PortName, interval_seconds: float) -> dic
     }
 
 
-def _activity(managers: typing.Sequence[SubnetManager], guid: str) -> int:
+def _read_activity(managers: typing.Sequence[SubnetManager], guid: str) -> int:
     for manager in managers:
         if manager.guid == guid:
             return manager.activity

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import typing
 
-from .._parse.node.neighbours import default_routes, default_routes_6
+from .._parse.node.neighbours import parse_default_routes, parse_default_routes_6
 from .sysfs import SysfsReader
 
 _TABLES: tuple[tuple[str, typing.Callable[[str], tuple[str, ...]]], ...] = (
-    ("route", default_routes),
-    ("ipv6_route", default_routes_6),
+    ("route", parse_default_routes),
+    ("ipv6_route", parse_default_routes_6),
 )
 _OPEN_VSWITCH = "ovs-system"
 

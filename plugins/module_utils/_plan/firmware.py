@@ -24,7 +24,7 @@ class FirmwareError(RdmaError):
     """Wishes that can't be met. Nothing was set."""
 
 
-def changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[FirmwareChange, ...]:
+def list_changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[FirmwareChange, ...]:
     """One for each HCA, in their order. The next value counts: what is set already and waits for a reset is set.
 
     :raises FirmwareError: all that can't be set, of all HCAs
@@ -47,7 +47,7 @@ def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
     )
 
 
-def unmet(seen: HcaFirmware, wishes: Wishes) -> tuple[str, ...]:
+def list_unmet(seen: HcaFirmware, wishes: Wishes) -> tuple[str, ...]:
     """Return the names of wishes that are not what the next reset brings."""
     return tuple(name for name, value in wishes.items() if not _is(seen, name, value))
 
@@ -69,7 +69,7 @@ def _problems(hca: HcaFirmware, wishes: Wishes) -> typing.Iterator[str]:
 
 
 def _change(hca: HcaFirmware, wishes: Wishes) -> FirmwareChange:
-    names = unmet(hca, wishes)
+    names = list_unmet(hca, wishes)
     return FirmwareChange(
         hca.address,
         hca.device,

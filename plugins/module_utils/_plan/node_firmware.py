@@ -61,7 +61,7 @@ class OfHost:
     left: tuple[str, ...] = ()
 
 
-def of_host(node: str, memberships: typing.Iterable[Membership], platform: NodePlatform, fleet: Fleet) -> OfHost:
+def plan_host(node: str, memberships: typing.Iterable[Membership], platform: NodePlatform, fleet: Fleet) -> OfHost:
     """Compare the desired settings with the reported ones. Settings that no tool reports are left out."""
     functions = {function.address: function for function in platform.functions}
     fabrics = {fabric.name: fabric for fabric in fleet.intent.fabrics}
@@ -113,17 +113,17 @@ class Before:
     error: str = ""
 
 
-def hosts_of(
+def collect_hosts(
     memberships: typing.Sequence[Membership], platforms: typing.Mapping[str, ObservedPlatform], fleet: Fleet
 ) -> dict[str, OfHost]:
     """``of_host`` of each node; of one that was not looked at nothing is known."""
     return {
-        node: of_host(node, memberships, platform.value, fleet) if platform.value is not None else OfHost()
+        node: plan_host(node, memberships, platform.value, fleet) if platform.value is not None else OfHost()
         for node, platform in platforms.items()
     }
 
 
-def of_nodes(
+def plan_nodes(
     hosts: typing.Mapping[str, OfHost],
     before: typing.Mapping[str, Before],
     operator: ByOperator,

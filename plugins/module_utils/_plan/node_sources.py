@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.fleet.bios import Wanted, in_words, states
+from .._check.fleet.bios import Wanted, in_words, list_states
 from .._check.fleet.hcas_of_fabric import Membership
 from .._check.platform.firmware import Fleet
 from .._model.bios import NodeBios
@@ -17,17 +17,17 @@ from .._model.node_roll import Needs, NodeDifference, NodeDifferences
 from .._model.observers import LOOKS_ONLY
 from .._model.platform import ObservedPlatform
 from .bios import plan as plan_bios
-from .node_firmware import of_host
+from .node_firmware import plan_host
 
 KERNEL = "kernel argument"
 
 
-def of_bios(bios: NodeBios, wanted: Wanted) -> NodeDifferences:
+def look_at_bios(bios: NodeBios, wanted: Wanted) -> NodeDifferences:
     """Return the settings of a BIOS that are not as wanted, and those of them that can't be set."""
     planned = plan_bios(bios, wanted)
     waits_not = {key for key in wanted if all(not write.reset_required for write in planned.writes if write.key == key)}
     found = []
-    for state in states(bios, wanted):
+    for state in list_states(bios, wanted):
         if state.state in ("wrong", "pending"):
             written = any(write.key == state.key for write in planned.writes)
             needs: Needs = "nothing" if state.state == "wrong" and written and state.key in waits_not else "reboot"
@@ -39,7 +39,7 @@ def of_bios(bios: NodeBios, wanted: Wanted) -> NodeDifferences:
     )
 
 
-def of_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -> NodeDifferences:
+def look_at_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -> NodeDifferences:
     """Return the wanted kernel arguments that the node runs without. They were written for the next boot before, by the
     node itself."""
     value = observed.value
@@ -58,7 +58,7 @@ def of_kernel(observed: ObservedKernelArguments, wanted: typing.Sequence[str]) -
     return NodeDifferences(differences, refusals, boots=(value.boot,))
 
 
-def of_firmware(
+def look_at_firmware(
     node: str,
     memberships: typing.Iterable[Membership],
     platform: ObservedPlatform,
@@ -78,7 +78,7 @@ def of_firmware(
         unknown = f"the firmware of its HCAs is not known: {platform.error or observed.error or 'empty answer'}"
         # what was to be set is not proven
         return NodeDifferences(blind=unknown) if told is None else NodeDifferences(error=unknown)
-    host = of_host(node, memberships, platform.value, fleet)
+    host = plan_host(node, memberships, platform.value, fleet)
     made = (
         {change.address: change.after for change in told.value.hcas}
         if told is not None and told.value is not None

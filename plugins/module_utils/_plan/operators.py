@@ -28,7 +28,7 @@ from .._model.operators import (
     needed,
 )
 from .._render.names import MANAGED_BY, Object
-from .._render.operators import worker_sources
+from .._render.operators import render_worker_sources
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,7 +75,7 @@ class OperatorRequests:
         return tuple(sorted({*self.charts, *self.packages, *self.leave} - {operator.name for operator in TABLE}))
 
 
-def wishes(charts: typing.Any, packages: typing.Any, leave: typing.Any) -> OperatorRequests:
+def collect_requests(charts: typing.Any, packages: typing.Any, leave: typing.Any) -> OperatorRequests:
     """Of the options of a module.
 
     :raises RdmaError: a name is of no operator, or a key is none
@@ -118,12 +118,12 @@ def _open(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> list
     return [row for row in rows if row.operator.name not in wishes.leave]
 
 
-def releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[Release, ...]:
+def list_releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[Release, ...]:
     """Releases of Helm, in the order in which they are made: of operators that are not there, and of those that a run
     has made before."""
     if seen.olm:
         return ()
-    rows = [(row.operator, chart_of(row.operator, wishes)) for row in _open(intent, seen, wishes)]
+    rows = [(row.operator, find_chart(row.operator, wishes)) for row in _open(intent, seen, wishes)]
     return tuple(
         Release(
             operator.name,
@@ -132,14 +132,14 @@ def releases(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> t
             chart.reference,
             chart.repository,
             chart.version,
-            values(operator, intent, wishes),
+            collect_values(operator, intent, wishes),
         )
         for operator, chart in rows
         if chart is not None and operator.name not in seen.untrusted and _ours_to_make(operator, chart, seen)
     )
 
 
-def chart_of(operator: Operator, wishes: OperatorRequests) -> typing.Optional[OperatorChart]:
+def find_chart(operator: Operator, wishes: OperatorRequests) -> typing.Optional[OperatorChart]:
     """With what the user has otherwise."""
     wish, chart = wishes.charts.get(operator.name, ChartWish()), operator.chart
     if chart is None:
@@ -164,14 +164,14 @@ def _ours_to_make(operator: Operator, chart: OperatorChart, seen: OperatorsSeen)
     return found.origin == "helm" and same and (operator.name == SRIOV or operator.name in seen.made)
 
 
-def values(operator: Operator, intent: Intent, wishes: OperatorRequests) -> dict[str, typing.Any]:
+def collect_values(operator: Operator, intent: Intent, wishes: OperatorRequests) -> dict[str, typing.Any]:
     """Values of a chart that follow from the intent; no chart brings an operator that is in the table by itself."""
     wish = wishes.charts.get(operator.name)
     if wish is not None and wish.values is not None:
         return dict(wish.values)
     rdma = {"driver": {"rdma": {"enabled": True}}} if intent.cluster.host.gpudirect == "peermem" else {}
     found: dict[str, dict[str, typing.Any]] = {
-        NFD: {"worker": {"config": {"sources": worker_sources()}}},
+        NFD: {"worker": {"config": {"sources": render_worker_sources()}}},
         SRIOV: {"sriovOperatorConfig": {"deploy": True}},
         NETWORK: {"nfd": {"enabled": False}, "sriovNetworkOperator": {"enabled": False}},
         GPU: {"nfd": {"enabled": False}, **rdma},
@@ -180,7 +180,7 @@ def values(operator: Operator, intent: Intent, wishes: OperatorRequests) -> dict
     return found.get(operator.name, {})
 
 
-def namespaces(made: typing.Iterable[Release]) -> tuple[Object, ...]:
+def list_namespaces(made: typing.Iterable[Release]) -> tuple[Object, ...]:
     """Namespaces of the releases. That of the SR-IOV operator goes with the teardown, where it is asked to; others
     stay."""
     found: dict[str, Object] = {}
@@ -195,7 +195,7 @@ def namespaces(made: typing.Iterable[Release]) -> tuple[Object, ...]:
     return tuple(found.values())
 
 
-def packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[dict[str, typing.Any], ...]:
+def list_packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> tuple[dict[str, typing.Any], ...]:
     """Packages for the module ``olm``, in the order in which they are needed: of operators that are not there, or that
     OLM has, perhaps newer now."""
     if not seen.olm:
@@ -203,7 +203,7 @@ def packages(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) -> t
     return tuple(
         found
         for row in _open(intent, seen, wishes)
-        if _wants_package(row.operator, seen) and (found := package_of(row.operator, wishes)) is not None
+        if _wants_package(row.operator, seen) and (found := find_package(row.operator, wishes)) is not None
     )
 
 
@@ -215,7 +215,7 @@ def _wants_package(operator: Operator, seen: OperatorsSeen) -> bool:
     return all(item.origin == "olm" for item in there) and not (operator.name == NFD and not there and seen.labelled)
 
 
-def package_of(operator: Operator, wishes: OperatorRequests) -> typing.Optional[dict[str, typing.Any]]:
+def find_package(operator: Operator, wishes: OperatorRequests) -> typing.Optional[dict[str, typing.Any]]:
     """Return a row for the module ``olm``, with what the user has otherwise; None where no catalog has it."""
     wish, package = wishes.packages.get(operator.name, PackageWish()), operator.package
     if package is None:
@@ -251,7 +251,7 @@ def unconfigured(intent: Intent, seen: OperatorsSeen, wishes: OperatorRequests) 
     return tuple(found)
 
 
-def table(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[dict[str, typing.Any], ...]:
+def list_rows(intent: Intent, seen: OperatorsSeen, nodes: typing.Sequence[str]) -> tuple[dict[str, typing.Any], ...]:
     """Return the table of what is needed, for who calls the module: by what, and whether it is there and serves."""
     by_name = {finding.subject: finding for finding in check(intent, seen, nodes)}
     return tuple(

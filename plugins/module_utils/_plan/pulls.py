@@ -13,8 +13,8 @@ from .._model.pulls import CATALOGS, ChartPull, ChartSeen, ImagePull, ImageSeen,
 from .._parse.kubernetes.images import reference
 from .._parse.kubernetes.pulled_images import pulled_images
 from .._parse.kubernetes.resource import ResourceError
-from .._render.nvidia import nic_policy
-from .operators import OperatorRequests, chart_of, package_of, values
+from .._render.nvidia import render_nic_policy
+from .operators import OperatorRequests, collect_values, find_chart, find_package
 
 OCI = "oci://"
 ChartWithValues = tuple[OperatorChart, dict[str, typing.Any]]
@@ -25,17 +25,19 @@ def wanted(intent: Intent, job: typing.Optional[JobNeeds], olm: bool, wishes: Op
     return tuple(row for row in needed(intent, job, olm) if row.operator.name not in wishes.leave)
 
 
-def charts(intent: Intent, job: typing.Optional[JobNeeds], wishes: OperatorRequests) -> dict[str, ChartWithValues]:
+def collect_charts(
+    intent: Intent, job: typing.Optional[JobNeeds], wishes: OperatorRequests
+) -> dict[str, ChartWithValues]:
     """Charts that Helm installs, each with its values, by operator."""
     found = {}
     for row in wanted(intent, job, False, wishes):
-        chart = chart_of(row.operator, wishes)
+        chart = find_chart(row.operator, wishes)
         if chart is not None:
-            found[row.operator.name] = (chart, values(row.operator, intent, wishes))
+            found[row.operator.name] = (chart, collect_values(row.operator, intent, wishes))
     return found
 
 
-def pulls(
+def collect_pulls(
     intent: Intent,
     job: typing.Optional[JobNeeds],
     olm: bool,
@@ -57,12 +59,12 @@ def pulls(
     for variable, image in named.items():
         if image:
             made.image(ImageSeen(image), variable)
-    for policy in nic_policy(intent.fabrics, intent.cluster):
+    for policy in render_nic_policy(intent.fabrics, intent.cluster):
         for seen_image in pulled_images(policy):
             made.image(seen_image, "NicClusterPolicy")
     for row in wanted(intent, job, olm, wishes):
         name = row.operator.name
-        chart = chart_of(row.operator, wishes)
+        chart = find_chart(row.operator, wishes)
         if olm:
             _package(made, row, wishes, openshift)
         elif chart is None:
@@ -88,7 +90,7 @@ def _chart(made: _Made, name: str, chart: OperatorChart, seen: ChartSeen) -> Non
 
 
 def _package(made: _Made, row: Needed, wishes: OperatorRequests, openshift: str) -> None:
-    name, found = row.operator.name, package_of(row.operator, wishes)
+    name, found = row.operator.name, find_package(row.operator, wishes)
     if found is None or row.operator.package is None:
         made.notes.append(f"operator {name} is installed by hand: {row.operator.by_hand or 'no catalog has it'}")
         return

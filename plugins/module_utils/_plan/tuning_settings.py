@@ -18,7 +18,7 @@ _GOVERNOR = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"
 _HUGE_PAGES = "/sys/kernel/mm/transparent_hugepage"
 
 
-def settings(intent: Intent) -> Settings:
+def collect_settings(intent: Intent) -> Settings:
     """Nothing where the intent does not ask for it. What experts contradict each other about has no rule, unless the
     intent itself has one."""
     sections: dict[str, dict[str, str]] = {"cpu": {}, "vm": {}, "sysctl": {}, "modules": {}}
@@ -45,7 +45,7 @@ def _value(row: TuningRow, rule: str) -> typing.Optional[str]:
     return f"{bound}{value}" if row.setting.section == "sysctl" else value
 
 
-def kernel_settings(found: Settings) -> dict[str, dict[str, str]]:
+def collect_kernel_settings(found: Settings) -> dict[str, dict[str, str]]:
     """Options of the module kernel_settings; none where nothing is to be set that it can set. It knows neither idle
     states nor modules of the kernel."""
     files = {

@@ -165,7 +165,7 @@ _WAY = (
 )
 
 
-def templates(describes: bool) -> tuple[Template, ...]:
+def render_templates(describes: bool) -> tuple[Template, ...]:
     """Return all job templates.
 
     :param describes: whether a job may change AWX itself
@@ -182,12 +182,16 @@ def way(describes: bool) -> tuple[tuple[str, str], ...]:
     return tuple(node for node in _WAY if describes or node[1] != DESCRIBE.key)
 
 
-def survey(questions: typing.Sequence[SurveyQuestion]) -> dict[str, typing.Any]:
+def render_survey(questions: typing.Sequence[SurveyQuestion]) -> dict[str, typing.Any]:
     """Return a survey as AWX takes it; empty where nothing is asked."""
-    return {"name": "", "description": "", "spec": [_question(question) for question in questions]} if questions else {}
+    return (
+        {"name": "", "description": "", "spec": [_render_question(question) for question in questions]}
+        if questions
+        else {}
+    )
 
 
-def _question(question: SurveyQuestion) -> dict[str, typing.Any]:
+def _render_question(question: SurveyQuestion) -> dict[str, typing.Any]:
     asked: dict[str, typing.Any] = {
         "question_name": question.text,
         "question_description": question.help,

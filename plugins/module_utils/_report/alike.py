@@ -102,7 +102,7 @@ def _facts(
 
 
 def _of_nodes(facts: tuning.Facts) -> typing.Iterator[ComparedGroup]:
-    for group in tuning.groups(facts):
+    for group in tuning.make_groups(facts):
         odd = (
             GroupDifference(
                 one.nodes,
@@ -117,7 +117,7 @@ def _of_nodes(facts: tuning.Facts) -> typing.Iterator[ComparedGroup]:
 
 
 def _of_hcas(intent: Intent, facts: platform.Facts) -> typing.Iterator[ComparedGroup]:
-    for group in platform.groups(intent, facts):
+    for group in platform.make_groups(intent, facts):
         found: dict[typing.Any, list[str]] = {}
         for (node, hca), odd in group.odd.items():
             for one in odd:

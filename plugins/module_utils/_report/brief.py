@@ -9,7 +9,7 @@ import re
 import typing
 
 from .._model.findings import PASS
-from .listing import FindingGroup, NextStep, closing_groups, steps
+from .listing import FindingGroup, NextStep, collect_closing_groups, list_steps
 from .text import one_line
 from .verdict import Report
 
@@ -33,14 +33,14 @@ _LINKED = re.compile(
 
 
 def render_markdown(report: Report) -> str:
-    together, left = steps(closing_groups(report))
+    together, left = list_steps(collect_closing_groups(report))
     # the summary begins with the verdict, which is said already
     summary = report.summary.partition(" - ")[2] or report.summary
     lines = [f"**linerate.rdma: {_text(report.verdict)}** - {_text(summary)}", ""]
     lines += [
         *[f"- {_text(name)}: {_text(value)}" for name, value in report.head().items()],
         _counts(report),
-        _stages(report),
+        _describe_stages(report),
     ]
     if together:
         lines += [
@@ -73,7 +73,7 @@ def _counts(report: Report) -> str:
     return f"- Findings: {number}"
 
 
-def _stages(report: Report) -> str:
+def _describe_stages(report: Report) -> str:
     """Describe how far the run came."""
     passed = sum(stage.state == "open" for stage in report.stages)
     stopped = [stage.name for stage in report.stages if stage.state == "closed"]

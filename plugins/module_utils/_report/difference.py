@@ -75,7 +75,7 @@ class Snapshot:
     records: typing.Mapping[str, Record]
 
 
-def differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
+def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     """Return the changes from one run to the other: the intent, versions, nodes, what they show, cables, gates and
     findings. Times and runs are no change."""
     found: list[RunDifference] = []
@@ -93,11 +93,13 @@ def differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
                 found.append(RunDifference(node, "differences", f"{MOST_OF_NODE} are listed", "there are more"))
         else:
             found += _changed(node, "node", *("takes part" if node in side else NOT_THERE for side in sides))
-    found += _cables(before, after)
-    return found + record_differences(before.records, after.records)
+    found += _compare_cables(before, after)
+    return found + find_record_differences(before.records, after.records)
 
 
-def record_differences(before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]) -> list[RunDifference]:
+def find_record_differences(
+    before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]
+) -> list[RunDifference]:
     """Gates and findings that appeared, vanished, or changed their status. What was measured may differ: a finding is
     known by check and subject."""
     found: list[RunDifference] = []
@@ -105,7 +107,7 @@ def record_differences(before: typing.Mapping[str, Record], after: typing.Mappin
         one, other = before.get(stage), after.get(stage)
         name = f"stage {stage}"
         found += _changed(name, "gate", one.gate if one else "no record", other.gate if other else "no record")
-        first, second = _by_subject(one), _by_subject(other)
+        first, second = _group_by_subject(one), _group_by_subject(other)
         for key in {**first, **second}:
             found += _changed(name, key, first.get(key, NOT_THERE), second.get(key, NOT_THERE))
     return found
@@ -138,7 +140,7 @@ def _of_node(
                 node, kind, *("not looked at" if item is None else "looked at" for item in (one, other))
             )
         elif one["error"] or other["error"]:
-            yield from _unlike(node, kind, *(item["error"] or "seen" for item in (one, other)))
+            yield from _compare_words(node, kind, *(item["error"] or "seen" for item in (one, other)))
         else:
             yield from _data(node, [word], one["value"], other["value"])
 
@@ -175,13 +177,13 @@ def _by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
     return None if data else {}
 
 
-def _cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
+def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     """Links by the GUIDs at their ends: switches may have one description. What only one of the runs saw is compared
     with nothing."""
     first, second = _Cables.of(before), _Cables.of(after)
     if not (first.seen and second.seen):
-        return _unlike("fabric", "topology", first.state, second.state)
-    found = [*_unlike("fabric", "topology", first.state, second.state)] if first.unread or second.unread else []
+        return _compare_words("fabric", "topology", first.state, second.state)
+    found = [*_compare_words("fabric", "topology", first.state, second.state)] if first.unread or second.unread else []
     named = {**second.names, **first.names}
     count = collections.Counter(named.values())
     for guid in sorted(first.names.keys() & second.names.keys()):
@@ -249,7 +251,7 @@ class _Cables:
         return cls(seen, tuple(unread), names, links)
 
 
-def _unlike(node: str, what: str, before: str, after: str) -> list[RunDifference]:
+def _compare_words(node: str, what: str, before: str, after: str) -> list[RunDifference]:
     """Return the changes between two words. What is not known in both runs is not compared, and so not the same."""
     if before == after and before not in ("seen", "not looked at"):
         return [RunDifference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
@@ -268,7 +270,7 @@ def _text(data: typing.Any) -> str:
     return json.dumps(data, sort_keys=True) if isinstance(data, (dict, bool)) else str(data)
 
 
-def _by_subject(record: typing.Optional[Record]) -> dict[str, str]:
+def _group_by_subject(record: typing.Optional[Record]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for item in record.judged if record else ():
         found.setdefault(f"{item.finding.check} on {item.finding.subject}", []).append(_status(item))

@@ -39,7 +39,7 @@ class FindingGroup(typing.NamedTuple):
     findings: tuple[Finding, ...]
 
 
-def groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
+def make_groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
     """Group the findings that did not pass, by cause: failures first, and of these the suspects, which name what is
     behind the others."""
     found: dict[tuple[str, str, str, str, str], list[Finding]] = {}
@@ -55,31 +55,34 @@ def groups(judged: typing.Iterable[Judged]) -> tuple[FindingGroup, ...]:
     return tuple(sorted(result, key=lambda group: (LABELS.index(group.label), not group.check.endswith(".suspect"))))
 
 
-def closing_groups(report: Report) -> dict[str, tuple[FindingGroup, ...]]:
+def collect_closing_groups(report: Report) -> dict[str, tuple[FindingGroup, ...]]:
     """Return the groups that close the gates of the stages that ran, by stage."""
     ran = (stage for stage in report.stages if stage.record and stage.state != "skipped")
     return {
-        stage.name: groups(item for item in (stage.record.judged if stage.record else ()) if item.closes)
+        stage.name: make_groups(item for item in (stage.record.judged if stage.record else ()) if item.closes)
         for stage in ran
     }
 
 
-def listing(found: typing.Sequence[FindingGroup], pages: str = PAGES) -> typing.Iterator[Html]:
+def render_listing(found: typing.Sequence[FindingGroup], pages: str = PAGES) -> typing.Iterator[Html]:
     """Yield an article for each cause. Of a check with many, as of pairs that name their LIDs, the first few; the
     others folded.
 
     :param pages: address of what explains a finding, with ``{page}`` for its name
     """
-    for alike in _by_check(found):
-        yield from (_article(group, pages) for group in alike[:MOST_IN_FULL])
+    for alike in _group_by_check(found):
+        yield from (_render_article(group, pages) for group in alike[:MOST_IN_FULL])
         folded = alike[MOST_IN_FULL:]
         if folded:
             title = element("summary", f"{len(folded)} more of ", element("code", folded[0].check))
-            parts = (*[_article(group, pages) for group in folded[:MOST_GROUPS]], *_more(folded[MOST_GROUPS:]))
+            parts = (
+                *[_render_article(group, pages) for group in folded[:MOST_GROUPS]],
+                *_render_rest(folded[MOST_GROUPS:]),
+            )
             yield element("details", title, *parts, class_=f"finding {folded[0].label}")
 
 
-def _by_check(found: typing.Iterable[FindingGroup]) -> list[list[FindingGroup]]:
+def _group_by_check(found: typing.Iterable[FindingGroup]) -> list[list[FindingGroup]]:
     together: dict[tuple[str, str], list[FindingGroup]] = {}
     for group in found:
         together.setdefault((group.label, group.check), []).append(group)
@@ -97,7 +100,9 @@ class NextStep(typing.NamedTuple):
     others: typing.Sequence[FindingGroup]
 
 
-def steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]]) -> tuple[list[list[NextStep]], list[NextStep]]:
+def list_steps(
+    found: typing.Mapping[str, typing.Sequence[FindingGroup]],
+) -> tuple[list[list[NextStep]], list[NextStep]]:
     """Return the steps that open the gates, by stage: those with one remedy together, and then those that follow from
     them. Of a check with many causes the first is enough here.
 
@@ -119,13 +124,13 @@ def steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]]) -> tuple[li
     return list(by_remedy.values()), left
 
 
-def next_steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]], pages: str = PAGES) -> Html:
+def render_next_steps(found: typing.Mapping[str, typing.Sequence[FindingGroup]], pages: str = PAGES) -> Html:
     """Render the steps as a numbered list, each entry leading to its stage."""
-    together, left = steps(found)
+    together, left = list_steps(found)
     return element(
         "div",
         element("ol", *[_step(first, same, pages) for first, *same in together], class_="steps"),
-        _consequences(left),
+        _render_consequences(left),
     )
 
 
@@ -149,7 +154,7 @@ def _seen(step: NextStep) -> set[str]:
 
 
 def _steps(stage: str, found: typing.Sequence[FindingGroup]) -> typing.Iterator[NextStep]:
-    for alike in _by_check(found):
+    for alike in _group_by_check(found):
         shown = alike if alike[0].check.endswith(".suspect") else alike[:1]
         yield from (NextStep(stage, group, alike[1:] if len(shown) == 1 else ()) for group in shown[:MOST_GROUPS])
 
@@ -167,21 +172,21 @@ def _asks(step: NextStep, pages: str) -> typing.Iterator[Html]:
     group, count = step.group, sum(len(other.findings) for other in step.others)
     yield element(
         "p",
-        _badge(group.label),
+        _render_badge(group.label),
         " ",
         element("a", element("code", group.check), href=f"#{step.stage}"),
         " ",
-        _subjects(group),
+        _render_subjects(group),
     )
-    yield from filter(None, (_measured(group.findings[0]),))
-    yield element("p", group.why, " ", _meaning(group.check, pages))
+    yield from filter(None, (_render_measured(group.findings[0]),))
+    yield element("p", group.why, " ", _render_meaning(group.check, pages))
     if step.others:
         yield element(
             "p", element("a", f"{count} more of this check, with other words", href=f"#{step.stage}"), class_="more"
         )
 
 
-def _consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Html]:
+def _render_consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Html]:
     """Render the findings that follow from those of the steps: not tried, or explained by a suspect."""
     if not left:
         return None
@@ -192,7 +197,7 @@ def _consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Html]:
             "li",
             element("a", element("code", step.group.check), href=f"#{step.stage}"),
             " ",
-            _subjects(step.group),
+            _render_subjects(step.group),
             f": {step.group.why}",
         )
         for step in left
@@ -205,7 +210,7 @@ def _consequences(left: typing.Sequence[NextStep]) -> typing.Optional[Html]:
     )
 
 
-def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:
+def render_passes(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html]:
     """Render all passes, folded; of each check the first few.
 
     :param record: where each of them is
@@ -217,18 +222,22 @@ def passed(judged: typing.Iterable[Judged], record: str) -> typing.Optional[Html
     if not found:
         return None
     parts = [
-        element("section", element("h3", element("code", check), f" {len(items)}"), _table(items, MOST_PASSES, record))
+        element(
+            "section",
+            element("h3", element("code", check), f" {len(items)}"),
+            _render_table(items, MOST_PASSES, record),
+        )
         for check, items in found.items()
     ]
     total = sum(map(len, found.values()))
     return element("details", element("summary", f"{total} passed"), *parts, class_="finding pass")
 
 
-def _article(group: FindingGroup, pages: str) -> Html:
+def _render_article(group: FindingGroup, pages: str) -> Html:
     first = group.findings[0]
     one = len(group.findings) == 1
     alike = {(finding.measured, finding.expected) for finding in group.findings}
-    facts = _measured(first) if len(alike) == 1 else None
+    facts = _render_measured(first) if len(alike) == 1 else None
     waived = element("p", element("b", "Waived: "), group.waived, class_="remedy") if group.waived else None
     remedy = element("p", element("b", "Do: "), group.remedy, class_="remedy") if not group.waived else None
     rest = None
@@ -238,14 +247,14 @@ def _article(group: FindingGroup, pages: str) -> Html:
         rest = element(
             "details",
             element("summary", names),
-            _table(group.findings, MOST_SUBJECTS, "report.json", with_values=len(alike) > 1),
+            _render_table(group.findings, MOST_SUBJECTS, "report.json", with_values=len(alike) > 1),
             open=is_open,
         )
     return element(
         "article",
-        element("h3", _badge(group.label), " ", element("code", group.check), " ", _subjects(group)),
+        element("h3", _render_badge(group.label), " ", element("code", group.check), " ", _render_subjects(group)),
         facts,
-        element("p", group.why, " ", _meaning(group.check, pages)),
+        element("p", group.why, " ", _render_meaning(group.check, pages)),
         waived,
         remedy,
         rest,
@@ -253,7 +262,7 @@ def _article(group: FindingGroup, pages: str) -> Html:
     )
 
 
-def _measured(finding: Finding) -> typing.Optional[Html]:
+def _render_measured(finding: Finding) -> typing.Optional[Html]:
     pairs = [(name, text) for name, text in (("Measured", finding.measured), ("Expected", finding.expected)) if text]
     return (
         element("dl", *[element("div", element("dt", name), element("dd", text)) for name, text in pairs])
@@ -262,13 +271,13 @@ def _measured(finding: Finding) -> typing.Optional[Html]:
     )
 
 
-def _subjects(group: FindingGroup) -> Html:
+def _render_subjects(group: FindingGroup) -> Html:
     names = [finding.subject for finding in group.findings]
     more = f" and {len(names) - 1} more" if len(names) > 1 else None
     return element("span", element("bdi", names[0]), more, class_="subject")
 
 
-def _table(findings: typing.Sequence[Finding], most: int, where: str, with_values: bool = True) -> Html:
+def _render_table(findings: typing.Sequence[Finding], most: int, where: str, with_values: bool = True) -> Html:
     first = findings[0]
     label = f"{first.check}, {first.status}: {first.subject} and {len(findings) - 1} more"
     names = ("Subject", "Measured", "Expected") if with_values else ("Subject",)
@@ -299,7 +308,7 @@ def _table(findings: typing.Sequence[Finding], most: int, where: str, with_value
     )
 
 
-def _more(left: typing.Sequence[FindingGroup]) -> typing.Iterator[Html]:
+def _render_rest(left: typing.Sequence[FindingGroup]) -> typing.Iterator[Html]:
     if left:
         count = sum(len(group.findings) for group in left)
         yield element(
@@ -307,9 +316,9 @@ def _more(left: typing.Sequence[FindingGroup]) -> typing.Iterator[Html]:
         )
 
 
-def _meaning(check: str, pages: str) -> Html:
+def _render_meaning(check: str, pages: str) -> Html:
     return element("a", "What it means", href=address_of(check, pages), class_="more", aria_label=f"What {check} means")
 
 
-def _badge(name: str) -> Html:
+def _render_badge(name: str) -> Html:
     return element("span", name, class_=f"badge {name}")

@@ -13,8 +13,8 @@ import dataclasses
 import typing
 
 from .._check.discover.check import trouble
-from .._check.fleet.line_rates import pcie_of
-from .._check.tuning.rows import why_unread
+from .._check.fleet.line_rates import find_pcie
+from .._check.tuning.rows import explain_why_unread
 from .._model.findings import Judged
 from .._model.hca import Hca, ObservedHcas, Port
 from .._model.tuning import NodeTuning, ObservedTuning
@@ -57,7 +57,7 @@ class SheetItem:
 
     @property
     def tone(self) -> Tone:
-        return worst(self.said)
+        return find_worst(self.said)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,12 +131,12 @@ class SheetInputs:
     odd: tuple[str, ...] = ()
 
 
-def worst(said: typing.Iterable[Statement]) -> Tone:
+def find_worst(said: typing.Iterable[Statement]) -> Tone:
     tones = {one.tone for one in said}
     return "bad" if "bad" in tones else "unknown" if "unknown" in tones else ""
 
 
-def sheet(seen: SheetInputs) -> Sheet:
+def make_sheet(seen: SheetInputs) -> Sheet:
     """Build the sheet of a node from its facts alone: what they do not contain is unknown, and so is all of a node
     without facts."""
     findings = [item.finding for item in seen.judged if label(item) in ("fail", "unknown")]
@@ -218,7 +218,7 @@ class _Tree:
         return {name: reading.value for reading in self.known.rows.get(row, ()) for name in reading.where}
 
     def _why(self, row: str) -> typing.Optional[str]:
-        return why_unread(self.known, row) if self.rows is not None else None
+        return explain_why_unread(self.known, row) if self.rows is not None else None
 
     def _between(self, card: str, hca: str) -> tuple[str, ...]:
         if card not in self.ways or hca not in self.ways:
@@ -390,7 +390,7 @@ class _Tree:
         if link.current_speed is None or link.current_width is None or link.max_speed is None or link.max_width is None:
             yield self._toned(hca, Statement("PCIe link unknown", "unknown"))
             return
-        pcie, now = pcie_of(link), f"PCIe {link.current_speed:g} GT/s x{link.current_width}"
+        pcie, now = find_pcie(link), f"PCIe {link.current_speed:g} GT/s x{link.current_width}"
         card = f"{link.max_speed:g} GT/s x{link.max_width}"
         if pcie.trained_down:
             yield self._toned(hca, Statement(f"{now}, below what card ({card}) and slot can", "bad"))

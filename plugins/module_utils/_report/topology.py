@@ -14,7 +14,7 @@ import typing
 from .._model.fabric import FabricNode
 from .._model.findings import Judged
 from .exhibits import FabricChart
-from .matrix import by_number
+from .matrix import group_by_number
 from .mentions import Mentions
 from .verdict import label
 
@@ -84,7 +84,7 @@ class Drawing:
     why_not: str = ""
 
 
-def drawing(chart: FabricChart, judged: typing.Iterable[Judged]) -> Drawing:
+def make_drawing(chart: FabricChart, judged: typing.Iterable[Judged]) -> Drawing:
     """Return the drawing of a fabric, with what the findings accuse.
 
     :param judged: of all stages
@@ -100,7 +100,9 @@ def drawing(chart: FabricChart, judged: typing.Iterable[Judged]) -> Drawing:
     bad_hcas = {end for end in chart.places if said.about(" ".join(end))}
     rows, owner = [], {}
     for _tier, unsorted in sorted(tiers.items(), reverse=True):
-        items, members = _row(graph, sorted(unsorted, key=lambda key: by_number(graph.names[key])), said, bad_hcas)
+        items, members = _row(
+            graph, sorted(unsorted, key=lambda key: group_by_number(graph.names[key])), said, bad_hcas
+        )
         rows.append(items)
         owner.update(members)
     edges: dict[tuple[str, str, typing.Optional[int]], list[bool]] = collections.defaultdict(list)
@@ -252,7 +254,7 @@ def _row(
         single = [key for key in keys if said.about(graph.names[key])][:MOST_MARKED]
     alone = set(single)
     items = {
-        key: TierItem(key, graph.names[key], said.marks(graph.names[key]), 1, _rails(graph, key, bad_hcas))
+        key: TierItem(key, graph.names[key], said.marks(graph.names[key]), 1, _find_rails(graph, key, bad_hcas))
         for key in single
     }
     owner = {key: key for key in single}
@@ -266,7 +268,7 @@ def _row(
         what = "nodes" if group[0] in graph.rails else "switches"
         count = sum(said.about(graph.names[key]) for key in group)
         marks = (f"{count} findings, see the list",) if count else ()
-        items[named] = TierItem(named, f"{len(group)} {what}", marks, len(group), _rails(graph, group[0], ()))
+        items[named] = TierItem(named, f"{len(group)} {what}", marks, len(group), _find_rails(graph, group[0], ()))
         owner.update(dict.fromkeys(group, named))
     # groups stand where their first member would
     first = {owner[key]: place for place, key in reversed(list(enumerate(keys)))}
@@ -280,5 +282,5 @@ def _neighbourhood(graph: _Graph, key: str) -> typing.Hashable:
     return tuple(sorted(graph.serves[key]))
 
 
-def _rails(graph: _Graph, key: str, bad_hcas: typing.Container[tuple[str, str]]) -> tuple[tuple[int, bool], ...]:
+def _find_rails(graph: _Graph, key: str, bad_hcas: typing.Container[tuple[str, str]]) -> tuple[tuple[int, bool], ...]:
     return tuple((rail, (key, hca) in bad_hcas) for rail, hca in sorted(graph.rails.get(key, {}).items()))

@@ -17,8 +17,8 @@ from .._observe.redfish.session import Session
 from .._observe.redfish.trust import Trust
 from .._observe.redfish.writer import Writer, refuse_stranger
 from .._parse.redfish.resources import reset_types
-from .._plan.node_sources import of_bios
-from .read_bios import PARALLEL, BiosQuery, Registries, read, system_of
+from .._plan.node_sources import look_at_bios
+from .read_bios import PARALLEL, BiosQuery, Registries, find_system, read
 from .set_bios import SECONDS, May, set_one
 
 #: after a drain nothing is left to be asked: a graceful restart may leave waiting settings as they are, and may never
@@ -75,7 +75,7 @@ class BiosSource:
             found[bmc.node] = (
                 NodeDifferences(error=str(outcome))
                 if isinstance(outcome, BmcError)
-                else self._of(bmc, outcome.identity) or of_bios(outcome, self._wanted)
+                else self._of(bmc, outcome.identity) or look_at_bios(outcome, self._wanted)
             )
             found[bmc.node] += NodeDifferences(notes=self._asserted(bmc.node))
         return found
@@ -126,7 +126,7 @@ class BiosSource:
 
     def _identify(self, bmc: Bmc) -> Identity:
         with Session(bmc, self._trust, self._seconds) as session:
-            return system_of(session, self._may.claims, True).identity
+            return find_system(session, self._may.claims, True).identity
 
     def set(self, node: str) -> str:
         """Write what is wanted and neither there nor waiting; in words, empty where nothing was to be written.
@@ -162,7 +162,7 @@ class BiosSource:
                 "Give the node rdma_bmc_address with user and password",
             )
         with Session(self._bmcs[node], self._trust, self._seconds) as session:
-            system = system_of(session, self._may.claims, True)
+            system = find_system(session, self._may.claims, True)
             refuse_stranger(session, self._may.claims, system.identity)
             if not system.reset:
                 raise session.error("not_found", "its system has no action Reset", "Update the firmware of the BMC")

@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import typing
 
-from .._check.controllers.control_plane import control_plane
-from .._check.controllers.gate import GateInputs, closed, pauses
-from .._check.controllers.sriov_operator import machine_pool_of
+from .._check.controllers.control_plane import list_control_plane
+from .._check.controllers.gate import GateInputs, closed, list_pauses
+from .._check.controllers.sriov_operator import find_machine_pool
 from .._check.network.disruption.machine_config import roll_of
 from .._model.disruption import MachinePool, PoolPlan
 from .._model.intent import ClusterIntent
@@ -35,7 +35,7 @@ def read_stand(
     """
     unread: dict[str, str] = {}
     pods: list[typing.Any] = []
-    for place in etcd.PODS if members and control_plane(nodes) else ():
+    for place in etcd.PODS if members and list_control_plane(nodes) else ():
         try:
             pods += cluster.list("Pod", *place).items
         except ApiError as error:
@@ -83,7 +83,7 @@ class PoolGate:
         """
         nodes, rolls = self._rolls(pools, rolling)
         stand = read_stand(self._cluster, nodes, False, self._checks) if rolls else GateInputs()
-        self._checks.pause(pauses(rolls, stand, self._intent))
+        self._checks.pause(list_pauses(rolls, stand, self._intent))
         yield
         self._checks.release_all()
 
@@ -95,7 +95,7 @@ class PoolGate:
     ) -> tuple[tuple[ClusterNode, ...], tuple[PoolPlan, ...]]:
         nodes = self._nodes()
         found = (
-            (pool, tuple(node.name for node in nodes if machine_pool_of(node, pools) == pool))
+            (pool, tuple(node.name for node in nodes if find_machine_pool(node, pools) == pool))
             for pool in pools
             if pool.name in rolling
         )

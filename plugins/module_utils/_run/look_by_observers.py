@@ -12,10 +12,10 @@ import time
 import typing
 
 from .._check.controllers.observers import line
-from .._model.errors import ParseError, RdmaError, unforeseen
+from .._model.errors import ParseError, RdmaError, wrap_unforeseen
 from .._model.kubernetes import Answer, Container
 from .._model.observers import HOST, Observer
-from .._observe.archive import START, archive
+from .._observe.archive import START, build_archive
 from .._observe.kubernetes import Cluster
 from .._observe.look import __name__ as LOOK
 from .._observe.pod_exec import PARALLEL, Limits, on_many, run
@@ -86,7 +86,7 @@ def look(
             nodes[Container(namespace, observer.pod, observer.container)] = observer.node
         else:
             yield observer.node, _failed(asked, f"unreachable: {line(observer)}")
-    packed = archive(LOOK) if nodes else b""
+    packed = build_archive(LOOK) if nodes else b""
     wanted = {
         "kinds": asked.kinds,
         "sysfs": asked.sysfs,
@@ -125,7 +125,7 @@ def _shown_or_not(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverRep
     try:
         return _shown(asked, timed)
     except Exception as error:
-        return _failed(asked, f"failed: {unforeseen(error, 'the look at the node')}")
+        return _failed(asked, f"failed: {wrap_unforeseen(error, 'the look at the node')}")
 
 
 def _shown(asked: ObserveRequest, timed: _Timed) -> dict[str, ObserverReply]:

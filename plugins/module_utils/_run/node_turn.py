@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.control_plane import keeps
+from .._check.controllers.control_plane import explain_why_kept
 from .._model.errors import RdmaError
 from .._model.intent import ClusterIntent
 from .._model.kubernetes import ClusterNode
@@ -21,9 +21,9 @@ from .._observe.redfish.bmc import BmcError
 from .._parse.kubernetes import core
 from .._parse.kubernetes.roll_mark import ANNOTATION, mark
 from .._plan.node_firmware import FIRMWARE
-from .._plan.node_roll import why_not_again
+from .._plan.node_roll import explain_why_not_again
 from .._plan.node_sources import KERNEL
-from .._render.roll_mark import marked
+from .._render.roll_mark import mark_node
 from .drain import Drain, NodeFailed
 from .node_sources import Sources
 from .roll_cluster import RollClusterReader
@@ -259,7 +259,7 @@ class NodeTurns:
 
     def _may_go_again(self, step: NodeStep) -> None:
         """:raises NodeFailed: what was planned by a run that ended may not be done now"""
-        why = why_not_again(step, self._reader.read(), self.planned, self.intent, self.inventory)
+        why = explain_why_not_again(step, self._reader.read(), self.planned, self.intent, self.inventory)
         if why:
             raise NodeFailed(
                 f"the reset that another run noted did not come, and it was not reset now: {why.rstrip('.')}",
@@ -277,7 +277,7 @@ class NodeTurns:
             "Do what is said there, and run again: it is reset then",
         )
         for node in (node for node in cluster.nodes if node.name == step.node):
-            why = keeps(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
+            why = explain_why_kept(node, cluster.nodes, cluster.etcd, cluster.unread.get("etcd", ""))
             if why:
                 raise NodeFailed(f"it was drained, and not reset: {why.rstrip('.')}", remedy)
             why = cluster.in_the_way(node, self.inventory)
@@ -412,7 +412,7 @@ class NodeTurns:
         self._going.check()
         if noted is not None:
             self._noted[name] = noted
-        self._cluster.patch("Node", "", name, marked(noted, unschedulable))
+        self._cluster.patch("Node", "", name, mark_node(noted, unschedulable))
 
 
 def not_taken(name: str, left: typing.Sequence[NodeDifference], when: str) -> RdmaError:

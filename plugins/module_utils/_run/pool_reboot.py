@@ -47,7 +47,7 @@ class Work(typing.NamedTuple):
     end: typing.Callable[[NodeStep, Mark, list[str]], bool]
 
 
-def rebooted_by(pool: str) -> str:
+def describe_reboot(pool: str) -> str:
     """Describe what was done to a node."""
     return f"reset by the machine config operator (MachineConfigPool {pool})"
 
@@ -237,7 +237,7 @@ class PoolReboot:
             self._why = "; ".join(filter(None, (self._why, str(error))))
         self._released = False
         try:
-            self._wanted = {pool.name: pool.wanted_config for pool in machines.machine_pools(self._cluster)}
+            self._wanted = {pool.name: pool.wanted_config for pool in machines.read_machine_pools(self._cluster)}
         except ApiError as error:
             self._why = self._why or error.text
 
@@ -263,7 +263,7 @@ class PoolReboot:
                 _WAIT,
             )
         if rebooted:
-            did.append(rebooted_by(step.pool))
+            did.append(describe_reboot(step.pool))
         elif step.differences:
             self._work.mark(step.node, None)
             told = (

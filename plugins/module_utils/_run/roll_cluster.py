@@ -73,7 +73,7 @@ class RollClusterReader:
         def host_config(wanted: Resource) -> HostConfig:
             """One that can't be read keeps BMCs from the nodes of pools."""
             try:
-                return machines.host_config(self._cluster, wanted)
+                return machines.read_host_config(self._cluster, wanted)
             except ApiError as error:
                 unread[str(wanted["kind"])] = error.text
                 return machine_config.host_config(wanted)

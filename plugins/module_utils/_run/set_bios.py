@@ -18,7 +18,7 @@ from .._observe.redfish.bmc import Bmc, BmcError
 from .._observe.redfish.session import Session
 from .._observe.redfish.trust import Trust
 from .._observe.redfish.writer import Writer, refuse_stranger
-from .._plan.bios import body, plan, waits
+from .._plan.bios import make_body, plan, waits
 from .read_bios import PARALLEL, BiosQuery, BiosReader, Registries
 
 #: seconds of one BMC, all answers together; it is read twice
@@ -89,7 +89,7 @@ def set_one(
         if check_mode or not todo:
             return _change(bios, wanted, todo, check_mode)
         try:
-            job = writer.patch(bios.settings_uri, body(bios, todo))
+            job = writer.patch(bios.settings_uri, make_body(bios, todo))
         except BmcError as error:
             if error.cause not in _LOOK_AGAIN:
                 raise
@@ -97,7 +97,7 @@ def set_one(
             if not left:
                 # it took them before the connection broke, or somebody else has set the same
                 return _change(bios, wanted, todo if error.cause == "closed" else (), check_mode)
-            todo, job = left, writer.patch(bios.settings_uri, body(bios, left))
+            todo, job = left, writer.patch(bios.settings_uri, make_body(bios, left))
         return _change(_kept(session, reader, wanted, job), wanted, todo, check_mode, job)
 
 

@@ -15,7 +15,7 @@ from .._model.hca import NodeHcas
 from .._model.operand import operand
 from .._observe import command
 from .._observe.firmware import Tool, find_tool, read_firmware
-from .._plan.firmware import WishesOf, changes, unmet, waiting
+from .._plan.firmware import WishesOf, list_changes, list_unmet, waiting
 
 _SET_SECONDS = 60.0
 
@@ -51,7 +51,7 @@ def set_firmware(
     end = clock() + LONGEST
     tool = find_tool()
     seen = _read(hcas, root, chosen)
-    planned = changes(seen, wishes_of)
+    planned = list_changes(seen, wishes_of)
     done: list[str] = []
     for change in planned if not dry else ():
         if change.after:
@@ -66,7 +66,7 @@ def set_firmware(
     later = _read(hcas, root, done) if done else NodeFirmware()
     after = {hca.address: hca for hca in (*seen.hcas, *later.hcas)}
     for address in done:
-        missed = unmet(after[address], wishes_of(address))
+        missed = list_unmet(after[address], wishes_of(address))
         if missed:
             raise RdmaError(
                 f"{address}: the tool took {', '.join(missed)}, and the next value is another",

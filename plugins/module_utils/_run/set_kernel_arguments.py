@@ -19,7 +19,7 @@ from .._model.errors import RdmaError
 from .._model.kernel_arguments import DROP_IN, RECORD
 from .._observe import command
 from .._observe.files import remove, write_text
-from .._observe.left_arguments import left_arguments
+from .._observe.left_arguments import read_left_arguments
 from .._parse.node import kernel_arguments as parse
 from .._render.kernel_arguments import grub_drop_in
 
@@ -88,18 +88,18 @@ def set_kernel_arguments(wanted: typing.Sequence[str], root: str, dry: bool) -> 
             f"{', '.join(map(repr, wrong))} is no kernel argument that can be set",
             "List each one by itself, without spaces and quotes",
         )
-    running = parse.command_line(_text(os.path.join(root, "proc/cmdline")))
+    running = parse.parse_command_line(_text(os.path.join(root, "proc/cmdline")))
     boot = _text(os.path.join(root, "proc/sys/kernel/random/boot_id")).strip()
     missing = tuple(argument for argument in wanted if argument not in running)
     loader, refusal = _loader(root)
     if loader is None:
-        noted = left_arguments(root)
+        noted = read_left_arguments(root)
         return ArgumentsOutcome(
             noted, noted, missing=missing, refusal=refusal if missing or (noted and not wanted) else "", boot=boot
         )
     own = loader.own()
     if own is None and not wanted:
-        noted = left_arguments(root)
+        noted = read_left_arguments(root)
         return ArgumentsOutcome(noted, noted, boot=boot, loader=loader.name)
     entries, before = loader.entries(), own or ()
     after = tuple(argument for argument in dict.fromkeys(wanted) if argument in before or _lack(entries, argument))
@@ -154,7 +154,7 @@ class _Grub:
         return parse.drop_in(_text(self._file)) if os.path.lexists(self._file) else None
 
     def entries(self) -> tuple[Arguments, ...]:
-        return parse.grub_entries(_text(self._made))
+        return parse.parse_grub_entries(_text(self._made))
 
     def unfinished(self) -> bool:
         return os.stat(self._file).st_mtime_ns > os.stat(self._made).st_mtime_ns
@@ -184,7 +184,7 @@ class _Grubby:
         return tuple(_text(self._file).split()) if os.path.lexists(self._file) else None
 
     def entries(self) -> tuple[Arguments, ...]:
-        return parse.grubby_entries(_run([self._tool, "--info=ALL"]).stdout)
+        return parse.parse_grubby_entries(_run([self._tool, "--info=ALL"]).stdout)
 
     def unfinished(self) -> bool:
         # what is noted and not to be there any more makes a difference by itself

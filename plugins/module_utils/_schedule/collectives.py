@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .halving import Halving, Named, RailTrial, most_tests
+from .halving import Halving, Named, RailTrial, count_most_tests
 
 Kind = typing.Literal["one node", "two nodes", "a leaf", "across leaves", "all"]
 Leaves = typing.Mapping[str, typing.Sequence[str]]
@@ -92,7 +92,7 @@ def plan_steps(leaves: Leaves, gpus: int = 2) -> tuple[CollectiveStep, ...]:
     across = [row for row in rows if len(row) > 1]
     steps = [
         _step("one node", [[(node,) for node in nodes if gpus > 1 or len(nodes) < 2]]),
-        _step("two nodes", _pairs(leaves)),
+        _step("two nodes", _list_pairs(leaves)),
         _step("a leaf", [[members for members in several if len(members) > 2 and len(members) < len(nodes)]]),
         _step("across leaves", [[row for row in across if len(row) < len(nodes)]]),
         _step("all", [[nodes] if len(nodes) > 2 else []]),
@@ -116,7 +116,7 @@ def _step(kind: Kind, turns: typing.Iterable[typing.Iterable[tuple[str, ...]]]) 
     return CollectiveStep(kind, tuple(turn for turn in rounds if turn))
 
 
-def _pairs(leaves: Leaves) -> list[list[tuple[str, ...]]]:
+def _list_pairs(leaves: Leaves) -> list[list[tuple[str, ...]]]:
     """Turns of pairs in which each node is once at least: neighbours of a leaf, then the one that is left over with the
     first of its leaf.
 
@@ -144,7 +144,7 @@ def announce(leaves: Leaves, rails: int, gpus: int = 2) -> Announcement:
     steps = plan_steps(leaves, gpus)
     nodes = sum(map(len, leaves.values()))
     tests = {step.kind: sum(map(len, step.rounds)) for step in steps}
-    return Announcement(tests, sum(len(step.rounds) for step in steps), most_tests(nodes, len(leaves), rails, 1))
+    return Announcement(tests, sum(len(step.rounds) for step in steps), count_most_tests(nodes, len(leaves), rails, 1))
 
 
 class Climb:

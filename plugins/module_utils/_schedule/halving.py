@@ -14,7 +14,7 @@ import typing
 
 from .rail_search import MEETINGS, OF_LEAF, OF_RAIL, PAIRS, TWICE, RailSearch, RailTrial
 
-__all__ = ("Halving", "Named", "RailTrial", "most_tests")
+__all__ = ("Halving", "Named", "RailTrial", "count_most_tests")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Named:
     undecided: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
-def most_tests(nodes: int, leaves: int, rails: int, faults: int) -> int:
+def count_most_tests(nodes: int, leaves: int, rails: int, faults: int) -> int:
     """Count the tests that are made at most, before any of them has run.
 
     One a rail. For each fault two a halving, as many again as confirm it or look between leaves, and one of the rail

@@ -11,7 +11,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.job import Job, JobSurroundings, VolumeClaim
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import attachment
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.job.manifest import parse_attachment
 from ansible_collections.linerate.rdma.plugins.module_utils._render.job import render
 
 COMPUTE = {
@@ -79,7 +79,7 @@ def node(name: str, **more: int) -> ClusterNode:
 
 
 ATTACHMENTS = tuple(
-    attachment(item)
+    parse_attachment(item)
     for item in (
         definition("sriov-ib-compute", "ib-sriov", "openshift.io/mlx_compute"),
         definition("sriov-roce", "sriov", "openshift.io/mlx_roce"),

@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.c
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import NodeFigure, Shape, expect
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import (
     CollectiveFigure,
-    algorithm_of,
+    find_algorithm,
     judge_figure,
     judge_inside,
     pick_figure,
@@ -95,11 +95,11 @@ def test_the_algorithm_of_the_figure_is_read_from_the_log() -> None:
     assert (
         figure is not None
         and figure.choice == NcclChoice("AllReduce", 8 * GIB, "NVLS_TREE", "SIMPLE", 16)
-        and algorithm_of(figure, log) == "nvls_tree"
+        and find_algorithm(figure, log) == "nvls_tree"
     )
     other = run_of(row(4 * GIB, 470.0))
     figure = pick_figure(log, other, prove_run(log, other, WANTED))
-    assert figure is not None and figure.choice is None and algorithm_of(figure, log) is None
+    assert figure is not None and figure.choice is None and find_algorithm(figure, log) is None
 
 
 def test_an_older_release_says_neither_function_nor_channels() -> None:
@@ -108,7 +108,7 @@ def test_an_older_release_says_neither_function_nor_channels() -> None:
     figure = pick_figure(log, run, prove_run(log, run, WANTED))
     assert (
         figure is not None
-        and algorithm_of(figure, log) == "nvls_tree"
+        and find_algorithm(figure, log) == "nvls_tree"
         and judge(row(8 * GIB, 470.0), job=job)[0].status == PASS
     )
     assert [cause.measured for cause in causes(job, choice=figure.choice)] == ["none found"]
@@ -120,7 +120,7 @@ def test_an_all_gather_is_of_all_ranks_in_the_test_and_of_one_in_the_log() -> No
     )
     log, run = log_of(job), dataclasses.replace(run_of(row(8 * GIB, 340.0)), collective="all_gather")
     figure = pick_figure(log, run, prove_run(log, run, WANTED))
-    assert figure is not None and figure.choice is not None and algorithm_of(figure, log) == "ring"
+    assert figure is not None and figure.choice is not None and find_algorithm(figure, log) == "ring"
 
 
 @pytest.mark.parametrize(

@@ -279,7 +279,9 @@ def test_what_the_operator_of_nvidia_says() -> None:
 
 
 def test_nodes_that_are_called_by_their_addresses_are_told_apart() -> None:
-    seen = firmware.fleet(healthy(PAIR).intent, (), {}, NicDevices((NicDevice("card", "10.0.0.2", (ADDRESS,)),)))
+    seen = firmware.collect_fleet(
+        healthy(PAIR).intent, (), {}, NicDevices((NicDevice("card", "10.0.0.2", (ADDRESS,)),))
+    )
     assert seen.nic("10.0.0.1", ADDRESS) is None and seen.nic("10.0.0.2", ADDRESS) is not None
 
 
@@ -298,12 +300,12 @@ def test_the_usual_version_is_found_once_for_a_model(monkeypatch: pytest.MonkeyP
     base = of(healthy(PAIR), "hcas")[NODE].value.hcas[0]
     hcas = [dataclasses.replace(base, name=f"mlx5_{number}", firmware=f"28.{number}.1") for number in range(50)]
     membership = Membership("compute", ("0x1",), {NODE: tuple(Member(rail, hca) for rail, hca in enumerate(hcas))})
-    seen = firmware.fleet(healthy(PAIR).intent, (membership,), {}, NicDevices(()))
-    monkeypatch.setattr(firmware, "_parts", None)
-    assert [firmware._usual(hca, seen)[1] for hca in hcas] == ["28.49.1"] * 50
+    seen = firmware.collect_fleet(healthy(PAIR).intent, (membership,), {}, NicDevices(()))
+    monkeypatch.setattr(firmware, "_find_parts", None)
+    assert [firmware._find_usual(hca, seen)[1] for hca in hcas] == ["28.49.1"] * 50
 
 
 def test_of_two_answers_about_one_hca_the_first_counts() -> None:
     two = tuple(HcaFirmware(ADDRESS, settings_from=tool) for tool in ("mstconfig", "devlink"))
-    seen = firmware.fleet(healthy(PAIR).intent, (), {NODE: ObservedFirmware(NodeFirmware(two))}, NicDevices(()))
+    seen = firmware.collect_fleet(healthy(PAIR).intent, (), {NODE: ObservedFirmware(NodeFirmware(two))}, NicDevices(()))
     assert seen.of(NODE, ADDRESS) == two[0] and seen.of(NODE, "0000:99:00.0") is None

@@ -219,7 +219,7 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     judged = frame.judge_validate(context, frame.RawIntent(fabrics()), validate.Facts(("worker-1",)))
     write_record(str(tmp_path / "stages"), judged)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*.json*")}
-    answer = _again.again(str(tmp_path), "", {}, "2.19.4")
+    answer = _again.rejudge_run(str(tmp_path), "", {}, "2.19.4")
     assert (answer["verdict"], answer["success"], answer["report_dir"]) == (
         "NOT GREEN",
         False,
@@ -230,15 +230,15 @@ def test_a_folder_is_judged_into_one_of_its_own(fabrics: typing.Any, tmp_path: p
     (told,) = answer["stages"]
     assert (told["stage"], told["gate"], told["lines"]) == ("validate", "open", describe(judged))
     (tmp_path / "stages" / "validate.jsonl").write_text("{}\n", encoding="utf-8")
-    answer = _again.again(str(tmp_path), "", {}, "2.19.4")
+    answer = _again.rejudge_run(str(tmp_path), "", {}, "2.19.4")
     assert "the record can't be read" in answer["line"] and read_records(str(tmp_path / "judged" / "stages")) == (
         {},
         {},
     )
     with pytest.raises(FileError, match="the folder of the run itself"):
-        _again.again(str(tmp_path), str(tmp_path), {}, "2.19.4")
+        _again.rejudge_run(str(tmp_path), str(tmp_path), {}, "2.19.4")
     with pytest.raises(FileError, match=r"no run.json in it\. Give rdma_report_dir the folder of a run"):
-        _again.again(str(tmp_path / "nowhere"), "", {}, "2.19.4")
+        _again.rejudge_run(str(tmp_path / "nowhere"), "", {}, "2.19.4")
 
 
 def alone(start: RunStart, fabrics: typing.Any, **changes: typing.Any) -> Record:

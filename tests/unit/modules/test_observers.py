@@ -25,7 +25,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils import _observer
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import size
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import measure_size
 from ansible_collections.linerate.rdma.tests.unit.sysfs_tree import Tree, add_six_hcas
 
 pytestmark = pytest.mark.processes
@@ -382,7 +382,7 @@ def test_facts_are_those_of_the_subset(words: typing.Any, keys: list[str]) -> No
     ],
 )
 def test_size_of_an_answer(value: typing.Any, count: int) -> None:
-    assert size(value) == count
+    assert measure_size(value) == count
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_ports_to_ask_are_those_of_physical_functions_on_infiniband(tmp_path: pa
     (tmp_path / "class/infiniband/mlx5_1/ports/1/phys_state").write_text("2: Polling\n")
     (tmp_path / "class/infiniband/mlx5_1/ports/1/state").write_text("1: DOWN\n")
     (tmp_path / "class/infiniband/mlx5_2/ports/1/link_layer").write_text("Ethernet\n")
-    ports = subnet.infiniband_ports(sysfs.read_node([str(tmp_path)]))
+    ports = subnet.list_infiniband_ports(sysfs.read_node([str(tmp_path)]))
     assert [port.name.device for port in ports] == ["mlx5_0", "mlx5_1", "mlx5_3", "mlx5_4", "mlx5_5"]
     assert [bool(port.why_not) for port in ports] == [False, True, False, False, False]
     assert "DOWN" in ports[1].why_not and "Polling" in ports[1].why_not and ports[0].sm_lid
@@ -215,19 +215,19 @@ def test_a_tool_that_can_not_ask_is_not_silence(tools: Tools) -> None:
 
 def test_what_stands_between_a_tool_and_a_port_is_named_by_its_layer(tmp_path: pathlib.Path) -> None:
     roots, devices, port = [str(tmp_path / "sys")], tmp_path / "dev", PortName("mlx5_1", 2)
-    assert umad.barrier(port, roots, str(devices)) == "module"
+    assert umad.find_barrier(port, roots, str(devices)) == "module"
     folder = tmp_path / "sys" / "class" / "infiniband_mad"
     folder.mkdir(parents=True)
     (folder / "abi_version").write_text("5\n")
     for number, (device, place) in enumerate((("mlx5_1", "1"), ("mlx5_10", "2"), ("mlx5_1", "2"))):
-        assert umad.barrier(port, roots, str(devices)) == "port"
+        assert umad.find_barrier(port, roots, str(devices)) == "port"
         (folder / f"umad{number}").mkdir()
         (folder / f"umad{number}" / "ibdev").write_text(f"{device}\n")
         (folder / f"umad{number}" / "port").write_text(f"{place}\n")
-    assert umad.barrier(port, roots, str(devices)) == "device"
+    assert umad.find_barrier(port, roots, str(devices)) == "device"
     devices.mkdir()
     (devices / "umad2").touch()
-    assert umad.barrier(port, roots, str(devices)) is None
+    assert umad.find_barrier(port, roots, str(devices)) is None
 
 
 def test_who_may_not_open_the_device_lacks_the_right(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +239,7 @@ def test_who_may_not_open_the_device_lacks_the_right(tmp_path: pathlib.Path, mon
     (tmp_path / "umad0").touch()
     asked = []
     monkeypatch.setattr(os, "access", lambda path, mode: asked.append((path, mode)))
-    assert umad.barrier(PortName("mlx5_0", 1), [str(tmp_path)], str(tmp_path)) == "right"
+    assert umad.find_barrier(PortName("mlx5_0", 1), [str(tmp_path)], str(tmp_path)) == "right"
     assert asked == [(str(tmp_path / "umad0"), os.R_OK | os.W_OK)]
 
 

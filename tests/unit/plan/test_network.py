@@ -101,7 +101,7 @@ def targets(
     fabrics: typing.Sequence[Data], applied: typing.Sequence[Data], cluster: typing.Any = None, every: bool = False
 ) -> typing.Any:
     outcomes = load(tuple[AppliedObject, ...], list(applied), "applied")
-    return to_data(network.targets(parse_intent(list(fabrics), None, cluster), ["a"], outcomes, every))
+    return to_data(network.list_targets(parse_intent(list(fabrics), None, cluster), ["a"], outcomes, every))
 
 
 def test_objects_carry_their_fabric() -> None:
@@ -119,7 +119,7 @@ def test_objects_carry_their_fabric() -> None:
 
 
 def test_members_of_nodes_that_answered() -> None:
-    functions = network._functions(parse_intent([FABRIC]), Observed({"worker-1": NodeHcas((NIC,))}, {}))
+    functions = network._list_functions(parse_intent([FABRIC]), Observed({"worker-1": NodeHcas((NIC,))}, {}))
     assert functions == {"storage": {"worker-1": ("0000:01:00.0",)}}
 
 

@@ -13,7 +13,7 @@ import hypothesis.strategies as some
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import fleet as compared
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import collect_fleet as compared
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
     DPU_MODE,
     FirmwareIntent,
@@ -30,9 +30,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._plan.nic_templates 
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import (
     Before,
     OfHost,
-    hosts_of,
-    of_host,
-    of_nodes,
+    collect_hosts,
+    plan_host,
+    plan_nodes,
     to_set,
 )
 from ansible_collections.linerate.rdma.tests.unit.examples import examples
@@ -68,7 +68,7 @@ def host(
             dataclasses.replace(one, sriov_total=total) if one.address == ADDRESS else one for one in platform.functions
         )
         platform = dataclasses.replace(platform, functions=functions)
-    return of_host(NODE, memberships, platform, compared(intent, memberships, firmware, nics))
+    return plan_host(NODE, memberships, platform, compared(intent, memberships, firmware, nics))
 
 
 def test_each_node_has_its_part_of_the_plan_and_one_with_nothing_to_do_has_none() -> None:
@@ -79,7 +79,7 @@ def test_each_node_has_its_part_of_the_plan_and_one_with_nothing_to_do_has_none(
         "reset": Before(tuple(one.difference.identity for one in lacks.unmet)),
     }
     operator = ByOperator(cards={"carded": (("t", "c1"), ("t", "c2"))}, notes={"noted": ("left alone",)})
-    found = of_nodes(
+    found = plan_nodes(
         {**hosts, "idle": OfHost(), "carded": OfHost(), "noted": OfHost()}, before, operator, "", ("pod", "idle")
     )
     assert found == {
@@ -89,13 +89,13 @@ def test_each_node_has_its_part_of_the_plan_and_one_with_nothing_to_do_has_none(
         "carded": NodeFirmwarePlan(templates=("t",), cards=("c1", "c2")),
         "noted": NodeFirmwarePlan(notes=("left alone",)),
     }
-    assert of_nodes({"free": lacks}, {}, ByOperator(), "nobody knows", ())["free"] == NodeFirmwarePlan(
+    assert plan_nodes({"free": lacks}, {}, ByOperator(), "nobody knows", ())["free"] == NodeFirmwarePlan(
         refusal="nobody knows"
     )
 
 
 def test_of_a_node_that_was_not_looked_at_nothing_is_planned() -> None:
-    assert hosts_of((), {"a": ObservedPlatform(error="unreachable")}, compared(FLEET.intent, (), {}, NOBODY)) == {
+    assert collect_hosts((), {"a": ObservedPlatform(error="unreachable")}, compared(FLEET.intent, (), {}, NOBODY)) == {
         "a": OfHost()
     }
 

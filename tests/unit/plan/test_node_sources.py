@@ -10,7 +10,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.hcas_of_fabric import resolve
-from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import fleet as compared
+from ansible_collections.linerate.rdma.plugins.module_utils._check.platform.firmware import collect_fleet as compared
 from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware import (
     DPU_MODE,
     FirmwareChange,
@@ -27,8 +27,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.firmware impo
 from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll import NodeDifferences
 from ansible_collections.linerate.rdma.plugins.module_utils._model.platform import ObservedPlatform
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_firmware import FIRMWARE
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import action_of
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_firmware
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import choose_action
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_firmware
 from ansible_collections.linerate.rdma.tests.unit.truth.fleet import PAIR, healthy
 
 NODE, ADDRESS = "node-1", "0000:10:00.0"
@@ -58,7 +58,9 @@ def seen(
         resolve(fabric, nodes, {name: observed.value for name, observed in facts.subnets.items()})
         for fabric in intent.fabrics
     ]
-    return of_firmware(NODE, memberships, facts.platforms[NODE], compared(intent, memberships, firmware, nics), told)
+    return look_at_firmware(
+        NODE, memberships, facts.platforms[NODE], compared(intent, memberships, firmware, nics), told
+    )
 
 
 def made(refusal: str = "", **after: str) -> ObservedFirmwareSet:
@@ -70,7 +72,7 @@ def test_what_is_wanted_and_stored_waits_for_a_power_cycle() -> None:
     found = seen(ATS)
     assert found is not None and found.boots == ("7c4d2f1e",) and found.error == found.blind == ""
     (difference,) = found.differences
-    assert (difference.source, difference.key) == (FIRMWARE, f"{ADDRESS} ATS_ENABLED") and action_of(
+    assert (difference.source, difference.key) == (FIRMWARE, f"{ADDRESS} ATS_ENABLED") and choose_action(
         found.differences
     ) == "power_cycle"
     assert "False (now True(1)), waits for a reset" in f"{difference}, {difference.how}"
@@ -112,7 +114,7 @@ def test_a_tool_that_failed_is_no_proof() -> None:
 @pytest.mark.parametrize("platform", [ObservedPlatform(), ObservedPlatform(error="unreachable")])
 def test_a_node_that_was_not_looked_at_is_not_known(platform: ObservedPlatform) -> None:
     fleet = healthy(PAIR)
-    found = of_firmware(NODE, [], platform, compared(fleet.intent, [], {}, NicDevices()))
+    found = look_at_firmware(NODE, [], platform, compared(fleet.intent, [], {}, NicDevices()))
     assert found is not None and "not known" in found.blind
 
 
@@ -120,7 +122,7 @@ def test_without_a_tool_nothing_is_said() -> None:
     facts = healthy(PAIR).of("platform")
     hcas = NodeFirmware((HcaFirmware(ADDRESS, not_asked=("no mstconfig",)),))
     assert (
-        of_firmware(
+        look_at_firmware(
             NODE,
             [],
             facts.platforms[NODE],
@@ -183,7 +185,7 @@ def test_what_the_next_reset_takes_away_needs_none() -> None:
 
 def test_what_was_set_and_can_not_be_seen_is_unknown() -> None:
     facts = healthy(PAIR).of("platform")
-    found = of_firmware(
+    found = look_at_firmware(
         NODE, [], facts.platforms[NODE], compared(healthy(PAIR).intent, [], {}, NicDevices()), made(ATS_ENABLED="0")
     )
     assert found is not None and "not known" in found.error

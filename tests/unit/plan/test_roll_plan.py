@@ -27,7 +27,12 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll imp
     NodeStep,
     RollPlan,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import RollCluster, action_of, lines, plan
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import (
+    RollCluster,
+    choose_action,
+    lines,
+    plan,
+)
 
 REBOOT = ClusterIntent(disruption="reboot")
 IOMMU = NodeDifference("BIOS", "iommu", "ProcVtd Disabled", "on", how="set by its BMC")
@@ -68,7 +73,7 @@ def step(*arguments: typing.Any, **more: typing.Any) -> NodeStep:
     ],
 )
 def test_all_differences_are_one_action(needs: list[Needs], action: str) -> None:
-    assert action_of([dataclasses.replace(IOMMU, needs=one) for one in needs]) == action
+    assert choose_action([dataclasses.replace(IOMMU, needs=one) for one in needs]) == action
 
 
 @pytest.mark.parametrize(

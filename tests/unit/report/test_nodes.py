@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (
 from ansible_collections.linerate.rdma.plugins.module_utils._model.tuning import NodeTuning, ObservedTuning, RowReading
 from ansible_collections.linerate.rdma.plugins.module_utils._report.data import render_json
 from ansible_collections.linerate.rdma.plugins.module_utils._report.exhibits import Undrawable
-from ansible_collections.linerate.rdma.plugins.module_utils._report.node_page import MOST_SHEETS, section
+from ansible_collections.linerate.rdma.plugins.module_utils._report.node_page import MOST_SHEETS, render_section
 from ansible_collections.linerate.rdma.plugins.module_utils._report.nodes import Nodes, nodes
 from ansible_collections.linerate.rdma.plugins.module_utils._report.page import render_html
 from ansible_collections.linerate.rdma.plugins.module_utils._report.sheet import (
@@ -38,9 +38,9 @@ from ansible_collections.linerate.rdma.plugins.module_utils._report.sheet import
     SheetInputs,
     SheetItem,
     Statement,
-    sheet,
+    make_sheet,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._report.tree import picture
+from ansible_collections.linerate.rdma.plugins.module_utils._report.tree import render_picture
 from ansible_collections.linerate.rdma.plugins.module_utils._report.verdict import build
 from ansible_collections.linerate.rdma.tests.unit.limit import limited
 from ansible_collections.linerate.rdma.tests.unit.render.test_render_host import same_as_golden
@@ -189,7 +189,7 @@ def test_what_is_in_the_way_is_marked_where_it_is_and_said(name: str) -> None:
     assert all(drawn[other].wrong == () for other in WORLD.names if other != ILL), (
         "the others have nothing to do with it"
     )
-    shown = picture(drawn[ILL])
+    shown = render_picture(drawn[ILL])
     assert shown is not None
     root = ElementTree.fromstring(shown)
     lines = ["".join(line.itertext()) for line in root.iter("text") if line.get("class") == "bad"]
@@ -231,7 +231,7 @@ def test_a_node_without_facts_says_what_is_missing_and_the_next_step() -> None:
         f"Make {ILL} answer (ssh as root), with Python 3.9 or later, or take it out of the group rdma_nodes.",
     )
     assert found(made).notes == (f"In no group, since nothing is known of how they are tuned: {ILL}.",)
-    unlooked = sheet(SheetInputs("node-9", ObservedHcas(), ObservedTuning(), {}, ()))
+    unlooked = make_sheet(SheetInputs("node-9", ObservedHcas(), ObservedTuning(), {}, ()))
     assert unlooked.steps == (
         "Let stages discover and tuning look at node-9: run site.yml again with --tags discover,tuning.",
     )
@@ -411,7 +411,7 @@ def test_of_a_large_fleet_those_that_show_the_same_are_drawn_once() -> None:
     for name in world.names[10:50]:
         shown = shown.row(name, "gpu_link_width", RowReading("x8 of x16", (gpu(0),)), RowReading("full", (gpu(1),)))
     shown = shown.silent("node-55", "no ssh")
-    html = section(found(run(world, shown)))
+    html = render_section(found(run(world, shown)))
     root = well_formed(html)
     drawn = list(root.iter("details"))
     # the first of 40 narrow ones, the silent one, and one that is as it should be
@@ -431,7 +431,7 @@ def test_a_fleet_in_which_each_node_has_trouble_of_its_own_stays_small() -> None
     shown = servers(world)
     for number, name in enumerate(world.names):
         shown = shown.row(name, "gpu_link_width", RowReading(f"x8 of x{number + 9}", (gpu(0),)))
-    html = section(found(run(world, shown)))
+    html = render_section(found(run(world, shown)))
     assert html.count("<details") == MOST_SHEETS and len(html) < 400_000
 
 
@@ -454,7 +454,7 @@ def test_golden() -> None:
         "node-1", 1, lambda hca: dataclasses.replace(hca, ports=(Port(1, "DOWN", "Polling", "InfiniBand"),))
     )
     shown = shown.row("node-1", "acs", RowReading("redirect", bridges(0)[:1])).silent("node-2", "ssh: timed out")
-    html = section(found(run(world, shown)))
+    html = render_section(found(run(world, shown)))
     well_formed(html)
     same_as_golden("report-nodes.golden", html.replace("><", ">\n<") + "\n")
 
@@ -479,7 +479,7 @@ def anything(text: str) -> Nodes:
     told = dataclasses.replace(
         seen, judged=[says("a.b", text, "fail"), says("a.b", text, "unknown")], kind=text, odd=(text,)
     )
-    return Nodes((sheet(told), sheet(silent)), (), (text,))
+    return Nodes((make_sheet(told), make_sheet(silent)), (), (text,))
 
 
 TAGS = {
@@ -508,7 +508,7 @@ SVG = {"details", "summary", "svg", "title", "rect", "path", "text"}
 
 
 def check_harmless(text: str) -> None:
-    html = section(anything(text))
+    html = render_section(anything(text))
     root = well_formed(html)
     assert {element.tag for element in root.iter()} <= TAGS | SVG
     assert not any(name.startswith("on") or name == "style" for element in root.iter() for name in element.attrib)
@@ -517,7 +517,7 @@ def check_harmless(text: str) -> None:
 
 def test_hostile_text_stays_text() -> None:
     check_harmless(HOSTILE)
-    assert "\u202e" not in section(anything("a\u202eb")) and "a\\u202eb" in section(anything("a\u202eb"))
+    assert "\u202e" not in render_section(anything("a\u202eb")) and "a\\u202eb" in render_section(anything("a\u202eb"))
 
 
 @hypothesis.given(some.text(min_size=1, max_size=60))
@@ -527,7 +527,7 @@ def test_any_text_stays_text(text: str) -> None:
 
 def test_no_secret_is_on_a_sheet() -> None:
     token = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlcm5ldGVzIn0.c2lnbmF0dXJl"
-    html = section(anything(token))
+    html = render_section(anything(token))
     assert token not in html and html.count("<details") == 2
 
 
@@ -545,7 +545,7 @@ def test_gpus_that_a_node_claims_beyond_what_a_machine_has_are_counted() -> None
         NodeTuning({"gpu_model": (RowReading("10de:2330", many),), "gpus": (RowReading(str(len(many))),)})
     )
     with limited("the sheet"):
-        made = sheet(SheetInputs("node-1", ObservedHcas(NodeHcas(())), claimed, {}, ()))
+        made = make_sheet(SheetInputs("node-1", ObservedHcas(NodeHcas(())), claimed, {}, ()))
     (block,) = made.blocks
     assert [item.name for item in block.items] == [f"GPU {name}" for name in many[:MOST_GPUS]] and len(
         made.gpus
@@ -556,7 +556,7 @@ def test_gpus_that_a_node_claims_beyond_what_a_machine_has_are_counted() -> None
 
 def drawn_lines(*blocks: Block) -> tuple[list[str], list[str]]:
     """The lines of a picture, and those of them in the colour of harm."""
-    shown = picture(Sheet("node-1", blocks=blocks))
+    shown = render_picture(Sheet("node-1", blocks=blocks))
     assert shown is not None
     texts = [("".join(line.itertext()), line.get("class") or "") for line in ElementTree.fromstring(shown).iter("text")]
     return [text for text, _class in texts], [text for text, class_ in texts if "bad" in class_]
@@ -600,7 +600,7 @@ def test_marks_are_in_the_order_of_the_tree() -> None:
         "acs": (RowReading("redirect", ("0000:17:01.0", "0000:17:02.0")),),
         "gpu_link_width": (RowReading("x8 of x16", (one, other)),),
     }
-    shown = sheet(SheetInputs("node-1", ObservedHcas(NodeHcas(())), ObservedTuning(NodeTuning(rows)), {}, ()))
+    shown = make_sheet(SheetInputs("node-1", ObservedHcas(NodeHcas(())), ObservedTuning(NodeTuning(rows)), {}, ()))
     assert [text.partition(":  ")[0][:19] for text in shown.wrong] == [
         "bridge 0000:17:01.0",
         f"GPU {one}: l",

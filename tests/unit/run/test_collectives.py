@@ -163,7 +163,7 @@ def test_a_node_whose_leaf_is_not_known_takes_the_steps_by_leaves_from_no_other_
         for node, leaf in leaves.items()
         for rail, device in enumerate(DEVICES)
     }
-    monkeypatch.setattr(collectives_check, "places", lambda membership, topologies: seen)
+    monkeypatch.setattr(collectives_check, "collect_places", lambda membership, topologies: seen)
     facts, _lines, findings = run(NcclApi(nodes))
     by_leaves = [run.nodes for run in facts.runs if run.kind in ("a leaf", "across leaves")]
     assert (
@@ -196,7 +196,7 @@ def test_a_slow_port_whose_leaf_is_not_known_is_named_alone(monkeypatch: pytest.
             if node != "h"
         },
     }
-    monkeypatch.setattr(collectives_check, "places", lambda membership, topologies: both)
+    monkeypatch.setattr(collectives_check, "collect_places", lambda membership, topologies: both)
     api = NcclApi(nodes)
     api.slow = {("h", 1)}
     facts, _lines, findings = run(api)

@@ -31,8 +31,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll imp
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import path_of
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.kubernetes.machine_config import PAUSED_ANNOTATION
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import line, lines
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_kernel
-from ansible_collections.linerate.rdma.plugins.module_utils._render.host import host_configs
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel
+from ansible_collections.linerate.rdma.plugins.module_utils._render.host import render_host_configs
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
 from ansible_collections.linerate.rdma.tests.unit.fake_api import Resource
 from ansible_collections.linerate.rdma.tests.unit.roll_world import (
@@ -52,7 +52,7 @@ from ansible_collections.linerate.rdma.tests.unit.roll_world import (
 from lab.bmc.server import Fault
 
 WANTED = ("iommu=pt",)
-HOSTS = host_configs(HostNeeds(kernel_arguments=WANTED))
+HOSTS = render_host_configs(HostNeeds(kernel_arguments=WANTED))
 CONFIG = "99-worker-linerate-kernel-arguments"
 ANNOTATIONS = "machineconfiguration.openshift.io/"
 POOLS, CONFIGS = path_of("MachineConfigPool"), path_of("MachineConfig")
@@ -197,7 +197,7 @@ class Pooled(Site):
         for name in NODES:
             boot = self.world.seen(name)["status"]["nodeInfo"]["bootID"]
             seen = KernelArguments(WANTED if name in missing else (), "the node's system is an image (ostree).", boot)
-            self.facts[name] = of_kernel(ObservedKernelArguments(seen), WANTED)
+            self.facts[name] = look_at_kernel(ObservedKernelArguments(seen), WANTED)
 
     def settle(self, *missing: str) -> NodeRoll:
         """As the stage does: look, roll, look again, prove.
@@ -363,7 +363,7 @@ POINTS = (
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_each_point_and_taken_up_again(site: Pooled, point: str, later: bool) -> None:
     site.facts.clear()
-    site.hosts = host_configs(HostNeeds(kernel_arguments=WANTED))
+    site.hosts = render_host_configs(HostNeeds(kernel_arguments=WANTED))
     dies(site, point)
     for _thread in range(2 * later):
         site.world.through()

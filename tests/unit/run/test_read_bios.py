@@ -15,7 +15,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import states, wanted_of
+from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.bios import find_wanted, list_states
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bios import BiosSetting, NodeBios
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import ParseError, RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load, to_data
@@ -98,7 +98,7 @@ def setting(bios: NodeBios, key: str) -> BiosSetting:
 
 
 def state(bios: NodeBios, **wanted: typing.Any) -> str:
-    (one,) = states(bios, wanted_of(wanted))
+    (one,) = list_states(bios, find_wanted(wanted))
     return one.state
 
 
@@ -167,7 +167,7 @@ def test_lenovo_pending_is_another_resource(serve: Serve, trust: Trust) -> None:
         "profile": {"OperatingModes_ChooseOperatingMode": "Efficiency_FavorPerformance"},
     }
     assert setting(bios, "sriov").attributes[0].pending == "Disabled"
-    (against,) = states(bios, wanted_of({"sriov": True}))
+    (against,) = list_states(bios, find_wanted({"sriov": True}))
     assert (against.state, against.why) == (
         "wrong",
         "DevicesandIOPorts_SRIOV: Disabled waits for a reset, and is not on",
@@ -216,7 +216,7 @@ def test_dgx_has_two_switches_of_sriov(serve: Serve, trust: Trust) -> None:
     assert state(bios, sriov=True) == state(bios, smt=True) == state(bios, max_read_request=4096) == "ok"
     server.answers["/redfish/v1/Systems/DGX/Bios"]["Attributes"]["SRIOVEnable"] = "Disable"
     server.answers["/redfish/v1/Systems/DGX/Bios/SD"]["Attributes"]["SRIOVEnable"] = "Disable"
-    (half,) = states(seen(server, trust), wanted_of({"sriov": True}))
+    (half,) = list_states(seen(server, trust), find_wanted({"sriov": True}))
     assert (half.state, half.why) == ("wrong", "SRIOVEnable: Disable is not on")
 
 
@@ -228,7 +228,7 @@ def test_gb200_names_no_registry_and_has_a_switch_for_each_root_port(serve: Serv
         list(values(bios)) == ["acs"] and len(values(bios)["acs"]) == 20 and set(values(bios)["acs"].values()) == {True}
     )
     assert state(bios, acs=True) == "ok" and state(bios, acs=False) == "wrong"
-    (missing,) = states(bios, wanted_of({"sriov": True}))
+    (missing,) = list_states(bios, find_wanted({"sriov": True}))
     assert missing.state == "unknown" and missing.measured == "not found" and "Looked for: SR-?IOV" in missing.why
 
 
@@ -262,10 +262,10 @@ def test_a_job_holds_the_bios(serve: Serve, trust: Trust) -> None:
         assert bios.jobs is not None and [(one.id, one.state) for one in bios.jobs] == [("JID_1", "Scheduled")], (
             "the one that is over holds nothing"
         )
-        (held,) = states(bios, wanted_of({"sriov": True}))
+        (held,) = list_states(bios, find_wanted({"sriov": True}))
         assert (held.state, held.job) == ("read_only", "JID_1") and "job scheduled: JID_1 (Scheduled)" in held.why
     server.answers[f"{SYSTEM}/Bios/Settings"]["Attributes"] = {"SriovGlobalEnable": "Enabled"}
-    (waits,) = states(seen(server, trust), wanted_of({"sriov": True}))
+    (waits,) = list_states(seen(server, trust), find_wanted({"sriov": True}))
     assert (waits.state, waits.job, waits.measured) == (
         "pending",
         "JID_1",
@@ -323,12 +323,12 @@ def test_a_bmc_that_is_locked_down(
     server.answers[path].update(change)
     system, name = attribute
     server.answers[f"/redfish/v1/Systems/{system}/Bios"]["Attributes"][name] = "Disabled"
-    (held,) = states(seen(server, trust), wanted_of({"sriov": True}))
+    (held,) = list_states(seen(server, trust), find_wanted({"sriov": True}))
     assert held.state == "read_only" and "lockdown: the BMC is locked down" in held.why
 
 
 def test_a_setting_that_depends_on_another_one(serve: Serve, trust: Trust) -> None:
-    (held,) = states(seen(serve(), trust), wanted_of({"c_states": True}))
+    (held,) = list_states(seen(serve(), trust), find_wanted({"c_states": True}))
     assert held.state == "read_only" and "while SysProfile is PerfOptimized" in held.why and not held.job
 
 
@@ -341,7 +341,7 @@ def test_parts_that_cannot_be_read_are_named_and_pass_for_nothing(serve: Serve, 
     assert bios.pending_error.startswith("the settings object could not be read: GET") and "500" in bios.pending_error
     assert bios.jobs is None and bios.lockdown is None
     assert [error.partition(" could")[0] for error in bios.errors] == ["jobs", "lockdown mode"]
-    (unknown,) = states(bios, wanted_of({"sriov": True}))
+    (unknown,) = list_states(bios, find_wanted({"sriov": True}))
     assert unknown.state == "unknown" and "as wanted now, but the settings object could not be read" in unknown.why
     assert state(bios, sriov=False) == "wrong"
 

@@ -26,7 +26,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_roll imp
 from ansible_collections.linerate.rdma.plugins.module_utils._model.observers import LOOKS_ONLY
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.trust import Trust
 from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_roll import lines
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import of_kernel
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.node_sources import look_at_kernel
 from ansible_collections.linerate.rdma.plugins.module_utils._run.bios_source import BiosSource
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_bios import May
 from ansible_collections.linerate.rdma.tests.unit.bmc_server import Certificates
@@ -69,7 +69,9 @@ def look(
     for name in NODES:
         boot = site.world.seen(name)["status"]["nodeInfo"]["bootID"]
         seen = ObservedKernelArguments(KernelArguments(tuple(missing) if name in names else (), refusal, boot))
-        site.facts[name] = of_kernel(ObservedKernelArguments(error=error) if error and name in names else seen, WANTED)
+        site.facts[name] = look_at_kernel(
+            ObservedKernelArguments(error=error) if error and name in names else seen, WANTED
+        )
 
 
 def differ(site: Site) -> None:
@@ -270,11 +272,11 @@ def test_a_node_of_a_machine_config_pool_has_them_by_its_machine_config(site: Si
 
 @pytest.mark.parametrize("observed", [ObservedKernelArguments(), ObservedKernelArguments(error="unreachable")])
 def test_what_was_not_looked_at_is_unknown(observed: ObservedKernelArguments) -> None:
-    assert "not known" in of_kernel(observed, WANTED).error and of_kernel(observed, ()) == NodeDifferences()
+    assert "not known" in look_at_kernel(observed, WANTED).error and look_at_kernel(observed, ()) == NodeDifferences()
 
 
 def test_a_node_that_an_observer_looks_at_says_that_nothing_is_written_there() -> None:
-    seen = of_kernel(ObservedKernelArguments(KernelArguments(tuple(WANTED), boot="b", by_pod=True)), WANTED)
+    seen = look_at_kernel(ObservedKernelArguments(KernelArguments(tuple(WANTED), boot="b", by_pod=True)), WANTED)
     assert len(seen.refusals) == 1 and f"{LOOKS_ONLY}." in seen.refusals[0]
 
 

@@ -13,7 +13,7 @@ import functools
 import typing
 import uuid
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import bandwidths
+from ansible_collections.linerate.rdma.plugins.module_utils._check.compare.check import list_bandwidths
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.check import LintFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._check.sources import SOURCES, OfCluster, Source
 from ansible_collections.linerate.rdma.plugins.module_utils._check.stages import TABLE
@@ -477,7 +477,7 @@ class _Made:
             ("access", "rights"): RightsFacts(40),
             ("operators_after_network", "operators"): operators,
             ("bandwidth", "bandwidth"): bandwidth,
-            ("bandwidth", "fabrics"): bandwidths(bandwidth),
+            ("bandwidth", "fabrics"): list_bandwidths(bandwidth),
             ("nccl_log", "log"): self._log(),
             ("job_pods", "pods"): self._job_pods(),
         }

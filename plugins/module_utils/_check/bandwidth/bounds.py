@@ -27,7 +27,7 @@ class BandwidthBound(typing.NamedTuple):
         return f"{self.text[0].upper()}{self.text[1:]}."
 
 
-def bounds(
+def find_bounds(
     pair: PairResult,
     pods: typing.Mapping[End, RdmaPod],
     nodes: typing.Mapping[str, NodeHcas],

@@ -17,7 +17,7 @@ from ..._model.hca import NodeHcas, Port
 from ..._model.intent import Fabric
 from ..._model.profiles import carries_rdma
 from ..._schedule.wider import wider
-from ..fleet.line_rates import HcaRates, LineRates, most_of_pcie
+from ..fleet.line_rates import HcaRates, LineRates, compute_most_of_pcie
 
 #: of a rate: clocks of processors, by which the tools measure time, are a little off
 CLOCKS = 1.01
@@ -85,7 +85,7 @@ class PairLimits:
         nodes: typing.Optional[typing.Mapping[str, NodeHcas]] = None,
     ) -> None:
         self.fabric, self.pods, self.nodes = fabric, pods, nodes or {}
-        shares = shares_of(fabric, pods.values())
+        shares = compute_shares(fabric, pods.values())
         by_rail = {(node, found.rail): found for (node, _address), found in rates.items()}
         self._ends = {}
         for end, pod in pods.items():
@@ -266,7 +266,7 @@ def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], sha
     rates = [rate for rate in (pod.rate_gbps, found.now, found.could) if rate is not None]
     most: tuple[Limit, ...] = (Limit(max(rates), f"port of {pod.node} {max(rates):g}"),) if rates else ()
     if pod.pcie_gbps is not None and hca is not None:
-        carried = most_of_pcie(pod.pcie_gbps, hca.payload)
+        carried = compute_most_of_pcie(pod.pcie_gbps, hca.payload)
         most += (Limit(carried, f"PCIe of {pod.node} {carried:.4g}"),)
     now = found.now if found.now is not None else pod.rate_gbps
     if found.could is None:
@@ -287,7 +287,7 @@ def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], sha
     return EndRate(tuple(could), "", most, now)
 
 
-def shares_of(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> Shares:
+def compute_shares(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> Shares:
     """Return the shares by node, and port or card."""
     shares: dict[tuple[str, str], int] = collections.Counter()
     if fabric.bandwidth.rails == "parallel":

@@ -85,7 +85,7 @@ def _judged(ground: PairLimits, subject: str, pair: PairLayers, bound: Least, hc
     if at is not None and before is not None and at.average_gbps is not None:
         told = _fall(steps, at, before, at.average_gbps)
         alternatives = " or ".join(ADDS[layer] for layer in lost)
-        causes = _causes(ground, lost, steps, before, hcas)
+        causes = _find_causes(ground, lost, steps, before, hcas)
         # from the first step on: nothing is told apart yet, only that it is slow, which bandwidth.floor and
         # bandwidth.fleet say as well
         if len(lost) > 1:
@@ -238,19 +238,19 @@ def _explains(rate: typing.Optional[int], before: float, step: LayerStep, ways: 
     )
 
 
-def _senders(ground: PairLimits, step: LayerStep) -> tuple[LayerEnd, ...]:
+def _list_senders(ground: PairLimits, step: LayerStep) -> tuple[LayerEnd, ...]:
     """Whose limit of sending counts: of a write it is the client, unless both write."""
     return (step.client,) if ground.ways == 1 else (step.client, step.server)
 
 
-def _causes(
+def _find_causes(
     ground: PairLimits, lost: typing.Sequence[LayerName], steps: typing.Sequence[LayerStep], before: float, hcas: Hcas
 ) -> list[BandwidthBound]:
     causes: list[BandwidthBound] = []
     for step in _of(lost, steps):
         ends = (step.client, step.server)
         if step.layer in ("vf_host", "vf_pod"):
-            for end in _senders(ground, step):
+            for end in _list_senders(ground, step):
                 if _explains(end.max_tx_rate, before / ground.ways, step, ground.ways):
                     seen = hcas.get(end.node)
                     bound = limited(

@@ -16,7 +16,7 @@ from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
 from ..._schedule.link_coverage_rounds import Test
 from ..._schedule.paths import PathTable
-from ..._schedule.port_counters import Port, uplinks
+from ..._schedule.port_counters import Port, list_uplinks
 from ..fleet.routes import listed
 from .floors import gbps
 
@@ -219,7 +219,7 @@ class Counted:
             for leaf in map(self._ways.leaf, test)
             if leaf is not None and self._ways.leaf(test[0]) != self._ways.leaf(test[1])
         ):
-            rates = {number: self._ways.directions[number].gbps for number in uplinks(self._ways, leaf)}
+            rates = {number: self._ways.directions[number].gbps for number in list_uplinks(self._ways, leaf)}
             most = max((rate for rate in rates.values() if rate), default=None)
             slow = [
                 f"{self._ways.name(number)} at {rate:g} Gb/s"
@@ -285,7 +285,7 @@ class Counted:
         if sent is None or sent < _LEAST_DATA:
             return None
         shares = {}
-        for number in (up ^ end for up in uplinks(self._ways, leaf)):
+        for number in (up ^ end for up in list_uplinks(self._ways, leaf)):
             rise = self._rise(ports, self._ways.directions[number], end == 1)
             if rise is None:
                 return None

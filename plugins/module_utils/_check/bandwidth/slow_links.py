@@ -22,7 +22,7 @@ from .port_counters import Counted, CounterEvidence
 _EXPECTED = f"at least {SLOW:.0%} of what ways of its rate and length usually carry"
 
 
-def readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[Reading, ...]:
+def list_readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[Reading, ...]:
     """Return the measurements with their paths, without those that prove nothing of a link: without a figure (which has
     a cause of its own), or sent over another path.
 
@@ -36,7 +36,7 @@ def readings(ways: PathTable, pairs: typing.Iterable[PairResult]) -> tuple[Readi
     return tuple(Reading(test, gbps) for test, gbps in tests if test is not None and gbps is not None)
 
 
-def least_share(
+def compute_least_share(
     ways: PathTable, pairs: typing.Iterable[PairResult], floor: typing.Callable[[PairResult], typing.Optional[float]]
 ) -> typing.Optional[float]:
     """Return the least share of the rate of its slowest link that each path should carry; None where that is not known
@@ -91,7 +91,7 @@ def check_slow_links(
             )
         ]
     known = _Known(fabric, ways, evidence, where, rates, counted)
-    flows = ethernet.between_leaves(fabric, ways, evidence, pairs, _EXPECTED)
+    flows = ethernet.report_between_leaves(fabric, ways, evidence, pairs, _EXPECTED)
     findings = [*known.switches(), *known.links(), *flows, *known.sets(), *known.pairs(), *known.doubtful()]
     if findings:
         return findings
@@ -140,7 +140,7 @@ class _Known:
                 f"Look at the switch {name}: its power, temperature and firmware, and the rate of its ports with"
                 " iblinkinfo."
             )
-            remedy = ethernet.switch_step(name) if self._ways.hashed else remedy
+            remedy = ethernet.describe_switch_step(name) if self._ways.hashed else remedy
             yield self._finding(f"switch {name}", measured, why, remedy)
 
     def links(self) -> typing.Iterator[Finding]:
@@ -264,7 +264,7 @@ class _Known:
         if found is not None and found.pcie is not None and found.pcie.trained_down:
             return f"Reseat the HCA {found.hca} of {end[1]}, or move it to another slot; see bandwidth.link."
         if self._ways.hashed:
-            return ethernet.cable_step(self._ways, number)
+            return ethernet.describe_cable_step(self._ways, number)
         return (
             f"On {end[1]}, look at the port's counters and the NUMA node of the pod; reseat the cable, then swap it,"
             " then the HCA."

@@ -23,7 +23,7 @@ from ..job.channels import name_hcas
 from .causes import Surroundings
 from .floor import NodeFigure, spell_gbs
 from .hardware import NodesHardware, pick_expected, plan_floor, plan_proof, plan_run
-from .judge import CollectiveFigure, algorithm_of, judge_figure, judge_inside, pick_figure
+from .judge import CollectiveFigure, find_algorithm, judge_figure, judge_inside, pick_figure
 from .proof import prove_run
 
 #: nodes of a group that its subject names
@@ -167,7 +167,7 @@ class Course:
         log = next((ran.log for test, ran in results.items() if test.nodes == (node,)), None)
         before = self._inside.algorithm if self._inside is not None else None
         return NodeFigure(
-            figures[node].bus_gbs, algorithm_of(figures[node], log.restore()) if log is not None else before
+            figures[node].bus_gbs, find_algorithm(figures[node], log.restore()) if log is not None else before
         )
 
     def subject(self, test: Test) -> str:
@@ -222,7 +222,7 @@ class Course:
         if len(run.nodes) < 2:
             # what it must reach is told by the other nodes
             return self._of(test, tuple(found), True if figure is not None and not ran.failure else None, figure)
-        algorithm = (algorithm_of(figure, log) if figure is not None else None) or "ring"
+        algorithm = (find_algorithm(figure, log) if figure is not None else None) or "ring"
         own = pick_expected(run, self._wanted)
         floor = plan_floor(run, test, self._wanted, self._ground, algorithm, self._inside, log.library)
         if floor is None and own is None and figure is not None:

@@ -15,7 +15,7 @@ from ..._model.nccl import NcclChoice, NcclLog
 from ..._model.nccl_tests import NcclTestRow, NcclTests
 from ..job.nccl_run import cut_to_run, group_by_process
 from .causes import Surroundings, find_causes
-from .floor import LEAST_BYTES, Algorithm, Floor, bus_factor, name_algorithm, spell_gbs
+from .floor import LEAST_BYTES, Algorithm, Floor, compute_bus_factor, name_algorithm, spell_gbs
 from .proof import Proof, count_nodes, count_rows
 
 #: by which a figure may be above its bound: the rails were measured at another time
@@ -60,7 +60,7 @@ def pick_figure(
 
     :param log: that the run was proven by
     """
-    sizes = tuple((row.size_bytes, _mean(row, run, log)) for row in count_rows(run, proof) if row.figures)
+    sizes = tuple((row.size_bytes, _compute_mean(row, run, log)) for row in count_rows(run, proof) if row.figures)
     large = [item for item in sizes if item[0] >= least_bytes]
     if not large:
         return None
@@ -68,12 +68,16 @@ def pick_figure(
     return CollectiveFigure(size_bytes, bus_gbs, _choice(log, run, size_bytes), sizes)
 
 
-def _mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
+def _compute_mean(row: NcclTestRow, run: NcclTests, log: NcclLog) -> float:
     """Return the mean of both places, in GB/s. Of a slow network the table says 0.00, and time and bytes say how much
     that is."""
     sizes = {communicator.size for communicator in log.communicators}
     ranks = sizes.pop() if len(sizes) == 1 else None
-    factor = bus_factor(run.collective, ranks) if ranks and run.collective in _FUNCTIONS and not run.cpu_time else None
+    factor = (
+        compute_bus_factor(run.collective, ranks)
+        if ranks and run.collective in _FUNCTIONS and not run.cpu_time
+        else None
+    )
     found = [
         row.size_bytes / figure.time_us / 1000 * factor
         if factor is not None and figure.algorithm_gbs < _COARSE and figure.time_us > 0
@@ -107,7 +111,7 @@ def _choice(log: NcclLog, run: NcclTests, size_bytes: int) -> typing.Optional[Nc
     return found.pop() if len(found) == 1 else None
 
 
-def algorithm_of(figure: CollectiveFigure, log: NcclLog) -> typing.Optional[Algorithm]:
+def find_algorithm(figure: CollectiveFigure, log: NcclLog) -> typing.Optional[Algorithm]:
     """Return the algorithm of a figure; None where the log does not say it."""
     nodes = max(map(count_nodes, log.communicators), default=0)
     return name_algorithm(figure.choice.algorithm, nodes) if figure.choice else None

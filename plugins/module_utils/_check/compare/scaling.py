@@ -38,7 +38,7 @@ def is_usable(value: float) -> bool:
     return 1e-12 < value < 1e12
 
 
-def rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[ScalingRow, ...]:
+def list_rows(measure: Measure, kinds: typing.Mapping[str, Kind]) -> tuple[ScalingRow, ...]:
     """One for each usable figure, in its order.
 
     :param kinds: of the networks that are fabrics of the intent

@@ -18,10 +18,10 @@ from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import NO_GUID, Hca, Netdev, NodeHcas, ObservedHcas, Port
 from ..._model.intent import Fabric, Intent
 from ..._model.load import Hints
-from ..._model.profiles import is_infiniband, moves, owns_rdma, traits
+from ..._model.profiles import find_traits, is_infiniband, moves, owns_rdma
 from ..._model.text import folded
 from ..fleet import bonds, unreachable_nodes, vendors, why_no_sriov
-from ..fleet.hcas_of_fabric import candidates, selects
+from ..fleet.hcas_of_fabric import find_candidates, selects
 from . import clock, numa
 
 #: of a list that a node gives, in the words of a finding; and of its HCAs, of which nodes have 16 at most
@@ -66,7 +66,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     for name, node in read.items():
         findings += _check_infiniband(intent, name, node)
         for fabric in intent.fabrics:
-            if traits(fabric).members and not is_infiniband(fabric):
+            if find_traits(fabric).members and not is_infiniband(fabric):
                 findings += _check_ethernet(fabric, name, node)
             findings += _check_listed(fabric, name, node, hints)
         findings += _check_pcie(intent, name, node)
@@ -104,8 +104,8 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding
     if not fabrics:
         return []
     # those that share an interface may stand on the HCAs of others
-    apart = sum(fabric.select.hcas_per_node for fabric in fabrics if not traits(fabric).shared)
-    wanted = max([apart, *(fabric.select.hcas_per_node for fabric in fabrics if traits(fabric).shared)])
+    apart = sum(fabric.select.hcas_per_node for fabric in fabrics if not find_traits(fabric).shared)
+    wanted = max([apart, *(fabric.select.hcas_per_node for fabric in fabrics if find_traits(fabric).shared)])
     hcas = _fitting(fabrics, node)
     label = " and ".join(fabric.name for fabric in fabrics)
     measured = f"{len(hcas)} InfiniBand HCAs" + (f": {_described(hcas)}" if hcas else "")
@@ -133,7 +133,7 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding
             if port.link_layer == "InfiniBand":
                 findings.append(_spared(_check_port(f"{name} {hca.name} port {port.number}", port), usable, wanted))
     capable = sum(hca.sriov is not None and bool(hca.sriov.total) for hca in hcas)
-    for hca in hcas if any(traits(fabric).functions for fabric in fabrics) else ():
+    for hca in hcas if any(find_traits(fabric).functions for fabric in fabrics) else ():
         findings.append(_spared(_check_sriov(name, hca), capable, wanted))
     return findings
 
@@ -239,7 +239,7 @@ def _set_to_ethernet(node: NodeHcas) -> list[Hca]:
 
 
 def _to_infiniband(hcas: typing.Sequence[Hca]) -> str:
-    able = [hca for hca in hcas if hca.pci and vendors.vendor_of(hca) is vendors.NVIDIA]
+    able = [hca for hca in hcas if hca.pci and vendors.find_vendor(hca) is vendors.NVIDIA]
     if not able:
         return "They have no InfiniBand; look for the HCAs that have, with lspci -nn on the node."
     address = able[0].pci.address if len(able) == 1 and able[0].pci else "ADDRESS"
@@ -317,7 +317,7 @@ def _check_port(subject: str, port: Port) -> Finding:
 
 
 def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
-    hcas = candidates(fabric, node)
+    hcas = find_candidates(fabric, node)
     wanted = fabric.select.hcas_per_node
     measured = f"{len(hcas)} NICs" + (f": {_described(hcas)}" if hcas else "")
     expected = f"{wanted} NICs for {fabric.name}"
@@ -351,7 +351,7 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
     findings = [ok("discover.hcas", subject, measured, expected)]
     for hca in hcas:
         driven = _check_driver(name, hca, owns_rdma(fabric), node)
-        findings += [driven, _check_sriov(name, hca)] if traits(fabric).functions else [driven]
+        findings += [driven, _check_sriov(name, hca)] if find_traits(fabric).functions else [driven]
         if driven.status == PASS:
             findings.append(_check_netdev(f"{name} {hca.name}", hca, moves(fabric)))
     return findings
@@ -419,7 +419,7 @@ def _check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> li
         elif hca.is_virtual:
             why = f"It is a virtual function of {hca.physical_function}."
             findings.append(Finding("discover.select", subject, FAIL, "a virtual function", expected, why, remedy))
-        elif hca not in candidates(fabric, node):
+        elif hca not in find_candidates(fabric, node):
             layers = folded(sorted({port.link_layer or "unread" for port in hca.ports}), _MOST) or "no RDMA port"
             why = f"The function is there, but {_misfit(fabric, hca, layers)}."
             findings.append(
@@ -432,7 +432,7 @@ def _check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> li
 
 def _misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
     """Return the part of the intent that a listed function contradicts."""
-    usable = bonds.usable_names(fabric, hca)
+    usable = bonds.list_usable_names(fabric, hca)
     if selects(fabric.select, hca, usable):
         return f"its link layer is not that of the profile {fabric.profile}: it has {layers}"
     pci, names = hca.pci, folded(usable, _MOST) or "none"
@@ -594,7 +594,7 @@ def _others(node: NodeHcas, chosen: typing.Iterable[Hca]) -> list[Hca]:
 
 def _fitting(fabrics: typing.Sequence[Fabric], node: NodeHcas) -> list[Hca]:
     """Return the HCAs of a node that could be members of one of the fabrics, each once."""
-    chosen = {id(hca) for fabric in fabrics for hca in candidates(fabric, node)}
+    chosen = {id(hca) for fabric in fabrics for hca in find_candidates(fabric, node)}
     return [hca for hca in node.hcas if not hca.is_virtual and id(hca) in chosen]
 
 

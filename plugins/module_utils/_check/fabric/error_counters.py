@@ -138,7 +138,7 @@ def _check_growth(
         if end in unread:
             continue
         before = first.get(end)
-        finding = _port(
+        finding = _check_port(
             names.port(*end),
             before,
             port,
@@ -174,7 +174,7 @@ def _check_growth(
     return findings
 
 
-def _port(
+def _check_port(
     subject: str, before: typing.Optional[PortErrors], later: PortErrors, seconds: float, far: str
 ) -> typing.Optional[Finding]:
     """Check what a port counted between two readings. A counter that was cleared meanwhile begins at 0; one at its

@@ -131,7 +131,7 @@ def has_gpus(container: PodContainer) -> bool:
     )
 
 
-def extended_resources(template: PodTemplate) -> dict[str, int]:
+def collect_extended_resources(template: PodTemplate) -> dict[str, int]:
     found: typing.Counter[str] = collections.Counter()
     for container in template.containers:
         found.update({name: int(quantity(amount, name)) for name, amount in container.limits.items() if "/" in name})

@@ -10,7 +10,7 @@ import typing
 from ..._model.apply import AppliedObject
 from ..._model.findings import FAIL, Finding
 from ..._model.intent import Fabric, Intent
-from ..._model.profiles import traits
+from ..._model.profiles import find_traits
 
 
 class WantedObject(typing.NamedTuple):
@@ -60,7 +60,7 @@ def _wishes(intent: Intent, fabrics: typing.Sequence[Fabric]) -> typing.Iterator
         yield WantedObject("MachineConfig", "", "rdma_cluster.host.memlock")
     if host.kubelet is not None:
         yield WantedObject("KubeletConfig", "", "rdma_cluster.host.kubelet")
-    if intent.cluster.node_pool is not None and any(traits(fabric).functions for fabric in fabrics):
+    if intent.cluster.node_pool is not None and any(find_traits(fabric).functions for fabric in fabrics):
         yield WantedObject("SriovNetworkPoolConfig", "", "rdma_cluster.node_pool")
     for fabric in fabrics:
         if fabric.pool is not None and fabric.pool.create:

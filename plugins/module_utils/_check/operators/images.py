@@ -69,10 +69,10 @@ def check(intent: Intent, seen: typing.Optional[ImageFacts]) -> tuple[Finding, .
                 remedy,
             ),
         )
-    return tuple(_image(image, keys, seen) for image, keys in sorted(_users(intent, seen).items()))
+    return tuple(_check_image(image, keys, seen) for image, keys in sorted(_collect_users(intent, seen).items()))
 
 
-def _users(intent: Intent, seen: ImageFacts) -> dict[str, list[str]]:
+def _collect_users(intent: Intent, seen: ImageFacts) -> dict[str, list[str]]:
     """Images that nodes pull, each with what names it."""
     found: dict[str, list[str]] = {}
     for fabric in intent.fabrics:
@@ -86,7 +86,7 @@ def _users(intent: Intent, seen: ImageFacts) -> dict[str, list[str]]:
     return found
 
 
-def _image(image: str, keys: typing.Sequence[str], seen: ImageFacts) -> Finding:
+def _check_image(image: str, keys: typing.Sequence[str], seen: ImageFacts) -> Finding:
     subject, named = f"image {image}", ", ".join(keys)
     try:
         name = reference(image)
@@ -115,10 +115,12 @@ def _image(image: str, keys: typing.Sequence[str], seen: ImageFacts) -> Finding:
             why,
             f"Write {named} with the registry's host in front.",
         )
-    return _rejected(subject, named, name, seen) or _pulled(subject, named, name, way(name, seen))
+    return _report_rejected(subject, named, name, seen) or _check_pulled(
+        subject, named, name, find_pull_path(name, seen)
+    )
 
 
-def _rejected(subject: str, named: str, name: ImageReference, seen: ImageFacts) -> typing.Optional[Finding]:
+def _report_rejected(subject: str, named: str, name: ImageReference, seen: ImageFacts) -> typing.Optional[Finding]:
     lists = seen.registries
     blocked = [scope for scope in lists.blocked if accepts(scope, name)]
     if blocked:
@@ -138,7 +140,7 @@ def _rejected(subject: str, named: str, name: ImageReference, seen: ImageFacts) 
     return None
 
 
-def _pulled(subject: str, named: str, name: ImageReference, seen: PullPath) -> Finding:
+def _check_pulled(subject: str, named: str, name: ImageReference, seen: PullPath) -> Finding:
     own, mirrors = name.host or "a registry that the node searches", ", else ".join(seen.mirrors)
     if seen.mirrors:
         return ok(
@@ -195,7 +197,7 @@ def _unfit(named: str, name: ImageReference, seen: PullPath) -> tuple[str, str]:
     return why, f"{add}."
 
 
-def way(name: ImageReference, seen: ImageFacts) -> PullPath:
+def find_pull_path(name: ImageReference, seen: ImageFacts) -> PullPath:
     """Return the mirrors and sources that registries.conf gives for a name."""
     lists = seen.registries
     # one whose mirrors are its source is no rule

@@ -15,7 +15,7 @@ import typing
 from ..._model.bios import BiosState, Key, NodeBios, ObservedBios
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.identity import Claims, Verdict
-from ..fleet.bios import Wanted, states, way_out
+from ..fleet.bios import Wanted, describe_way_out, list_states
 
 #: without which there are no VFs: they need the switch, memory for their BARs, and bus numbers
 _FOR_FUNCTIONS: tuple[Key, ...] = ("sriov", "above_4g", "ari")
@@ -52,7 +52,7 @@ class BmcReport:
         return [self.states[key] for key in keys if key in self.states and self.states[key].state in _BAD]
 
 
-def told(
+def find_report(
     name: str, observed: typing.Optional[ObservedBios], claims: Claims, wishes: Wanted, functions: bool
 ) -> typing.Optional[BmcReport]:
     """Return the answer of the BMC of a node; None where the inventory names none. The BIOS of a machine that is not
@@ -72,7 +72,11 @@ def told(
     # a wish for a BIOS without VFs proves none
     wanted = {**_NEEDED, **wishes, **{key: _NEEDED[key] for key in _FOR_FUNCTIONS}} if functions else wishes
     return BmcReport(
-        "", observed.value, {state.key: state for state in states(observed.value, wanted)}, frozenset(wishes), verdict
+        "",
+        observed.value,
+        {state.key: state for state in list_states(observed.value, wanted)},
+        frozenset(wishes),
+        verdict,
     )
 
 
@@ -90,7 +94,11 @@ def decide(finding: Finding, said: typing.Optional[BmcReport]) -> Finding:
     bad, switch = said.bad(*_FOR_FUNCTIONS), said.states.get("sriov")
     if bad:
         return dataclasses.replace(
-            finding, status=FAIL, measured=_measured(bad), why=f"BIOS: {_whys(bad)}.", remedy=_remedies(said, bad)
+            finding,
+            status=FAIL,
+            measured=_measured(bad),
+            why=f"BIOS: {_whys(bad)}.",
+            remedy=_collect_remedies(said, bad),
         )
     if switch is not None and switch.state == "ok":
         return ok(finding.check, finding.subject, f"{_BY_BMC}{switch.measured}", finding.expected)
@@ -114,7 +122,7 @@ def explain(finding: Finding, said: typing.Optional[BmcReport], *keys: Key) -> F
     if not shown:
         return finding
     bad = said.bad(*keys)
-    remedy = f"{_remedies(said, bad)} {finding.remedy}" if bad else finding.remedy
+    remedy = f"{_collect_remedies(said, bad)} {finding.remedy}" if bad else finding.remedy
     return dataclasses.replace(finding, why=f"{finding.why} By its BMC: {_measured(shown)}.", remedy=remedy)
 
 
@@ -157,7 +165,7 @@ def check(
             yield Finding("platform.bios", subject, unread, "no BMC", expected, why, remedy)
         return
     if said.verdict is not None:
-        yield _of_identity(subject, said.bios, said.verdict)
+        yield _check_identity(subject, said.bios, said.verdict)
         if said.verdict.refused:
             return
     if said.error:
@@ -193,7 +201,7 @@ def check(
             state.measured,
             _expected(state),
             f"BIOS: {_whys([state])}.",
-            _remedies(said, [state]),
+            _collect_remedies(said, [state]),
         )
     if not wrong:
         shown = [state for state in said.states.values() if state.state == "ok"]
@@ -207,7 +215,7 @@ def check(
         )
 
 
-def _of_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
+def _check_identity(subject: str, bios: NodeBios, verdict: Verdict) -> Finding:
     check, expected = "platform.bmc_identity", "the BMC of this node"
     if verdict.state == "proven":
         return ok(check, subject, str(bios.identity), expected)
@@ -277,7 +285,7 @@ def _whys(bad: typing.Iterable[BiosState]) -> str:
     return "; ".join(state.why.rstrip(".") for state in bad)
 
 
-def _remedies(said: BmcReport, bad: typing.Iterable[BiosState]) -> str:
+def _collect_remedies(said: BmcReport, bad: typing.Iterable[BiosState]) -> str:
     return " ".join(dict.fromkeys(_remedy(said, state) for state in bad))
 
 
@@ -291,7 +299,7 @@ def _remedy(said: BmcReport, state: BiosState) -> str:
         where = f"the job {state.job} in the job queue of the BMC" if state.job else "the log of the BMC"
         return f"Drain the node and reset it. If it still waits after that, see {where}."
     if state.state == "read_only":
-        return f"{way_out(said.bios)}."
+        return f"{describe_way_out(said.bios)}."
     if state.state == "unknown":
         return (
             f"Look it up on the setup screen, and set it by its name there; or leave {state.key} out of"

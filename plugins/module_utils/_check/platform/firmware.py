@@ -111,8 +111,8 @@ class HcaModel:
 class Fleet:
     """The firmware of all nodes.
 
-    :ivar versions: see :func:`versions`
-    :ivar values: see :func:`values`
+    :ivar versions: see :func:`count_versions`
+    :ivar values: see :func:`count_values`
     :ivar usual: the version that most HCAs of a model run, of several the newest
     :ivar seen: what was read of the firmware of an HCA, by node and PCI address
     :ivar nics: what NVIDIA's operator says of HCAs, by node and by the short name of its host, with the PCI address
@@ -135,7 +135,7 @@ class Fleet:
         return self.nics.get((node, address)) or self.nics.get((_host(node), address))
 
 
-def fleet(
+def collect_fleet(
     intent: Intent,
     memberships: typing.Iterable[Membership],
     firmware: typing.Mapping[str, ObservedFirmware],
@@ -146,14 +146,15 @@ def fleet(
     named = {
         (name, address): nic for nic in nics.devices for address in nic.ports for name in (nic.node, _host(nic.node))
     }
-    found, seen = versions(known), _index_by_address(firmware)
+    found, seen = count_versions(known), _index_by_address(firmware)
     usual = {
-        model: max(counts.items(), key=lambda item: (item[1], _parts(item[0])))[0] for model, counts in found.items()
+        model: max(counts.items(), key=lambda item: (item[1], _find_parts(item[0])))[0]
+        for model, counts in found.items()
     }
-    return Fleet(intent, found, values(known, seen), usual, firmware, seen, named)
+    return Fleet(intent, found, count_values(known, seen), usual, firmware, seen, named)
 
 
-def versions(memberships: typing.Iterable[Membership]) -> Versions:
+def count_versions(memberships: typing.Iterable[Membership]) -> Versions:
     """Count the HCAs of each model by firmware, each HCA of the fabrics counted once. Whose model or firmware does not
     show is in none."""
     hcas = {
@@ -170,7 +171,7 @@ def versions(memberships: typing.Iterable[Membership]) -> Versions:
     return found
 
 
-def values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Values:
+def count_values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Values:
     """Count the HCAs of each model on a fabric by the value in force. Links are compared with their fabric instead."""
     found: dict[tuple[str, _Model, str], typing.Counter[str]] = {}
     for membership in memberships:
@@ -185,7 +186,7 @@ def values(memberships: typing.Iterable[Membership], by_address: _Seen) -> _Valu
     return found
 
 
-def unread(nics: NicDevices) -> typing.Iterator[Finding]:
+def report_unread(nics: NicDevices) -> typing.Iterator[Finding]:
     """Report that NVIDIA's operator could not be asked; the HCAs themselves are judged all the same."""
     if nics.errors:
         why = (
@@ -216,15 +217,15 @@ def check(node: str, fabric: Fabric, hca: Hca, function: PciEvidence, fleet: Fle
         *_unread_wishes(fabric, hca, function, seen, fleet),
     ]
     if not offers:
-        objections += [*_unread(hca, expected), *_version(hca, fleet)]
+        objections += [*_unread(hca, expected), *_parse_version(hca, fleet)]
     objections += [*(_odd(fabric, hca, seen, fleet) if seen else ()), *_waits(hca, function, seen, nic)]
     if objections:
-        yield _joined(subject, objections)
+        yield _check_joined(subject, objections)
     elif total >= wanted:
         yield ok("platform.firmware", subject, f"{total} VFs offered, {_told(hca, seen, nic, fleet)}", expected)
 
 
-def _joined(subject: str, objections: typing.Sequence[_Objection]) -> Finding:
+def _check_joined(subject: str, objections: typing.Sequence[_Objection]) -> Finding:
     """One finding of all objections, what fails first."""
     ordered = sorted(objections, key=lambda objection: _GRAVEST.index(objection.status))
     measured, expected = (
@@ -256,7 +257,7 @@ def _unread(hca: Hca, expected: str) -> typing.Iterator[_Objection]:
         yield _Objection(WARN, f"{', '.join(names)} unread", expected, why, remedy)
 
 
-def _version(hca: Hca, fleet: Fleet) -> typing.Iterator[_Objection]:
+def _parse_version(hca: Hca, fleet: Fleet) -> typing.Iterator[_Objection]:
     odd = _odd_version(hca, fleet)
     if odd is not None:
         why = (
@@ -398,7 +399,7 @@ def _set(seen: HcaFirmware, nic: typing.Optional[NicDevice], wish: DesiredSettin
 
 def _odd(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.Iterator[_Objection]:
     """Settings that most HCAs of its model on the fabric have otherwise."""
-    odd = _odd_settings(fabric.name, hca, seen, fleet)
+    odd = _find_odd_settings(fabric.name, hca, seen, fleet)
     if odd:
         measured = ", ".join(f"{one.what} {one.value}" for one in odd)
         why = "; ".join(f"{one.what} is {one.usual} on {one.count} of {one.of} HCAs of its model" for one in odd)
@@ -415,13 +416,13 @@ def _odd(fabric: Fabric, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> typing.It
 def _odd_version(hca: Hca, fleet: Fleet) -> typing.Optional[DifferingValue]:
     if {"fw_ver", "board_id"} & set(hca.unread):
         return None
-    counts, usual = _usual(hca, fleet)
+    counts, usual = _find_usual(hca, fleet)
     if hca.firmware is None or usual is None or hca.firmware == usual:
         return None
     return DifferingValue("firmware", hca.firmware, usual, counts[usual], sum(counts.values()))
 
 
-def _odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> list[DifferingValue]:
+def _find_odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> list[DifferingValue]:
     model, odd = _model(hca), []
     for setting in seen.settings if model is not None else ():
         counts = fleet.values.get((fabric, model, setting.name), {}) if model is not None and _compared(setting) else {}
@@ -431,7 +432,7 @@ def _odd_settings(fabric: str, hca: Hca, seen: HcaFirmware, fleet: Fleet) -> lis
     return odd
 
 
-def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[HcaModel, ...]:
+def make_groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[HcaModel, ...]:
     """HCAs of one model on the fabrics, and what is odd on which of them."""
     hcas: dict[_Model, dict[tuple[str, str], dict[DifferingValue, None]]] = {}
     for membership in memberships:
@@ -442,7 +443,7 @@ def groups(memberships: typing.Iterable[Membership], fleet: Fleet) -> tuple[HcaM
                     version = _odd_version(hca, fleet)
                     odd = [
                         *([version] if version else []),
-                        *(_odd_settings(membership.fabric, hca, seen, fleet) if seen else ()),
+                        *(_find_odd_settings(membership.fabric, hca, seen, fleet) if seen else ()),
                     ]
                     hcas.setdefault(model, {}).setdefault((node, hca.name), {}).update(dict.fromkeys(odd))
     return tuple(
@@ -468,7 +469,7 @@ def _waits(
         if seen and seen.stored
         else ("", "")
     )
-    if running and stored and _parts(running) != _parts(stored):
+    if running and stored and _find_parts(running) != _find_parts(stored):
         why = f"{stored} is on its flash ({source}) and {running} runs: reset pending."
         yield _Objection(
             WARN,
@@ -490,7 +491,7 @@ def _waits(
 
 def _told(hca: Hca, seen: typing.Optional[HcaFirmware], nic: typing.Optional[NicDevice], fleet: Fleet) -> str:
     """Version and who said what, of an HCA with which nothing is wrong."""
-    counts, usual = _usual(hca, fleet)
+    counts, usual = _find_usual(hca, fleet)
     alike = f", as {counts[usual or '']} of {sum(counts.values())} of its model" if counts else ""
     parts = [f"firmware {hca.firmware} ({hca.board or 'no PSID'}){alike}" if hca.firmware else "no version shown"]
     if seen and seen.settings:
@@ -502,7 +503,7 @@ def _told(hca: Hca, seen: typing.Optional[HcaFirmware], nic: typing.Optional[Nic
     return ", ".join(parts)
 
 
-def _usual(hca: Hca, fleet: Fleet) -> tuple[typing.Mapping[str, int], typing.Optional[str]]:
+def _find_usual(hca: Hca, fleet: Fleet) -> tuple[typing.Mapping[str, int], typing.Optional[str]]:
     """Return how many HCAs of its model run each version, and the usual version."""
     model = _model(hca)
     counts = fleet.versions.get(model, {}) if model is not None and hca.firmware else {}
@@ -545,7 +546,7 @@ def _model(hca: Hca) -> typing.Optional[_Model]:
     return (hca.pci.vendor, hca.pci.device, hca.board or "") if hca.pci else None
 
 
-def _parts(version: str) -> tuple[tuple[int, str], ...]:
+def _find_parts(version: str) -> tuple[tuple[int, str], ...]:
     """Sort key: of as many HCAs the newer firmware is the usual one."""
     return tuple(
         (int(part), "") if part.isascii() and part.isdigit() and len(part) < 10 else (-1, part)

@@ -15,7 +15,7 @@ from ..._model.text import folded
 from ..fleet.lids import Key
 from ..fleet.partitions import Apart, apart
 from ..fleet.suspects import Suspect
-from .partitions import remedy_of, status_of
+from .partitions import find_status, remedy_of
 
 #: above this many, passing pairs are told by their ports only, and of the failing ones some of each suspect
 _MOST_PAIRS = 1000
@@ -151,7 +151,7 @@ def find_pairs(
     return result
 
 
-def servers_gone(ports: typing.Iterable[PingPort], servers: _Servers, stopped: _Servers) -> set[PingPort]:
+def find_gone_servers(ports: typing.Iterable[PingPort], servers: _Servers, stopped: _Servers) -> set[PingPort]:
     """Ports whose server started, and was not there any more when it was to be ended."""
     left = {
         (name, server.rdma_device, server.port)
@@ -262,7 +262,7 @@ def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
         else ""
     )
     return Finding(
-        "reachability.pair", subject, status_of([found]), measured, "0 % loss", found.why + shared, remedy_of([found])
+        "reachability.pair", subject, find_status([found]), measured, "0 % loss", found.why + shared, remedy_of([found])
     )
 
 

@@ -17,7 +17,7 @@ from ..._model.text import folded
 from ..._model.tuning import NodeTuning
 from ..._model.tuning_rows.row import TuningRow
 from ..._model.tuning_rows.table import ROWS
-from .rows import Nodes, Strangers, choose_remedy, names, why_unread
+from .rows import Nodes, Strangers, choose_remedy, explain_why_unread, names
 
 CHECK = "tuning.alike"
 _KIND = ("cpu_model", "gpu_model", "hca_model")
@@ -59,7 +59,7 @@ def check(
     nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]], strangers: Strangers
 ) -> typing.Iterator[Finding]:
     """:param told: by row the nodes of which was said already that it is wrong or unread: each cause is told once"""
-    for group in groups(nodes, told):
+    for group in make_groups(nodes, told):
         for odd in group.odd:
             remedy = choose_remedy(
                 odd.row, {name: nodes[name].rows.get(odd.row.name, ()) for name in odd.nodes}, strangers
@@ -75,7 +75,7 @@ def check(
             yield ok(CHECK, names(members), alone, f"nodes of one kind are alike: {group.kind}")
 
 
-def groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> tuple[NodeGroup, ...]:
+def make_groups(nodes: Nodes, told: typing.Mapping[str, typing.Collection[str]]) -> tuple[NodeGroup, ...]:
     """Return the nodes of one kind, and what is odd on whom.
 
     :param told: by row the nodes that are left out of the comparison of this row
@@ -111,7 +111,7 @@ def _row(row: TuningRow, nodes: Nodes, told: typing.Collection[str]) -> typing.I
     """Yield the nodes of which more is known than what was told are held against each other."""
     by_values: dict[_Values, list[str]] = {}
     for name, node in nodes.items():
-        if name not in told and why_unread(node, row.name) is None:
+        if name not in told and explain_why_unread(node, row.name) is None:
             by_values.setdefault(_values(node, row.name), []).append(name)
     if len(by_values) < 2:
         return

@@ -95,10 +95,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def groups(facts: Facts) -> tuple[alike.NodeGroup, ...]:
+def make_groups(facts: Facts) -> tuple[alike.NodeGroup, ...]:
     """Return the nodes of one kind and what is odd on whom: what ``tuning.alike`` tells of, and rows of which another
     finding tells already."""
-    return alike.groups(
+    return alike.make_groups(
         {
             name: observed.value
             for name, observed in facts.tunings.items()

@@ -15,7 +15,7 @@ from ..._model.profiles import is_infiniband
 from ..._model.tuning import NodeTuning, RowReading
 from ..._model.tuning_rows.gpu import LEAST_DRIVER
 from ..._model.tuning_rows.row import Level, TuningRow, fits, rule_of
-from ..fleet.vendors import NVIDIA, vendor_of
+from ..fleet.vendors import NVIDIA, find_vendor
 
 #: id by the check that a row names
 CHECKS = {
@@ -80,7 +80,7 @@ def wanted(intent: Intent, row: TuningRow) -> ExpectedValue:
 def find_strangers(nodes: typing.Mapping[str, NodeHcas]) -> Strangers:
     """Return the HCAs of each node for which NVIDIA's tools are of no use."""
     return {
-        name: frozenset(hca.name for hca in node.hcas if vendor_of(hca) is not NVIDIA) for name, node in nodes.items()
+        name: frozenset(hca.name for hca in node.hcas if find_vendor(hca) is not NVIDIA) for name, node in nodes.items()
     }
 
 
@@ -106,7 +106,7 @@ def judge(intent: Intent, row: TuningRow, nodes: Nodes, strangers: Strangers) ->
     off: dict[str, tuple[RowReading, ...]] = {}
     unread: dict[str, str] = {}
     for name, node in nodes.items():
-        why, readings = why_unread(node, row.name), node.rows.get(row.name, ())
+        why, readings = explain_why_unread(node, row.name), node.rows.get(row.name, ())
         if why is not None:
             unread[name] = why
         wrong = tuple(reading for reading in readings if want.rule and not fits(want.rule, reading.value))
@@ -114,11 +114,11 @@ def judge(intent: Intent, row: TuningRow, nodes: Nodes, strangers: Strangers) ->
             off[name] = wrong
         elif want.rule and want.level == "fail" and want.source == "the intent" and not readings and why is None:
             off[name] = (RowReading("absent"),)
-    findings = [*_off(row, want, off, len(nodes), strangers), *_unread(row, want, unread, len(nodes))]
+    findings = [*_report_off(row, want, off, len(nodes), strangers), *_report_unread(row, want, unread, len(nodes))]
     return JudgedRow(row, tuple(findings) or (_as_expected(row, want, nodes),), frozenset({*off, *unread}))
 
 
-def why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
+def explain_why_unread(node: NodeTuning, row: str) -> typing.Optional[str]:
     """Return why a row of a node is not known; None where it is."""
     if row in node.unread:
         return node.unread[row]
@@ -145,7 +145,7 @@ def shown(readings: typing.Iterable[RowReading]) -> str:
     )
 
 
-def _off(
+def _report_off(
     row: TuningRow,
     want: ExpectedValue,
     off: typing.Mapping[str, tuple[RowReading, ...]],
@@ -175,7 +175,7 @@ def _off(
         yield Finding(CHECKS[row.check], f"{row.name} of {names(together)}", WARN, measured, expected, why, remedy)
 
 
-def _unread(
+def _report_unread(
     row: TuningRow, want: ExpectedValue, unread: typing.Mapping[str, str], count: int
 ) -> typing.Iterator[Finding]:
     """Of a row that would fail nobody knows whether it does; of advice it is told."""

@@ -14,7 +14,7 @@ from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import NodeHcas, ObservedHcas
 from ..._model.intent import Fabric, Intent
 from ..._model.kubernetes import ClusterNode
-from ..._model.profiles import is_infiniband, owns_rdma, traits
+from ..._model.profiles import find_traits, is_infiniband, owns_rdma
 from ..._model.sriov_operator import NodeState, OperatorFacts
 from ..._model.text import folded
 from ..controllers.device_plugin import why_not_offered
@@ -90,7 +90,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
                 findings.append(Finding("virtual_functions.read", name, WARN, measured, "0 unread", why, remedy))
     subnets = {name: seen.value for name, seen in facts.subnets.items() if seen.value is not None}
     for fabric in intent.fabrics:
-        if not traits(fabric).functions:
+        if not find_traits(fabric).functions:
             # says what this stage does not cover, and claims nothing else
             findings.append(
                 ok(
@@ -103,30 +103,30 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
             continue
         membership = resolve(fabric, read, subnets)
         if not membership.resolved:
-            findings.append(_unresolved(membership))
+            findings.append(_report_unresolved(membership))
             continue
         for name, node in read.items():
-            functions = _functions(fabric, membership, name, node, facts.operators)
-            findings.append(_members(fabric, name, functions))
+            functions = _list_functions(fabric, membership, name, node, facts.operators)
+            findings.append(_list_members(fabric, name, functions))
             for layers in functions if len(functions) == fabric.select.hcas_per_node else ():
-                findings += _function(layers)
-            findings.append(_offer(intent, fabric, name, functions, facts))
+                findings += _check_function(layers)
+            findings.append(_report_offer(intent, fabric, name, functions, facts))
             state = functions[0].state if functions else None
-            findings += [_sync(fabric, state)] if state is not None else []
+            findings += [_check_sync(fabric, state)] if state is not None else []
             if fabric.network.vf_settings:
                 pods = [pod for pod in facts.pods if (pod.fabric, pod.node) == (fabric.name, name)]
                 held = facts.held.get(name, ObservedHcas(error="was not asked"))
                 findings.append(
-                    vf_settings.settings(
+                    vf_settings.check_settings(
                         fabric, name, pods, held, [vf for layers in functions for vf in layers.vfs if vf.held]
                     )
                 )
     if any(is_infiniband(fabric) for fabric in intent.fabrics):
-        findings += vf_settings.duplicate_guids(read)
+        findings += vf_settings.check_duplicate_guids(read)
     return tuple(findings)
 
 
-def _unresolved(membership: Membership) -> Finding:
+def _report_unresolved(membership: Membership) -> Finding:
     why = f"It is not known which physical functions belong to the fabric: {membership.why}."
     return Finding(
         "virtual_functions.members",
@@ -139,7 +139,7 @@ def _unresolved(membership: Membership) -> Finding:
     )
 
 
-def _functions(
+def _list_functions(
     fabric: Fabric, membership: Membership, name: str, node: NodeHcas, operators: typing.Optional[OperatorFacts]
 ) -> tuple[FunctionReports, ...]:
     state = next((state for state in operators.states if state.node == name), None) if operators else None
@@ -153,7 +153,7 @@ def _functions(
     return tuple(result)
 
 
-def _members(fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports]) -> Finding:
+def _list_members(fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports]) -> Finding:
     expected = f"{fabric.select.hcas_per_node} physical functions"
     measured = folded([layers.hca.name for layers in functions]) or "none"
     if len(functions) == fabric.select.hcas_per_node:
@@ -170,20 +170,22 @@ def _members(fabric: Fabric, name: str, functions: typing.Sequence[FunctionRepor
     )
 
 
-def _function(layers: FunctionReports) -> list[Finding]:
+def _check_function(layers: FunctionReports) -> list[Finding]:
     """Return all findings on one physical function; without VFs there is but one thing to say."""
     findings = [_count(layers)]
     if not layers.vfs:
         return findings
-    findings += [_driver(layers), _report(layers), vf_settings.mtu(layers)]
+    findings += [_check_driver(layers), _report(layers), vf_settings.check_mtu(layers)]
     if owns_rdma(layers.fabric):
-        findings.append(_rdma(layers))
+        findings.append(_check_rdma(layers))
     if is_infiniband(layers.fabric):
-        findings.append(vf_settings.guids(layers))
-    return findings + [finding for finding in (vf_settings.link_state(layers), vf_settings.idle(layers)) if finding]
+        findings.append(vf_settings.check_guids(layers))
+    return findings + [
+        finding for finding in (vf_settings.link_state(layers), vf_settings.check_idle(layers)) if finding
+    ]
 
 
-def _sync(fabric: Fabric, state: NodeState) -> Finding:
+def _check_sync(fabric: Fabric, state: NodeState) -> Finding:
     """Check that the operator has finished with the node. Until then, it may take down what is there now."""
     subject, expected = f"{fabric.name} {state.node}", "Succeeded, Idle"
     steps = [step for step in (state.desired_state, state.current_state) if step not in ("", "Idle")]
@@ -319,7 +321,7 @@ def _wrong_layer(
     )
 
 
-def _driver(layers: FunctionReports) -> Finding:
+def _check_driver(layers: FunctionReports) -> Finding:
     drivers = sorted({(vf.pci.driver if vf.pci else None) or "none" for vf in layers.vfs})
     expected = "one network driver"
     if len(drivers) == 1 and drivers[0] not in ("none", "vfio-pci"):
@@ -368,7 +370,7 @@ def _driver_words(drivers: typing.Mapping[str, typing.Optional[str]], address: s
     return drivers[address] or "no driver" if address in drivers else "absent"
 
 
-def _rdma(layers: FunctionReports) -> Finding:
+def _check_rdma(layers: FunctionReports) -> Finding:
     without = [vf for vf in layers.vfs if not vf.rdma_device and not (vf.held and vf.held.rdma_device)]
     measured, expected = (
         f"{len(layers.vfs) - len(without)} of {len(layers.vfs)}",
@@ -403,7 +405,7 @@ def _rdma(layers: FunctionReports) -> Finding:
     return Finding("virtual_functions.rdma_device", layers.subject, FAIL, measured, expected, why, remedy)
 
 
-def _offer(
+def _report_offer(
     intent: Intent, fabric: Fabric, name: str, functions: typing.Sequence[FunctionReports], facts: Facts
 ) -> Finding:
     """Check that the kubelet offers the functions."""

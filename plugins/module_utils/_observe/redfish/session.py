@@ -24,7 +24,7 @@ from ..._model.errors import ParseError
 from ..._model.guard import Guard
 from ..._parse.limits import decode_json
 from ..._parse.redfish.resource import is_path
-from ..._parse.redfish.resources import etag, message_id
+from ..._parse.redfish.resources import etag, parse_message_id
 from .bmc import Bmc, BmcError, Cause, basic
 from .failures import ATTEMPTS, BUSY, CONNECT, lost, out_of_hold, over, refused, untrusted
 from .trust import Socket, Trust, digest, left
@@ -141,7 +141,7 @@ class Session:
             if answer.status == 200:
                 return answer
             if answer.status not in (301, 302, 307, 308):
-                raise refused(self.bmc, f"GET {path}", answer.status, message_id(answer.data))
+                raise refused(self.bmc, f"GET {path}", answer.status, parse_message_id(answer.data))
             path = self._elsewhere(path, answer.headers.get("Location", ""))
         raise self.error("status", f"GET {path} is redirected again and again", "Update the firmware of the BMC")
 

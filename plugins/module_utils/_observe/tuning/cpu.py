@@ -10,7 +10,7 @@ import typing
 
 from ..._model.text import ranges
 from ..._parse.node import tuning as parse
-from ..._parse.node.sysfs import number
+from ..._parse.node.sysfs import parse_number
 from ..sysfs import SysfsReader
 from .rows import Rows
 
@@ -24,11 +24,11 @@ _MODEL = re.compile(r"^(?:model name|CPU part|cpu)\s*:\s*(.{1,80}?)\s*$", re.MUL
 
 def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader) -> None:
     """:param devices: /dev of the node"""
-    rows.file("cpu_model", proc, "cpuinfo", _model)
-    rows.file("cpus_online", sysfs, f"{_CPUS}/online", lambda text: ranges(parse.cpu_list(text)))
+    rows.file("cpu_model", proc, "cpuinfo", _read_model)
+    rows.file("cpus_online", sysfs, f"{_CPUS}/online", lambda text: ranges(parse.parse_cpu_list(text)))
     rows.file("smt", sysfs, f"{_CPUS}/smt/active", parse.on_off)
     for name in ("isolated", "nohz_full"):
-        rows.file(name, sysfs, f"{_CPUS}/{name}", lambda text: ranges(parse.cpu_list(text)) or "none")
+        rows.file(name, sysfs, f"{_CPUS}/{name}", lambda text: ranges(parse.parse_cpu_list(text)) or "none")
     rows.file(
         "turbo", sysfs, f"{_CPUS}/intel_pstate/no_turbo", lambda text: {"on": "off", "off": "on"}[parse.on_off(text)]
     )
@@ -36,7 +36,7 @@ def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader
     rows.file("idle_arguments", proc, "cmdline", parse.idle_arguments)
     _of_numa_nodes(rows, sysfs)
     held = _held(rows, devices)
-    online = sysfs.value(f"{_CPUS}/online", parse.cpu_list)
+    online = sysfs.value(f"{_CPUS}/online", parse.parse_cpu_list)
     if online is None:
         rows.unread(
             f"which CPUs are online is not known: {'; '.join(sysfs.errors[-1:]) or 'no file says it'}",
@@ -62,7 +62,7 @@ def _of_numa_nodes(rows: Rows, sysfs: SysfsReader) -> None:
                 "numa_cpus",
                 sysfs,
                 f"{_NODES}/{name}/cpulist",
-                lambda text: ranges(parse.cpu_list(text)) or "none",
+                lambda text: ranges(parse.parse_cpu_list(text)) or "none",
                 f"node {node.group(1)}",
             )
 
@@ -88,8 +88,8 @@ def _idle(rows: Rows, sysfs: SysfsReader, folder: str, cpu: int, held: int) -> N
     (drivers/cpuidle/governor.c)."""
     before, deepest = len(sysfs.errors), None
     for state in sysfs.names(f"{folder}/cpuidle"):
-        off = sysfs.value(f"{folder}/cpuidle/{state}/disable", number)
-        latency = sysfs.value(f"{folder}/cpuidle/{state}/latency", number)
+        off = sysfs.value(f"{folder}/cpuidle/{state}/disable", parse_number)
+        latency = sysfs.value(f"{folder}/cpuidle/{state}/latency", parse_number)
         if off == 0 and latency is not None and latency <= held:
             deepest = max(latency, deepest or 0)
     if len(sysfs.errors) > before:
@@ -100,6 +100,6 @@ def _idle(rows: Rows, sysfs: SysfsReader, folder: str, cpu: int, held: int) -> N
         rows.add("idle_latency", deepest, cpu)
 
 
-def _model(text: str) -> typing.Optional[str]:
+def _read_model(text: str) -> typing.Optional[str]:
     match = _MODEL.search(text)
     return match.group(1) if match else None

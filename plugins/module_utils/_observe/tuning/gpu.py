@@ -48,7 +48,7 @@ def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[s
     if not addresses:
         rows.absent(*of_tool)
         return
-    program = _program(host)
+    program = _find_program(host)
     if program is None:
         rows.unread(
             "nvidia-smi is not on the node, nor in the root of a driver container",
@@ -66,7 +66,7 @@ def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[s
         rows.unread(finished.failure, *of_tool)
         return
     try:
-        found = nvidia_smi.gpus(finished.stdout, asked)
+        found = nvidia_smi.parse_gpus(finished.stdout, asked)
     except ParseError as error:
         rows.unread(str(error), *of_tool)
         return
@@ -79,7 +79,7 @@ def read(rows: Rows, sysfs: SysfsReader, host: str, addresses: typing.Sequence[s
             if field in gpu:
                 rows.add(row, gpu[field], address)
         if reasons in gpu:
-            rows.parsed("gpu_slowed", nvidia_smi.slowed, gpu[reasons], address)
+            rows.parsed("gpu_slowed", nvidia_smi.explain_slowness, gpu[reasons], address)
 
 
 def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsReader, any_gpu: bool) -> None:
@@ -118,7 +118,7 @@ def read_p2pdma(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, host: SysfsRe
     )
 
 
-def _program(host: str) -> typing.Optional[list[str]]:
+def _find_program(host: str) -> typing.Optional[list[str]]:
     """Return the command that runs the program; None where it is not installed."""
     own = shutil.which("nvidia-smi", path=command.search_path())
     if own is not None:

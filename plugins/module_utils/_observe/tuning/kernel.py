@@ -45,7 +45,7 @@ def read(rows: Rows, sysfs: SysfsReader, proc: SysfsReader, devices: SysfsReader
     """
     for row, name in _SYSCTLS.items():
         rows.file(row, proc, f"sys/{name}", parse.at_least_zero)
-    rows.file("swap_kib", proc, "swaps", parse.swap_kib)
+    rows.file("swap_kib", proc, "swaps", parse.parse_swap_kib)
     rows.file("thp", sysfs, "kernel/mm/transparent_hugepage/enabled", parse.chosen)
     rows.file("thp_defrag", sysfs, "kernel/mm/transparent_hugepage/defrag", parse.chosen)
     _hugepages(rows, sysfs)
@@ -126,7 +126,7 @@ def _faults(rows: Rows, devices: SysfsReader) -> None:
         rows.unread(f"{path}: {error.strerror}", "kernel_log")
         return
     try:
-        found = kernel_log.faults(_records(handle))
+        found = kernel_log.parse_faults(_records(handle))
     except OSError as error:
         rows.unread(f"{path}: {error.strerror}", "kernel_log")
         return

@@ -28,7 +28,7 @@ def read(rows: Rows, host: SysfsReader) -> None:
         # kubeadm has a kubeconfig of the first name
         if b"current-context" in (host.raw(name) or b""):
             continue
-        found = host.value(name, parse.kubelet_settings)
+        found = host.value(name, parse.parse_kubelet_settings)
         if len(host.errors) > before:
             rows.unread(host.errors[-1], *of_settings)
             return

@@ -13,7 +13,7 @@ from ..._model.operand import operand
 from ..._model.text import ranges
 from ..._parse.node import dcb
 from ..._parse.node import tuning as parse
-from ..._parse.node.sysfs import number
+from ..._parse.node.sysfs import parse_number
 from .. import command
 from ..sysfs import SysfsReader
 from .rows import Rows, reader_of
@@ -66,7 +66,7 @@ def _arp(rows: Rows, proc: SysfsReader, netdev: str, hca: str) -> None:
     (Documentation/networking/ip-sysctl.rst)."""
     for row in _ARP:
         before = len(proc.errors)
-        values = [proc.value(f"sys/net/ipv4/conf/{name}/{row}", number) for name in ("all", netdev)]
+        values = [proc.value(f"sys/net/ipv4/conf/{name}/{row}", parse_number) for name in ("all", netdev)]
         if len(proc.errors) > before:
             rows.unread(proc.errors[-1], row)
         elif all(value is not None for value in values):
@@ -113,7 +113,7 @@ def _dcb(rows: Rows, netdev: str, hca: str, trust_known: bool) -> None:
         rows.unread(applications.failure, *of_tool[1:])
         return
     try:
-        by_dscp = dcb.priorities(applications.stdout)
+        by_dscp = dcb.parse_priorities(applications.stdout)
     except RdmaError as error:
         rows.unread(str(error), *of_tool[1:])
         return

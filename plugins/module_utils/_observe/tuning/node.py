@@ -34,11 +34,11 @@ def read_tuning(roots: typing.Sequence[str], hcas: NodeHcas, host: str = "/", pr
     machine = reader_of(readers, "devices/system/cpu")
     cpu.read(rows, machine, processes, devices)
     kernel.read(rows, system, processes, devices, files)
-    cards = pci.gpus(rows, readers)
+    cards = pci.list_gpus(rows, readers)
     pci.read(
         rows,
         pci.PciHost(machine, processes, bool(cards) and pci.has_data_direct(readers)),
-        pci.functions(readers, hcas.hcas),
+        pci.list_functions(readers, hcas.hcas),
         cards,
     )
     gpu.read(rows, reader_of(readers, "module/nvidia"), host, [card.address for card in cards])

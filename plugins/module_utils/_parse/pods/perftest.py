@@ -102,7 +102,7 @@ def parse(text: str) -> PerftestReport:
         else:
             row = _ROW.match(line)
             if row:
-                rows.append(_row(row, unit, line))
+                rows.append(_parse_row(row, unit, line))
     twice = [size for size, count in collections.Counter(row.message_bytes for row in rows).items() if count > 1]
     if twice:
         figures = ", ".join(f"{row.average_gbps:.2f} Gb/s" for row in rows if row.message_bytes == twice[0])
@@ -117,7 +117,7 @@ def parse(text: str) -> PerftestReport:
     return PerftestReport(parameters, tuple(rows))
 
 
-def _row(match: typing.Match[str], unit: str, line: str) -> PerftestRow:
+def _parse_row(match: typing.Match[str], unit: str, line: str) -> PerftestRow:
     factors = {"Gb": 1.0, "MB": GBPS_PER_MIBPS, "MiB": GBPS_PER_MIBPS}
     if unit not in factors:
         raise PerftestError(f"bandwidth in unknown unit '{unit}/sec'; expected Gb, MB or MiB")

@@ -74,11 +74,11 @@ def link_of(hca: Hca) -> str:
     return next((port.link_layer for port in hca.all_ports if port.link_layer), "")
 
 
-def rate_of(hca: Hca) -> float:
+def compute_rate(hca: Hca) -> float:
     return max((port.rate_gbps or 0.0 for port in hca.all_ports), default=0.0)
 
 
-def unfit(hca: Hca) -> str:
+def explain_unfit(hca: Hca) -> str:
     """Return why no virtual functions are proposed for an HCA; empty when they are."""
     if hca.pci is None:
         return "it has no PCI function, so no virtual functions can be made of it."
@@ -110,7 +110,7 @@ def infiniband(nodes: Nodes, seen: ProposalInputs, out: Out) -> list[HcaGroup]:
             if hca.is_virtual or link_of(hca) != "InfiniBand":
                 continue
             master = masters.get(hca.rdma_device or "")
-            why = unfit(hca)
+            why = explain_unfit(hca)
             if why:
                 out.add(name, hca, why)
             elif master is None:

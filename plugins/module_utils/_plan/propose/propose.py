@@ -10,10 +10,10 @@ import typing
 from ..._model.neighbours import ObservedNeighbours
 from ..._model.proposal import LeftOut, Proposal, Sections
 from ..._model.text import folded
-from .cluster import cluster_section
+from .cluster import propose_cluster_section
 from .ethernet import ethernet
-from .fabric import fabric_section
-from .groups import HcaGroup, Out, infiniband, link_of, odd_nodes, rate_of
+from .fabric import propose_fabric_section
+from .groups import HcaGroup, Out, compute_rate, infiniband, link_of, odd_nodes
 from .inputs import Nodes, ProposalInputs
 from .networks import Networks
 
@@ -48,20 +48,20 @@ def propose(seen: ProposalInputs) -> Proposal:
         for hca in hcas:
             if not hca.is_virtual and link_of(hca) != "InfiniBand":
                 out.add(name, hca, why)
-    groups.sort(key=lambda group: (-group.per_node * max(rate_of(hca) for hca in group.all), group.managers))
+    groups.sort(key=lambda group: (-group.per_node * max(compute_rate(hca) for hca in group.all), group.managers))
     groups = _bound(groups, out)
     networks = Networks(seen.addresses)
     items, odd = [], []
     for number, group in enumerate(groups, 1):
         alone = sum(other.infiniband == group.infiniband for other in groups) == 1
-        items.append(fabric_section(f"fabric-{number}", group, alone, seen, nodes, networks))
+        items.append(propose_fabric_section(f"fabric-{number}", group, alone, seen, nodes, networks))
         odd += list(odd_nodes(f"fabric-{number}", group))
     fabrics = Sections(tuple(items), _fabrics_why(groups))
     names = {f"linerate-fabric-{number}" for number in range(1, len(groups) + 1)}
     unread = (f"{text}: what depends on it is to be filled in." for text in seen.unread)
     notes = (*unread, *_apart(groups), *_partly(seen), *_own_nics(groups, nodes, seen), *_holders(nodes, seen, names))
     return Proposal(
-        fabrics, cluster_section(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes
+        fabrics, propose_cluster_section(groups, items, seen, tuple(seen.hcas)), (*absent, *odd, *out.told()), notes
     )
 
 
