@@ -17,7 +17,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     marked_loss,
     without_effects,
 )
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_action
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 Result = dict[str, typing.Any]
 
@@ -43,7 +43,7 @@ class ActionModule(ActionBase):
     #: the node, as soon as it is asked
     _asked = ""
 
-    @guarded_action
+    @guard_action
     def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         _checked, given = self.validate_argument_spec(argument_spec=dict(self.SPEC), **self.RULES)

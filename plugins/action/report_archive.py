@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.archive impor
     VARIABLE,
     ArchiveError,
     ArchiveFacts,
-    Login,
+    ArchiveLogin,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.archive import place_of
@@ -120,5 +120,5 @@ def _look_at_keep(keep: int) -> None:
         )
 
 
-def _login() -> Login:
-    return Login(**{name: os.environ.get(variable, "") for name, variable in LOGIN_ENVIRONMENT.items()})
+def _login() -> ArchiveLogin:
+    return ArchiveLogin(**{name: os.environ.get(variable, "") for name, variable in LOGIN_ENVIRONMENT.items()})

@@ -60,7 +60,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
     usual,
     waiting,
 )
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_callback
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_callback
 
 _OURS = "linerate.rdma."
 _PLAYBOOKS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "playbooks"))
@@ -87,7 +87,7 @@ def _stage_of(play: typing.Any) -> typing.Optional[str]:
     return None
 
 
-@guarded_callback
+@guard_callback
 class CallbackModule(Default):
     """The default callback, quiet in plays of this collection."""
 

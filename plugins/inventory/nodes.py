@@ -87,8 +87,8 @@ import typing
 from ansible.errors import AnsibleError, AnsibleParserError
 from ansible.plugins.inventory import BaseInventoryPlugin, Constructable
 
-from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, client_of
-from ansible_collections.linerate.rdma.plugins.module_utils._credentials import credentials
+from ansible_collections.linerate.rdma.plugins.module_utils._cluster import HAS_KUBERNETES, make_client
+from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.inventory import (
     LISTED,
@@ -169,7 +169,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable):  # type: ignore[misc]
                 "Install it there: pip install kubernetes",
             )
         options = {name: self.get_option(name) for name in ("kubeconfig", "context") if self.get_option(name)}
-        cluster = Cluster(client_of(options, credentials(options, os.environ)).client)
+        cluster = Cluster(make_client(options, find_credentials(options, os.environ)).client)
         selector, ssh = self.get_option("selector") or "", self.get_option("ssh")
         found = inventory_of(cluster.pages("Node", selector=selector))
         if not ssh:

@@ -125,7 +125,7 @@ class Credentials:
             _examine(self.kubeconfig, self.where)
 
 
-def credentials(options: typing.Mapping[str, typing.Any], environment: Environment) -> Credentials:
+def find_credentials(options: typing.Mapping[str, typing.Any], environment: Environment) -> Credentials:
     """Return the credentials that get_api_client of kubernetes.core will use.
 
     :param options: of the module; None counts as left out
@@ -265,7 +265,9 @@ def _examine(path: str, where: str) -> None:
             )
 
 
-def as_kubeconfig(configuration: typing.Any, headers: typing.Mapping[str, str], context: str) -> dict[str, typing.Any]:
+def make_kubeconfig(
+    configuration: typing.Any, headers: typing.Mapping[str, str], context: str
+) -> dict[str, typing.Any]:
     """Return the credentials of a client as a kubeconfig, for a tool that takes nothing else. It holds secrets.
 
     :param configuration: kubernetes.client.Configuration

@@ -20,8 +20,8 @@ from ._model.text import plain
 from ._observe.facts import FactFolder
 from ._observe.files import FileError, write_new
 from ._plan.propose.difference import difference
+from ._plan.propose.inputs import ProposalInputs
 from ._plan.propose.propose import propose
-from ._plan.propose.seen import Seen
 from ._render.proposal import render
 
 Data = dict[str, typing.Any]
@@ -55,7 +55,7 @@ def default_path(inventory_dir: str) -> str:
     return os.path.abspath(os.path.join(folder, "all", "rdma.yml"))
 
 
-def seen_of(folder: FactFolder, namespace: str = "") -> Seen:
+def collect_inputs(folder: FactFolder, namespace: str = "") -> ProposalInputs:
     """Return the facts of a run, as far as it has them.
 
     :param namespace: of the pods, where the user has said so
@@ -87,7 +87,7 @@ def seen_of(folder: FactFolder, namespace: str = "") -> Seen:
     neighbours = load(dict[str, ObservedNeighbours], folder.of_nodes("neighbours", nodes), "neighbours")
     addresses = of_cluster(AddressFacts, "addresses", "addresses", "addresses in use")
     operators = of_cluster(OperatorFacts, "operators", "operators", "operators of the cluster")
-    return Seen(hcas, subnets, topologies, addresses, operators, tuple(unread), namespace, neighbours)
+    return ProposalInputs(hcas, subnets, topologies, addresses, operators, tuple(unread), namespace, neighbours)
 
 
 def propose_intent(
@@ -110,7 +110,7 @@ def propose_intent(
     :raises ProposalError: nothing can be proposed
     :raises FileError: a fact can't be read, or the file is there or can't be written
     """
-    seen = seen_of(folder, namespace)
+    seen = collect_inputs(folder, namespace)
     proposal = propose(seen)
     left_out = [f"left out: {item.what}: {item.why}" for item in proposal.left_out]
     if not proposal.fabrics.items:

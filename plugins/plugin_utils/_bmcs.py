@@ -13,7 +13,7 @@ import typing
 
 from ansible.errors import AnsibleError
 
-from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import OF_NODE, bmc_of_node
+from ansible_collections.linerate.rdma.plugins.module_utils._bmc_modules import OF_NODE, read_bmc_of_node
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.identity import Identity
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import load
@@ -22,7 +22,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts impor
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.redfish.bmc import Bmc
 
 
-def bmcs_of_nodes(
+def list_bmcs_of_nodes(
     nodes: typing.Iterable[str], variables: typing.Mapping[str, typing.Any]
 ) -> tuple[list[Bmc], dict[str, RdmaError]]:
     """Return the BMCs of those nodes whose address the inventory has, and why others of them can't be asked.
@@ -34,7 +34,7 @@ def bmcs_of_nodes(
     for node in nodes:
         try:
             told = _told(node, variables.get("hostvars", {}).get(node, {}))
-            bmcs += [bmc_of_node(node, told)] if told.get("address") else []
+            bmcs += [read_bmc_of_node(node, told)] if told.get("address") else []
         except RdmaError as error:
             errors[node] = error
     return bmcs, errors

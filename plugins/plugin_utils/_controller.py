@@ -15,7 +15,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.load import LoadError
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import process
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_action
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 Result = dict[str, typing.Any]
 Spec = typing.Mapping[str, typing.Any]
@@ -78,7 +78,7 @@ class ControllerAction(ActionBase):
         """
         raise NotImplementedError
 
-    @guarded_action
+    @guard_action
     def run(self, tmp: typing.Optional[str] = None, task_vars: typing.Optional[Result] = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         secrets = {

@@ -12,7 +12,7 @@ import typing
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError, unforeseen
+from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError, wrap_unforeseen
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import MOST_WORDS, FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MOST_ANSWER
@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import (
     marked_loss,
     without_effects,
 )
-from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guarded_action
+from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_action
 
 Result = dict[str, typing.Any]
 Variables = typing.Optional[dict[str, typing.Any]]
@@ -32,7 +32,7 @@ Variables = typing.Optional[dict[str, typing.Any]]
 FOLDER_OPTIONS = ("facts_dir", "run")
 
 
-class Observer(ActionBase):
+class ObserverAction(ActionBase):
     """Action plugin of a module that looks at a node.
 
     With the options ``facts_dir`` and ``run`` each key of ``KINDS`` becomes a fact of the node. Without them the module
@@ -67,7 +67,7 @@ class Observer(ActionBase):
         """Return the result beside its counts; a subclass may compare an answer with facts."""
         return {}
 
-    @guarded_action
+    @guard_action
     def run(self, tmp: typing.Optional[str] = None, task_vars: Variables = None) -> Result:
         result: Result = super().run(tmp, task_vars)
         given = dict(self._task.args)
@@ -123,7 +123,7 @@ class Observer(ActionBase):
             raise
         except Exception as error:
             # such as an answer too deep for the JSON decoder of Ansible: the other nodes go on
-            why = str(unforeseen(error, f"the module {self.MODULE}"))
+            why = str(wrap_unforeseen(error, f"the module {self.MODULE}"))
             _fail(folder, node, kinds.values(), f"failed: {why}")
             return {"failed": True, "msg": why}
         for state in ("unreachable", "failed"):
@@ -145,11 +145,11 @@ class Observer(ActionBase):
                 )
             else:
                 folder.write(kind, node, answer[key])
-        counts = {kind: size(answer.get(key)) for key, kind in kinds.items()}
+        counts = {kind: measure_size(answer.get(key)) for key, kind in kinds.items()}
         return {"changed": bool(answer.get("changed")), "counts": counts, **self.compared(folder, node, answer)}
 
 
-def size(value: typing.Any) -> int:
+def measure_size(value: typing.Any) -> int:
     """Return the size of an answer: its entries, or those of its longest list."""
     if isinstance(value, dict):
         return max((len(item) for item in value.values() if isinstance(item, (list, tuple))), default=len(value))

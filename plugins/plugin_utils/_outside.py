@@ -44,8 +44,12 @@ from ansible.utils.display import Display
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
-from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import BYTES_A_VALUE, MOST_ANSWER, values_of
-from ansible_collections.linerate.rdma.plugins.plugin_utils._held_up import watched, why_not_asked
+from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import (
+    BYTES_A_VALUE,
+    MOST_ANSWER,
+    count_values,
+)
+from ansible_collections.linerate.rdma.plugins.plugin_utils._held_up import explain_why_not_asked, watched
 
 try:
     from ansible.utils.unsafe_proxy import wrap_var
@@ -224,7 +228,7 @@ def _difference(item: typing.Any) -> typing.Any:
 def _side(value: typing.Any) -> typing.Any:
     """Return one side of a difference, as much of it as is shown; a mapping that is short stays one."""
     text = said(value)
-    if isinstance(value, dict) and len(text) <= _MOST_DIFFERENCE and values_of(text) <= _MOST_DIFFERENCE_LINES:
+    if isinstance(value, dict) and len(text) <= _MOST_DIFFERENCE and count_values(text) <= _MOST_DIFFERENCE_LINES:
         return escaped(value)
     shown = "".join(text[:_MOST_DIFFERENCE].splitlines(keepends=True)[:_MOST_DIFFERENCE_LINES])
     return escaped(
@@ -292,7 +296,7 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
     """
     connection = action._connection
     ask, parse = connection.exec_command, action._parse_returned_data
-    held_up = why_not_asked(node)
+    held_up = explain_why_not_asked(node)
 
     def exec_command(*words: typing.Any, **options: typing.Any) -> tuple[int, bytes, bytes]:
         if held_up:
@@ -308,7 +312,7 @@ def heard(action: typing.Any, node: str, most: int = MOST_ANSWER) -> typing.Iter
 
     def parsed(said: typing.Mapping[str, typing.Any], *options: typing.Any) -> typing.Any:
         output = without_junk(said.get("stdout") or "")
-        values = values_of(output)
+        values = count_values(output)
         if values > most // BYTES_A_VALUE:
             # decoded they would take many times the memory of the text
             raise AnsibleConnectionFailure(

@@ -16,7 +16,7 @@ from .._model.load import LoadError, load, to_data
 from .._model.records import CLOSED, OPEN, PENDING, Record
 from .._parse.intent import IntentError, parse_intent
 from .._parse.kubernetes.refusal import explain
-from .blamed import findings_of
+from .blamed import collect_findings
 from .mended import may_mend
 from .stages import TABLE
 from .validate import check as validate
@@ -66,7 +66,7 @@ class StageContext:
         }
 
 
-def ground_of(start: RunStart) -> validate.Facts:
+def collect_ground(start: RunStart) -> validate.Facts:
     """Return the facts by which the intent is judged where stage validate itself did not run."""
     return validate.Facts(
         start.nodes,
@@ -117,26 +117,26 @@ def judge_stage(
     try:
         intent = raw.intent()
     except IntentError as error:
-        return record_of(context, _refused(context.stage, error, raw, facts), ())
+        return make_record(context, _report_refused(context.stage, error, raw, facts), ())
     try:
         loaded = load(facts_class, facts, f"{context.stage}_facts")
-        findings = findings_of(context.stage, lambda known: check(intent, known), loaded)
+        findings = collect_findings(context.stage, lambda known: check(intent, known), loaded)
         if context.stage == "validate":
-            findings = validate.in_order(findings, raw.variables(), loaded.origins)
+            findings = validate.sort_findings(findings, raw.variables(), loaded.origins)
     except LoadError as error:
         why = f"The role of the stage gathered facts that its check can't read: {error}."
         findings = (
-            _error(
+            _report_error(
                 context.stage,
                 str(error),
                 why,
                 "This is a mistake in the collection, not in your cluster: please report it with this text.",
             ),
         )
-    return record_of(context, findings, intent.waivers, changes, tuple(counts), to_data(intent))
+    return make_record(context, findings, intent.waivers, changes, tuple(counts), to_data(intent))
 
 
-def _refused(stage: str, error: IntentError, raw: RawIntent, facts: typing.Any) -> typing.Sequence[Finding]:
+def _report_refused(stage: str, error: IntentError, raw: RawIntent, facts: typing.Any) -> typing.Sequence[Finding]:
     """Return findings of a stage whose intent could not be loaded. That it means something is for validate alone to
     say."""
     if stage != "validate":
@@ -145,7 +145,9 @@ def _refused(stage: str, error: IntentError, raw: RawIntent, facts: typing.Any) 
         seen = load(validate.Facts, facts, "validate_facts")
     except LoadError:
         return validate.refuse(error.problems, stage)
-    return validate.in_order(validate.mistakes(error.problems, error.partial, seen), raw.variables(), seen.origins)
+    return validate.sort_findings(
+        validate.report_mistakes(error.problems, error.partial, seen), raw.variables(), seen.origins
+    )
 
 
 def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts) -> Record:
@@ -153,12 +155,14 @@ def judge_validate(context: StageContext, raw: RawIntent, facts: validate.Facts)
     try:
         intent = raw.intent()
     except IntentError as error:
-        return record_of(
+        return make_record(
             context,
-            validate.in_order(validate.mistakes(error.problems, error.partial, facts), raw.variables(), facts.origins),
+            validate.sort_findings(
+                validate.report_mistakes(error.problems, error.partial, facts), raw.variables(), facts.origins
+            ),
         )
-    return record_of(
-        context, validate.in_order(validate.check(intent, facts), raw.variables(), facts.origins), intent.waivers
+    return make_record(
+        context, validate.sort_findings(validate.check(intent, facts), raw.variables(), facts.origins), intent.waivers
     )
 
 
@@ -175,12 +179,12 @@ def judge_error(context: StageContext, raw: RawIntent, error: str) -> Record:
     if cause is not None:
         # Helm, say, passes on what the API server said
         why, remedy = f"{cause.why} {why}", f"{cause.remedy} Then run the stage again."
-    finding = _error(context.stage, error, why, remedy)
+    finding = _report_error(context.stage, error, why, remedy)
     try:
         waivers = raw.intent().waivers
     except IntentError:
         waivers = ()
-    record = dataclasses.replace(record_of(context, (finding,), waivers), error=error)
+    record = dataclasses.replace(make_record(context, (finding,), waivers), error=error)
     # no change of a run gives a right
     return dataclasses.replace(record, gate=CLOSED) if _DENIED.search(error) else record
 
@@ -197,10 +201,10 @@ def _skipped(context: StageContext, closed_by: str) -> Record:
         f"Correct what stage {closed_by} found, then run again.",
     )
     # no waiver may cover it: a stage that did not run has proven nothing
-    return dataclasses.replace(record_of(context, (finding,), ()), closed_by=closed_by)
+    return dataclasses.replace(make_record(context, (finding,), ()), closed_by=closed_by)
 
 
-def record_of(
+def make_record(
     context: StageContext,
     findings: typing.Sequence[Finding],
     waivers: typing.Sequence[Waiver] = (),
@@ -229,7 +233,7 @@ def record_of(
     )
 
 
-def _error(stage: str, measured: str, why: str, remedy: str) -> Finding:
+def _report_error(stage: str, measured: str, why: str, remedy: str) -> Finding:
     return Finding(f"{stage}.error", f"stage {stage}", FAIL, measured, "no task fails", why, remedy)
 
 

@@ -267,7 +267,7 @@ PLANNED_BY: dict[str, tuple[OfNodes, ...]] = {
 }
 
 
-def kinds_of(sources: typing.Iterable[Source]) -> set[str]:
+def list_kinds(sources: typing.Iterable[Source]) -> set[str]:
     """Return the kinds of facts that these are read from."""
     kinds: set[str] = set()
     for source in sources:

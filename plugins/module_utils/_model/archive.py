@@ -30,7 +30,7 @@ class ArchiveError(RdmaError):
 
 
 @dataclasses.dataclass(frozen=True)
-class Login:
+class ArchiveLogin:
     """The credentials of the sender. Empty where none is named."""
 
     user: str = ""

@@ -85,7 +85,7 @@ class PortGrowth:
         return None if self.why or name in (*self.cleared, *self.stuck, *self.lacking) else self.grown.get(name, 0)
 
 
-def growth(
+def compute_growth(
     guid: str, port: int, before: typing.Optional[PortCounters], after: typing.Optional[PortCounters], why: str = ""
 ) -> PortGrowth:
     """Return the growth of a port's counters between two readings.

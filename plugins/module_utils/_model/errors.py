@@ -32,7 +32,7 @@ class ParseError(RdmaError):
         super().__init__(f"{source}: {shown!r} is not {expected}")
 
 
-def unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaError:
+def wrap_unforeseen(error: Exception, what: str, quoted: bool = True) -> RdmaError:
     """Convert an exception that nobody raised on purpose, met in what one node answered: it becomes the error of that
     node, and the others go on.
 

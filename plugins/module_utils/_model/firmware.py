@@ -50,7 +50,7 @@ FIRMWARE_PLAN, FIRMWARE_SETTINGS = "nic_firmware_plan", "nic_firmware_settings"
 
 
 @dataclasses.dataclass(frozen=True)
-class Said:
+class ReportedSetting:
     """A value, and who says so: NicDevice, devlink, sysfs, or mstconfig with its version."""
 
     value: Word
@@ -58,7 +58,7 @@ class Said:
 
 
 @dataclasses.dataclass(frozen=True)
-class Setting:
+class FirmwareSetting:
     """A parameter of the firmware, its values as mstconfig writes them: ``True(1)``, ``IB(1)``, ``16``.
 
     :ivar next: after the next reset; None where the tool says N/A, like the next two
@@ -99,15 +99,15 @@ class HcaFirmware:
 
     address: PciAddress
     device: Word = ""
-    psid: typing.Optional[Said] = None
-    running: typing.Optional[Said] = None
-    stored: typing.Optional[Said] = None
-    settings: typing.Annotated[tuple[Setting, ...], SETTINGS] = ()
+    psid: typing.Optional[ReportedSetting] = None
+    running: typing.Optional[ReportedSetting] = None
+    stored: typing.Optional[ReportedSetting] = None
+    settings: typing.Annotated[tuple[FirmwareSetting, ...], SETTINGS] = ()
     settings_from: str = ""
     not_asked: Messages = ()
     errors: Messages = ()
 
-    def setting(self, name: str) -> typing.Optional[Setting]:
+    def setting(self, name: str) -> typing.Optional[FirmwareSetting]:
         """Return a parameter by its name; None where the firmware does not have it, or nobody could be asked."""
         return next((setting for setting in self.settings if setting.name == name), None)
 
@@ -163,7 +163,7 @@ class ObservedFirmware:
 
 
 @dataclasses.dataclass(frozen=True)
-class Change:
+class FirmwareChange:
     """The settings to change in one HCA; none where they are right already.
 
     :ivar before: next values, by name of the setting
@@ -184,7 +184,7 @@ class FirmwareSet:
     :ivar refusal: why nothing can be set, with what to do
     """
 
-    hcas: tuple[Change, ...] = ()
+    hcas: tuple[FirmwareChange, ...] = ()
     refusal: str = ""
 
 

@@ -61,7 +61,7 @@ class PcieLink:
     payload_could: typing.Optional[Payload] = None
 
 
-def pcie_gbps(speed: float, width: int) -> float:
+def compute_pcie_gbps(speed: float, width: int) -> float:
     """Return the rate of a PCIe link in each direction, less its encoding, in Gb/s.
 
     Encoding: 8b/10b below 8 GT/s, 128b/130b up to 32 GT/s (PCI Express Base Specification 5.0, 4.2); from 64 GT/s on

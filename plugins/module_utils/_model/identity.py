@@ -128,7 +128,7 @@ class Claims:
         seen = self.looked.get(node, Identity())
         # the node's own words: held to their form once more, and who tells the numbers of a whole hall says nothing by
         # the rest of them
-        told = identity_of(seen.uuid, seen.serials[:_MOST_SERIALS])
+        told = make_identity(seen.uuid, seen.serials[:_MOST_SERIALS])
         # without dashes it is the machine ID of the operating system, which the kubelet tells where DMI shows no UUID
         # [src cadvisor GetSystemUUID]
         return Identity(uuid_of(self.reported.get(node, "")) or told.uuid, told.serials)
@@ -265,7 +265,7 @@ def serial_of(text: typing.Any) -> str:
     return found if _SERIAL.fullmatch(found) and not dull else ""
 
 
-def identity_of(uuid: typing.Any, serials: typing.Iterable[typing.Any]) -> Identity:
+def make_identity(uuid: typing.Any, serials: typing.Iterable[typing.Any]) -> Identity:
     """Return the identity in texts of somebody else's; what is none of it is left out."""
     return Identity(uuid_of(uuid), tuple(dict.fromkeys(filter(None, map(serial_of, serials)))))
 
@@ -300,7 +300,7 @@ def compare(node: Identity, machine: Identity) -> typing.Optional[bool]:
     return None
 
 
-def shown_boot(text: typing.Any) -> Boot:
+def parse_shown_boot(text: typing.Any) -> Boot:
     """Read the boot that a machine shows: a line with the ID of its boot, and one with the UUID of its DMI where root
     asks and there is one.
 
@@ -311,7 +311,9 @@ def shown_boot(text: typing.Any) -> Boot:
     return Boot(uuid_of(boot), uuid_of(machine))
 
 
-def wrong_machine(node: str, told: Boot, shown: Boot, twins: typing.Sequence[str]) -> typing.Optional[tuple[str, str]]:
+def find_wrong_machine(
+    node: str, told: Boot, shown: Boot, twins: typing.Sequence[str]
+) -> typing.Optional[tuple[str, str]]:
     """Return why the machine at the address of a node is not known to be that node: what was seen, and what to do. None
     where it is the node.
 

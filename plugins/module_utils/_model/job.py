@@ -109,7 +109,7 @@ class Replaced:
 
 
 @dataclasses.dataclass(frozen=True)
-class Container:
+class PodContainer:
     """A container of a pod template.
 
     :ivar environment: of env, and NAME=value of NCCL's variables in command and args
@@ -173,8 +173,8 @@ class PodTemplate:
 
     path: str
     count: int
-    containers: tuple[Container, ...]
-    init_containers: tuple[Container, ...] = ()
+    containers: tuple[PodContainer, ...]
+    init_containers: tuple[PodContainer, ...] = ()
     networks: tuple[NetworkRequest, ...] = ()
     host_network: bool = False
     volumes: tuple[str, ...] = ()
@@ -186,7 +186,7 @@ class PodTemplate:
 
 
 @dataclasses.dataclass(frozen=True)
-class Workload:
+class JobWorkload:
     """A job as somebody wrote it, or as it is in the cluster.
 
     :ivar queue: LocalQueue of Kueue that it asks for; empty where it asks for none
@@ -226,7 +226,7 @@ class JobObjects:
 
 
 @dataclasses.dataclass(frozen=True)
-class Attachment:
+class JobAttachment:
     """A NetworkAttachmentDefinition.
 
     :ivar name: namespace/name
@@ -244,7 +244,7 @@ class Attachment:
 
 
 @dataclasses.dataclass(frozen=True)
-class Claim:
+class VolumeClaim:
     """A PersistentVolumeClaim: namespace/name, accessModes, status.phase."""
 
     name: str
@@ -284,10 +284,10 @@ class JobSurroundings:
     """
 
     nodes: tuple[ClusterNode, ...] = ()
-    attachments: tuple[Attachment, ...] = ()
+    attachments: tuple[JobAttachment, ...] = ()
     offered: frozenset[str] = frozenset()
     others: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-    claims: tuple[Claim, ...] = ()
+    claims: tuple[VolumeClaim, ...] = ()
     pods: tuple[PodDevices, ...] = ()
     devices: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     enforced: dict[str, str] = dataclasses.field(default_factory=dict)

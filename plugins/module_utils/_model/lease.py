@@ -148,7 +148,7 @@ def remaining(lease: Lease, now: typing.Optional[datetime.datetime]) -> typing.O
     return max(0.0, lease.seconds + SKEW - silence(lease, now))
 
 
-def taken(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime, seconds: int, doing: str) -> Lease:
+def take_lease(lease: typing.Optional[Lease], me: Holder, now: datetime.datetime, seconds: int, doing: str) -> Lease:
     """Return the Lease with ``me`` in it, renewed at ``now``."""
     if lease is None:
         return Lease(me, now, now, seconds, 0, doing)

@@ -24,7 +24,7 @@ import typing
 
 from .boundary.form import Bound, Range
 from .errors import RdmaError
-from .once import find_second, keys_of
+from .once import find_second, list_keys
 from .text import kind_of, plain
 
 _MOST_OF_A_FLOAT = 10**300
@@ -91,7 +91,7 @@ def to_data(value: typing.Any) -> typing.Any:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {name: to_data(getattr(value, name)) for name in _names(type(value))}
+        return {name: to_data(getattr(value, name)) for name in _list_names(type(value))}
     if isinstance(value, dict):
         return {str(key): to_data(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -126,12 +126,12 @@ def _fast(cls: typing.Any) -> Loader:
     arguments = typing.get_args(cls)
     if cls is typing.Any:
         return lambda data: data
-    if origin is typing.Union and len(_options(cls)) == 1:
-        return _fast_optional(_fast(_options(cls)[0]))
+    if origin is typing.Union and len(_list_options(cls)) == 1:
+        return _fast_optional(_fast(_list_options(cls)[0]))
     if origin is typing.Annotated:
         return _fast_formed(*arguments[:2])
     if origin is tuple:
-        return _fast_tuple(_fast_item(arguments[0]), keys_of(arguments[0]))
+        return _fast_tuple(_fast_item(arguments[0]), list_keys(arguments[0]))
     if origin is dict:
         return _fast_dict(_fast(_key_type(arguments[0])), _fast(arguments[1]))
     if origin is None and dataclasses.is_dataclass(cls):
@@ -260,7 +260,7 @@ class _FastDataclass:
     def _look(self) -> dict[str, tuple[typing.Any, Loader]]:
         """Return the loaders by name of the field: the plain type whose values are taken as they are, and what loads
         all others."""
-        hints = _hints(self.cls)
+        hints = _read_hints(self.cls)
         self.fields = {
             field.name: (_plain_type(hints[field.name]), _fast(hints[field.name]))
             for field in dataclasses.fields(self.cls)
@@ -271,8 +271,8 @@ class _FastDataclass:
 def _plain_type(cls: typing.Any) -> typing.Any:
     """bool, int or str where this is it, or ``Optional`` of it; otherwise what no value is of. Not each float is one
     that can be measured."""
-    if typing.get_origin(cls) is typing.Union and len(_options(cls)) == 1:
-        cls = _options(cls)[0]
+    if typing.get_origin(cls) is typing.Union and len(_list_options(cls)) == 1:
+        cls = _list_options(cls)[0]
     return cls if cls in (bool, int, str) else Loader
 
 
@@ -313,7 +313,9 @@ class Unread(Exception):
 _HOLE = object()
 
 
-def partial(cls: typing.Any, values: typing.Mapping[str, typing.Any], unread: typing.Collection[str]) -> typing.Any:
+def make_partial(
+    cls: typing.Any, values: typing.Mapping[str, typing.Any], unread: typing.Collection[str]
+) -> typing.Any:
     """Return an instance of a dataclass of which some fields are not known. What is in neither argument has its
     default.
 
@@ -350,7 +352,7 @@ def _collect(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadEr
     if cls is typing.Any:
         return data
     if origin is typing.Union:
-        options = _options(cls)
+        options = _list_options(cls)
         if data is None and type(None) in arguments:
             return None
         if len(options) > 1:
@@ -395,9 +397,9 @@ def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: 
     if any(item is _HOLE for item in items):
         return _HOLE
     with contextlib.suppress(Unread):
-        number = find_second(keys_of(of_items), items)
+        number = find_second(list_keys(of_items), items)
         if number is not None:
-            about = ", ".join(keys_of(of_items))
+            about = ", ".join(list_keys(of_items))
             problems.append(
                 LoadError(
                     f"{path}[{number}]",
@@ -409,7 +411,7 @@ def _collect_tuple(of_items: typing.Any, data: typing.Any, path: str, problems: 
     return items
 
 
-def _options(cls: typing.Any) -> tuple[typing.Any, ...]:
+def _list_options(cls: typing.Any) -> tuple[typing.Any, ...]:
     """Return the types of a ``Union`` beside None."""
     return tuple(argument for argument in typing.get_args(cls) if argument is not type(None))
 
@@ -459,7 +461,7 @@ def _collect_formed(
 
 def is_observed(cls: typing.Any) -> bool:
     """Return whether a class is the observation of one node: a value, or why there is none."""
-    return dataclasses.is_dataclass(cls) and _names(typing.cast(typing.Any, cls)) == ("value", "error")
+    return dataclasses.is_dataclass(cls) and _list_names(typing.cast(typing.Any, cls)) == ("value", "error")
 
 
 def _load_observed(cls: typing.Any, data: typing.Any, path: str, problems: list[LoadError]) -> typing.Any:
@@ -490,8 +492,8 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: l
     fields = {field.name: field for field in dataclasses.fields(cls)}
     if not isinstance(data, dict):
         problems.append(LoadError(path, _seen(data), "a mapping"))
-        return partial(cls, {}, tuple(fields))
-    hints, values = _hints(cls), {}
+        return make_partial(cls, {}, tuple(fields))
+    hints, values = _read_hints(cls), {}
     unread: set[str] = set()
     misspelt: set[str] = set()
     absent = [name for name in fields if name not in data]
@@ -527,19 +529,19 @@ def _collect_dataclass(cls: typing.Any, data: typing.Any, path: str, problems: l
     unread.update(name for name, value in values.items() if value is _HOLE)
     # not by its own __init__, which may refuse what is not whole
     return (
-        partial(cls, {name: value for name, value in values.items() if name not in unread}, unread)
+        make_partial(cls, {name: value for name, value in values.items() if name not in unread}, unread)
         if problems
         else cls(**values)
     )
 
 
 @functools.cache
-def _names(cls: typing.Any) -> tuple[str, ...]:
+def _list_names(cls: typing.Any) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(cls))
 
 
 @functools.cache
-def _hints(cls: typing.Any) -> dict[str, typing.Any]:
+def _read_hints(cls: typing.Any) -> dict[str, typing.Any]:
     """Return its field types; reading them out of the annotations is slow, and a topology has a hundred thousand
     records."""
     return typing.get_type_hints(cls, include_extras=True)
@@ -598,7 +600,7 @@ def _describe(cls: typing.Any) -> str:
     if origin is typing.Annotated:
         return str(typing.get_args(cls)[1].expected)
     if origin is typing.Union:
-        return " or ".join(map(_describe, _options(cls)))
+        return " or ".join(map(_describe, _list_options(cls)))
     if origin is tuple:
         return "a list"
     if origin is typing.Literal:

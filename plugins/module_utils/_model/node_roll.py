@@ -26,7 +26,7 @@ OutcomeState = typing.Literal["nothing", "planned", "done", "failed", "blocked",
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
+class NodeDifference:
     """A difference between a node and its desired state.
 
     :ivar source: what it is of: ``BIOS``, ``kernel argument``
@@ -51,7 +51,7 @@ class Difference:
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
+class NodeDifferences:
     """The report of a source on one node.
 
     :ivar refusals: why something that differs can't be set, each with what to do
@@ -64,15 +64,15 @@ class Seen:
     :ivar boots: ids of the boots in which that was seen; empty where it holds of now
     """
 
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[NodeDifference, ...] = ()
     refusals: tuple[str, ...] = ()
     error: str = ""
     boots: tuple[str, ...] = ()
     blind: str = ""
-    unset: tuple[Difference, ...] = ()
+    unset: tuple[NodeDifference, ...] = ()
     notes: tuple[str, ...] = ()
 
-    def __add__(self, other: Seen) -> Seen:
+    def __add__(self, other: NodeDifferences) -> NodeDifferences:
         error, blind = (
             "; ".join(filter(None, pair)) for pair in ((self.error, other.error), (self.blind, other.blind))
         )
@@ -81,7 +81,9 @@ class Seen:
             self.refusals + other.refusals,
             self.boots + other.boots,
         )
-        return Seen(differences, refusals, error, boots, blind, self.unset + other.unset, self.notes + other.notes)
+        return NodeDifferences(
+            differences, refusals, error, boots, blind, self.unset + other.unset, self.notes + other.notes
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,13 +121,13 @@ class NodeStep:
 
     node: str
     action: StepAction
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[NodeDifference, ...] = ()
     phase: Phase = "begin"
     pods: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     wave: int = 0
-    untaken: tuple[Difference, ...] = ()
+    untaken: tuple[NodeDifference, ...] = ()
     pool: str = ""
     reasons: tuple[str, ...] = ()
     also: str = ""

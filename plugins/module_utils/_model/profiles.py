@@ -109,20 +109,20 @@ PROFILES: dict[str, Traits] = {
 }
 
 
-def traits(fabric: Fabric) -> Traits:
+def find_traits(fabric: Fabric) -> Traits:
     """Return the row of the fabric's profile."""
     return PROFILES[fabric.profile]
 
 
 def is_infiniband(fabric: Fabric) -> bool:
     """Return whether a subnet manager decides on the members of this fabric."""
-    link = traits(fabric).link
+    link = find_traits(fabric).link
     return link == "InfiniBand" or (link is None and bool(fabric.select.subnet_manager))
 
 
 def owns_rdma(fabric: Fabric) -> bool:
     """Return whether its HCAs, and the functions of them that pods get, have RDMA devices of their own."""
-    return traits(fabric).rdma and (fabric.rdma or is_infiniband(fabric))
+    return find_traits(fabric).rdma and (fabric.rdma or is_infiniband(fabric))
 
 
 def isolates_rdma(fabric: Fabric) -> bool:
@@ -132,18 +132,18 @@ def isolates_rdma(fabric: Fabric) -> bool:
 
 def carries_rdma(fabric: Fabric) -> bool:
     """Return whether its pods get RDMA devices."""
-    return owns_rdma(fabric) or (traits(fabric).rdma and isolates_rdma(fabric))
+    return owns_rdma(fabric) or (find_traits(fabric).rdma and isolates_rdma(fabric))
 
 
 def moves(fabric: Fabric) -> bool:
     """Return whether a pod gets an interface of the node as a whole, which the node then has not."""
-    its = traits(fabric)
+    its = find_traits(fabric)
     return its.members and not its.functions and not its.shared
 
 
-def kind_of(fabric: Fabric) -> Kind:
+def find_kind(fabric: Fabric) -> Kind:
     """Return the kind of devices that a job gets of it."""
-    with_rdma, without = traits(fabric).kinds
+    with_rdma, without = find_traits(fabric).kinds
     return with_rdma if carries_rdma(fabric) else without
 
 
@@ -164,19 +164,23 @@ def attachment_name(fabric: Fabric) -> str:
 
 def resource_of(fabric: Fabric, cluster: ClusterIntent) -> str:
     """Return the extended resource that its pods ask for, openshift.io/mlx_compute; empty when none."""
-    return f"{traits(fabric).prefix or cluster.resource_prefix}/{fabric.resource_name}" if fabric.resource_name else ""
+    return (
+        f"{find_traits(fabric).prefix or cluster.resource_prefix}/{fabric.resource_name}"
+        if fabric.resource_name
+        else ""
+    )
 
 
-def pods_on_a_node(fabric: Fabric) -> int:
+def count_pods_on_a_node(fabric: Fabric) -> int:
     """Pods of one node that can be on the network at the same time, and so addresses that they take."""
-    if traits(fabric).functions:
+    if find_traits(fabric).functions:
         return fabric.select.hcas_per_node * fabric.virtual_functions
-    if traits(fabric).shared:
+    if find_traits(fabric).shared:
         return fabric.pods_per_node or SHARING_PODS
     return fabric.select.hcas_per_node
 
 
-def rails(fabric: Fabric) -> range:
+def list_rails(fabric: Fabric) -> range:
     """Return its rails, one for each HCA of a node; the pod network is one as well."""
     return range(max(1, fabric.select.hcas_per_node))
 
@@ -185,7 +189,9 @@ def definitions(fabric: Fabric) -> tuple[str, ...]:
     """Return the names of the custom resource definitions of which its objects are."""
     kinds = [attachment_kind(fabric)] if attachment_kind(fabric) else []
     kinds += (
-        ["SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovOperatorConfig"] if traits(fabric).functions else []
+        ["SriovNetworkNodePolicy", "SriovNetworkNodeState", "SriovOperatorConfig"]
+        if find_traits(fabric).functions
+        else []
     )
     kinds += [PLAIN] if kinds else []
     kinds += ["NicClusterPolicy"] if needs_nic_policy(fabric) else []

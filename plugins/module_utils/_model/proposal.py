@@ -94,12 +94,12 @@ class Proposal:
         return Section((("rdma_fabrics", self.fabrics), ("rdma_cluster", self.cluster)), "")
 
 
-def data_of(entry: Entry) -> typing.Any:
+def make_data(entry: Entry) -> typing.Any:
     """Return the plain data that Ansible makes of it where a run is asked nothing."""
     if isinstance(entry, Section):
-        return {key: data_of(item) for key, item in entry.entries}
+        return {key: make_data(item) for key, item in entry.entries}
     if isinstance(entry, Sections):
-        return [data_of(item) for item in entry.items]
+        return [make_data(item) for item in entry.items]
     if isinstance(entry, Blank):
         return entry.text
     return list(entry.value) if isinstance(entry.value, tuple) else entry.value

@@ -86,7 +86,7 @@ class Record:
         return Gate(self.gate == OPEN, self.judged).closing()
 
 
-def duration(record: Record) -> typing.Optional[float]:
+def compute_duration(record: Record) -> typing.Optional[float]:
     """Return the seconds from its start to its end; None where it does not say. Never negative: a clock may be set back
     in between."""
     try:
@@ -103,7 +103,7 @@ def contradiction(record: Record) -> str:
     return "" if (record.gate == OPEN) == may_be_open else f"its gate says {record.gate}, and its findings do not"
 
 
-def counts(judged: typing.Iterable[Judged]) -> dict[str, int]:
+def count_findings(judged: typing.Iterable[Judged]) -> dict[str, int]:
     """Count the findings of each status; what a waiver covers is counted as ``waived`` and nowhere else."""
     result = {PASS: 0, FAIL: 0, UNKNOWN: 0, SKIPPED: 0, "warn": 0, "waived": 0}
     for item in judged:
@@ -111,7 +111,7 @@ def counts(judged: typing.Iterable[Judged]) -> dict[str, int]:
     return result
 
 
-def passes(judged: typing.Iterable[Judged]) -> dict[str, int]:
+def count_passes(judged: typing.Iterable[Judged]) -> dict[str, int]:
     """Count the findings of each check that pass, in the order of the checks."""
     return dict(collections.Counter(item.finding.check for item in judged if item.finding.status == PASS))
 
@@ -123,7 +123,9 @@ def describe(record: Record) -> list[str]:
     A cause that many have is said once. Warnings of more than ``MOST_WARNINGS`` causes are one line: they close no
     gate.
     """
-    parts = [f"{number} {name}" for name, number in counts(record.judged).items() if number and not record.is_unasked]
+    parts = [
+        f"{number} {name}" for name, number in count_findings(record.judged).items() if number and not record.is_unasked
+    ]
     mode = " (check mode)" if record.check_mode else ""
     lines = [f"{record.stage}: {', '.join(parts) or 'nothing was checked'} - {outcome(record)}{mode}"]
     lines += [f"{'would be' if record.check_mode else 'changed'}: {change}" for change in record.changes[:MOST_CHANGES]]
@@ -197,6 +199,6 @@ def _described(same: typing.Sequence[Judged]) -> typing.Iterator[str]:
     yield f"    waiver: {waiver.reason}" if waiver else f"    do: {finding.remedy}"
 
 
-def record_data(record: Record) -> dict[str, typing.Any]:
+def make_record_data(record: Record) -> dict[str, typing.Any]:
     """Return the record as JSON can hold it; ``load(Record, data)`` takes it back."""
     return {str(key): value for key, value in to_data(record).items()}

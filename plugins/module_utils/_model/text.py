@@ -60,7 +60,7 @@ def folded(names: typing.Sequence[str], most: int = 12, between: str = ", ") -> 
     return between.join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def number_of(text: str) -> typing.Optional[int]:
+def parse_number(text: str) -> typing.Optional[int]:
     """Return a whole number of at most nine digits; None of any other text. ``str.isdigit`` is true of more than
     ``int`` reads."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None

@@ -21,7 +21,7 @@ ROWS, READINGS, PLACES = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Reading:
+class RowReading:
     """One value of a row.
 
     :ivar value: as the kernel or the tool says it, in as few characters as will do
@@ -41,7 +41,7 @@ class NodeTuning:
     :ivar unread: why a row, or a part of it, could not be read
     """
 
-    rows: typing.Annotated[dict[str, typing.Annotated[tuple[Reading, ...], READINGS]], ROWS] = dataclasses.field(
+    rows: typing.Annotated[dict[str, typing.Annotated[tuple[RowReading, ...], READINGS]], ROWS] = dataclasses.field(
         default_factory=dict
     )
     unread: typing.Annotated[dict[str, str], ROWS] = dataclasses.field(default_factory=dict)

@@ -276,7 +276,7 @@ def remove_all(
             asked = {(one.applied.namespace, one.applied.name) for one in results if one.applied.action != "refused"}
             # namespaces come last, and are waited for whatever the others took
             waits = Waits(removal.limit, clock, pause) if kind == "Namespace" else waits
-            left = waits.await_gone(functools.partial(_left_of, cluster, kind, removal, asked)) if asked else {}
+            left = waits.await_gone(functools.partial(_find_left, cluster, kind, removal, asked)) if asked else {}
             results = [_still_there(outcome, left) for outcome in results]
         outcomes.extend(results)
     return tuple(outcomes)
@@ -313,7 +313,7 @@ def _kept(
             yield applied.name, Outcome(applied, stable(item), stable(item))
 
 
-def leftovers(
+def find_leftovers(
     cluster: Cluster, kinds: typing.Sequence[str], selector: str, wanted: typing.Iterable[Resource]
 ) -> Leftovers:
     """Return the objects that have the label and are not wanted. What an operator made of one of our objects is not
@@ -386,7 +386,7 @@ def _bare(item: Resource) -> Resource:
     return {"apiVersion": item["apiVersion"], "kind": item["kind"], "metadata": {"name": item["metadata"]["name"]}}
 
 
-def _left_of(
+def _find_left(
     cluster: Cluster, kind: str, removal: Removal, asked: typing.Container[tuple[str, str]]
 ) -> dict[tuple[str, str], Resource]:
     """Return the objects of a kind that are still there, by namespace and name.

@@ -36,7 +36,7 @@ START = (
 )
 
 
-def archive(entry: str) -> bytes:
+def build_archive(entry: str) -> bytes:
     """Return the zip file of a module, by its full name, with the packages around it.
 
     :raises RdmaError: a source can't be had

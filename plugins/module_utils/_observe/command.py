@@ -86,7 +86,7 @@ def require(tool: str, package: str) -> str:
     return path
 
 
-def environment(kept: tuple[str, ...] = ()) -> dict[str, str]:
+def make_environment(kept: tuple[str, ...] = ()) -> dict[str, str]:
     """Variables for a program: those of this process without our credentials, and without what is named as a secret is.
 
     :param kept: with what the names of secrets begin that the program needs
@@ -108,7 +108,7 @@ def run(
     :param kept: as in ``environment``
     :param most_bytes: of both streams together. Behind them the program is ended, and what it printed before is kept
     """
-    variables = environment(kept)
+    variables = make_environment(kept)
     with subprocess.Popen(
         list(argv),
         stdin=subprocess.DEVNULL,

@@ -325,7 +325,7 @@ def _unpacked(archive: str, once: _Once, size: int, folder: str) -> Sums:
         # the ends of its members, and what fills up its last block
         stream.most = most_bytes + 512 * 3 * most_files
         with tarfile.open(fileobj=stream, mode="r:", tarinfo=_Member) as tar:
-            for member in _members(tar):
+            for member in _list_members(tar):
                 top, name = _place(archive, member, folder)
                 tops.add(top)
                 total += member.size
@@ -363,7 +363,7 @@ def _most(size: int) -> tuple[int, int]:
     )
 
 
-def _members(tar: tarfile.TarFile) -> typing.Iterator[tarfile.TarInfo]:
+def _list_members(tar: tarfile.TarFile) -> typing.Iterator[tarfile.TarInfo]:
     """One after the other; the archive itself would keep all of them."""
     while True:
         member = tar.next()

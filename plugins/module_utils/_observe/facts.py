@@ -16,7 +16,7 @@ import typing
 from urllib.parse import quote
 
 from .._model.boundary.form import shown
-from .._model.errors import unforeseen
+from .._model.errors import wrap_unforeseen
 from .._model.facts import CLUSTER, FACT_SCHEMA, Fact, RunStart, contradiction
 from .._model.findings import MOST_WAIVERS
 from .._model.hca import MOST_FUNCTIONS
@@ -25,7 +25,7 @@ from .._model.plausible import wrong_schema, wrong_time
 from .._model.redact import MOST_SUSPECT, is_free, is_suspect, redact
 from .._model.text import cut, cut_texts
 from .._parse.limits import MIB, excess_of
-from .files import MOST_BYTES, FileError, json_of, names_in, read_json, remove, write_text
+from .files import MOST_BYTES, FileError, json_of, list_names_in, read_json, remove, write_text
 
 Observed = dict[str, typing.Any]
 
@@ -116,7 +116,7 @@ class FactFolder:
         try:
             text = self._text(kind, node, value, error)
         except (RecursionError, MemoryError, ValueError, TypeError, OverflowError) as raised:
-            text = self._text(kind, node, None, f"failed: {unforeseen(raised, f'fact {kind}')}")
+            text = self._text(kind, node, None, f"failed: {wrap_unforeseen(raised, f'fact {kind}')}")
         excess = excess_of(text, MOST_BYTES - 1)
         if excess:
             text = self._text(kind, node, None, f"it can't be kept: it has {excess}{_largest_part(to_data(value))}")
@@ -198,7 +198,7 @@ class FactFolder:
         """
         values: Observed = {}
         errors: dict[str, str] = {}
-        for kind in filter(_KIND.match, names_in(os.path.join(self.report_dir, "facts"), self.report_dir)):
+        for kind in filter(_KIND.match, list_names_in(os.path.join(self.report_dir, "facts"), self.report_dir)):
             try:
                 fact = self.read(kind, node)
             except FileError as error:
@@ -247,9 +247,9 @@ class FactFolder:
         """
         path, folder = os.path.join(self.report_dir, "run.json"), os.path.join(self.report_dir, "facts")
         try:
-            for kind in names_in(folder, self.report_dir):
+            for kind in list_names_in(folder, self.report_dir):
                 if _KIND.match(kind) and kind not in kept:
-                    for name in names_in(os.path.join(folder, kind), self.report_dir):
+                    for name in list_names_in(os.path.join(folder, kind), self.report_dir):
                         remove(os.path.join(folder, kind, name), self.report_dir)
             # it is the time of this file that tells the facts of the run from those of an older one
             time = os.stat(path).st_mtime_ns

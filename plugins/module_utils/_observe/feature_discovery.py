@@ -21,7 +21,7 @@ from .yaml_documents import read_yaml
 _MOST_WORKERS, _MOST_CONFIG_MAPS = 4, 4
 
 
-def with_discovery(
+def add_discovery(
     cluster: Cluster, facts: OperatorFacts, selector: typing.Mapping[str, str], nodes: typing.Iterable[str]
 ) -> OperatorFacts:
     """Return the facts with the workers, if one of the nodes lacks a label; what we may not read is in its ``errors``.

@@ -17,7 +17,7 @@ import time
 import typing
 
 from .._model.errors import ParseError, ToolMissing
-from .._model.firmware import DEVLINK, KEPT, SYSFS, VENDOR, HcaFirmware, NodeFirmware, Said, Setting
+from .._model.firmware import DEVLINK, KEPT, SYSFS, VENDOR, FirmwareSetting, HcaFirmware, NodeFirmware, ReportedSetting
 from .._model.hca import Hca, NodeHcas
 from .._model.operand import operand
 from .._parse.node import devlink, mstconfig
@@ -86,10 +86,12 @@ def read_firmware(
         except ToolMissing:
             tool = None
     end = time.monotonic() + _ALL_SECONDS
-    return NodeFirmware(command.each(lambda hca: _firmware(hca, devices, tool, end, every), functions, _PARALLEL))
+    return NodeFirmware(
+        command.each(lambda hca: _look_at_firmware(hca, devices, tool, end, every), functions, _PARALLEL)
+    )
 
 
-def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[Setting, ...], str]:
+def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tuple[FirmwareSetting, ...], str]:
     """Return all settings of an HCA, and what the tool failed to read of them; empty when nothing.
 
     :raises ParseError: what it says is no table of settings
@@ -108,7 +110,7 @@ def query(tool: Tool, address: str, seconds: float = _ONE_SECONDS) -> tuple[tupl
 
 def _settings(
     finished: command.Finished, read: typing.Callable[[], mstconfig.Query]
-) -> tuple[tuple[Setting, ...], str]:
+) -> tuple[tuple[FirmwareSetting, ...], str]:
     """Return the settings that the tool could read, also where its exit code means that it could not read all. Its own
     message counts more than that the output is not a table."""
     try:
@@ -138,10 +140,10 @@ def _asks(hca: Hca, devices: str) -> bool:
     )
 
 
-def _firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool) -> HcaFirmware:
+def _look_at_firmware(hca: Hca, devices: str, tool: typing.Optional[Tool], end: float, every: bool) -> HcaFirmware:
     function = hca.pci
     address, device = (function.address, function.device) if function else ("", "")
-    running, psid = (Said(value, SYSFS) if value else None for value in (hca.firmware, hca.board))
+    running, psid = (ReportedSetting(value, SYSFS) if value else None for value in (hca.firmware, hca.board))
     made = HcaFirmware(address, device, psid, running)
     if function is None or function.driver == "vfio-pci" or not os.path.isdir(os.path.join(devices, address)):
         why = (
@@ -167,7 +169,7 @@ def _with_devlink(made: HcaFirmware, end: float) -> HcaFirmware:
         return dataclasses.replace(made, not_asked=("no devlink",))
     except ParseError as error:
         return dataclasses.replace(made, not_asked=(str(error),))
-    psid, running, stored = (Said(value, DEVLINK) if value else None for value in info)
+    psid, running, stored = (ReportedSetting(value, DEVLINK) if value else None for value in info)
     return dataclasses.replace(made, psid=psid or made.psid, running=running or made.running, stored=stored)
 
 

@@ -56,7 +56,7 @@ def start(ports: typing.Sequence[PortName], live_seconds: int) -> tuple[PingServ
             # a file without a name: it lives as long as the server, and nobody has to remove it
             words = stack.enter_context(tempfile.TemporaryFile())
             argv = (guard, "-k", str(_KILL_SECONDS), str(live_seconds), tool, "-S", *arguments(name))
-            environment = {**command.environment(), MARK: f"{name.device}/{name.port}"}
+            environment = {**command.make_environment(), MARK: f"{name.device}/{name.port}"}
             process = subprocess.Popen(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -144,7 +144,7 @@ def ping(
 
 def _add(before: Ping, finished: command.Finished) -> Ping:
     """Add one more run of the client to what was measured so far."""
-    resent = ibping.resent(finished.stderr)
+    resent = ibping.count_resent(finished.stderr)
     if finished.rc is None and resent:
         # ended at its limit, since it waited for answers
         return dataclasses.replace(before, resent=resent)

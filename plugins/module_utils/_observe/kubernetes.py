@@ -25,7 +25,7 @@ from .._parse.kubernetes.core import status_message
 from .._parse.kubernetes.no_answer import UNTRUSTED, cause_of
 from .._parse.kubernetes.refusal import explain
 from .._parse.kubernetes.resource import NOT_READ, title_of
-from .._parse.limits import MIB, decode_answer, decode_json, values_of, values_outside_strings
+from .._parse.limits import MIB, count_values, count_values_outside_strings, decode_answer, decode_json
 from .._parse.pods.framing import ERROR, STDOUT
 from .._parse.pods.shell import Stream
 from .channels import Channels, Refused, Way
@@ -314,7 +314,7 @@ class _Page:
         if len(items) == len(self.items):
             return self
         texts = [json.dumps(item) for item in items]
-        return _Page(items, self.version, sum(map(values_of, texts)), sum(map(len, texts)))
+        return _Page(items, self.version, sum(map(count_values, texts)), sum(map(len, texts)))
 
 
 class Cluster:
@@ -903,7 +903,7 @@ def _counted(
                 response.close()
                 raise ApiError(0, "Unreachable", f"the {what} did not end within {seconds:g} s", where)
             said += part
-            values += values_of(part) if most_values else 0
+            values += count_values(part) if most_values else 0
             if len(said) > most or values > max(most_values, most_signs):
                 response.close()
                 limit = f"{most} bytes" if len(said) > most else f"{most_values} values"
@@ -912,7 +912,7 @@ def _counted(
         raise ApiError(0, "Unreachable", f"the answer broke off: {error}", where) from error
     body = bytes(said)
     if most_signs and values > min(most_values, len(body) // BYTES_OF_A_VALUE):
-        values = values_outside_strings(body)
+        values = count_values_outside_strings(body)
         if values > most_values:
             raise ApiError(response.status, _TOO_LARGE, f"the {what} has more than {most_values} values", where)
     return body, values
@@ -995,7 +995,7 @@ def _lines(response: typing.Any, where: str) -> typing.Iterator[bytes]:
             lines = (b"".join(rest), *more[:-1])
             rest, size = [more[-1]], len(more[-1])
             for line in filter(bytes.strip, lines):
-                if values_of(line) > MOST_VALUES and values_outside_strings(line) > MOST_VALUES:
+                if count_values(line) > MOST_VALUES and count_values_outside_strings(line) > MOST_VALUES:
                     raise large
                 yield line
 

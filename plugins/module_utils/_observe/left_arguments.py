@@ -18,7 +18,7 @@ from .files import read_bytes
 _MOST_BYTES = 65_536
 
 
-def left_arguments(host: str) -> tuple[str, ...]:
+def read_left_arguments(host: str) -> tuple[str, ...]:
     """Return what we have noted by whichever tool: that the tool is gone takes nothing back.
 
     :param host: folder in which the node's files are; / on the node itself

@@ -27,7 +27,7 @@ def observe(cluster: Cluster) -> NicDevices:
     return NicDevices(tuple(devices), tuple(errors))
 
 
-def templates(cluster: Cluster) -> tuple[NicTemplate, ...]:
+def read_templates(cluster: Cluster) -> tuple[NicTemplate, ...]:
     """Return those that are there, whoever made them.
 
     :raises ApiError: they can't be listed

@@ -11,7 +11,7 @@ import threading
 import time
 import typing
 
-from .._model.errors import ParseError, RdmaError, unforeseen
+from .._model.errors import ParseError, RdmaError, wrap_unforeseen
 from .._model.kubernetes import Answer, Container
 from .._parse.kubernetes.core import status
 from .._parse.limits import MOST_ANSWER
@@ -118,7 +118,7 @@ def on_many(
 
 
 def _unforeseen(container: Container, error: Exception) -> RdmaError:
-    return unforeseen(error, f"exec in {container}")
+    return wrap_unforeseen(error, f"exec in {container}")
 
 
 def _run(

@@ -14,7 +14,7 @@ import typing
 from .._model.findings import MOST_WAIVERS, STAGES, Judged
 from .._model.load import LoadError, load
 from .._model.plausible import wrong_schema, wrong_time
-from .._model.records import RECORD_SCHEMA, Record, contradiction, record_data
+from .._model.records import RECORD_SCHEMA, Record, contradiction, make_record_data
 from .._model.redact import redact
 from .._model.text import cut_texts
 from .._parse.limits import MIB
@@ -41,7 +41,7 @@ def write_record(directory: str, record: Record, below: str = "") -> str:
     :raises FileError: the folder or the file can't be written, or it would have more than can be read again
     """
     path = _path(directory, record.stage)
-    write_text(path, "".join(_lines(path, redact(record_data(record)))), below or os.path.dirname(directory))
+    write_text(path, "".join(_lines(path, redact(make_record_data(record)))), below or os.path.dirname(directory))
     return path
 
 

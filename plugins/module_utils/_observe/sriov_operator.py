@@ -15,7 +15,7 @@ from .._model.olm import RetainedObject
 from .._model.sriov_operator import OperatorFacts
 from .._model.stack import has_rights
 from .._model.text import cut_texts
-from .._parse.job.stack import account_of, accounts_of
+from .._parse.job.stack import account_of, list_accounts
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import multus, nvidia_network_operator, sriov_operator
 from .._parse.kubernetes.config_daemon_log import last_error
@@ -145,7 +145,7 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
         lambda: map(_namespace, filter(_is_config, configs)),
         lambda: (item.deployment.namespace for item in deployments),
     )
-    daemons = only("DaemonSet", lambda item: _daemon(item, namespace, bound))
+    daemons = only("DaemonSet", lambda item: _find_daemon(item, namespace, bound))
     attachments = answer(lambda: sum(1 for _attachment in cluster.pages("NetworkAttachmentDefinition")))
     nic_policies = read("NicClusterPolicy") or ()
     nodes = read("Node") or ()
@@ -185,7 +185,7 @@ def observe(cluster: Cluster, named: typing.Optional[str] = None) -> OperatorFac
             policies=tuple(sriov_operator.policy(item) for item in policies),
             supported_nics=sriov_operator.supported_nics(nics) if nics is not None else None,
             olm=tuple(filter(None, map(olm_object, olm))),
-            multus=tuple(_with_nodes(item, of_namespace(item.work.namespace)) for item in _multus_of(daemons)),
+            multus=tuple(_with_nodes(item, of_namespace(item.work.namespace)) for item in _find_multus(daemons)),
             multus_pods=sum(multus.STATUS_ANNOTATION in (item["metadata"].get("annotations") or {}) for item in pods),
             attachments=attachments,
             nic_policies=tuple(nvidia_network_operator.nic_policy(item) for item in nic_policies),
@@ -250,7 +250,7 @@ class _Daemon(typing.NamedTuple):
     runs_multus: bool
 
 
-def _daemon(
+def _find_daemon(
     item: Resource, namespace: str, bound: typing.Collection[typing.Container[str]]
 ) -> typing.Optional[_Daemon]:
     """Return the config daemon of the operator in ``namespace``, and what is called multus and has the rights for that;
@@ -266,7 +266,7 @@ def _daemon(
     return _Daemon(kubernetes.workload(item), str(item["metadata"].get("uid") or ""), runs_multus)
 
 
-def _multus_of(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
+def _find_multus(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
     """DaemonSets that run multus on the nodes.
 
     By the name, which each installation begins in another way (kube-multus-ds, rke2-multus, OpenShift's multus), and by
@@ -278,7 +278,7 @@ def _multus_of(daemons: typing.Iterable[_Daemon]) -> list[_Daemon]:
 
 
 def _accounts(binding: Resource) -> frozenset[str]:
-    return accounts_of({"kind": "ClusterRoleBinding", **binding})
+    return list_accounts({"kind": "ClusterRoleBinding", **binding})
 
 
 def _namespace(item: Resource) -> str:

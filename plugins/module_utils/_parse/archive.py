@@ -93,7 +93,7 @@ def _address(said: str) -> Address:
     return Address(f"{scheme}://{host}{path}", "" if query == "?" else query, in_folder)
 
 
-def expiry(address: Address) -> typing.Optional[datetime.datetime]:
+def parse_expiry(address: Address) -> typing.Optional[datetime.datetime]:
     """Until when a signed address of S3 is taken; None where it does not say."""
     found = {match[1]: match[2] for match in _SIGNED.finditer(address.query[:_MOST])}
     try:

@@ -14,7 +14,7 @@ import typing
 from .._model.errors import RdmaError
 from .._model.findings import MOST_WAIVERS, Waiver
 from .._model.intent import ClusterIntent, Fabric, Intent
-from .._model.load import LoadError, load, load_all, partial
+from .._model.load import LoadError, load, load_all, make_partial
 from .._model.mirror import EVERYTHING, Mirror, on_mirror
 from .._model.proposal import PLACEHOLDER
 from .._model.text import kind_of
@@ -58,7 +58,7 @@ def parse_intent(fabrics: typing.Any, waivers: typing.Any = None, cluster: typin
     problems = [*(problem for problem in problems if problem.path not in places), *blanks]
     read = {name: value for name, value in values.items() if value is not None}
     if problems:
-        raise IntentError(problems, partial(Intent, read, values.keys() - read.keys()))
+        raise IntentError(problems, make_partial(Intent, read, values.keys() - read.keys()))
     return _on_mirror(Intent(**read))
 
 

@@ -9,7 +9,7 @@ import re
 import typing
 
 from .._model.errors import RdmaError
-from .._model.firmware import Change, HcaFirmware, NodeFirmware, number, same
+from .._model.firmware import FirmwareChange, HcaFirmware, NodeFirmware, number, same
 
 #: a value goes to the tool behind a name: neither an option of it nor two of them
 _VALUE = re.compile(r"\A[A-Za-z0-9_][A-Za-z0-9_.:,]{0,127}\Z", re.ASCII)
@@ -24,7 +24,7 @@ class FirmwareError(RdmaError):
     """Wishes that can't be met. Nothing was set."""
 
 
-def changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[Change, ...]:
+def list_changes(seen: NodeFirmware, wishes_of: WishesOf) -> tuple[FirmwareChange, ...]:
     """One for each HCA, in their order. The next value counts: what is set already and waits for a reset is set.
 
     :raises FirmwareError: all that can't be set, of all HCAs
@@ -47,7 +47,7 @@ def waiting(seen: HcaFirmware, wishes: Wishes, changed: bool) -> bool:
     )
 
 
-def unmet(seen: HcaFirmware, wishes: Wishes) -> tuple[str, ...]:
+def list_unmet(seen: HcaFirmware, wishes: Wishes) -> tuple[str, ...]:
     """Return the names of wishes that are not what the next reset brings."""
     return tuple(name for name, value in wishes.items() if not _is(seen, name, value))
 
@@ -68,9 +68,9 @@ def _problems(hca: HcaFirmware, wishes: Wishes) -> typing.Iterator[str]:
             yield f"{name} is read-only"
 
 
-def _change(hca: HcaFirmware, wishes: Wishes) -> Change:
-    names = unmet(hca, wishes)
-    return Change(
+def _change(hca: HcaFirmware, wishes: Wishes) -> FirmwareChange:
+    names = list_unmet(hca, wishes)
+    return FirmwareChange(
         hca.address,
         hca.device,
         {name: _next(hca, name) for name in names},

@@ -10,7 +10,7 @@ import typing
 from .._check.fleet.hcas_of_fabric import Membership
 from .._model.intent import Intent
 from .._model.platform import ObservedPlatform
-from .._model.profiles import traits
+from .._model.profiles import find_traits
 from .._model.tuning import ObservedTuning
 
 _NO_REBOOT = "nothing to reboot"
@@ -52,7 +52,7 @@ def of_functions(
     functions = (
         {function.address: function for function in platform.value.functions} if platform.value is not None else {}
     )
-    fabrics = {fabric.name: fabric for fabric in intent.fabrics if traits(fabric).functions}
+    fabrics = {fabric.name: fabric for fabric in intent.fabrics if find_traits(fabric).functions}
     changed = []
     for membership in (one for one in memberships if one.fabric in fabrics):
         wanted = fabrics[membership.fabric].virtual_functions

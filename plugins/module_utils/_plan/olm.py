@@ -7,10 +7,10 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.controllers.installation import how_to_trust
+from .._check.controllers.installation import name_way_to_trust
 from .._check.controllers.olm import Seen, group_trouble, offers, pinned, subscription_of, subscriptions_of
 from .._model.olm import OPENSHIFT_CATALOGS, OperatorStatus, OperatorWish, Package, Subscription
-from .._render.olm import GROUP_NAME, Resource, namespace, operator_group, subscription
+from .._render.olm import GROUP_NAME, Resource, render_namespace, render_operator_group, render_subscription
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,8 @@ def arrange(wishes: typing.Sequence[OperatorWish], seen: Seen, untrusted: typing
                 continue
             if wish.namespace in untrusted:
                 raise _Refusal(
-                    f"namespace {wish.namespace} is not used: {untrusted[wish.namespace]}", how_to_trust(wish.namespace)
+                    f"namespace {wish.namespace} is not used: {untrusted[wish.namespace]}",
+                    name_way_to_trust(wish.namespace),
                 )
             whole = _whole(wish, there, seen)
             objects += [(wish.package, item) for item in _objects(whole, there, seen)]
@@ -230,8 +231,8 @@ def _examine_version(wish: OperatorWish, package: Package, seen: Seen) -> None:
 
 
 def _objects(wish: OperatorWish, there: typing.Optional[Subscription], seen: Seen) -> typing.Iterator[Resource]:
-    yield namespace(wish.namespace)
+    yield render_namespace(wish.namespace)
     groups = [item for item in seen.groups.values() if item.namespace == wish.namespace]
     if not groups or groups[0].ours:
-        yield operator_group(groups[0].name if groups else GROUP_NAME, wish.namespace, wish.target_namespaces)
-    yield subscription(there.name if there else wish.package, wish, pinned(wish, seen))
+        yield render_operator_group(groups[0].name if groups else GROUP_NAME, wish.namespace, wish.target_namespaces)
+    yield render_subscription(there.name if there else wish.package, wish, pinned(wish, seen))

@@ -18,7 +18,7 @@ _SECURITY = {
 }
 
 
-def namespace(run: str) -> Object:
+def render_namespace(run: str) -> Object:
     """Render the namespace. Nothing binds a right in it."""
     labels = {**MANAGED_BY, LABEL: OWN, **owner(run), **_SECURITY}
     return {
@@ -28,7 +28,7 @@ def namespace(run: str) -> Object:
     }
 
 
-def policy(run: str) -> Object:
+def render_policy(run: str) -> Object:
     """Return the NetworkPolicy of the namespace: connections come from the measuring pods of this run alone.
 
     mpirun and its daemons take commands from any process that connects to them, and have no other protection.

@@ -36,7 +36,7 @@ echo "code $?"
 """
 
 
-def memlock_pod(
+def render_memlock_pod(
     fabric: Fabric, cluster: ClusterIntent, node: str, memlock: Memlock, run: str = ""
 ) -> dict[str, typing.Any]:
     """Return a pod of stage bandwidth in all but its user, its rights, its memory and what it runs. It ends by itself;

@@ -70,7 +70,7 @@ def reserved(pool: Pool) -> typing.Iterator[str]:
     return (str(pool.network[number - first + 1]) for number in numbers)
 
 
-def config_map(fabric: Fabric, name: str, made: typing.Iterable[NicLine]) -> Object:
+def render_config_map(fabric: Fabric, name: str, made: typing.Iterable[NicLine]) -> Object:
     """Render the ConfigMap, in the namespace of the fabric's pods."""
     return {
         "apiVersion": "v1",

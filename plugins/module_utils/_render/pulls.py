@@ -29,7 +29,7 @@ def to_copy(pulls: Pulls, mirror: Mirror) -> Pulls:
     return dataclasses.replace(pulls, images=images)
 
 
-def image_set(pulls: Pulls) -> Object:
+def render_image_set(pulls: Pulls) -> Object:
     """For ``oc mirror --v2``: catalogs with their packages, charts of repositories, and images by name."""
     by_catalog: dict[str, list[Object]] = {}
     for package in pulls.packages:
@@ -75,18 +75,18 @@ def sync(pulls: Pulls) -> Object:
         *(image.name for image in pulls.images if not image.by_system),
         *(chart.image for chart in pulls.charts if chart.image),
     ):
-        host, path, version = _parts(name)
+        host, path, version = _find_parts(name)
         found.setdefault(host, {}).setdefault("images", {}).setdefault(path, []).append(version)
     for image in pulls.images:
         if image.by_system:
-            host, path, version = _parts(image.name)
+            host, path, version = _find_parts(image.name)
             expressions = found.setdefault(host, {}).setdefault("images-by-tag-regex", {})
             one = f"^{re.escape(version)}-"
             expressions[path] = f"{expressions[path]}|{one}" if path in expressions else one
     return found
 
 
-def _parts(name: str) -> tuple[str, str, str]:
+def _find_parts(name: str) -> tuple[str, str, str]:
     """Registry, path, and tag or digest of a name that is complete."""
     host, _slash, rest = name.partition("/")
     path, at, digest = rest.partition("@")

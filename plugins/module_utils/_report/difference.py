@@ -49,7 +49,7 @@ _MOST_UNREAD = 5
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
+class RunDifference:
     """One thing that is not as it was.
 
     :ivar node: name of a node, ``cluster``, or ``stage <name>`` for what a stage found
@@ -75,10 +75,10 @@ class Snapshot:
     records: typing.Mapping[str, Record]
 
 
-def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
+def find_differences(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     """Return the changes from one run to the other: the intent, versions, nodes, what they show, cables, gates and
     findings. Times and runs are no change."""
-    found: list[Difference] = []
+    found: list[RunDifference] = []
     first, second = to_data(before.start), to_data(after.start)
     for name in ("fabrics", "waivers", "cluster", "versions", "check_mode"):
         found += _data(
@@ -90,28 +90,30 @@ def differences(before: Snapshot, after: Snapshot) -> list[Difference]:
             of_node = list(itertools.islice(_of_node(node, before.facts, after.facts), MOST_OF_NODE + 1))
             found += of_node[:MOST_OF_NODE]
             if len(of_node) > MOST_OF_NODE:
-                found.append(Difference(node, "differences", f"{MOST_OF_NODE} are listed", "there are more"))
+                found.append(RunDifference(node, "differences", f"{MOST_OF_NODE} are listed", "there are more"))
         else:
             found += _changed(node, "node", *("takes part" if node in side else NOT_THERE for side in sides))
-    found += _cables(before, after)
-    return found + record_differences(before.records, after.records)
+    found += _compare_cables(before, after)
+    return found + find_record_differences(before.records, after.records)
 
 
-def record_differences(before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]) -> list[Difference]:
+def find_record_differences(
+    before: typing.Mapping[str, Record], after: typing.Mapping[str, Record]
+) -> list[RunDifference]:
     """Gates and findings that appeared, vanished, or changed their status. What was measured may differ: a finding is
     known by check and subject."""
-    found: list[Difference] = []
+    found: list[RunDifference] = []
     for stage in STAGES:
         one, other = before.get(stage), after.get(stage)
         name = f"stage {stage}"
         found += _changed(name, "gate", one.gate if one else "no record", other.gate if other else "no record")
-        first, second = _by_subject(one), _by_subject(other)
+        first, second = _group_by_subject(one), _group_by_subject(other)
         for key in {**first, **second}:
             found += _changed(name, key, first.get(key, NOT_THERE), second.get(key, NOT_THERE))
     return found
 
 
-def show(found: typing.Sequence[Difference]) -> list[str]:
+def show(found: typing.Sequence[RunDifference]) -> list[str]:
     """As lines for a terminal."""
     lines = [one_line(f"{item.node}: {item.what}: {item.before} -> {item.after}") for item in found[:MOST_LINES]]
     if len(found) > MOST_LINES:
@@ -123,7 +125,7 @@ def _of_node(
     node: str,
     before: typing.Mapping[str, typing.Mapping[str, Data]],
     after: typing.Mapping[str, typing.Mapping[str, Data]],
-) -> typing.Iterator[Difference]:
+) -> typing.Iterator[RunDifference]:
     for kind, word in KINDS.items():
         one, other = before.get(kind, {}).get(node), after.get(kind, {}).get(node)
         if (
@@ -138,12 +140,12 @@ def _of_node(
                 node, kind, *("not looked at" if item is None else "looked at" for item in (one, other))
             )
         elif one["error"] or other["error"]:
-            yield from _unlike(node, kind, *(item["error"] or "seen" for item in (one, other)))
+            yield from _compare_words(node, kind, *(item["error"] or "seen" for item in (one, other)))
         else:
             yield from _data(node, [word], one["value"], other["value"])
 
 
-def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[Difference]:
+def _data(node: str, path: list[str], before: typing.Any, after: typing.Any) -> typing.Iterator[RunDifference]:
     """Return the differences in plain data, as deep as both have the same form."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in dict.fromkeys((*before, *after)):
@@ -175,13 +177,13 @@ def _by_name(data: typing.Any) -> typing.Optional[dict[str, typing.Any]]:
     return None if data else {}
 
 
-def _cables(before: Snapshot, after: Snapshot) -> list[Difference]:
+def _compare_cables(before: Snapshot, after: Snapshot) -> list[RunDifference]:
     """Links by the GUIDs at their ends: switches may have one description. What only one of the runs saw is compared
     with nothing."""
     first, second = _Cables.of(before), _Cables.of(after)
     if not (first.seen and second.seen):
-        return _unlike("fabric", "topology", first.state, second.state)
-    found = [*_unlike("fabric", "topology", first.state, second.state)] if first.unread or second.unread else []
+        return _compare_words("fabric", "topology", first.state, second.state)
+    found = [*_compare_words("fabric", "topology", first.state, second.state)] if first.unread or second.unread else []
     named = {**second.names, **first.names}
     count = collections.Counter(named.values())
     for guid in sorted(first.names.keys() & second.names.keys()):
@@ -249,10 +251,10 @@ class _Cables:
         return cls(seen, tuple(unread), names, links)
 
 
-def _unlike(node: str, what: str, before: str, after: str) -> list[Difference]:
+def _compare_words(node: str, what: str, before: str, after: str) -> list[RunDifference]:
     """Return the changes between two words. What is not known in both runs is not compared, and so not the same."""
     if before == after and before not in ("seen", "not looked at"):
-        return [Difference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
+        return [RunDifference(node, what, cut(before, _MOST_TEXT), f"{cut(after, _MOST_TEXT)} (not compared)")]
     return _changed(node, what, before, after)
 
 
@@ -268,7 +270,7 @@ def _text(data: typing.Any) -> str:
     return json.dumps(data, sort_keys=True) if isinstance(data, (dict, bool)) else str(data)
 
 
-def _by_subject(record: typing.Optional[Record]) -> dict[str, str]:
+def _group_by_subject(record: typing.Optional[Record]) -> dict[str, str]:
     found: dict[str, list[str]] = {}
     for item in record.judged if record else ():
         found.setdefault(f"{item.finding.check} on {item.finding.subject}", []).append(_status(item))
@@ -280,9 +282,9 @@ def _status(item: Judged) -> str:
     return f"{item.finding.status}, waived" if label(item) == "waived" else item.finding.status
 
 
-def _changed(node: str, what: str, before: str, after: str) -> list[Difference]:
+def _changed(node: str, what: str, before: str, after: str) -> list[RunDifference]:
     return (
         []
         if before == after
-        else [Difference(node, cut(what, _MOST_WHAT), cut(before, _MOST_TEXT), cut(after, _MOST_TEXT))]
+        else [RunDifference(node, cut(what, _MOST_WHAT), cut(before, _MOST_TEXT), cut(after, _MOST_TEXT))]
     )

@@ -14,7 +14,7 @@ import typing
 
 from .._model.errors import RdmaError
 from .._model.escape import label_names, label_value
-from .exhibits import Undrawable, collective_figures
+from .exhibits import Undrawable, list_collective_figures
 from .text import short
 from .verdict import Report
 
@@ -133,7 +133,7 @@ def _collectives(report: Report) -> Samples:
     """Return the slowest and the fastest group of each step of each collective; nothing where the stage has no facts
     that load."""
     try:
-        found = collective_figures(report.records.get("collectives"), report.seen)
+        found = list_collective_figures(report.records.get("collectives"), report.seen)
     except (RdmaError, Undrawable):
         return []
     groups: dict[tuple[str, str], list[float]] = {}

@@ -15,7 +15,7 @@ from .._model.intent import Fabric
 from .._model.measuring import NAMESPACE, PREPARE
 from .._observe.apply import FIELD_MANAGER, Outcome, existing, ours, remove
 from .._observe.kubernetes import ApiError, Cluster, Resource, kind_of
-from .._render.admission import account, objects
+from .._render.admission import render_account, render_objects
 from .._render.names import MANAGED_BY, owner
 
 #: kinds that are taken back after the others
@@ -74,7 +74,7 @@ def _wanted(
     if _of_others(cluster, {"kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": NAMESPACE}}):
         return ()
     if not openshift:
-        return (account(NAMESPACE, {**MANAGED_BY, **owner(run)}),)
+        return (render_account(NAMESPACE, {**MANAGED_BY, **owner(run)}),)
     if not own:
         seen = (
             f"the namespace {NAMESPACE} was prepared, and has no ServiceAccount {ACCOUNT} of an admin: a run binds"
@@ -85,7 +85,7 @@ def _wanted(
             f" makes it: kubectl delete ns {NAMESPACE}"
         )
         raise RdmaError(f"{seen} made the namespace", remedy)
-    made = objects([NAMESPACE], any(fabric.pods.mount_infiniband for fabric in bare), run)
+    made = render_objects([NAMESPACE], any(fabric.pods.mount_infiniband for fabric in bare), run)
     # constraints that an admin has made are used: our label would have them removed
     return made[1:] if _of_others(cluster, made[0]) else made
 
@@ -122,7 +122,7 @@ def take_back(cluster: Cluster, namespaces: typing.Iterable[str], check_mode: bo
             if item is not None and ours(item)
         ]
 
-    made = tuple(reversed(objects([NAMESPACE, *namespaces])))
+    made = tuple(reversed(render_objects([NAMESPACE, *namespaces])))
     found = left(item for item in made if item["kind"] in _LAST)
     rest = left(item for item in made if item["kind"] not in _LAST) if found else []
     return tuple(remove(cluster, item, check_mode) for item in (*rest, *found))

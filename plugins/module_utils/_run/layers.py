@@ -12,19 +12,19 @@ import itertools
 import typing
 
 from .._model.bandwidth import LayerEnd, LayerName, LayerStep, PairLayers, PairResult, RdmaPod
-from .._model.errors import RdmaError, unforeseen
+from .._model.errors import RdmaError, wrap_unforeseen
 from .._model.intent import Fabric
 from .._model.observers import ObserversFacts
 from .._observe.kubernetes import Clock, Cluster, Shell
 from .._parse.kubernetes.core import internal_address
 from .._parse.kubernetes.resource import Resource, name_of
 from .._parse.pods import perftest
-from .._parse.pods.host import Host, host, throttled
+from .._parse.pods.host import PodHost, parse_host, parse_throttled
 from .._render import commands
 from .._schedule.layers import MOST_PAIRS
-from .._schedule.measurements import queue_pairs
+from .._schedule.measurements import count_queue_pairs
 from .._schedule.wider import widened, wider
-from .client_server import both, failure_of, line_of
+from .client_server import find_failure, line_of, run_pair
 from .observer_of import observer_of
 from .pods import PROBE_LIMIT, Plan, Pods, Say
 
@@ -45,7 +45,7 @@ class _OnHost:
 
     node: str
     pf: str
-    seen: Host
+    seen: PodHost
 
 
 class _NoStep(RdmaError):
@@ -56,7 +56,7 @@ class _NoStep(RdmaError):
         self.why, self.absent = why, absent
 
 
-class Layers:
+class LayerTests:
     """The layers of the pairs of one fabric, whose pods still run."""
 
     def __init__(
@@ -126,7 +126,7 @@ class Layers:
                 steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=str(error)[:300]))
             except Exception as error:
                 # nobody foresaw what its ends printed: the other layers and pairs are still to be measured
-                why = str(unforeseen(error, f"layer {layer}"))[:300]
+                why = str(wrap_unforeseen(error, f"layer {layer}"))[:300]
                 steps.append(LayerStep(layer, LayerEnd(client.node), LayerEnd(server.node), why=why))
             said = steps[-1]
             figure = f"{said.average_gbps:.4f} Gb/s" if said.average_gbps is not None else said.why
@@ -161,13 +161,15 @@ class Layers:
         if key in self._hosts and self._shells[key].open:
             return self._hosts[key]
         namespace, observer = observer_of(self._observers, pod.node)
-        shell = self._cluster.shell(namespace, observer.pod, observer.container, commands.host_shell(pf), self._clock)
+        shell = self._cluster.shell(
+            namespace, observer.pod, observer.container, commands.render_host_shell(pf), self._clock
+        )
         self._shells[key] = shell
         greeting = shell.wait(PROBE_LIMIT)
-        failure = failure_of(greeting)
+        failure = find_failure(greeting)
         if failure is not None:
             raise _NoStep(f"no look at {pod.node} through its observer: {failure.evidence}")
-        seen = host(greeting.output, pf)
+        seen = parse_host(greeting.output, pf)
         lacks = [tool for tool in ("timeout", "stdbuf", "ib_write_bw") if tool in seen.probe.missing]
         if lacks:
             raise _NoStep(f"the image of the observers has no {', '.join(lacks)}")
@@ -221,7 +223,7 @@ class Layers:
 
     def _queue_pairs(self, fabric: Fabric, *nodes: str) -> int:
         """Return the same in each layer, by the ports of the pods on these nodes."""
-        return queue_pairs(
+        return count_queue_pairs(
             fabric, [pod.rate_gbps for pod in self._pods.values() if pod.node in nodes and not pod.error]
         )
 
@@ -292,7 +294,7 @@ class Layers:
         return dataclasses.replace(end, max_tx_rate=own.max_tx_rate, vlan_qos=own.vlan_qos)
 
     def _throttled(self, pod: RdmaPod) -> typing.Optional[int]:
-        return throttled(self._ask(pod, commands.CPU_STAT))
+        return parse_throttled(self._ask(pod, commands.CPU_STAT))
 
     def _ask(self, pod: RdmaPod, command: commands.Command) -> str:
         """Return the output of a command in a pod; empty where it does not run."""
@@ -319,7 +321,7 @@ class Layers:
         here: tuple[typing.Callable[[], Shell], commands.Command],
     ) -> LayerStep:
         """Return the step with its figure, or with why it has none."""
-        ran, failure = both(there, here, commands.BANDWIDTH_SERVER_UP, self._fabric.pods.limit_seconds, True)
+        ran, failure = run_pair(there, here, commands.BANDWIDTH_SERVER_UP, self._fabric.pods.limit_seconds, True)
         if ran is not None:
             step = dataclasses.replace(step, commands=(line_of(ran),))
         if ran is None or failure is not None:

@@ -32,7 +32,7 @@ from .._model.lease import (
     decide,
     describe,
     remaining,
-    taken,
+    take_lease,
 )
 from .._observe import process
 from .._observe.kubernetes import ApiError, Clock, Cluster
@@ -277,7 +277,7 @@ class Keeper:
 
     def _write(self, lease: typing.Optional[Lease], now: typing.Optional[datetime.datetime], seconds: int) -> None:
         moment = now or datetime.datetime.now(datetime.timezone.utc)
-        wanted = render.lease(taken(lease, self._me, moment, seconds, self._doing))
+        wanted = render.render_lease(take_lease(lease, self._me, moment, seconds, self._doing))
         (self._cluster.create if lease is None else self._cluster.replace)(wanted)
 
 

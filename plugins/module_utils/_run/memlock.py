@@ -19,7 +19,7 @@ from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes.pod_state import state_of_pod
 from .._parse.node.memlock import MemlockError
 from .._parse.node.memlock import parse as parse_log
-from .._render.memlock import memlock_pod
+from .._render.memlock import render_memlock_pod
 from .pods import lacking, workers
 
 #: seconds between two looks; of the log that are read, longer than any pod of ours lives; that the removal may take
@@ -30,7 +30,7 @@ PARALLEL = 32
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
+class MemlockTask:
     """:ivar limit: seconds until all pods must have ended
     :ivar run: who owns the pods
     :ivar refused: fabrics on which no pod may be made, by name
@@ -48,7 +48,9 @@ class Task:
 class Prover:
     """One run."""
 
-    def __init__(self, cluster: Cluster, task: Task, clock: Clock, pause: typing.Callable[[float], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, task: MemlockTask, clock: Clock, pause: typing.Callable[[float], None]
+    ) -> None:
         self._cluster = cluster
         self._task = task
         self._clock = clock
@@ -76,7 +78,7 @@ class Prover:
                     if name not in known or known[name].allocatable.get(wanted, 0) < 1:
                         proofs[key] = MemlockProof(fabric.name, name, error=lacking(wanted, name, known))
                         continue
-                    made = memlock_pod(fabric, self._task.cluster, name, self._task.memlock, self._task.run)
+                    made = render_memlock_pod(fabric, self._task.cluster, name, self._task.memlock, self._task.run)
                     pods[key] = made
                     refusal = self._create(made)
                     if refusal:

@@ -14,7 +14,7 @@ import collections
 import dataclasses
 import typing
 
-from .._check.controllers.sriov_operator import machine_pool_of
+from .._check.controllers.sriov_operator import find_machine_pool
 from .._model.errors import RdmaError
 from .._model.intent import ClusterIntent
 from .._model.lease import LeaseLost
@@ -23,15 +23,15 @@ from .._observe import many
 from .._observe.kubernetes import ApiError, Clock, Resource
 from .._observe.kubernetes import Cluster as Api
 from .._observe.patience import PatientCluster
-from .._plan.node_roll import action_of, line, plan, turn
+from .._plan.node_roll import choose_action, line, plan, turn
 from .health_checks import HealthChecks
 from .node_sources import Source, Sources
-from .node_turn import USUAL, Going, Limits, Power, Say, Turns, not_taken
-from .pool_reboot import PoolReboot, Work, rebooted_by
-from .roll_cluster import Reader
+from .node_turn import USUAL, Going, NodeTurns, PowerControl, RollLimits, Say, not_taken
+from .pool_reboot import PoolReboot, Work, describe_reboot
+from .roll_cluster import RollClusterReader
 
 
-class Roller:
+class NodeRoller:
     """Rolls the nodes of one cluster.
 
     :param stop: whether to end before the next node
@@ -42,12 +42,12 @@ class Roller:
         self,
         cluster: Api,
         sources: typing.Sequence[Source],
-        power: Power,
+        power: PowerControl,
         clock: Clock,
         pause: typing.Callable[[float], None],
         say: Say,
         stop: typing.Callable[[], bool] = lambda: False,
-        limits: Limits = USUAL,
+        limits: RollLimits = USUAL,
         hosts: typing.Sequence[Resource] = (),
     ) -> None:
         self._going = Going(pause)
@@ -61,8 +61,8 @@ class Roller:
             limits,
             tuple(hosts),
         )
-        self._reader = Reader(self._cluster, self._checks, self._hosts)
-        self._turns = Turns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
+        self._reader = RollClusterReader(self._cluster, self._checks, self._hosts)
+        self._turns = NodeTurns(self._cluster, self._reader, self._sources, power, self._going, clock, say, limits)
 
     def plan(self, nodes: typing.Iterable[str], intent: ClusterIntent) -> RollPlan:
         """Plan the next steps of the roll.
@@ -75,7 +75,7 @@ class Roller:
         pooled = {
             node.name
             for node in cluster.nodes
-            if node.machine_config or machine_pool_of(node, cluster.machine_pools) is not None
+            if node.machine_config or find_machine_pool(node, cluster.machine_pools) is not None
         }
         marks = ((node, cluster.marks.get(node.name)) for node in cluster.nodes)
         ridden = {
@@ -87,7 +87,7 @@ class Roller:
         seen = self._sources.look(inventory)
         # a reset that nobody could order is told before anything is touched
         for node, told in self._power.prove(
-            [node for node, one in seen.items() if action_of(one.differences) in ("reboot", "power_cycle")]
+            [node for node, one in seen.items() if choose_action(one.differences) in ("reboot", "power_cycle")]
         ).items():
             seen[node] += told
         return plan(seen, cluster, intent, inventory)
@@ -169,7 +169,7 @@ class Roller:
                 )
             for step in (step for step, boot in also.items() if self._turns.boot_id(step.node) != boot):
                 found[step.node] = dataclasses.replace(
-                    found[step.node], did=(*found[step.node].did, rebooted_by(step.also))
+                    found[step.node], did=(*found[step.node].did, describe_reboot(step.also))
                 )
             failed = [step.node for step in wave if found[step.node].state == "failed"]
             stopped = f"The roll ended at {', '.join(failed)}" if failed else ""

@@ -11,18 +11,18 @@ import functools
 import threading
 import typing
 
-from .._check.bandwidth.addresses import announced_twice, why_outside
+from .._check.bandwidth.addresses import find_announced_twice, why_outside
 from .._check.controllers.image_pull import names_cause
 from .._check.network.wait.sriov import GRACE
 from .._model.bandwidth import RdmaPod
 from .._model.boundary.form import shown
-from .._model.errors import unforeseen
+from .._model.errors import wrap_unforeseen
 from .._model.intent import ClusterIntent, Fabric
 from .._model.kubernetes import ClusterNode, CommandResult
 from .._model.measuring import NAMESPACE, Refusal
 from .._model.operand import OperandError, operand
 from .._model.profiles import carries_rdma, resource_of
-from .._model.profiles import rails as fabric_rails
+from .._model.profiles import list_rails as fabric_rails
 from .._model.text import both_ends, folded
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource, Shell
 from .._parse.kubernetes import core as kubernetes
@@ -36,7 +36,7 @@ from .._plan.observed import Rails
 from .._render import commands
 from .._render.names import FABRIC_LABEL, MANAGED_BY, RUN_LABEL
 from .._render.pods import CONTAINER, LIFETIME_SECONDS, pod
-from .client_server import failure_of
+from .client_server import find_failure
 from .finalizers import take_off
 from .watch import Change, WatchFeed
 
@@ -150,7 +150,7 @@ def _lost(item: Resource, dropped: bool) -> str:
         return _DELETED if dropped else _unready(state_of_pod(item))
     except Exception as error:
         # one thread hears of all pods, and the kubelet of one node wrote this
-        return str(unforeseen(error, "the status of the pod"))
+        return str(wrap_unforeseen(error, "the status of the pod"))
 
 
 def _node_of(item: Resource) -> str:
@@ -353,7 +353,7 @@ class Pods:
             for item in made:
                 held[item.node].append(looked[item.name][0] if item.name in looked else item)
         # whose it is cannot be told, and what goes to it would be measured as if it went to the other
-        told = announced_twice(item for pods in held.values() for item in pods)
+        told = find_announced_twice(item for pods in held.values() for item in pods)
         for name, pods in held.items():
             held[name] = [
                 dataclasses.replace(item, error=told[item.name], cause="address") if item.name in told else item
@@ -514,7 +514,7 @@ class Pods:
                         except Exception as error:
                             # the kubelet of one node wrote it
                             done[item.name] = (
-                                dataclasses.replace(item, error=str(unforeseen(error, "the status of the pod"))),
+                                dataclasses.replace(item, error=str(wrap_unforeseen(error, "the status of the pod"))),
                                 {},
                             )
                         if spent is not None:
@@ -619,7 +619,7 @@ class Pods:
         try:
             item = self._look(fabric, item, found)
         except Exception as error:
-            item = dataclasses.replace(item, error=str(unforeseen(error, "the look into the pod")))
+            item = dataclasses.replace(item, error=str(wrap_unforeseen(error, "the look into the pod")))
         return item, self._clock() - begun
 
     def _look(self, fabric: Fabric, item: RdmaPod, found: Resource) -> RdmaPod:
@@ -639,7 +639,7 @@ class Pods:
             greeting = self._greeting(item, pci or "")
         except (ResourceError, ApiError, OperandError) as error:
             return dataclasses.replace(item, error=str(error))
-        failure = failure_of(greeting)
+        failure = find_failure(greeting)
         if failure is not None:
             failure = self.fate(item) or failure
             silent = failure.kind == "hang"
@@ -690,7 +690,7 @@ class Pods:
         for left in reversed(range(_LOOKS)):
             try:
                 greeting = self.shell(item, pci).wait(self._look_seconds)
-                failure = failure_of(greeting)
+                failure = find_failure(greeting)
                 if not left or failure is None or failure.kind != "exec_lost":
                     break
             except ApiError as error:
@@ -738,7 +738,7 @@ class Pods:
         shell = self._shells.get(item.name)
         if shell is None or not shell.open:
             shell = self._shells[item.name] = self._cluster.shell(
-                item.namespace, item.name, CONTAINER, commands.shell(pci), self._clock
+                item.namespace, item.name, CONTAINER, commands.render_shell(pci), self._clock
             )
         return shell
 

@@ -18,12 +18,12 @@ from .._model.errors import RdmaError
 from .._model.host import Roll
 from .._model.kubernetes import ClusterNode
 from .._model.lease import LeaseLost
-from .._model.node_roll import Difference, Mark, NodeOutcome, NodeStep
+from .._model.node_roll import Mark, NodeDifference, NodeOutcome, NodeStep
 from .._observe import machines, many
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .drain import NodeFailed
 from .machine_config_roll import RENDER
-from .machine_config_roll import Roller as Pools
+from .machine_config_roll import PoolRoller as Pools
 
 #: nodes that are worked on at the same time
 _PARALLEL = 32
@@ -43,11 +43,11 @@ class Work(typing.NamedTuple):
     node: typing.Callable[[str], tuple[ClusterNode, typing.Optional[Mark]]]
     mark: typing.Callable[..., None]
     set: typing.Callable[[str], list[str]]
-    hidden: typing.Callable[[str], tuple[Difference, ...]]
+    hidden: typing.Callable[[str], tuple[NodeDifference, ...]]
     end: typing.Callable[[NodeStep, Mark, list[str]], bool]
 
 
-def rebooted_by(pool: str) -> str:
+def describe_reboot(pool: str) -> str:
     """Describe what was done to a node."""
     return f"reset by the machine config operator (MachineConfigPool {pool})"
 
@@ -237,7 +237,7 @@ class PoolReboot:
             self._why = "; ".join(filter(None, (self._why, str(error))))
         self._released = False
         try:
-            self._wanted = {pool.name: pool.wanted_config for pool in machines.machine_pools(self._cluster)}
+            self._wanted = {pool.name: pool.wanted_config for pool in machines.read_machine_pools(self._cluster)}
         except ApiError as error:
             self._why = self._why or error.text
 
@@ -263,7 +263,7 @@ class PoolReboot:
                 _WAIT,
             )
         if rebooted:
-            did.append(rebooted_by(step.pool))
+            did.append(describe_reboot(step.pool))
         elif step.differences:
             self._work.mark(step.node, None)
             told = (

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import typing
 
-from .._check.controllers.node_tuning import Looked, parent, refused_by, setting_of
+from .._check.controllers.node_tuning import TuningState, explain_refusal, find_setting, parent
 from .._model.intent import Intent
 from .._model.kubernetes import ClusterNode
 from .._model.node_tuning import GROUP, NAMESPACE, TUNED, NodeSetting, Settings, TuningSet
@@ -19,7 +19,7 @@ from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import core, node_tuning
 from .._parse.kubernetes.foreign import is_made_pod
 from .._parse.kubernetes.resource import name_of
-from .._render.tuned import data, tuned
+from .._render.tuned import data, render_tuned
 
 PAUSE_SECONDS = 2.0
 Say = typing.Callable[[str], None]
@@ -55,7 +55,7 @@ class TuningSetter:
             return TuningSet("kernel_settings"), (), ()
         there = {name_of(item): core.node(item) for item in self._cluster.list("Node").items}
         taking_part = [there[name] for name in self._nodes if name in there]
-        wanted = tuned(settings, self._selector, self._intent.cluster.host.machine_role, parent(taking_part))
+        wanted = render_tuned(settings, self._selector, self._intent.cluster.host.machine_role, parent(taking_part))
         why, remedy = self._refusal(wanted, taking_part)
         if why:
             return TuningSet("tuned", refusal=why, remedy=remedy), (), ()
@@ -94,15 +94,15 @@ class TuningSetter:
             if not error.absent:
                 raise
             profiles = {}
-        return refused_by(profiles, nodes)
+        return explain_refusal(profiles, nodes)
 
     def _stand(self, text: str, seconds: float) -> dict[str, NodeSetting]:
         seen = self._look()
-        return {name: setting_of(name, text, self._selector, seen, seconds) for name in self._nodes}
+        return {name: find_setting(name, text, self._selector, seen, seconds) for name in self._nodes}
 
-    def _look(self) -> Looked:
+    def _look(self) -> TuningState:
         tuneds = self._cluster.list("Tuned", NAMESPACE).items
-        return Looked(
+        return TuningState(
             {name_of(item): core.node(item) for item in self._cluster.list("Node").items},
             {name_of(item): node_tuning.node_profile(item) for item in self._cluster.list("Profile", NAMESPACE).items},
             tuple(

@@ -7,8 +7,8 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.network.wait.memory import ReadinessCache
-from .._check.network.wait.sriov import Patience, judge, judge_release
+from .._check.network.wait.readiness_cache import ReadinessCache
+from .._check.network.wait.sriov import SuspectTimer, judge, judge_release
 from .._check.network.wait.state import ClusterState, Judgement, NodeHistory, Target
 from .._model.wait import SyncFacts, SyncNode
 from .._observe.kubernetes import ApiError, Choice, Clock, Cluster, Resource
@@ -58,7 +58,7 @@ ROLLED_SECONDS = 45.0
 LOOK_SECONDS = 30.0
 
 
-def kinds_of(targets: typing.Iterable[Target]) -> tuple[str, ...]:
+def list_kinds(targets: typing.Iterable[Target]) -> tuple[str, ...]:
     """Return the kinds that must be watched for these targets."""
     targets = tuple(targets)
     reporting = {what.partition(" ")[0] for target in targets for what in (*target.objects, target.pool) if what}
@@ -109,7 +109,7 @@ def take(world: ClusterState, change: Change) -> ClusterState:
         elif kind != "Pod" or after.get(key, ("",))[0] == name_of(item):
             after.pop(key, None)
     changed[_FIELDS.get(kind, "reports")] = after if kind in _FIELDS else {**world.reports, kind: after}
-    return dataclasses.replace(world, **changed, histories=_histories(world, kind, news))
+    return dataclasses.replace(world, **changed, histories=_collect_histories(world, kind, news))
 
 
 def gathered(news: typing.Iterable[Change]) -> typing.Iterator[Change]:
@@ -156,7 +156,7 @@ def _key(kind: str, item: Resource) -> str:
     return name
 
 
-def _histories(
+def _collect_histories(
     world: ClusterState, kind: str, news: typing.Mapping[str, typing.Any]
 ) -> typing.Mapping[str, NodeHistory]:
     """Return the histories of the nodes, with the news of one kind."""
@@ -203,8 +203,12 @@ def wait(
     :param rolled: nodes booted a moment ago, so that what they show at the beginning proves nothing
     """
     start = clock()
-    world = ClusterState(unread=dict.fromkeys(kinds_of(targets), "no answer yet"))
-    patience, announced, diagnostics = Patience(grace), typing.cast(dict[tuple[str, str], str], {}), Diagnostics(feed)
+    world = ClusterState(unread=dict.fromkeys(list_kinds(targets), "no answer yet"))
+    patience, announced, diagnostics = (
+        SuspectTimer(grace),
+        typing.cast(dict[tuple[str, str], str], {}),
+        Diagnostics(feed),
+    )
     judges = ReadinessCache(targets)
     of_functions = {target.fabric for target in targets if target.functions and not release}
     timer = SteadyTimer(of_functions, ROLLED_SECONDS, 0.0) if rolled else SteadyTimer(of_functions, steady, steady)
@@ -334,7 +338,7 @@ def look(
     :raises ApiError: a kind cannot be read
     """
     world, only = ClusterState(), only_of(targets)
-    for kind in kinds_of(targets):
+    for kind in list_kinds(targets):
         try:
             items = cluster.list(kind, namespaces.get(kind, ""), SELECTORS.get(kind, ""), only=only.get(kind)).items
         except ApiError as error:

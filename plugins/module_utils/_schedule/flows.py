@@ -22,7 +22,7 @@ _FIRST_PORT = 0xC000
 PORT_OF_LABEL = frozenset(("mlx5_core", "ice", "hns3", "mana", "ionic"))
 
 
-def flow_label(rail: int, source: str, target: str, other: int = 0) -> int:
+def compute_flow_label(rail: int, source: str, target: str, other: int = 0) -> int:
     """Return the label of all tests from one node to another, so that each takes the way that the first one took. 0
     would be none.
 
@@ -31,7 +31,7 @@ def flow_label(rail: int, source: str, target: str, other: int = 0) -> int:
     return (zlib.crc32(f"{rail} {source} {target}{f' {other}' if other else ''}".encode()) & ((1 << _BITS) - 1)) or 1
 
 
-def udp_port(label: int) -> int:
+def compute_udp_port(label: int) -> int:
     """Return the UDP port that the kernel's drivers make of a label."""
     return _FIRST_PORT | ((label & 0x3FFF) ^ (label >> 14))
 

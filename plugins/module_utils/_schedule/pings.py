@@ -55,7 +55,7 @@ def plan(
         nodes = sorted(rail)
         # rails of one fabric mostly have the same nodes
         if len(nodes) not in partners:
-            partners[len(nodes)] = _partners(len(nodes), most_rounds)
+            partners[len(nodes)] = _choose_partners(len(nodes), most_rounds)
         lids = [rail[node].lid for node in nodes]
         further = (
             {node: [] for node in nodes}
@@ -81,7 +81,7 @@ def _further(nodes: typing.Iterable[str], pairs: typing.Iterable[Pair]) -> dict[
     return result
 
 
-def _partners(count: int, most_rounds: typing.Optional[int]) -> list[list[int]]:
+def _choose_partners(count: int, most_rounds: typing.Optional[int]) -> list[list[int]]:
     """Of each of so many ends, whom it meets, in the order of the rounds."""
     result: list[list[int]] = [[] for _end in range(count)]
     for pairs in rounds(range(count), most_rounds):

@@ -13,10 +13,13 @@ import random
 import typing
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.floor import Shape, expect
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import Figure, judge_inside
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.judge import (
+    CollectiveFigure,
+    judge_inside,
+)
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import FAIL
 from ansible_collections.linerate.rdma.plugins.module_utils._schedule.collectives import Climb, Test
-from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import Trial
+from ansible_collections.linerate.rdma.plugins.module_utils._schedule.halving import RailTrial
 
 #: Gb/s that stage bandwidth measured of each rail, and GB/s inside of a node [NVIDIA/nccl issue 2409, NVIDIA/nccl-tests
 #: issue 212]
@@ -114,11 +117,15 @@ class Outcome:
 def climb(fleet: CollectiveFleet) -> Outcome:
     """Run the steps of stage collectives, with its own floors, until there are no more tests."""
     made, rounds = Climb(fleet.leaves, range(fleet.rails), fleet.rails), 0
-    alone: dict[str, Figure] = {}
+    alone: dict[str, CollectiveFigure] = {}
     while tests := made.next():
         rounds += 1
         alone.update(
-            {test.nodes[0]: Figure(1 << 33, fleet.measure(test.nodes, ())) for test in tests if len(test.nodes) == 1}
+            {
+                test.nodes[0]: CollectiveFigure(1 << 33, fleet.measure(test.nodes, ()))
+                for test in tests
+                if len(test.nodes) == 1
+            }
         )
         inside = {item.subject for item in judge_inside(alone) if item.status == FAIL}
         made.take({test: _passes(fleet, test, inside) for test in tests})
@@ -140,7 +147,7 @@ def climb(fleet: CollectiveFleet) -> Outcome:
 def _passes(fleet: CollectiveFleet, test: Test, slow_inside: set[str]) -> bool:
     if len(test.nodes) == 1:
         return test.nodes[0] not in slow_inside
-    if isinstance(test, Trial):
+    if isinstance(test, RailTrial):
         return fleet.passes(test.nodes, (test.rail,))
     if test.kind == "two nodes":
         return fleet.passes_rail_by_rail(test.nodes)

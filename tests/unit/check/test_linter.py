@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.check import (
-    held,
     lint,
     lint_all,
+    read_held,
     remaining,
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
@@ -299,7 +299,7 @@ def test_before_the_first_report_nothing_is_held_against_the_policy() -> None:
         "rdma",
     }
     assert {finding.check for finding in findings if finding.status == "pass"} == {"network.lint_policy"}
-    assert held({"storage": findings}, ()) == {}
+    assert read_held({"storage": findings}, ()) == {}
 
 
 def bad(findings: tuple[Finding, ...]) -> dict[tuple[str, str], Finding]:
@@ -440,13 +440,13 @@ def test_a_failure_holds_the_fabric_back_and_a_waiver_lets_it_go() -> None:
         "storage": lint(FABRIC, (changed(STORAGE, vfs_count=8),), WORLD, ("w1",)),
         "other": lint(FABRIC, (STORAGE,), WORLD, ("w1",)),
     }
-    assert held(findings, ()) == {
+    assert read_held(findings, ()) == {
         "storage": (
             "1 findings of the linter, the first: storage w1 eth1: numVfs(8) in CR storage exceed the maximum allowed"
             " value(7) interface(eth1)"
         )
     }
-    assert held(findings, (Waiver("network.lint_*", "the webhook decides", "storage*"),)) == {}
+    assert read_held(findings, (Waiver("network.lint_*", "the webhook decides", "storage*"),)) == {}
 
 
 def test_policies_that_come_together_are_judged_together() -> None:
@@ -456,7 +456,7 @@ def test_policies_that_come_together_are_judged_together() -> None:
         ("other", changed(STORAGE, name="other", root_devices=(IGB.address,))),
     ]
     findings = lint_all((FABRIC, other), policies, WORLD, ("w1",))
-    assert set(held(findings, ())) == {"storage", "other"}
+    assert set(read_held(findings, ())) == {"storage", "other"}
     assert lint_all((FABRIC,), [], WORLD, ("w1",)) == {"storage": ()}
 
 
@@ -515,7 +515,7 @@ def test_a_fabric_is_not_held_back_for_the_policy_of_another() -> None:
     other = dataclasses.replace(FABRIC, name="other", resource_name="other")
     policies = [("storage", STORAGE), ("other", changed(BROADCOM, name="other", rdma=False, vfs_count=9))]
     findings = lint_all((FABRIC, other), policies, WORLD, ("w1",))
-    assert set(held(findings, ())) == {"other"}
+    assert set(read_held(findings, ())) == {"other"}
     assert {item.status for item in findings["storage"]} == {"pass"}
 
 

@@ -23,7 +23,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes im
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.pod_exec import Limits
 from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import MIB, MOST_ANSWER
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import heard, without_junk
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -98,7 +98,7 @@ def test_lines_without_json_are_cut(line: str) -> None:
     assert without_junk(line * 9000 + '\n{"a": 1}') == '{"a": 1}'
 
 
-class Flood(Observer):
+class Flood(ObserverAction):
     """An observer on a node that prints ``size`` bytes."""
 
     MODULE = "linerate.rdma.node_info"

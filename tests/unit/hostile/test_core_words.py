@@ -124,7 +124,7 @@ def test_no_answer_has_a_key_of_core(answer: typing.Any, kept: typing.Any) -> No
 
 
 def test_a_connection_that_is_lost_at_the_end_leaves_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_outside, "why_not_asked", lambda _node: "")
+    monkeypatch.setattr(_outside, "explain_why_not_asked", lambda _node: "")
     connection = types.SimpleNamespace(exec_command=lambda *_arguments: (0, b"", b""))
     action = types.SimpleNamespace(_connection=connection, _parse_returned_data=None, _task=None)
     with cleaning_up(action, "worker-1"):

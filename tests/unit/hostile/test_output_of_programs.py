@@ -17,7 +17,7 @@ import typing
 import pytest
 
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
-from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import Chart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.operators import OperatorChart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe import command, helm, yaml_documents
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.yaml_documents import (
     MOST_CHART,
@@ -28,7 +28,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._parse.limits import
 from lab.processes import wait_until
 
 UTILS = "ansible_collections.linerate.rdma.plugins.module_utils"
-CHART = Chart("oci://registry.example/chart", "1", "ops", "release")
+CHART = OperatorChart("oci://registry.example/chart", "1", "ops", "release")
 #: texts of which many cost much, with the values in one of them; # stands for a number
 WORST = [
     pytest.param("- [a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a,a]\n", 20, id="lists"),
@@ -143,7 +143,7 @@ def test_an_endless_chart_is_an_error_of_its_own_with_what_to_do(tmp_path: pathl
         'case "$*" in *good*) echo "{kind: Pod, spec: {containers: [{image: r.example/i:1}]}}";; *) exec yes "#";;'
         " esac",
     )
-    seen = helm.look_at_charts(path, {"bad": (CHART, {}), "good": (Chart("good", "1", "ops", "release"), {})})
+    seen = helm.look_at_charts(path, {"bad": (CHART, {}), "good": (OperatorChart("good", "1", "ops", "release"), {})})
     assert seen["good"].error == "" and [image.name for image in seen["good"].images] == ["r.example/i:1"]
     error = seen["bad"].error
     assert f"helm template release {CHART.reference}" in error and f"printed more than {MOST_CHART} bytes" in error

@@ -22,7 +22,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from ansible_collections.linerate.rdma.plugins.action.on_node import MOST_BYTES
 from ansible_collections.linerate.rdma.plugins.callback.stages import CallbackModule
-from ansible_collections.linerate.rdma.plugins.module_utils._again import again
+from ansible_collections.linerate.rdma.plugins.module_utils._again import rejudge_run
 from ansible_collections.linerate.rdma.plugins.module_utils._cluster import progress
 from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
@@ -161,7 +161,7 @@ def test_a_report_that_was_judged_again_is_valid_openmetrics_and_no_version_make
     }
     (folder / "run.json").write_text(json.dumps(start), encoding="utf-8")
     (folder / "facts" / "hcas" / "node-1.json").unlink()
-    answer = again(str(folder), str(tmp_path / "judged"), {}, "2.19.0")
+    answer = rejudge_run(str(folder), str(tmp_path / "judged"), {}, "2.19.0")
     text = (tmp_path / "judged" / "report.prom").read_text(encoding="utf-8")
     found = samples(text)
     assert not answer["green"] and found["linerate_rdma_green"] == [({}, 0.0)]

@@ -28,7 +28,7 @@ import yaml
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction
-from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import Observer
+from ansible_collections.linerate.rdma.plugins.plugin_utils._observer import ObserverAction
 from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import without_effects
 
 pytestmark = pytest.mark.processes
@@ -453,7 +453,7 @@ def test_what_runs_on_nodes_is_marked_and_sets_no_variable(path: pathlib.Path) -
             action = importlib.import_module(
                 f"ansible_collections.linerate.rdma.plugins.action.{name.rpartition('.')[2]}"
             ).ActionModule
-            assert name == "linerate.rdma.on_node" or issubclass(action, (Observer, ControllerAction)), (
+            assert name == "linerate.rdma.on_node" or issubclass(action, (ObserverAction, ControllerAction)), (
                 f"{task['name']}: {name} does not mark a lost connection"
             )
 

@@ -15,7 +15,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives i
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.causes import UsedHca
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.check import Facts, check
 from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.course import learn_gpus
-from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.ground import Ground
+from ansible_collections.linerate.rdma.plugins.module_utils._check.collectives.hardware import NodesHardware
 from ansible_collections.linerate.rdma.plugins.module_utils._model.bandwidth import BandwidthFacts, PairResult
 from ansible_collections.linerate.rdma.plugins.module_utils._model.collectives import MOST_HCAS, CollectivesFacts
 from ansible_collections.linerate.rdma.plugins.module_utils._model.fabric import Place
@@ -163,7 +163,7 @@ def test_a_node_whose_leaf_is_not_known_takes_the_steps_by_leaves_from_no_other_
         for node, leaf in leaves.items()
         for rail, device in enumerate(DEVICES)
     }
-    monkeypatch.setattr(collectives_check, "places", lambda membership, topologies: seen)
+    monkeypatch.setattr(collectives_check, "collect_places", lambda membership, topologies: seen)
     facts, _lines, findings = run(NcclApi(nodes))
     by_leaves = [run.nodes for run in facts.runs if run.kind in ("a leaf", "across leaves")]
     assert (
@@ -196,7 +196,7 @@ def test_a_slow_port_whose_leaf_is_not_known_is_named_alone(monkeypatch: pytest.
             if node != "h"
         },
     }
-    monkeypatch.setattr(collectives_check, "places", lambda membership, topologies: both)
+    monkeypatch.setattr(collectives_check, "collect_places", lambda membership, topologies: both)
     api = NcclApi(nodes)
     api.slow = {("h", 1)}
     facts, _lines, findings = run(api)
@@ -559,7 +559,9 @@ def test_a_host_has_one_voice_for_the_gpu_of_a_rail() -> None:
     assert kept is not None
     log = kept.restore()
     hosts = {node: host_name(node) for node in api.nodes}
-    ground = Ground(hosts, {pod.node: {hca.device: UsedHca(hca.rail) for hca in pod.hcas} for pod in facts.pods}, {})
+    ground = NodesHardware(
+        hosts, {pod.node: {hca.device: UsedHca(hca.rail) for hca in pod.hcas} for pod in facts.pods}, {}
+    )
     (job,) = log.communicators
 
     def of_rail(rail: int, gpu: int, name: str, hosts_: typing.Container[str]) -> NcclCommunicator:

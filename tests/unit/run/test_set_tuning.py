@@ -18,7 +18,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.node_tuning i
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.apply import Outcome
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, path_of
-from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import settings
+from ansible_collections.linerate.rdma.plugins.module_utils._plan.tuning_settings import collect_settings
 from ansible_collections.linerate.rdma.plugins.module_utils._run.set_tuning import TuningSetter
 
 from ..fake_api import FakeApi
@@ -124,7 +124,7 @@ def run(
     said: list[str] = []
     intent = intent_of(**tuning)
     setter = TuningSetter(world.client(world.url), intent, nodes, lambda: world.now, world.pause, said.append)
-    return (*setter.run(settings(intent), check_mode, limit), said)
+    return (*setter.run(collect_settings(intent), check_mode, limit), said)
 
 
 def writes(world: World) -> list[str]:

@@ -17,7 +17,7 @@ from ..._model.hca import NodeHcas, Port
 from ..._model.intent import Fabric
 from ..._model.profiles import carries_rdma
 from ..._schedule.wider import wider
-from ..fleet.line_rates import HcaRates, LineRates, most_of_pcie
+from ..fleet.line_rates import HcaRates, LineRates, compute_most_of_pcie
 
 #: of a rate: clocks of processors, by which the tools measure time, are a little off
 CLOCKS = 1.01
@@ -37,7 +37,7 @@ class Limit(typing.NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Carried:
+class EndRate:
     """The rate that one end of a pair can carry.
 
     :ivar could: its link, its PCIe link and its share of both, where nothing is broken
@@ -70,7 +70,7 @@ class Best:
 Kind = tuple[typing.Optional[int], typing.Optional[float]]
 
 
-class Ground:
+class PairLimits:
     """The limits by which each pair of one fabric is judged.
 
     :ivar pods: the pod of each end
@@ -85,7 +85,7 @@ class Ground:
         nodes: typing.Optional[typing.Mapping[str, NodeHcas]] = None,
     ) -> None:
         self.fabric, self.pods, self.nodes = fabric, pods, nodes or {}
-        shares = shares_of(fabric, pods.values())
+        shares = compute_shares(fabric, pods.values())
         by_rail = {(node, found.rail): found for (node, _address), found in rates.items()}
         self._ends = {}
         for end, pod in pods.items():
@@ -93,10 +93,10 @@ class Ground:
             found = rates.get((pod.node, pod.physical_function or pod.pci or "")) or by_rail.get((pod.node, pod.rail))
             self._ends[end] = _carried(fabric, pod, found, shares)
 
-    def ends(self, pair: PairResult) -> list[Carried]:
+    def ends(self, pair: PairResult) -> list[EndRate]:
         """Of its client and its server."""
         return [
-            self._ends.get(end, Carried(unknown=f"{end[1]} has no pod")) for end in (pair.client_end, pair.server_end)
+            self._ends.get(end, EndRate(unknown=f"{end[1]} has no pod")) for end in (pair.client_end, pair.server_end)
         ]
 
     def ports(self, end: End) -> tuple[Port, ...]:
@@ -252,25 +252,25 @@ def _with_more(pair: PairResult) -> PairResult:
     )
 
 
-def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], shares: Shares) -> Carried:
+def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], shares: Shares) -> EndRate:
     if pod.error:
-        return Carried(unknown=f"{pod.node} has no pod")
+        return EndRate(unknown=f"{pod.node} has no pod")
     expected = fabric.line_rate.expected_gbps
     if found is None and expected is not None:
         found = HcaRates("", pod.rail, pod.rate_gbps, expected, "line_rate.expected_gbps")
     if found is None:
         unknown = f"what the link of {pod.node} could carry is not known: node_info shows no HCA for its pod"
         own = (Limit(pod.rate_gbps, f"port of {pod.node} {pod.rate_gbps:g}"),) if pod.rate_gbps else ()
-        return Carried((), unknown, own, pod.rate_gbps)
+        return EndRate((), unknown, own, pod.rate_gbps)
     address, hca = pod.physical_function or pod.pci or "", found.pcie
     rates = [rate for rate in (pod.rate_gbps, found.now, found.could) if rate is not None]
     most: tuple[Limit, ...] = (Limit(max(rates), f"port of {pod.node} {max(rates):g}"),) if rates else ()
     if pod.pcie_gbps is not None and hca is not None:
-        carried = most_of_pcie(pod.pcie_gbps, hca.payload)
+        carried = compute_most_of_pcie(pod.pcie_gbps, hca.payload)
         most += (Limit(carried, f"PCIe of {pod.node} {carried:.4g}"),)
     now = found.now if found.now is not None else pod.rate_gbps
     if found.could is None:
-        return Carried((), f"what the link of {pod.node} {found.hca} could carry is not known: {found.why}", most, now)
+        return EndRate((), f"what the link of {pod.node} {found.hca} could carry is not known: {found.why}", most, now)
     limits = [("port", found.data * found.could, address)]
     if hca is not None and hca.could is not None:
         limits.append(("PCIe", hca.could, _card(address)))
@@ -284,10 +284,10 @@ def _carried(fabric: Fabric, pod: RdmaPod, found: typing.Optional[HcaRates], sha
         could.append(
             Limit(fabric.network.max_tx_rate / 1000, f"network.max_tx_rate {fabric.network.max_tx_rate / 1000:g}")
         )
-    return Carried(tuple(could), "", most, now)
+    return EndRate(tuple(could), "", most, now)
 
 
-def shares_of(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> Shares:
+def compute_shares(fabric: Fabric, pods: typing.Iterable[RdmaPod]) -> Shares:
     """Return the shares by node, and port or card."""
     shares: dict[tuple[str, str], int] = collections.Counter()
     if fabric.bandwidth.rails == "parallel":

@@ -34,7 +34,7 @@ def is_control_plane(node: ClusterNode, nodes: typing.Iterable[ClusterNode]) -> 
     return _has_role(node) or (MICROK8S in node.labels and not any(map(_has_role, nodes)))
 
 
-def control_plane(nodes: typing.Sequence[ClusterNode]) -> tuple[ClusterNode, ...]:
+def list_control_plane(nodes: typing.Sequence[ClusterNode]) -> tuple[ClusterNode, ...]:
     """Return all such nodes."""
     return tuple(filter(_has_role, nodes)) or tuple(node for node in nodes if MICROK8S in node.labels)
 
@@ -43,7 +43,7 @@ def _has_role(node: ClusterNode) -> bool:
     return any(label in node.labels for label in LABELS)
 
 
-def keeps(
+def explain_why_kept(
     node: ClusterNode,
     nodes: typing.Sequence[ClusterNode],
     members: typing.Sequence[EtcdMember],
@@ -61,7 +61,7 @@ def keeps(
     """
     if not is_control_plane(node, nodes):
         return ""
-    control = control_plane(nodes)
+    control = list_control_plane(nodes)
     others = [other for other in control if other.name != node.name and other.name not in awaited]
     down = [other.name for other in others if not other.ready or other.unschedulable]
     if down:
@@ -98,12 +98,12 @@ def keeps(
     return ""
 
 
-def shape(nodes: typing.Sequence[ClusterNode], going: typing.Iterable[str]) -> tuple[str, ...]:
+def describe_shape(nodes: typing.Sequence[ClusterNode], going: typing.Iterable[str]) -> tuple[str, ...]:
     """Describe the effect of a reset on a cluster that has no control-plane node to spare.
 
     :param going: names of the nodes that are reset
     """
-    control = [node.name for node in control_plane(nodes)]
+    control = [node.name for node in list_control_plane(nodes)]
     mine = [name for name in going if name in control]
     if not mine:
         return ()

@@ -12,15 +12,15 @@ from ..._model.control_plane import EtcdMember, HealthCheck
 from ..._model.disruption import MachinePool, PoolPlan
 from ..._model.intent import ClusterIntent
 from ..._model.kubernetes import ClusterNode
-from .control_plane import is_control_plane, keeps
-from .health_checks import HOW, remediates, watching
+from .control_plane import explain_why_kept, is_control_plane
+from .health_checks import HOW, list_watching, remediates
 
 #: names of the MachineConfigPools of control-plane nodes
 _CONTROL = ("master", "control-plane")
 
 
 @dataclasses.dataclass(frozen=True)
-class Stand:
+class GateInputs:
     """The cluster, as far as it decides that.
 
     :ivar unread: kinds that could not be read, and why; ``etcd`` for the pods of etcd
@@ -63,7 +63,9 @@ class Room:
         )
 
 
-def room(stand: Stand, intent: ClusterIntent, inventory: typing.Container[str], going: typing.Container[str]) -> Room:
+def find_room(
+    stand: GateInputs, intent: ClusterIntent, inventory: typing.Container[str], going: typing.Container[str]
+) -> Room:
     """Return how many nodes may be away, and which ones are.
 
     :param going: names of those that go, which do not count as away
@@ -76,13 +78,13 @@ def room(stand: Stand, intent: ClusterIntent, inventory: typing.Container[str], 
     )
     away = (
         node.name
-        for node in counted(stand.nodes, inventory, intent)
+        for node in list_counted_nodes(stand.nodes, inventory, intent)
         if node.name not in going and (not node.ready or node.unschedulable)
     )
     return Room(most, limit, tuple(away))
 
 
-def counted(
+def list_counted_nodes(
     nodes: typing.Iterable[ClusterNode], inventory: typing.Container[str], intent: ClusterIntent
 ) -> tuple[ClusterNode, ...]:
     """Return the nodes of which max_unavailable says how many may be away: those of the inventory, and those that the
@@ -93,7 +95,7 @@ def counted(
 
 
 def stays(
-    node: ClusterNode, stand: Stand, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW
+    node: ClusterNode, stand: GateInputs, may_pause: bool, awaited: typing.Container[str] = (), how: str = HOW
 ) -> tuple[str, ...]:
     """Return why a node may not go down now, in words, each with what to do: etcd does not bear it, or a health check
     would remediate it.
@@ -102,11 +104,11 @@ def stays(
     :param awaited: nodes that are away by this roll, and come back before its turn
     :param how: what to do about a health check
     """
-    kept = keeps(node, stand.nodes, stand.etcd, stand.unread.get("etcd", ""), awaited)
+    kept = explain_why_kept(node, stand.nodes, stand.etcd, stand.unread.get("etcd", ""), awaited)
     return (*([kept] if kept else []), *remediates(node, stand.health_checks, stand.unread, may_pause, how))
 
 
-def too_many(pool: MachinePool, control: bool) -> str:
+def explain_too_many(pool: MachinePool, control: bool) -> str:
     """Return why a MachineConfigPool of control-plane nodes is not rolled: it lets more than one of them go at the same
     time.
 
@@ -124,7 +126,7 @@ def too_many(pool: MachinePool, control: bool) -> str:
 def closed(
     rolls: typing.Sequence[PoolPlan],
     drained: typing.Container[str],
-    stand: Stand,
+    stand: GateInputs,
     machine_pools: typing.Iterable[MachinePool],
     intent: ClusterIntent,
     inventory: typing.Container[str],
@@ -137,14 +139,14 @@ def closed(
     """
     known, pools = {node.name: node for node in stand.nodes}, {pool.name: pool for pool in machine_pools}
     going = {name for roll in rolls for name in roll.nodes}
-    found = [room(stand, intent, inventory, going).refusal] if going else []
+    found = [find_room(stand, intent, inventory, going).refusal] if going else []
     control: dict[bool, list[str]] = {True: [], False: []}
     for roll in rolls:
         rebooted = [known[name] for name in roll.nodes if name in known and name not in drained]
         mine = any(is_control_plane(node, stand.nodes) for node in rebooted)
         control[roll.machines] += [_label(roll)] if mine else []
         if roll.machines and roll.name in pools:
-            found.append(too_many(pools[roll.name], mine))
+            found.append(explain_too_many(pools[roll.name], mine))
         elif mine and roll.at_once != 1:
             found.append(
                 f"{_label(roll)} lets more than one control-plane node go at once ({roll.limit}). Give it a"
@@ -171,10 +173,10 @@ def closed(
     return tuple(dict.fromkeys(filter(None, found)))
 
 
-def pauses(rolls: typing.Iterable[PoolPlan], stand: Stand, intent: ClusterIntent) -> tuple[HealthCheck, ...]:
+def list_pauses(rolls: typing.Iterable[PoolPlan], stand: GateInputs, intent: ClusterIntent) -> tuple[HealthCheck, ...]:
     """Return the health checks that are paused while MachineConfigPools roll."""
     names = {name for roll in rolls if roll.machines for name in roll.nodes} if intent.pause_health_checks else set()
-    watchers = [watching(node, stand.health_checks) for node in stand.nodes if node.name in names]
+    watchers = [list_watching(node, stand.health_checks) for node in stand.nodes if node.name in names]
     return tuple(check for check in stand.health_checks if any(check in found for found in watchers))
 
 

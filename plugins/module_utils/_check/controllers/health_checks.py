@@ -48,7 +48,7 @@ def of_nodes(check: HealthCheck, nodes: typing.Iterable[ClusterNode]) -> HealthC
     )
 
 
-def watching(node: ClusterNode, checks: typing.Iterable[HealthCheck]) -> tuple[HealthCheck, ...]:
+def list_watching(node: ClusterNode, checks: typing.Iterable[HealthCheck]) -> tuple[HealthCheck, ...]:
     """Return those that would act on a node, or may: not those that somebody else has paused."""
     return tuple(check for check in checks if check.watches(node.name) and (check.ours or not check.paused))
 
@@ -75,7 +75,7 @@ def remediates(
                 " the kubeconfig the right to list it."
             ),
         )
-    found = watching(node, checks) if not allowed else ()
+    found = list_watching(node, checks) if not allowed else ()
     if not found:
         return ()
     names = ", ".join(map(str, found[:3]))

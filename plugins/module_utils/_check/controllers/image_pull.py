@@ -105,7 +105,7 @@ def names_cause(message: str) -> bool:
     return bool(message) and not message.startswith(("Error: ", "Back-off "))
 
 
-def kind_of(words: str) -> Kind:
+def find_kind(words: str) -> Kind:
     """Return the kind of failure that the words name. Where mirrors failed and then the source, that is what failed at
     the mirrors: a disconnected site has no other way."""
     _before, mirrored, rest = words.partition(_MIRRORS)
@@ -126,9 +126,9 @@ def explain(words: str, keys: Keys) -> tuple[str, str]:
 
     :param words: of the kubelet
     """
-    kind = kind_of(words)
+    kind = find_kind(words)
     cause = f"{_CAUSES[kind]} This is what its mirrors answered." if _MIRRORS in words else _CAUSES[kind]
-    return cause, _remedies(keys)[kind]
+    return cause, _collect_remedies(keys)[kind]
 
 
 _CAUSES: typing.Mapping[Kind, str] = {
@@ -151,7 +151,7 @@ _CAUSES: typing.Mapping[Kind, str] = {
 }
 
 
-def _remedies(keys: Keys) -> typing.Mapping[Kind, str]:
+def _collect_remedies(keys: Keys) -> typing.Mapping[Kind, str]:
     space = keys.namespace
     secret = (
         f"kubectl create secret docker-registry NAME -n {space} --docker-server=REGISTRY --docker-username=USER"

@@ -25,7 +25,7 @@ CONTROL_PLANE = (
 
 
 @dataclasses.dataclass(frozen=True)
-class Looked:
+class TuningState:
     """The state of the operator at one time.
 
     :ivar invalid: why the operator does not take the Tuned; empty: it does
@@ -48,7 +48,7 @@ def parent(nodes: typing.Iterable[ClusterNode]) -> str:
     )
 
 
-def refused_by(
+def explain_refusal(
     profiles: typing.Mapping[str, typing.Mapping[str, str]], nodes: typing.Iterable[ClusterNode]
 ) -> tuple[str, str]:
     """Return why there must be no Tuned of ours, and what to do instead; both empty: it may be there.
@@ -72,7 +72,9 @@ def refused_by(
     return "", ""
 
 
-def setting_of(name: str, data: str, selector: typing.Mapping[str, str], seen: Looked, seconds: float) -> NodeSetting:
+def find_setting(
+    name: str, data: str, selector: typing.Mapping[str, str], seen: TuningState, seconds: float
+) -> NodeSetting:
     """Return the state of the settings on one node.
 
     :param data: text of our profile

@@ -15,7 +15,7 @@ import typing
 from ..._model.disruption import Budget, ClusterPod, LabelSelector, MachinePool, NodePool
 from ..._model.kubernetes import ClusterNode
 from ..._model.sriov_operator import NodeState, Policy, StateInterface, VfGroup, WantedInterface
-from ..._model.text import folded, number_of
+from ..._model.text import folded, parse_number
 
 #: drivers for user space; any other one is a netdevice [pkg/vars/vars.go DpdkDrivers]
 _DPDK = ("igb_uio", "vfio-pci", "uio_pci_generic")
@@ -30,10 +30,10 @@ MOST_NAMED = 4
 
 def selects(policy: Policy, interface: StateInterface) -> bool:
     """Return whether the policy's nicSelector selects this physical function. [api/v1/helper.go Selected]"""
-    return not differences(policy, interface)
+    return not find_differences(policy, interface)
 
 
-def differences(policy: Policy, interface: StateInterface) -> tuple[str, ...]:
+def find_differences(policy: Policy, interface: StateInterface) -> tuple[str, ...]:
     """In what a physical function differs from the policy's nicSelector, in words."""
     # ens1f0#0-3 names a range of virtual functions of ens1f0
     names = tuple(name.partition("#")[0] for name in policy.pf_names)
@@ -55,10 +55,10 @@ def nearest_match(policy: Policy, state: NodeState) -> str:
     empty when there is none."""
     if not state.interfaces:
         return ""
-    near = min(state.interfaces, key=lambda interface: (len(differences(policy, interface)), interface.address))
+    near = min(state.interfaces, key=lambda interface: (len(find_differences(policy, interface)), interface.address))
     return (
         f"nearest is {near.name or 'a function without a netdev'} at {near.address} ({near.vendor}:{near.device}):"
-        f" {'; '.join(differences(policy, near))}"
+        f" {'; '.join(find_differences(policy, near))}"
     )
 
 
@@ -87,7 +87,7 @@ def matches(selector: typing.Optional[LabelSelector], labels: typing.Mapping[str
 # What is wanted of each function
 
 
-def wanted_of(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeState) -> tuple[WantedInterface, ...]:
+def find_wanted(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeState) -> tuple[WantedInterface, ...]:
     """Return the interfaces that the operator will write into the node's desired state.
     [controllers/sriovnetworknodepolicy_controller.go, api/v1/helper.go Apply]
 
@@ -104,7 +104,7 @@ def wanted_of(policies: typing.Iterable[Policy], node: ClusterNode, state: NodeS
     for policy in sorted(mine, key=lambda policy: (-policy.priority, policy.name)):
         for interface in state.interfaces:
             if selects(policy, interface):
-                new = wanted_by(policy, interface)
+                new = find_wanted_by(policy, interface)
                 old = wanted.get(interface.address)
                 wanted[interface.address] = _merge(old, new, previous == policy.priority) if old else new
         previous = policy.priority
@@ -115,12 +115,12 @@ def _selects_something(policy: Policy) -> bool:
     return bool(policy.vendor or policy.device or policy.root_devices or policy.pf_names)
 
 
-def wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
+def find_wanted_by(policy: Policy, interface: StateInterface) -> WantedInterface:
     """Return the settings that one policy requests for a function that it selects."""
     first, last = 0, policy.vfs_count - 1
     for name, mark, text in (name.partition("#") for name in policy.pf_names):
         low, _dash, high = text.partition("-")
-        told = number_of(low), number_of(high)
+        told = parse_number(low), parse_number(high)
         if name == interface.name and mark and told[0] is not None and told[1] is not None:
             first, last = told[0], told[1]
     group = VfGroup(policy.name, policy.resource_name, policy.device_type, policy.mtu, policy.rdma, first, last)
@@ -152,7 +152,7 @@ def _merge(old: WantedInterface, new: WantedInterface, equal_priority: bool) -> 
     )
 
 
-def changes(wanted: WantedInterface, interface: StateInterface) -> tuple[str, ...]:
+def list_changes(wanted: WantedInterface, interface: StateInterface) -> tuple[str, ...]:
     """Return the differences between a function and its desired state, in words; empty when there are none.
     [api/v1/helper.go NeedToUpdateSriov]"""
     found = []
@@ -227,14 +227,14 @@ class Turn:
     blocked: str = ""
 
 
-def pools_of(node: ClusterNode, pools: typing.Iterable[NodePool]) -> tuple[NodePool, ...]:
+def find_pools(node: ClusterNode, pools: typing.Iterable[NodePool]) -> tuple[NodePool, ...]:
     """Return the pools that a node is in; more than one is an error of the operator's."""
     return tuple(pool for pool in pools if not pool.offload and matches(pool.selector, node.labels))
 
 
 def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.Iterable[ClusterNode]) -> Turn:
     """[controllers/drain_controller_helper.go findNodePoolConfig, tryDrainNode; api/v1/helper.go MaxUnavailable]"""
-    mine = pools_of(node, pools)
+    mine = find_pools(node, pools)
     if len(mine) > 1:
         names = ", ".join(pool.name for pool in mine)
         return Turn(
@@ -245,11 +245,11 @@ def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.I
             f"the node is in more than one SriovNetworkPoolConfig ({names}), which the operator refuses",
         )
     if not mine:
-        size = sum(not pools_of(other, pools) for other in nodes)
+        size = sum(not find_pools(other, pools) for other in nodes)
         return Turn("", size, 1, "the operator's default for nodes without a SriovNetworkPoolConfig is 1 at a time")
     (pool,) = mine
     size = sum(matches(pool.selector, other.labels) for other in nodes)
-    at_once, error = _at_once(pool.max_unavailable, size)
+    at_once, error = _count_at_once(pool.max_unavailable, size)
     limit = (
         f"maxUnavailable of SriovNetworkPoolConfig {pool.name} is"
         f" {pool.max_unavailable or 'not set, which is no limit'}"
@@ -263,10 +263,10 @@ def turn_of(node: ClusterNode, pools: typing.Sequence[NodePool], nodes: typing.I
     return Turn(pool.name, size, at_once, limit)
 
 
-def _at_once(text: typing.Optional[str], size: int) -> tuple[typing.Optional[int], str]:
+def _count_at_once(text: typing.Optional[str], size: int) -> tuple[typing.Optional[int], str]:
     if text is None:
         return None, ""
-    number = number_of(text[:-1] if text.endswith("%") else text)
+    number = parse_number(text[:-1] if text.endswith("%") else text)
     if number is None or (text.endswith("%") and not 1 <= number <= 100):
         return 0, f"maxUnavailable is '{text}': the operator takes a number, or 1% to 100%"
     return (number * size // 100 if text.endswith("%") else number), ""
@@ -280,7 +280,7 @@ def leaves(pod: ClusterPod, full: bool, prefix: str) -> bool:
     return full or any(name.startswith(prefix) for name in pod.requests)
 
 
-def held_pods(
+def find_held_pods(
     pods: typing.Iterable[ClusterPod], full: bool, prefix: str, budgets: typing.Sequence[Budget]
 ) -> tuple[str, ...]:
     """Return the pods that a drain waits for, each with the PodDisruptionBudgets that hold it, in words.
@@ -319,7 +319,7 @@ def describe(pool: MachinePool) -> str:
     )
 
 
-def holds_back(pool: MachinePool) -> str:
+def explain_what_holds_back(pool: MachinePool) -> str:
     """Return why no node of a MachineConfigPool is drained for now, in words; empty when nothing keeps it.
 
     The operator waits until all nodes of the pool have the pool's MachineConfig. [pkg/platforms/openshift/openshift.go
@@ -335,7 +335,7 @@ def holds_back(pool: MachinePool) -> str:
     return ""
 
 
-def machine_pool_of(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
+def find_machine_pool(node: ClusterNode, pools: typing.Iterable[MachinePool]) -> typing.Optional[MachinePool]:
     """Return the MachineConfigPool of a node: a pool of the user's own wins over ``worker``, of which it takes nodes.
     None where there is none."""
     mine = sorted(

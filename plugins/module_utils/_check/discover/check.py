@@ -18,10 +18,10 @@ from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, ok
 from ..._model.hca import NO_GUID, Hca, Netdev, NodeHcas, ObservedHcas, Port
 from ..._model.intent import Fabric, Intent
 from ..._model.load import Hints
-from ..._model.profiles import is_infiniband, moves, owns_rdma, traits
+from ..._model.profiles import find_traits, is_infiniband, moves, owns_rdma
 from ..._model.text import folded
-from ..fleet import answers, bonds, vendors, why_no_sriov
-from ..fleet.hcas_of_fabric import candidates, selects
+from ..fleet import bonds, unreachable_nodes, vendors, why_no_sriov
+from ..fleet.hcas_of_fabric import find_candidates, selects
 from . import clock, numa
 
 #: of a list that a node gives, in the words of a finding; and of its HCAs, of which nodes have 16 at most
@@ -66,7 +66,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     for name, node in read.items():
         findings += _check_infiniband(intent, name, node)
         for fabric in intent.fabrics:
-            if traits(fabric).members and not is_infiniband(fabric):
+            if find_traits(fabric).members and not is_infiniband(fabric):
                 findings += _check_ethernet(fabric, name, node)
             findings += _check_listed(fabric, name, node, hints)
         findings += _check_pcie(intent, name, node)
@@ -82,7 +82,7 @@ def _check_node(name: str, observed: ObservedHcas, by_pods: typing.Container[str
     expected = "an answer of node_info"
     if observed.value is None or observed.error is not None:
         why = f"node_info gave no answer: {observed.error or 'its answer is empty'}."
-        remedy = answers.remedy(name, by_pods, "Python 3.9 or later")
+        remedy = unreachable_nodes.remedy(name, by_pods, "Python 3.9 or later")
         return [Finding("discover.node", name, UNKNOWN, "no answer", expected, why, remedy)]
     node = observed.value
     virtual = sum(hca.is_virtual for hca in node.hcas)
@@ -104,8 +104,8 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding
     if not fabrics:
         return []
     # those that share an interface may stand on the HCAs of others
-    apart = sum(fabric.select.hcas_per_node for fabric in fabrics if not traits(fabric).shared)
-    wanted = max([apart, *(fabric.select.hcas_per_node for fabric in fabrics if traits(fabric).shared)])
+    apart = sum(fabric.select.hcas_per_node for fabric in fabrics if not find_traits(fabric).shared)
+    wanted = max([apart, *(fabric.select.hcas_per_node for fabric in fabrics if find_traits(fabric).shared)])
     hcas = _fitting(fabrics, node)
     label = " and ".join(fabric.name for fabric in fabrics)
     measured = f"{len(hcas)} InfiniBand HCAs" + (f": {_described(hcas)}" if hcas else "")
@@ -133,7 +133,7 @@ def _check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding
             if port.link_layer == "InfiniBand":
                 findings.append(_spared(_check_port(f"{name} {hca.name} port {port.number}", port), usable, wanted))
     capable = sum(hca.sriov is not None and bool(hca.sriov.total) for hca in hcas)
-    for hca in hcas if any(traits(fabric).functions for fabric in fabrics) else ():
+    for hca in hcas if any(find_traits(fabric).functions for fabric in fabrics) else ():
         findings.append(_spared(_check_sriov(name, hca), capable, wanted))
     return findings
 
@@ -239,7 +239,7 @@ def _set_to_ethernet(node: NodeHcas) -> list[Hca]:
 
 
 def _to_infiniband(hcas: typing.Sequence[Hca]) -> str:
-    able = [hca for hca in hcas if hca.pci and vendors.vendor_of(hca) is vendors.NVIDIA]
+    able = [hca for hca in hcas if hca.pci and vendors.find_vendor(hca) is vendors.NVIDIA]
     if not able:
         return "They have no InfiniBand; look for the HCAs that have, with lspci -nn on the node."
     address = able[0].pci.address if len(able) == 1 and able[0].pci else "ADDRESS"
@@ -249,7 +249,7 @@ def _to_infiniband(hcas: typing.Sequence[Hca]) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Trouble:
+class PortTrouble:
     """:ivar known: the state was read"""
 
     measured: str
@@ -258,46 +258,46 @@ class Trouble:
     known: bool = True
 
 
-def trouble(port: Port) -> typing.Optional[Trouble]:
+def trouble(port: Port) -> typing.Optional[PortTrouble]:
     """Return the problem that keeps a port from use; None when it is in use."""
     seen = f"{port.state or 'state unread'}, {port.physical_state or 'link unread'}"
     if port.state is None or port.physical_state is None:
-        return Trouble(
+        return PortTrouble(
             seen, "The port's state could not be read.", "See the finding discover.read of this node.", known=False
         )
     if port.physical_state == "Disabled":
-        return Trouble(
+        return PortTrouble(
             seen,
             "The port is switched off by hand or by the subnet manager.",
             "Switch it on: ibportstate, or the switch's own tool for the far end.",
         )
     if port.physical_state in ("Polling", "Sleep", "PortConfigurationTraining"):
-        return Trouble(
+        return PortTrouble(
             seen,
             "The port looks for a partner and finds none: no cable, a bad cable or transceiver, or the far port is "
             "off.",
             "Check the cable and the switch port at its other end.",
         )
     if port.physical_state != "LinkUp":
-        return Trouble(
+        return PortTrouble(
             seen,
             "The link is up and down, or under test.",
             "Replace the cable or transceiver; see the port's error counters.",
         )
     if port.state == "INIT" and port.sm_lid is None:
-        return Trouble(
+        return PortTrouble(
             f"{seen}, no subnet manager",
             "The link is up, but no subnet manager has given the port a LID.",
             "Start a subnet manager on this fabric: opensm on a server, UFM, or the switch's own.",
         )
     if port.state != "ACTIVE":
-        return Trouble(
+        return PortTrouble(
             seen,
             "A subnet manager knows the port and has not made it active.",
             "See the subnet manager's log for this port.",
         )
     if port.lid is None or port.sm_lid is None:
-        return Trouble(
+        return PortTrouble(
             f"{seen}, LID {port.lid or 0}, SM LID {port.sm_lid or 0}",
             "The port is active without a LID.",
             "Read again; see the subnet manager's log.",
@@ -317,7 +317,7 @@ def _check_port(subject: str, port: Port) -> Finding:
 
 
 def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
-    hcas = candidates(fabric, node)
+    hcas = find_candidates(fabric, node)
     wanted = fabric.select.hcas_per_node
     measured = f"{len(hcas)} NICs" + (f": {_described(hcas)}" if hcas else "")
     expected = f"{wanted} NICs for {fabric.name}"
@@ -351,7 +351,7 @@ def _check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
     findings = [ok("discover.hcas", subject, measured, expected)]
     for hca in hcas:
         driven = _check_driver(name, hca, owns_rdma(fabric), node)
-        findings += [driven, _check_sriov(name, hca)] if traits(fabric).functions else [driven]
+        findings += [driven, _check_sriov(name, hca)] if find_traits(fabric).functions else [driven]
         if driven.status == PASS:
             findings.append(_check_netdev(f"{name} {hca.name}", hca, moves(fabric)))
     return findings
@@ -419,7 +419,7 @@ def _check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> li
         elif hca.is_virtual:
             why = f"It is a virtual function of {hca.physical_function}."
             findings.append(Finding("discover.select", subject, FAIL, "a virtual function", expected, why, remedy))
-        elif hca not in candidates(fabric, node):
+        elif hca not in find_candidates(fabric, node):
             layers = folded(sorted({port.link_layer or "unread" for port in hca.ports}), _MOST) or "no RDMA port"
             why = f"The function is there, but {_misfit(fabric, hca, layers)}."
             findings.append(
@@ -432,7 +432,7 @@ def _check_listed(fabric: Fabric, name: str, node: NodeHcas, hints: Hints) -> li
 
 def _misfit(fabric: Fabric, hca: Hca, layers: str) -> str:
     """Return the part of the intent that a listed function contradicts."""
-    usable = bonds.usable_names(fabric, hca)
+    usable = bonds.list_usable_names(fabric, hca)
     if selects(fabric.select, hca, usable):
         return f"its link layer is not that of the profile {fabric.profile}: it has {layers}"
     pci, names = hca.pci, folded(usable, _MOST) or "none"
@@ -594,7 +594,7 @@ def _others(node: NodeHcas, chosen: typing.Iterable[Hca]) -> list[Hca]:
 
 def _fitting(fabrics: typing.Sequence[Fabric], node: NodeHcas) -> list[Hca]:
     """Return the HCAs of a node that could be members of one of the fabrics, each once."""
-    chosen = {id(hca) for fabric in fabrics for hca in candidates(fabric, node)}
+    chosen = {id(hca) for fabric in fabrics for hca in find_candidates(fabric, node)}
     return [hca for hca in node.hcas if not hca.is_virtual and id(hca) in chosen]
 
 

@@ -38,8 +38,11 @@ def check(clocks: typing.Mapping[str, ObservedClock]) -> list[Finding]:
     }
     known = {name: found for name, found in ranges.items() if found is not None}
     if _controller_is_off(known.values()):
-        return [_controller(known), *(_node(name, seen, _among(known, name)) for name, seen in clocks.items())]
-    return [_node(name, seen, ranges.get(name)) for name, seen in clocks.items()]
+        return [
+            _check_controller(known),
+            *(_check_node(name, seen, _among(known, name)) for name, seen in clocks.items()),
+        ]
+    return [_check_node(name, seen, ranges.get(name)) for name, seen in clocks.items()]
 
 
 def _ahead(clock: NodeClock) -> typing.Optional[Range]:
@@ -48,7 +51,7 @@ def _ahead(clock: NodeClock) -> typing.Optional[Range]:
     return clock.seconds - clock.answered, clock.seconds - clock.asked
 
 
-def _least(found: Range) -> float:
+def _find_least(found: Range) -> float:
     """Return the seconds by which they are apart for sure."""
     return max(found[0], -found[1], 0.0)
 
@@ -58,7 +61,7 @@ def _controller_is_off(ranges: typing.Iterable[Range]) -> bool:
     found = list(ranges)
     return (
         len(found) > 1
-        and all(_least(item) >= MOST_APART for item in found)
+        and all(_find_least(item) >= MOST_APART for item in found)
         and max(low for low, _high in found) <= min(high for _low, high in found)
     )
 
@@ -72,7 +75,7 @@ def _among(known: typing.Mapping[str, Range], name: str) -> typing.Optional[Rang
     return low - middle, high - middle
 
 
-def _controller(known: typing.Mapping[str, Range]) -> Finding:
+def _check_controller(known: typing.Mapping[str, Range]) -> Finding:
     low, high = max(item[0] for item in known.values()), min(item[1] for item in known.values())
     measured = f"{_words((-high, -low))} {len(known)} nodes, which agree"
     why = (
@@ -90,7 +93,7 @@ def _controller(known: typing.Mapping[str, Range]) -> Finding:
     )
 
 
-def _node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -> Finding:
+def _check_node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -> Finding:
     clock = seen.value
     if clock is None or seen.error is not None:
         why, remedy = (
@@ -104,7 +107,7 @@ def _node(name: str, seen: ObservedClock, found: typing.Optional[Range]) -> Find
             " meanwhile."
         )
         return Finding(CHECK, name, UNKNOWN, "not compared", _expected(), why, "Run the stage again.")
-    measured, least = f"{_words(found)} the controller", _least(found)
+    measured, least = f"{_words(found)} the controller", _find_least(found)
     step = (
         f"On {name}: chronyc makestep, then chronyc tracking; without chrony: timedatectl set-ntp true, then"
         " timedatectl timesync-status."

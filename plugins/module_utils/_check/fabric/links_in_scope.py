@@ -13,14 +13,14 @@ import typing
 
 from ..._model.cables import take_cables
 from ..._model.fabric import Link, Topology, UnreadPort
+from ..fleet.hca_locations import End, end_of
 from ..fleet.hcas_of_fabric import Membership
-from ..fleet.places import End, end_of
 
 #: number of the port in a query about all ports of a node
 ALL_PORTS = 255
 
 
-class Way:
+class LinksInScope:
     """The ports that matter to the fabric: those of its HCAs, and of the links between switches that its traffic may
     take.
 

@@ -12,12 +12,12 @@ from ..._model.fabric import SeenCapabilities, Topology
 from ..._model.findings import FAIL, UNKNOWN, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.text import folded
+from ..fleet.hca_locations import Ends, collect_far_ends
 from ..fleet.hcas_of_fabric import Membership
-from ..fleet.host_names import host_of, owners
-from ..fleet.places import Ends, far_ends
+from ..fleet.host_names import collect_owners, host_of
 from .cabling import check_rails
 from .link_rates import check_hca_rates, check_switch_rates
-from .links_in_scope import Way
+from .links_in_scope import LinksInScope
 from .names import MOST, FabricFacts, Names, some
 from .uplinks import check_uplinks
 
@@ -36,7 +36,7 @@ def check_topology(
 ) -> list[Finding]:
     """Check all that the topology of a fabric shows. What passes is summed up by node or fabric: ten thousand hosts
     must stay readable."""
-    names, ends, way = Names(topology), far_ends(topology), Way(membership, topology)
+    names, ends, way = Names(topology), collect_far_ends(topology), LinksInScope(membership, topology)
     return [
         _describe(fabric, topology),
         *_check_hcas(fabric, membership, ends, names),
@@ -173,7 +173,7 @@ def _check_foreign(
         and not ports.get(node.guid, set()) & known
     ]
     findings = []
-    hosts = owners(world.nodes)
+    hosts = collect_owners(world.nodes)
     wanted = fabric.select.hcas_per_node
     for node in foreign:
         named = hosts.get(host_of(node.description), ())

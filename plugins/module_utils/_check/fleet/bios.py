@@ -24,7 +24,7 @@ class _Judged(typing.NamedTuple):
     why: str
 
 
-def wanted_of(data: typing.Mapping[str, typing.Any]) -> Wanted:
+def find_wanted(data: typing.Mapping[str, typing.Any]) -> Wanted:
     """Return the wanted values, by key: a value, or a list of values of which any is right.
 
     :raises RdmaError: no such key, or no such value
@@ -42,7 +42,7 @@ def wanted_of(data: typing.Mapping[str, typing.Any]) -> Wanted:
     return typing.cast(Wanted, found)
 
 
-def wanted_by(wishes: BiosIntent) -> Wanted:
+def find_wanted_by(wishes: BiosIntent) -> Wanted:
     """Return the values that an intent asks for, by key."""
     given = {field.name: getattr(wishes, field.name) for field in dataclasses.fields(wishes)}
     found = {
@@ -53,7 +53,7 @@ def wanted_by(wishes: BiosIntent) -> Wanted:
     return typing.cast(Wanted, found)
 
 
-def way_out(bios: NodeBios) -> str:
+def describe_way_out(bios: NodeBios) -> str:
     """Return how to make a setting writable."""
     if bios.lockdown:
         return "Switch off the lockdown mode of the BMC, set the BIOS, and switch it on again"
@@ -66,7 +66,7 @@ def way_out(bios: NodeBios) -> str:
     return "Set first what it depends on, or leave it out for this node"
 
 
-def states(bios: NodeBios, wanted: Wanted) -> tuple[BiosState, ...]:
+def list_states(bios: NodeBios, wanted: Wanted) -> tuple[BiosState, ...]:
     """Return the state of each setting that something is wanted of."""
     settings = {setting.key: setting for setting in bios.settings}
     return tuple(_state(bios, settings.get(key, BiosSetting(key)), values) for key, values in wanted.items())
@@ -84,7 +84,7 @@ def _state(bios: NodeBios, setting: BiosSetting, wanted: tuple[typing.Any, ...])
         return BiosState(
             setting.key, "unknown", wanted, "not found", f"No such attribute in {where}. Looked for: {looked}.", job
         )
-    attributes = concerned(setting, wanted)
+    attributes = select_concerned(setting, wanted)
     judged = [(one, _judge(bios, setting.key, one, wanted)) for one in attributes]
     state = min((answer.state for _one, answer in judged), key=_WORST.index)
     whys = dict.fromkeys(f"{one.name}: {answer.why}" for one, answer in judged if answer.state == state and answer.why)
@@ -98,7 +98,7 @@ def _state(bios: NodeBios, setting: BiosSetting, wanted: tuple[typing.Any, ...])
     )
 
 
-def concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tuple[BiosAttribute, ...]:
+def select_concerned(setting: BiosSetting, wanted: tuple[typing.Any, ...]) -> tuple[BiosAttribute, ...]:
     """Return the attributes that must be as wanted: those that could be; all of them where none could."""
     return tuple(one for one in setting.attributes if _knows(setting.key, one, wanted)) or setting.attributes
 

@@ -51,7 +51,7 @@ class Unheard(typing.NamedTuple):
     why: str
 
 
-def ethernet_ways(
+def find_ethernet_paths(
     membership: Membership, neighbours: Neighbours, only: typing.Optional[typing.Container[Port]] = None
 ) -> tuple[typing.Optional[PathTable], str]:
     """Return the ways, or None and why none are known: most of its ports heard no switch.
@@ -67,7 +67,7 @@ def ethernet_ways(
         more = f" and {len(reasons) - _MOST_REASONS} more reasons" if len(reasons) > _MOST_REASONS else ""
         which = f"{len(told)} of its {len(found)} ports tell by LLDP which switch they are cabled to"
         return None, f"{which} ({'; '.join(reasons[:_MOST_REASONS])}{more}). {HOW}"
-    names = _names({_switch(heard) for _end, _netdev, heard, why in found if heard is not None and not why})
+    names = _list_names({_switch(heard) for _end, _netdev, heard, why in found if heard is not None and not why})
     nodes: dict[str, FabricNode] = {}
     links, cables = [], {}
     numbers: dict[str, int] = collections.Counter()
@@ -97,7 +97,7 @@ def ethernet_ways(
     )
 
 
-def unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
+def find_unheard_ports(membership: Membership, neighbours: Neighbours) -> tuple[Unheard, ...]:
     """Return the ports of which it is not known to which switch they are cabled."""
     return tuple(
         Unheard(end.node, end.rail, netdev.name if netdev is not None else "", why)
@@ -153,10 +153,10 @@ def _seen(
     if ports:
         several = folded(sorted(_told(port) for port in ports), _MOST_HEARD)
         return listened[0], None, f"{listened[0].name} heard {several}: a bridge or a switch without LLDP is between"
-    return listened[0], None, f"{listened[0].name} heard no switch{_errors(observed.value, listened[0])}"
+    return listened[0], None, f"{listened[0].name} heard no switch{_explain_errors(observed.value, listened[0])}"
 
 
-def _errors(value: NodeNeighbours, netdev: Netdev) -> str:
+def _explain_errors(value: NodeNeighbours, netdev: Netdev) -> str:
     """Return why it could not listen."""
     mine = [error for error in value.errors if error.startswith(f"LLDP on {netdev.name}:")]
     return f" ({both_ends(mine[0], _MOST_ERROR)})" if mine else ""
@@ -181,7 +181,7 @@ def _switch(port: SwitchPort) -> _Switch:
     return port.chassis, port.system
 
 
-def _names(switches: typing.Iterable[_Switch]) -> dict[_Switch, str]:
+def _list_names(switches: typing.Iterable[_Switch]) -> dict[_Switch, str]:
     """Return the names of switches: the name alone, and by their chassis as well where two have one name."""
     known = list(switches)
     counted = collections.Counter(system for _chassis, system in known)

@@ -11,7 +11,7 @@ import typing
 from ..._model.hca import NodeHcas
 
 
-def owners(nodes: typing.Mapping[str, NodeHcas]) -> dict[str, tuple[str, ...]]:
+def collect_owners(nodes: typing.Mapping[str, NodeHcas]) -> dict[str, tuple[str, ...]]:
     """Return the nodes by the short names of their hosts, in lower case: the name in the inventory, and the one that a
     node's own HCAs bear.
 

@@ -14,7 +14,7 @@ from ..._model.hca import Hca
 Seats = typing.Mapping[str, typing.Sequence[Hca]]
 
 
-def families(seats: typing.Mapping[str, typing.AbstractSet[str]]) -> dict[str, tuple[str, ...]]:
+def group_families(seats: typing.Mapping[str, typing.AbstractSet[str]]) -> dict[str, tuple[str, ...]]:
     """Return the nodes of one layout, the first of them as its name. One that lacks an HCA belongs to the most frequent
     layout that has all of its others.
 
@@ -36,7 +36,7 @@ def families(seats: typing.Mapping[str, typing.AbstractSet[str]]) -> dict[str, t
     return {names[0]: tuple(names) for names in nodes.values()}
 
 
-def numbers(members: Seats, possible: Seats, count: int) -> dict[tuple[str, str], int]:
+def number_rails(members: Seats, possible: Seats, count: int) -> dict[tuple[str, str], int]:
     """Return the rail of each member, by node and name of the HCA.
 
     Nodes of one layout have their HCAs at the same PCI addresses: then a missing one leaves a gap, and does not shift
@@ -52,8 +52,8 @@ def numbers(members: Seats, possible: Seats, count: int) -> dict[tuple[str, str]
         return _of_group(every, members, possible, count, {})
     named = bool(_drawn(_device, every, members, count))
     result = {}
-    for group in families({name: {address_of(hca) for hca in possible[name]} for name in members}).values():
-        result.update(_of_group(group, members, possible, count, _devices(group, possible) if named else {}))
+    for group in group_families({name: {address_of(hca) for hca in possible[name]} for name in members}).values():
+        result.update(_of_group(group, members, possible, count, _collect_devices(group, possible) if named else {}))
     return result
 
 
@@ -82,7 +82,7 @@ def _drawn(key: typing.Callable[[Hca], str], group: typing.Sequence[str], seats:
     return together if tells else set()
 
 
-def _devices(group: typing.Sequence[str], seats: Seats) -> dict[str, str]:
+def _collect_devices(group: typing.Sequence[str], seats: Seats) -> dict[str, str]:
     """Return the RDMA device at each address; nothing where nodes differ, as a missing HCA shifts the kernel's
     numbers."""
     found = {(address_of(hca), _device(hca)) for node in group for hca in seats[node]}

@@ -15,7 +15,7 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.host_intent import HostNeeds
 from ..._model.platform import GpuDriver, ObservedPlatform
-from ..fleet import answers
+from ..fleet import unreachable_nodes
 
 #: of Linux, since which RDMA registers DMA-BUFs; of the driver, since which its open kernel modules export them
 _KERNEL, _DRIVER = (5, 12), 515
@@ -40,7 +40,7 @@ def check(
                 "no answer",
                 expected,
                 why,
-                answers.remedy(name, by_pods, "Python 3.9 or later"),
+                unreachable_nodes.remedy(name, by_pods, "Python 3.9 or later"),
             ),
         )
     driver = platform.gpu

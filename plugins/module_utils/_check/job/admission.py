@@ -38,7 +38,7 @@ def beyond_baseline(template: PodTemplate) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def constraints(template: PodTemplate) -> str:
+def describe_constraints(template: PodTemplate) -> str:
     """Describe what OpenShift's SecurityContextConstraints must allow the account of the pod."""
     containers = (*template.init_containers, *template.containers)
     added = sorted({name for container in containers for name in container.capabilities})
@@ -77,7 +77,7 @@ def check(template: PodTemplate, subject: str, enforced: typing.Optional[str]) -
             "Submit the job with kubectl apply --dry-run=server: the API server warns of what it lacks.",
         )
     needs = "; ".join(beyond)
-    expected = f"{LABEL}=privileged; on OpenShift {constraints(template)}"
+    expected = f"{LABEL}=privileged; on OpenShift {describe_constraints(template)}"
     if enforced in ("baseline", "restricted"):
         why = f"The API server refuses the pods: the namespace enforces the level {enforced}, and they need {needs}."
         remedy = (

@@ -15,9 +15,9 @@ from ..._model.completions import FLUSHED
 from ..._model.findings import FAIL, PASS, UNKNOWN, WARN, Finding, Status, ok
 from ..._model.nccl import NcclCommunicator, NcclLog, NcclProblem, NcclProcess, NcclRank, NcclRoute
 from ..._model.text import folded
-from ..._parse.job.nccl_problem import Completion, completion
+from ..._parse.job.nccl_problem import Completion, parse_completion
 from ..fleet.cause import Link
-from ..fleet.completions import completion_of
+from ..fleet.completions import find_completion
 from ..fleet.providers import PROVIDERS
 
 #: kind of a problem (_parse/job/nccl_problem.py): status, cause and remedy
@@ -560,7 +560,7 @@ def check_problem(problem: NcclProblem, log: NcclLog) -> Finding:
     """Return the finding on a problem of the log."""
     # a log that another version has read may name a kind that this one does not know
     status, why, remedy = CAUSES.get(problem.kind, CAUSES[""])
-    failed = completion(problem.text) if problem.kind in _COMPLETIONS else None
+    failed = parse_completion(problem.text) if problem.kind in _COMPLETIONS else None
     if failed is not None:
         status, why, remedy = _failed_completion(failed, problem, log)
     where = f"{', '.join(problem.hosts[:3]) or 'job'} line {problem.line}"
@@ -570,7 +570,7 @@ def check_problem(problem: NcclProblem, log: NcclLog) -> Finding:
 
 def _failed_completion(failed: Completion, problem: NcclProblem, log: NcclLog) -> tuple[Status, str, str]:
     """Return status, cause and remedy of a failed completion."""
-    known = completion_of(failed.status)
+    known = find_completion(failed.status)
     if known is None:
         return CAUSES["completion"]
     if failed.status == FLUSHED and _has_cause(log):
@@ -614,7 +614,7 @@ def _failed_completion(failed: Completion, problem: NcclProblem, log: NcclLog) -
 
 def _has_cause(log: NcclLog) -> bool:
     """Return whether the log has a failed completion that is no consequence."""
-    seen = (completion(problem.text) for problem in log.problems if problem.kind in _COMPLETIONS)
+    seen = (parse_completion(problem.text) for problem in log.problems if problem.kind in _COMPLETIONS)
     return any(failed is not None and failed.status != FLUSHED for failed in seen)
 
 

@@ -16,10 +16,10 @@ import typing
 from ..._model.boundary.form import shown
 from ..._model.device_claims import DeviceClaims
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
-from ..._model.job import JobObjects, JobSurroundings, PodTemplate, Workload
+from ..._model.job import JobObjects, JobSurroundings, JobWorkload, PodTemplate
 from ..._model.load import Hints
 from ..._parse.job.manifest import RUNTIMES, is_job
-from ..._parse.job.manifest import workload as parse
+from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.kubernetes.resource import Resource, ResourceError
 from ..controllers.unread import describe_unread
 from . import admission
@@ -83,7 +83,7 @@ def lint(
     return tuple(findings)
 
 
-def objects_of(resources: typing.Iterable[Resource], runtimes: typing.Sequence[Resource]) -> JobObjects:
+def list_objects(resources: typing.Iterable[Resource], runtimes: typing.Sequence[Resource]) -> JobObjects:
     """Return the objects of the cluster that jobs name. A job that can't be read names none, and ``lint`` says so.
 
     :param runtimes: as of ``lint``
@@ -112,7 +112,7 @@ def objects_of(resources: typing.Iterable[Resource], runtimes: typing.Sequence[R
     )
 
 
-def jobs_of(resources: typing.Iterable[Resource]) -> tuple[Resource, ...]:
+def list_jobs(resources: typing.Iterable[Resource]) -> tuple[Resource, ...]:
     """Return those that pods are made of. A runtime counts where no TrainJob stands beside it, and what can't be read
     counts as well."""
     resources = tuple(resources)
@@ -134,10 +134,10 @@ def _name(resource: Resource) -> str:
 
 
 def _lint_job(
-    job: Workload, world: typing.Optional[JobSurroundings], hints: Hints, known: DeviceClaims
+    job: JobWorkload, world: typing.Optional[JobSurroundings], hints: Hints, known: DeviceClaims
 ) -> typing.Iterator[Finding]:
     scopes = [Scope(job, template, world, hints) for template in job.templates]
-    yield _framework(job)
+    yield _check_framework(job)
     for scope in scopes:
         yield from check_variables(scope)
         yield from check_volumes(scope)
@@ -171,7 +171,7 @@ def _lint_job(
         yield from check_claims(job, scopes, world)
 
 
-def _framework(job: Workload) -> Finding:
+def _check_framework(job: JobWorkload) -> Finding:
     expected = "pods that are told of each other"
     if not job.lost:
         return ok("job.framework", job.subject, "nothing speaks against it", expected)

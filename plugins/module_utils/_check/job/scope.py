@@ -9,7 +9,15 @@ import dataclasses
 import re
 import typing
 
-from ..._model.job import Attachment, Container, JobSurroundings, NetworkRequest, PodTemplate, Variable, Workload
+from ..._model.job import (
+    JobAttachment,
+    JobSurroundings,
+    JobWorkload,
+    NetworkRequest,
+    PodContainer,
+    PodTemplate,
+    Variable,
+)
 from ..._model.load import Hints
 from ..._parse.kubernetes.quantity import quantity
 
@@ -25,7 +33,7 @@ class Scope:
     :ivar hints: of all jobs that are looked at together
     """
 
-    job: Workload
+    job: JobWorkload
     template: PodTemplate
     world: typing.Optional[JobSurroundings]
     hints: Hints
@@ -35,7 +43,7 @@ class Scope:
         return f"{self.job.subject} {self.template.path}".rstrip()
 
     @property
-    def workers(self) -> tuple[Container, ...]:
+    def workers(self) -> tuple[PodContainer, ...]:
         """Return the containers that compute: those with GPUs, else those for which somebody set NCCL's variables, else
         all."""
         found = [item for item in self.template.containers if has_gpus(item)]
@@ -92,7 +100,7 @@ class Scope:
         found = [item for container in self.workers for item in container.environment if item.name == name]
         return next((item for item in reversed(found) if item.value is not None or item.place.endswith(".env")), None)
 
-    def attachments(self) -> list[tuple[NetworkRequest, typing.Optional[Attachment]]]:
+    def attachments(self) -> list[tuple[NetworkRequest, typing.Optional[JobAttachment]]]:
         known = {item.name: item for item in self.world.attachments} if self.world else {}
         return [(request, known.get(request.full_name)) for request in self.template.networks]
 
@@ -117,13 +125,13 @@ def is_gpu(name: str) -> bool:
     return name.endswith("/gpu") or "/mig-" in name
 
 
-def has_gpus(container: Container) -> bool:
+def has_gpus(container: PodContainer) -> bool:
     return "gpu" in container.claimed or any(
         is_gpu(name) and quantity(amount, name) > 0 for name, amount in container.limits.items()
     )
 
 
-def extended_resources(template: PodTemplate) -> dict[str, int]:
+def collect_extended_resources(template: PodTemplate) -> dict[str, int]:
     found: typing.Counter[str] = collections.Counter()
     for container in template.containers:
         found.update({name: int(quantity(amount, name)) for name, amount in container.limits.items() if "/" in name})

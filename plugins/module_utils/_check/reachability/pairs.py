@@ -15,7 +15,7 @@ from ..._model.text import folded
 from ..fleet.lids import Key
 from ..fleet.partitions import Apart, apart
 from ..fleet.suspects import Suspect
-from .partitions import remedy_of, status_of
+from .partitions import find_status, remedy_of
 
 #: above this many, passing pairs are told by their ports only, and of the failing ones some of each suspect
 _MOST_PAIRS = 1000
@@ -28,7 +28,7 @@ _AGAIN = (
 _Servers = typing.Mapping[str, ObservedServers]
 
 
-class Port(typing.NamedTuple):
+class PingPort(typing.NamedTuple):
     """A port that takes part: where it is and what it is called."""
 
     node: str
@@ -55,8 +55,8 @@ class Pair:
     :ivar why: it is None; :ivar remedy: for that; empty: by hand
     """
 
-    client: Port
-    server: Port
+    client: PingPort
+    server: PingPort
     ping: typing.Optional[Ping]
     why: str = ""
     remedy: str = ""
@@ -75,11 +75,11 @@ class Pair:
 
 
 def find_pairs(
-    ports: typing.Sequence[Port],
+    ports: typing.Sequence[PingPort],
     plan: typing.Mapping[str, PingPlan],
     pings: typing.Mapping[str, ObservedPings],
-    gone: typing.Collection[Port],
-    strays: dict[Port, list[int]],
+    gone: typing.Collection[PingPort],
+    strays: dict[PingPort, list[int]],
     claims: typing.Collection[Key] = (),
 ) -> list[Pair]:
     """Return the planned pairs of these ports, each with its measurement.
@@ -151,7 +151,7 @@ def find_pairs(
     return result
 
 
-def servers_gone(ports: typing.Iterable[Port], servers: _Servers, stopped: _Servers) -> set[Port]:
+def find_gone_servers(ports: typing.Iterable[PingPort], servers: _Servers, stopped: _Servers) -> set[PingPort]:
     """Ports whose server started, and was not there any more when it was to be ended."""
     left = {
         (name, server.rdma_device, server.port)
@@ -262,11 +262,11 @@ def _judge_apart(subject: str, measured: str, found: Apart) -> Finding:
         else ""
     )
     return Finding(
-        "reachability.pair", subject, status_of([found]), measured, "0 % loss", found.why + shared, remedy_of([found])
+        "reachability.pair", subject, find_status([found]), measured, "0 % loss", found.why + shared, remedy_of([found])
     )
 
 
-def _why_no_server(port: Port, servers: _Servers) -> str:
+def _why_no_server(port: PingPort, servers: _Servers) -> str:
     observed = servers.get(port.node, ObservedServers(error="it was not started"))
     if observed.value is None or observed.error is not None:
         return observed.error or "its node gave an empty answer"

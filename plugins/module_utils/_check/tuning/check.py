@@ -18,7 +18,7 @@ from ..._model.intent import Intent
 from ..._model.node_tuning import ObservedSettings, TuningSet
 from ..._model.tuning import NodeTuning, ObservedTuning
 from ..._model.tuning_rows.table import ROWS
-from ..fleet import answers
+from ..fleet import unreachable_nodes
 from . import alike, others, rows, settings
 from .roce import check as check_roce
 
@@ -68,7 +68,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
         if observed.value is None or observed.error is not None:
             why, remedy = (
                 f"node_info: {observed.error or 'empty answer'}.",
-                answers.remedy(name, facts.by_pods, "Python 3.9 or later"),
+                unreachable_nodes.remedy(name, facts.by_pods, "Python 3.9 or later"),
             )
             findings.append(Finding("tuning.node", name, UNKNOWN, "no answer", "an answer of node_info", why, remedy))
         else:
@@ -95,10 +95,10 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     return tuple(findings)
 
 
-def groups(facts: Facts) -> tuple[alike.Group, ...]:
+def make_groups(facts: Facts) -> tuple[alike.NodeGroup, ...]:
     """Return the nodes of one kind and what is odd on whom: what ``tuning.alike`` tells of, and rows of which another
     finding tells already."""
-    return alike.groups(
+    return alike.make_groups(
         {
             name: observed.value
             for name, observed in facts.tunings.items()

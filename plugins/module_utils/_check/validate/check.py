@@ -30,7 +30,7 @@ from .cluster import check_cluster
 from .fabrics import check_fabrics
 from .host import check_host
 from .refusal import refuse_value
-from .shape import cause_of
+from .shape import explain_cause
 from .waivers import check_waivers
 
 #: variables that the collection reads from the inventory, beside the options of its roles
@@ -89,7 +89,7 @@ def check(intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     return (*findings, *controller.check(intent, facts.controller), *_check_archive(facts.archive))
 
 
-def mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts) -> tuple[Finding, ...]:
+def report_mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts) -> tuple[Finding, ...]:
     """Return findings for an intent that could not be loaded: what is wrong in its shape, and what is wrong all the
     same in the rest of it.
 
@@ -103,7 +103,7 @@ def mistakes(problems: typing.Sequence[LoadError], intent: Intent, facts: Facts)
     return (*refuse(problems), *(finding for finding in rest if finding.subject not in places))
 
 
-def in_order(
+def sort_findings(
     findings: typing.Iterable[Finding],
     variables: typing.Mapping[str, typing.Any],
     origins: typing.Optional[typing.Mapping[str, str]] = None,
@@ -120,11 +120,13 @@ def in_order(
     :param origins: file and line of a variable or a part of it, by its path
     """
     return tuple(
-        sorted((_placed(finding, origins or {}) for finding in findings), key=functools.partial(_position, variables))
+        sorted(
+            (_place(finding, origins or {}) for finding in findings), key=functools.partial(_find_position, variables)
+        )
     )
 
 
-def _placed(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
+def _place(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
     """Return the finding with the place of its subject, or of the next greater part that was written."""
     path = finding.subject if finding.status != PASS and origins else ""
     while path and path not in origins:
@@ -135,7 +137,7 @@ def _placed(finding: Finding, origins: typing.Mapping[str, str]) -> Finding:
     return dataclasses.replace(finding, remedy=f"{finding.remedy} {what} is in {origins[path]}.")
 
 
-def _position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
+def _find_position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> tuple[int, ...]:
     """Return the position of the finding's subject in the variables: the number of each step in what it is a step
     of."""
     if finding.subject in ("intent", "inventory") or finding.check == "validate.variables":
@@ -158,7 +160,9 @@ def _position(variables: typing.Mapping[str, typing.Any], finding: Finding) -> t
 def refuse(problems: typing.Iterable[LoadError], stage: str = "validate") -> tuple[Finding, ...]:
     """Return findings for an intent that could not be loaded."""
     return tuple(
-        Finding(f"{stage}.intent", problem.path or "intent", FAIL, problem.seen, problem.expected, *cause_of(problem))
+        Finding(
+            f"{stage}.intent", problem.path or "intent", FAIL, problem.seen, problem.expected, *explain_cause(problem)
+        )
         for problem in problems
     )
 
@@ -198,7 +202,7 @@ def misnamed(facts: Facts) -> bool:
 
 def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, str]) -> list[Finding]:
     """A misspelt ``rdma_waiver`` would otherwise be dropped in silence: Ansible knows no unknown variable."""
-    findings = [_misnamed(name) for name in sorted(set(variables) - set(VARIABLES) - set(ROLE_VARIABLES))]
+    findings = [_report_misnamed(name) for name in sorted(set(variables) - set(VARIABLES) - set(ROLE_VARIABLES))]
     for name, value in sorted(mistyped.items()):
         why = "Its type is another one, so the role that reads it would refuse it, or take it for something else."
         findings.append(
@@ -214,7 +218,7 @@ def _check_variables(variables: tuple[str, ...], mistyped: typing.Mapping[str, s
     ]
 
 
-def _misnamed(name: str) -> Finding:
+def _report_misnamed(name: str) -> Finding:
     known = meant(name)
     if known:
         why = "No part of the collection reads this variable, and it looks like a misspelt one."
@@ -268,7 +272,7 @@ def _check_measures(intent: Intent) -> list[Finding]:
 
 def _measures(intent: Intent) -> typing.Iterator[Finding]:
     why = "Stage compare would compare what is not alike, or divide by nothing."
-    for path, seen, expected in compare.mistakes(intent):
+    for path, seen, expected in compare.report_mistakes(intent):
         yield refuse_value("measures", path, seen, expected, why, "Correct the figure.")
 
 

@@ -29,7 +29,7 @@ _NO_GUIDS = (NO_GUID, _ONES)
 
 
 @dataclasses.dataclass(frozen=True)
-class Layers:
+class FunctionReports:
     """The reports of each layer on one physical function.
 
     :ivar vfs: virtual functions in sysfs
@@ -86,7 +86,7 @@ class Layers:
         )
 
 
-def mtu(layers: Layers) -> Finding:
+def check_mtu(layers: FunctionReports) -> Finding:
     """Check that physical and virtual functions have the MTU of the intent; without one, that kernel and report
     agree."""
     check, wanted, reported = "virtual_functions.mtu", layers.fabric.mtu, layers.reported
@@ -142,7 +142,7 @@ def mtu(layers: Layers) -> Finding:
         )
         return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
     if own >= wanted and not wrong:
-        return _seen(check, layers, measured, expected, "their MTU")
+        return _check_seen(check, layers, measured, expected, "their MTU")
     if desired != wanted:
         why, remedy = (
             f"Operator: it wants {desired or 'no MTU'} of this function.",
@@ -169,7 +169,7 @@ def _mtu(hca: Hca) -> typing.Optional[int]:
     return max((netdev.mtu for netdev in hca.all_netdevs if netdev.mtu is not None), default=None)
 
 
-def _seen(check: str, layers: Layers, measured: str, expected: str, what: str) -> Finding:
+def _check_seen(check: str, layers: FunctionReports, measured: str, expected: str, what: str) -> Finding:
     """Return a pass over the VFs that could be looked at; what is in pods was not."""
     hidden = layers.hidden
     if not hidden:
@@ -187,7 +187,7 @@ def _seen(check: str, layers: Layers, measured: str, expected: str, what: str) -
     )
 
 
-def link_state(layers: Layers) -> typing.Optional[Finding]:
+def link_state(layers: FunctionReports) -> typing.Optional[Finding]:
     """Check that the links of the VFs can come up; None where the intent asks for nothing and nothing can be seen.
 
     The CNI plugin sets the link state when a pod takes the VF, and only when the network names one; until then an
@@ -255,7 +255,7 @@ def link_state(layers: Layers) -> typing.Optional[Finding]:
     return Finding(check, layers.subject, WARN, measured, expected, why, remedy)
 
 
-def idle(layers: Layers) -> typing.Optional[Finding]:
+def check_idle(layers: FunctionReports) -> typing.Optional[Finding]:
     """Say which VFs are in a network namespace in which nothing runs; None where there are none."""
     lost = [(vf.name, vf.held.idle or "") for vf in _idle(layers) if vf.held]
     if not lost:
@@ -282,7 +282,7 @@ def idle(layers: Layers) -> typing.Optional[Finding]:
     )
 
 
-def _idle(layers: Layers) -> list[Hca]:
+def _idle(layers: FunctionReports) -> list[Hca]:
     return [vf for vf in layers.vfs if vf.held and vf.held.idle]
 
 
@@ -308,7 +308,7 @@ def _counts(values: typing.Iterable[str]) -> str:
     return folded([f"{count} {value}" for value, count in sorted(collections.Counter(values).items())], 8)
 
 
-def settings(
+def check_settings(
     fabric: Fabric, node: str, pods: typing.Sequence[RdmaPod], held: ObservedHcas, others: typing.Sequence[Hca] = ()
 ) -> Finding:
     """Check that the VFs of our pods on a node were set as the network asks.
@@ -373,7 +373,7 @@ def _word(value: typing.Union[int, bool, None]) -> str:
     return "not shown" if value is None else str(value)
 
 
-def guids(layers: Layers) -> Finding:
+def check_guids(layers: FunctionReports) -> Finding:
     """Check that each InfiniBand VF has a GUID, the same in each layer."""
     check, expected = "virtual_functions.guids", "a GUID for each VF, the same in each layer"
     nameless = [vf.name for vf in layers.vfs if _guid(vf) is None]
@@ -472,7 +472,7 @@ def _same(reported: typing.Optional[str], guid: str) -> bool:
     return guid in ("0x" + "".join(octets), "0x" + "".join(reversed(octets)))
 
 
-def duplicate_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
+def check_duplicate_guids(nodes: typing.Mapping[str, NodeHcas]) -> list[Finding]:
     """Find VFs that have the GUID of another function, anywhere in the fleet. Duplicates among physical functions are
     stage discover's business."""
     owners: dict[str, dict[str, bool]] = {}

@@ -111,6 +111,6 @@ def shown(value: typing.Any) -> str:
     return line(cut(value if isinstance(value, str) else kind_of(value), _SHOWN))
 
 
-def pattern(expression: typing.Pattern[str]) -> typing.Callable[[str], typing.Optional[str]]:
+def make_pattern(expression: typing.Pattern[str]) -> typing.Callable[[str], typing.Optional[str]]:
     """Make a function that reads the texts that the whole expression matches, and leaves them as they are."""
     return lambda text: text if expression.fullmatch(text) else None

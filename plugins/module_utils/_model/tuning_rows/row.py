@@ -17,7 +17,7 @@ Level = typing.Literal["fail", "warn"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Setting:
+class RowSetting:
     """The setting of a row that needs no reboot: a key in a section of a profile of TuneD.
 
     :ivar best: value to choose where a rule takes several, such as what OpenShift's own profile has; empty: the bound
@@ -32,7 +32,7 @@ class Setting:
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class TuningRow:
     """One thing that a node shows.
 
     :ivar check: id of the check that judges it, without its stage
@@ -60,7 +60,7 @@ class Row:
     level: Level = "warn"
     source: str = ""
     alike: bool = True
-    setting: typing.Optional[Setting] = None
+    setting: typing.Optional[RowSetting] = None
     elsewhere: str = ""
 
 

@@ -11,7 +11,7 @@ import ipaddress
 import re
 import typing
 
-from ..._model.errors import RdmaError, unforeseen
+from ..._model.errors import RdmaError, wrap_unforeseen
 
 #: why a BMC gave no answer, or took no new value
 Cause = typing.Literal[
@@ -101,7 +101,7 @@ class Bmc:
     def unforeseen(self, error: Exception) -> BmcError:
         """Convert an exception that nobody raised on purpose, as the error of this BMC. Its text is not shown: it may
         hold who asks, and by what secret."""
-        told = unforeseen(error, "it answered", quoted=False)
+        told = wrap_unforeseen(error, "it answered", quoted=False)
         return self.error(
             "not_understood",
             told.seen.partition(": ")[2],

@@ -24,7 +24,7 @@ from ..._model.errors import ParseError
 from ..._model.guard import Guard
 from ..._parse.limits import decode_json
 from ..._parse.redfish.resource import is_path
-from ..._parse.redfish.resources import etag, message_id
+from ..._parse.redfish.resources import etag, parse_message_id
 from .bmc import Bmc, BmcError, Cause, basic
 from .failures import ATTEMPTS, BUSY, CONNECT, lost, out_of_hold, over, refused, untrusted
 from .trust import Socket, Trust, digest, left
@@ -55,7 +55,7 @@ class _Response(http.client.HTTPResponse):
         return super()._read_status()  # type: ignore[misc]
 
 
-class Answer(typing.NamedTuple):
+class BmcAnswer(typing.NamedTuple):
     status: int
     headers: http.client.HTTPMessage
     body: bytes
@@ -134,14 +134,14 @@ class Session:
             )
         return data
 
-    def _got(self, path: str) -> Answer:
+    def _got(self, path: str) -> BmcAnswer:
         """Return the answer with a resource, wherever on this BMC it is."""
         for _redirect in range(_REDIRECTS + 1):
             answer = self._answer("GET", path)
             if answer.status == 200:
                 return answer
             if answer.status not in (301, 302, 307, 308):
-                raise refused(self.bmc, f"GET {path}", answer.status, message_id(answer.data))
+                raise refused(self.bmc, f"GET {path}", answer.status, parse_message_id(answer.data))
             path = self._elsewhere(path, answer.headers.get("Location", ""))
         raise self.error("status", f"GET {path} is redirected again and again", "Update the firmware of the BMC")
 
@@ -149,7 +149,7 @@ class Session:
         """Of a resource when it was read last; empty where it has none."""
         return self._etags.get(path, "")
 
-    def send(self, method: str, path: str, write: Write) -> Answer:
+    def send(self, method: str, path: str, write: Write) -> BmcAnswer:
         """Send a write. Sent once: when the connection breaks, only reading tells what became of it. A PATCH is sent
         again where the BMC says that it did not begin.
 
@@ -178,7 +178,7 @@ class Session:
             )
         return target
 
-    def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> Answer:
+    def _answer(self, method: str, path: str, write: typing.Optional[Write] = None) -> BmcAnswer:
         """Return the answer to a request. It is sent again when the BMC is busy, unless it is an action, and a GET also
         when the connection broke."""
         what, busy = f"{method} {path}", _PUT_OFF[method]
@@ -206,7 +206,7 @@ class Session:
             self._sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
-    def _exchange(self, method: str, path: str, write: typing.Optional[Write]) -> Answer:
+    def _exchange(self, method: str, path: str, write: typing.Optional[Write]) -> BmcAnswer:
         with self._failures(f"{method} {path}"):
             connection = self._connection or self._connect()
             secure = typing.cast(Socket, connection.sock)
@@ -219,7 +219,7 @@ class Session:
             read = self._read(f"{method} {path}", response)
         if response.will_close:
             self._close()
-        return Answer(response.status, response.headers, read)
+        return BmcAnswer(response.status, response.headers, read)
 
     def _read(self, what: str, response: http.client.HTTPResponse) -> bytes:
         parts: list[bytes] = []

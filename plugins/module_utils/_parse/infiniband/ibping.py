@@ -52,6 +52,6 @@ def parse(text: str) -> Counts:
     return Counts(int(headers[0]), transmitted, received)
 
 
-def resent(stderr: str) -> int:
+def count_resent(stderr: str) -> int:
     """Count the packets that were sent again, from the stderr of ``ibping -e``. Any text is accepted."""
     return len(_RESENT.findall(stderr))

@@ -39,7 +39,7 @@ from ..._model.nccl import (
 )
 from ..limits import MIB
 from ..pods import libibverbs
-from .nccl_problem import classify, completion
+from .nccl_problem import classify, parse_completion
 
 _INFO, _WARN = " NCCL INFO ", " NCCL WARN "
 #: host, process and thread, behind whatever stands before them; a GPU; and of a warning its place
@@ -825,7 +825,7 @@ class _Reader:
         """:param own: addresses of the process"""
         kind, short = classify(text), text[:500]
         key = kind, kind or re.sub(r"[0-9]+|0x[0-9a-f]+", "#", short)
-        failed = completion(text) if kind == "completion" else None
+        failed = parse_completion(text) if kind == "completion" else None
         if failed is not None:
             # those of one status are alike, apart from the ones that have another cause
             key = kind, f"{failed.status} {bool(failed.peer) and failed.peer in own} {failed.crosses_subnets}"

@@ -12,7 +12,7 @@ from ..._model.boundary.kubernetes import OBJECT_NAME, SUBDOMAIN
 from ..._model.boundary.words import VERSION, WORD
 from ..._model.disruption import LabelSelector, NodePool, OperatorSettings
 from ..._model.olm import RetainedObject
-from ..._model.once import find_second, keys_of
+from ..._model.once import find_second, list_keys
 from ..._model.sriov_operator import (
     NodeState,
     OperatorInstallation,
@@ -86,7 +86,7 @@ def _each_once(items: typing.Sequence[_Item], what: str) -> tuple[_Item, ...]:
 
     :raises ResourceError: two entries have one PCI address
     """
-    number = find_second(keys_of(type(items[0])), items) if items else None
+    number = find_second(list_keys(type(items[0])), items) if items else None
     if number is not None:
         raise ResourceError(f"{what}: entry {number} has the PCI address of an earlier one")
     return tuple(items)

@@ -25,7 +25,7 @@ _SLOW = ((0x08, "hw_slowdown"), (0x20, "sw_thermal"), (0x40, "hw_thermal"), (0x8
 Gpu = dict[str, str]
 
 
-def gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
+def parse_gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
     """Parse the GPUs by PCI address as sysfs writes it (0000:18:00.0): the fields that were asked for. What the GPU has
     not is left out.
 
@@ -52,7 +52,7 @@ def gpus(text: str, fields: typing.Sequence[str]) -> dict[str, Gpu]:
     return found
 
 
-def slowed(mask: str) -> str:
+def explain_slowness(mask: str) -> str:
     """Return why a GPU is slower than it could be, by the mask of ``clocks_event_reasons.active``: names with + between
     them, or ``none``."""
     if not _MASK.match(mask):

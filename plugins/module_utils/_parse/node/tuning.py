@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from ..._model.errors import ParseError
-from .sysfs import number
+from .sysfs import parse_number
 
 #: more CPUs than any kernel is built for (NR_CPUS); a longer list is none of CPUs
 _MOST_CPUS = 1 << 16
@@ -56,7 +56,7 @@ def on_off(text: str) -> str:
     return "on" if _ON[text] else "off"
 
 
-def cpu_list(text: str) -> frozenset[int]:
+def parse_cpu_list(text: str) -> frozenset[int]:
     """``0-3,8`` to numbers; an empty text to none. ``(null)``, which some kernels print for no mask at all, is none as
     well."""
     found: set[int] = set()
@@ -69,7 +69,7 @@ def cpu_list(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-def swap_kib(text: str) -> int:
+def parse_swap_kib(text: str) -> int:
     """KiB of all that /proc/swaps lists below its heading."""
     heading, _newline, rest = text.partition("\n")
     if not heading.startswith("Filename") or "Priority" not in heading:
@@ -110,7 +110,7 @@ def manager_policy(text: str) -> str:
     return str(found[0]).lower()
 
 
-def kubelet_settings(text: str) -> dict[str, str]:
+def parse_kubelet_settings(text: str) -> dict[str, str]:
     """Parse the settings that decide where pods run, of a KubeletConfiguration in YAML or JSON: top-level keys with
     plain values, found by their lines since a node has no YAML parser.
 
@@ -147,7 +147,7 @@ def traffic_class(text: str) -> str:
 
 def at_least_zero(text: str) -> str:
     """Return a number that is none below 0."""
-    value = number(text)
+    value = parse_number(text)
     if value < 0:
         raise ParseError("sysfs", text, "a number of 0 at least")
     return str(value)

@@ -221,7 +221,9 @@ def _completion(kind: Kind, text: str) -> typing.Optional[Failure]:
     one."""
     statuses = [(int(match[1]), match.start()) for match in re.finditer(_STATUS, text)]
     wanted = (
-        completions.FLUSHED if kind == "flushed" else completions.first_cause(status for status, _start in statuses)
+        completions.FLUSHED
+        if kind == "flushed"
+        else completions.find_first_cause(status for status, _start in statuses)
     )
     start = next((start for status, start in statuses if status == wanted), None)
     if wanted is None or start is None:

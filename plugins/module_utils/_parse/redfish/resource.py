@@ -17,7 +17,7 @@ Data = typing.Mapping[str, typing.Any]
 MOST_LETTERS = 256
 
 
-def mapping(data: typing.Any, source: str) -> Data:
+def get_mapping(data: typing.Any, source: str) -> Data:
     """Parse a resource.
 
     :param source: what it is, for the error's text
@@ -28,7 +28,7 @@ def mapping(data: typing.Any, source: str) -> Data:
     return data
 
 
-def inner(data: Data, *names: str) -> Data:
+def get_inner(data: Data, *names: str) -> Data:
     """Return the object at this path; an absent one, and what is none, is empty. For parts that a BMC need not have."""
     for name in names:
         found = data.get(name)
@@ -36,7 +36,7 @@ def inner(data: Data, *names: str) -> Data:
     return data
 
 
-def rows(data: typing.Any) -> list[Data]:
+def get_rows(data: typing.Any) -> list[Data]:
     """Return the objects of a list; of anything else none. For parts that a BMC need not have."""
     return [row for row in data if isinstance(row, dict)] if isinstance(data, list) else []
 

@@ -13,7 +13,7 @@ from .registry import Entry, Registry
 from .resources import Bios
 
 
-def settings(
+def list_settings(
     bios: Bios,
     pending: typing.Mapping[str, typing.Any],
     registry: typing.Optional[Registry],
@@ -33,7 +33,7 @@ def settings(
     )
 
 
-def why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[tuple[BiosJob, ...]]) -> str:
+def explain_why_held(bios: Bios, lockdown: typing.Optional[bool], jobs: typing.Optional[tuple[BiosJob, ...]]) -> str:
     """Return why a BMC would refuse any new value of its BIOS now; empty when it would not, or gives no reason."""
     if lockdown:
         return "lockdown: the BMC is locked down and refuses all changes"

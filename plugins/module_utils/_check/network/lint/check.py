@@ -15,7 +15,7 @@ import typing
 
 from ...._model.findings import FAIL, UNKNOWN, WARN, Finding, Waiver, judge, ok
 from ...._model.intent import Fabric
-from ...._model.profiles import is_infiniband, isolates_rdma, traits
+from ...._model.profiles import find_traits, is_infiniband, isolates_rdma
 from ...._model.sriov_operator import Policy
 from . import plain_network
 from .sriov_policy import (
@@ -59,7 +59,7 @@ def lint_all(
     return {
         fabric.name: (
             lint(fabric, [policy for name, policy in policies if name == fabric.name], others, nodes)
-            if traits(fabric).functions
+            if find_traits(fabric).functions
             else plain_network.lint(fabric, others, nodes)
         )
         for fabric in fabrics
@@ -80,14 +80,16 @@ def lint(
         return ()
     found = [_finding(fabric, item) for policy in policies for item in objections(policy, world)]
     modes = {name: world.rdma_mode or world.states[name].rdma_mode for name in nodes if name in world.states}
-    found += [_rdma_mode(fabric, name, mode) for name, mode in modes.items() if _wrong_mode(fabric, mode)]
+    found += [_check_rdma_mode(fabric, name, mode) for name, mode in modes.items() if _wrong_mode(fabric, mode)]
     broken = {finding.check for finding in found}
-    rest = [_unbroken(fabric, check, world, nodes) for check in _RULES if check not in broken]
+    rest = [_report_unbroken(fabric, check, world, nodes) for check in _RULES if check not in broken]
     mine = {node.name: policy for policy in policies for node in world.taken_by(policy)}
-    return (*(_selects(fabric, mine.get(name), policies[0], name, world) for name in nodes), *found, *rest)
+    return (*(_check_selects(fabric, mine.get(name), policies[0], name, world) for name in nodes), *found, *rest)
 
 
-def held(findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typing.Sequence[Waiver]) -> dict[str, str]:
+def read_held(
+    findings: typing.Mapping[str, typing.Sequence[Finding]], waivers: typing.Sequence[Waiver]
+) -> dict[str, str]:
     """Fabrics that must not be applied, each with the reason.
 
     :param findings: by fabric
@@ -123,7 +125,7 @@ def _finding(fabric: Fabric, item: Objection) -> Finding:
     return Finding(item.check, subject, status, item.measured, item.expected, outcome + item.why, item.remedy)
 
 
-def _unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Sequence[str]) -> Finding:
+def _report_unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Sequence[str]) -> Finding:
     """Return a pass for a rule that no finding breaks: it holds on the nodes that the operator has reported, and on
     none is not known."""
     reported = sum(bool(world.states[name].interfaces) for name in nodes if name in world.states)
@@ -148,7 +150,7 @@ def _unbroken(fabric: Fabric, check: str, world: ClusterBefore, nodes: typing.Se
     )
 
 
-def _selects(
+def _check_selects(
     fabric: Fabric, policy: typing.Optional[Policy], example: Policy, name: str, world: ClusterBefore
 ) -> Finding:
     """Report what the fabric gets on one node.
@@ -241,7 +243,7 @@ def _wrong_mode(fabric: Fabric, mode: str) -> bool:
     return mode == ("shared" if isolates_rdma(fabric) else "exclusive")
 
 
-def _rdma_mode(fabric: Fabric, name: str, mode: str) -> Finding:
+def _check_rdma_mode(fabric: Fabric, name: str, mode: str) -> Finding:
     status: typing.Literal["fail", "warn"] = FAIL
     if isolates_rdma(fabric):
         why = (

@@ -23,7 +23,7 @@ from ...._model.intent import ClusterIntent
 from ...._model.kubernetes import ClusterNode
 from ...._model.nvidia import NicPolicy
 from ...._model.sriov_operator import NodeState, OperatorFacts, Policy, StateInterface, SupportedNic
-from ...controllers.sriov_operator import MELLANOX, nearest_match, selects, wanted_by
+from ...controllers.sriov_operator import MELLANOX, find_wanted_by, nearest_match, selects
 from ...fleet.vendors import load_rdma
 
 #: ids of the findings
@@ -601,7 +601,7 @@ def _shared(policy: Policy, other: Policy, interface: StateInterface) -> typing.
     empty-handed."""
     if other.net_filter or other.resource_name == policy.resource_name or not selects(other, interface):
         return
-    (mine,), (theirs,) = wanted_by(policy, interface).groups, wanted_by(other, interface).groups
+    (mine,), (theirs,) = find_wanted_by(policy, interface).groups, find_wanted_by(other, interface).groups
     if mine.last < theirs.first or mine.first > theirs.last:
         return
     measured = (

@@ -29,7 +29,7 @@ class Missing(typing.NamedTuple):
 Predicate = typing.Callable[[Target, str, ClusterState], typing.Optional[Missing]]
 
 
-def first_missing(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
+def find_first_missing(target: Target, name: str, world: ClusterState) -> typing.Optional[Missing]:
     """Return the first thing that keeps pods of a node from the network; None when there is none.
 
     :param name: of a node that the cluster knows

@@ -14,9 +14,9 @@ from ..._model.counters import BITS, RCV_DATA, XMIT_DATA, XMIT_WAIT, PortGrowth
 from ..._model.findings import FAIL, WARN, Finding, ok
 from ..._model.intent import Fabric
 from ..._model.profiles import is_infiniband
-from ..._schedule.counted import Port, uplinks
-from ..._schedule.covering import Test
+from ..._schedule.link_coverage_rounds import Test
 from ..._schedule.paths import PathTable
+from ..._schedule.port_counters import Port, list_uplinks
 from ..fleet.routes import listed
 from .floors import gbps
 
@@ -50,7 +50,7 @@ _MOST = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class CounterEvidence:
     """For a finding. remedy: empty where the counters name no port."""
 
     text: str = ""
@@ -58,7 +58,7 @@ class Told:
 
 
 @dataclasses.dataclass(frozen=True)
-class Carried:
+class UplinkShare:
     """The share of a test's data that the uplinks of a leaf carried: by direction, out of the leaf or into it."""
 
     shares: dict[int, float]
@@ -105,31 +105,31 @@ class Counted:
             (it.source, it.source_port): number for number, it in enumerate(ways.directions[: ways.real])
         }
 
-    def of(self, numbers: typing.AbstractSet[int]) -> Told:
+    def of(self, numbers: typing.AbstractSet[int]) -> CounterEvidence:
         """Describe the counters of the ports on the path of the slowest test of these directions."""
         if not self._pairs:
-            return Told()
+            return CounterEvidence()
         for test, pair in self._pairs.items():
             if numbers and numbers <= set(self._ways.way(*test) or ()):
                 return self._told(test, pair)
-        return Told(
+        return CounterEvidence(
             "The counters of its ports were not read before and after: this is done for the slowest answers alone."
         )
 
-    def of_test(self, test: Test) -> Told:
+    def of_test(self, test: Test) -> CounterEvidence:
         """Describe the counters of the ports on the path of a test."""
-        return self._told(test, self._pairs[test]) if test in self._pairs else Told()
+        return self._told(test, self._pairs[test]) if test in self._pairs else CounterEvidence()
 
     # what one pair shows
 
-    def _told(self, test: Test, pair: CountedPair) -> Told:
+    def _told(self, test: Test, pair: CountedPair) -> CounterEvidence:
         slower = self._slower(test, pair)
         if not pair.ports:
             by_hand = (
                 "Read them by hand before and after a test: perfquery -l LID PORTS and perfquery -xl LID PORTS, on a"
                 " node of the fabric, as root."
             )
-            return Told(
+            return CounterEvidence(
                 " ".join([f"The counters of its ports were not read before and after: {pair.why}.", *slower]),
                 by_hand if is_infiniband(self._fabric) else "",
             )
@@ -148,7 +148,7 @@ class Counted:
         if not errors[0] and not waits[0] and read:
             words.append("No error counter of these ports rose, and none of them waited to send.")
         words += self._doubts(pair)
-        return Told(
+        return CounterEvidence(
             " ".join(words), next((remedy for remedy in (errors[1], self._mend(slower), waits[1]) if remedy), "")
         )
 
@@ -219,7 +219,7 @@ class Counted:
             for leaf in map(self._ways.leaf, test)
             if leaf is not None and self._ways.leaf(test[0]) != self._ways.leaf(test[1])
         ):
-            rates = {number: self._ways.directions[number].gbps for number in uplinks(self._ways, leaf)}
+            rates = {number: self._ways.directions[number].gbps for number in list_uplinks(self._ways, leaf)}
             most = max((rate for rate in rates.values() if rate), default=None)
             slow = [
                 f"{self._ways.name(number)} at {rate:g} Gb/s"
@@ -270,7 +270,7 @@ class Counted:
             )
         return [text]
 
-    def carried(self, test: Test, pair: CountedPair, end: int) -> typing.Optional[Carried]:
+    def carried(self, test: Test, pair: CountedPair, end: int) -> typing.Optional[UplinkShare]:
         """Return the uplinks of the leaf of one end that took what was sent; None where that can't be told.
 
         :param end: 0: of the client's leaf, out of it; 1: of the server's, into it. The two directions of a link are an
@@ -285,12 +285,12 @@ class Counted:
         if sent is None or sent < _LEAST_DATA:
             return None
         shares = {}
-        for number in (up ^ end for up in uplinks(self._ways, leaf)):
+        for number in (up ^ end for up in list_uplinks(self._ways, leaf)):
             rise = self._rise(ports, self._ways.directions[number], end == 1)
             if rise is None:
                 return None
             shares[number] = rise / sent
-        return Carried(shares)
+        return UplinkShare(shares)
 
     @staticmethod
     def _rise(ports: typing.Mapping[Port, PortGrowth], direction: typing.Any, into: bool) -> typing.Optional[int]:
@@ -443,7 +443,7 @@ class Counted:
         )
         return [Finding("bandwidth.routing", f"{self._fabric.name} LMC", WARN, measured, expected, why, remedy)]
 
-    def _seen(self, found: typing.Iterable[tuple[CountedPair, Carried]]) -> str:
+    def _seen(self, found: typing.Iterable[tuple[CountedPair, UplinkShare]]) -> str:
         return listed(
             [f"{pair.client} -> {pair.server} by {carried.text(self._leaf_port)}" for pair, carried in found], "; "
         )

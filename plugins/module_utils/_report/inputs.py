@@ -19,7 +19,7 @@ def no_facts(stage: str, parts: typing.Sequence[str]) -> typing.Mapping[str, typ
     return {}
 
 
-class Seen:
+class ReportFacts:
     """The facts of a run, typed. What several stages were judged by is read and loaded once: HCAs of a thousand nodes
     take seconds.
 

@@ -9,7 +9,7 @@ import typing
 
 from ...._model.kubernetes import ClusterNode
 from ...controllers.sriov_operator import Turn
-from .sriov import Turns, judge_node
+from .sriov import DrainTurns, judge_node
 from .state import ClusterState, Judgement, Target
 
 #: fields of a world that have an entry for each node, by its name
@@ -70,7 +70,7 @@ class ReadinessCache:
         return judgement
 
 
-class _Counted(Turns):
+class _Counted(DrainTurns):
     """Knows whether somebody asked for a turn."""
 
     asked = 0

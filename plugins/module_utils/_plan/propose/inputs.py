@@ -18,7 +18,7 @@ Nodes = typing.Mapping[str, tuple[Hca, ...]]
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
+class ProposalInputs:
     """The facts that a proposal is made of. None: not observed, and the reason is in ``unread``.
 
     :ivar neighbours: who is at the other end of the cables of Ethernet NICs

@@ -9,11 +9,11 @@ import typing
 from ..._model.fabric import ObservedTopologies, Place, Topology
 from ..._model.findings import FAIL, UNKNOWN, Finding, ok
 from ..._model.intent import Fabric
+from ..fleet.hca_locations import find_topology
 from ..fleet.hcas_of_fabric import Membership
-from ..fleet.places import topology_of
 from ..fleet.suspects import MOST_SUSPECTS, Element, Suspect, links_of, named
 from .pairs import Pair
-from .partitions import remedy_of, status_of
+from .partitions import find_status, remedy_of
 
 
 def check_suspects(
@@ -37,7 +37,7 @@ def check_suspects(
             Finding(
                 "reachability.suspect",
                 subject,
-                status_of(parted),
+                find_status(parted),
                 f"{len(parted)} of {measured} pairs fail",
                 expected,
                 why,
@@ -46,7 +46,7 @@ def check_suspects(
         ]
     if not found:
         return [ok("reachability.suspect", fabric.name, f"0 of {measured} pairs fail", expected)]
-    topology, blind = topology_of(membership, topologies)
+    topology, blind = find_topology(membership, topologies)
     where = {
         f"{place.node} {place.hca}": place
         for place in (end.place for pair in pairs for end in (pair.client, pair.server))

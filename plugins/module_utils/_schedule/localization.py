@@ -18,7 +18,7 @@ import math
 import statistics
 import typing
 
-from .covering import Test
+from .link_coverage_rounds import Test
 from .paths import Kind, PathTable, Way
 
 #: of the median of its class: a way below is slow, one at or above GOOD is good, one between is neither
@@ -126,10 +126,10 @@ def weigh(ways: PathTable, readings: typing.Iterable[Reading], floor_share: typi
             over.setdefault(number, []).append(item)
     good = frozenset(number for number, items in over.items() if any(item.good for item in items))
     low = [item for item in measured.values() if item.slow]
-    candidates = {item.test: _causes(item, over, noise) for item in low}
-    slow = _accused(candidates, measured, noise)
+    candidates = {item.test: _find_causes(item, over, noise) for item in low}
+    slow = _find_accused(candidates, measured, noise)
     left = {test: numbers for test, numbers in candidates.items() if not numbers & slow.keys()}
-    switches, again = _switches(ways, measured, left, noise)
+    switches, again = _find_switches(ways, measured, left, noise)
     of_switches = {
         number
         for guid in switches
@@ -172,7 +172,7 @@ def _shares(
         classes.setdefault(ways.kind(*test), []).append(test)
     repeated, freedom = _repeated(figures.values())
     scales = {
-        kind: _usual([(sum(figures[test]) / len(figures[test]), len(figures[test])) for test in tests], repeated)
+        kind: _find_usual([(sum(figures[test]) / len(figures[test]), len(figures[test])) for test in tests], repeated)
         for kind, tests in classes.items()
     }
     weight = sum(len(tests) for tests in classes.values() if len(tests) >= _FEW)
@@ -189,7 +189,7 @@ def _shares(
     )
     noise = max(_LEAST_NOISE, noise)
     measured = {}
-    for kind, (usual, count) in _norms(classes, scales).items():
+    for kind, (usual, count) in _compute_norms(classes, scales).items():
         floor = (floor_share or 0.0) * kind[1]
         # by the median of so many
         norm, unsure = (floor, 0.0) if usual < SLOW * floor else (usual, 1.25 * noise / math.sqrt(count))
@@ -221,7 +221,7 @@ class _Scale:
     readings: int
 
 
-def _usual(values: typing.Sequence[tuple[float, int]], noise: float) -> _Scale:
+def _find_usual(values: typing.Sequence[tuple[float, int]], noise: float) -> _Scale:
     """Of the ways that are not slow; no more than the median of a few values.
 
     Half of all ways may be slow, as when some leaves are. Those that are not lie close together, so the densest third
@@ -251,7 +251,7 @@ def _usual(values: typing.Sequence[tuple[float, int]], noise: float) -> _Scale:
     return _Scale(statistics.median(value for value, _readings in rest), 0.0, len(rest))
 
 
-def _norms(
+def _compute_norms(
     classes: typing.Mapping[Kind, typing.Sequence[Test]], scales: typing.Mapping[Kind, _Scale]
 ) -> dict[Kind, tuple[float, int]]:
     """Return the usual rate of each class, and its number of readings. A small class has no usual rate of its own: it
@@ -276,7 +276,7 @@ def _norms(
     return usual
 
 
-def _causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> frozenset[int]:
+def _find_causes(slow: Measured, over: typing.Mapping[int, typing.Sequence[Measured]], noise: float) -> frozenset[int]:
     """Return the links that may be what makes a way slow. Where only one is left, and what is measured speaks against
     that one too, others come back."""
     against = {number: _against(number, slow, over, noise) for number in slow.way}
@@ -308,7 +308,7 @@ def _against(number: int, slow: Measured, over: typing.Mapping[int, typing.Seque
     return doubt if total / readings >= SLOW else doubt - (ACCUSE - CLEAR)
 
 
-def _accused(
+def _find_accused(
     candidates: typing.Mapping[Test, typing.AbstractSet[int]], measured: typing.Mapping[Test, Measured], noise: float
 ) -> dict[int, float]:
     """Return the links that are the only candidate of slow ways, with what they do."""
@@ -316,10 +316,10 @@ def _accused(
     for test, numbers in candidates.items():
         if len(numbers) == 1:
             alone.setdefault(next(iter(numbers)), []).append(measured[test])
-    return {number: _mean(items) for number, items in alone.items() if _below(items, noise)}
+    return {number: _compute_mean(items) for number, items in alone.items() if _below(items, noise)}
 
 
-def _mean(items: typing.Sequence[Measured]) -> float:
+def _compute_mean(items: typing.Sequence[Measured]) -> float:
     return statistics.fmean(share for item in items for share in item.shares)
 
 
@@ -330,10 +330,10 @@ def _below(items: typing.Sequence[Measured], noise: float) -> bool:
         return False
     share = statistics.fmean(rest)
     doubt = math.sqrt(noise**2 / len(rest) + max(item.unsure for item in items) ** 2)
-    return share < SLOW and _mean(items) < SLOW and 1 - share >= ACCUSE * doubt
+    return share < SLOW and _compute_mean(items) < SLOW and 1 - share >= ACCUSE * doubt
 
 
-def _switches(
+def _find_switches(
     ways: PathTable,
     measured: typing.Mapping[Test, Measured],
     left: typing.Mapping[Test, typing.AbstractSet[int]],
@@ -354,7 +354,7 @@ def _switches(
         slow = sum(item.slow for item in items)
         if slow < _MOSTLY * len(items):
             continue
-        mine = {item.test for item in _highest(items, noise) if item.test in left}
+        mine = {item.test for item in _find_highest(items, noise) if item.test in left}
         if len(mine) < _SWITCH_NEIGHBOURS or not _below(items, noise):
             continue
         for_it = [item.test for item in items if not item.slow]
@@ -376,7 +376,7 @@ def _switches(
     return tuple(result), tuple(again)
 
 
-def _highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
+def _find_highest(items: typing.Sequence[Measured], noise: float) -> list[Measured]:
     """Return those that carry as much as the best one does, as far as the noise tells: what is lower has another cause,
     or a second one."""
     best = max(items, key=lambda item: item.share)
