@@ -126,6 +126,6 @@ def test_the_number_of_events_that_were_left_out_is_said() -> None:
 
     now = iter(range(1000))
     made = Observers(typing.cast(Cluster, None), "o", 20, lambda: float(next(now)), lambda _s: None, said.append)
-    facts = made._follow(typing.cast("typing.Any", Feed()), Wanted("o", "image", {}), ["worker-1"])
+    facts = made._follow(typing.cast("typing.Any", Feed()), Wanted("o", "image"), ["worker-1"])
     assert isinstance(facts, ObserversFacts)
     assert any(line.endswith("Events left out, since there are more than 100: 150") for line in said)
