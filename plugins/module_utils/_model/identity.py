@@ -20,19 +20,26 @@ from .boundary.form import Bound
 
 _UUID = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{4})-([0-9a-f]{12})")
 _SERIAL = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{2,62}[\x21-\x7e])")
-#: that boards have whose maker has set none: AMI's default in both orders, and two that many boards share
+#: that boards have whose maker has set none: AMI's default in both orders, and others that many boards share
 _DEFAULT_UUIDS = frozenset(
     {
         "03000200-0400-0500-0006-000700080009",
         "00020003-0004-0005-0006-000700080009",
         "12345678-1234-5678-90ab-cddeefaabbcc",
         "01234567-89ab-cdef-0123-456789abcdef",
+        "00010203-0405-0607-0809-0a0b0c0d0e0f",
+        "03020100-0504-0706-0809-0a0b0c0d0e0f",
+        "11111111-2222-3333-4444-555555555555",
     }
 )
-#: what stands in place of a serial number that nobody has set, without blanks and dots
+#: what stands in place of a serial number that nobody has set, without blanks, dots, brackets and other signs
 _DEFAULT_SERIALS = re.compile(
-    r"none|null|n/?a|unknown|empty|invalid|default(?:string)?|notspecified|notavailable|notapplicable|notset|systemserialnumber|serialnumber"
-    r"|chassisserialnumber|tobefilledby\w*|tobedetermined|oem|0?123456789a?b?c?d?e?f?|1234567890|01234567890123456789ab\w*"
+    r"none|null|nil|na|unknown|undefined|unspecified|empty|invalid|tbd|test|oem|sn"
+    r"|default(?:string|serial(?:number)?)?"
+    r"|not(?:specified|available|applicable|set|provided|defined|present|programmed)"
+    r"|(?:system|chassis|product|baseboard|board|enclosure|asset|no)?(?:serial(?:number|no)?|assettag)"
+    r"|(?:tobe)?filledby\w*|tobedetermined"
+    r"|0?12345(?:6(?:7(?:8(?:9a?b?c?d?e?f?)?)?)?)?|1234567890|01234567890123456789ab\w*"
 )
 
 #: serial numbers of one machine: DMI shows that of the system and that of the board
@@ -260,7 +267,7 @@ def serial_of(text: typing.Any) -> str:
     ('F54P1G3', '', '')
     """
     found = text.strip() if isinstance(text, str) and len(text) < 200 else ""
-    plain = re.sub(r"[ .]", "", found.lower())
+    plain = re.sub(r"[^0-9a-z]", "", found.lower())
     dull = _DEFAULT_SERIALS.fullmatch(plain) or len(set(plain)) < 2
     return found if _SERIAL.fullmatch(found) and not dull else ""
 

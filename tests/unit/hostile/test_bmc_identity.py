@@ -417,6 +417,10 @@ def test_what_is_one_machine(node: Identity, machine: Identity, same: typing.Opt
         5,
         "4c4c454400353510805 4c6c04f503347",
         "03000200-0400-0500-0006-000700080009",
+        "00020003-0004-0005-0006-000700080009",
+        "12345678-1234-5678-90AB-CDDEEFAABBCC",
+        "FEFEFEFE-FEFE-FEFE-FEFE-FEFEFEFEFEFE",
+        "00010203-0405-0607-0809-0A0B0C0D0E0F",
         "4c4c4544-0035-3510-8054-c6c04f503347\n;x",
         "٤c4c4544-0035-3510-8054-c6c04f503347",
     ],
@@ -442,6 +446,20 @@ def test_what_is_no_uuid(text: typing.Any) -> None:
         "Unknown",
         "........",
         "XXXXXXXX",
+        "Default_String",
+        "$(DEFAULT_STRING)",
+        "<Not Specified>",
+        "(To be filled by O.E.M.)",
+        "Filled by OEM",
+        "Chassis Serial Number",
+        "Base Board Serial Number",
+        "No Asset Tag",
+        "Undefined",
+        "123456789",
+        "1234567",
+        "0123456789ABCDEF",
+        "00-00-00-00",
+        "--------",
         None,
         12345,
         "F54\x1b[2J",
@@ -451,6 +469,11 @@ def test_what_is_no_uuid(text: typing.Any) -> None:
 )
 def test_what_is_no_serial_number(text: typing.Any) -> None:
     assert serial_of(text) == ""
+
+
+@pytest.mark.parametrize("text", ["F54P1G3", "S424242X9123456", "0123456789X", "SN-0042", "None-7", "SGH123ABCD"])
+def test_a_serial_number_that_looks_like_a_default_one_is_one(text: str) -> None:
+    assert serial_of(text) == text
 
 
 @given(st.uuids())
