@@ -12,10 +12,8 @@ import typing
 import kubernetes.config
 import kubernetes.dynamic
 
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
-    cluster_before,
-    objections,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import cluster_before
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import objections
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import ApiError, Cluster
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.sriov_operator import observe

@@ -11,7 +11,7 @@ import typing
 from .._check.addresses import in_use as ipam
 from .._check.network.check import LintFacts
 from .._check.network.lint.check import lint_all, read_held, remaining
-from .._check.network.lint.sriov_policy import cluster_before
+from .._check.network.lint.policy_context import cluster_before
 from .._check.network.wait.state import Target
 from .._model.addresses import AddressFacts
 from .._model.apply import AppliedObject

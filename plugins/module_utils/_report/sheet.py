@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 
-from .._check.discover.check import trouble
+from .._check.discover.ports import trouble
 from .._check.fleet.line_rates import find_pcie
 from .._check.tuning.rows import explain_why_unread
 from .._model.findings import Judged

@@ -18,11 +18,11 @@ from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.
     read_held,
     remaining,
 )
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import (
     ClusterBefore,
     cluster_before,
-    objections,
 )
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import objections
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding, Waiver
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import Hca, Netdev, NodeHcas, PciFunction
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool, Fabric

@@ -13,10 +13,8 @@ import pytest
 from ansible_collections.linerate.rdma.plugins.module_utils._check.discover import check as discover
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet import vendors, why_no_sriov
 from ansible_collections.linerate.rdma.plugins.module_utils._check.fleet.vendors import VENDORS, Vendor
-from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import (
-    ClusterBefore,
-    objections,
-)
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.policy_context import ClusterBefore
+from ansible_collections.linerate.rdma.plugins.module_utils._check.network.lint.sriov_policy import objections
 from ansible_collections.linerate.rdma.plugins.module_utils._check.virtual_functions import check as virtual_functions
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import Finding
 from ansible_collections.linerate.rdma.plugins.module_utils._model.hca import (

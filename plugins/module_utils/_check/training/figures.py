@@ -14,8 +14,9 @@ import typing
 from ..._model.findings import FAIL, UNKNOWN
 from ..._model.nccl import NcclLog
 from ..._model.nccl_tests import NcclTests, NcclTestTransport
-from ..job.channels import judge_log, way
+from ..job.channels import judge_log
 from ..job.nccl_run import cut_to_run, group_by_process
+from ..job.ranks import way
 
 #: findings that are about the transport of each channel
 _CHECKS = ("training.log", "training.version", "training.ranks", "training.channels", "training.transport")

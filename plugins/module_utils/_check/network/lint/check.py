@@ -18,19 +18,9 @@ from ...._model.intent import Fabric
 from ...._model.profiles import find_traits, is_infiniband, isolates_rdma
 from ...._model.sriov_operator import Policy
 from . import plain_network
-from .sriov_policy import (
-    FUNCTIONS,
-    LINK,
-    OVERLAP,
-    POLICY,
-    RDMA,
-    SELECT,
-    ClusterBefore,
-    Objection,
-    objections,
-    selected,
-    why_not_selected,
-)
+from .policy_context import FUNCTIONS, LINK, OVERLAP, POLICY, RDMA, SELECT, ClusterBefore, Objection
+from .policy_selection import selected, why_not_selected
+from .sriov_policy import objections
 
 #: what a fabric that breaks no rule is told
 _RULES = {
