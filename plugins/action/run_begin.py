@@ -11,6 +11,7 @@ from ansible.release import __version__ as ansible_version
 
 from ansible_collections.linerate.rdma.plugins.module_utils._frame import FRAME_SPEC, start_run
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
 
 
@@ -24,7 +25,10 @@ class ActionModule(ControllerAction):
     def work(self, options: Result, variables: Result) -> Result:
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         pods = by_pods(nodes, variables)
-        start = RunStart("", "", bool(self._task.check_mode), tuple(map(str, nodes)), by_pods=tuple(pods))
+        access = access_of(variables, self._templar.template)
+        show(access)
+        check_mode = bool(self._task.check_mode)
+        start = RunStart("", "", check_mode, tuple(map(str, nodes)), by_pods=tuple(pods), access=access)
         folder = start_run(options, start, ansible_version)
         return {
             "run": folder.run,

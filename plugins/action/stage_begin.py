@@ -21,6 +21,7 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption_ov
 from ansible_collections.linerate.rdma.plugins.module_utils._model.errors import RdmaError
 from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
+from ansible_collections.linerate.rdma.plugins.plugin_utils._access import access_of, show
 from ansible_collections.linerate.rdma.plugins.plugin_utils._controller import ControllerAction, Result, by_pods, holder
 from ansible_collections.linerate.rdma.plugins.plugin_utils._first_cause import first
 from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import (
@@ -78,6 +79,8 @@ class ActionModule(ControllerAction):
         one."""
         if options["run"]:
             return FactFolder(options["report_dir"], options["run"])
+        access = access_of(variables, self._templar.template)
+        show(access)
         check_override(self._templar.template(variables.get(DISRUPTION)), options["cluster"])
         nodes = variables.get("groups", {}).get("rdma_nodes", [])
         if options["resume_from"]:
@@ -95,6 +98,7 @@ class ActionModule(ControllerAction):
             by_pods=tuple(by_pods(nodes, variables)),
             images=images,
             strict_images=strict,
+            access=access,
         )
         places = {**of_nodes, **find_origins(variables, (*INTENT, *names, *values))}
         start = dataclasses.replace(

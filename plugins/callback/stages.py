@@ -16,7 +16,8 @@ description:
     come, and one line at the end of the run.
   - A task that takes long says what it waits for and how long its stage usually takes, by the runs that the report has
     kept.
-  - Shows what a task changes, and each task that fails with its full message, also if the stage goes on without it.
+  - Shows what a task changes, and each task that fails with its full message, also if the stage goes on without it. The
+    message of a task that ends the run is in the last line alone, if it is one line.
   - The last line of a run that fails is its verdict, or names the stage or playbook in which it stopped, and the
     message of the task that stopped it.
   - Plain lines, one after the other, so that logs of CI systems and the output of AWX jobs read the same.
@@ -61,6 +62,7 @@ from ansible_collections.linerate.rdma.plugins.plugin_utils._terminal import (
 )
 from ansible_collections.linerate.rdma.plugins.plugin_utils._unforeseen import guard_callback
 
+_OURS = "linerate.rdma."
 _PLAYBOOKS = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", "playbooks"))
 _BEGIN = "linerate.rdma.stage_begin"
 _GATE = "linerate.rdma.stage_gate"
@@ -109,6 +111,8 @@ class CallbackModule(Default):
         self._ours = False
         # the first that nothing goes on from: what fails after it, fails because of it
         self._cause = ""
+        # whether it was not shown yet
+        self._cause_is_due = False
         # what is waited for: its name, since when, on which hosts, and the silence after which that is said
         self._lock = threading.Lock()
         self._task = ""
@@ -222,8 +226,14 @@ class CallbackModule(Default):
     def v2_runner_on_failed(self, result: typing.Any, ignore_errors: bool = False) -> None:
         self._answered(result)
         said_by_it = lines_of(result._result)
-        if self._ours and not (self._cause or ignore_errors or goes_on(result._task)):
+        ends = self._ours and not (self._cause or ignore_errors or goes_on(result._task))
+        if ends:
             self._cause = stopped(self._where, said_by_it)
+        if ends and self._quiet and said_by_it is not None and self._is_for_the_end(result._task, said_by_it):
+            self._cause_is_due = True
+            self._handle_warnings(result._result)
+            self._line(f"fatal: [{result._host.get_name()}]: {self._task}", constants.COLOR_ERROR)
+            return
         lines = said_by_it if result._task.action in _REFUSE and not result._task.loop else None
         if not self._quiet or lines is None or ignore_errors:
             super().v2_runner_on_failed(result, ignore_errors)
@@ -259,11 +269,19 @@ class CallbackModule(Default):
         else:
             self._troubled(stats)
         if self._verdict:
+            if self._cause_is_due:
+                self._show(self._cause.removeprefix(_VERDICT), color=constants.COLOR_ERROR)
             said, how = self._verdict
             for line in said:
                 self._show(line, color=_COLORS[how])
         elif self._cause and any(stats.summarize(host)["failures"] for host in stats.processed):
             self._show(self._cause, color=constants.COLOR_ERROR)
+
+    @staticmethod
+    def _is_for_the_end(task: typing.Any, said: list[str]) -> bool:
+        """Whether the last line of the run says all that a failed task said, so that nothing else has to: a task of
+        this collection says cause and remedy in one line."""
+        return task.action.startswith(_OURS) and not task.loop and len([line for line in said if line.strip()]) == 1
 
     def _troubled(self, stats: typing.Any) -> None:
         """Hosts that were not reached, or on which a task failed: of a fleet, the others are nothing to read."""

@@ -27,15 +27,23 @@ try:
     from kubernetes.config import ConfigException, load_incluster_config
     from requests.utils import should_bypass_proxies
 except ImportError:
-    # who uses them names the missing library before
+    # the caller reports the missing library, or needs only the source of the credentials
     class ConfigException(Exception):  # type: ignore[no-redef]
         """Stands for that of the client."""
+
+    Configuration = dict
+
+    def load_incluster_config(client_configuration: typing.Any) -> None:
+        """Find no service account, as the client does outside of a pod."""
+        raise ConfigException
 
 
 Environment = typing.Mapping[str, str]
 #: by which of these a kubeconfig is not needed, beside host
 _COMPLETE = (("username", "password"), ("api_key",), ("client_cert", "client_key"))
 _ALONE = ("kubeconfig", "persist_config")
+#: characters of a path, or of a list of them [Linux, PATH_MAX]
+_MOST_OF_A_PATH = 4096
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 
 
@@ -59,14 +67,15 @@ class Credentials:
         server = self.given.get("host")
         if self.source == "options":
             return f"API server {shown_url(server)}"
-        told = (
-            "service account of this pod"
-            if self.source == "service account"
-            else f"kubeconfig {shown(self.kubeconfig)}"
-        )
+        told = "service account of this pod" if self.source == "service account" else self.place
         if self.source == "kubeconfig" and self.by:
             told = f"{told} ({self.by})"
         return f"{told}, API server {shown_url(server)}" if server else told
+
+    @property
+    def place(self) -> str:
+        """The kubeconfig by name and folder; of a list, each file of it."""
+        return f"kubeconfig {shown(self.kubeconfig)}"
 
     @property
     def bare(self) -> bool:
@@ -177,6 +186,14 @@ def _origin(name: str) -> str:
     return f" ({names[0]})"
 
 
+def server_of_pod(environment: Environment) -> str:
+    """Return the API server that a pod's service account leads to; empty where the environment names none."""
+    host, port = (environment.get(f"KUBERNETES_SERVICE_{name}", "") for name in ("HOST", "PORT"))
+    if not host or not port:
+        return ""
+    return f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+
+
 def _text(value: typing.Any) -> str:
     return value if isinstance(value, str) else ""
 
@@ -190,12 +207,14 @@ def _in_pod() -> bool:
 
 
 def shown(path: typing.Any) -> str:
-    """Return a path as name and folder: Ansible hides the option's own text, since it may also hold the whole
-    configuration."""
+    """Return a path, or each path of a list, as name and folder: Ansible hides the option's own text, since it may also
+    hold the whole configuration."""
     if not isinstance(path, str):
         return "given as a mapping"
-    folder, name = os.path.split(os.path.abspath(os.path.expanduser(path)))
-    return f"{name} in {folder}"
+    if "\n" in path or len(path) > _MOST_OF_A_PATH:
+        return "given as text, where a path or a mapping is expected"
+    pairs = [os.path.split(os.path.abspath(os.path.expanduser(part))) for part in path.split(os.pathsep) if part]
+    return " and ".join(f"{name} in {folder}" for folder, name in pairs)
 
 
 def shown_url(url: typing.Any) -> str:

@@ -70,10 +70,11 @@ def _describe_scope(facts: FactFolder, start: RunStart) -> Data:
     about = {"Nodes": str(len(start.nodes)), "Fabrics": folded(names) if names else "none"}
     try:
         seen = (facts.value("controller") or {}).get("controller") or {}
-        cluster = " ".join(str(seen.get(name) or "") for name in ("where", "server")).strip()
+        # the run itself knows context and API server as well
+        cluster = " ".join(filter(None, (start.access or str(seen.get("where") or ""), str(seen.get("server") or ""))))
     except (FileError, AttributeError):
         # the judgement names the file; here is only a head
-        cluster = ""
+        cluster = start.access
     return {**({"Cluster": cluster} if cluster else {}), **about, **({"By": start.by} if start.by else {})}
 
 

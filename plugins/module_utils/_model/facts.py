@@ -76,6 +76,8 @@ class RunStart:
         them
     :ivar inventory_error: why the inventory gave no nodes, in its own words; empty where it gave some, or nobody knows
     :ivar by: who began it: a user and a machine, or a user of AWX and a job; empty where nobody said so
+    :ivar access: what leads to the cluster: source of the credentials, context and API server, without secrets; empty
+        where nothing is named
     """
 
     run: str
@@ -95,6 +97,7 @@ class RunStart:
     origins: dict[str, str] = dataclasses.field(default_factory=dict)
     inventory_error: str = ""
     by: str = ""
+    access: str = ""
     schema: int = FACT_SCHEMA
 
 

@@ -13,6 +13,8 @@ import typing
 from .._model.apply import FOREIGN, UNREAD, AppliedObject, Leftovers
 from .._model.marks import LABEL, MANAGER, is_ours
 from .._model.measuring import NAMESPACE as MEASURING
+from .._model.text import cut_texts
+from .._parse.kubernetes.foreign import is_mirror_pod
 from .foreign import Kept, objects_of_others
 from .kubernetes import ApiError, Clock, Cluster, Resource, kind_of, version_of
 
@@ -25,6 +27,10 @@ _JOINT = ("NicClusterPolicy",)
 WEBHOOK_SECONDS = 10.0
 #: metadata that a deletion needs; lists of it are cut, since who makes an object decides how long they are
 _ESSENTIAL, _MOST_ENTRIES = ("name", "namespace", "uid", "finalizers", "deletionTimestamp", "ownerReferences"), 8
+#: characters of a text in them; a finalizer has 317 at most
+_MOST_TEXT = 320
+#: label of an object that is of one fabric
+_FABRIC = "linerate.rdma/fabric"
 _VOLATILE = (
     "managedFields",
     "resourceVersion",
@@ -338,7 +344,7 @@ def find_leftovers(
 
 def _labelled(item: Resource) -> AppliedObject:
     """Return an object of the collection by its own words."""
-    return _identity((item["metadata"].get("labels") or {}).get("linerate.rdma/fabric", ""), item)
+    return _identity((item["metadata"].get("labels") or {}).get(_FABRIC, ""), item)
 
 
 def remove(cluster: Cluster, item: Resource, check_mode: bool) -> Outcome:
@@ -431,16 +437,17 @@ def _list(cluster: Cluster, kind: str, removal: Removal) -> tuple[Resource, ...]
 
 def _labelled_as(cluster: Cluster, kind: str, namespace: str, selector: str) -> tuple[Resource, ...]:
     """Return the objects of a kind with a label. Where they are too large to be read, as tenants may make theirs, with
-    no more than what a deletion needs.
+    no more than what a deletion needs. Mirror pods are not among them: their kubelets make them again.
 
     :raises ApiError: refused
     """
     try:
-        return cluster.list(kind, namespace, selector).items
+        return tuple(item for item in cluster.list(kind, namespace, selector).items if not is_mirror_pod(kind, item))
     except ApiError as error:
         if not error.too_large:
             raise
-    return tuple(_essence(kind, item) for item in cluster.metadata(kind, namespace, selector))
+    found = cluster.metadata(kind, namespace, selector)
+    return tuple(_essence(kind, item) for item in found if not is_mirror_pod(kind, item))
 
 
 def _essence(kind: str, item: Resource) -> Resource:
@@ -448,16 +455,11 @@ def _essence(kind: str, item: Resource) -> Resource:
     metadata = item.get("metadata") or {}
     # of joint kinds, which admins alone make, the fields tell who has a part in them
     names = (*_ESSENTIAL, "managedFields") if kind in _JOINT else _ESSENTIAL
-    kept = {
-        key: value[:_MOST_ENTRIES] if isinstance(value, list) and key != "managedFields" else value
-        for key, value in metadata.items()
-        if key in names
-    }
-    labels = {
-        key: value
-        for key, value in (metadata.get("labels") or {}).items()
-        if key == LABEL or key.startswith("linerate.rdma/")
-    }
+    kept = {key: value for key, value in metadata.items() if key in names}
+    for key, value in kept.items():
+        if isinstance(value, list) and key != "managedFields":
+            kept[key] = cut_texts(value[:_MOST_ENTRIES], _MOST_TEXT)
+    labels = {key: value for key, value in (metadata.get("labels") or {}).items() if key in (LABEL, _FABRIC)}
     return {"apiVersion": version_of(kind), "kind": kind.partition(".")[0], "metadata": {**kept, "labels": labels}}
 
 

@@ -53,7 +53,7 @@ SHORT, LOOK, PAUSE = 30.0, 60.0, 1.0
 #: seconds after which a run that takes its time is told of, that mpirun may take longer than its limit, and that all
 #: logs of a run may take
 TOLD, SLACK, LOGS = 60.0, 30.0, 120.0
-#: of the ranks of a run, how many times as many its log may name: more are made up
+#: of the ranks of a pod, how many times as many its log may name: more are made up
 _MOST_RANKS = 32
 #: rows of a table: its sizes are doubled, and have 64 bits
 _MOST_ROWS = 64
@@ -422,14 +422,18 @@ class CollectivesBench:
             texts = pool.map(lambda place: self._log(run, place, end), places)
             try:
                 log = nccl_log.parse_files(
-                    (place.pod.name, own_lines(text, place.host)) for place, text in zip(places, texts)
+                    (place.pod.name, self._own_log(text, place.host)) for place, text in zip(places, texts)
                 )
             except ParseError:
                 # more than a log of its length can be about: nothing of it is proven
                 return KeptLog()
-        most = _MOST_RANKS * len(places) * self._wanted.gpus_per_node
-        ranks = sum(len(communicator.ranks) for communicator in log.communicators)
-        return keep_log(log, self._wanted.gpus_per_node) if ranks <= most and len(log.processes) <= most else KeptLog()
+        return keep_log(log, self._wanted.gpus_per_node)
+
+    def _own_log(self, text: str, host: str) -> typing.Iterable[str]:
+        """Return the lines of a pod's log about its own host, or none where they name more ranks than its GPUs explain:
+        the other pods of the run keep theirs."""
+        most = _MOST_RANKS * self._wanted.gpus_per_node
+        return own_lines(text, host) if nccl_log.names_at_most(most, own_lines(text, host)) else ()
 
     def _log(self, run: CollectiveRun, place: _Place, end: float) -> str:
         """Read the logs in a pod, as far as it gives them until ``end``."""

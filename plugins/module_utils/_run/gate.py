@@ -6,6 +6,7 @@ _check/controllers/gate.py."""
 from __future__ import annotations
 
 import contextlib
+import itertools
 import typing
 
 from .._check.controllers.control_plane import list_control_plane
@@ -35,9 +36,11 @@ def read_stand(
     """
     unread: dict[str, str] = {}
     pods: list[typing.Any] = []
-    for place in etcd.PODS if members and list_control_plane(nodes) else ():
+    # asked of each: on another node no pod counts, and its kubelet may show any number of them, of any size
+    seats = list_control_plane(nodes) if members else ()
+    for place, seat in itertools.product(etcd.PODS, seats):
         try:
-            pods += cluster.list("Pod", *place).items
+            pods += cluster.list("Pod", *place, fields=f"spec.nodeName={seat.name}").items
         except ApiError as error:
             if not error.absent:
                 unread["etcd"] = error.text

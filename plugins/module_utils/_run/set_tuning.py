@@ -17,6 +17,7 @@ from .._model.node_tuning import GROUP, NAMESPACE, TUNED, NodeSetting, Settings,
 from .._observe.apply import Outcome, apply_all, existing, ours
 from .._observe.kubernetes import ApiError, Clock, Cluster, Resource
 from .._parse.kubernetes import core, node_tuning
+from .._parse.kubernetes.foreign import is_made_pod
 from .._parse.kubernetes.resource import name_of
 from .._render.tuned import data, render_tuned
 
@@ -104,7 +105,10 @@ class TuningSetter:
         return TuningState(
             {name_of(item): core.node(item) for item in self._cluster.list("Node").items},
             {name_of(item): node_tuning.node_profile(item) for item in self._cluster.list("Profile", NAMESPACE).items},
-            tuple(core.pod(item) for item in self._cluster.list("Pod", NAMESPACE, "openshift-app=tuned").items),
+            tuple(
+                core.pod(item)
+                for item in self._cluster.list("Pod", NAMESPACE, "openshift-app=tuned", only=is_made_pod).items
+            ),
             next((node_tuning.invalid(item) for item in tuneds if name_of(item) == TUNED), ""),
             {
                 profile: f"Tuned {name_of(item)}, priority {number}"

@@ -14,6 +14,7 @@ from .._model.wait import SyncFacts, SyncNode
 from .._observe.kubernetes import ApiError, Choice, Clock, Cluster, Resource
 from .._parse.kubernetes import core as kubernetes
 from .._parse.kubernetes import machine_config, nvidia_network_operator, sriov_operator
+from .._parse.kubernetes.foreign import is_made_pod
 from .._parse.kubernetes.pod_state import state_of_pod
 from .._parse.kubernetes.resource import name_of
 from .watch import REQUIRED, Change, Feed
@@ -66,11 +67,11 @@ def list_kinds(targets: typing.Iterable[Target]) -> tuple[str, ...]:
 
 
 def only_of(targets: typing.Iterable[Target]) -> typing.Mapping[str, Choice]:
-    """Return the relevant objects of kinds that tenants make too, in any number and size: the attachments of the
-    targets."""
+    """Return the relevant objects of kinds that tenants and kubelets make too, in any number and size: the attachments
+    of the targets, and pods that no kubelet made."""
     names = {target.attachment for target in targets}
     kind = "NetworkAttachmentDefinition"
-    return {kind: lambda item: _key(kind, item) in names}
+    return {kind: lambda item: _key(kind, item) in names, "Pod": is_made_pod}
 
 
 _PARSERS: dict[str, typing.Callable[[Resource], typing.Any]] = {

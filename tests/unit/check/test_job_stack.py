@@ -211,6 +211,14 @@ def test_a_job_without_queue_and_claim_needs_neither() -> None:
     assert refused(findings(bare, queue=None, claim=None)) == []
 
 
+def test_queues_of_others_are_not_told() -> None:
+    own = [changed(LOCAL, ["metadata", "name"], f"own-{number}") for number in range(40)]
+    other = changed(LOCAL, ["metadata", "namespace"], "secret-project")
+    seen = dataclasses.replace(stack(), local_queues=tuple(map(parse.parse_local_queue, (*own, other))))
+    (found,) = refused(findings(seen))
+    assert "training/own-11 and 28 more" in found.expected and "secret-project" not in str(found)
+
+
 @pytest.mark.parametrize(
     ("changes", "text"),
     [

@@ -24,6 +24,8 @@ from ansible_collections.linerate.rdma.plugins.module_utils._model.disruption im
 )
 from ansible_collections.linerate.rdma.plugins.module_utils._model.intent import ClusterIntent, DrainPool
 from ansible_collections.linerate.rdma.plugins.module_utils._model.kubernetes import ClusterNode
+from ansible_collections.linerate.rdma.plugins.module_utils._observe.kubernetes import Cluster, Listing
+from ansible_collections.linerate.rdma.plugins.module_utils._run.gate import read_stand
 
 CONTROL = "node-role.kubernetes.io/control-plane"
 INTENT = ClusterIntent(disruption="reboot")
@@ -159,3 +161,20 @@ def test_a_change_without_a_drain_takes_no_node_away() -> None:
     )
     stand = dataclasses.replace(WHOLE, nodes=MASTERS + changed(WORKERS, "w2", ready=False))
     assert add_gate(planned, stand, (), INTENT, ("w0", "w1")).closed == ()
+
+
+class Etcd:
+    """A cluster that has a member of etcd on each of ``MASTERS``, of kubeadm. It gives no list of the pods of all
+    nodes: a kubelet may have any number of mirror pods in it, of any size."""
+
+    def list(self, kind: str, namespace: str, selector: str, fields: str = "") -> Listing:
+        name, _equals, node = fields.partition("=")
+        assert (kind, name) == ("Pod", "spec.nodeName") and node in {each.name for each in MASTERS}
+        ready = {"type": "Ready", "status": "True"}
+        pod = {"metadata": {"name": node}, "spec": {"nodeName": node}, "status": {"conditions": [ready]}}
+        return Listing((pod,) if (namespace, selector) == ("kube-system", "component=etcd") else (), "1")
+
+
+def test_pods_of_etcd_are_asked_of_control_plane_nodes_alone() -> None:
+    assert read_stand(typing.cast(Cluster, Etcd()), MASTERS + WORKERS).etcd == ETCD
+    assert read_stand(typing.cast(Cluster, Etcd()), WORKERS).etcd == ()

@@ -60,6 +60,8 @@ TEMPLATES = (
     "{{ cycler.__init__.__globals__.os.system('touch MARK') }}",
     "{% if cycler.__init__.__globals__.os.system('touch MARK') %}{% endif %}",
 )
+#: the first line of a run shows it
+CONTEXT = TEMPLATES[0].replace("MARK", "MARK-of-a-context")
 #: a module that answers with these texts, as one on a hostile node does
 MODULE = """#!/usr/bin/python
 import json
@@ -211,6 +213,12 @@ ON_LOCALHOST: Play = {
         },
         {"name": "Keep the answer", "ansible.builtin.set_fact": {"kept": "{{ asked.answers }}"}},
         {"name": "Show it again", "ansible.builtin.debug": {"msg": "{{ kept }} {{ kept | to_json | from_json }}"}},
+        {
+            "name": "Begin a run, which names a hostile context",
+            "linerate.rdma.run_begin": {"report_dir": "{{ report }}/begun"},
+            "register": "begun",
+        },
+        {"name": "Show what was begun", "ansible.builtin.debug": {"msg": "{{ begun }}"}},
         {"name": "Ask a module", "hostile": None, "register": "told"},
         {
             "name": "Show its answer",
@@ -286,8 +294,8 @@ def play(folder: pathlib.Path, collections: str, server: Server, *plays: Play) -
         "kind": "Config",
         "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{server.server_address[1]}"}}],
         "users": [{"name": "u", "user": {"token": "t"}}],
-        "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
+        "contexts": [{"name": CONTEXT, "context": {"cluster": "c", "user": "u"}}],
+        "current-context": CONTEXT,
     }
     (folder / "config").write_text(yaml.safe_dump(config))
     (folder / "linerate.rdma.yml").write_text(
@@ -395,6 +403,8 @@ def test_no_text_of_a_cluster_is_a_template(tmp_path: pathlib.Path, server: Serv
     # its stage says so
     seen = json.loads((tmp_path / "report" / "facts" / "hcas" / "worker-1.json").read_text())
     assert seen["error"].startswith("unreachable: ") and "its InternalIP" in seen["error"]
+    where = f"http://127.0.0.1:{server.server_address[1]}"
+    assert f", context {CONTEXT}, API server {where}\n" in found.output
     assert "Show it again" in found.output and "Show the refusal" in found.output and "MARK" in found.output
 
 

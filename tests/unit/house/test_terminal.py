@@ -204,6 +204,46 @@ def test_a_stage_that_ends_with_what_it_has_just_said_does_not_say_it_twice(call
     assert callback._display.lines[-2:] == ["fatal: [localhost]: another", "message"]
 
 
+def failed(callback: CallbackModule, name: str, *said: str, host: str = "localhost") -> None:
+    """A task of the collection fails, and nothing goes on from it."""
+    one = task(name)
+    callback.v2_playbook_on_task_start(one, False)
+    callback.v2_runner_on_failed(told(one, host, msg="\n".join(said), failure={"kind": "ApiError"}))
+
+
+def end(callback: CallbackModule) -> list[str]:
+    callback.v2_playbook_on_stats(failed_run())
+    return typing.cast(Screen, callback._display).lines
+
+
+def test_cause_that_ends_a_run_is_shown_once_in_the_last_line(callback: CallbackModule) -> None:
+    failed(callback, "Ask the cluster", "connection refused by https://x. Check the kubeconfig")
+    assert end(callback) == [
+        "\n== reachability",
+        "fatal: [localhost]: Ask the cluster",
+        "localhost: 1 failed",
+        "linerate.rdma: STOPPED - stage reachability: connection refused by https://x. Check the kubeconfig",
+    ]
+
+
+def test_cause_is_shown_before_a_verdict_that_has_the_last_line(callback: CallbackModule) -> None:
+    failed(callback, "Ask the cluster", "connection refused")
+    verdict = task("End", "ansible.builtin.assert")
+    callback.v2_playbook_on_task_start(verdict, False)
+    callback.v2_runner_on_failed(told(verdict, "localhost", msg="linerate.rdma: NOT GREEN - x"))
+    assert end(callback)[-2:] == ["STOPPED - stage reachability: connection refused", "linerate.rdma: NOT GREEN - x"]
+
+
+def test_second_failure_and_long_messages_are_shown_in_full(
+    callback: CallbackModule, shown_by_ansible: list[str]
+) -> None:
+    failed(callback, "Install", "helm failed", "its output")
+    failed(callback, "Remove", "connection refused")
+    failed(callback, "Remove", "connection refused", host="worker-1")
+    assert shown_by_ansible == ["helm failed\nits output", "connection refused", "connection refused"]
+    assert end(callback)[-1] == "linerate.rdma: STOPPED - stage reachability: helm failed; see the output above"
+
+
 def test_a_stage_that_was_judged_again_has_a_heading_unless_it_was_not_run(callback: CallbackModule) -> None:
     show = task("Show its stages", "ansible.builtin.debug")
     callback.v2_playbook_on_task_start(show, False)
@@ -286,7 +326,7 @@ def test_the_last_line_of_a_run_without_a_verdict_is_what_stopped_it(
     )
     callback.v2_runner_on_failed(told(task("Let go"), "localhost", msg="what comes of it"))
     callback.v2_playbook_on_stats(failed_run())
-    assert len(shown_by_ansible) == 4, "each is shown where it comes"
+    assert len(shown_by_ansible) == 3, "each but the one of the last line is shown where it comes"
     assert callback._display.lines[-2:] == [
         "localhost: 1 failed",
         "linerate.rdma: STOPPED - stage reachability: nothing can be proposed; connection refused. Correct it",

@@ -1203,6 +1203,7 @@ DATA.update(
         "kubernetes.foreign.is_mirror_pod": Data(
             lambda item: parser("kubernetes.foreign.is_mirror_pod")("Pod", item), POD, (False,)
         ),
+        "kubernetes.foreign.is_made_pod": Data(parser("kubernetes.foreign.is_made_pod"), POD, (True,)),
         "kubernetes.foreign.is_everywhere": Data(
             lambda item: parser("kubernetes.foreign.is_everywhere")("ConfigMap", item), [OF_HELM], (False,)
         ),

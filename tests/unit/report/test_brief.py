@@ -13,7 +13,7 @@ import typing
 
 import pytest
 
-from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import RunStart
+from ansible_collections.linerate.rdma.plugins.module_utils._model.facts import CLUSTER, RunStart
 from ansible_collections.linerate.rdma.plugins.module_utils._model.findings import STAGES, Finding, Waiver, judge, ok
 from ansible_collections.linerate.rdma.plugins.module_utils._model.records import Record
 from ansible_collections.linerate.rdma.plugins.module_utils._observe.facts import FactFolder
@@ -87,6 +87,17 @@ def test_the_head_names_who_began_the_run(tmp_path: pathlib.Path) -> None:
         "By": "admin on bastion",
         "Run": f"{RUN}, begun unknown",
     }
+
+
+def test_head_has_context_and_server_that_the_run_began_with(tmp_path: pathlib.Path) -> None:
+    folder = FactFolder(str(tmp_path), RUN)
+    access = "kubeconfig k in /h (from KUBECONFIG), context gpu, API server https://api.example.com"
+    folder.begin(RunStart(RUN, NOW, access=access))
+    assert report_of(folder, {}, {}, {}).head()["Cluster"] == access
+    folder.write("controller", CLUSTER, {"controller": {"where": "kubeconfig k in /h", "server": "v1.34.4"}})
+    assert report_of(folder, {}, {}, {}).head()["Cluster"] == f"{access} v1.34.4"
+    folder.begin(RunStart(RUN, NOW))
+    assert report_of(folder, {}, {}, {}).head()["Cluster"] == "kubeconfig k in /h v1.34.4"
 
 
 def test_a_red_run_names_causes_with_what_to_do_and_where_it_stopped() -> None:

@@ -484,23 +484,31 @@ def test_a_pod_that_answers_slowly_holds_a_test_for_its_time_alone(monkeypatch: 
     assert facts.runs and max(ran.seconds for ran in facts.runs) < AGENT_LIMIT + 2 * SHORT + LOGS + LOOK
 
 
-def test_a_log_of_more_ranks_than_a_run_has_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a pod makes up is kept for none of the others to lose the facts of the stage."""
-    api = NcclApi(("a", "b"))
+@pytest.mark.parametrize("number", [3000, 129])
+def test_a_pod_whose_log_names_more_ranks_than_its_gpus_explain_loses_its_own_log_alone(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """What a pod makes up is not kept, and takes nothing from what the other pods prove."""
+    api = NcclApi(("a", "b", "c"))
     honest = api.log
 
     def flooded(run_: Mpirun, host: str) -> str:
-        forged = (
-            "{0}:{1}:{1} [0] NCCL INFO comm 0x{1:x} rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId 0x{1:x} -"
-            " Init START\n"
-        )
-        return honest(run_, host) + "".join(
-            forged.format(host, number) for number in range(1000, 3000 if host == host_name("b") else 1000)
-        )
+        line = "{0}:{1}:{1} [0] NCCL INFO comm 0x{1:x} rank 0 nranks 2 cudaDev 0 nvmlDev 0 busId 1000 commId 0x{1:x} -"
+        forged = (f"{line.format(host, 1000 + made_up)} Init COMPLETE\n" for made_up in range(number))
+        # alone it is proven: a node that is not, is tested with no other
+        return honest(run_, host) + ("".join(forged) if host == host_name("b") and len(run_.hosts) > 1 else "")
 
     monkeypatch.setattr(api, "log", flooded)
     facts, _lines, findings = run(api)
-    assert all(len(ran.log.communicators) < 200 for ran in facts.runs if ran.log is not None)
+    assert all(len(ran.log.communicators) < 40 for ran in facts.runs if ran.log is not None)
+    told = {
+        place
+        for ran in facts.runs
+        if ran.log is not None and set(ran.nodes) > {"b"}
+        for process in ran.log.processes
+        for place in (process.host,)
+    }
+    assert {host_name("a"), host_name("c")} <= told and host_name("b") not in told
     assert any(item.status in (FAIL, UNKNOWN) for item in findings)
 
 

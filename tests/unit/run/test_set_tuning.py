@@ -304,6 +304,13 @@ def test_a_node_without_a_pod_of_tuned_is_named(served: typing.Callable[..., Wor
     )
 
 
+def test_a_mirror_pod_that_a_kubelet_shows_is_no_pod_of_tuned(served: typing.Callable[..., World]) -> None:
+    world, shown = served(), pod("worker-2")
+    shown["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    world.put("Pod", shown, NAMESPACE)
+    assert "no pod of DaemonSet tuned runs on it" in run(world)[0].nodes["worker-2"].why
+
+
 def test_a_node_of_another_name_is_named(served: typing.Callable[..., World]) -> None:
     found = run(served(), nodes=(*NODES, "worker-9"))[0]
     assert "the cluster has no node of this name" in found.nodes["worker-9"].why

@@ -465,7 +465,9 @@ class Api:
             raise step
         return step
 
-    def list(self, kind: str, namespace: str = "", selector: str = "", only: typing.Optional[Choice] = None) -> Listing:
+    def list(
+        self, kind: str, namespace: str = "", selector: str = "", only: typing.Optional[Choice] = None, most: int = 0
+    ) -> Listing:
         self.lists.append((kind, namespace))
         return Listing(tuple(self._next()), "7")
 

@@ -18,6 +18,7 @@ from ..._model.job import JobSurroundings, JobWorkload
 from ..._model.load import nearest
 from ..._model.operators import OF_JOB, OPERATORS
 from ..._model.stack import ClusterQueue, Stack
+from ..._model.text import folded
 from ..._parse.job.manifest import parse_workload as parse
 from ..._parse.kubernetes.quantity import quantity
 from ..._parse.kubernetes.resource import Resource, ResourceError
@@ -170,8 +171,9 @@ def _check_queue(job: JobWorkload, stack: Stack) -> typing.Iterator[Finding]:
         yield Finding(check_id, subject, FAIL, f"{job.kind} is not managed", expected, why, remedy)
     local = next((item for item in stack.local_queues if item.name == f"{job.namespace}/{job.queue}"), None)
     if local is None:
-        names = [item.name for item in stack.local_queues]
-        seen = f"one of: {', '.join(names) or 'none'}{nearest(f'{job.namespace}/{job.queue}', names)}"
+        # what other tenants have is not told
+        names = [item.name for item in stack.local_queues if item.name.startswith(f"{job.namespace}/")]
+        seen = f"one of: {folded(names) or 'none'}{nearest(f'{job.namespace}/{job.queue}', names)}"
         why = "There is no LocalQueue of this name in the job's namespace: the job would stay suspended."
         yield Finding(check_id, subject, FAIL, "absent", seen, why, "Create it.")
         return

@@ -82,11 +82,12 @@ _LONGEST_NAME = 200
 #: bytes of memory of CPython for each thing that is kept of a log, with its share of the result and of the data that a
 #: module makes of that
 _OF_THREAD, _OF_PROCESS, _OF_RANK, _OF_ROUTE, _OF_DEVICE, _OF_CHOICE, _OF_CHANNEL = 300, 2100, 2900, 1000, 300, 1000, 16
-#: the same for each file in which a process is
-_OF_PLACE = 900
+#: the same for each file in which a process is, and for a rank with its process, its routes and devices
+_OF_PLACE, _OF_WHOLE_RANK = 900, 16 * 1024
 #: bytes for each character of the log that all of these may take, and bytes for a log of any length. A process that is
-#: no forgery writes some thousand characters for each of its ranks
-_GROWTH, _LEAST = 8, 128 * MIB
+#: no forgery writes some thousand characters for each of its ranks, of which 11 kB are kept: the most, whatever the
+#: length of the log, is enough for 190,000 ranks
+_GROWTH, _LEAST, _MOST_KEPT = 8, 128 * MIB, 2048 * MIB
 
 
 def parse(lines: typing.Iterable[str]) -> NcclLog:
@@ -124,8 +125,25 @@ def parse_text(text: str) -> NcclLog:
     return parse(io.StringIO(text, newline="\n"))
 
 
+def names_at_most(ranks: int, lines: typing.Iterable[str]) -> bool:
+    """Tell whether a log names no more processes and ranks than ``ranks``, and no more about them than a log of its
+    length can be about.
+
+    :param lines: as for ``parse``
+    """
+    reader = _Reader(ranks * _OF_WHOLE_RANK)
+    try:
+        reader.read(lines)
+    except ParseError:
+        return False
+    return reader.counted() <= ranks
+
+
 class _Reader:
-    def __init__(self) -> None:
+    """:param least: bytes that a log of any length may take"""
+
+    def __init__(self, least: typing.Optional[int] = None) -> None:
+        self._least = _LEAST if least is None else least
         self._processes: dict[tuple[str, int], ProcessState] = {}
         self._threads: dict[str, ThreadState] = {}
         self._kinds: dict[tuple[typing.Optional[str], ...], typing.Optional[ChannelKind]] = {}
@@ -235,18 +253,24 @@ class _Reader:
             self._untold,
         )
 
+    def counted(self) -> int:
+        """Return the number of processes or of ranks so far, whichever is greater."""
+        return max(len(self._processes), self._ranks())
+
+    def _ranks(self) -> int:
+        return sum(len(process.ranks) + len(process.strays) for process in self._processes.values())
+
     # lines
 
     def _keep(self, cost: int) -> None:
         """Count something that is kept.
 
         :param cost: bytes of memory
-        :raises ParseError: the log is too short for all of it
+        :raises ParseError: the log is too short for all of it, or no job has so much
         """
         self._kept += cost
-        if self._kept > _LEAST + _GROWTH * self._read:
-            ranks = sum(len(process.ranks) + len(process.strays) for process in self._processes.values())
-            named = f"{len(self._threads)} threads of {len(self._processes)} processes, and {ranks} ranks"
+        if self._kept > min(self._least + _GROWTH * self._read, _MOST_KEPT):
+            named = f"{len(self._threads)} threads of {len(self._processes)} processes, and {self._ranks()} ranks"
             expected = (
                 "what NCCL writes about so many: some program of the job forges lines. Give the log of one job, as NCCL"
                 " wrote it"

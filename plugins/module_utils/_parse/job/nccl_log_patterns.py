@@ -58,7 +58,7 @@ DIRECT = re.compile(
     r"NET/([^/]{1,64}) : GPU Direct RDMA (Enabled|Disabled) for HCA ([0-9]{1,4}) '([^']{1,500})'(?: \((.{1,100})\))?"
 )
 DISTANCE = re.compile(
-    r"GPU Direct RDMA Disabled for GPU.{1,80}?(?:HCA |NET/[0-9]{1,9}-)([0-9a-f]{1,16}).{0,60}?\(.{0,60}?"
+    r"GPU Direct RDMA Disabled for GPU.{1,80}?(?:HCA |NET/[0-9]{1,9}-)([0-9a-f]{1,16})\b[^(]{0,60}\([^(]{0,60}?"
     r"(distance [0-9]{1,9} > [0-9]{1,9})\)"
 )
 CHOICE = re.compile(

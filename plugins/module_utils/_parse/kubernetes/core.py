@@ -31,6 +31,7 @@ from .resource import (
     text_at,
     text_of,
     title_of,
+    why_not_read,
 )
 
 #: labels, expressions and their values of a budget's selector; real ones have one or two
@@ -39,11 +40,13 @@ MOST_ASKED = 64
 
 def node(resource: Resource) -> ClusterNode:
     """Parse a v1 Node. A number of somebody else's resource that can't be read is no error: only who needs the resource
-    looks at it. What the node says of itself and is not of its type is not known.
+    looks at it. What the node says of itself and is not of its type is not known. One that was not read is not ready.
 
     :raises ResourceError: no Node
     """
     name = text_of(SUBDOMAIN, name_of(resource), "Node")
+    if why_not_read(resource):
+        return ClusterNode(name, labels_of(resource), not_ready=f"its object is {why_not_read(resource)}")
     status = mapping_at(resource, "status")
     allocatable, unread = _extended(mapping_at(status, "allocatable"))
     ready = next((item for item in items_of(status, "conditions", f"Node {name}") if item.get("type") == "Ready"), {})
@@ -62,6 +65,8 @@ def node(resource: Resource) -> ClusterNode:
 
 def system_uuid(resource: Resource) -> str:
     """Return the UUID that the kubelet of a v1 Node reports of its machine; empty where it reports none."""
+    if why_not_read(resource):
+        return ""
     return str(mapping_at(resource, "status", "nodeInfo").get("systemUUID") or "")
 
 

@@ -190,3 +190,11 @@ def is_mirror_pod(kind: str, item: Resource) -> bool:
     :raises ResourceError: no object
     """
     return kind == "Pod" and _MIRROR in mapping_at(item, "metadata", "annotations")
+
+
+def is_made_pod(item: Resource) -> bool:
+    """Whether a Pod is one that a client of the API server made, and no mirror pod. Its metadata tells.
+
+    :raises ResourceError: no object
+    """
+    return not is_mirror_pod("Pod", item)

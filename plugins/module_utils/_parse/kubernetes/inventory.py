@@ -12,7 +12,18 @@ from ..._model.boundary.addresses import HOST_ADDRESS
 from ..._model.boundary.kubernetes import GROUP_WORD, LABEL_KEY, LABEL_VALUE, SUBDOMAIN
 from ..._model.inventory import Inventory, InventoryNode
 from .core import internal_addresses
-from .resource import Resource, ResourceError, items_of, labels_of, mapping_at, name_of, refusal, text_of, title_of
+from .resource import (
+    Resource,
+    ResourceError,
+    items_of,
+    labels_of,
+    mapping_at,
+    name_of,
+    refusal,
+    text_of,
+    title_of,
+    why_not_read,
+)
 
 #: labels that tell a group, the first that a node has. Models: NVIDIA's GPU feature discovery, Kubernetes. Leaves:
 #: topograph 1.0, and before
@@ -89,7 +100,9 @@ def _claimed(resource: Resource) -> tuple[str, ...]:
 def _told(resource: Resource, labels: typing.Mapping[str, str]) -> dict[str, str]:
     """Return, by kind of group, what the node reports of itself; empty where it says nothing."""
     found = {group: next((labels[key] for key in keys if labels.get(key)), "") for group, keys in _LABELS.items()}
-    found["os"] = _os(labels, str(mapping_at(resource, "status", "nodeInfo").get("osImage") or ""))
+    # of one that was not read, its address says so
+    kubelet = {} if why_not_read(resource) else mapping_at(resource, "status", "nodeInfo")
+    found["os"] = _os(labels, str(kubelet.get("osImage") or ""))
     found["pool"] = _pool(mapping_at(resource, "metadata", "annotations"))
     return dict(sorted(found.items()))
 

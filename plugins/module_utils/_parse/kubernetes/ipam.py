@@ -31,6 +31,7 @@ from .resource import (
     text_at,
     text_of,
     title_of,
+    why_not_read,
 )
 
 #: networks of an attachment; real ones have two, one of each version of IP
@@ -55,6 +56,8 @@ def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
     :raises ResourceError: no Node
     """
     name = name_of(node)
+    if why_not_read(node):
+        return ()
     addresses = filter(None, (known(HOST_ADDRESS, address) for address in _addresses(node)))
     pods = mapping_at(node, "spec").get("podCIDRs") or []
     return (
@@ -67,10 +70,12 @@ def node_networks(node: Resource) -> tuple[UsedNetwork, ...]:
 
 
 def unread_node(node: Resource) -> typing.Optional[UnreadNode]:
-    """Return a v1 Node that shows something else than addresses of nodes; None where it does not.
+    """Return a v1 Node that was not read, or shows something else than addresses of nodes; None where it does not.
 
     :raises ResourceError: no Node
     """
+    if why_not_read(node):
+        return UnreadNode(name_of(node), f"its object is {why_not_read(node)}")
     for address in _addresses(node):
         try:
             text_of(HOST_ADDRESS, address, "status.addresses")

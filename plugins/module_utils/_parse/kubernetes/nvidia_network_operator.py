@@ -17,7 +17,7 @@ from ..._model.kubernetes import Attachment
 from ..._model.marks import MANAGER, is_ours
 from ..._model.nvidia import NicPolicy, Reported
 from ..limits import decode_json
-from .resource import Resource, items_of, known, mapping_at, name_of
+from .resource import Resource, items_of, known, mapping_at, name_of, why_not_read
 
 _CONFIGS = ("rdmaSharedDevicePlugin", "sriovDevicePlugin")
 
@@ -87,7 +87,10 @@ def attachment(resource: Resource) -> Attachment:
 
     :raises ResourceError: none
     """
-    name, text = name_of(resource), mapping_at(resource, "spec").get("config")
+    name = name_of(resource)
+    if why_not_read(resource):
+        return Attachment(name, fault=f"it is {why_not_read(resource)}")
+    text = mapping_at(resource, "spec").get("config")
     if not text:
         return Attachment(name, fault="spec.config is empty")
     try:

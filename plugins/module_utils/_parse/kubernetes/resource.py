@@ -23,6 +23,9 @@ _LONGEST_MESSAGE = 2000
 
 Resource = typing.Mapping[str, typing.Any]
 
+#: key of an object whose metadata alone was read: why
+NOT_READ = "linerate.rdma/not-read"
+
 
 class ResourceError(RdmaError):
     """A resource without what its kind must have. The message says which resource, and what was expected where, in a
@@ -41,11 +44,18 @@ def title_of(resource: typing.Any) -> str:
     return f"{shown(resource.get('kind', 'resource'))} {shown(name)}"
 
 
+def why_not_read(resource: typing.Any) -> str:
+    """Why the metadata of an object was read alone; empty where all of it was."""
+    return str(resource.get(NOT_READ) or "") if isinstance(resource, dict) else ""
+
+
 def mapping_at(resource: typing.Any, *path: str) -> dict[str, typing.Any]:
     """Return the mapping at ``path``; an absent one is empty.
 
-    :raises ResourceError: it is none, or what leads to it is none
+    :raises ResourceError: it is none, or what leads to it is none, or it was not read
     """
+    if path and path[0] != "metadata" and why_not_read(resource):
+        raise ResourceError(f"{title_of(resource)}: {why_not_read(resource)}")
     value = resource
     for depth, key in enumerate(path):
         if not isinstance(value, dict):

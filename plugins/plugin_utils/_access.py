@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Says to which cluster a run leads: who named the kubeconfig, its context, and the API server."""
+
+from __future__ import annotations
+
+import os
+import typing
+
+from ansible import constants
+from ansible.errors import AnsibleError
+from ansible.utils.display import Display
+
+from ansible_collections.linerate.rdma.plugins.module_utils._model import escape
+from ansible_collections.linerate.rdma.plugins.module_utils._model.text import cut
+from ansible_collections.linerate.rdma.plugins.plugin_utils._outside import outside
+from ansible_collections.linerate.rdma.plugins.plugin_utils._variables import find_origins
+
+if typing.TYPE_CHECKING:
+    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import Credentials
+
+VARIABLE = "rdma_kubeconfig"
+#: characters of the whole, and of each of context and API server
+_MOST, _MOST_OF_A_NAME = 1000, 200
+#: bytes of a kubeconfig that is read for the line. Those of a hundred clusters with certificates have some 0.5 MiB
+_MOST_BYTES = 1024 * 1024
+#: stdout callbacks whose output is data: a line between would spoil it
+_DATA = ("json", "jsonl")
+_NONE = f"none is named by {VARIABLE}, K8S_AUTH_*, KUBECONFIG or ~/.kube/config"
+
+
+def show(access: str) -> None:
+    """Show, as the first line of a run, to which cluster it leads.
+
+    :param access: of ``access_of``
+    """
+    if str(getattr(constants, "DEFAULT_STDOUT_CALLBACK", "")).rpartition(".")[2] not in _DATA:
+        Display().display(f"cluster: {access or _NONE}")
+
+
+def access_of(variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]) -> str:
+    """Return what leads to the cluster, as one line of a terminal without secrets; empty where nothing is named.
+
+    It never raises an error: a kubeconfig that can't be used is named by the task that uses it. Where the library
+    kubernetes is missing, the line has neither context nor API server.
+
+    :param variables: of localhost
+    :param template: makes the value of what a user wrote
+    """
+    try:
+        return outside(cut(escape.line(_told(variables, template)), _MOST))
+    except Exception:
+        # a hostile or broken kubeconfig must not end a run before its stage can say so
+        return "a kubeconfig that can't be shown"
+
+
+def _told(variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]) -> str:
+    # the collection kubernetes.core may be missing as well, which is the first stage's to say
+    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import find_credentials, server_of_pod
+
+    options = _options(variables, template)
+    found = find_credentials(options, os.environ)
+    if not found.named:
+        return ""
+    context, server = "", found.given.get("host")
+    if found.source == "service account":
+        server = server or server_of_pod(os.environ)
+    elif found.source == "kubeconfig":
+        context, own = _in_kubeconfig(found)
+        server = server or own
+    parts = [
+        _source(found, variables),
+        f"context {found.masked(cut(context, _MOST_OF_A_NAME))}" if context else "",
+        f"API server {_address(found, server)}" if server else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _options(
+    variables: typing.Mapping[str, typing.Any], template: typing.Callable[[typing.Any], typing.Any]
+) -> dict[str, typing.Any]:
+    """Return what the playbooks give to the modules that ask the API server."""
+    try:
+        value = template(variables[VARIABLE]) if variables.get(VARIABLE) is not None else None
+    except AnsibleError:
+        value = None
+    return {"kubeconfig": value} if value else {}
+
+
+def _source(found: Credentials, variables: typing.Mapping[str, typing.Any]) -> str:
+    if found.source == "options":
+        return "K8S_AUTH_HOST"
+    if found.source == "service account":
+        return "service account of this pod"
+    by = found.by
+    if by.startswith(f"from {VARIABLE}"):
+        place = find_origins(variables, (VARIABLE,)).get(VARIABLE)
+        by = f"from {VARIABLE}{f' in {place}' if place else ''}"
+    if os.environ.get("KUBECONFIG") and "KUBECONFIG" not in by.split():
+        by = f"{by}; KUBECONFIG is not used"
+    return f"{found.place} ({by})"
+
+
+def _address(found: Credentials, server: typing.Any) -> str:
+    from ansible_collections.linerate.rdma.plugins.module_utils._credentials import shown_url
+
+    # what follows '?' or '#' can't be part of an API server's address, and may be a token
+    return cut(found.masked(shown_url(server).partition("?")[0].partition("#")[0]), _MOST_OF_A_NAME)
+
+
+def _in_kubeconfig(found: Credentials) -> tuple[str, str]:
+    """Return context and API server of the kubeconfig, as the client of kubernetes.core takes them; each is empty where
+    it can't be read."""
+    try:
+        from kubernetes.config.kube_config import ConfigNode, KubeConfigMerger
+    except ImportError:
+        return "", ""
+    given = found.kubeconfig
+    context = found.given.get("context") or ""
+    try:
+        if isinstance(given, str):
+            config = KubeConfigMerger(given).config if _is_readable(given) else None
+        else:
+            config = ConfigNode(VARIABLE, given)
+        if config is None:
+            return str(context), ""
+        context = context or config["current-context"]
+        cluster = config["contexts"].get_with_name(context)["context"]["cluster"]
+        server = config["clusters"].get_with_name(cluster)["cluster"]["server"]
+        return str(context), server if isinstance(server, str) else ""
+    except Exception:
+        # the client reads a kubeconfig as if it had the right form, and so raises anything
+        return str(context), ""
+
+
+def _is_readable(paths: str) -> bool:
+    """Whether the kubeconfigs of a list are files that may be read beforehand. A pipe could be read only once, and what
+    names a part of itself could become larger than the memory, since the client makes a text of each entry."""
+    import yaml
+
+    for path in filter(os.path.exists, map(os.path.expanduser, filter(None, paths.split(os.pathsep)))):
+        if not os.path.isfile(path) or os.path.getsize(path) > _MOST_BYTES:
+            return False
+        with open(path, encoding="utf-8") as file:
+            if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(file, Loader=yaml.SafeLoader)):
+                return False
+    return True
