@@ -228,7 +228,7 @@ def test_a_fact_with_more_ranks_than_any_job_has_is_refused() -> None:
 @hypothesis.given(some.sets(some.integers(0, 40)), some.integers(1, 35))
 def test_gaps_are_the_ranks_that_are_missing(seen: set[int], size: int) -> None:
     missing = [rank for rank in range(size) if rank not in seen]
-    assert rank_checks._spans(rank_checks._find_gaps(sorted(seen), size)) == rank_checks.spell_numbers(missing)
+    assert rank_checks._spell_spans(rank_checks._find_gaps(sorted(seen), size)) == rank_checks.spell_numbers(missing)
 
 
 def test_rank_that_never_completed() -> None:

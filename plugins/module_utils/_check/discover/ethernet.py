@@ -24,7 +24,7 @@ def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
     measured = f"{len(hcas)} NICs" + (f": {describe_hcas(hcas)}" if hcas else "")
     expected = f"{wanted} NICs for {fabric.name}"
     subject = f"{name} {fabric.name}"
-    nameless = _describe_nameless(fabric, node) if len(hcas) < wanted else []
+    nameless = _list_nameless(fabric, node) if len(hcas) < wanted else []
     if nameless and len(hcas) + len(nameless) >= wanted:
         why = (
             "Pods have the interfaces of these, and nothing keeps the names that they had on the node:"
@@ -59,7 +59,7 @@ def check_ethernet(fabric: Fabric, name: str, node: NodeHcas) -> list[Finding]:
     return findings
 
 
-def _describe_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
+def _list_nameless(fabric: Fabric, node: NodeHcas) -> list[Hca]:
     """Functions that the fabric may have selected by the name of an interface, before a pod got it."""
     if not (moves(fabric) and fabric.select.netdev):
         return []

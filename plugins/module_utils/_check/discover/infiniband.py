@@ -15,7 +15,7 @@ from ..fleet import vendors
 from ..fleet.hcas_of_fabric import selects
 from .functions import check_driver, check_sriov
 from .hcas import describe_hcas, list_fitting, list_others
-from .ports import check_port, trouble
+from .ports import check_port, find_trouble
 
 
 def check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding]:
@@ -46,7 +46,7 @@ def check_infiniband(intent: Intent, name: str, node: NodeHcas) -> list[Finding]
     for hca in (*hcas, *mute):
         findings.append(_spare(check_driver(name, hca, True, node), len(hcas), wanted))
     usable = sum(
-        any(trouble(port) is None for port in hca.all_ports if port.link_layer == "InfiniBand") for hca in hcas
+        any(find_trouble(port) is None for port in hca.all_ports if port.link_layer == "InfiniBand") for hca in hcas
     )
     for hca in hcas:
         for port in hca.all_ports:

@@ -21,7 +21,7 @@ class PortTrouble:
     known: bool = True
 
 
-def trouble(port: Port) -> typing.Optional[PortTrouble]:
+def find_trouble(port: Port) -> typing.Optional[PortTrouble]:
     """Return the problem that keeps a port from use; None when it is in use."""
     seen = f"{port.state or 'state unread'}, {port.physical_state or 'link unread'}"
     if port.state is None or port.physical_state is None:
@@ -70,7 +70,7 @@ def trouble(port: Port) -> typing.Optional[PortTrouble]:
 
 def check_port(subject: str, port: Port) -> Finding:
     expected = "ACTIVE, LinkUp, with a LID"
-    wrong = trouble(port)
+    wrong = find_trouble(port)
     if wrong is None:
         rate = f"{port.rate_gbps:g} Gb/s ({port.width}X {port.speed})" if port.rate_gbps is not None else "rate unread"
         return ok("discover.port", subject, f"ACTIVE, LinkUp, {rate}, LID {port.lid}", expected)

@@ -24,7 +24,7 @@ MOST_RANKS = 4096
 MOST_FINDINGS = 20_000
 
 
-def whole_job(log: NcclLog) -> typing.Optional[NcclCommunicator]:
+def find_whole_job(log: NcclLog) -> typing.Optional[NcclCommunicator]:
     """Return the largest communicator: that of all ranks."""
     return max((item for item in log.communicators if item.size), key=lambda item: item.size or 0, default=None)
 
@@ -65,10 +65,10 @@ def leave_out_forged(log: NcclLog) -> tuple[NcclLog, tuple[Finding, ...]]:
     left = dataclasses.replace(
         log, processes=processes, communicators=tuple(item for item in communicators if item.ranks)
     )
-    return left, tuple(_forged(source, count) for source, count in forged.items())
+    return left, tuple(_report_forged(source, count) for source, count in forged.items())
 
 
-def _forged(source: str, count: int) -> Finding:
+def _report_forged(source: str, count: int) -> Finding:
     why = (
         "No pod has so many ranks in so few lines: a program in it makes up lines of NCCL, or the log is one of many"
         " runs. Nothing of it counts."
@@ -112,25 +112,25 @@ def judge_log(log: NcclLog, ranks: typing.Optional[int], gpu_direct: bool) -> li
     :param gpu_direct: each channel over the network must be GPUDirect RDMA
     """
     if not log.nccl_lines:
-        return [_log(log)]
+        return [_check_log(log)]
     log, forged = leave_out_forged(log)
-    first = (_log(log), _version(log), _job(log, ranks), *forged)
+    first = (_check_log(log), _check_version(log), _check_job(log, ranks), *forged)
     return [
         *first,
-        *limit_findings(_ranks(log, gpu_direct)),
+        *limit_findings(_check_ranks(log, gpu_direct)),
         *(check_problem(problem, log) for problem in log.problems),
-        *_untold(log),
+        *_report_untold(log),
     ]
 
 
-def _ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
+def _check_ranks(log: NcclLog, gpu_direct: bool) -> typing.Iterator[Finding]:
     """Judge each communicator and each rank of it."""
-    job = whole_job(log)
+    job = find_whole_job(log)
     processes = {(process.host, process.pid): process for process in log.processes}
     for communicator in log.communicators:
         yield from check_communicator(communicator)
         for rank in communicator.ranks:
-            subject = subject_of(rank, None if communicator is job else communicator)
+            subject = name_subject(rank, None if communicator is job else communicator)
             process = processes.get((rank.host, rank.pid), NcclProcess(rank.host, rank.pid))
             if (rank.host, rank.pid) not in processes:
                 why = "Nothing of its process is in the log, so it is not known which devices it opened."
@@ -183,7 +183,7 @@ def doubt_files(check: str, subject: str, process: NcclProcess) -> typing.Option
     return None
 
 
-def subject_of(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]) -> str:
+def name_subject(rank: NcclRank, communicator: typing.Optional[NcclCommunicator]) -> str:
     """Return a rank in the field's words; ``communicator`` unless it is that of the whole job."""
     return f"{rank.host} rank {rank.rank}" + (f" of communicator {communicator.name}" if communicator else "")
 
@@ -194,7 +194,7 @@ def name_hcas(device: str) -> list[str]:
     return [part[: -len("_dma")] if part.endswith("_dma") else part for part in device.split("+")]
 
 
-def _log(log: NcclLog) -> Finding:
+def _check_log(log: NcclLog) -> Finding:
     expected = "lines of NCCL at level INFO"
     if not log.nccl_lines:
         why = "NCCL is silent unless it is told otherwise." if log.lines else "The log is empty."
@@ -203,7 +203,7 @@ def _log(log: NcclLog) -> Finding:
     return ok("training.log", "job", f"{log.nccl_lines} lines of {log.library}{torn}", expected)
 
 
-def _version(log: NcclLog) -> Finding:
+def _check_version(log: NcclLog) -> Finding:
     if len(log.versions) == 1:
         return ok("training.version", "job", log.versions[0], f"one version of {log.library}")
     if not log.versions:
@@ -231,9 +231,9 @@ def _version(log: NcclLog) -> Finding:
     )
 
 
-def _job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
+def _check_job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
     """Return the number of ranks, said by the ranks, against what was asked for."""
-    job, expected = whole_job(log), f"{wanted} ranks" if wanted is not None else "a communicator"
+    job, expected = find_whole_job(log), f"{wanted} ranks" if wanted is not None else "a communicator"
     if job is None:
         why = "No rank said who it is: NCCL never began to make a communicator, or the beginning of the log is missing."
         return Finding("training.ranks", "job", UNKNOWN, "no communicator", expected, why, WHOLE)
@@ -245,7 +245,7 @@ def _job(log: NcclLog, wanted: typing.Optional[int]) -> Finding:
     return ok("training.ranks", "job", f"{job.size} ranks", expected)
 
 
-def _untold(log: NcclLog) -> typing.Iterator[Finding]:
+def _report_untold(log: NcclLog) -> typing.Iterator[Finding]:
     if log.untold:
         measured, why = (
             f"{log.untold} more warnings of no known kind",

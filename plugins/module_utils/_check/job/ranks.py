@@ -16,7 +16,7 @@ ON = "Set NCCL_DEBUG=INFO in every process, and keep NCCL_DEBUG_SUBSYS unset or 
 WHOLE = "Give the whole log, from the first line on, of every pod; one file a pod is safest."
 
 
-def way(route: NcclRoute) -> str:
+def describe_route(route: NcclRoute) -> str:
     """As NCCL writes it, without the number of the device: NET/IB/GDRDMA."""
     return f"{route.transport}/{route.via}" + ("/GDRDMA" if route.gpu_direct else "")
 
@@ -32,7 +32,9 @@ def check_communicator(communicator: NcclCommunicator) -> list[Finding]:
     missing = _find_gaps(sorted(seen), size)
     late = [rank.rank for rank in communicator.ranks if not rank.complete]
     if missing:
-        why = f"Nothing is known of rank {_spans(missing)}: the log of their pods is not here, or they write none."
+        why = (
+            f"Nothing is known of rank {_spell_spans(missing)}: the log of their pods is not here, or they write none."
+        )
         return [
             Finding("training.ranks", subject, UNKNOWN, f"{len(seen)} of {size} ranks", expected, why, f"{WHOLE} {ON}")
         ]
@@ -197,7 +199,7 @@ def _summarize(rank: NcclRank) -> str:
     """Return the ways of a rank, with how many connections go each."""
     lines: dict[str, int] = {}
     for route in rank.routes:
-        lines[way(route)] = lines.get(way(route), 0) + route.lines
+        lines[describe_route(route)] = lines.get(describe_route(route), 0) + route.lines
     return ", ".join(f"{name} {count}" for name, count in lines.items()) or "no channel in the log"
 
 
@@ -223,9 +225,9 @@ def spell_numbers(values: typing.Sequence[int]) -> str:
             spans[-1] = (spans[-1][0], value)
         else:
             spans.append((value, value))
-    return _spans(spans)
+    return _spell_spans(spans)
 
 
-def _spans(spans: typing.Sequence[tuple[int, int]]) -> str:
+def _spell_spans(spans: typing.Sequence[tuple[int, int]]) -> str:
     shown = ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in spans[:_SHOWN])
     return f"{shown} and more" if len(spans) > _SHOWN else shown

@@ -35,7 +35,7 @@ from ..._model.nccl import (
 )
 from ..limits import MIB
 from ..pods import libibverbs
-from .nccl_log_lines import match_rank, parse_devices, parse_route, parse_version
+from .nccl_log_lines import match_ends, parse_devices, parse_route, parse_version
 from .nccl_log_patterns import (
     ALGORITHMS,
     AROUND,
@@ -233,7 +233,7 @@ class _Reader:
                 )
                 communicators.setdefault(name, {})[rank.rank] = rank
         for ranks in communicators.values():
-            match_rank(ranks)
+            match_ends(ranks)
         named = [
             NcclCommunicator(
                 name, next(iter(ranks.values())).size, tuple(ranks[rank].freeze() for rank in sorted(ranks))

@@ -13,7 +13,7 @@ from .nccl_log_patterns import DEVICE, MERGED, NET, NETDEV, P2P, PART, RCCL_VERS
 from .nccl_log_state import RankState, RouteOfRank
 
 
-def match_rank(ranks: typing.Mapping[int, RankState]) -> None:
+def match_ends(ranks: typing.Mapping[int, RankState]) -> None:
     """Both ends of a connection over the network write a line: of which there is but one, the other end's channel is
     not known."""
     for number, rank in ranks.items():

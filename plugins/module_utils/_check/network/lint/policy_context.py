@@ -71,7 +71,9 @@ class ClusterBefore:
         return {name: tuple(policies) for name, policies in found.items()}
 
 
-def cluster_before(seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas], cluster: ClusterIntent) -> ClusterBefore:
+def read_cluster_before(
+    seen: OperatorFacts, hcas: typing.Mapping[str, NodeHcas], cluster: ClusterIntent
+) -> ClusterBefore:
     """Return the same, out of the answer of sriov_operator_info."""
     return ClusterBefore(
         {node.name: node for node in seen.nodes},

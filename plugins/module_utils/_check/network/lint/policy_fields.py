@@ -36,9 +36,9 @@ def check_fields(policy: Policy, world: ClusterBefore) -> typing.Iterator[Object
             "Nothing says which NICs are meant.",
             "Add pci, netdev, or vendor and device to select.",
         )
-    yield from _supported(policy, world.supported)
+    yield from _check_supported(policy, world.supported)
     for written in policy.pf_names:
-        yield from _range(policy, written)
+        yield from _check_range(policy, written)
     # of an InfiniBand policy the webhook itself makes an RDMA one
     if policy.device_type == "vfio-pci" and (policy.rdma or policy.link_type.upper() == "IB"):
         why = "A function that is given to vfio-pci has no RDMA device on the host."
@@ -77,7 +77,9 @@ def check_fields(policy: Policy, world: ClusterBefore) -> typing.Iterator[Object
         )
 
 
-def _supported(policy: Policy, supported: typing.Optional[tuple[SupportedNic, ...]]) -> typing.Iterator[Objection]:
+def _check_supported(
+    policy: Policy, supported: typing.Optional[tuple[SupportedNic, ...]]
+) -> typing.Iterator[Objection]:
     if supported is None:
         return
     if policy.vendor and not any(nic.vendor == policy.vendor for nic in supported):
@@ -121,7 +123,7 @@ def _supported(policy: Policy, supported: typing.Optional[tuple[SupportedNic, ..
         )
 
 
-def _range(policy: Policy, written: str) -> typing.Iterator[Objection]:
+def _check_range(policy: Policy, written: str) -> typing.Iterator[Objection]:
     """``eth0#0-3``: some of the virtual functions of eth0."""
     if "#" not in written:
         return

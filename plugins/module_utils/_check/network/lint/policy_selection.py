@@ -16,7 +16,9 @@ from .policy_context import LIST, SELECT, ClusterBefore, Objection
 # What it selects
 
 
-def selected(policy: Policy, state: typing.Optional[NodeState], world: ClusterBefore) -> tuple[StateInterface, ...]:
+def select_functions(
+    policy: Policy, state: typing.Optional[NodeState], world: ClusterBefore
+) -> tuple[StateInterface, ...]:
     interfaces = state.interfaces if state is not None else ()
     return tuple(
         interface
@@ -49,7 +51,7 @@ def check_selection(
     reported = [
         world.states[node.name] for node in nodes if node.name in world.states and world.states[node.name].interfaces
     ]
-    if reported and not any(selected(policy, state, world) for state in reported):
+    if reported and not any(select_functions(policy, state, world) for state in reported):
         why = (
             "No node reports a physical function that the policy takes; see the findings on the nodes for the nearest"
             " match."
@@ -58,10 +60,10 @@ def check_selection(
         yield Objection(SELECT, "webhook", text, "one physical function at least", why, "Correct select of the fabric.")
 
 
-def why_not_selected(policy: Policy, state: NodeState, world: ClusterBefore) -> str:
+def explain_not_selected(policy: Policy, state: NodeState, world: ClusterBefore) -> str:
     """Return why the policy selects no other physical function of a node: the nearest one, and those that the operator
     does not report."""
-    chosen = selected(policy, state, world)
+    chosen = select_functions(policy, state, world)
     rest = tuple(interface for interface in state.interfaces if interface not in chosen)
     lines = [f"{item.name} at {item.address} is not in the ConfigMap {LIST}" for item in rest if selects(policy, item)]
     if rest and not lines:
@@ -76,7 +78,7 @@ def why_not_selected(policy: Policy, state: NodeState, world: ClusterBefore) -> 
             and hca.pci.address not in reported
             and _takes(policy, hca, hca.pci)
         ):
-            unseen.setdefault(_why_unreported(hca, hca.pci, world), []).append(
+            unseen.setdefault(_explain_unreported(hca, hca.pci, world), []).append(
                 f"{hca.name} at {hca.pci.address} ({hca.pci.vendor}:{hca.pci.device})"
             )
     lines += [
@@ -92,7 +94,7 @@ def _takes(policy: Policy, hca: Hca, pci: PciFunction) -> bool:
     return any(selects(policy, StateInterface(name, pci.address, pci.vendor, pci.device)) for name in names)
 
 
-def _why_unreported(hca: Hca, pci: PciFunction, world: ClusterBefore) -> str:
+def _explain_unreported(hca: Hca, pci: PciFunction, world: ClusterBefore) -> str:
     """Return the conditions of the config daemon, in its order. [pkg/host/internal/sriov/sriov.go,
     DiscoverSriovDevices]"""
     if not _is_supported(pci.vendor, pci.device, world.supported):

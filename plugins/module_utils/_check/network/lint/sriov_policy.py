@@ -22,15 +22,15 @@ from ...controllers.sriov_operator import find_wanted_by, selects
 from .policy_context import OVERLAP, RANGE, ClusterBefore, Objection
 from .policy_fields import check_fields
 from .policy_functions import check_functions, check_link, check_rdma
-from .policy_selection import check_selection, selected
+from .policy_selection import check_selection, select_functions
 
 
-def objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ...]:
+def find_objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ...]:
     """Return all that speaks against a policy on the nodes that it takes."""
     nodes = world.taken_by(policy)
-    found = [*check_fields(policy, world), *check_selection(policy, nodes, world), *_beside(policy, nodes, world)]
+    found = [*check_fields(policy, world), *check_selection(policy, nodes, world), *_check_beside(policy, nodes, world)]
     for node in nodes:
-        for interface in selected(policy, world.states.get(node.name), world):
+        for interface in select_functions(policy, world.states.get(node.name), world):
             objects = [
                 *check_functions(policy, interface),
                 *check_link(policy, interface),
@@ -46,7 +46,9 @@ def objections(policy: Policy, world: ClusterBefore) -> tuple[Objection, ...]:
 # What else is there
 
 
-def _beside(policy: Policy, nodes: typing.Sequence[ClusterNode], world: ClusterBefore) -> typing.Iterator[Objection]:
+def _check_beside(
+    policy: Policy, nodes: typing.Sequence[ClusterNode], world: ClusterBefore
+) -> typing.Iterator[Objection]:
     together: dict[str, list[ClusterNode]] = {}
     for node in nodes:
         for other in world.policies_on.get(node.name, ()):
@@ -54,7 +56,7 @@ def _beside(policy: Policy, nodes: typing.Sequence[ClusterNode], world: ClusterB
                 together.setdefault(other.name, []).append(node)
     for name, shared in sorted(together.items()):
         other = world.policies[name]
-        refused = _refused_beside(policy, other)
+        refused = _explain_refusal(policy, other)
         if refused:
             why = (
                 f"The policy {other.name} (resource {other.resource_name}) is in force on {len(shared)} of the same"
@@ -67,14 +69,16 @@ def _beside(policy: Policy, nodes: typing.Sequence[ClusterNode], world: ClusterB
             yield Objection(OVERLAP, "webhook", refused, "functions of its own", why, remedy)
             continue
         for node in shared:
-            for interface in selected(policy, world.states.get(node.name), world):
-                yield from (dataclasses.replace(item, node=node.name) for item in _shared(policy, other, interface))
+            for interface in select_functions(policy, world.states.get(node.name), world):
+                yield from (
+                    dataclasses.replace(item, node=node.name) for item in _check_shared(policy, other, interface)
+                )
 
 
-def _refused_beside(policy: Policy, other: Policy) -> str:
+def _explain_refusal(policy: Policy, other: Policy) -> str:
     """Return the webhook's objection to two policies on one node; empty when there is none. It compares what is
     written, not what is selected."""
-    mine, theirs = (tuple(map(_written_range, item.pf_names)) for item in (policy, other))
+    mine, theirs = (tuple(map(_parse_range, item.pf_names)) for item in (policy, other))
     pairs = [(a, b) for a in mine for b in theirs if a[0] == b[0]]
     for (name, first, last), (_name, other_first, other_last) in pairs[:1]:
         if policy.external != other.external:
@@ -92,13 +96,13 @@ def _refused_beside(policy: Policy, other: Policy) -> str:
     return ""
 
 
-def _written_range(written: str) -> tuple[str, int, int]:
+def _parse_range(written: str) -> tuple[str, int, int]:
     """Name, first and last virtual function; -1 and -1 where none are named, as the webhook reads it."""
     match = RANGE.fullmatch(written)
     return (match[1], int(match[2]), int(match[3])) if match else (written.partition("#")[0], -1, -1)
 
 
-def _shared(policy: Policy, other: Policy, interface: StateInterface) -> typing.Iterator[Objection]:
+def _check_shared(policy: Policy, other: Policy, interface: StateInterface) -> typing.Iterator[Objection]:
     """Two policies on the same virtual functions, which the webhook does not see: one of them comes away
     empty-handed."""
     if other.net_filter or other.resource_name == policy.resource_name or not selects(other, interface):
