@@ -35,7 +35,6 @@ from ..._model.nccl import (
 )
 from ..limits import MIB
 from ..pods import libibverbs
-from .nccl_log_lines import match_ends, parse_devices, parse_route, parse_version
 from .nccl_log_patterns import (
     ALGORITHMS,
     AROUND,
@@ -45,6 +44,7 @@ from .nccl_log_patterns import (
     COLLNET,
     COMMUNICATOR,
     COUNTS,
+    DEVICE,
     DIRECT,
     DISTANCE,
     DOCUMENT,
@@ -53,21 +53,29 @@ from .nccl_log_patterns import (
     IN_DOCUMENT,
     INFO,
     MADE,
+    MERGED,
+    NET,
+    NETDEV,
     NETWORK,
     NODES,
     NUMBERED,
     OOB,
+    P2P,
+    PART,
     PROTOCOLS,
     QUEUE_PAIR,
     RCCL_CHANNEL,
+    RCCL_VERSION,
     RING,
     SET,
+    SHM,
     SIDES,
     TREES,
     USING,
+    VERSION,
     WARN,
 )
-from .nccl_log_state import ChannelKind, FileState, ProcessState, RankState, ThreadState
+from .nccl_log_state import ChannelKind, FileState, ProcessState, RankState, RouteOfRank, ThreadState
 from .nccl_problem import classify, parse_completion
 
 #: different warnings of no known kind, which more are only counted; problems of known kinds, of which more are told
@@ -233,7 +241,7 @@ class _Reader:
                 )
                 communicators.setdefault(name, {})[rank.rank] = rank
         for ranks in communicators.values():
-            match_ends(ranks)
+            _match_ends(ranks)
         named = [
             NcclCommunicator(
                 name, next(iter(ranks.values())).size, tuple(ranks[rank].freeze() for rank in sorted(ranks))
@@ -374,7 +382,7 @@ class _Reader:
         if key not in self._kinds:
             if len(self._kinds) >= _MOST:
                 self._kinds.clear()
-            way = parse_route(tail)
+            way = _parse_route(tail)
             fits = way is not None and (direction is None) == (way.transport in ("P2P", "SHM"))
             self._kinds[key] = (
                 ChannelKind(way, SIDES[direction], None if index is None else int(index)) if way and fits else None
@@ -485,7 +493,7 @@ class _Reader:
                 seen[found[2]] = None
 
     def _version(self, thread: ThreadState, message: str) -> None:
-        version = parse_version(message)
+        version = _parse_version(message)
         if version:
             thread.process.version = version
             if len(self._versions) < _MOST:
@@ -493,7 +501,7 @@ class _Reader:
 
     def _bare_version(self, line: str) -> None:
         """Rank 0 writes it without a head, too."""
-        version = parse_version(line)
+        version = _parse_version(line)
         if version and len(self._versions) < _MOST:
             self._versions[version] = None
 
@@ -523,7 +531,7 @@ class _Reader:
             oob = OOB.fullmatch(using[2])
             if oob:
                 process.oob = oob[2], oob[3]
-            for device in parse_devices(oob[1] if oob else using[2]):
+            for device in _parse_devices(oob[1] if oob else using[2]):
                 self._keep(_OF_DEVICE)
                 process.devices.setdefault(using[1], {})[device.index] = device
         elif direct:
@@ -574,3 +582,48 @@ class _Reader:
             self._problems[key] = NcclProblem(kind, short, place, (host,) if host else (), 1, self._lines)
         else:
             self._untold += 1
+
+
+def _match_ends(ranks: typing.Mapping[int, RankState]) -> None:
+    """Both ends of a connection over the network write a line: of which there is but one, the other end's channel is
+    not known."""
+    for number, rank in ranks.items():
+        for mine, theirs in ((rank.sent, "received"), (rank.received, "sent")):
+            for link in mine:
+                other = ranks.get(link & 0xFFFFFFFF)
+                if other is not None and (link >> 32 << 32 | number) not in getattr(other, theirs):
+                    other.unanswered.add(link >> 32)
+
+
+def _parse_version(text: str) -> str:
+    """Return the version that a line is about, with the name RCCL where it is RCCL's; empty of any other line."""
+    found = VERSION.fullmatch(text)
+    if found:
+        return found[1]
+    found = RCCL_VERSION.fullmatch(text)
+    return f"RCCL {found[1]}" if found else ""
+
+
+def _parse_route(tail: str) -> typing.Optional[RouteOfRank]:
+    net = NET.fullmatch(tail)
+    if net:
+        transport: typing.Literal["NET", "COLLNET"] = "NET" if net[1] == "NET" else "COLLNET"
+        return RouteOfRank(transport, net[2], int(net[3]), net[5] is not None, int(net[4]) if net[4] else None)
+    p2p = P2P.fullmatch(tail)
+    if p2p:
+        return RouteOfRank("P2P", p2p[1])
+    shm = SHM.fullmatch(tail)
+    return RouteOfRank("SHM", shm[1] or "direct") if shm else None
+
+
+def _parse_devices(text: str) -> typing.Iterator[NcclDevice]:
+    """Behind the word Using: ``[0]mlx5_0:1/IB``, of NCCL 2.21 to 2.23 also merged ones, of Socket
+    ``[0]eth0:10.0.0.1<0>``."""
+    for found in DEVICE.finditer(text):
+        rail = int(found[4]) if found[4] else None
+        yield NcclDevice(int(found[1]), found[2], int(found[3]), found[5], rail)
+    for found in MERGED.finditer(text):
+        parts = PART.findall(found[2])
+        yield NcclDevice(int(found[1]), "+".join(name for name, _link in parts), None, parts[0][1] if parts else "")
+    for found in NETDEV.finditer(text):
+        yield NcclDevice(int(found[1]), found[2])

@@ -109,7 +109,7 @@ class RankState:
                 way.gpu_direct,
                 connection,
                 way.proxy,
-                list_bits(mask),
+                _list_bits(mask),
                 lines,
             )
             for (way, direction, connection), (mask, lines) in sorted(together.items(), key=repr)
@@ -205,8 +205,8 @@ class ProcessState:
             tuple(self._device(network, found[index]) for index in sorted(found)),
             self.environment,
             tuple(self.choices or ()),
-            tuple(128 << number for number in list_bits(self.mtus)),
-            list_bits(self.gid_indexes),
+            tuple(128 << number for number in _list_bits(self.mtus)),
+            _list_bits(self.gid_indexes),
             tuple(file.name for file in files),
             tuple(itertools.islice(beside, _NAMED)),
         )
@@ -241,5 +241,5 @@ class ThreadState:
             self.waiting[name] = value
 
 
-def list_bits(mask: int) -> tuple[int, ...]:
+def _list_bits(mask: int) -> tuple[int, ...]:
     return tuple(place for place in range(mask.bit_length()) if mask >> place & 1)
