@@ -341,6 +341,11 @@ TEXT: dict[str, Text] = {
         seeds("nccl/*.txt"),
         ((),),
     ),
+    "job.nccl_log.names_at_most": Text(
+        lambda text: parser("job.nccl_log.names_at_most")(2, (line + "\n" for line in text.split("\n"))),
+        seeds("nccl/*.txt"),
+        (False, True),
+    ),
     "job.nccl_log.parse_files": Text(
         lambda text: seen_in(
             parser("job.nccl_log.parse_files")((name, (line + "\n" for line in text.split("\n"))) for name in "ab")
